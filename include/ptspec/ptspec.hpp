@@ -158,6 +158,7 @@
 #include <ptspec/engine/packets/time.hpp>
 #include <ptspec/engine/packets/generator.hpp>
 #include <ptspec/engine/access_result.hpp>
+#include <ptspec/engine/kind.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/engine/unit_image.hpp>
 

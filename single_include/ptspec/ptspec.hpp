@@ -12454,24 +12454,45 @@ namespace ptspec::trace {
 
 /// How a writer selects the IPBytes form of an IP.
 ///
-/// Source: PKT-064, GEN-174, GEN-229.
+/// Source: PKT-064, GEN-011, GEN-174, GEN-229.
 enum class ip_choice : uint8_t {
     as_processors,  ///< the first IP after a PSB or OVF not by the last IP, others the shortest
     shortest,       ///< the first that fits of 16, 32, 48 and 64 bits
+    broadwell,      ///< 48 bits always
+    skylake,        ///< 48 bits in a FUP and in the first IP of a context, others the shortest
+    icelake,        ///< 64 bits where `skylake` has 48
+};
+
+/// Where PADs stand before packets.
+///
+/// Source: GEN-008, GEN-010.
+enum class pad_policy : uint8_t {
+    none,
+    within_words,  ///< no packet crosses a multiple of 8 bytes that fits before the next one
+    broadwell,     ///< each packet begins at a multiple of 8; CBR, MODE.TSX, MODE.Exec share a word
+    skylake,       ///< wide payloads begin at a multiple of 8, narrow packets do not cross one
+};
+
+/// The order of the status packets in a PSB+, CBR and PSBEND included.
+///
+/// Source: GEN-171.
+enum class psb_order : uint8_t {
+    manual,   ///< TSC, TMA, CBR, PIP, VMCS, MODE.TSX, MODE.Exec, FUP
+    skylake,  ///< MODE.TSX, MODE.Exec, FUP, PIP, VMCS, TSC, TMA, CBR
+    atom,     ///< as `manual`, with FUP before MODE.Exec
 };
 
 /// The choices that the manual leaves to the processor, and settings from its control registers.
 struct writer_options {
     ip_choice ips = ip_choice::as_processors;
-    bool long_tnt = false;      ///< up to 47 branches in a TNT, not 6
-    bool defers_tips = false;   ///< TIPs are deferred until after the current TNT (GEN-145)
-    bool pads = false;          ///< PADs keep packets from crossing a multiple of 8 bytes
+    uint8_t tnt_capacity = packet::tnt_short::max_branches;  ///< branches in a TNT: 6 to 47
+    bool defers_tips = false;  ///< TIPs are deferred until after the current TNT (GEN-145)
+    pad_policy pads = pad_policy::none;
+    psb_order in_psb = psb_order::manual;
     bool cyc = false;           ///< IA32_RTIT_CTL.CYCEn
     uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 if it is 0
 
-    [[nodiscard]] constexpr auto max_branches() const noexcept -> unsigned {
-        return long_tnt ? packet::tnt_long::max_branches : packet::tnt_short::max_branches;
-    }
+    [[nodiscard]] constexpr auto max_branches() const noexcept -> unsigned { return tnt_capacity; }
 };
 
 /// The state of a writer between two packets.
@@ -12482,6 +12503,10 @@ struct writer_state {
 
     uint64_t last_ip = 0;
     bool has_last_ip = false;  ///< an IP was written after the last PSB or OVF
+    /// An IP was written after the last PSB, OVF, PIP, VMCS, TSC or MODE.Exec. Source: GEN-011.
+    bool has_context_ip = false;
+    /// The last packet ended with a wide payload, after which `pad_policy::skylake` pads.
+    bool ends_in_payload = false;
     packet::block items = packet::block::none;
     packet::branches tnt{};  ///< the TNT buffer: branches that are in no packet yet
     uint64_t cycles = 0;     ///< since the last CYC
@@ -12500,23 +12525,42 @@ struct writer_state {
         items = packet::block_after(which, items);
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
             has_last_ip |= which.has_ip();
+            has_context_ip |= which.has_ip();
         } else if constexpr (same_as<Packet, packet::psb> || same_as<Packet, packet::ovf>) {
-            has_last_ip = false;
+            has_last_ip = has_context_ip = false;
+        } else if constexpr (same_as<Packet, packet::pip> || same_as<Packet, packet::vmcs> ||
+                             same_as<Packet, packet::tsc> || same_as<Packet, packet::mode_exec>) {
+            has_context_ip = false;
         }
         bytes += length;
     }
-    /// The form for the next IP.
-    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how) const noexcept
-        -> packet::ip_bytes {
+    /// The form for the next IP, of a FUP or of another packet.
+    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how,
+                                         bool is_fup = false) const noexcept -> packet::ip_bytes {
+        if (how > ip_choice::shortest) { return form_by_kind(ip, how, is_fup); }
         if (how == ip_choice::shortest || has_last_ip) {
             return packet::shortest_form(ip, last_ip);
         }
-        return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
+        return wide_form(ip);
     }
     /// True when the next CYC-eligible packet must have a CYC.
     [[nodiscard]] constexpr auto cyc_is_due(writer_options const& how) const noexcept -> bool {
         unsigned const doublings = how.cyc_threshold > 1 ? how.cyc_threshold - 1U : 0;
         return how.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
+    }
+
+private:
+    [[nodiscard]] static constexpr auto wide_form(uint64_t ip) noexcept -> packet::ip_bytes {
+        return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
+    }
+    [[nodiscard]] constexpr auto form_by_kind(uint64_t ip, ip_choice how,
+                                              bool is_fup) const noexcept -> packet::ip_bytes {
+        auto const wide = how == ip_choice::icelake ? packet::ip_bytes::full : wide_form(ip);
+        if (how == ip_choice::broadwell || is_fup || !has_context_ip) { return wide; }
+        auto const form = packet::shortest_form(ip, last_ip);
+        bool const is_short = form == packet::ip_bytes::update_16 ||
+                              form == packet::ip_bytes::update_32;
+        return is_short ? form : wide;
     }
 };
 
@@ -12567,8 +12611,13 @@ class packet_batch {
     byte_array<writer_state::max_bytes> bytes_{};
     size_t size_ = 0;
     rule broken_ = rule::none;
+    bool shares_word_ = false;  ///< the last packet may share its word: `pad_policy::broadwell`
+    /// The MODEs whose place the next packet decides: `pad_policy::skylake`.
+    byte_array<16> held_{};
+    unsigned held_size_ = 0;
 
-    /// Writes a packet, after its CYC if it has one. There is no PAD between the two.
+    /// Writes a packet, after its CYC if it has one. There is no PAD between the two, except that
+    /// `pad_policy::skylake` aligns a TNT and a TIP.PGD without IP separately.
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
@@ -12578,19 +12627,110 @@ class packet_batch {
                                   : packet::encoded<cyc::max_bytes>{};
         broken_ = bytes.broken;
         if (!bytes) { return; }
-        if (how_.pads) { align(time.length + bytes.length); }
         if (has_cyc) { now_.cycles = 0; }
-        put(byte_view{time});
-        put(byte_view{bytes});
+        if (how_.pads == pad_policy::skylake) {
+            place(which, byte_view{time}, byte_view{bytes});
+        } else {
+            if (how_.pads != pad_policy::none) { align<Packet>(time.length + bytes.length); }
+            put(byte_view{time});
+            put(byte_view{bytes});
+            now_.bytes += time.length;
+        }
         now_.record(which, bytes.length);
-        now_.bytes += time.length;
+        shares_word_ = same_as<Packet, packet::mode_tsx> || same_as<Packet, packet::mode_exec> ||
+                       same_as<Packet, packet::cbr>;
     }
-    /// Writes PADs up to the next multiple of 8 if `length` bytes would cross it.
+    /// Writes PADs up to the next multiple of 8: if `length` bytes would cross it, or always.
+    template <class Packet>
     constexpr void align(unsigned length) noexcept {
         uint64_t const at = now_.bytes % 8;
-        if (at == 0 || at + length <= 8) { return; }
-        size_ += static_cast<size_t>(8 - at);  // the buffer is zero, and zeros are PADs
-        now_.bytes += 8 - at;
+        bool const crosses = at + length > 8;
+        bool const shares_word = same_as<Packet, packet::mode_tsx> ||
+                                 same_as<Packet, packet::mode_exec> || same_as<Packet, packet::cbr>;
+        if (at == 0 || (how_.pads == pad_policy::within_words && !crosses)) { return; }
+        if (how_.pads == pad_policy::broadwell && shares_word && shares_word_ && !crosses) {
+            return;
+        }
+        pad(8 - at);
+    }
+    /// Places a packet as `pad_policy::skylake` says, with the MODEs that were held for it. It does
+    /// not count the bytes of `bytes`. Source: GEN-010.
+    template <class Packet>
+    constexpr void place(Packet const& which, byte_view time, byte_view bytes) noexcept {
+        using namespace packet;
+        constexpr bool is_mode = same_as<Packet, mode_tsx> || same_as<Packet, mode_exec>;
+        constexpr bool is_status = same_as<Packet, pip> || same_as<Packet, vmcs> ||
+                                   same_as<Packet, tsc> || same_as<Packet, tma>;
+        constexpr bool is_tnt = same_as<Packet, tnt_short> || same_as<Packet, tnt_long>;
+        constexpr bool is_ip = derived_from<Packet, ip_packet<Packet>>;
+        bool const is_wide_ip = is_ip && bytes.size() >= 7;
+        bool has_ip = false;
+        if constexpr (is_ip) { has_ip = which.has_ip(); }
+        if (is_mode) {
+            hold(time);
+            hold(bytes);
+            now_.bytes += time.size();
+            return;
+        }
+        if (is_ip && has_ip) {  // with the MODEs before it, one group
+            hold(time);
+            now_.bytes += time.size();
+            time = {};
+        } else {
+            release_held();
+        }
+        size_t const group = held_size_ + time.size();
+        if (is_wide_ip || is_status) {
+            unsigned const header = is_status ? 2 : 1;
+            uint64_t const over = (position() + group + header) % 8;
+            pad_to(position() + (8 - over) % 8);
+        } else if (same_as<Packet, psb>) {
+            pad_to((position() + 7) / 8 * 8);
+        } else if (is_tnt || (is_ip && !has_ip)) {
+            align_narrow(time.size());
+            put(time);
+            now_.bytes += time.size();
+            time = {};
+            align_narrow(bytes.size());
+        } else {
+            align_narrow(group + bytes.size());
+        }
+        put_held();
+        put(time);
+        put(bytes);
+        now_.bytes += time.size();
+        now_.ends_in_payload = is_wide_ip || is_status;
+    }
+    /// The place of the next byte: a wide payload takes its last word alone.
+    [[nodiscard]] constexpr auto position() const noexcept -> uint64_t {
+        uint64_t const at = now_.bytes - held_size_;
+        return now_.ends_in_payload ? (at + 7) / 8 * 8 : at;
+    }
+    constexpr void align_narrow(size_t length) noexcept {
+        uint64_t const at = position();
+        pad_to(at % 8 + length > 8 ? (at + 7) / 8 * 8 : at);
+    }
+    constexpr void pad_to(uint64_t place) noexcept {
+        pad(place - (now_.bytes - held_size_));
+        now_.ends_in_payload = false;
+    }
+    constexpr void hold(byte_view bytes) noexcept {
+        copy_bytes(held_.data() + held_size_, bytes.data(), bytes.size());
+        held_size_ += static_cast<unsigned>(bytes.size());
+    }
+    constexpr void put_held() noexcept {
+        put(byte_view{held_}.first(held_size_));
+        held_size_ = 0;
+    }
+    /// Writes the MODEs that no IP follows, at a multiple of 8.
+    constexpr void release_held() noexcept {
+        if (held_size_ == 0) { return; }
+        pad_to((position() + 7) / 8 * 8);
+        put_held();
+    }
+    constexpr void pad(uint64_t count) noexcept {
+        size_ += static_cast<size_t>(count);  // the buffer is zero, and zeros are PADs
+        now_.bytes += count;
     }
     constexpr void put(byte_view bytes) noexcept {
         copy_bytes(bytes_.data() + size_, bytes.data(), bytes.size());
@@ -12601,6 +12741,8 @@ public:
     constexpr packet_batch(writer_state const& before, writer_options const& how) noexcept
         : now_{before}, how_{how} {}
 
+    /// Ends the batch: nothing may be added after it. Call it before `bytes` and `state`.
+    constexpr void finish() noexcept { release_held(); }
     [[nodiscard]] constexpr auto bytes() const noexcept -> byte_view {
         return byte_view{bytes_}.first(size_);
     }
@@ -12642,7 +12784,13 @@ public:
     template <class Packet>
     constexpr void add_ip(uint64_t ip) noexcept {
         flush();  // may change the last IP
-        add(Packet::of(now_.form_of(ip, how_.ips), ip));
+        add(Packet::of(now_.form_of(ip, how_.ips, same_as<Packet, packet::fup>), ip));
+    }
+    /// PADs up to a multiple of `alignment` bytes.
+    constexpr void align_end(unsigned alignment) noexcept {
+        release_held();
+        now_.ends_in_payload = false;
+        pad((alignment - now_.bytes % alignment) % alignment);
     }
     /// A CYC without a packet that it times.
     constexpr void add_cycles() noexcept {
@@ -12677,15 +12825,40 @@ public:
         auto const add_if = [this](auto const& which) {
             if (which.has_value) { this->add(which.value); }
         };
+        auto const add_times = [&] {
+            add_if(status.tsc);
+            add_if(status.tma);
+            add_if(status.cbr);
+        };
+        auto const add_context = [&] {
+            bool const before = now_.has_context_ip;
+            add_if(status.pip);
+            add_if(status.vmcs);
+            return before;
+        };
+        auto const add_exec = [&] { add_if(status.mode_exec); };
+        auto const add_fup = [&] {
+            if (status.fup.has_value) { add_ip<packet::fup>(status.fup.value); }
+        };
         add(packet::psb{});
-        add_if(status.tsc);
-        add_if(status.tma);
-        add_if(status.cbr);
-        add_if(status.pip);
-        add_if(status.vmcs);
-        add_if(status.mode_tsx);
-        add_if(status.mode_exec);
-        if (status.fup.has_value) { add_ip<packet::fup>(status.fup.value); }
+        if (how_.in_psb == psb_order::skylake) {
+            add_if(status.mode_tsx);
+            add_exec();
+            add_fup();
+            bool const had_ip = add_context();
+            add_times();
+            // The context of a PSB+ does not change the form of the next IP here. Source: GEN-011.
+            if (how_.ips == ip_choice::icelake && !status.vmcs.has_value) {
+                now_.has_context_ip = had_ip;
+            }
+        } else {
+            add_times();
+            (void)add_context();
+            add_if(status.mode_tsx);
+            if (how_.in_psb == psb_order::atom) { add_fup(); }
+            add_exec();
+            if (how_.in_psb != psb_order::atom) { add_fup(); }
+        }
         add(packet::psbend{});
     }
 };
@@ -12720,33 +12893,79 @@ constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
     return has_room;
 }
 
+/// The number of PADs before `length` bytes, as `pad_policy::skylake` places them: the payload of a
+/// wide IP begins at a multiple of 8. Source: GEN-010.
+[[nodiscard]] constexpr auto pads_before(uint64_t at, bool after_payload, unsigned length,
+                                         bool is_wide) noexcept -> unsigned {
+    unsigned const over = at % 8;
+    unsigned const skipped = after_payload ? (8 - over) % 8 : 0;
+    unsigned const place = (over + skipped) % 8;
+    if (is_wide) { return skipped + 7 - place; }
+    return place + length > 8 ? skipped + 8 - place : skipped;
+}
+/// Moves bytes by up to 16 places.
+[[nodiscard]] constexpr auto moved(wide_bits bytes, unsigned places) noexcept -> wide_bits {
+    unsigned const bits = 8 * (places % 8);
+    wide_bits const some{bytes.low << bits,
+                         bits == 0 ? bytes.high : bytes.high << bits | bytes.low >> (64 - bits)};
+    return places < 8 ? some : wide_bits{0, some.low};
+}
+
 }  // namespace detail
 
 /// Appends the gathered branches as a TNT.short. False, and nothing is written, if they do not fit
 /// into one, or the sink has no room.
 template <packet_sink Sink>
-[[nodiscard]] constexpr auto append_tnt(Sink& to, writer_state& now) noexcept -> bool {
+[[nodiscard]] constexpr auto append_tnt(Sink& to, writer_state& now,
+                                        writer_options const& how) noexcept -> bool {
     if (now.tnt.count > packet::tnt_short::max_branches) { return false; }
-    return detail::append_with_tnt(to, now, {packet::tnt_short::of(now.tnt).raw, 0}, 1);
+    wide_bits const bytes{packet::tnt_short::of(now.tnt).raw, 0};
+    if (how.pads == pad_policy::none) [[likely]] {
+        return detail::append_with_tnt(to, now, bytes, 1);
+    }
+    if (how.pads != pad_policy::skylake) { return false; }
+    unsigned const pads = detail::pads_before(now.bytes, now.ends_in_payload, 1, false);
+    if (!detail::append_with_tnt(to, now, detail::moved(bytes, pads), pads + 1)) { return false; }
+    now.ends_in_payload = false;
+    return true;
 }
 
 /// Appends the gathered branches, if any, as a TNT.short, and a TIP. False, and nothing is written,
-/// if the branches do not fit into one, a CYC may be due, or the sink has no room.
+/// if the branches do not fit into one, a CYC may be due, more than 16 bytes are needed, or the
+/// sink has no room.
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_tip(Sink& to, writer_state& now, writer_options const& how,
                                         uint64_t ip) noexcept -> bool {
+    bool const is_padded = how.pads != pad_policy::none;
     if (how.cyc || now.tnt.count > packet::tnt_short::max_branches) { return false; }
+    if (is_padded && how.pads != pad_policy::skylake) { return false; }
     auto const which = packet::tip::of(now.form_of(ip, how.ips), ip);
     wide_bits bytes = which.raw;
     unsigned count = packet::tip::length_of(which.raw, packet::block::none);
-    if (now.tnt.count != 0) {
-        bytes = {bytes.low << 8 | packet::tnt_short::of(now.tnt).raw,
-                 bytes.high << 8 | bytes.low >> 56};
-        ++count;
+    bool const is_wide = count >= 7;
+    bool const has_tnt = now.tnt.count != 0;
+    uint64_t const tnt = has_tnt ? packet::tnt_short::of(now.tnt).raw : 0;
+    if (!is_padded) [[likely]] {
+        if (has_tnt) {
+            bytes = {bytes.low << 8 | tnt, bytes.high << 8 | bytes.low >> 56};
+            ++count;
+        }
+    } else {
+        bool const after = now.ends_in_payload;
+        unsigned const first = has_tnt ? detail::pads_before(now.bytes, after, 1, false) : 0;
+        unsigned const before = has_tnt ? first + 1 : 0;
+        unsigned const second = detail::pads_before(now.bytes + before, after && !has_tnt, count,
+                                                    is_wide);
+        if (before + second + count > 16) { return false; }
+        wide_bits const moved_tnt = detail::moved({tnt, 0}, first);
+        bytes = detail::moved(bytes, before + second);
+        bytes = {bytes.low | moved_tnt.low, bytes.high | moved_tnt.high};
+        count += before + second;
     }
     if (!detail::append_with_tnt(to, now, bytes, count)) { return false; }
     now.last_ip = ip;
-    now.has_last_ip = true;
+    now.has_last_ip = now.has_context_ip = true;
+    now.ends_in_payload = is_padded && is_wide;
     return true;
 }
 
@@ -12975,11 +13194,12 @@ private:
 
     /// True when no branch is pending in the TNT buffer and packets need no PADs.
     [[nodiscard]] constexpr auto can_write_directly() const noexcept -> bool {
-        return now_.tnt.count == 0 && !how_.pads;
+        return now_.tnt.count == 0 && how_.pads == pad_policy::none;
     }
     /// Called after a write: updates whether the next packet can be written through the table.
     constexpr auto finish_write() noexcept -> rule {
-        needs_slow_path_ = !can_write_directly() || how_.cyc || now_.items != packet::block::none;
+        needs_slow_path_ = !can_write_directly() || how_.cyc || how_.ips > ip_choice::shortest ||
+                           now_.items != packet::block::none;
         return rule::none;
     }
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
@@ -13064,6 +13284,7 @@ private:
     write_batch(Add const& add) noexcept -> rule {
         packet_batch<Packets> all{now_, how_};
         add(all);
+        all.finish();
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
         now_ = all.state();
@@ -14507,18 +14728,28 @@ enum class psb_after_ovf : uint8_t {
 ///
 /// Source: GEN-005, and the rules beside each.
 struct model_options {
-    trace::ip_choice ips = trace::ip_choice::as_processors;  ///< GEN-229
-    bool long_tnt = false;     ///< up to 47 branches in a TNT, not 6: GEN-120
+    trace::ip_choice ips = trace::ip_choice::as_processors;  ///< GEN-011, GEN-229
+    uint8_t tnt_capacity = 6;  ///< branches in a TNT, 6 to 47: GEN-120
     bool defers_tips = false;  ///< TIPs are deferred until after the current TNT: GEN-145
-    bool pads = false;         ///< PADs keep packets from crossing a multiple of 8 bytes: GEN-008
+    trace::pad_policy pads = trace::pad_policy::none;    ///< GEN-008, GEN-010
+    trace::psb_order in_psb = trace::psb_order::manual;  ///< GEN-171
+    /// When TraceEn falls, PADs follow up to a multiple of this many bytes; 0: none. GEN-010.
+    uint8_t end_alignment = 0;
 
     bool has_tsx = false;              ///< a PSB+ has a MODE.TSX: GEN-170
     bool vmcs_needs_context = true;    ///< a PSB+ has a VMCS only if ContextEn is 1: GEN-170
     bool vmcs_before_pip = false;      ///< before a TIP, VMCS precedes PIP: GEN-245
     bool psb_after_pge = false;        ///< when tracing is enabled, TIP.PGE comes first: GEN-180
     bool psb_on_every_enable = false;  ///< a PSB+ also if PacketByteCnt is not 0: GEN-162
-    bool psb_counts_itself = true;     ///< a PSB+'s bytes count towards the next: GEN-165
-    bool pip_for_same_cr3 = true;      ///< a PIP also if MOV CR3 does not change CR3: GEN-240
+    bool psb_before_pge = false;       ///< a PSB+ before every TIP.PGE: GEN-162
+    /// A PSB+ of an enable with PacketEn = 1 has MODE.Exec and FUP, and TIP.PGE has no MODE.Exec
+    /// before it: GEN-176, GEN-180.
+    bool psb_of_enable_has_fup = false;
+    bool fup_of_enable_is_next = false;  ///< that FUP has the IP of TIP.PGE, not CLIP: GEN-180
+    bool psb_keeps_remainder = false;    ///< bytes beyond the period count to the next: GEN-012
+    uint16_t psb_step = 1;  ///< the count is compared at multiples of so many bytes: GEN-012
+    bool psb_counts_itself = true;  ///< a PSB+'s bytes count towards the next: GEN-165
+    bool pip_for_same_cr3 = true;   ///< a PIP also if MOV CR3 does not change CR3: GEN-240
     /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
     bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
@@ -14549,15 +14780,22 @@ struct model_options {
 /// flag or an enumerator, in declaration order. Its valid values are `least` to `most`.
 template <class Options, class Visit>
 constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
-    visit("ips", how.ips, uint64_t{0}, uint64_t{underlying(trace::ip_choice::shortest)});
-    visit("long_tnt", how.long_tnt, uint64_t{0}, uint64_t{1});
+    visit("ips", how.ips, uint64_t{0}, uint64_t{underlying(trace::ip_choice::icelake)});
+    visit("tnt_capacity", how.tnt_capacity, uint64_t{6}, uint64_t{47});
     visit("defers_tips", how.defers_tips, uint64_t{0}, uint64_t{1});
-    visit("pads", how.pads, uint64_t{0}, uint64_t{1});
+    visit("pads", how.pads, uint64_t{0}, uint64_t{underlying(trace::pad_policy::skylake)});
+    visit("in_psb", how.in_psb, uint64_t{0}, uint64_t{underlying(trace::psb_order::atom)});
+    visit("end_alignment", how.end_alignment, uint64_t{0}, uint64_t{255});
     visit("has_tsx", how.has_tsx, uint64_t{0}, uint64_t{1});
     visit("vmcs_needs_context", how.vmcs_needs_context, uint64_t{0}, uint64_t{1});
     visit("vmcs_before_pip", how.vmcs_before_pip, uint64_t{0}, uint64_t{1});
     visit("psb_after_pge", how.psb_after_pge, uint64_t{0}, uint64_t{1});
     visit("psb_on_every_enable", how.psb_on_every_enable, uint64_t{0}, uint64_t{1});
+    visit("psb_before_pge", how.psb_before_pge, uint64_t{0}, uint64_t{1});
+    visit("psb_of_enable_has_fup", how.psb_of_enable_has_fup, uint64_t{0}, uint64_t{1});
+    visit("fup_of_enable_is_next", how.fup_of_enable_is_next, uint64_t{0}, uint64_t{1});
+    visit("psb_keeps_remainder", how.psb_keeps_remainder, uint64_t{0}, uint64_t{1});
+    visit("psb_step", how.psb_step, uint64_t{1}, uint64_t{65535});
     visit("psb_counts_itself", how.psb_counts_itself, uint64_t{0}, uint64_t{1});
     visit("pip_for_same_cr3", how.pip_for_same_cr3, uint64_t{0}, uint64_t{1});
     visit("mov_cr3_stops_at_next", how.mov_cr3_stops_at_next, uint64_t{0}, uint64_t{1});
@@ -14896,6 +15134,7 @@ struct decoder_view {
     bool in_tx = false;
     bool psb_requested = false;
     uint64_t count_start = 0;  ///< `writer.bytes` when PacketByteCnt was 0
+    uint64_t psb_after = 0;    ///< bytes from there to the next PSB
 
     friend constexpr auto operator==(decoder_view const&, decoder_view const&) -> bool = default;
 };
@@ -14971,7 +15210,7 @@ struct generator_state {
         return writer.bytes - view.count_start;
     }
     [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
-        return view.psb_requested || bytes_since_psb() >= psb_period;
+        return view.psb_requested || bytes_since_psb() >= view.psb_after;
     }
     /// True for an IP to which a branch changes no enable.
     [[nodiscard]] constexpr auto is_fast_ip(uint64_t target) const noexcept -> bool {
@@ -15023,20 +15262,30 @@ constexpr void refresh_cache(generator_state& s) noexcept {
         fast = ips_are_offsets ? ip_span{} : fast_ips_around(s.msrs, s.ip);
     }
     bool const branches_only_gather = now.packet() && !s.in_overflow && !s.ctl<ctl::DisTNT>() &&
-                                      !s.options.defers_tips && !s.options.pads;
+                                      !s.options.defers_tips;
     s.fast_ip_first = fast.first;
     s.fast_ip_count = branches_only_gather ? fast.size() : 0;
+}
+
+/// The period of PSBs begins at this count of bytes. Source: GEN-012, GEN-165.
+constexpr void start_period(generator_state& s, uint64_t at) noexcept {
+    uint64_t const step = s.options.psb_step;
+    s.view.count_start = at;
+    uint64_t const over = step > 1 ? (at + s.psb_period) % step : 0;
+    s.view.psb_after = s.psb_period + (over != 0 ? step - over : 0);
 }
 
 /// Derives the state that depends on IA32_RTIT_CTL, after it may have changed.
 constexpr void apply_ctl(generator_state& s) noexcept {
     s.write_options = {.ips = s.options.ips,
-                       .long_tnt = s.options.long_tnt,
+                       .tnt_capacity = s.options.tnt_capacity,
                        .defers_tips = s.options.defers_tips,
                        .pads = s.options.pads,
+                       .in_psb = s.options.in_psb,
                        .cyc = s.ctl<ctl::CYCEn>(),
                        .cyc_threshold = static_cast<uint8_t>(s.ctl<ctl::CycThresh>())};
     s.psb_period = uint64_t{2048} << s.ctl<ctl::PSBFreq>();
+    start_period(s, s.view.count_start);
     refresh_cache(s);
 }
 
@@ -15059,6 +15308,7 @@ emit(generator_state& s, Sink& to, Add const& add) noexcept {
     trace::packet_batch<> batch{s.writer, s.write_options};
     decoder_view const before = s.view;
     add(batch);
+    batch.finish();
     if (batch.broken() == rule::none && (batch.bytes().empty() || to.append(batch.bytes()))) {
         s.writer = batch.state();
         return;
@@ -15129,9 +15379,10 @@ constexpr void add_timing(generator_state const& s, auto& batch) noexcept {
     batch.add(cbr_of(s));
 }
 
-/// Adds a PSB+ that reports the status under the enables `now`.
-/// Source: GEN-165, GEN-170..176, REG-065.
-constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now) noexcept {
+/// Adds a PSB+ that reports the status under the enables `now`, at this IP.
+/// Source: GEN-012, GEN-165, GEN-170..176, REG-065.
+constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now,
+                       uint64_t ip) noexcept {
     batch.flush();
     uint64_t const begin = batch.state().bytes;
     trace::psb_status reported;
@@ -15155,12 +15406,21 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (now.packet()) {
         reported.mode_exec = mode_exec_of(s);
         s.view.mode = mode_exec_of(s).raw;
-        reported.fup = s.packet_ip(s.ip);
+        reported.fup = ip;
     }
     batch.add(reported);
-    s.view.count_start = s.options.psb_counts_itself ? begin : batch.state().bytes;
+    if (s.options.psb_keeps_remainder && begin - s.view.count_start >= s.psb_period &&
+        begin - s.view.count_start < 2 * s.psb_period) {
+        start_period(s, s.view.count_start + s.psb_period);
+    } else {
+        start_period(s, s.options.psb_counts_itself ? begin : batch.state().bytes);
+    }
     s.view.psb_requested = false;
     s.calls.clear();
+}
+
+constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now) noexcept {
+    add_psb(s, batch, now, s.packet_ip(s.ip));
 }
 
 /// Completes an event: generates a PSB+ if one is due. While the clocks are off it stays due until
@@ -15340,6 +15600,7 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
             batch.add(packet::tip_pgd{});
         }
     } else if (after.packet()) {
+        if (s.options.psb_before_pge) { add_psb(s, batch, after, target); }
         add_changed_mode_exec(s, batch);
         batch.template add_ip<packet::tip_pge>(target);
     }
@@ -15468,7 +15729,7 @@ constexpr void handle(generator_state& s, event::conditional const& e, Sink& to)
         s.ip = e.to;
         if (s.write_options.cyc && s.writer.tnt.count == 0) { return emit_branch(s, e.taken, to); }
         s.writer.add_branch(e.taken);
-        if (trace::append_tnt(to, s.writer)) { return; }
+        if (trace::append_tnt(to, s.writer, s.write_options)) { return; }
         return emit(s, to, [](auto& batch) { batch.flush(); });
     }
     if (e.taken) { return transfer(s, to, {.encoding = branch_encoding::tnt, .to = e.to}, s.code); }
@@ -15670,10 +15931,10 @@ constexpr void handle(generator_state& s, event::transaction_abort const& e, Sin
 ///         GEN-291, GEN-305.
 namespace ptspec::engine::detail {
 
-/// Generates the packets after TraceEn rose. The last IP is kept.
-/// Source: GEN-107, GEN-162, GEN-180..182, GEN-236.
+/// Generates the packets after TraceEn rose, by the instruction at `at` in the form of packets. The
+/// last IP is kept. Source: GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
-constexpr void begin_trace(generator_state& s, access::effect const& result, Sink& to,
+constexpr void begin_trace(generator_state& s, access::effect const& result, uint64_t at, Sink& to,
                            bool by_rsm) noexcept {
     uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
     s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
@@ -15686,18 +15947,22 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, Sin
     bool const psb = result.psb == access::psb_plus::yes ||
                      (result.psb == access::psb_plus::may && s.options.psb_on_every_enable);
     bool const psb_last = psb && s.options.psb_after_pge && now.packet();
+    uint64_t const next = s.packet_ip(s.ip);
     emit(s, to, [&](auto& batch) {
         if (!psb) {
             add_timing(s, batch);
         } else if (!psb_last) {
-            add_psb(s, batch, {now.trigger, now.context, false, now.branch});
+            bool const filter = now.filter && s.options.psb_of_enable_has_fup;
+            add_psb(s, batch, {now.trigger, now.context, filter, now.branch},
+                    s.options.fup_of_enable_is_next ? next : at);
         }
         if (by_rsm && s.ctl<ctl::EventEn>() && now.context) {
             add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, now);
         }
         if (now.packet()) {
-            add_mode_exec(s, batch);
-            batch.template add_ip<packet::tip_pge>(s.packet_ip(s.ip));
+            if (s.options.psb_before_pge) { add_psb(s, batch, now); }
+            add_changed_mode_exec(s, batch);
+            batch.template add_ip<packet::tip_pge>(next);
         }
         if (psb_last) { add_psb(s, batch, now); }
         if (result.trace_stop) { batch.add(packet::tracestop{}); }
@@ -15717,6 +15982,7 @@ constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& h
             if (how.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
             if (before.packet()) { batch.add(packet::tip_pgd{}); }
             batch.flush();
+            if (s.options.end_alignment != 0) { batch.align_end(s.options.end_alignment); }
         });
         if (s.in_overflow) { s.deferred_ovf = deferred_ovf::ovf; }
     }
@@ -15740,7 +16006,7 @@ constexpr void apply_effect(generator_state& s, access::effect const& result, ui
     }
     s.ip = next;
     if (!was_on && is_on) {
-        begin_trace(s, result, to, false);
+        begin_trace(s, result, s.packet_ip(at), to, false);
     } else {
         apply_ctl(s);
     }
@@ -15880,7 +16146,7 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
     s.code = after;
     s.ip = how.to;
     if (is_on) {
-        begin_trace(s, result, to, false);
+        begin_trace(s, result, s.packet_ip(s.ip), to, false);
     } else {
         apply_ctl(s);
     }
@@ -15971,7 +16237,7 @@ constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcep
     s.ip = e.to;
     s.msrs = result.effect.state;
     if (!s.ctl<ctl::TraceEn>()) { return refresh_cache(s); }
-    begin_trace(s, result.effect, to, true);
+    begin_trace(s, result.effect, s.packet_ip(s.ip), to, true);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::measured_launch const&, Sink& to) noexcept {
@@ -16402,6 +16668,101 @@ constexpr auto not_started(port_fault fault) noexcept -> access_result {
 
 }  // namespace ptspec::engine
 
+// ---- ptspec/engine/kind.hpp ----
+
+/// Kinds of processor: what the manual leaves open, as recorded processors do it.
+namespace ptspec::engine {
+
+/// A kind of processor. Recorded traces show four; `manual` is what the rules say.
+///
+/// Source: GEN-009.
+enum class kind : uint8_t {
+    manual,
+    broadwell,
+    skylake,  ///< up to Comet Lake
+    icelake,  ///< and later P-cores
+    atom,     ///< Goldmont Plus
+};
+
+/// A kind, its name, and its options.
+struct kind_info {
+    kind which{};
+    text name{};
+    model_options options{};
+};
+
+/// All kinds, in the order of the enumeration.
+///
+/// Source: GEN-009..012, GEN-120, GEN-162, GEN-170, GEN-171, GEN-176, GEN-180, GEN-228.
+inline constexpr kind_info kinds[] = {
+    {kind::manual, "manual", {}},
+    {kind::broadwell,
+     "broadwell",
+     {.ips = trace::ip_choice::broadwell,
+      .tnt_capacity = 44,
+      .pads = trace::pad_policy::broadwell,
+      .end_alignment = 8,
+      .has_tsx = true,
+      .psb_before_pge = true,
+      .psb_of_enable_has_fup = true,
+      .fup_of_enable_is_next = true,
+      .psb_keeps_remainder = true}},
+    {kind::skylake,
+     "skylake",
+     {.ips = trace::ip_choice::skylake,
+      .pads = trace::pad_policy::skylake,
+      .in_psb = trace::psb_order::skylake,
+      .end_alignment = 16,
+      .has_tsx = true,
+      .psb_of_enable_has_fup = true,
+      .psb_keeps_remainder = true,
+      .psb_step = 960,
+      .psb_after_overflow = psb_after_ovf::always}},
+    {kind::icelake,
+     "icelake",
+     {.ips = trace::ip_choice::icelake,
+      .pads = trace::pad_policy::skylake,
+      .in_psb = trace::psb_order::skylake,
+      .end_alignment = 16,
+      .has_tsx = true,
+      .psb_of_enable_has_fup = true,
+      .psb_keeps_remainder = true,
+      .psb_step = 960,
+      .psb_after_overflow = psb_after_ovf::always}},
+    {kind::atom, "atom", {.in_psb = trace::psb_order::atom, .psb_keeps_remainder = true}},
+};
+
+[[nodiscard]] constexpr auto info_of(kind which) noexcept -> kind_info const& {
+    return kinds[underlying(which)];
+}
+[[nodiscard]] constexpr auto options_of(kind which) noexcept -> model_options const& {
+    return info_of(which).options;
+}
+
+/// The kind of a processor: that of its generation, and the last one of a generation that no trace
+/// shows. `skylake` without a signature.
+///
+/// Source: GEN-009.
+[[nodiscard]] constexpr auto kind_of(reg::cpuid_01h_eax signature) noexcept -> kind {
+    constexpr uint8_t broadwells[] = {0x3D, 0x47, 0x4F, 0x56};
+    constexpr uint8_t skylakes[] = {0x4E, 0x55, 0x5E, 0x66, 0x8E, 0x9E, 0xA5, 0xA6};
+    constexpr uint8_t atoms[] = {0x5C, 0x5F, 0x7A, 0x86, 0x96, 0x9C, 0xAF, 0xB6, 0xBE, 0xDD};
+    auto const model = cpu::model_of(signature);
+    auto const is_in = [&](uint8_t const* all, size_t count) {
+        for (size_t i = 0; i < count; ++i) {
+            if (all[i] == model.model) { return true; }
+        }
+        return false;
+    };
+    if (signature.raw == 0) { return kind::skylake; }
+    if (model.family != 6) { return kind::icelake; }
+    if (is_in(broadwells, sizeof broadwells)) { return kind::broadwell; }
+    if (is_in(skylakes, sizeof skylakes)) { return kind::skylake; }
+    return is_in(atoms, sizeof atoms) ? kind::atom : kind::icelake;
+}
+
+}  // namespace ptspec::engine
+
 // ---- ptspec/engine/trace_unit.hpp ----
 
 namespace ptspec::engine {
@@ -16757,6 +17118,8 @@ struct unit_codec {
     static constexpr void visit_packets(State& now, Each& each) noexcept {
         each(now.last_ip);
         each(now.has_last_ip);
+        each(now.has_context_ip);
+        each(now.ends_in_payload);
         each(now.tnt.count);
         each(now.tnt.bits);
         each(now.cycles);

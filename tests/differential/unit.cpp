@@ -62,8 +62,8 @@ void read_program(programs::dice& from) {
 /// Reads the trace of random events, on a processor with all features.
 void read_anything(programs::dice& from) {
     engine::model_options how;
-    how.long_tnt = from.chance(30);
-    how.pads = from.chance(20);
+    how.tnt_capacity = from.chance(30) ? 47 : 6;
+    how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
     how.has_tsx = from.chance(50);
     how.swintr_events = from.chance(50);
     how.vmcs_before_pip = from.chance(20);

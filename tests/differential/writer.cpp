@@ -166,7 +166,8 @@ void compare_all_ways(buffer& in, char const* name, packet_counts& sum) {
     if (!in.empty()) { cut(in); }
     if (in.empty()) { return; }
     for (auto const ips : {trace::ip_choice::as_processors, trace::ip_choice::shortest}) {
-        for (bool const pads : {false, true}) {
+        for (auto const pads : {trace::pad_policy::none, trace::pad_policy::within_words,
+                                trace::pad_policy::broadwell, trace::pad_policy::skylake}) {
             compare(in, name, {.ips = ips, .pads = pads}, sum);
         }
     }

@@ -132,8 +132,8 @@ private:
     auto options() -> engine::model_options {
         engine::model_options how;
         how.msrs_lag = true;
-        how.pads = random_.one_in(4);
-        how.long_tnt = random_.one_in(2);
+        how.pads = random_.one_in(4) ? trace::pad_policy::within_words : trace::pad_policy::none;
+        how.tnt_capacity = random_.one_in(2) ? 47 : 6;
         how.psb_after_pge = random_.one_in(4);
         how.psb_on_every_enable = random_.one_in(4);
         if (random_.one_in(2)) { how.drained_at_once = 1 + random_.roll(24); }

@@ -91,9 +91,9 @@ TEST_CASE("set_option() sets the named option and no other") {
 // The rules tagged [MODEL] give the defaults.
 TEST_CASE("the defaults are those of the catalogue") {
     constexpr model_options how;
-    static_assert(!how.long_tnt);                                                      // GEN-120
+    static_assert(how.tnt_capacity == 6);                                              // GEN-120
     static_assert(!how.defers_tips);                                                   // GEN-145
-    static_assert(!how.pads);                                                          // GEN-008
+    static_assert(how.pads == trace::pad_policy::none);                                // GEN-008
     static_assert(!how.psb_on_every_enable);                                           // GEN-162
     static_assert(how.psb_counts_itself);                                              // GEN-165
     static_assert(how.vmcs_needs_context);                                             // GEN-170

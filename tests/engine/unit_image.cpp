@@ -140,7 +140,8 @@ TEST_CASE("a unit moved before every operation writes the same trace") {
     });
     CHECK_TWICE([](auto value) {  // deferred TIPs, long TNTs
         engine::model_options how;
-        how.defers_tips = how.long_tnt = value(true);
+        how.defers_tips = value(true);
+        how.tnt_capacity = 47;
         twins<> both{"CPL=0, DisRETC=1", how};
         both.enable().on(event::conditional{0x2010, true}).on(event::indirect_jump{0x3000});
         both.on(event::indirect_jump{0x4000}).on(event::conditional{0x4010, false});
@@ -415,10 +416,10 @@ TEST_CASE("values that a unit cannot have are rejected") {
     CHECK_TWICE([](auto value) {  // more branches than fit a TNT, or more bits than branches
         auto const image = engine::save(full());
         auto const of = full().state().caps;
-        // After the IP, the execution context, last IP and its flag: one branch, taken.
-        std::size_t const count = numbers + 8 * 13;
+        // After the IP, the execution context, last IP and three flags: one branch, taken.
+        std::size_t const count = numbers + 8 * 15;
         engine::model_options how;
-        how.long_tnt = true;
+        how.tnt_capacity = 47;
         auto const with = [&](std::uint64_t branches, std::uint64_t bits,
                               engine::model_options const& under) {
             auto const changed = with_number(image, count, value(branches));
@@ -432,7 +433,7 @@ TEST_CASE("values that a unit cannot have are rejected") {
     });
     CHECK_TWICE([](auto value) {  // if nothing is traced, the TNT buffer is discarded
         auto const unit = test::off("CPL=0");
-        auto const image = with_number(engine::save(unit), numbers + 8 * 13,
+        auto const image = with_number(engine::save(unit), numbers + 8 * 15,
                                        value(std::uint64_t{2}));
         auto const loaded = engine::load(unit.state().caps, image.view());
         return loaded && loaded.unit.state().writer.tnt.count == 0;

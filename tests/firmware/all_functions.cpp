@@ -1294,7 +1294,8 @@ auto fw_unit_state(engine::trace_unit<>& unit, msr_state& now, engine::execution
     bool const all = unit.state().enables().packet() && unit.state().in_overflow &&
                      unit.is_flushing() && unit.state().ctl<reg::ia32_rtit_ctl::EventEn>() &&
                      unit.state().concealment.exits && unit.state().ctl_load_verdict &&
-                     unit.state().options.pads && unit.state().caps.has_pt();
+                     unit.state().options.pads != trace::pad_policy::none &&
+                     unit.state().caps.has_pt();
     return all ? unit.why_ended() : unit.state().shutdown_rule;
 }
 auto fw_unit_image(engine::trace_unit<>& unit, engine::model_options const& how,

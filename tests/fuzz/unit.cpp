@@ -56,8 +56,8 @@ void require_packets(std::vector<uint8_t> const& stream, bool is_cut) {
 
 void run_anything(programs::dice& from, size_t events, bool moves, unsigned options) {
     engine::model_options how;
-    how.long_tnt = (options & 1) != 0;
-    how.pads = (options & 2) != 0;
+    how.tnt_capacity = (options & 1) != 0 ? 47 : 6;
+    how.pads = (options & 2) != 0 ? trace::pad_policy::within_words : trace::pad_policy::none;
     how.defers_tips = (options & 4) != 0;
     how.has_tsx = (options & 8) != 0;
     how.psb_after_pge = (options & 8) != 0;

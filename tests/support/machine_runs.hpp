@@ -74,8 +74,8 @@ inline auto random_plan(dice& from) -> plan {
     }
     made.overflows = from.chance(60);
     auto& how = made.how;
-    how.long_tnt = from.chance(30);
-    how.pads = from.chance(20);
+    how.tnt_capacity = from.chance(30) ? 47 : 6;
+    how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
     how.has_tsx = from.chance(50);
     how.defers_tips = with.dis_retc && from.chance(20);
     how.psb_on_every_enable = from.chance(20);

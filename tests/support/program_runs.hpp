@@ -59,9 +59,9 @@ inline auto random_setting(dice& from) -> setting {
 /// Random properties of the processor model that fit this configuration.
 inline auto random_options(dice& from, setting const& with) -> engine::model_options {
     engine::model_options how;
-    how.long_tnt = from.chance(30);
+    how.tnt_capacity = from.chance(30) ? 47 : 6;
     how.defers_tips = with.dis_retc && from.chance(30);
-    how.pads = from.chance(20);
+    how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
     how.has_tsx = from.chance(50);
     how.ips = from.chance(50) ? trace::ip_choice::as_processors : trace::ip_choice::shortest;
     return how;

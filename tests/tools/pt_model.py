@@ -197,7 +197,8 @@ class ModelOptions(unittest.TestCase):
         for member, name in names:
             with self.subTest(option=name):
                 self.assertEqual(member, name)
-                status, _, err = run("--setup", f"{name}=1", "-e", "NOP")
+                value = 6 if name == "tnt_capacity" else 1
+                status, _, err = run("--setup", f"{name}={value}", "-e", "NOP")
                 self.assertEqual((status, err), (0, ""))
 
     def test_an_option_of_the_model_changes_the_trace(self):
@@ -243,7 +244,7 @@ class Refusals(unittest.TestCase):
         for text in ("OS", "OS=2", "Nothing=1", "ADDR0=[1000,10FF]", "ADDR4=[1,2] stop", "CPL=4",
                      "ADDR0=[1000] stop", "VMX=some", "conceal=some", "mode=48", "pending=2",
                      "CR3=xyz", "LP=A", "IF=2", "callstack=40", "CS=10000", "TSX=2", "TNT=7",
-                     "TriggerEn=1", "OS=1,,User=1", "pads=2", "cycle_counter_bits=0"):
+                     "TriggerEn=1", "OS=1,,User=1", "pads=4", "tnt_capacity=5", "cycle_counter_bits=0"):
             with self.subTest(setup=text):
                 self.refused("setup ", "--setup", text, "-e", "NOP")
 

@@ -147,7 +147,7 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
     if (name == "callstack") { return to.calls = value, string_view{}; }
     if (name == "ART") { return to.clocks.art = value, string_view{}; }
     if (name == "TNT") {
-        to.how.long_tnt = value == 0x47;
+        to.how.tnt_capacity = value == 0x47 ? 47 : 6;
         return value == 0x47 || value == 6 ? string_view{} : "a TNT capacity, 6 or 47";
     }
     string_view const option = name == "TSX"        ? "has_tsx"

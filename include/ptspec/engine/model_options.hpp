@@ -38,18 +38,28 @@ enum class psb_after_ovf : uint8_t {
 ///
 /// Source: GEN-005, and the rules beside each.
 struct model_options {
-    trace::ip_choice ips = trace::ip_choice::as_processors;  ///< GEN-229
-    bool long_tnt = false;     ///< up to 47 branches in a TNT, not 6: GEN-120
+    trace::ip_choice ips = trace::ip_choice::as_processors;  ///< GEN-011, GEN-229
+    uint8_t tnt_capacity = 6;  ///< branches in a TNT, 6 to 47: GEN-120
     bool defers_tips = false;  ///< TIPs are deferred until after the current TNT: GEN-145
-    bool pads = false;         ///< PADs keep packets from crossing a multiple of 8 bytes: GEN-008
+    trace::pad_policy pads = trace::pad_policy::none;    ///< GEN-008, GEN-010
+    trace::psb_order in_psb = trace::psb_order::manual;  ///< GEN-171
+    /// When TraceEn falls, PADs follow up to a multiple of this many bytes; 0: none. GEN-010.
+    uint8_t end_alignment = 0;
 
     bool has_tsx = false;              ///< a PSB+ has a MODE.TSX: GEN-170
     bool vmcs_needs_context = true;    ///< a PSB+ has a VMCS only if ContextEn is 1: GEN-170
     bool vmcs_before_pip = false;      ///< before a TIP, VMCS precedes PIP: GEN-245
     bool psb_after_pge = false;        ///< when tracing is enabled, TIP.PGE comes first: GEN-180
     bool psb_on_every_enable = false;  ///< a PSB+ also if PacketByteCnt is not 0: GEN-162
-    bool psb_counts_itself = true;     ///< a PSB+'s bytes count towards the next: GEN-165
-    bool pip_for_same_cr3 = true;      ///< a PIP also if MOV CR3 does not change CR3: GEN-240
+    bool psb_before_pge = false;       ///< a PSB+ before every TIP.PGE: GEN-162
+    /// A PSB+ of an enable with PacketEn = 1 has MODE.Exec and FUP, and TIP.PGE has no MODE.Exec
+    /// before it: GEN-176, GEN-180.
+    bool psb_of_enable_has_fup = false;
+    bool fup_of_enable_is_next = false;  ///< that FUP has the IP of TIP.PGE, not CLIP: GEN-180
+    bool psb_keeps_remainder = false;    ///< bytes beyond the period count to the next: GEN-012
+    uint16_t psb_step = 1;  ///< the count is compared at multiples of so many bytes: GEN-012
+    bool psb_counts_itself = true;  ///< a PSB+'s bytes count towards the next: GEN-165
+    bool pip_for_same_cr3 = true;   ///< a PIP also if MOV CR3 does not change CR3: GEN-240
     /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
     bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
@@ -80,15 +90,22 @@ struct model_options {
 /// flag or an enumerator, in declaration order. Its valid values are `least` to `most`.
 template <class Options, class Visit>
 constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
-    visit("ips", how.ips, uint64_t{0}, uint64_t{underlying(trace::ip_choice::shortest)});
-    visit("long_tnt", how.long_tnt, uint64_t{0}, uint64_t{1});
+    visit("ips", how.ips, uint64_t{0}, uint64_t{underlying(trace::ip_choice::icelake)});
+    visit("tnt_capacity", how.tnt_capacity, uint64_t{6}, uint64_t{47});
     visit("defers_tips", how.defers_tips, uint64_t{0}, uint64_t{1});
-    visit("pads", how.pads, uint64_t{0}, uint64_t{1});
+    visit("pads", how.pads, uint64_t{0}, uint64_t{underlying(trace::pad_policy::skylake)});
+    visit("in_psb", how.in_psb, uint64_t{0}, uint64_t{underlying(trace::psb_order::atom)});
+    visit("end_alignment", how.end_alignment, uint64_t{0}, uint64_t{255});
     visit("has_tsx", how.has_tsx, uint64_t{0}, uint64_t{1});
     visit("vmcs_needs_context", how.vmcs_needs_context, uint64_t{0}, uint64_t{1});
     visit("vmcs_before_pip", how.vmcs_before_pip, uint64_t{0}, uint64_t{1});
     visit("psb_after_pge", how.psb_after_pge, uint64_t{0}, uint64_t{1});
     visit("psb_on_every_enable", how.psb_on_every_enable, uint64_t{0}, uint64_t{1});
+    visit("psb_before_pge", how.psb_before_pge, uint64_t{0}, uint64_t{1});
+    visit("psb_of_enable_has_fup", how.psb_of_enable_has_fup, uint64_t{0}, uint64_t{1});
+    visit("fup_of_enable_is_next", how.fup_of_enable_is_next, uint64_t{0}, uint64_t{1});
+    visit("psb_keeps_remainder", how.psb_keeps_remainder, uint64_t{0}, uint64_t{1});
+    visit("psb_step", how.psb_step, uint64_t{1}, uint64_t{65535});
     visit("psb_counts_itself", how.psb_counts_itself, uint64_t{0}, uint64_t{1});
     visit("pip_for_same_cr3", how.pip_for_same_cr3, uint64_t{0}, uint64_t{1});
     visit("mov_cr3_stops_at_next", how.mov_cr3_stops_at_next, uint64_t{0}, uint64_t{1});

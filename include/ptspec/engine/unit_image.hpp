@@ -60,6 +60,8 @@ struct unit_codec {
     static constexpr void visit_packets(State& now, Each& each) noexcept {
         each(now.last_ip);
         each(now.has_last_ip);
+        each(now.has_context_ip);
+        each(now.ends_in_payload);
         each(now.tnt.count);
         each(now.tnt.bits);
         each(now.cycles);

@@ -28,7 +28,7 @@ TEST_CASE("conditional branches are buffered until a TNT is full") {  // GEN-120
     CHECK(packets(on) == "TNT(100100)");
     CHECK(on.state().writer.tnt == packet::branches{2, 0b10});
     auto from = traced::started("");
-    from.how.long_tnt = true;
+    from.how.tnt_capacity = 47;
     traced more{from};
     for (unsigned i = 0; i < 46; ++i) { more.does(event::conditional{0x1000, true}); }
     CHECK(packets(more) == "none");

@@ -21,7 +21,8 @@ TEST_CASE("a generator starts in the state that it is constructed with") {  // G
                on.msrs() == from.msrs && on.state().caps == from.of &&
                on.state().enables().packet() && on.state().writer.tnt.count == 0 &&
                on.state().calls.size() == 0 && !on.state().in_overflow &&
-               !on.state().ctl<reg::ia32_rtit_ctl::EventEn>() && !on.state().options.long_tnt;
+               !on.state().ctl<reg::ia32_rtit_ctl::EventEn>() &&
+               on.state().options.tnt_capacity == 6;
     });
     CHECK_TWICE([](auto value) {
         return traced{value(true) ? "EventEn=1" : ""}.state().ctl<reg::ia32_rtit_ctl::EventEn>();

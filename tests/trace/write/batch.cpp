@@ -33,7 +33,7 @@ TEST_CASE("a batch holds its packets and the state after them") {
 
 TEST_CASE("a batch reports the first broken rule and holds no packet after it") {
     CHECK_TWICE([](auto value) {
-        writer_options const how{.pads = value(true), .cyc = true};
+        writer_options const how{.pads = value(trace::pad_policy::within_words), .cyc = true};
         writer_state before;
         before.cycles = 9;
         packet_batch<> all{before, how};
@@ -48,7 +48,10 @@ TEST_CASE("a batch reports the first broken rule and holds no packet after it") 
 
 TEST_CASE("the largest batch fits into its buffer (PKT-134,347)") {
     CHECK_TWICE([](auto value) {
-        writer_options const how{.long_tnt = true, .defers_tips = true, .pads = true, .cyc = true};
+        writer_options const how{.tnt_capacity = 47,
+                                 .defers_tips = true,
+                                 .pads = trace::pad_policy::within_words,
+                                 .cyc = true};
         writer_state before;
         before.tnt = {46, value(uint64_t{1})};
         before.bytes = 1;

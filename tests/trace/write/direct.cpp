@@ -4,6 +4,8 @@
 #include <support/check_twice.hpp>
 #include <support/wire.hpp>
 
+#include <random>
+
 using namespace ptspec;
 using test::hex;
 
@@ -34,7 +36,8 @@ constexpr auto append_tip(trace::writer_state const& now, uint64_t ip,
 }
 template <size_t Room = 16>
 constexpr auto append_tnt(trace::writer_state const& now) -> appended<Room> {
-    return append<Room>(now, [](auto& to, auto& state) { return trace::append_tnt(to, state); });
+    return append<Room>(now,
+                        [](auto& to, auto& state) { return trace::append_tnt(to, state, {}); });
 }
 template <size_t Room>
 constexpr auto holds(appended<Room> const& got, char const* bytes) -> bool {
@@ -85,4 +88,51 @@ TEST_CASE("what needs a batch is left to it") {  // GEN-210, GEN-225
         return none(timed) && none(many) && many.now.tnt.count == 7 && none(full) &&
                full.now.tnt.count == 1;
     });
+}
+
+TEST_CASE("with PADs both ways of writing place the same bytes (GEN-010, GEN-011)") {
+    std::mt19937_64 random{7};
+    for (int round = 0; round < 20'000; ++round) {
+        trace::writer_state before;
+        before.bytes = random() % 64;
+        before.last_ip = 0x40'0000 + (random() & 0xFFFF);
+        before.has_last_ip = random() % 2 != 0;
+        before.has_context_ip = random() % 2 != 0;
+        before.ends_in_payload = random() % 3 == 0;
+        before.tnt = {static_cast<unsigned>(random() % 7), 0};
+        trace::writer_options const how{.ips = static_cast<trace::ip_choice>(random() % 5),
+                                        .pads = trace::pad_policy::skylake};
+        uint64_t const ip = random() % 2 != 0   ? before.last_ip + 5
+                            : random() % 2 != 0 ? random()
+                                                : random() >> 20;
+        trace::packet_batch<> batch{before, how};
+        batch.add_ip<packet::tip>(ip);
+        batch.finish();
+        auto const got = append_tip<32>(before, ip, how);
+        if (!got.done) { continue; }
+        CHECK(byte_view{got.bytes}.first(got.size) == batch.bytes());
+        CHECK(got.now.bytes == batch.state().bytes);
+        CHECK(got.now.ends_in_payload == batch.state().ends_in_payload);
+        CHECK(got.now.has_context_ip == batch.state().has_context_ip);
+    }
+    for (unsigned at = 0; at < 16; ++at) {
+        for (bool const after : {false, true}) {
+            trace::writer_state before;
+            before.bytes = at;
+            before.ends_in_payload = after;
+            before.tnt = {6, 0x15};
+            trace::writer_options const how{.pads = trace::pad_policy::skylake};
+            trace::packet_batch<> batch{before, how};
+            batch.flush();
+            batch.finish();
+            auto const got = append<16>(
+                before, [&](auto& to, auto& state) { return trace::append_tnt(to, state, how); });
+            CHECK(got.done);
+            CHECK(byte_view{got.bytes}.first(got.size) == batch.bytes());
+            CHECK(!got.now.ends_in_payload);
+        }
+    }
+    for (auto const pads : {trace::pad_policy::within_words, trace::pad_policy::broadwell}) {
+        CHECK(!append_tip({}, 0x1000, {.pads = pads}).done);  // left to a batch
+    }
 }

@@ -13,9 +13,9 @@ using trace::writer_state;
 TEST_CASE("the default options are those of processors without extensions") {
     CHECK_TWICE([](auto value) {
         writer_options const how = value(writer_options{});
-        return how.ips == ip_choice::as_processors && !how.long_tnt && !how.defers_tips &&
-               !how.pads && !how.cyc && how.cyc_threshold == 0 && how.max_branches() == 6 &&
-               writer_options{.long_tnt = true}.max_branches() == 47;
+        return how.ips == ip_choice::as_processors && how.tnt_capacity == 6 && !how.defers_tips &&
+               how.pads == trace::pad_policy::none && !how.cyc && how.cyc_threshold == 0 &&
+               how.max_branches() == 6 && writer_options{.tnt_capacity = 47}.max_branches() == 47;
     });
 }
 
@@ -116,5 +116,46 @@ TEST_CASE("a psb_status contains the packets that were set") {
                !none.pip.has_value && !none.vmcs.has_value && !none.mode_tsx.has_value &&
                !none.mode_exec.has_value && !none.fup.has_value && some.cbr.has_value &&
                some.fup.has_value && some.fup.value == 5 && !some.tsc.has_value;
+    });
+}
+
+TEST_CASE("the kinds of processor select the form of an IP (GEN-011)") {
+    CHECK_TWICE([](auto value) {
+        writer_state near_by;
+        near_by.last_ip = value(uint64_t{0x40'1000});
+        near_by.has_last_ip = near_by.has_context_ip = true;
+        auto other = near_by;
+        other.has_context_ip = false;
+        auto const form = [](writer_state const& now, ip_choice how, uint64_t ip, bool is_fup) {
+            return now.form_of(ip, how, is_fup);
+        };
+        constexpr uint64_t ip = 0x40'1234;
+        constexpr uint64_t far_ip = 0xFFFF'8000'0000'0000;
+        constexpr uint64_t odd_ip = 0x1234'8000'0000'0000;  // not canonical
+        return form(near_by, ip_choice::broadwell, ip, false) == ip_bytes::sign_48 &&
+               form(near_by, ip_choice::skylake, ip, false) == ip_bytes::update_16 &&
+               form(near_by, ip_choice::skylake, ip, true) == ip_bytes::sign_48 &&
+               form(other, ip_choice::skylake, ip, false) == ip_bytes::sign_48 &&
+               form(near_by, ip_choice::skylake, 0x41'1234, false) == ip_bytes::update_32 &&
+               form(near_by, ip_choice::skylake, far_ip, false) == ip_bytes::sign_48 &&
+               form(near_by, ip_choice::skylake, odd_ip, false) == ip_bytes::full &&
+               form(near_by, ip_choice::icelake, ip, false) == ip_bytes::update_16 &&
+               form(near_by, ip_choice::icelake, ip, true) == ip_bytes::full &&
+               form(other, ip_choice::icelake, ip, false) == ip_bytes::full &&
+               form(near_by, ip_choice::icelake, far_ip, false) == ip_bytes::full;
+    });
+}
+
+TEST_CASE("PIP, VMCS, TSC and MODE.Exec begin a new context for IPs; CBR does not (GEN-011)") {
+    CHECK_TWICE([](auto value) {
+        auto const kept = [&](auto const& which) {
+            writer_state now;
+            now.record(packet::tip::of(ip_bytes::full, value(uint64_t{0x1000})), 9);
+            now.record(which, 2);
+            return now.has_context_ip;
+        };
+        return !kept(packet::pip{}) && !kept(packet::vmcs{}) && !kept(packet::tsc{}) &&
+               !kept(packet::mode_exec{}) && !kept(packet::psb{}) && kept(packet::cbr{}) &&
+               kept(packet::mode_tsx{}) && kept(packet::mtc{}) && kept(packet::tip_pgd{});
     });
 }

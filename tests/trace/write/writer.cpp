@@ -82,7 +82,9 @@ template <bool AsItsType>
 constexpr auto put_after(packet::any_packet const& which, unsigned history, size_t room) -> result {
     result out{};
     byte_buffer to{out.room.bytes, room};
-    writer_options const how{.pads = history % 8 == 5, .cyc = history % 8 == 6};
+    writer_options const how{.pads = history % 8 == 5 ? trace::pad_policy::within_words
+                                                      : trace::pad_policy::none,
+                             .cyc = history % 8 == 6};
     writer of{to, how};
     if (history % 2 != 0) { (void)of.put(packet::tip::of(packet::ip_bytes::full, ~uint64_t{7})); }
     if (history % 8 == 3) { (void)of.branch(true); }
@@ -157,7 +159,7 @@ TEST_CASE("a short TNT is written at six branches, the oldest on top (GEN-120,12
 
 TEST_CASE("a long TNT has up to 47 branches; up to six are a short TNT (GEN-120,122,PKT-034,035)") {
     CHECK_TWICE([](auto value) {
-        writer_options const how{.long_tnt = value(true)};
+        writer_options const how{.tnt_capacity = value(uint8_t{47})};
         constexpr auto forty_six = "TNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN";
         return written(how, [&](auto& to) { to.branches(forty_six); }).is(byte_view{}) &&
                written(how,
@@ -414,7 +416,7 @@ TEST_CASE("below the threshold a packet has no CYC, and the cycle count continue
 
 TEST_CASE("PADs keep packets from crossing a multiple of 8 bytes (PKT-166)") {
     CHECK_TWICE([](auto value) {
-        return written({.pads = value(true), .cyc = true},
+        return written({.pads = value(trace::pad_policy::within_words), .cyc = true},
                        [](auto& to) {
                            to.template ip<packet::tip>(1);  // 0 to 6
                            to.put(packet::tip{});           // 7
@@ -432,7 +434,7 @@ TEST_CASE("PADs keep packets from crossing a multiple of 8 bytes (PKT-166)") {
                      test::psb, bytes(0)));
     });
     CHECK_TWICE([](auto value) {
-        return written({.pads = value(true)},
+        return written({.pads = value(trace::pad_policy::within_words)},
                        [](auto& to) {
                            to.template ip<packet::tip>(1);             // 0 to 6
                            to.put(packet::cbr{});                      // after a PAD: 8 to 11
@@ -583,7 +585,9 @@ TEST_CASE("put of many random packets agrees with put of each (PKT-112,275,340..
         }
         size_t const room = static_cast<size_t>(maker.random() % 160);
         uint64_t const history = maker.random();
-        writer_options const how{.pads = history % 8 == 5, .cyc = history % 8 == 6};
+        writer_options const how{.pads = history % 8 == 5 ? trace::pad_policy::within_words
+                                                          : trace::pad_policy::none,
+                                 .cyc = history % 8 == 6};
         byte_array<160> at_once{};
         byte_array<160> singly{};
         byte_buffer some{at_once.data(), room};

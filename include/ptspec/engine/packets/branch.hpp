@@ -72,7 +72,7 @@ constexpr void handle(generator_state& s, event::conditional const& e, Sink& to)
         s.ip = e.to;
         if (s.write_options.cyc && s.writer.tnt.count == 0) { return emit_branch(s, e.taken, to); }
         s.writer.add_branch(e.taken);
-        if (trace::append_tnt(to, s.writer)) { return; }
+        if (trace::append_tnt(to, s.writer, s.write_options)) { return; }
         return emit(s, to, [](auto& batch) { batch.flush(); });
     }
     if (e.taken) { return transfer(s, to, {.encoding = branch_encoding::tnt, .to = e.to}, s.code); }

@@ -99,6 +99,7 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
             batch.add(packet::tip_pgd{});
         }
     } else if (after.packet()) {
+        if (s.options.psb_before_pge) { add_psb(s, batch, after, target); }
         add_changed_mode_exec(s, batch);
         batch.template add_ip<packet::tip_pge>(target);
     }

@@ -12,10 +12,10 @@
 ///         GEN-291, GEN-305.
 namespace ptspec::engine::detail {
 
-/// Generates the packets after TraceEn rose. The last IP is kept.
-/// Source: GEN-107, GEN-162, GEN-180..182, GEN-236.
+/// Generates the packets after TraceEn rose, by the instruction at `at` in the form of packets. The
+/// last IP is kept. Source: GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
-constexpr void begin_trace(generator_state& s, access::effect const& result, Sink& to,
+constexpr void begin_trace(generator_state& s, access::effect const& result, uint64_t at, Sink& to,
                            bool by_rsm) noexcept {
     uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
     s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
@@ -28,18 +28,22 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, Sin
     bool const psb = result.psb == access::psb_plus::yes ||
                      (result.psb == access::psb_plus::may && s.options.psb_on_every_enable);
     bool const psb_last = psb && s.options.psb_after_pge && now.packet();
+    uint64_t const next = s.packet_ip(s.ip);
     emit(s, to, [&](auto& batch) {
         if (!psb) {
             add_timing(s, batch);
         } else if (!psb_last) {
-            add_psb(s, batch, {now.trigger, now.context, false, now.branch});
+            bool const filter = now.filter && s.options.psb_of_enable_has_fup;
+            add_psb(s, batch, {now.trigger, now.context, filter, now.branch},
+                    s.options.fup_of_enable_is_next ? next : at);
         }
         if (by_rsm && s.ctl<ctl::EventEn>() && now.context) {
             add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, now);
         }
         if (now.packet()) {
-            add_mode_exec(s, batch);
-            batch.template add_ip<packet::tip_pge>(s.packet_ip(s.ip));
+            if (s.options.psb_before_pge) { add_psb(s, batch, now); }
+            add_changed_mode_exec(s, batch);
+            batch.template add_ip<packet::tip_pge>(next);
         }
         if (psb_last) { add_psb(s, batch, now); }
         if (result.trace_stop) { batch.add(packet::tracestop{}); }
@@ -59,6 +63,7 @@ constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& h
             if (how.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
             if (before.packet()) { batch.add(packet::tip_pgd{}); }
             batch.flush();
+            if (s.options.end_alignment != 0) { batch.align_end(s.options.end_alignment); }
         });
         if (s.in_overflow) { s.deferred_ovf = deferred_ovf::ovf; }
     }
@@ -82,7 +87,7 @@ constexpr void apply_effect(generator_state& s, access::effect const& result, ui
     }
     s.ip = next;
     if (!was_on && is_on) {
-        begin_trace(s, result, to, false);
+        begin_trace(s, result, s.packet_ip(at), to, false);
     } else {
         apply_ctl(s);
     }

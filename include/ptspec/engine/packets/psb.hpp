@@ -59,9 +59,10 @@ constexpr void add_timing(generator_state const& s, auto& batch) noexcept {
     batch.add(cbr_of(s));
 }
 
-/// Adds a PSB+ that reports the status under the enables `now`.
-/// Source: GEN-165, GEN-170..176, REG-065.
-constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now) noexcept {
+/// Adds a PSB+ that reports the status under the enables `now`, at this IP.
+/// Source: GEN-012, GEN-165, GEN-170..176, REG-065.
+constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now,
+                       uint64_t ip) noexcept {
     batch.flush();
     uint64_t const begin = batch.state().bytes;
     trace::psb_status reported;
@@ -85,12 +86,21 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (now.packet()) {
         reported.mode_exec = mode_exec_of(s);
         s.view.mode = mode_exec_of(s).raw;
-        reported.fup = s.packet_ip(s.ip);
+        reported.fup = ip;
     }
     batch.add(reported);
-    s.view.count_start = s.options.psb_counts_itself ? begin : batch.state().bytes;
+    if (s.options.psb_keeps_remainder && begin - s.view.count_start >= s.psb_period &&
+        begin - s.view.count_start < 2 * s.psb_period) {
+        start_period(s, s.view.count_start + s.psb_period);
+    } else {
+        start_period(s, s.options.psb_counts_itself ? begin : batch.state().bytes);
+    }
     s.view.psb_requested = false;
     s.calls.clear();
+}
+
+constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now) noexcept {
+    add_psb(s, batch, now, s.packet_ip(s.ip));
 }
 
 /// Completes an event: generates a PSB+ if one is due. While the clocks are off it stays due until

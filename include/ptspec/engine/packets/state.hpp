@@ -36,6 +36,7 @@ struct decoder_view {
     bool in_tx = false;
     bool psb_requested = false;
     uint64_t count_start = 0;  ///< `writer.bytes` when PacketByteCnt was 0
+    uint64_t psb_after = 0;    ///< bytes from there to the next PSB
 
     friend constexpr auto operator==(decoder_view const&, decoder_view const&) -> bool = default;
 };
@@ -111,7 +112,7 @@ struct generator_state {
         return writer.bytes - view.count_start;
     }
     [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
-        return view.psb_requested || bytes_since_psb() >= psb_period;
+        return view.psb_requested || bytes_since_psb() >= view.psb_after;
     }
     /// True for an IP to which a branch changes no enable.
     [[nodiscard]] constexpr auto is_fast_ip(uint64_t target) const noexcept -> bool {
@@ -163,20 +164,30 @@ constexpr void refresh_cache(generator_state& s) noexcept {
         fast = ips_are_offsets ? ip_span{} : fast_ips_around(s.msrs, s.ip);
     }
     bool const branches_only_gather = now.packet() && !s.in_overflow && !s.ctl<ctl::DisTNT>() &&
-                                      !s.options.defers_tips && !s.options.pads;
+                                      !s.options.defers_tips;
     s.fast_ip_first = fast.first;
     s.fast_ip_count = branches_only_gather ? fast.size() : 0;
+}
+
+/// The period of PSBs begins at this count of bytes. Source: GEN-012, GEN-165.
+constexpr void start_period(generator_state& s, uint64_t at) noexcept {
+    uint64_t const step = s.options.psb_step;
+    s.view.count_start = at;
+    uint64_t const over = step > 1 ? (at + s.psb_period) % step : 0;
+    s.view.psb_after = s.psb_period + (over != 0 ? step - over : 0);
 }
 
 /// Derives the state that depends on IA32_RTIT_CTL, after it may have changed.
 constexpr void apply_ctl(generator_state& s) noexcept {
     s.write_options = {.ips = s.options.ips,
-                       .long_tnt = s.options.long_tnt,
+                       .tnt_capacity = s.options.tnt_capacity,
                        .defers_tips = s.options.defers_tips,
                        .pads = s.options.pads,
+                       .in_psb = s.options.in_psb,
                        .cyc = s.ctl<ctl::CYCEn>(),
                        .cyc_threshold = static_cast<uint8_t>(s.ctl<ctl::CycThresh>())};
     s.psb_period = uint64_t{2048} << s.ctl<ctl::PSBFreq>();
+    start_period(s, s.view.count_start);
     refresh_cache(s);
 }
 
@@ -199,6 +210,7 @@ emit(generator_state& s, Sink& to, Add const& add) noexcept {
     trace::packet_batch<> batch{s.writer, s.write_options};
     decoder_view const before = s.view;
     add(batch);
+    batch.finish();
     if (batch.broken() == rule::none && (batch.bytes().empty() || to.append(batch.bytes()))) {
         s.writer = batch.state();
         return;

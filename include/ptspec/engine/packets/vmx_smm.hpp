@@ -40,7 +40,7 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
     s.code = after;
     s.ip = how.to;
     if (is_on) {
-        begin_trace(s, result, to, false);
+        begin_trace(s, result, s.packet_ip(s.ip), to, false);
     } else {
         apply_ctl(s);
     }
@@ -131,7 +131,7 @@ constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcep
     s.ip = e.to;
     s.msrs = result.effect.state;
     if (!s.ctl<ctl::TraceEn>()) { return refresh_cache(s); }
-    begin_trace(s, result.effect, to, true);
+    begin_trace(s, result.effect, s.packet_ip(s.ip), to, true);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::measured_launch const&, Sink& to) noexcept {

@@ -22,8 +22,13 @@ class packet_batch {
     byte_array<writer_state::max_bytes> bytes_{};
     size_t size_ = 0;
     rule broken_ = rule::none;
+    bool shares_word_ = false;  ///< the last packet may share its word: `pad_policy::broadwell`
+    /// The MODEs whose place the next packet decides: `pad_policy::skylake`.
+    byte_array<16> held_{};
+    unsigned held_size_ = 0;
 
-    /// Writes a packet, after its CYC if it has one. There is no PAD between the two.
+    /// Writes a packet, after its CYC if it has one. There is no PAD between the two, except that
+    /// `pad_policy::skylake` aligns a TNT and a TIP.PGD without IP separately.
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
@@ -33,19 +38,110 @@ class packet_batch {
                                   : packet::encoded<cyc::max_bytes>{};
         broken_ = bytes.broken;
         if (!bytes) { return; }
-        if (how_.pads) { align(time.length + bytes.length); }
         if (has_cyc) { now_.cycles = 0; }
-        put(byte_view{time});
-        put(byte_view{bytes});
+        if (how_.pads == pad_policy::skylake) {
+            place(which, byte_view{time}, byte_view{bytes});
+        } else {
+            if (how_.pads != pad_policy::none) { align<Packet>(time.length + bytes.length); }
+            put(byte_view{time});
+            put(byte_view{bytes});
+            now_.bytes += time.length;
+        }
         now_.record(which, bytes.length);
-        now_.bytes += time.length;
+        shares_word_ = same_as<Packet, packet::mode_tsx> || same_as<Packet, packet::mode_exec> ||
+                       same_as<Packet, packet::cbr>;
     }
-    /// Writes PADs up to the next multiple of 8 if `length` bytes would cross it.
+    /// Writes PADs up to the next multiple of 8: if `length` bytes would cross it, or always.
+    template <class Packet>
     constexpr void align(unsigned length) noexcept {
         uint64_t const at = now_.bytes % 8;
-        if (at == 0 || at + length <= 8) { return; }
-        size_ += static_cast<size_t>(8 - at);  // the buffer is zero, and zeros are PADs
-        now_.bytes += 8 - at;
+        bool const crosses = at + length > 8;
+        bool const shares_word = same_as<Packet, packet::mode_tsx> ||
+                                 same_as<Packet, packet::mode_exec> || same_as<Packet, packet::cbr>;
+        if (at == 0 || (how_.pads == pad_policy::within_words && !crosses)) { return; }
+        if (how_.pads == pad_policy::broadwell && shares_word && shares_word_ && !crosses) {
+            return;
+        }
+        pad(8 - at);
+    }
+    /// Places a packet as `pad_policy::skylake` says, with the MODEs that were held for it. It does
+    /// not count the bytes of `bytes`. Source: GEN-010.
+    template <class Packet>
+    constexpr void place(Packet const& which, byte_view time, byte_view bytes) noexcept {
+        using namespace packet;
+        constexpr bool is_mode = same_as<Packet, mode_tsx> || same_as<Packet, mode_exec>;
+        constexpr bool is_status = same_as<Packet, pip> || same_as<Packet, vmcs> ||
+                                   same_as<Packet, tsc> || same_as<Packet, tma>;
+        constexpr bool is_tnt = same_as<Packet, tnt_short> || same_as<Packet, tnt_long>;
+        constexpr bool is_ip = derived_from<Packet, ip_packet<Packet>>;
+        bool const is_wide_ip = is_ip && bytes.size() >= 7;
+        bool has_ip = false;
+        if constexpr (is_ip) { has_ip = which.has_ip(); }
+        if (is_mode) {
+            hold(time);
+            hold(bytes);
+            now_.bytes += time.size();
+            return;
+        }
+        if (is_ip && has_ip) {  // with the MODEs before it, one group
+            hold(time);
+            now_.bytes += time.size();
+            time = {};
+        } else {
+            release_held();
+        }
+        size_t const group = held_size_ + time.size();
+        if (is_wide_ip || is_status) {
+            unsigned const header = is_status ? 2 : 1;
+            uint64_t const over = (position() + group + header) % 8;
+            pad_to(position() + (8 - over) % 8);
+        } else if (same_as<Packet, psb>) {
+            pad_to((position() + 7) / 8 * 8);
+        } else if (is_tnt || (is_ip && !has_ip)) {
+            align_narrow(time.size());
+            put(time);
+            now_.bytes += time.size();
+            time = {};
+            align_narrow(bytes.size());
+        } else {
+            align_narrow(group + bytes.size());
+        }
+        put_held();
+        put(time);
+        put(bytes);
+        now_.bytes += time.size();
+        now_.ends_in_payload = is_wide_ip || is_status;
+    }
+    /// The place of the next byte: a wide payload takes its last word alone.
+    [[nodiscard]] constexpr auto position() const noexcept -> uint64_t {
+        uint64_t const at = now_.bytes - held_size_;
+        return now_.ends_in_payload ? (at + 7) / 8 * 8 : at;
+    }
+    constexpr void align_narrow(size_t length) noexcept {
+        uint64_t const at = position();
+        pad_to(at % 8 + length > 8 ? (at + 7) / 8 * 8 : at);
+    }
+    constexpr void pad_to(uint64_t place) noexcept {
+        pad(place - (now_.bytes - held_size_));
+        now_.ends_in_payload = false;
+    }
+    constexpr void hold(byte_view bytes) noexcept {
+        copy_bytes(held_.data() + held_size_, bytes.data(), bytes.size());
+        held_size_ += static_cast<unsigned>(bytes.size());
+    }
+    constexpr void put_held() noexcept {
+        put(byte_view{held_}.first(held_size_));
+        held_size_ = 0;
+    }
+    /// Writes the MODEs that no IP follows, at a multiple of 8.
+    constexpr void release_held() noexcept {
+        if (held_size_ == 0) { return; }
+        pad_to((position() + 7) / 8 * 8);
+        put_held();
+    }
+    constexpr void pad(uint64_t count) noexcept {
+        size_ += static_cast<size_t>(count);  // the buffer is zero, and zeros are PADs
+        now_.bytes += count;
     }
     constexpr void put(byte_view bytes) noexcept {
         copy_bytes(bytes_.data() + size_, bytes.data(), bytes.size());
@@ -56,6 +152,8 @@ public:
     constexpr packet_batch(writer_state const& before, writer_options const& how) noexcept
         : now_{before}, how_{how} {}
 
+    /// Ends the batch: nothing may be added after it. Call it before `bytes` and `state`.
+    constexpr void finish() noexcept { release_held(); }
     [[nodiscard]] constexpr auto bytes() const noexcept -> byte_view {
         return byte_view{bytes_}.first(size_);
     }
@@ -97,7 +195,13 @@ public:
     template <class Packet>
     constexpr void add_ip(uint64_t ip) noexcept {
         flush();  // may change the last IP
-        add(Packet::of(now_.form_of(ip, how_.ips), ip));
+        add(Packet::of(now_.form_of(ip, how_.ips, same_as<Packet, packet::fup>), ip));
+    }
+    /// PADs up to a multiple of `alignment` bytes.
+    constexpr void align_end(unsigned alignment) noexcept {
+        release_held();
+        now_.ends_in_payload = false;
+        pad((alignment - now_.bytes % alignment) % alignment);
     }
     /// A CYC without a packet that it times.
     constexpr void add_cycles() noexcept {
@@ -132,15 +236,40 @@ public:
         auto const add_if = [this](auto const& which) {
             if (which.has_value) { this->add(which.value); }
         };
+        auto const add_times = [&] {
+            add_if(status.tsc);
+            add_if(status.tma);
+            add_if(status.cbr);
+        };
+        auto const add_context = [&] {
+            bool const before = now_.has_context_ip;
+            add_if(status.pip);
+            add_if(status.vmcs);
+            return before;
+        };
+        auto const add_exec = [&] { add_if(status.mode_exec); };
+        auto const add_fup = [&] {
+            if (status.fup.has_value) { add_ip<packet::fup>(status.fup.value); }
+        };
         add(packet::psb{});
-        add_if(status.tsc);
-        add_if(status.tma);
-        add_if(status.cbr);
-        add_if(status.pip);
-        add_if(status.vmcs);
-        add_if(status.mode_tsx);
-        add_if(status.mode_exec);
-        if (status.fup.has_value) { add_ip<packet::fup>(status.fup.value); }
+        if (how_.in_psb == psb_order::skylake) {
+            add_if(status.mode_tsx);
+            add_exec();
+            add_fup();
+            bool const had_ip = add_context();
+            add_times();
+            // The context of a PSB+ does not change the form of the next IP here. Source: GEN-011.
+            if (how_.ips == ip_choice::icelake && !status.vmcs.has_value) {
+                now_.has_context_ip = had_ip;
+            }
+        } else {
+            add_times();
+            (void)add_context();
+            add_if(status.mode_tsx);
+            if (how_.in_psb == psb_order::atom) { add_fup(); }
+            add_exec();
+            if (how_.in_psb != psb_order::atom) { add_fup(); }
+        }
         add(packet::psbend{});
     }
 };

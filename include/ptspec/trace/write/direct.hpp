@@ -29,33 +29,79 @@ constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
     return has_room;
 }
 
+/// The number of PADs before `length` bytes, as `pad_policy::skylake` places them: the payload of a
+/// wide IP begins at a multiple of 8. Source: GEN-010.
+[[nodiscard]] constexpr auto pads_before(uint64_t at, bool after_payload, unsigned length,
+                                         bool is_wide) noexcept -> unsigned {
+    unsigned const over = at % 8;
+    unsigned const skipped = after_payload ? (8 - over) % 8 : 0;
+    unsigned const place = (over + skipped) % 8;
+    if (is_wide) { return skipped + 7 - place; }
+    return place + length > 8 ? skipped + 8 - place : skipped;
+}
+/// Moves bytes by up to 16 places.
+[[nodiscard]] constexpr auto moved(wide_bits bytes, unsigned places) noexcept -> wide_bits {
+    unsigned const bits = 8 * (places % 8);
+    wide_bits const some{bytes.low << bits,
+                         bits == 0 ? bytes.high : bytes.high << bits | bytes.low >> (64 - bits)};
+    return places < 8 ? some : wide_bits{0, some.low};
+}
+
 }  // namespace detail
 
 /// Appends the gathered branches as a TNT.short. False, and nothing is written, if they do not fit
 /// into one, or the sink has no room.
 template <packet_sink Sink>
-[[nodiscard]] constexpr auto append_tnt(Sink& to, writer_state& now) noexcept -> bool {
+[[nodiscard]] constexpr auto append_tnt(Sink& to, writer_state& now,
+                                        writer_options const& how) noexcept -> bool {
     if (now.tnt.count > packet::tnt_short::max_branches) { return false; }
-    return detail::append_with_tnt(to, now, {packet::tnt_short::of(now.tnt).raw, 0}, 1);
+    wide_bits const bytes{packet::tnt_short::of(now.tnt).raw, 0};
+    if (how.pads == pad_policy::none) [[likely]] {
+        return detail::append_with_tnt(to, now, bytes, 1);
+    }
+    if (how.pads != pad_policy::skylake) { return false; }
+    unsigned const pads = detail::pads_before(now.bytes, now.ends_in_payload, 1, false);
+    if (!detail::append_with_tnt(to, now, detail::moved(bytes, pads), pads + 1)) { return false; }
+    now.ends_in_payload = false;
+    return true;
 }
 
 /// Appends the gathered branches, if any, as a TNT.short, and a TIP. False, and nothing is written,
-/// if the branches do not fit into one, a CYC may be due, or the sink has no room.
+/// if the branches do not fit into one, a CYC may be due, more than 16 bytes are needed, or the
+/// sink has no room.
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_tip(Sink& to, writer_state& now, writer_options const& how,
                                         uint64_t ip) noexcept -> bool {
+    bool const is_padded = how.pads != pad_policy::none;
     if (how.cyc || now.tnt.count > packet::tnt_short::max_branches) { return false; }
+    if (is_padded && how.pads != pad_policy::skylake) { return false; }
     auto const which = packet::tip::of(now.form_of(ip, how.ips), ip);
     wide_bits bytes = which.raw;
     unsigned count = packet::tip::length_of(which.raw, packet::block::none);
-    if (now.tnt.count != 0) {
-        bytes = {bytes.low << 8 | packet::tnt_short::of(now.tnt).raw,
-                 bytes.high << 8 | bytes.low >> 56};
-        ++count;
+    bool const is_wide = count >= 7;
+    bool const has_tnt = now.tnt.count != 0;
+    uint64_t const tnt = has_tnt ? packet::tnt_short::of(now.tnt).raw : 0;
+    if (!is_padded) [[likely]] {
+        if (has_tnt) {
+            bytes = {bytes.low << 8 | tnt, bytes.high << 8 | bytes.low >> 56};
+            ++count;
+        }
+    } else {
+        bool const after = now.ends_in_payload;
+        unsigned const first = has_tnt ? detail::pads_before(now.bytes, after, 1, false) : 0;
+        unsigned const before = has_tnt ? first + 1 : 0;
+        unsigned const second = detail::pads_before(now.bytes + before, after && !has_tnt, count,
+                                                    is_wide);
+        if (before + second + count > 16) { return false; }
+        wide_bits const moved_tnt = detail::moved({tnt, 0}, first);
+        bytes = detail::moved(bytes, before + second);
+        bytes = {bytes.low | moved_tnt.low, bytes.high | moved_tnt.high};
+        count += before + second;
     }
     if (!detail::append_with_tnt(to, now, bytes, count)) { return false; }
     now.last_ip = ip;
-    now.has_last_ip = true;
+    now.has_last_ip = now.has_context_ip = true;
+    now.ends_in_payload = is_padded && is_wide;
     return true;
 }
 

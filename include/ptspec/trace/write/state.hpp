@@ -7,24 +7,45 @@ namespace ptspec::trace {
 
 /// How a writer selects the IPBytes form of an IP.
 ///
-/// Source: PKT-064, GEN-174, GEN-229.
+/// Source: PKT-064, GEN-011, GEN-174, GEN-229.
 enum class ip_choice : uint8_t {
     as_processors,  ///< the first IP after a PSB or OVF not by the last IP, others the shortest
     shortest,       ///< the first that fits of 16, 32, 48 and 64 bits
+    broadwell,      ///< 48 bits always
+    skylake,        ///< 48 bits in a FUP and in the first IP of a context, others the shortest
+    icelake,        ///< 64 bits where `skylake` has 48
+};
+
+/// Where PADs stand before packets.
+///
+/// Source: GEN-008, GEN-010.
+enum class pad_policy : uint8_t {
+    none,
+    within_words,  ///< no packet crosses a multiple of 8 bytes that fits before the next one
+    broadwell,     ///< each packet begins at a multiple of 8; CBR, MODE.TSX, MODE.Exec share a word
+    skylake,       ///< wide payloads begin at a multiple of 8, narrow packets do not cross one
+};
+
+/// The order of the status packets in a PSB+, CBR and PSBEND included.
+///
+/// Source: GEN-171.
+enum class psb_order : uint8_t {
+    manual,   ///< TSC, TMA, CBR, PIP, VMCS, MODE.TSX, MODE.Exec, FUP
+    skylake,  ///< MODE.TSX, MODE.Exec, FUP, PIP, VMCS, TSC, TMA, CBR
+    atom,     ///< as `manual`, with FUP before MODE.Exec
 };
 
 /// The choices that the manual leaves to the processor, and settings from its control registers.
 struct writer_options {
     ip_choice ips = ip_choice::as_processors;
-    bool long_tnt = false;      ///< up to 47 branches in a TNT, not 6
-    bool defers_tips = false;   ///< TIPs are deferred until after the current TNT (GEN-145)
-    bool pads = false;          ///< PADs keep packets from crossing a multiple of 8 bytes
+    uint8_t tnt_capacity = packet::tnt_short::max_branches;  ///< branches in a TNT: 6 to 47
+    bool defers_tips = false;  ///< TIPs are deferred until after the current TNT (GEN-145)
+    pad_policy pads = pad_policy::none;
+    psb_order in_psb = psb_order::manual;
     bool cyc = false;           ///< IA32_RTIT_CTL.CYCEn
     uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 if it is 0
 
-    [[nodiscard]] constexpr auto max_branches() const noexcept -> unsigned {
-        return long_tnt ? packet::tnt_long::max_branches : packet::tnt_short::max_branches;
-    }
+    [[nodiscard]] constexpr auto max_branches() const noexcept -> unsigned { return tnt_capacity; }
 };
 
 /// The state of a writer between two packets.
@@ -35,6 +56,10 @@ struct writer_state {
 
     uint64_t last_ip = 0;
     bool has_last_ip = false;  ///< an IP was written after the last PSB or OVF
+    /// An IP was written after the last PSB, OVF, PIP, VMCS, TSC or MODE.Exec. Source: GEN-011.
+    bool has_context_ip = false;
+    /// The last packet ended with a wide payload, after which `pad_policy::skylake` pads.
+    bool ends_in_payload = false;
     packet::block items = packet::block::none;
     packet::branches tnt{};  ///< the TNT buffer: branches that are in no packet yet
     uint64_t cycles = 0;     ///< since the last CYC
@@ -53,23 +78,42 @@ struct writer_state {
         items = packet::block_after(which, items);
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
             has_last_ip |= which.has_ip();
+            has_context_ip |= which.has_ip();
         } else if constexpr (same_as<Packet, packet::psb> || same_as<Packet, packet::ovf>) {
-            has_last_ip = false;
+            has_last_ip = has_context_ip = false;
+        } else if constexpr (same_as<Packet, packet::pip> || same_as<Packet, packet::vmcs> ||
+                             same_as<Packet, packet::tsc> || same_as<Packet, packet::mode_exec>) {
+            has_context_ip = false;
         }
         bytes += length;
     }
-    /// The form for the next IP.
-    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how) const noexcept
-        -> packet::ip_bytes {
+    /// The form for the next IP, of a FUP or of another packet.
+    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how,
+                                         bool is_fup = false) const noexcept -> packet::ip_bytes {
+        if (how > ip_choice::shortest) { return form_by_kind(ip, how, is_fup); }
         if (how == ip_choice::shortest || has_last_ip) {
             return packet::shortest_form(ip, last_ip);
         }
-        return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
+        return wide_form(ip);
     }
     /// True when the next CYC-eligible packet must have a CYC.
     [[nodiscard]] constexpr auto cyc_is_due(writer_options const& how) const noexcept -> bool {
         unsigned const doublings = how.cyc_threshold > 1 ? how.cyc_threshold - 1U : 0;
         return how.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
+    }
+
+private:
+    [[nodiscard]] static constexpr auto wide_form(uint64_t ip) noexcept -> packet::ip_bytes {
+        return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
+    }
+    [[nodiscard]] constexpr auto form_by_kind(uint64_t ip, ip_choice how,
+                                              bool is_fup) const noexcept -> packet::ip_bytes {
+        auto const wide = how == ip_choice::icelake ? packet::ip_bytes::full : wide_form(ip);
+        if (how == ip_choice::broadwell || is_fup || !has_context_ip) { return wide; }
+        auto const form = packet::shortest_form(ip, last_ip);
+        bool const is_short = form == packet::ip_bytes::update_16 ||
+                              form == packet::ip_bytes::update_32;
+        return is_short ? form : wide;
     }
 };
 

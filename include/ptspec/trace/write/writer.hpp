@@ -111,11 +111,12 @@ private:
 
     /// True when no branch is pending in the TNT buffer and packets need no PADs.
     [[nodiscard]] constexpr auto can_write_directly() const noexcept -> bool {
-        return now_.tnt.count == 0 && !how_.pads;
+        return now_.tnt.count == 0 && how_.pads == pad_policy::none;
     }
     /// Called after a write: updates whether the next packet can be written through the table.
     constexpr auto finish_write() noexcept -> rule {
-        needs_slow_path_ = !can_write_directly() || how_.cyc || now_.items != packet::block::none;
+        needs_slow_path_ = !can_write_directly() || how_.cyc || how_.ips > ip_choice::shortest ||
+                           now_.items != packet::block::none;
         return rule::none;
     }
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
@@ -200,6 +201,7 @@ private:
     write_batch(Add const& add) noexcept -> rule {
         packet_batch<Packets> all{now_, how_};
         add(all);
+        all.finish();
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
         now_ = all.state();

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSL-1.0
+// The expected bytes are those of recorded traces: their names and offsets stand beside them.
+#include <ptspec/engine/kind.hpp>
+
+#include <ptspec/cpu/presets.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/traced.hpp>
+
+#include <cstdio>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace ptspec;
+using engine::kind;
+using test::traced;
+namespace event = engine::event;
+using status = reg::ia32_rtit_status;
+
+namespace {
+
+/// A processor of this kind, with TraceEn 0.
+auto off(kind of, std::string_view setup) -> trace_script::start {
+    auto from = traced::started(setup);
+    from.how = engine::options_of(of);
+    from.msrs.ctl = from.msrs.ctl.with(reg::ia32_rtit_ctl::TraceEn{false});
+    from.msrs.status = {};
+    return from;
+}
+auto on(kind of, std::string_view setup) -> trace_script::start {
+    auto from = traced::started(setup);
+    from.how = engine::options_of(of);
+    return from;
+}
+void enable(traced& now, std::uint64_t at, std::uint64_t next) {
+    auto const ctl = now.msrs().ctl.with(reg::ia32_rtit_ctl::TraceEn{true});
+    now.writes(reg::ia32_rtit_ctl::address, ctl.raw, at, next);
+}
+void set_tsc(traced& now, std::uint64_t tsc, std::uint64_t art = 0, std::uint64_t fc = 0,
+             std::uint8_t ratio = 32) {
+    now.set_clocks({.art = art, .tsc = tsc, .tsc_at_edge = tsc - fc, .core_to_bus = ratio});
+}
+
+/// The bytes so far in hexadecimal.
+auto text_of(traced const& now) -> std::string {
+    std::string all;
+    byte_view const bytes = now.bytes.written();
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        char text[3];
+        std::snprintf(text, sizeof text, "%02x", bytes[i]);
+        all += text;
+    }
+    return all;
+}
+
+std::string const psb = "02820282028202820282028202820282";
+
+}  // namespace
+
+TEST_CASE("broadwell: a PSB+ before TIP.PGE, and each packet at a multiple of 8 "
+          "(GEN-009..011,120,162)") {
+    // hase-cf-bdw @0: TraceEn rises in the kernel, the user code begins, and is interrupted.
+    traced now{off(kind::broadwell, "OS=0, CPL=0, TSCEn=1")};
+    set_tsc(now, 0x2712'AEEE'B722);
+    enable(now, 0x1000, 0x1002);
+    set_tsc(now, 0x2712'AEF0'2B1A);
+    now.does(event::far_transfer{0x1002, 0x40'017D, {.cr3 = 0x1000, .cpl = 3}});
+    now.does(event::interrupt{.next = 0x40'017D, .to = 0x2000, .after = {.cr3 = 0x1000}});
+    CHECK(text_of(now) == "028202820282028202820282028202821922b7eeae1227000203200000000000"
+                          "022300000000000002820282028202820282028202820282191a2bf0ae122700"
+                          "02032000992099017d7d0140000000000223000000000000717d014000000000"
+                          "7d7d01400000000001");
+    // hase-cf-bdw @a8: 44 branches fill a TNT.
+    traced full{on(kind::broadwell, "OS=0, CPL=3")};
+    for (int i = 0; i < 44; ++i) { full.does(event::conditional{0x1000, i % 2 == 0}); }
+    CHECK(full.packets() == text{"TNT(10101010101010101010101010101010101010101010)"});
+}
+
+TEST_CASE("skylake: MODE.Exec and FUP in the PSB+ of an enable, wide payloads aligned "
+          "(GEN-010,011,171,176,180)") {
+    // google-m7-cpu0 @0: WRMSR in the kernel.
+    traced now{off(kind::skylake, "CPL=0, TSCEn=MTCEn=1, MTCFreq=3, CR3=3FD434000")};
+    set_tsc(now, 0xBC'4CD2'CFE8, 0xB23C, 0x30, 29);
+    enable(now, 0xFFFF'FFFF'B960'D300, 0xFFFF'FFFF'B960'D302);
+    now.does(event::conditional{0xFFFF'FFFF'B960'D302, true});
+    now.does(event::indirect_jump{0xFFFF'FFFF'B960'D794});
+    now.does(event::indirect_jump{0xFFFF'FFFF'B974'20A2});
+    CHECK(text_of(now) == "02820282028202820282028202820282000000992099017d00d360b9ffff0000"
+                          "00000000000002430034d43f0000000000000000000019e8cfd24cbc00000000"
+                          "00000000000002733cb200300000000002031d000223007102d360b9ffff0000"
+                          "062d94d7000000004da22074b9");
+}
+
+TEST_CASE("skylake: a 6-byte IP where the context may have changed, and in each FUP (GEN-011)") {
+    traced now{on(kind::skylake, "CPL=0, TSCEn=1")};
+    now.does(event::indirect_jump{0x1010}).does(event::indirect_jump{0x1020});
+    now.does(event::mov_cr3{0x1020, 0x1023, 0x5000}).does(event::indirect_jump{0x1030});
+    now.does(event::indirect_jump{0x1040});
+    now.does(event::interrupt{.next = 0x1040, .to = 0x1050, .after = now.state().code});
+    now.does(event::clock_stop{0x1050}).does(event::clock_resume{});
+    now.does(event::indirect_jump{0x1060}).does(event::ratio{20});
+    now.does(event::indirect_jump{0x1070});
+    std::string forms;
+    trace::reader reader{now.bytes.written(), {.sync = false}};
+    for (auto item = reader.next(); item; item = reader.next()) {
+        packet::visit(
+            [&](auto const& one) {
+                using type = bare_t<decltype(one)>;
+                if constexpr (requires { one.has_ip(); }) {
+                    forms += std::to_string(underlying(one.template get<typename type::IPBytes>()));
+                }
+            },
+            item.packet);
+    }
+    CHECK(forms == "31"
+                   "3"
+                   "1"
+                   "31"
+                   "3"
+                   "1");
+}
+
+TEST_CASE("icelake: 8-byte IPs where skylake has 6, and VMCS resets the form (GEN-011,171)") {
+    // xdc-icelake @0: VM entry into a guest.
+    auto from = off(kind::icelake, "CPL=0, VMX=nonroot, conceal=all");
+    from.hidden.non_root = false;
+    from.code.vmx_non_root = true;
+    traced now{from};
+    now.does(event::vmptrld{0x1000, 0x3'6686'F000});
+    set_tsc(now, 0, 0, 0, 9);
+    enable(now, 0xFFFF'FFFF'C038'103C, 0xFFFF'FFFF'C038'103C);
+    std::string const all = text_of(now);
+    CHECK(all.find("dd3c1038c0ffffffff") != std::string::npos);
+    CHECK(all.substr(all.size() - 18) == "d13c1038c0ffffffff");
+}
+
+TEST_CASE("atom: no PADs, FUP before MODE.Exec, and the shortest forms (GEN-010,011,171)") {
+    traced now{on(kind::atom, "OS=0, CPL=3")};
+    set_tsc(now, 0, 0, 0, 32);
+    now.does(event::indirect_jump{0x40'1000}).does(event::psb_due{});
+    now.does(event::indirect_jump{0x40'2000});
+    CHECK(text_of(now) == "6d001040000000" + psb + "020320007d001040000000990102232d0020");
+}
+
+TEST_CASE("where TraceEn falls PADs follow: up to 16 on skylake, 8 on broadwell (GEN-010)") {
+    for (auto const& [of, alignment] :
+         {std::pair{kind::skylake, 16U}, std::pair{kind::icelake, 16U},
+          std::pair{kind::broadwell, 8U}}) {
+        traced now{on(of, "CPL=0")};
+        now.does(event::indirect_jump{0x1234});
+        now.writes(reg::ia32_rtit_ctl::address,
+                   now.msrs().ctl.with(reg::ia32_rtit_ctl::TraceEn{false}).raw, 0x1234, 0x1236);
+        CHECK(now.bytes.size() % alignment == 0);
+        CHECK(now.bytes.size() >= 16);
+    }
+}
+
+TEST_CASE("the distance of PSBs is the period on average, in steps of 960 bytes (GEN-012)") {
+    auto const distances = [](kind of) {
+        auto from = on(of, "OS=0, CPL=3");
+        engine::generator now{from.of, from.msrs, from.code, from.ip, from.how};
+        struct {
+            std::uint64_t size = 0;
+            std::vector<std::uint64_t> psbs{};
+            auto append(byte_view more) -> bool {
+                for (std::size_t i = 0; i + 1 < more.size(); ++i) {
+                    if (more.size() >= 16 && more[i] == 0x02 && more[i + 1] == 0x82) {
+                        psbs.push_back(size + i);
+                        break;
+                    }
+                }
+                size += more.size();
+                return true;
+            }
+        } out;
+        for (std::uint64_t i = 0; i < 400'000; ++i) {
+            now.on(event::indirect_jump{0x1000 + (i & 0xFFF)}, out);
+        }
+        return out.psbs;
+    };
+    auto const skylake = distances(kind::skylake);
+    REQUIRE(skylake.size() > 300);
+    auto const mean = [](std::vector<std::uint64_t> const& at) {
+        return static_cast<double>(at.back() - at.front()) / static_cast<double>(at.size() - 1);
+    };
+    CHECK(mean(skylake) == doctest::Approx(2048).epsilon(0.005));
+    for (std::size_t i = 1; i < skylake.size(); ++i) {
+        auto const distance = skylake[i] - skylake[i - 1];
+        bool const is_step = (distance >= 1888 && distance <= 1952) ||
+                             (distance >= 2848 && distance <= 2912);
+        CHECK(is_step);
+    }
+    CHECK(mean(distances(kind::atom)) == doctest::Approx(2048).epsilon(0.0005));
+    CHECK(mean(distances(kind::manual)) > 2048);
+}
+
+TEST_CASE("a PSB+ follows every OVF on skylake (GEN-228)") {
+    traced now{on(kind::skylake, "OS=0, CPL=3")};
+    now.does(event::overflow{}).does(event::overflow_end{0x2000});
+    CHECK(test::packets(now).find("PSB") != std::string::npos);
+}
+
+TEST_CASE("each preset has the kind of its generation (GEN-009)") {
+    CHECK_TWICE([](auto value) {
+        auto const kind_of = [&](uint32_t signature) {
+            return engine::kind_of(value(reg::cpuid_01h_eax{signature}));
+        };
+        return kind_of(0x000306D4) == kind::broadwell && kind_of(0x000406E3) == kind::skylake &&
+               kind_of(0x000806EA) == kind::skylake && kind_of(0x000706E5) == kind::icelake &&
+               kind_of(0x000906A3) == kind::icelake && kind_of(0x000706A8) == kind::atom &&
+               kind_of(0) == kind::skylake;
+    });
+    for (auto const& one : cpu::preset::all) {
+        if (!one.value.has_pt()) { continue; }
+        INFO(std::string_view{one.name.data(), one.name.size()});
+        auto const of = engine::kind_of(one.value.leaf_01_eax);
+        bool const is_single = !one.value.has_topa_of_many_entries() &&
+                               one.value.leaf_14_0_ecx.get<reg::cpuid_14h_0_ecx::TOPAOUT>() &&
+                               one.value.leaf_01_eax.raw != 0;
+        CHECK((of == kind::broadwell) == is_single);
+        CHECK(engine::info_of(of).which == of);
+    }
+}
