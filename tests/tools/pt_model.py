@@ -244,7 +244,8 @@ class Refusals(unittest.TestCase):
         for text in ("OS", "OS=2", "Nothing=1", "ADDR0=[1000,10FF]", "ADDR4=[1,2] stop", "CPL=4",
                      "ADDR0=[1000] stop", "VMX=some", "conceal=some", "mode=48", "pending=2",
                      "CR3=xyz", "LP=A", "IF=2", "callstack=40", "CS=10000", "TSX=2", "TNT=7",
-                     "TriggerEn=1", "OS=1,,User=1", "pads=4", "tnt_capacity=5", "cycle_counter_bits=0"):
+                     "TriggerEn=1", "OS=1,,User=1", "pads=4", "tnt_capacity=5",
+                     "cycle_counter_bits=0"):
             with self.subTest(setup=text):
                 self.refused("setup ", "--setup", text, "-e", "NOP")
 

@@ -31,13 +31,14 @@ constexpr auto append(trace::writer_state now, Append const& what) -> appended<R
 template <size_t Room = 16>
 constexpr auto append_tip(trace::writer_state const& now, uint64_t ip,
                           trace::writer_options const& how = {}) -> appended<Room> {
-    return append<Room>(
-        now, [&](auto& to, auto& state) { return trace::append_tip(to, state, how, ip); });
+    return append<Room>(now, [&](auto& to, auto& state) {
+        return how.is_plain() ? trace::append_tip(to, state, how.ips, ip)
+                              : trace::append_aligned_tip(to, state, how, ip);
+    });
 }
 template <size_t Room = 16>
 constexpr auto append_tnt(trace::writer_state const& now) -> appended<Room> {
-    return append<Room>(now,
-                        [](auto& to, auto& state) { return trace::append_tnt(to, state, {}); });
+    return append<Room>(now, [](auto& to, auto& state) { return trace::append_tnt(to, state); });
 }
 template <size_t Room>
 constexpr auto holds(appended<Room> const& got, char const* bytes) -> bool {
@@ -125,8 +126,9 @@ TEST_CASE("with PADs both ways of writing place the same bytes (GEN-010, GEN-011
             trace::packet_batch<> batch{before, how};
             batch.flush();
             batch.finish();
-            auto const got = append<16>(
-                before, [&](auto& to, auto& state) { return trace::append_tnt(to, state, how); });
+            auto const got = append<16>(before, [&](auto& to, auto& state) {
+                return trace::append_aligned_tnt(to, state, how);
+            });
             CHECK(got.done);
             CHECK(byte_view{got.bytes}.first(got.size) == batch.bytes());
             CHECK(!got.now.ends_in_payload);

@@ -47,12 +47,23 @@ constexpr void emit_branch(generator_state& s, bool taken, Sink& to) noexcept {
     if (s.ctl<ctl::DisTNT>()) { return; }
     emit(s, to, [=](auto& batch) { batch.branch(taken); });
 }
+/// Adds the TNT bit that completes a TNT after PADs.
+template <class Sink>
+constexpr void complete_tnt(generator_state& s, bool taken, Sink& to) noexcept {
+    s.writer.add_branch(taken);
+    if (trace::append_aligned_tnt(to, s.writer, s.write_options)) { return; }
+    emit(s, to, [](auto& batch) { batch.flush(); });
+}
 /// Emits a TIP to a fast IP, after the gathered branches.
 template <class Sink>
 constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept {
     s.ip = target;
     uint64_t const ip = s.packet_ip(target);
-    if (!trace::append_tip(to, s.writer, s.write_options, ip)) {
+    bool const is_done = s.writes_plainly
+                             ? trace::append_tip(to, s.writer, s.write_options.ips, ip)
+                             : !s.write_options.cyc &&
+                                   trace::append_aligned_tip(to, s.writer, s.write_options, ip);
+    if (!is_done) {
         emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
     }
 }
@@ -71,8 +82,11 @@ constexpr void handle(generator_state& s, event::conditional const& e, Sink& to)
     if (s.is_fast_ip(e.to)) {  // it begins or completes a TNT
         s.ip = e.to;
         if (s.write_options.cyc && s.writer.tnt.count == 0) { return emit_branch(s, e.taken, to); }
+        if (s.write_options.pads != trace::pad_policy::none) [[unlikely]] {
+            return complete_tnt(s, e.taken, to);
+        }
         s.writer.add_branch(e.taken);
-        if (trace::append_tnt(to, s.writer, s.write_options)) { return; }
+        if (trace::append_tnt(to, s.writer)) { return; }
         return emit(s, to, [](auto& batch) { batch.flush(); });
     }
     if (e.taken) { return transfer(s, to, {.encoding = branch_encoding::tnt, .to = e.to}, s.code); }

@@ -36,7 +36,6 @@ struct decoder_view {
     bool in_tx = false;
     bool psb_requested = false;
     uint64_t count_start = 0;  ///< `writer.bytes` when PacketByteCnt was 0
-    uint64_t psb_after = 0;    ///< bytes from there to the next PSB
 
     friend constexpr auto operator==(decoder_view const&, decoder_view const&) -> bool = default;
 };
@@ -66,6 +65,7 @@ struct generator_state {
     vmx_concealment concealment{};
     uint64_t vmcs = no_vmcs;
     uint64_t psb_period = 0;  ///< in bytes, from IA32_RTIT_CTL
+    uint64_t psb_after = 0;   ///< bytes from `view.count_start` to the next PSB
     rule shutdown_rule = rule::none;
     access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;
@@ -84,7 +84,8 @@ struct generator_state {
     /// one more branch completes no packet.
     unsigned fast_tnt_first = 0;
     unsigned fast_tnt_count = 0;
-    bool has_ranges = false;  ///< there is a filter range or a TraceStop range
+    bool has_ranges = false;      ///< there is a filter range or a TraceStop range
+    bool writes_plainly = false;  ///< `write_options` are plain
 
     template <class Field>
     [[nodiscard]] constexpr auto ctl() const noexcept -> typename Field::value_type {
@@ -112,7 +113,7 @@ struct generator_state {
         return writer.bytes - view.count_start;
     }
     [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
-        return view.psb_requested || bytes_since_psb() >= view.psb_after;
+        return view.psb_requested || bytes_since_psb() >= psb_after;
     }
     /// True for an IP to which a branch changes no enable.
     [[nodiscard]] constexpr auto is_fast_ip(uint64_t target) const noexcept -> bool {
@@ -154,6 +155,7 @@ constexpr void refresh_cache(generator_state& s) noexcept {
         drop_gathered_branches(s);
         s.writer.cycles = 0;
     }
+    s.writes_plainly = s.write_options.is_plain();
     s.fast_tnt_first = s.write_options.cyc ? 1 : 0;  // the first branch may need a CYC
     s.fast_tnt_count = s.write_options.max_branches() - 1 - s.fast_tnt_first;
     s.has_ranges = access::has_filter(s.msrs) || access::has_trace_stop(s.msrs);
@@ -174,7 +176,7 @@ constexpr void start_period(generator_state& s, uint64_t at) noexcept {
     uint64_t const step = s.options.psb_step;
     s.view.count_start = at;
     uint64_t const over = step > 1 ? (at + s.psb_period) % step : 0;
-    s.view.psb_after = s.psb_period + (over != 0 ? step - over : 0);
+    s.psb_after = s.psb_period + (over != 0 ? step - over : 0);
 }
 
 /// Derives the state that depends on IA32_RTIT_CTL, after it may have changed.
@@ -216,6 +218,7 @@ emit(generator_state& s, Sink& to, Add const& add) noexcept {
         return;
     }
     s.view = before;
+    start_period(s, before.count_start);
     begin_overflow(s);
 }
 

@@ -46,6 +46,10 @@ struct writer_options {
     uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 if it is 0
 
     [[nodiscard]] constexpr auto max_branches() const noexcept -> unsigned { return tnt_capacity; }
+    /// True if packets need neither CYCs nor PADs, nor the forms of a kind of processor.
+    [[nodiscard]] constexpr auto is_plain() const noexcept -> bool {
+        return !cyc && pads == pad_policy::none && ips <= ip_choice::shortest;
+    }
 };
 
 /// The state of a writer between two packets.
@@ -90,7 +94,12 @@ struct writer_state {
     /// The form for the next IP, of a FUP or of another packet.
     [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how,
                                          bool is_fup = false) const noexcept -> packet::ip_bytes {
-        if (how > ip_choice::shortest) { return form_by_kind(ip, how, is_fup); }
+        return how > ip_choice::shortest ? form_by_kind(ip, how, is_fup)
+                                         : form_of_any_kind(ip, how);
+    }
+    /// The same where no kind of processor selects it.
+    [[nodiscard]] constexpr auto form_of_any_kind(uint64_t ip, ip_choice how) const noexcept
+        -> packet::ip_bytes {
         if (how == ip_choice::shortest || has_last_ip) {
             return packet::shortest_form(ip, last_ip);
         }
