@@ -47,6 +47,7 @@ struct comparison {
     std::size_t equal = 0;
     std::uint64_t bytes = 0;
     std::uint64_t equal_bytes = 0;
+    unsigned shown = 0;
     std::string differences{};
 };
 
@@ -60,8 +61,9 @@ auto line_at(byte_view bytes, std::size_t at) -> std::string {
     return line;
 }
 
-auto compare(byte_view real, byte_view made, unsigned shown) -> comparison {
-    comparison result;
+/// Adds the comparison of a piece of the trace, which begins at `begin`.
+void compare(byte_view real, byte_view made, std::uint64_t begin, unsigned shown,
+             comparison& result) {
     auto const one = segments_of(real);
     auto const two = segments_of(made);
     for (std::size_t i = 0; i + 1 < one.size(); ++i) {
@@ -75,16 +77,16 @@ auto compare(byte_view real, byte_view made, unsigned shown) -> comparison {
         bool const is_equal = same == a.size() && same == b.size();
         result.equal += is_equal;
         result.equal_bytes += same;
-        if (is_equal || shown == 0) { continue; }
-        --shown;
+        if (is_equal || result.shown == shown) { continue; }
+        ++result.shown;
         std::size_t const from = same < 8 ? 0 : same - 8;
-        char text[80];
-        std::snprintf(text, sizeof text, "segment %zu at %zx differs at %zx\n", i, one[i],
-                      one[i] + same);
+        char text[96];
+        std::snprintf(text, sizeof text, "segment %zu at %llx differs at %llx\n",
+                      result.segments - 1, static_cast<unsigned long long>(begin + one[i]),
+                      static_cast<unsigned long long>(begin + one[i] + same));
         result.differences += text + std::string{"  real"} + line_at(a, from) + "\n  twin" +
                               line_at(b, from) + "\n";
     }
-    return result;
 }
 
 auto read_file(std::string const& path) -> std::vector<std::uint8_t> {
@@ -130,19 +132,22 @@ auto run_tool(tool::command_line& line) -> int {
     if (path.empty()) { throw tool::failure{"needs a trace; see --help"}; }
     auto const file = read_file(path);
     byte_view const whole{file.data(), file.size()};
-    auto const from = read(whole);
-    if (from.all.empty()) { throw tool::failure{path + ": no PSB"}; }
-    byte_view const real = whole.from(static_cast<std::size_t>(from.begin))
-                               .first(static_cast<std::size_t>(from.end - from.begin));
+    auto const pieces = read(whole);
+    if (pieces.empty()) { throw tool::failure{path + ": no PSB"}; }
     comparison best;
     engine::kind best_kind = engine::kind::manual;
     bool is_first = true;
     for (auto const& one : engine::kinds) {
         if (!is_auto && wanted != one.which) { continue; }
-        twin made{from, one.which};
-        made.run();
-        auto const bytes = made.bytes();
-        auto const result = compare(real, {bytes.data(), bytes.size()}, shown);
+        comparison result;
+        for (auto const& from : pieces) {
+            byte_view const real = whole.from(static_cast<std::size_t>(from.begin))
+                                       .first(static_cast<std::size_t>(from.end - from.begin));
+            twin made{from, one.which};
+            made.run();
+            auto const bytes = made.bytes();
+            compare(real, {bytes.data(), bytes.size()}, from.begin, shown, result);
+        }
         bool const is_better = is_first || result.equal > best.equal ||
                                (result.equal == best.equal &&
                                 result.equal_bytes > best.equal_bytes);

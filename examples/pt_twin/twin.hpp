@@ -43,24 +43,25 @@ struct seen {
     }
 };
 
-/// The packets from the first PSB on, up to damage.
+/// Packets from a PSB on, up to damage or the end.
 struct recording {
     std::vector<seen> all{};
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
-    bool is_whole = true;
     bool ends_in_pads = false;
 };
 
-inline auto read(byte_view bytes) -> recording {
-    recording made;
+/// The pieces of a trace between damage.
+inline auto read(byte_view bytes) -> std::vector<recording> {
+    std::vector<recording> pieces;
     trace::reader reader{borrowed_bytes{bytes.data(), bytes.size()}};
-    bool begun = false;
     for (auto item = reader.next(); item; item = reader.next()) {
-        if (item.what == trace::item_type::synced) {
-            made.begin = made.end = item.offset;
-            begun = true;
-        } else if (item.what == trace::item_type::packet) {
+        using enum trace::item_type;
+        if (item.what == synced || item.what == resynced) {
+            pieces.push_back({.begin = item.offset, .end = item.offset});
+        } else if (item.what == packet) {
+            if (pieces.empty()) { pieces.push_back({.begin = item.offset, .end = item.offset}); }
+            auto& made = pieces.back();
             made.end = item.offset + item.length;
             made.ends_in_pads = item.packet.kind() == kind::pad;
             if (made.ends_in_pads) { continue; }
@@ -71,17 +72,17 @@ inline auto read(byte_view bytes) -> recording {
                 },
                 item.packet);
             made.all.push_back(one);
-        } else if (begun) {
-            made.is_whole = false;
-            break;
         }
     }
     // A long run of zeros at the end is memory that was not written.
-    if (!made.all.empty() && made.end - made.all.back().end > 16) {
-        made.end = made.all.back().end;
-        made.ends_in_pads = false;
+    for (auto& made : pieces) {
+        if (!made.all.empty() && made.end - made.all.back().end > 16) {
+            made.end = made.all.back().end;
+            made.ends_in_pads = false;
+        }
     }
-    return made;
+    std::erase_if(pieces, [](recording const& one) { return one.all.empty(); });
+    return pieces;
 }
 
 /// The status packets of a PSB+.
@@ -94,6 +95,8 @@ struct group {
     std::optional<packet::vmcs> vmcs{};
     std::optional<packet::mode_exec> exec{};
     bool has_tsx = false;
+    std::uint64_t cycles = 0;  // of a CYC before the first status packet
+    event::psb_due due{};
 };
 
 inline auto group_at(std::vector<seen> const& all, std::size_t from) -> group {
@@ -111,6 +114,21 @@ inline auto group_at(std::vector<seen> const& all, std::size_t from) -> group {
             case kind::mode_exec: made.exec = one.as<packet::mode_exec>(); break;
             case kind::mode_tsx: made.has_tsx = true; break;
             case kind::fup: made.fup = one.ip; break;
+            case kind::cyc: {
+                auto const value = one.as<packet::cyc>().value();
+                bool const is_first = made.last == from + 1;
+                (is_first    ? made.cycles
+                 : !made.tsc ? made.due.cycles_until_tsc
+                             : made.due.cycles_until_mtc) = value;
+                break;
+            }
+            case kind::mtc:
+                using place = event::psb_due::mtc_place;
+                made.due.mtc = made.cbr   ? place::after_cbr
+                               : made.tma ? place::after_tma
+                               : made.tsc ? place::after_tsc
+                                          : place::before_tsc;
+                break;
             default: break;
         }
     }
@@ -182,15 +200,18 @@ public:
           unit_{capabilities(), state(), code(false), 0, options()} {
         unit_.conceal({false, true, true});
         auto const first = group_at(all_, 0);
-        bool const is_enabled = !first.fup.has_value() || is_at(first.last + 1, kind::tip_pge);
-        if (is_enabled) { return; }
+        bool const is_on = !with_.branches ||
+                           (first.fup.has_value() && !is_at(first.last + 1, kind::tip_pge));
+        // A CYC in the first PSB+ counts from an instant before the trace.
+        if (!is_on && first.cycles == 0) { return; }
         set_context(first);
         auto now = state();
         now.ctl = control();
-        now.status = {7};
-        unit_ = engine::generator{capabilities(), now, code(true), *first.fup, options()};
+        now.status = {is_on ? 7U : 5U};
+        unit_ = engine::generator{capabilities(), now, code(is_on), first.fup.value_or(0),
+                                  options()};
         unit_.conceal({false, true, true});
-        now_ = tracing::on;
+        now_ = is_on ? tracing::on : tracing::out;
     }
 
     void run() {
@@ -276,12 +297,16 @@ private:
         }
         unit_.set_clocks(now);
     }
-    void mtc(seen const& one) {
+    /// The counter of the crystal clock at an MTC after `art`.
+    static auto next_mtc(seen const& one, std::uint64_t art) -> std::uint64_t {
         std::uint64_t const payload = one.as<packet::mtc>().get<packet::mtc::CTC>();
+        std::uint64_t const periods = (payload - (art >> 3)) & 0xFF;
+        return ((art >> 3) + (periods == 0 ? 256 : periods)) << 3;
+    }
+    void mtc(seen const& one) {
         auto now = unit_.state().clocks;
-        std::uint64_t const periods = (payload - (now.art >> 3)) & 0xFF;
-        std::uint64_t const art = ((now.art >> 3) + (periods == 0 ? 256 : periods)) << 3;
-        if (periods != 1) {  // MTCs were lost, or the clocks stood still
+        std::uint64_t const art = next_mtc(one, now.art);
+        if (art >> 3 != (now.art >> 3) + 1) {  // MTCs were lost, or the clocks stood still
             now.art = art - 1;
             unit_.set_clocks(now);
         }
@@ -360,7 +385,10 @@ private:
                 on(event::mov_cr3{unit_.state().ip, unit_.state().ip, cr3_});
                 return i + 1;
             case kind::mtc: mtc(one); return i + 1;
-            case kind::cyc: on(event::cycles{one.as<packet::cyc>().value()}); return i + 1;
+            case kind::cyc:
+                on(event::cycles{one.as<packet::cyc>().value(),
+                                 one.offset % 8 + (one.end - one.offset) > 8});
+                return i + 1;
             case kind::tsc: return clocks(i);
             case kind::cbr: return clocks(i);
             case kind::ovf: return overflow(i);
@@ -396,7 +424,8 @@ private:
             return next;
         }
         if (in.fup) { on(event::sequential{*in.fup}); }
-        on(event::psb_due{});
+        if (in.cycles != 0) { on(event::cycles{in.cycles}); }
+        on(in.due);
         return next;
     }
 
@@ -450,19 +479,35 @@ private:
     }
     auto fup(std::size_t i) -> std::size_t {
         std::uint64_t const from = all_[i].ip;
-        std::size_t const k = i + 1;
+        std::size_t k = i + 1;
+        event::cycles_within takes;
+        auto clock = unit_.state().clocks;
+        for (; is_at(k, kind::mtc) || is_at(k, kind::cyc); ++k) {
+            if (is_at(k, kind::cyc)) {
+                takes.until_target = all_[k].as<packet::cyc>().value();
+                continue;
+            }
+            takes.until_pip += takes.until_target;  // before the MTC
+            takes.until_target = 0;
+            clock.art = next_mtc(all_[k], clock.art);
+            takes.art = clock.art;
+            takes.tsc = clock.tsc;
+        }
         if (is_at(k, kind::tip)) {
-            on(event::interrupt{.next = from, .to = all_[k].ip, .after = code(true)});
+            on(event::interrupt{
+                .next = from, .to = all_[k].ip, .after = code(true), .takes = takes});
             return k + 1;
         }
-        if (!is_at(k, kind::tip_pgd)) { return k; }
+        if (!is_at(k, kind::tip_pgd)) { return i + 1; }
         if (all_[k].has_ip) {
-            on(event::interrupt{.next = from, .to = all_[k].ip, .after = code(true)});
+            on(event::interrupt{
+                .next = from, .to = all_[k].ip, .after = code(true), .takes = takes});
             now_ = tracing::out;
         } else if (falls(k)) {
             disable(from);
         } else {
-            on(event::interrupt{.next = from, .to = outside(), .after = code(false)});
+            on(event::interrupt{
+                .next = from, .to = outside(), .after = code(false), .takes = takes});
             now_ = tracing::out;
         }
         return k + 1;
@@ -535,7 +580,9 @@ private:
         if (!in.tsc && has_cbr) {
             on(event::ratio{unit_.state().clocks.core_to_bus});
         } else {
-            on(event::clock_stop{unit_.state().ip});
+            // More PADs than a TSC needs.
+            bool const is_aligned = i != 0 && all_[i].offset - all_[i - 1].end >= 8;
+            on(event::clock_stop{unit_.state().ip, static_cast<std::uint8_t>(is_aligned ? 16 : 0)});
             on(event::clock_resume{});
         }
         return k;

@@ -12511,6 +12511,9 @@ struct writer_state {
     bool has_context_ip = false;
     /// The last packet ended with a wide payload, after which `pad_policy::skylake` pads.
     bool ends_in_payload = false;
+    /// The next CYC may cross a multiple of 8, though `pad_policy::skylake` aligns it.
+    /// Source: GEN-010.
+    bool cyc_crosses = false;
     packet::block items = packet::block::none;
     packet::branches tnt{};  ///< the TNT buffer: branches that are in no packet yet
     uint64_t cycles = 0;     ///< since the last CYC
@@ -12595,6 +12598,12 @@ struct psb_status {
     optional<packet::mode_tsx> mode_tsx{};
     optional<packet::mode_exec> mode_exec{};
     optional<uint64_t> fup{};  ///< the IP, when PacketEn is 1
+    /// An MTC that falls due meanwhile, and how many of TSC, TMA and CBR precede it.
+    /// Source: GEN-171, GEN-172.
+    optional<packet::mtc> mtc{};
+    uint8_t mtc_after = 0;
+    uint64_t cycles_until_tsc = 0;
+    uint64_t cycles_until_mtc = 0;  ///< after TSC
 };
 
 }  // namespace ptspec::trace
@@ -12711,9 +12720,12 @@ class packet_batch {
             now_.bytes += time.size();
             time = {};
             align_narrow(bytes.size());
-        } else {
+        } else if (!(same_as<Packet, cyc> && now_.cyc_crosses)) {
             align_narrow(group + bytes.size());
+        } else {
+            pad_to(position());
         }
+        now_.cyc_crosses = false;
         put_held();
         put(time);
         put(bytes);
@@ -12847,9 +12859,19 @@ public:
             if (which.has_value) { this->add(which.value); }
         };
         auto const add_times = [&] {
+            auto const add_mtc_after = [&](unsigned count) {
+                if (!status.mtc.has_value || status.mtc_after != count) { return; }
+                advance(status.cycles_until_mtc);
+                add_if(status.mtc);
+            };
+            add_mtc_after(0);
+            advance(status.cycles_until_tsc);
             add_if(status.tsc);
+            add_mtc_after(1);
             add_if(status.tma);
+            add_mtc_after(2);
             add_if(status.cbr);
+            add_mtc_after(3);
         };
         auto const add_context = [&] {
             bool const before = now_.has_context_ip;
@@ -14418,6 +14440,10 @@ struct far_transfer {
 struct cycles_within {
     uint64_t until_pip = 0;
     uint64_t until_target = 0;  ///< after the PIP
+    /// The counter of the crystal clock at the target, and the time-stamp counter: MTCs fall due
+    /// after the PIP. 0: no time passes. Source: GEN-006, GEN-203.
+    uint64_t art = 0;
+    uint64_t tsc = 0;
 };
 
 /// INT n, INT3, INT1, INTO. Source: GEN-110, GEN-111, GEN-113.
@@ -14685,6 +14711,7 @@ struct duty_cycle {
 /// The clock stops while code executes: a new P-state, thermal throttling, STPCLK. Source: GEN-316.
 struct clock_stop {
     uint64_t next = 0;
+    uint8_t aligned_to = 0;  ///< PADs up to a multiple of so many bytes; 0: none. Source: GEN-010
 };
 /// The clock resumes. Source: GEN-202, GEN-316.
 struct clock_resume {};
@@ -14709,6 +14736,8 @@ struct time {
 /// Core clock cycles pass. Source: GEN-210.
 struct cycles {
     uint64_t passed = 0;
+    /// The CYC with them is not aligned where the kind of processor aligns it. Source: GEN-010.
+    bool crosses_word = false;
 };
 /// The ratio of the core clock to the bus clock changes. Source: GEN-202.
 struct ratio {
@@ -14725,7 +14754,16 @@ struct cycle_guard {};
 namespace ptspec::engine::event {
 
 /// A PSB+ is due. Source: GEN-164.
-struct psb_due {};
+/// A PSB+ is due.
+struct psb_due {
+    /// An MTC falls due while the PSB+ is generated. Source: GEN-171, GEN-172, GEN-218.
+    enum class mtc_place : uint8_t { none, before_tsc, after_tsc, after_tma, after_cbr };
+    mtc_place mtc = mtc_place::none;
+    uint64_t cycles_until_tsc = 0;  ///< while the PSB+ is generated
+    uint64_t cycles_until_mtc = 0;  ///< after TSC
+
+    friend constexpr auto operator==(psb_due const&, psb_due const&) -> bool = default;
+};
 /// An overflow begins: packets are lost from now on. Source: GEN-225.
 struct overflow {};
 /// The overflow ends: packets are generated again. Source: GEN-227.
@@ -15204,8 +15242,9 @@ struct generator_state {
     decoder_view view{};
     vmx_concealment concealment{};
     uint64_t vmcs = no_vmcs;
-    uint64_t psb_period = 0;  ///< in bytes, from IA32_RTIT_CTL
-    uint64_t psb_after = 0;   ///< bytes from `view.count_start` to the next PSB
+    uint64_t psb_period = 0;       ///< in bytes, from IA32_RTIT_CTL
+    uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
+    event::psb_due psb_details{};  ///< of the next PSB+
     rule shutdown_rule = rule::none;
     access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;
@@ -15224,7 +15263,7 @@ struct generator_state {
     /// one more branch completes no packet.
     unsigned fast_tnt_first = 0;
     unsigned fast_tnt_count = 0;
-    bool has_ranges = false;  ///< there is a filter range or a TraceStop range
+    bool has_ranges = false;      ///< there is a filter range or a TraceStop range
     bool writes_plainly = false;  ///< `write_options` are plain
 
     template <class Field>
@@ -15434,6 +15473,17 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (s.ctl<ctl::TSCEn>()) { reported.tsc = s.clocks.tsc_packet(); }
     if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { reported.tma = s.clocks.tma_packet(); }
     reported.cbr = cbr_of(s);
+    using mtc_place = event::psb_due::mtc_place;
+    reported.cycles_until_tsc = s.psb_details.cycles_until_tsc;
+    reported.cycles_until_mtc = s.psb_details.cycles_until_mtc;
+    if (s.psb_details.mtc != mtc_place::none && s.ctl<ctl::MTCEn>()) {
+        auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+        uint64_t const art = ((s.clocks.art >> freq) + 1) << freq;
+        reported.mtc = s.clocks.until(art, freq).packet(0);
+        reported.mtc_after = static_cast<uint8_t>(underlying(s.psb_details.mtc) - 1);
+        s.clocks.run_to(art, s.clocks.tsc);
+    }
+    s.psb_details = {};
     bool const vmx_is_visible = s.msrs.in_vmx_operation && s.caps.vmx() != cpu::vmx_support::none &&
                                 !(s.code.vmx_non_root && s.concealment.non_root);
     s.view.mode = 0;
@@ -15530,8 +15580,9 @@ constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::psb_due const&, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, event::psb_due const& e, Sink& /*to*/) noexcept {
     s.view.psb_requested = s.trigger_en();
+    s.psb_details = e;
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::overflow const&, Sink& /*to*/) noexcept {
@@ -15651,6 +15702,16 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
     }
 }
 
+/// Adds the MTCs that fall due within an event. Source: GEN-006, GEN-203.
+constexpr void add_mtcs(generator_state& s, auto& batch,
+                        event::cycles_within const& takes) noexcept {
+    if (takes.art <= s.clocks.art) { return; }
+    auto const due = s.clocks.until(takes.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
+    s.clocks.run_to(takes.art, takes.tsc);
+    if (!s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
+    for (uint64_t i = 0; i < due.count; ++i) { batch.add(due.packet(i)); }
+}
+
 /// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the
 /// form of packets, is compared with the TraceStop ranges.
 ///
@@ -15685,6 +15746,7 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
                 add_pip(s, batch, how.pip);
             }
             if (has_vmcs && !s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            add_mtcs(s, batch, how.takes);
             batch.advance(how.takes.until_target);
             add_target(s, batch, how, before, result.after);
             if (result.trace_stop) { batch.add(packet::tracestop{}); }
@@ -15763,8 +15825,8 @@ constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept 
     uint64_t const ip = s.packet_ip(target);
     bool const is_done = s.writes_plainly
                              ? trace::append_tip(to, s.writer, s.write_options.ips, ip)
-                             : !s.write_options.cyc && trace::append_aligned_tip(
-                                                           to, s.writer, s.write_options, ip);
+                             : !s.write_options.cyc &&
+                                   trace::append_aligned_tip(to, s.writer, s.write_options, ip);
     if (!is_done) {
         emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
     }
@@ -16477,6 +16539,12 @@ constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) 
     if (records_power(s)) {
         emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
     }
+    if (e.aligned_to != 0 && s.trigger_en()) {
+        emit(s, to, [&](auto& batch) {
+            batch.flush();
+            batch.align_end(e.aligned_to);
+        });
+    }
     s.clocks.are_off = true;
 }
 template <class Sink>
@@ -16507,6 +16575,7 @@ namespace ptspec::engine::detail {
     -> bool {
     if (!s.trigger_en() || s.clocks.are_off) { return true; }
     auto const counted = count(s, e);
+    if (e.crosses_word) { s.writer.cyc_crosses = true; }
     if (!counted.guard) { s.writer.cycles = counted.cycles; }
     return !counted.guard;
 }
@@ -17179,6 +17248,7 @@ struct unit_codec {
         each(now.has_last_ip);
         each(now.has_context_ip);
         each(now.ends_in_payload);
+        each(now.cyc_crosses);
         each(now.tnt.count);
         each(now.tnt.bits);
         each(now.cycles);
@@ -17193,6 +17263,10 @@ struct unit_codec {
         each(unit.state_.view.in_tx);
         each(unit.state_.view.psb_requested);
         each(unit.state_.view.count_start);
+        auto& psb = unit.state_.psb_details;
+        each(psb.mtc, underlying(event::psb_due::mtc_place::after_cbr));
+        each(psb.cycles_until_tsc);
+        each(psb.cycles_until_mtc);
         each(unit.state_.in_overflow);
         each(unit.state_.overflow_requested);
         each(unit.state_.deferred_ovf, underlying(deferred_ovf::ovf_and_trace_stop));

@@ -225,3 +225,75 @@ TEST_CASE("each preset has the kind of its generation (GEN-009)") {
         CHECK(engine::info_of(of).which == of);
     }
 }
+
+TEST_CASE("time passes within an event: MTCs between FUP and TIP (GEN-006, GEN-203)") {
+    // google-m7-cpu0 @2769: FUP, MTC, TIP.
+    traced now{"CPL=0, MTCEn=1, MTCFreq=3"};
+    now.set_clocks({.art = 0x100});
+    event::interrupt e{.next = 0x1000, .to = 0x2000, .after = now.state().code};
+    e.takes.art = 0x110;
+    now.does(e);
+    CHECK(test::packets(now) == "FUP(1000), MTC(21), MTC(22), TIP(2000)");
+    CHECK(now.state().clocks.art == 0x110);
+    traced none{"CPL=0, MTCEn=1, MTCFreq=3"};
+    none.does(event::interrupt{.next = 0x1000, .to = 0x2000, .after = none.state().code});
+    CHECK(test::packets(none) == "FUP(1000), TIP(2000)");
+    traced off_now{"CPL=0, MTCFreq=3"};
+    off_now.does(e);
+    CHECK(test::packets(off_now) == "FUP(1000), TIP(2000)");
+}
+
+TEST_CASE("an MTC falls due inside a PSB+, and CYCs time its packets (GEN-171,172,218)") {
+    using place = event::psb_due::mtc_place;
+    auto const psb_with = [](place where, std::uint64_t until_tsc = 0,
+                             std::uint64_t until_mtc = 0) {
+        traced now{"OS=0, CPL=0, TSCEn=MTCEn=1, MTCFreq=3, CYCEn=1"};
+        now.set_clocks({.art = 0x100});
+        now.does(event::psb_due{where, until_tsc, until_mtc});
+        bool const advanced = now.state().clocks.art == (where == place::none ? 0x100U : 0x108U);
+        return advanced ? test::packets(now) : std::string{"the clock is wrong"};
+    };
+    CHECK(psb_with(place::none) == "PSB, TSC, TMA, CBR, PSBEND");
+    CHECK(psb_with(place::before_tsc, 5) == "PSB, MTC(21), CYC(5), TSC, TMA, CBR, PSBEND");
+    CHECK(psb_with(place::after_tsc, 5) == "PSB, CYC(5), TSC, MTC(21), TMA, CBR, PSBEND");
+    CHECK(psb_with(place::after_tma, 5, 6) == "PSB, CYC(5), TSC, TMA, CYC(6), MTC(21), CBR, "
+                                              "PSBEND");
+    CHECK(psb_with(place::after_cbr, 0, 7) == "PSB, TSC, TMA, CBR, CYC(7), MTC(21), PSBEND");
+    // The details are those of one PSB+.
+    traced now{"OS=0, CPL=0, MTCEn=TSCEn=1"};
+    now.does(event::psb_due{place::after_tma}).does(event::psb_due{});
+    CHECK(test::packets(now) == "PSB, TSC, TMA, MTC(1), CBR, PSBEND, PSB, TSC, TMA, CBR, PSBEND");
+}
+
+TEST_CASE("PADs up to a multiple of 16 where the clocks stop, if the event says so (GEN-010)") {
+    // hase-loopy-skl @1ae
+    for (std::uint8_t const alignment : {std::uint8_t{0}, std::uint8_t{16}}) {
+        traced now{on(kind::skylake, "OS=0, CPL=3, TSCEn=1")};
+        now.does(event::conditional{0x1000, true});
+        now.does(event::clock_stop{0x1000, alignment});
+        CHECK(now.bytes.size() == alignment);
+        now.does(event::clock_resume{});
+        CHECK(now.bytes.written()[alignment == 0 ? 6 : 22] == 0x19);  // TSC at 6 modulo 8
+    }
+}
+
+TEST_CASE("skylake aligns a CYC, except where a trace shows that it crosses (GEN-010)") {
+    // dr-hello-static-a @d47: a CYC of two bytes at 7 modulo 8.
+    for (bool const crosses : {false, true}) {
+        traced now{on(kind::skylake, "OS=0, CPL=3, CYCEn=1")};
+        for (int i = 0; i < 7; ++i) {
+            if (i == 6) { now.does(event::cycles{3}); }
+            for (int k = 0; k < 6; ++k) { now.does(event::conditional{0x1000, false}); }
+        }
+        // CYC(1) and TNT are 2 bytes each time, without CYC 1.
+        std::size_t const before = now.bytes.size();
+        CHECK(before == 8);
+        now.does(event::conditional{0x1000, true});  // keeps the TNT open
+        traced other{on(kind::skylake, "OS=0, CPL=3, CYCEn=1")};
+        for (int i = 0; i < 42; ++i) { other.does(event::conditional{0x1000, false}); }
+        CHECK(other.bytes.size() == 7);
+        other.does(event::cycles{0x21, crosses}).does(event::conditional{0x1000, false});
+        CHECK(other.bytes.size() == (crosses ? 9 : 10));
+        CHECK(other.bytes.written()[7] == (crosses ? 0x0F : 0));
+    }
+}

@@ -21,7 +21,11 @@ LAST = re.compile(r"twin: segments (\d+) of (\d+) equal, bytes (\d+) of (\d+) eq
 # Each segment is equal, with this kind.
 WHOLE = {"hase-cf-bdw": "broadwell", "lldb-3842849": "broadwell", "xdc-foo": "skylake",
          "xdc-unzip": "skylake", "xdc-infloop": "skylake", "xdc-mruby": "skylake",
-         "xdc-icelake": "icelake", "ptcov-inline": "icelake", "keeper-traced": "atom"}
+         "xdc-icelake": "icelake", "ptcov-inline": "icelake", "keeper-traced": "atom",
+         "google-m7-cpu0": "skylake", "google-m7-piped-idx0": "skylake",
+         "hase-loopy-skl": "skylake", "dr-hello-tiny": "skylake", "dr-hello-dyn": "skylake",
+         "dr-hello-static-a": "skylake", "dr-hello-static-b": "skylake",
+         "dr-hello-static-d": "skylake"}
 
 
 def run(*arguments):

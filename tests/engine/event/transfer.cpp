@@ -16,8 +16,8 @@ TEST_CASE("the members of a default-constructed event are 0") {
             good = good && are_zero(at, to, after) && kind == event::far_kind::plain;
         }
         {
-            auto const [until_pip, until_target] = event::cycles_within{};
-            good = good && are_zero(until_pip, until_target);
+            auto const [until_pip, until_target, art, tsc] = event::cycles_within{};
+            good = good && are_zero(until_pip, until_target, art, tsc);
         }
         {
             auto const [at, to, after, vector, takes] = event::software_interrupt{};

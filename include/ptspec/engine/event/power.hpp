@@ -45,6 +45,7 @@ struct duty_cycle {
 /// The clock stops while code executes: a new P-state, thermal throttling, STPCLK. Source: GEN-316.
 struct clock_stop {
     uint64_t next = 0;
+    uint8_t aligned_to = 0;  ///< PADs up to a multiple of so many bytes; 0: none. Source: GEN-010
 };
 /// The clock resumes. Source: GEN-202, GEN-316.
 struct clock_resume {};

@@ -7,7 +7,16 @@
 namespace ptspec::engine::event {
 
 /// A PSB+ is due. Source: GEN-164.
-struct psb_due {};
+/// A PSB+ is due.
+struct psb_due {
+    /// An MTC falls due while the PSB+ is generated. Source: GEN-171, GEN-172, GEN-218.
+    enum class mtc_place : uint8_t { none, before_tsc, after_tsc, after_tma, after_cbr };
+    mtc_place mtc = mtc_place::none;
+    uint64_t cycles_until_tsc = 0;  ///< while the PSB+ is generated
+    uint64_t cycles_until_mtc = 0;  ///< after TSC
+
+    friend constexpr auto operator==(psb_due const&, psb_due const&) -> bool = default;
+};
 /// An overflow begins: packets are lost from now on. Source: GEN-225.
 struct overflow {};
 /// The overflow ends: packets are generated again. Source: GEN-227.

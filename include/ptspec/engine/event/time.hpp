@@ -19,6 +19,8 @@ struct time {
 /// Core clock cycles pass. Source: GEN-210.
 struct cycles {
     uint64_t passed = 0;
+    /// The CYC with them is not aligned where the kind of processor aligns it. Source: GEN-010.
+    bool crosses_word = false;
 };
 /// The ratio of the core clock to the bus clock changes. Source: GEN-202.
 struct ratio {

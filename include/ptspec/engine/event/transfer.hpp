@@ -31,6 +31,10 @@ struct far_transfer {
 struct cycles_within {
     uint64_t until_pip = 0;
     uint64_t until_target = 0;  ///< after the PIP
+    /// The counter of the crystal clock at the target, and the time-stamp counter: MTCs fall due
+    /// after the PIP. 0: no time passes. Source: GEN-006, GEN-203.
+    uint64_t art = 0;
+    uint64_t tsc = 0;
 };
 
 /// INT n, INT3, INT1, INTO. Source: GEN-110, GEN-111, GEN-113.

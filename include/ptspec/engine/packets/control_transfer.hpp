@@ -105,6 +105,16 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
     }
 }
 
+/// Adds the MTCs that fall due within an event. Source: GEN-006, GEN-203.
+constexpr void add_mtcs(generator_state& s, auto& batch,
+                        event::cycles_within const& takes) noexcept {
+    if (takes.art <= s.clocks.art) { return; }
+    auto const due = s.clocks.until(takes.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
+    s.clocks.run_to(takes.art, takes.tsc);
+    if (!s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
+    for (uint64_t i = 0; i < due.count; ++i) { batch.add(due.packet(i)); }
+}
+
 /// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the
 /// form of packets, is compared with the TraceStop ranges.
 ///
@@ -139,6 +149,7 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
                 add_pip(s, batch, how.pip);
             }
             if (has_vmcs && !s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            add_mtcs(s, batch, how.takes);
             batch.advance(how.takes.until_target);
             add_target(s, batch, how, before, result.after);
             if (result.trace_stop) { batch.add(packet::tracestop{}); }

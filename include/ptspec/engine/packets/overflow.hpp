@@ -54,8 +54,9 @@ constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::psb_due const&, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, event::psb_due const& e, Sink& /*to*/) noexcept {
     s.view.psb_requested = s.trigger_en();
+    s.psb_details = e;
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::overflow const&, Sink& /*to*/) noexcept {

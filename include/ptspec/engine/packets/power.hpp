@@ -92,6 +92,12 @@ constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) 
     if (records_power(s)) {
         emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
     }
+    if (e.aligned_to != 0 && s.trigger_en()) {
+        emit(s, to, [&](auto& batch) {
+            batch.flush();
+            batch.align_end(e.aligned_to);
+        });
+    }
     s.clocks.are_off = true;
 }
 template <class Sink>

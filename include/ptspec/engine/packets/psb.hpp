@@ -69,6 +69,17 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (s.ctl<ctl::TSCEn>()) { reported.tsc = s.clocks.tsc_packet(); }
     if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { reported.tma = s.clocks.tma_packet(); }
     reported.cbr = cbr_of(s);
+    using mtc_place = event::psb_due::mtc_place;
+    reported.cycles_until_tsc = s.psb_details.cycles_until_tsc;
+    reported.cycles_until_mtc = s.psb_details.cycles_until_mtc;
+    if (s.psb_details.mtc != mtc_place::none && s.ctl<ctl::MTCEn>()) {
+        auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+        uint64_t const art = ((s.clocks.art >> freq) + 1) << freq;
+        reported.mtc = s.clocks.until(art, freq).packet(0);
+        reported.mtc_after = static_cast<uint8_t>(underlying(s.psb_details.mtc) - 1);
+        s.clocks.run_to(art, s.clocks.tsc);
+    }
+    s.psb_details = {};
     bool const vmx_is_visible = s.msrs.in_vmx_operation && s.caps.vmx() != cpu::vmx_support::none &&
                                 !(s.code.vmx_non_root && s.concealment.non_root);
     s.view.mode = 0;

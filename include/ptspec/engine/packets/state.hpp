@@ -4,6 +4,7 @@
 #include <ptspec/access/enables.hpp>
 #include <ptspec/access/paths.hpp>
 #include <ptspec/engine/event/execution_context.hpp>
+#include <ptspec/engine/event/psb_overflow.hpp>
 #include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/packets/clocks.hpp>
 #include <ptspec/engine/packets/fast_ips.hpp>
@@ -64,8 +65,9 @@ struct generator_state {
     decoder_view view{};
     vmx_concealment concealment{};
     uint64_t vmcs = no_vmcs;
-    uint64_t psb_period = 0;  ///< in bytes, from IA32_RTIT_CTL
-    uint64_t psb_after = 0;   ///< bytes from `view.count_start` to the next PSB
+    uint64_t psb_period = 0;       ///< in bytes, from IA32_RTIT_CTL
+    uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
+    event::psb_due psb_details{};  ///< of the next PSB+
     rule shutdown_rule = rule::none;
     access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;

@@ -19,6 +19,7 @@ namespace ptspec::engine::detail {
     -> bool {
     if (!s.trigger_en() || s.clocks.are_off) { return true; }
     auto const counted = count(s, e);
+    if (e.crosses_word) { s.writer.cyc_crosses = true; }
     if (!counted.guard) { s.writer.cycles = counted.cycles; }
     return !counted.guard;
 }

@@ -113,9 +113,12 @@ class packet_batch {
             now_.bytes += time.size();
             time = {};
             align_narrow(bytes.size());
-        } else {
+        } else if (!(same_as<Packet, cyc> && now_.cyc_crosses)) {
             align_narrow(group + bytes.size());
+        } else {
+            pad_to(position());
         }
+        now_.cyc_crosses = false;
         put_held();
         put(time);
         put(bytes);
@@ -249,9 +252,19 @@ public:
             if (which.has_value) { this->add(which.value); }
         };
         auto const add_times = [&] {
+            auto const add_mtc_after = [&](unsigned count) {
+                if (!status.mtc.has_value || status.mtc_after != count) { return; }
+                advance(status.cycles_until_mtc);
+                add_if(status.mtc);
+            };
+            add_mtc_after(0);
+            advance(status.cycles_until_tsc);
             add_if(status.tsc);
+            add_mtc_after(1);
             add_if(status.tma);
+            add_mtc_after(2);
             add_if(status.cbr);
+            add_mtc_after(3);
         };
         auto const add_context = [&] {
             bool const before = now_.has_context_ip;
