@@ -29,11 +29,11 @@ INCLUDE = ROOT / "include" / "ptspec"
 PARTS = [
     ([INCLUDE / "registers.hpp"], 0.99),
     ([INCLUDE / "tables.hpp"], 0.96),
-    ([INCLUDE / "trace.hpp"], 0.82),
-    ([INCLUDE / "model.hpp"], 2.12),
+    ([INCLUDE / "trace.hpp"], 0.84),
+    ([INCLUDE / "model.hpp"], 2.16),
     ([INCLUDE / "driver.hpp"], 1.78),
     ([INCLUDE / "hypervisor.hpp"], 1.26),
-    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 2.82),
+    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 2.90),
 ]
 
 
