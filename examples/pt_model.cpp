@@ -34,6 +34,8 @@ Numbers are hexadecimal, except cycles (t=) and repeat counts (n x), which are d
   --setup SETUP    changes to the base state, which is 64-bit code at CPL 3 with TraceEn, OS, User,
                    ToPA and BranchEn set. Examples: OS=0, ADDR0=[1000,10FF] filter,
                    TSCEn=MTCEn=1. Options of the model are set by name: pads=1, psb_after_pge=1
+  --kind KIND      the kind of processor: manual (default), broadwell, skylake, icelake or atom.
+                   The same as kind=KIND in SETUP
   --show NAME,...  after the trace, also print fields of IA32_RTIT_CTL and IA32_RTIT_STATUS,
                    `pending` (TNT bits that are not yet in a packet) or `shutdown`
   -o FILE          write the bytes of the trace to FILE. With - they go to standard output, and no
@@ -67,6 +69,7 @@ using machine = trace_script::machine<max_bytes>;
 
 struct arguments {
     std::string setup;
+    std::string kind = "manual";
     tool::script_choice script;
     std::vector<std::string> show;
     std::optional<std::string> output;
@@ -82,6 +85,8 @@ auto parse(tool::command_line& line) -> arguments {
             given.help = true;
         } else if (line.is("--setup")) {
             given.setup = line.value();
+        } else if (line.is("--kind")) {
+            given.kind = line.value();
         } else if (line.is("--show")) {
             auto const names = line.value();
             for (string_view rest = names; !rest.empty();) {
@@ -240,7 +245,8 @@ auto run_tool(tool::command_line& line) -> int {
         tool::print(usage);
         return 0;
     }
-    auto const read = trace_script::read_setup(given.setup, machine::table);
+    auto const setup = "kind=" + given.kind + (given.setup.empty() ? "" : ",") + given.setup;
+    auto const read = trace_script::read_setup(setup, machine::table);
     if (read.wrong) {
         throw tool::failure{"setup " + tool::quoted(read.wrong.found) + ": expected " +
                             std::string{read.wrong.expected}};

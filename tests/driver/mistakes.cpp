@@ -76,7 +76,7 @@ auto offset_in_region(driver::output_buffer const& now) -> uint64_t {
 
 }  // namespace
 
-TEST_CASE("quirk A: STOP stands before the first unread byte for every position and fill level "
+TEST_CASE("STOP stands before the first unread byte for every position and fill level "
           "(OUT-094)") {
     bench now;
     ring_of const made{now,
@@ -100,7 +100,7 @@ TEST_CASE("quirk A: STOP stands before the first unread byte for every position 
     }
 }
 
-TEST_CASE("quirk A: with STOP one entry before the current one a lap of unread bytes is lost") {
+TEST_CASE("with STOP one entry before the current one a lap of unread bytes is lost") {
     bench now;
     ring_of const made{now, four_pages, buffer_recipe::circular};
     // Regions 2, 3 and 0 are unread, the position is in region 1: STOP belongs on region 1, which
@@ -121,7 +121,7 @@ TEST_CASE("quirk A: with STOP one entry before the current one a lap of unread b
     CHECK(right.cpu.msrs().status.get<ia32_rtit_status::Stopped>());
 }
 
-TEST_CASE("quirk B: an offset in a region is not the head modulo the size of the region") {
+TEST_CASE("an offset in a region is not the head modulo the size of the region") {
     bench now;
     ring_of const made{now, {topa::region_size::size_4K, topa::region_size::size_8K}};
     auto const place = driver::region_at(made.ring, 0x1800);
@@ -130,7 +130,7 @@ TEST_CASE("quirk B: an offset in a region is not the head modulo the size of the
     CHECK(offset_in_region(driver::buffer_at(made.ring, 0x1800)) == 0x800);
 }
 
-TEST_CASE("quirk C: two regions with prompt PMIs never stop") {
+TEST_CASE("two regions with prompt PMIs never stop") {
     bench now;
     ring_of const made{now, {topa::region_size::size_4K, topa::region_size::size_4K}};
     CHECK(driver::set_marks(made.ring, 0, 0, made.ring.bytes / 2));
@@ -159,7 +159,7 @@ TEST_CASE("quirk C: two regions with prompt PMIs never stop") {
     CHECK(read + made.ring.bytes > now.stored());
 }
 
-TEST_CASE("quirk D: a PMI around VMXON accesses nothing that faults (PRG-160)") {
+TEST_CASE("a PMI around VMXON accesses nothing that faults (PRG-160)") {
     for (bool const before_vmxon : {true, false}) {
         bench now{preset::broadwell};
         now.put(0, topa::entry{memory_base | STOP | INT});
@@ -222,7 +222,7 @@ struct interrupted_port {
 
 }  // namespace
 
-TEST_CASE("quirk E: a PMI inside enabling changes nothing of it (PRG-115,122)") {
+TEST_CASE("a PMI inside enabling changes nothing of it (PRG-115,122)") {
     for (unsigned when = 0; when < 4; ++when) {
         bench now;
         ring_of const made{now, four_pages};
@@ -248,7 +248,7 @@ TEST_CASE("quirk E: a PMI inside enabling changes nothing of it (PRG-115,122)") 
     }
 }
 
-TEST_CASE("quirk F: after a cold reset every MSR is programmed again (PRG-030,070)") {
+TEST_CASE("after a cold reset every MSR is programmed again (PRG-030,070)") {
     bench now;
     ring_of const made{now, four_pages, buffer_recipe::circular};
     auto plan = made.plan();
@@ -269,7 +269,7 @@ TEST_CASE("quirk F: after a cold reset every MSR is programmed again (PRG-030,07
     CHECK(at.offset > 0x200);
 }
 
-TEST_CASE("quirk G: each context continues with its own PacketByteCnt (PRG-102)") {
+TEST_CASE("each context continues with its own PacketByteCnt (PRG-102)") {
     bench now;
     ring_of const made{now, four_pages, buffer_recipe::circular};
     CHECK(driver::enable(now.cpu, made.plan()));

@@ -201,6 +201,21 @@ class ModelOptions(unittest.TestCase):
                 status, _, err = run("--setup", f"{name}={value}", "-e", "NOP")
                 self.assertEqual((status, err), (0, ""))
 
+    def test_a_kind_of_processor_is_a_set_of_options(self):
+        event = ("-e", "psb due")
+        wanted = {"manual": "PSB, CBR, MODE.Exec(64), FUP(1000), PSBEND",
+                  "atom": "PSB, CBR, FUP(1000), MODE.Exec(64), PSBEND",
+                  "skylake": "MODE.Exec(64), FUP(1000), "}
+        for kind, packets in wanted.items():
+            for arguments in (("--kind", kind, "--setup", "OS=0"),
+                              ("--setup", f"kind={kind},OS=0")):
+                status, out, err = run(*arguments, *event)
+                self.assertEqual((status, err), (0, ""))
+                self.assertIn(packets, out)
+        status, out, err = run("--kind", "z80", *event)
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("skylake", err)
+
     def test_an_option_of_the_model_changes_the_trace(self):
         events = "JMP RAX->2000; JMP RAX->12345678"
         self.assertEqual(run("--setup", "pads=0", "-e", events)[1].strip(),

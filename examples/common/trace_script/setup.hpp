@@ -5,6 +5,7 @@
 
 #include "script.hpp"
 
+#include <ptspec/engine/kind.hpp>
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/print/rows.hpp>
@@ -103,6 +104,14 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
         if (text != "all" && text != "none") { return "all or none"; }
         to.hidden = {text == "all", text == "all", text == "all"};
         return {};
+    }
+    if (name == "kind") {
+        for (auto const& one : engine::kinds) {
+            if (string_view{one.name.data(), one.name.size()} != text) { continue; }
+            to.how = one.options;
+            return {};
+        }
+        return "manual, broadwell, skylake, icelake or atom";
     }
     if (name == "LP") {
         to.two_processors = text == "A+B";
