@@ -470,8 +470,6 @@ private:
         // With an IP the filter range is left, without one the context.
         if (one.has_ip) {
             on(event::indirect_jump{one.ip});
-        } else if (with_.os) {
-            on(event::far_transfer{unit_.state().ip, outside(), code(false)});
         } else {
             on(event::far_transfer{unit_.state().ip, outside(), code(false)});
         }

@@ -58,11 +58,12 @@ TEST_CASE("the 8 bytes at the index of an MSR are its value") {
 
 TEST_CASE("a write puts the 8 bytes at the index and nothing else") {
     sparse_file const device;
-    device.put(0x568, std::string(24, 'x'));
+    std::string const other(8, '\xEE');  // the bytes of the neighbours
+    device.put(0x568, other + other + other);
     ports::linux_msrs msrs;
     REQUIRE(msrs.open_file(device.path()));
     CHECK(msrs.write(0x570, 0x0102'0304'0506'0708));
-    CHECK(device.get(0x568, 24) == "xxxxxxxx\x08\x07\x06\x05\x04\x03\x02\x01xxxxxxxx");
+    CHECK(device.get(0x568, 24) == other + "\x08\x07\x06\x05\x04\x03\x02\x01" + other);
     msrs.fence();
 }
 

@@ -19,7 +19,7 @@ struct [[nodiscard]] drained : ring_update {
 /// processor whose tables have one region comes up to this many bytes early.
 ///
 /// Source: PRG-126, OUT-101.
-inline constexpr uint64_t pmi_margin = 512;
+inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
 
 /// Reads out a ring after TraceEn was cleared: calls `visit(base, bytes)` with the physical memory
 /// of the new bytes in order, which are then free, and prepares the ring for more: INT and STOP of

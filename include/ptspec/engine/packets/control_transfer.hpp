@@ -105,14 +105,17 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
     }
 }
 
-/// Adds the MTCs that fall due within an event. Source: GEN-006, GEN-203.
+/// Adds the MTCs that fall due within an event: the last ones, as many as a batch holds beside the
+/// other packets. Source: GEN-006, GEN-203.
 constexpr void add_mtcs(generator_state& s, auto& batch,
                         event::cycles_within const& takes) noexcept {
     if (takes.art <= s.clocks.art) { return; }
     auto const due = s.clocks.until(takes.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
     s.clocks.run_to(takes.art, takes.tsc);
     if (!s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
-    for (uint64_t i = 0; i < due.count; ++i) { batch.add(due.packet(i)); }
+    constexpr uint64_t most = 8;
+    uint64_t const lost = due.count > most ? due.count - most : 0;
+    for (uint64_t i = lost; i < due.count; ++i) { batch.add(due.packet(i)); }
 }
 
 /// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the

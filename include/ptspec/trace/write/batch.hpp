@@ -12,6 +12,30 @@ concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;
 };
 
+namespace detail {
+
+/// The bytes before which PADs stand.
+struct alignment_of_next {
+    size_t whole = 0;   ///< so many do not cross a multiple of 8
+    size_t head = 0;    ///< or so many end at one
+    bool ends = false;  ///< the second applies
+};
+
+/// The number of PADs before the bytes at `at`, as `pad_policy::skylake` places them. A wide
+/// payload takes its last word alone: `after_payload`.
+///
+/// Source: GEN-010.
+[[nodiscard]] constexpr auto pads_before(uint64_t at, bool after_payload,
+                                         alignment_of_next const& next) noexcept -> unsigned {
+    unsigned const over = at % 8;
+    unsigned const skipped = after_payload ? (8 - over) % 8 : 0;
+    unsigned const place = (over + skipped) % 8;
+    if (next.ends) { return skipped + (16 - (place + next.head % 8)) % 8; }
+    return place + next.whole > 8 ? skipped + (8 - place) % 8 : skipped;
+}
+
+}  // namespace detail
+
 /// Packets that are written all together or not at all, and the writer's state after them.
 ///
 /// Source: as `writer`.
@@ -53,6 +77,11 @@ class packet_batch {
     [[gnu::noinline]]  // inlined, packets with CYCs take 3 % more instructions (g++ 12)
     constexpr void
     write_aligned(Packet const& which, byte_view time, byte_view bytes) noexcept {
+        constexpr size_t most_pads = 14;  // to the end of a wide payload, and to the next header
+        if (held_size_ + time.size() + bytes.size() + most_pads > bytes_.size() - size_) {
+            broken_ = rule::PKT_347;
+            return;
+        }
         if (how_.pads == pad_policy::skylake) { return place(which, time, bytes); }
         align<Packet>(static_cast<unsigned>(time.size() + bytes.size()));
         put(time);
@@ -102,21 +131,19 @@ class packet_batch {
         }
         size_t const group = held_size_ + time.size();
         if (is_wide_ip || is_status) {
-            unsigned const header = is_status ? 2 : 1;
-            uint64_t const over = (position() + group + header) % 8;
-            pad_to(position() + (8 - over) % 8);
+            align_head(group + (is_status ? 2 : 1));
         } else if (same_as<Packet, psb>) {
-            pad_to((position() + 7) / 8 * 8);
+            align_head(0);
         } else if (is_tnt || (is_ip && !has_ip)) {
-            align_narrow(time.size());
+            align_whole(time.size());
             put(time);
             now_.bytes += time.size();
             time = {};
-            align_narrow(bytes.size());
-        } else if (!(same_as<Packet, cyc> && now_.cyc_crosses)) {
-            align_narrow(group + bytes.size());
+            align_whole(bytes.size());
+        } else if (same_as<Packet, cyc> && now_.cyc_crosses) {
+            align_whole(0);
         } else {
-            pad_to(position());
+            align_whole(group + bytes.size());
         }
         now_.cyc_crosses = false;
         put_held();
@@ -125,20 +152,17 @@ class packet_batch {
         now_.bytes += time.size();
         now_.ends_in_payload = is_wide_ip || is_status;
     }
-    /// The place of the next byte: a wide payload takes its last word alone.
-    [[nodiscard]] constexpr auto position() const noexcept -> uint64_t {
-        uint64_t const at = now_.bytes - held_size_;
-        return now_.ends_in_payload ? (at + 7) / 8 * 8 : at;
-    }
-    constexpr void align_narrow(size_t length) noexcept {
-        uint64_t const at = position();
-        pad_to(at % 8 + length > 8 ? (at + 7) / 8 * 8 : at);
-    }
-    constexpr void pad_to(uint64_t place) noexcept {
-        pad(place - (now_.bytes - held_size_));
+    /// Writes PADs so that the next bytes, of which some are held, do not cross a multiple of 8.
+    constexpr void align_whole(size_t length) noexcept { align_by({.whole = length}); }
+    /// Writes PADs so that they end at a multiple of 8.
+    constexpr void align_head(size_t length) noexcept { align_by({.head = length, .ends = true}); }
+    constexpr void align_by(detail::alignment_of_next const& next) noexcept {
+        pad(detail::pads_before(now_.bytes - held_size_, now_.ends_in_payload, next));
         now_.ends_in_payload = false;
     }
+    /// Keeps bytes for the group that they begin. A group that is too long is no group.
     constexpr void hold(byte_view bytes) noexcept {
+        if (bytes.size() > sizeof held_ - held_size_) { release_held(); }
         copy_bytes(held_ + held_size_, bytes.data(), bytes.size());
         held_size_ += static_cast<unsigned>(bytes.size());
     }
@@ -149,10 +173,15 @@ class packet_batch {
     /// Writes the MODEs that no IP follows, at a multiple of 8.
     constexpr void release_held() noexcept {
         if (held_size_ == 0) { return; }
-        pad_to((position() + 7) / 8 * 8);
+        align_head(0);
         put_held();
     }
+    /// Writes PADs, or breaks PKT-347 where the batch has no room for them.
     constexpr void pad(uint64_t count) noexcept {
+        if (count > bytes_.size() - size_) {
+            broken_ = rule::PKT_347;
+            return;
+        }
         size_ += static_cast<size_t>(count);  // the buffer is zero, and zeros are PADs
         now_.bytes += count;
     }

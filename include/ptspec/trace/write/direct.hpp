@@ -29,16 +29,6 @@ constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
     return has_room;
 }
 
-/// The number of PADs before `length` bytes, as `pad_policy::skylake` places them: the payload of a
-/// wide IP begins at a multiple of 8. Source: GEN-010.
-[[nodiscard]] constexpr auto pads_before(uint64_t at, bool after_payload, unsigned length,
-                                         bool is_wide) noexcept -> unsigned {
-    unsigned const over = at % 8;
-    unsigned const skipped = after_payload ? (8 - over) % 8 : 0;
-    unsigned const place = (over + skipped) % 8;
-    if (is_wide) { return skipped + 7 - place; }
-    return place + length > 8 ? skipped + 8 - place : skipped;
-}
 /// Moves bytes by up to 16 places.
 [[nodiscard]] constexpr auto moved(wide_bits bytes, unsigned places) noexcept -> wide_bits {
     unsigned const bits = 8 * (places % 8);
@@ -85,7 +75,7 @@ template <packet_sink Sink>
     wide_bits const bytes{packet::tnt_short::of(now.tnt).raw, 0};
     if (how.pads == pad_policy::none) { return detail::append_with_tnt(to, now, bytes, 1); }
     if (how.pads != pad_policy::skylake) { return false; }
-    unsigned const pads = detail::pads_before(now.bytes, now.ends_in_payload, 1, false);
+    unsigned const pads = detail::pads_before(now.bytes, now.ends_in_payload, {.whole = 1});
     if (!detail::append_with_tnt(to, now, detail::moved(bytes, pads), pads + 1)) { return false; }
     now.ends_in_payload = false;
     return true;
@@ -109,9 +99,9 @@ append_aligned_tip(Sink& to, writer_state& now, writer_options const& how, uint6
     unsigned first = 0;
     unsigned second = 0;
     if (is_padded) {
-        first = has_tnt ? detail::pads_before(now.bytes, after, 1, false) : 0;
+        first = has_tnt ? detail::pads_before(now.bytes, after, {.whole = 1}) : 0;
         second = detail::pads_before(now.bytes + (has_tnt ? first + 1 : 0), after && !has_tnt,
-                                     length, is_wide);
+                                     {.whole = length, .head = 1, .ends = is_wide});
     }
     unsigned const before = has_tnt ? first + 1 : 0;
     if (before + second + length > 16) { return false; }
