@@ -386,8 +386,8 @@ private:
                 return i + 1;
             case kind::mtc: mtc(one); return i + 1;
             case kind::cyc:
-                on(event::cycles{one.as<packet::cyc>().value(),
-                                 one.offset % 8 + (one.end - one.offset) > 8});
+                if (one.offset % 8 + (one.end - one.offset) > 8) { on(event::unaligned_cyc{}); }
+                on(event::cycles{one.as<packet::cyc>().value()});
                 return i + 1;
             case kind::tsc: return clocks(i);
             case kind::cbr: return clocks(i);

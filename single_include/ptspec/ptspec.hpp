@@ -14755,9 +14755,9 @@ struct time {
 /// Core clock cycles pass. Source: GEN-210.
 struct cycles {
     uint64_t passed = 0;
-    /// The CYC with them is not aligned where the kind of processor aligns it. Source: GEN-010.
-    bool crosses_word = false;
 };
+/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most. Source: GEN-010.
+struct unaligned_cyc {};
 /// The ratio of the core clock to the bus clock changes. Source: GEN-202.
 struct ratio {
     uint8_t core_to_bus = 0;  ///< 0: the processor's default ratio
@@ -16597,7 +16597,6 @@ namespace ptspec::engine::detail {
     -> bool {
     if (!s.trigger_en() || s.clocks.are_off) { return true; }
     auto const counted = count(s, e);
-    if (e.crosses_word) { s.writer.cyc_crosses = true; }
     if (!counted.guard) { s.writer.cycles = counted.cycles; }
     return !counted.guard;
 }
@@ -16611,6 +16610,10 @@ template <class Sink>
 constexpr void handle(generator_state& s, event::cycles const& e, Sink& to) noexcept {
     s.writer.cycles = count(s, e).cycles;
     handle(s, event::cycle_guard{}, to);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::unaligned_cyc const&, Sink& /*to*/) noexcept {
+    s.writer.cyc_crosses = true;
 }
 /// Each MTC is an event of its own, after which a PSB+ may be due.
 template <class Sink>

@@ -278,22 +278,42 @@ TEST_CASE("PADs up to a multiple of 16 where the clocks stop, if the event says 
 }
 
 TEST_CASE("skylake aligns a CYC, except where a trace shows that it crosses (GEN-010)") {
-    // dr-hello-static-a @d47: a CYC of two bytes at 7 modulo 8.
+    // dr-hello-static-a @d47: a CYC of two bytes and its TNT, after seven bytes.
     for (bool const crosses : {false, true}) {
         traced now{on(kind::skylake, "OS=0, CPL=3, CYCEn=1")};
-        for (int i = 0; i < 7; ++i) {
-            if (i == 6) { now.does(event::cycles{3}); }
-            for (int k = 0; k < 6; ++k) { now.does(event::conditional{0x1000, false}); }
-        }
-        // CYC(1) and TNT are 2 bytes each time, without CYC 1.
-        std::size_t const before = now.bytes.size();
-        CHECK(before == 8);
-        now.does(event::conditional{0x1000, true});  // keeps the TNT open
-        traced other{on(kind::skylake, "OS=0, CPL=3, CYCEn=1")};
-        for (int i = 0; i < 42; ++i) { other.does(event::conditional{0x1000, false}); }
-        CHECK(other.bytes.size() == 7);
-        other.does(event::cycles{0x21, crosses}).does(event::conditional{0x1000, false});
-        CHECK(other.bytes.size() == (crosses ? 9 : 10));
-        CHECK(other.bytes.written()[7] == (crosses ? 0x0F : 0));
+        for (int i = 0; i < 42; ++i) { now.does(event::conditional{0x1000, false}); }
+        CHECK(now.bytes.size() == 7);
+        if (crosses) { now.does(event::unaligned_cyc{}); }
+        now.does(event::cycles{0x21}).does(event::conditional{0x1000, false});
+        CHECK(now.bytes.size() == (crosses ? 9 : 10));
+        CHECK(now.bytes.written()[7] == (crosses ? 0x0F : 0));
+        // It holds for one CYC.
+        for (int i = 0; i < 5; ++i) { now.does(event::conditional{0x1000, false}); }
+        CHECK(!now.state().writer.cyc_crosses);
+    }
+}
+
+TEST_CASE("of many MTCs within an event the last eight are generated (GEN-203)") {
+    traced now{"CPL=0, MTCEn=1, MTCFreq=3"};
+    event::interrupt e{.next = 0x1000, .to = 0x2000, .after = now.state().code};
+    e.takes.art = 0x800;
+    now.does(e);
+    CHECK(test::packets(now) == "FUP(1000), MTC(F9), MTC(FA), MTC(FB), MTC(FC), MTC(FD), MTC(FE), "
+                                "MTC(FF), MTC(0), TIP(2000)");
+}
+
+TEST_CASE("the models of the kinds agree with their errata") {
+    using cpu::quirk;
+    for (auto const& row : cpu::quirk_table) {
+        if (row.family != 6) { continue; }
+        INFO("model ", static_cast<int>(row.model));
+        using eax = reg::cpuid_01h_eax;
+        auto const signature = eax{}.with(eax::Family{6}, eax::Model{wrapped{row.model & 0xFU}},
+                                          eax::ExtModel{wrapped{uint64_t{row.model} >> 4}});
+        auto const of = engine::kind_of(signature);
+        CHECK((of == kind::broadwell) == row.has.has(quirk::branch_en_always_on));
+        if (row.has.has(quirk::skl168)) { CHECK(of == kind::skylake); }
+        if (row.has.has(quirk::core_scoped_msrs)) { CHECK(of == kind::atom); }
+        if (row.has.has(quirk::per_core_type_caps)) { CHECK(of == kind::icelake); }
     }
 }

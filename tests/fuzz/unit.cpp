@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <ptspec/engine/kind.hpp>
 #include <ptspec/engine/unit_image.hpp>
 #include <ptspec/trace/reader.hpp>
 
@@ -55,9 +56,10 @@ void require_packets(std::vector<uint8_t> const& stream, bool is_cut) {
 }
 
 void run_anything(programs::dice& from, size_t events, bool moves, unsigned options) {
-    engine::model_options how;
-    how.tnt_capacity = (options & 1) != 0 ? 47 : 6;
-    how.pads = (options & 2) != 0 ? trace::pad_policy::within_words : trace::pad_policy::none;
+    constexpr size_t kind_count = sizeof engine::kinds / sizeof engine::kinds[0];
+    auto how = engine::kinds[from.roll(kind_count)].options;
+    if ((options & 1) != 0) { how.tnt_capacity = 47; }
+    if ((options & 2) != 0) { how.pads = static_cast<trace::pad_policy>(from.roll(4)); }
     how.defers_tips = (options & 4) != 0;
     how.has_tsx = (options & 8) != 0;
     how.psb_after_pge = (options & 8) != 0;

@@ -22,7 +22,7 @@ public:
     auto step(Memory& memory) -> bool {
         auto const on = [&](auto const& e) { return !unit_.on(e, memory); };
         auto const here = unit_.ip();
-        switch (dice_.roll(52)) {
+        switch (dice_.roll(53)) {
             case 0: return write_msr(memory);
             case 1: return on(event::direct_jump{address()});
             case 2: return on(event::direct_call{here + 5, address()});
@@ -76,7 +76,7 @@ public:
             case 36: return on(event::halt{here, here + 1, dice_.chance(30)});
             case 37: return on(event::wake{nibble(), nibble(), reason()});
             case 38: return on(event::duty_cycle{here, nibble()});
-            case 39: return on(event::clock_stop{here});
+            case 39: return on(event::clock_stop{here, static_cast<std::uint8_t>(dice_.roll(256))});
             case 40: return on(event::clock_resume{});
             case 41: return record(memory);
             case 42:
@@ -85,13 +85,16 @@ public:
             case 43: return on(event::cycles{dice_.roll(dice_.chance(10) ? any() | 1 : 300)});
             case 44: return on(event::ratio{byte()});
             case 45: return on(event::cycle_guard{});
-            case 46: return on(event::psb_due{});
+            case 46:
+                return on(event::psb_due{static_cast<event::psb_due::mtc_place>(dice_.roll(5)),
+                                         dice_.roll(300), dice_.roll(300)});
             case 47:
                 return dice_.chance(50) ? on(event::overflow{})
                                         : on(event::overflow_end{address()});
             case 48: unit_.conceal({flag(), flag(), flag()}); return true;
             case 49: return switch_context(memory);
             case 50: return reset(memory);
+            case 51: return on(event::unaligned_cyc{});
             default: return on(event::conditional{address(), flag()});
         }
     }
@@ -123,7 +126,14 @@ private:
         made.vmx_non_root = dice_.chance(20);
         return made;
     }
-    auto takes() -> event::cycles_within { return {dice_.roll(40), dice_.roll(40)}; }
+    auto takes() -> event::cycles_within {
+        event::cycles_within made{dice_.roll(40), dice_.roll(40)};
+        if (dice_.chance(50)) { return made; }
+        art_ += dice_.roll(dice_.chance(20) ? 2000 : 8);
+        made.art = art_;
+        made.tsc = 3 * art_;
+        return made;
+    }
     auto reason() -> event::wake_reason {
         constexpr event::wake_reason all[] = {
             event::wake_reason::other, event::wake_reason::interrupt, event::wake_reason::store,

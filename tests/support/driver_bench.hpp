@@ -3,6 +3,8 @@
 
 #include <support/unit_memory.hpp>
 
+#include <common/pc_notation.hpp>
+
 #include <ptspec/driver/fake_processor.hpp>
 #include <ptspec/host_memory.hpp>
 
@@ -13,26 +15,7 @@
 /// A processor for tests of drivers, with memory for a table and for regions.
 namespace ptspec::test {
 
-/// Profile CAP-A of programming.md, section 17.
-inline auto cap_a() -> cpu::capabilities {
-    cpu::capabilities caps;
-    caps.leaf_01_eax = {0x000B'06E0};
-    caps.leaf_07_0_ebx = {1U << 25};
-    caps.leaf_0d_1_eax = {1U << 3};
-    caps.leaf_0d_1_ecx = {1U << 8};
-    caps.leaf_0d_8_eax = {128};
-    caps.leaf_0d_8_ecx = {1};
-    caps.leaf_14_0_eax = {1};
-    caps.leaf_14_0_ebx = {0x1FF};
-    caps.leaf_14_0_ecx = {0x8000'0007};
-    caps.leaf_14_1_eax = {0x0249'0002};
-    caps.leaf_14_1_ebx = {0x003F'1FFF};
-    caps.leaf_15_eax = {2};
-    caps.leaf_15_ebx = {0xB0};
-    caps.leaf_80000008_eax = {39 | 48 << 8};
-    caps.vmx_misc = {1U << 14};
-    return caps;
-}
+using pc_notation::cap_a;
 
 /// A processor with 4 KB of memory at `table`, and 4 MB at `regions`.
 struct bench {

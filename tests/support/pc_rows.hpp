@@ -5,6 +5,8 @@
 
 #include <support/csv.hpp>
 
+#include <common/pc_notation.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,6 +18,8 @@
 
 /// The cases PC of programming.md, read from the page (notation.md, section 4).
 namespace ptspec::test {
+
+using pc_notation::without_comments;
 
 struct pc_row {
     std::string id;
@@ -30,34 +34,9 @@ inline auto trimmed(std::string_view text) -> std::string {
     return std::string{text};
 }
 
-/// A cell without comments: groups in parentheses after a blank.
-inline auto without_comments(std::string_view cell) -> std::string {
-    std::string out;
-    for (std::size_t i = 0; i < cell.size();) {
-        if (cell.substr(i, 2) == " (") {
-            int depth = 0;
-            do {
-                ++i;
-                depth += cell[i] == '(' ? 1 : cell[i] == ')' ? -1 : 0;
-            } while (depth != 0 && i + 1 < cell.size());
-            ++i;
-        } else {
-            out += cell[i++];
-        }
-    }
-    return trimmed(out);
-}
-
+/// The items of a cell, without comments.
 inline auto split_items(std::string_view cell) -> std::vector<std::string> {
-    std::vector<std::string> items;
-    std::string const text = without_comments(cell);
-    for (std::size_t at = 0; at <= text.size();) {
-        std::size_t const end = text.find("; ", at);
-        items.push_back(trimmed(text.substr(at, end == std::string::npos ? end : end - at)));
-        if (end == std::string::npos) { break; }
-        at = end + 2;
-    }
-    return items;
+    return pc_notation::split(without_comments(cell), ";");
 }
 
 /// All rows, in order.

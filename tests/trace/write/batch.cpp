@@ -77,3 +77,28 @@ TEST_CASE("the largest batch fits into its buffer (PKT-134,347)") {
                all.state().cycles == 0;
     });
 }
+
+TEST_CASE("a batch without room for PADs breaks PKT-347, and writes nothing past its buffer") {
+    for (auto const pads : {trace::pad_policy::within_words, trace::pad_policy::broadwell,
+                            trace::pad_policy::skylake}) {
+        writer_options const how{.pads = pads};
+        trace::writer_state const before;
+        trace::packet_batch<> batch{before, how};
+        unsigned count = 0;
+        for (; batch.broken() == rule::none && count < 1000; ++count) { batch.add(packet::tsc{}); }
+        CHECK(batch.broken() == rule::PKT_347);
+        CHECK(batch.bytes().size() <= trace::writer_state::max_bytes);
+        CHECK(count > 16);
+    }
+    writer_options const how{.pads = trace::pad_policy::skylake};
+    trace::writer_state const before{.bytes = 1};
+    trace::packet_batch<> batch{before, how};
+    for (int i = 0; i < 3; ++i) { batch.align_end(255); }
+    CHECK(batch.broken() == rule::none);
+    CHECK(batch.bytes().size() == 254);
+    trace::packet_batch<> modes{before, how};  // more MODEs than a group has
+    for (int i = 0; i < 40; ++i) { modes.add(packet::mode_exec{}); }
+    modes.finish();
+    CHECK(modes.broken() == rule::none);
+    CHECK(modes.bytes().size() < 100);
+}

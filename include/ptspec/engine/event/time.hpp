@@ -19,9 +19,9 @@ struct time {
 /// Core clock cycles pass. Source: GEN-210.
 struct cycles {
     uint64_t passed = 0;
-    /// The CYC with them is not aligned where the kind of processor aligns it. Source: GEN-010.
-    bool crosses_word = false;
 };
+/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most. Source: GEN-010.
+struct unaligned_cyc {};
 /// The ratio of the core clock to the bus clock changes. Source: GEN-202.
 struct ratio {
     uint8_t core_to_bus = 0;  ///< 0: the processor's default ratio

@@ -19,7 +19,6 @@ namespace ptspec::engine::detail {
     -> bool {
     if (!s.trigger_en() || s.clocks.are_off) { return true; }
     auto const counted = count(s, e);
-    if (e.crosses_word) { s.writer.cyc_crosses = true; }
     if (!counted.guard) { s.writer.cycles = counted.cycles; }
     return !counted.guard;
 }
@@ -33,6 +32,10 @@ template <class Sink>
 constexpr void handle(generator_state& s, event::cycles const& e, Sink& to) noexcept {
     s.writer.cycles = count(s, e).cycles;
     handle(s, event::cycle_guard{}, to);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::unaligned_cyc const&, Sink& /*to*/) noexcept {
+    s.writer.cyc_crosses = true;
 }
 /// Each MTC is an event of its own, after which a PSB+ may be due.
 template <class Sink>
