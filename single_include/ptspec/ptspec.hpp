@@ -14756,7 +14756,8 @@ struct time {
 struct cycles {
     uint64_t passed = 0;
 };
-/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most. Source: GEN-010.
+/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most.
+/// Source: GEN-010.
 struct unaligned_cyc {};
 /// The ratio of the core clock to the bus clock changes. Source: GEN-202.
 struct ratio {
@@ -14844,7 +14845,6 @@ struct model_options {
     /// A PSB+ of an enable with PacketEn = 1 has MODE.Exec and FUP, and TIP.PGE has no MODE.Exec
     /// before it: GEN-176, GEN-180.
     bool psb_of_enable_has_fup = false;
-    bool fup_of_enable_is_next = false;  ///< that FUP has the IP of TIP.PGE, not CLIP: GEN-180
     bool psb_keeps_remainder = false;    ///< bytes beyond the period count to the next: GEN-012
     uint16_t psb_step = 1;  ///< the count is compared at multiples of so many bytes: GEN-012
     bool psb_counts_itself = true;  ///< a PSB+'s bytes count towards the next: GEN-165
@@ -14892,7 +14892,6 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("psb_on_every_enable", how.psb_on_every_enable, uint64_t{0}, uint64_t{1});
     visit("psb_before_pge", how.psb_before_pge, uint64_t{0}, uint64_t{1});
     visit("psb_of_enable_has_fup", how.psb_of_enable_has_fup, uint64_t{0}, uint64_t{1});
-    visit("fup_of_enable_is_next", how.fup_of_enable_is_next, uint64_t{0}, uint64_t{1});
     visit("psb_keeps_remainder", how.psb_keeps_remainder, uint64_t{0}, uint64_t{1});
     visit("psb_step", how.psb_step, uint64_t{1}, uint64_t{65535});
     visit("psb_counts_itself", how.psb_counts_itself, uint64_t{0}, uint64_t{1});
@@ -16096,8 +16095,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, uin
             add_timing(s, batch);
         } else if (!psb_last) {
             bool const filter = now.filter && s.options.psb_of_enable_has_fup;
-            add_psb(s, batch, {now.trigger, now.context, filter, now.branch},
-                    s.options.fup_of_enable_is_next ? next : at);
+            add_psb(s, batch, {now.trigger, now.context, filter, now.branch}, at);
         }
         if (by_rsm && s.ctl<ctl::EventEn>() && now.context) {
             add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, now);
@@ -16857,8 +16855,6 @@ inline constexpr kind_info kinds[] = {
       .end_alignment = 8,
       .has_tsx = true,
       .psb_before_pge = true,
-      .psb_of_enable_has_fup = true,
-      .fup_of_enable_is_next = true,
       .psb_keeps_remainder = true}},
     {kind::skylake,
      "skylake",

@@ -187,3 +187,52 @@ TEST_CASE("the offset of component 8 depends on the components before it (REG-14
                offset(0x12F) == 960 && offset(0x123) == 640 && offset(0x1100) == 576;
     });
 }
+
+TEST_CASE("each MSR that CTL uses is saved, and restored to the value before (PRG-100,101)") {
+    CHECK_TWICE([](auto value) {
+        world now{preset::P_FUT};
+        auto const all = all_ranges();
+        (void)driver::enable(now.cpu, all);
+        auto const saved = driver::save(now.cpu);
+        bool right = saved.state.cr3_match == all.cr3_match &&
+                     saved.state.output.base == all.output.base;
+        for (unsigned n = 0; n < 4; ++n) {
+            right = right && saved.state.addr[n] == all.addr[n];
+            (void)now.cpu.write(0x580 + 2 * n, 0);
+            (void)now.cpu.write(0x581 + 2 * n, value(uint64_t{1}));
+        }
+        (void)driver::restore(now.cpu, saved.state);
+        for (unsigned n = 0; n < 4; ++n) { right = right && now.cpu.msrs().addr[n] == all.addr[n]; }
+        return right;
+    });
+}
+
+TEST_CASE("only ranges 2 and 3 are read and written beside XSAVES (PRG-110)") {
+    CHECK_TWICE([](auto value) {
+        world now{value(preset::P_FUT)};
+        driver::recording_port log{now.cpu};
+        auto to = all_ranges();
+        auto const read = driver::read_uncovered(log, to);
+        auto const written = driver::write_uncovered(log, all_ranges());
+        uint32_t expected[] = {0x584, 0x585, 0x586, 0x587, 0x584, 0x585, 0x586, 0x587};
+        size_t at = 0;
+        for (auto const& one : log) {
+            if (at == 8 || one.index != expected[at++]) { return false; }
+        }
+        return at == 8 && read && written && to.addr[1] == all_ranges().addr[1] &&
+               to.addr[2].a.raw == 0 && now.cpu.msrs().addr[3] == all_ranges().addr[3];
+    });
+}
+
+TEST_CASE("components that are not aligned follow each other directly (REG-141)") {
+    CHECK_TWICE([](auto value) {
+        // Of ECX, bit 0 says that a component is a supervisor state, bit 1 that it is aligned.
+        cpuid_model<3> const cpuid{{{0x0D, 3, {.eax = value(8U), .ecx = 1}},
+                                    {0x0D, 4, {.eax = 60, .ecx = 1}},
+                                    {0x0D, 8, {.eax = 128, .ecx = 1}}}};
+        auto const offset = [&](uint64_t components) {
+            return driver::component_offset(cpuid, reg::xsave_header_xcomp_bv{components});
+        };
+        return offset(0x108) == 584 && offset(0x118) == 644 && offset(0x100) == 576;
+    });
+}

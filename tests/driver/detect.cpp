@@ -110,3 +110,14 @@ TEST_CASE("the common capabilities of hybrid cores, and what differs (REG-164..1
                driver::common(nullptr, 0).value.has_pt() == false;
     });
 }
+
+TEST_CASE("only what differs is reported as differing (REG-164)") {
+    CHECK_TWICE([](auto value) {
+        auto small = preset::skylake_x;
+        small.leaf_80000008_eax = {value(uint32_t{39 | 48 << 8})};
+        cpu::capabilities const cores[] = {preset::skylake_x, small};
+        auto const both = driver::common(cores, 2);
+        return both.differs(cpu::aspect::max_phys_addr) && !both.differs(cpu::aspect::features) &&
+               !both.differs(cpu::aspect::outputs) && !both.all_same && both.same_ip_payload;
+    });
+}

@@ -222,3 +222,30 @@ TEST_CASE("a restart that cannot clear TraceEn reports it, and programs nothing"
                port.count() == 1;
     });
 }
+
+TEST_CASE("enabling writes range 0, too, and a restart every MSR (PRG-030,041)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        auto plan = base;
+        plan.ctl = plan.ctl.with(ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::filter});
+        plan.addr[0] = {{0x1000}, {value(uint64_t{0x1FFF})}};
+        driver::recording_port log{now.cpu};
+        bool const enabled = driver::enable(log, plan) &&
+                             writes_are(log, {0x571, 0x580, 0x581, 0x560, 0x561, 0x570});
+        log.clear();
+        bool const again = driver::restart(log, plan) &&
+                           writes_are(log, {0x570, 0x571, 0x580, 0x581, 0x560, 0x561, 0x570});
+        return enabled && again && now.cpu.msrs().addr[0] == plan.addr[0];
+    });
+}
+
+TEST_CASE("MSRs that cannot be read back are reported, with the access (PRG-033)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        driver::faulting_port port{now.cpu, value(1U)};
+        auto const result = driver::check_enabled(port, base);
+        return !result && result.failed.index == 0x571 && !result.failed.is_write &&
+               result.failed.number == 1 && !result.is_ours;
+    });
+}

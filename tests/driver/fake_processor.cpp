@@ -190,7 +190,12 @@ TEST_CASE("the capability MSRs are read, instructions advance the IP, and fences
         auto const image = cpu.xsaves().image;
         bool const xsaves = cpu.unit().ip() == 0x1006;
         (void)cpu.xrstors(image);
-        return reads && wrmsr && xsaves && cpu.unit().ip() == 0x100A && cpu.fences() == 0;
+        bool const none = cpu.fences() == 0;
+        cpu.fence();
+        cpu.fence();
+        machine const initial{caps, memory, tap};
+        return reads && wrmsr && xsaves && cpu.unit().ip() == 0x100A && none && cpu.fences() == 2 &&
+               initial.unit().ip() == 0;
     });
 }
 

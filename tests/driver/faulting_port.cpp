@@ -25,3 +25,11 @@ TEST_CASE("a persistent fault stays with its MSR and its direction") {
                port.read(0x570).value == 1;
     });
 }
+
+TEST_CASE("a fault is not persistent unless it is asked to be") {
+    CHECK_TWICE([](auto value) {
+        msr_model<1> msrs{{{0x570, 1}}};
+        driver::faulting_port port{msrs, value(0U)};
+        return !port.write(0x570, 2) && port.write(0x570, 2) && port.count() == 2;
+    });
+}

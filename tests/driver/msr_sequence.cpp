@@ -64,3 +64,14 @@ TEST_CASE("a sequence makes no access after the first fault, and names it") {
         return msrs.fences == 1 && on.failed() == driver::failed_access{true, false, 0x572, 0, 0};
     });
 }
+
+TEST_CASE("a result without an access is no value, and names no access") {
+    CHECK_TWICE([](auto value) {
+        driver::word_read<reg::ia32_rtit_ctl> const none{};
+        driver::failed_access const failed{};
+        driver::procedure_result const result{};
+        return value(true) && !none && none.value.raw == 0 && !failed && !failed.is_write &&
+               failed.index == 0 && failed.number == 0 && result &&
+               result.trace == driver::trace_state::unknown;
+    });
+}

@@ -159,11 +159,27 @@ TEST_CASE("a plan and a state of the trace unit have the same MSRs") {
 }
 
 TEST_CASE("each change has a bit of its own") {
+    constexpr plan_change all[] = {plan_change::range_clamped, plan_change::range_empty,
+                                   plan_change::cr3_truncated, plan_change::byte_count_reset};
+    CHECK_TWICE([=](auto value) {
+        for (unsigned i = 0; i < 4; ++i) {
+            driver::plan_result one;
+            one.changes = value(static_cast<uint8_t>(1U << i));
+            for (unsigned k = 0; k < 4; ++k) {
+                if (one.changed(all[k]) != (i == k)) { return false; }
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("a table that is not at a multiple of 4 KB is refused, each low bit alone (PRG-088)") {
     CHECK_TWICE([](auto value) {
-        driver::plan_result one;
-        one.changes = value(uint8_t{8});
-        return one.changed(plan_change::byte_count_reset) &&
-               !one.changed(plan_change::cr3_truncated) && !one.changed(plan_change::range_empty) &&
-               !one.changed(plan_change::range_clamped);
+        for (unsigned bit = 7; bit < 12; ++bit) {
+            auto wanted = ring_request();
+            wanted.output.base.raw = table | value(uint64_t{1}) << bit;
+            if (driver::plan(wanted, preset::skylake_x).output != rule::OUT_061) { return false; }
+        }
+        return static_cast<bool>(driver::plan(ring_request(), preset::skylake_x));
     });
 }

@@ -336,3 +336,46 @@ TEST_CASE("a ring that is built again with more regions keeps its positions (PRG
                driver::offset_of(after, at).offset == 0x1800 && after.bytes == 0x4000;
     });
 }
+
+TEST_CASE("results without a ring say so, and a place without one is the start") {
+    CHECK_TWICE([](auto value) {
+        driver::ring_offset const nowhere{};
+        driver::region_offset const start{};
+        driver::built_ring const none{.why = value(rule::OUT_046)};
+        return !nowhere && nowhere.offset == 0 && nowhere.region == 0 && !nowhere.at_region_end &&
+               start.region == 0 && start.offset == 0 && !none && none.region == 0;
+    });
+}
+
+TEST_CASE("the link of a table is the position of the next region (PRG-085,143)") {
+    CHECK_TWICE([](auto value) {
+        topa::region const regions[] = {
+            {0x2000'0000}, {0x2000'2000}, {value(uint64_t{0x2000'4000})}};
+        entry entries[2][3] = {};
+        driver::table_page const pages[] = {{table, entries[0]}, {table + 0x1000, entries[1]}};
+        auto const ring =
+            driver::build_ring(buffer_recipe::circular, regions, 3, pages, 2, many, {}, 3).ring;
+        auto const at = driver::offset_of(
+            ring, driver::in_topa({.table = table, .index = 2, .offset = 0}));
+        auto const at_last = driver::offset_of(
+            ring, driver::in_topa({.table = table + 0x1000, .index = 1, .offset = 0}));
+        return at && at.region == 2 && at.offset == 0x2000 && at_last && at_last.region == 0 &&
+               at_last.offset == 0;
+    });
+}
+
+TEST_CASE("a ring need not have a power of two bytes (OUT-094)") {
+    CHECK_TWICE([](auto value) {
+        topa::region const regions[] = {{0x2000'0000}, {0x2000'2000}, {0x2000'4000}};
+        entry entries[4] = {};
+        driver::table_page const page{table, entries};
+        auto const ring =
+            driver::build_ring(buffer_recipe::streaming, regions, 3, &page, 1, many).ring;
+        // The position is in region 0, and the bytes of region 2 and of the start of 0 are unread.
+        bool const set = driver::set_marks(ring, value(uint64_t{0x100}), 0x1100, 0x1000);
+        return set && entries[1].raw == (0x2000'2000 | STOP | INT) &&
+               entries[0].raw == (0x2000'0000 | INT) && entries[2].raw == 0x2000'4000 &&
+               driver::set_marks(ring, 0x3000 + 0x100, 0x1100, 0x1000) &&
+               entries[1].raw == (0x2000'2000 | STOP | INT);
+    });
+}

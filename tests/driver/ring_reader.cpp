@@ -309,3 +309,36 @@ TEST_CASE("trimming an overlap takes linear time for any bytes") {
     CHECK(driver::overlap_of({zeros.data(), zeros.size()}, {other.data(), other.size()}) ==
           zeros.size() - 1);
 }
+
+TEST_CASE("equal hashes of different bytes are no overlap") {
+    // The Thue-Morse sequence and its complement have equal polynomial hashes modulo 2^64, for any
+    // odd base, from 2048 bytes on.
+    constexpr size_t count = 4096;
+    std::vector<uint8_t> older(count);
+    std::vector<uint8_t> newer(count);
+    for (size_t i = 0; i < count; ++i) {
+        bool odd = false;
+        for (size_t bits = i; bits != 0; bits &= bits - 1) { odd = !odd; }
+        older[i] = odd;
+        newer[i] = !odd;
+    }
+    byte_view const one{older.data(), count};
+    byte_view const two{newer.data(), count};
+    size_t longest = 0;
+    for (size_t some = 1; some <= count; ++some) {
+        if (one.from(count - some) == two.first(some)) { longest = some; }
+    }
+    size_t const found = driver::overlap_of(one, two);
+    CHECK(one.from(count - found) == two.first(found));
+    CHECK(found <= longest);
+    CHECK(longest < count);
+}
+
+TEST_CASE("an update and a part are empty until they are set") {
+    CHECK_TWICE([](auto value) {
+        driver::ring_update const none{};
+        driver::snapshot_part const part{};
+        return value(true) && !none && none.new_bytes == 0 && none.overwritten == 0 &&
+               !none.at_region_end && !part && part.part == driver::ring_part{};
+    });
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/faulting_port.hpp>
 #include <ptspec/driver/recording_port.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
 
@@ -175,5 +176,18 @@ TEST_CASE("a handler that does not resume, and one after an error, leave TraceEn
                failed.outcome == pmi_outcome::handled && failed.trace == trace_state::disabled &&
                failed.status.template get<ia32_rtit_status::Error>() &&
                other.cpu.msrs().status.get<ia32_rtit_status::Error>();
+    });
+}
+
+TEST_CASE("the result of the handler names the access that faulted (PRG-122)") {
+    CHECK_TWICE([](auto value) {
+        world now{test::INT};
+        (void)driver::enable(now.cpu, base);
+        now.run_until_pmi();
+        (void)now.cpu.deliver_pmi();
+        driver::faulting_port port{now.cpu, value(4U)};
+        auto const result = driver::on_topa_pmi(port, resume, [] {});
+        return !result && result.failed.index == 0x560 && result.failed.number == 4 &&
+               result.outcome == driver::pmi_outcome::deferred && !now.cpu.is_tracing();
     });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/driver/faulting_port.hpp>
 #include <ptspec/driver/triage.hpp>
 
 #include <support/check_twice.hpp>
@@ -160,5 +162,33 @@ TEST_CASE("recovering does not continue after an operational error (PRG-041)") {
         auto const result = driver::recover(now.cpu, base.ctl);
         return result && result.trace == trace_state::disabled && !now.cpu.is_tracing() &&
                now.cpu.msrs().status.get<ia32_rtit_status::Error>();
+    });
+}
+
+TEST_CASE("recovering writes CTL again only if STATUS was written and TraceEn was asked for "
+          "(PRG-041)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        driver::faulting_port port{now.cpu, value(2U)};  // the write of STATUS
+        auto const faulted = driver::recover(port, base.ctl);
+        bool const stays_off = !faulted && faulted.failed.index == 0x571 && port.count() == 3 &&
+                               !now.cpu.is_tracing();
+        world off;
+        driver::recording_port log{off.cpu};
+        auto const quiet = driver::recover(log, base.ctl.with(ia32_rtit_ctl::TraceEn{false}));
+        return stays_off && quiet && log.count() == 3 && !off.cpu.is_tracing();
+    });
+}
+
+TEST_CASE("a TraceStop needs no new position, and STOP does (PRG-041,086)") {
+    CHECK_TWICE([](auto value) {
+        world stop;
+        stop.memory.put(0, topa::entry{test::regions | value(uint64_t{0x10})});
+        (void)driver::enable(stop.cpu, base);
+        run_until_the_end(stop.cpu);
+        auto const full = driver::triage(driver::disable(stop.cpu), preset::skylake_x, stop.memory);
+        return full.reason == end_reason::topa_stop && full.needs_new_position &&
+               !full.needs_repair;
     });
 }

@@ -210,9 +210,9 @@ TEST_CASE("each preset has the kind of its generation (GEN-009)") {
             return engine::kind_of(value(reg::cpuid_01h_eax{signature}));
         };
         return kind_of(0x000306D4) == kind::broadwell && kind_of(0x000406E3) == kind::skylake &&
-               kind_of(0x000806EA) == kind::skylake && kind_of(0x000706E5) == kind::icelake &&
-               kind_of(0x000906A3) == kind::icelake && kind_of(0x000706A8) == kind::atom &&
-               kind_of(0) == kind::skylake;
+               kind_of(0x000806EA) == kind::skylake && kind_of(0x00060663) == kind::skylake &&
+               kind_of(0x000706E5) == kind::icelake && kind_of(0x000906A3) == kind::icelake &&
+               kind_of(0x000706A8) == kind::atom && kind_of(0) == kind::skylake;
     });
     for (auto const& one : cpu::preset::all) {
         if (!one.value.has_pt()) { continue; }
@@ -316,4 +316,26 @@ TEST_CASE("the models of the kinds agree with their errata") {
         if (row.has.has(quirk::core_scoped_msrs)) { CHECK(of == kind::atom); }
         if (row.has.has(quirk::per_core_type_caps)) { CHECK(of == kind::icelake); }
     }
+}
+
+TEST_CASE("broadwell: an enable with PacketEn = 1 gives two PSB+, and the second has FUP (GEN-162, "
+          "GEN-180)") {
+    // The first takes 32 bytes without TSC, as in a recorded trace of Broadwell-EP.
+    traced now{off(kind::broadwell, "CPL=0, OS=1")};
+    set_tsc(now, 0);
+    enable(now, 0x40'1000, 0x40'1002);
+    std::string all = test::packets(now);
+    for (std::size_t at = 0; (at = all.find("PAD, ")) != std::string::npos;) { all.erase(at, 5); }
+    CHECK(all ==
+          "PSB, CBR, PIP(1000,NR=0), MODE.TSX(InTX=0,TXAbort=0), PSBEND, PSB, CBR, PIP(1000,NR=0), "
+          "MODE.TSX(InTX=0,TXAbort=0), MODE.Exec(64), FUP(401002), PSBEND, TIP.PGE(401002)");
+}
+
+TEST_CASE("skylake: a CYC and a TIP.PGD without IP are aligned separately (GEN-010)") {
+    traced now{on(kind::skylake, "OS=0, CPL=3, CYCEn=1")};
+    for (int i = 0; i < 42; ++i) { now.does(event::conditional{0x1000, false}); }
+    CHECK(now.bytes.size() == 7);
+    now.does(event::cycles{3});
+    now.does(event::far_transfer{0x1000, 0x2000, {.cr3 = 0x1000}});
+    CHECK(text_of(now).substr(14) == "1b01");  // CYC at 7, TIP.PGD at 8
 }

@@ -38,8 +38,6 @@ inline constexpr kind_info kinds[] = {
       .end_alignment = 8,
       .has_tsx = true,
       .psb_before_pge = true,
-      .psb_of_enable_has_fup = true,
-      .fup_of_enable_is_next = true,
       .psb_keeps_remainder = true}},
     {kind::skylake,
      "skylake",

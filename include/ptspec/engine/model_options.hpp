@@ -55,8 +55,7 @@ struct model_options {
     /// A PSB+ of an enable with PacketEn = 1 has MODE.Exec and FUP, and TIP.PGE has no MODE.Exec
     /// before it: GEN-176, GEN-180.
     bool psb_of_enable_has_fup = false;
-    bool fup_of_enable_is_next = false;  ///< that FUP has the IP of TIP.PGE, not CLIP: GEN-180
-    bool psb_keeps_remainder = false;    ///< bytes beyond the period count to the next: GEN-012
+    bool psb_keeps_remainder = false;  ///< bytes beyond the period count to the next: GEN-012
     uint16_t psb_step = 1;  ///< the count is compared at multiples of so many bytes: GEN-012
     bool psb_counts_itself = true;  ///< a PSB+'s bytes count towards the next: GEN-165
     bool pip_for_same_cr3 = true;   ///< a PIP also if MOV CR3 does not change CR3: GEN-240
@@ -103,7 +102,6 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("psb_on_every_enable", how.psb_on_every_enable, uint64_t{0}, uint64_t{1});
     visit("psb_before_pge", how.psb_before_pge, uint64_t{0}, uint64_t{1});
     visit("psb_of_enable_has_fup", how.psb_of_enable_has_fup, uint64_t{0}, uint64_t{1});
-    visit("fup_of_enable_is_next", how.fup_of_enable_is_next, uint64_t{0}, uint64_t{1});
     visit("psb_keeps_remainder", how.psb_keeps_remainder, uint64_t{0}, uint64_t{1});
     visit("psb_step", how.psb_step, uint64_t{1}, uint64_t{65535});
     visit("psb_counts_itself", how.psb_counts_itself, uint64_t{0}, uint64_t{1});

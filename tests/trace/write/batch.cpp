@@ -102,3 +102,34 @@ TEST_CASE("a batch without room for PADs breaks PKT-347, and writes nothing past
     CHECK(modes.broken() == rule::none);
     CHECK(modes.bytes().size() < 100);
 }
+
+TEST_CASE(
+    "MODEs that no IP follows begin at a multiple of 8, others directly before it (GEN-010)") {
+    CHECK_TWICE([](auto value) {
+        writer_options const how{.pads = trace::pad_policy::skylake};
+        writer_state before;
+        before.bytes = value(uint64_t{3});
+        trace::packet_batch<> alone{before, how};
+        alone.add(packet::mode_tsx{});
+        alone.finish();
+        trace::packet_batch<> grouped{before, how};
+        grouped.add(packet::mode_exec{});
+        grouped.add(packet::fup::of(packet::ip_bytes::sign_48, 0x1000));
+        grouped.finish();
+        return alone.bytes().size() == 7 && alone.bytes()[5] == 0x99 && alone.bytes()[4] == 0 &&
+               alone.state().bytes == 10 && grouped.bytes().size() == 2 + 2 + 7 &&
+               grouped.bytes()[2] == 0x99 && grouped.bytes()[4] == 0x7D &&
+               grouped.state().bytes == 14 && grouped.state().ends_in_payload;
+    });
+}
+
+TEST_CASE("the bytes of a CYC are counted with those of its packet") {
+    CHECK_TWICE([](auto value) {
+        writer_options const how{.cyc = true};
+        writer_state before;
+        before.cycles = value(uint64_t{3});
+        trace::packet_batch<> batch{before, how};
+        batch.add(packet::mtc{});
+        return batch.bytes().size() == 3 && batch.state().bytes == 3 && batch.state().cycles == 0;
+    });
+}

@@ -20,7 +20,8 @@ struct time {
 struct cycles {
     uint64_t passed = 0;
 };
-/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most. Source: GEN-010.
+/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most.
+/// Source: GEN-010.
 struct unaligned_cyc {};
 /// The ratio of the core clock to the bus clock changes. Source: GEN-202.
 struct ratio {

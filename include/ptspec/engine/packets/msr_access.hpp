@@ -34,8 +34,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, uin
             add_timing(s, batch);
         } else if (!psb_last) {
             bool const filter = now.filter && s.options.psb_of_enable_has_fup;
-            add_psb(s, batch, {now.trigger, now.context, filter, now.branch},
-                    s.options.fup_of_enable_is_next ? next : at);
+            add_psb(s, batch, {now.trigger, now.context, filter, now.branch}, at);
         }
         if (by_rsm && s.ctl<ctl::EventEn>() && now.context) {
             add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, now);
