@@ -14845,7 +14845,7 @@ struct model_options {
     /// A PSB+ of an enable with PacketEn = 1 has MODE.Exec and FUP, and TIP.PGE has no MODE.Exec
     /// before it: GEN-176, GEN-180.
     bool psb_of_enable_has_fup = false;
-    bool psb_keeps_remainder = false;    ///< bytes beyond the period count to the next: GEN-012
+    bool psb_keeps_remainder = false;  ///< bytes beyond the period count to the next: GEN-012
     uint16_t psb_step = 1;  ///< the count is compared at multiples of so many bytes: GEN-012
     bool psb_counts_itself = true;  ///< a PSB+'s bytes count towards the next: GEN-165
     bool pip_for_same_cr3 = true;   ///< a PIP also if MOV CR3 does not change CR3: GEN-240
