@@ -26,8 +26,8 @@ constexpr auto tracing(uint64_t freeze) -> msr_state {
 
 TEST_CASE("from version 4 on a PMI freezes by setting bits of GLOBAL_STATUS (REG-205)") {
     CHECK_TWICE([](auto value) {
-        auto const status = [&](uint32_t version, uint64_t freeze) {
-            auto const after = deliver_pmi(perfmon(value(version)), tracing(freeze));
+        auto const status = [&](uint32_t perfmon_version, uint64_t freeze) {
+            auto const after = deliver_pmi(perfmon(value(perfmon_version)), tracing(freeze));
             return after.clears_global_ctrl || after.state.debugctl != tracing(freeze).debugctl
                        ? ~uint64_t{0}
                        : after.state.perf_global_status.raw;
@@ -40,8 +40,9 @@ TEST_CASE("from version 4 on a PMI freezes by setting bits of GLOBAL_STATUS (REG
 
 TEST_CASE("before version 4 a PMI clears the enables (REG-205)") {
     CHECK_TWICE([](auto value) {
-        auto const is = [&](uint32_t version, uint64_t freeze, bool clears, uint64_t debugctl) {
-            auto const after = deliver_pmi(perfmon(value(version)), tracing(freeze));
+        auto const is = [&](uint32_t perfmon_version, uint64_t freeze, bool clears,
+                            uint64_t debugctl) {
+            auto const after = deliver_pmi(perfmon(value(perfmon_version)), tracing(freeze));
             return after.clears_global_ctrl == clears && after.state.debugctl.raw == debugctl &&
                    after.state.perf_global_status.raw == 0;
         };

@@ -155,8 +155,9 @@ TEST_CASE("a model has exactly the quirks of the catalogue's tables (REG-040, RE
 }
 
 TEST_CASE("an unknown signature has no quirks") {
-    CHECK_TWICE([](auto value) { return quirks_of({value(0U)}) == quirk_set{}; });
-    CHECK_TWICE([](auto value) { return quirks_of({value(0x0000'0F4AU)}) == quirk_set{}; });
+    CHECK_TWICE([](auto value) { return quirks_of(cpuid_01h_eax{value(0U)}) == quirk_set{}; });
+    CHECK_TWICE(
+        [](auto value) { return quirks_of(cpuid_01h_eax{value(0x0000'0F4AU)}) == quirk_set{}; });
 }
 
 TEST_CASE("Intel PT and LBR are mutually exclusive only on the rule's models (REG-180, REG-184)") {
@@ -166,16 +167,16 @@ TEST_CASE("Intel PT and LBR are mutually exclusive only on the rule's models (RE
     }
     CHECK(found == std::set<unsigned>{0x3D, 0x47, 0x4E, 0x4F, 0x56, 0x5E});
     CHECK_TWICE([](auto value) {
-        return quirks_of({value(0x0003'06D0U)}).has(quirk::lbr_exclusive) &&
-               quirks_of({value(0x0004'0670U)}).has(quirk::lbr_exclusive) &&
-               quirks_of({value(0x0004'06E0U)}).has(quirk::lbr_exclusive) &&
-               quirks_of({value(0x0004'06F0U)}).has(quirk::lbr_exclusive) &&
-               quirks_of({value(0x0005'0660U)}).has(quirk::lbr_exclusive) &&
-               quirks_of({value(0x0005'06E0U)}).has(quirk::lbr_exclusive);
+        return quirks_of(cpuid_01h_eax{value(0x0003'06D0U)}).has(quirk::lbr_exclusive) &&
+               quirks_of(cpuid_01h_eax{value(0x0004'0670U)}).has(quirk::lbr_exclusive) &&
+               quirks_of(cpuid_01h_eax{value(0x0004'06E0U)}).has(quirk::lbr_exclusive) &&
+               quirks_of(cpuid_01h_eax{value(0x0004'06F0U)}).has(quirk::lbr_exclusive) &&
+               quirks_of(cpuid_01h_eax{value(0x0005'0660U)}).has(quirk::lbr_exclusive) &&
+               quirks_of(cpuid_01h_eax{value(0x0005'06E0U)}).has(quirk::lbr_exclusive);
     });
     CHECK_TWICE([](auto value) {
-        return !quirks_of({value(0x0005'0654U)}).has(quirk::lbr_exclusive) &&
-               !quirks_of({value(0x0008'06E0U)}).has(quirk::lbr_exclusive);
+        return !quirks_of(cpuid_01h_eax{value(0x0005'0654U)}).has(quirk::lbr_exclusive) &&
+               !quirks_of(cpuid_01h_eax{value(0x0008'06E0U)}).has(quirk::lbr_exclusive);
     });
 }
 

@@ -21,9 +21,11 @@ inline constexpr uint64_t INT = 4;
 inline constexpr uint64_t STOP = 16;
 inline constexpr uint64_t size_8K = 1 << 6;
 
-inline constexpr auto trace = numbered_bytes<0x3000>();
+inline constexpr auto traced_bytes = numbered_bytes<0x3000>();
 
-constexpr auto first_bytes(size_t count) -> byte_view { return byte_view{trace}.first(count); }
+constexpr auto first_bytes(size_t count) -> byte_view {
+    return byte_view{traced_bytes}.first(count);
+}
 
 /// MASK_PTRS with an index and an offset.
 constexpr auto pointers(uint64_t index, uint64_t offset) -> uint64_t {

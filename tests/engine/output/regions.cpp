@@ -55,7 +55,7 @@ constexpr auto outcome_on(Memory& memory, course const& what) -> outcome {
     (void)one.enable_topa();
     size_t at = 0;
     for (size_t const count : what.writes) {
-        (void)one.write(byte_view{trace}.from(at).first(count));
+        (void)one.write(byte_view{traced_bytes}.from(at).first(count));
         at += count;
         if (what.rewritten.is) { set(memory, A, what.rewritten.word); }
     }
