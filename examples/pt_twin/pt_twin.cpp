@@ -7,26 +7,39 @@
 
 #include <common/tool.hpp>
 
-#include <map>
+#include <memory>
+#include <utility>
 
 namespace {
 
 using namespace pt_twin;
 
-constexpr std::string_view usage = R"(usage: pt_twin FILE [--kind K | --auto] [--differences N]
+constexpr std::string_view usage =
+    R"(usage: pt_twin FILE [--kind K | --auto] [--samples SIZE] [--part N]
+               [--events | --differences N]
 
-Reads a recorded raw trace, derives from its packets what the processor did, lets the model of a
-processor do it, and compares the bytes of each segment from PSB to PSB. What the model has to find
-out by itself: the form of IPs, PADs, the packets that share a TNT, and the order of packets.
+Reads a recorded raw trace, derives from its packets a script of what the processor did, runs the
+script on the model of a processor, and compares the bytes of each segment from PSB to PSB. What the
+model has to find out by itself: the form of IPs, PADs, the branches that share a TNT, and the order
+of packets.
 
   --kind K                  manual, broadwell, skylake, icelake or atom
-  --auto                    the kind with most equal segments (the default)
+  --auto                    the kind with most equal segments in the first 20,000 packets of a part
+                            (the default)
+  --samples SIZE            the trace consists of samples of SIZE bytes (hexadecimal), which are
+                            parts of their own
+  --part N                  only the N-th part of a damaged trace. A part begins at a PSB and ends
+                            at damage or at the end; the first is 1
+  --events                  print the script instead of the comparison, for pt_model. A line
+                            `# setup:` precedes the events of each part
   --differences N           show the first difference of N segments; the default is 3
   -h, --help                print this text
 
-The last line is `twin: segments A of B equal, bytes C of D equal, kind K`.
+The last line is `twin: segments A of B equal, bytes C of D equal, kind K`. A segment that ends in
+damage is not compared, because its last packets are unknown; a line before says how many there are.
 
-Exit status: 0 all segments are equal; 1 some are not, or there is no PSB; 2 wrong usage.
+Exit status: 0 all segments are equal; 1 some are not, or there is no PSB; 2 wrong usage, or a trace
+of more than 16 MB.
 )";
 
 /// The offsets of the PSBs in a trace, and its end.
@@ -47,6 +60,7 @@ struct comparison {
     std::size_t equal = 0;
     std::uint64_t bytes = 0;
     std::uint64_t equal_bytes = 0;
+    std::size_t damaged = 0;
     unsigned shown = 0;
     std::string differences{};
 };
@@ -61,12 +75,14 @@ auto line_at(byte_view bytes, std::size_t at) -> std::string {
     return line;
 }
 
-/// Adds the comparison of a piece of the trace, which begins at `begin`.
-void compare(byte_view real, byte_view made, std::uint64_t begin, unsigned shown,
+/// Adds the comparison of a part of the trace.
+void compare(byte_view real, byte_view made, recording const& from, unsigned shown,
              comparison& result) {
     auto const one = segments_of(real);
     auto const two = segments_of(made);
-    for (std::size_t i = 0; i + 1 < one.size(); ++i) {
+    std::size_t const damaged = from.ends_in_damage ? 1 : 0;
+    result.damaged += damaged;
+    for (std::size_t i = 0; i + 1 + damaged < one.size(); ++i) {
         byte_view const a = real.from(one[i]).first(one[i + 1] - one[i]);
         byte_view const b = i + 1 < two.size() ? made.from(two[i]).first(two[i + 1] - two[i])
                                                : byte_view{};
@@ -79,13 +95,13 @@ void compare(byte_view real, byte_view made, std::uint64_t begin, unsigned shown
         result.equal_bytes += same;
         if (is_equal || result.shown == shown) { continue; }
         ++result.shown;
-        std::size_t const from = same < 8 ? 0 : same - 8;
+        std::size_t const shown_from = same < 8 ? 0 : same - 8;
         char text[96];
         std::snprintf(text, sizeof text, "segment %zu at %llx differs at %llx\n",
-                      result.segments - 1, static_cast<unsigned long long>(begin + one[i]),
-                      static_cast<unsigned long long>(begin + one[i] + same));
-        result.differences += text + std::string{"  real"} + line_at(a, from) + "\n  twin" +
-                              line_at(b, from) + "\n";
+                      result.segments - 1, static_cast<unsigned long long>(from.begin + one[i]),
+                      static_cast<unsigned long long>(from.begin + one[i] + same));
+        result.differences += text + std::string{"  real"} + line_at(a, shown_from) + "\n  twin" +
+                              line_at(b, shown_from) + "\n";
     }
 }
 
@@ -96,73 +112,137 @@ auto read_file(std::string const& path) -> std::vector<std::uint8_t> {
     for (;;) {
         std::size_t const count = in.read(piece, sizeof piece);
         all.insert(all.end(), piece, piece + count);
+        if (all.size() > max_bytes) { throw tool::failure{path + ": more than 16 MB"}; }
         if (count < sizeof piece) { return all; }
     }
 }
 
-auto run_tool(tool::command_line& line) -> int {
-    bool is_auto = true;
-    engine::kind wanted = engine::kind::manual;
+struct arguments {
     std::string path;
+    std::string_view kind{};  // empty: the best one
+    std::size_t part = 0;     // 0: all
+    std::size_t sample = 0;   // 0: one trace
     unsigned shown = 3;
+    bool events = false;
+};
+
+auto parse(tool::command_line& line) -> arguments {
+    arguments given;
     while (line.next()) {
         if (line.is_help()) {
             tool::print(usage);
-            return 0;
+            std::exit(0);
         }
         if (line.is("--kind")) {
             auto const name = line.value();
-            is_auto = true;
+            given.kind = {};
             for (auto const& one : engine::kinds) {
-                if (one.name != text{name.data(), name.size()}) { continue; }
-                wanted = one.which;
-                is_auto = false;
+                std::string_view const known{one.name.data(), one.name.size()};
+                if (known == name) { given.kind = known; }
             }
-            if (is_auto) { throw tool::failure{tool::quoted(name) + ": no such kind"}; }
+            if (given.kind.empty()) { throw tool::failure{tool::quoted(name) + ": no such kind"}; }
         } else if (line.is("--auto")) {
-            is_auto = true;
+            given.kind = {};
+        } else if (line.is("--events")) {
+            given.events = true;
+        } else if (line.is("--samples")) {
+            given.sample = std::strtoul(line.value().c_str(), nullptr, 16);
+            if (given.sample == 0) { throw tool::failure{"--samples needs a size in bytes"}; }
+        } else if (line.is("--part")) {
+            given.part = std::strtoul(line.value().c_str(), nullptr, 10);
+            if (given.part == 0) { throw tool::failure{"--part needs a number from 1 on"}; }
         } else if (line.is("--differences")) {
-            shown = static_cast<unsigned>(std::strtoul(line.value().c_str(), nullptr, 10));
-        } else if (line.is_operand() && path.empty()) {
-            path = line.argument();
+            given.shown = static_cast<unsigned>(std::strtoul(line.value().c_str(), nullptr, 10));
+        } else if (line.is_operand() && given.path.empty()) {
+            given.path = line.argument();
         } else {
             line.refuse();
         }
     }
-    if (path.empty()) { throw tool::failure{"needs a trace; see --help"}; }
-    auto const file = read_file(path);
-    byte_view const whole{file.data(), file.size()};
-    auto const pieces = read(whole);
-    if (pieces.empty()) { throw tool::failure{path + ": no PSB"}; }
-    comparison best;
-    engine::kind best_kind = engine::kind::manual;
-    bool is_first = true;
-    for (auto const& one : engine::kinds) {
-        if (!is_auto && wanted != one.which) { continue; }
-        comparison result;
-        for (auto const& from : pieces) {
-            byte_view const real = whole.from(static_cast<std::size_t>(from.begin))
-                                       .first(static_cast<std::size_t>(from.end - from.begin));
-            twin made{from, one.which};
-            made.run();
-            auto const bytes = made.bytes();
-            compare(real, {bytes.data(), bytes.size()}, from.begin, shown, result);
-        }
-        bool const is_better = is_first || result.equal > best.equal ||
-                               (result.equal == best.equal &&
-                                result.equal_bytes > best.equal_bytes);
-        if (is_better) {
-            best = result;
-            best_kind = one.which;
-        }
-        is_first = false;
+    if (given.path.empty()) { throw tool::failure{"needs a trace; see --help"}; }
+    return given;
+}
+
+/// Runs the twins of all parts, and compares them.
+auto compare_all(byte_view whole, std::vector<recording> const& parts, configuration const& with,
+                 std::string_view kind, unsigned shown, machine& on) -> comparison {
+    comparison result;
+    for (auto const& from : parts) {
+        byte_view const real = whole.from(static_cast<std::size_t>(from.begin))
+                                   .first(static_cast<std::size_t>(from.end - from.begin));
+        twin made{from, with, kind, on, nullptr};
+        made.run();
+        compare(real, made.bytes(), from, shown, result);
     }
-    auto const name = engine::info_of(best_kind).name;
-    tool::print(best.differences + "twin: segments " + std::to_string(best.equal) + " of " +
-                std::to_string(best.segments) + " equal, bytes " +
-                std::to_string(best.equal_bytes) + " of " + std::to_string(best.bytes) +
-                " equal, kind " + std::string{name.data(), name.size()} + "\n");
-    return best.equal == best.segments ? 0 : 1;
+    return result;
+}
+
+/// The kind with most equal segments at the beginning of each part.
+auto best_kind(byte_view whole, std::vector<recording> const& parts, configuration const& with,
+               machine& on) -> std::string_view {
+    constexpr std::size_t most = 20'000;
+    auto beginnings = parts;
+    for (auto& from : beginnings) {
+        if (from.all.size() <= most) { continue; }
+        // Up to the last PSB of the beginning, or all of a part without another PSB.
+        std::size_t end = most;
+        while (end > 0 && !from.all[end].is(kind::psb)) { --end; }
+        if (end == 0) { continue; }
+        from.all.resize(end);
+        from.end = from.all.back().end;
+        from.ends_in_pads = from.ends_in_damage = false;
+    }
+    std::string_view best;
+    comparison of_best;
+    for (auto const& one : engine::kinds) {
+        std::string_view const name{one.name.data(), one.name.size()};
+        auto const result = compare_all(whole, beginnings, with, name, 0, on);
+        auto const score = [](comparison const& of) { return std::pair{of.equal, of.equal_bytes}; };
+        // What a processor does goes before what the manual says.
+        bool const is_better = best.empty() || score(result) > score(of_best) ||
+                               (score(result) == score(of_best) && best == "manual");
+        if (is_better) {
+            best = name;
+            of_best = result;
+        }
+    }
+    return best;
+}
+
+auto run_tool(tool::command_line& line) -> int {
+    auto const given = parse(line);
+    auto const file = read_file(given.path);
+    byte_view const whole{file.data(), file.size()};
+    auto parts = read_samples(whole, given.sample != 0 ? given.sample : whole.size());
+    if (parts.empty()) { throw tool::failure{given.path + ": no PSB"}; }
+    auto const with = configuration_of(parts);
+    if (given.part > parts.size()) {
+        throw tool::failure{"the trace has only " + std::to_string(parts.size()) + " parts"};
+    }
+    if (given.part != 0) { parts = {parts[given.part - 1]}; }
+    auto const on = std::make_unique<machine>();
+    auto const kind = given.kind.empty() ? best_kind(whole, parts, with, *on) : given.kind;
+    if (given.events) {
+        tool::output out;
+        for (auto const& from : parts) {
+            std::string script;
+            twin made{from, with, kind, *on, &script};
+            made.run();
+            out.write("# setup: " + made.setup() + "\n" + script);
+        }
+        out.close();
+        return 0;
+    }
+    auto const result = compare_all(whole, parts, with, kind, given.shown, *on);
+    std::string text = result.differences;
+    if (result.damaged != 0) {
+        text += std::to_string(result.damaged) + " segments end in damage: not compared\n";
+    }
+    tool::print(text + "twin: segments " + std::to_string(result.equal) + " of " +
+                std::to_string(result.segments) + " equal, bytes " +
+                std::to_string(result.equal_bytes) + " of " + std::to_string(result.bytes) +
+                " equal, kind " + std::string{kind} + "\n");
+    return result.equal == result.segments ? 0 : 1;
 }
 
 }  // namespace

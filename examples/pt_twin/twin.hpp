@@ -1,271 +1,136 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// From the packets of a recorded trace to what the processor did, and from that to packets again.
+// From the packets of a recorded trace to a script of what the processor did. The machine of
+// pt_model runs the script.
 
-#include <ptspec/cpu/presets.hpp>
-#include <ptspec/engine/kind.hpp>
-#include <ptspec/engine/packets/generator.hpp>
-#include <ptspec/trace/reader.hpp>
+#include "recording.hpp"
+
+#include <common/trace_script/machine.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace pt_twin {
 
-using namespace ptspec;
-using packet::kind;
-namespace event = engine::event;
-using ctl = reg::ia32_rtit_ctl;
+/// A trace of at most this many bytes has a twin.
+constexpr std::size_t max_bytes = std::size_t{1} << 24;
+using machine = trace_script::machine<max_bytes>;
 
-/// A packet of the recorded trace that is not a PAD.
-struct seen {
-    packet::any_packet packet{};
-    std::uint64_t offset = 0;
-    std::uint64_t end = 0;
-    std::uint64_t ip = 0;  // the last IP after it
-    bool has_ip = false;   // it carries one
-
-    [[nodiscard]] auto is(kind which) const -> bool { return packet.kind() == which; }
-    template <class Packet>
-    [[nodiscard]] auto as() const -> Packet {
-        Packet found{};
-        packet::visit(
-            [&](auto const& one) {
-                if constexpr (same_as<bare_t<decltype(one)>, Packet>) { found = one; }
-            },
-            packet);
-        return found;
-    }
-};
-
-/// Packets from a PSB on, up to damage or the end.
-struct recording {
-    std::vector<seen> all{};
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-    bool ends_in_pads = false;
-};
-
-/// The pieces of a trace between damage.
-inline auto read(byte_view bytes) -> std::vector<recording> {
-    std::vector<recording> pieces;
-    trace::reader reader{borrowed_bytes{bytes.data(), bytes.size()}};
-    for (auto item = reader.next(); item; item = reader.next()) {
-        using enum trace::item_type;
-        if (item.what == synced || item.what == resynced) {
-            pieces.push_back({.begin = item.offset, .end = item.offset});
-        } else if (item.what == packet) {
-            if (pieces.empty()) { pieces.push_back({.begin = item.offset, .end = item.offset}); }
-            auto& made = pieces.back();
-            made.end = item.offset + item.length;
-            made.ends_in_pads = item.packet.kind() == kind::pad;
-            if (made.ends_in_pads) { continue; }
-            seen one{item.packet, item.offset, made.end, item.ip, false};
-            packet::visit(
-                [&](auto const& which) {
-                    if constexpr (requires { which.has_ip(); }) { one.has_ip = which.has_ip(); }
-                },
-                item.packet);
-            made.all.push_back(one);
-        }
-    }
-    // A long run of zeros at the end is memory that was not written.
-    for (auto& made : pieces) {
-        if (!made.all.empty() && made.end - made.all.back().end > 16) {
-            made.end = made.all.back().end;
-            made.ends_in_pads = false;
-        }
-    }
-    std::erase_if(pieces, [](recording const& one) { return one.all.empty(); });
-    return pieces;
+inline auto hex(std::uint64_t value) -> std::string {
+    char text[17];
+    std::size_t at = sizeof text;
+    do {
+        text[--at] = "0123456789ABCDEF"[value & 15];
+        value >>= 4;
+    } while (value != 0);
+    return {text + at, sizeof text - at};
 }
 
-/// The status packets of a PSB+.
-struct group {
-    std::size_t last = 0;  // the index of PSBEND, or of the packet before an OVF
-    std::optional<std::uint64_t> tsc{}, fup{};
-    std::optional<packet::tma> tma{};
-    std::optional<packet::cbr> cbr{};
-    std::optional<packet::pip> pip{};
-    std::optional<packet::vmcs> vmcs{};
-    std::optional<packet::mode_exec> exec{};
-    bool has_tsx = false;
-    std::uint64_t cycles = 0;  // of a CYC before the first status packet
-    event::psb_due due{};
-};
-
-inline auto group_at(std::vector<seen> const& all, std::size_t from) -> group {
-    group made;
-    for (made.last = from; made.last + 1 < all.size();) {
-        auto const& one = all[++made.last];
-        switch (one.packet.kind()) {
-            case kind::psbend: return made;
-            case kind::ovf: --made.last; return made;
-            case kind::tsc: made.tsc = one.as<packet::tsc>().get<packet::tsc::TSC>(); break;
-            case kind::tma: made.tma = one.as<packet::tma>(); break;
-            case kind::cbr: made.cbr = one.as<packet::cbr>(); break;
-            case kind::pip: made.pip = one.as<packet::pip>(); break;
-            case kind::vmcs: made.vmcs = one.as<packet::vmcs>(); break;
-            case kind::mode_exec: made.exec = one.as<packet::mode_exec>(); break;
-            case kind::mode_tsx: made.has_tsx = true; break;
-            case kind::fup: made.fup = one.ip; break;
-            case kind::cyc: {
-                auto const value = one.as<packet::cyc>().value();
-                bool const is_first = made.last == from + 1;
-                (is_first    ? made.cycles
-                 : !made.tsc ? made.due.cycles_until_tsc
-                             : made.due.cycles_until_mtc) = value;
-                break;
-            }
-            case kind::mtc:
-                using place = event::psb_due::mtc_place;
-                made.due.mtc = made.cbr   ? place::after_cbr
-                               : made.tma ? place::after_tma
-                               : made.tsc ? place::after_tsc
-                                          : place::before_tsc;
-                break;
-            default: break;
-        }
-    }
-    return made;
-}
-
-/// How the trace was configured, as far as the packets show it.
-struct configuration {
-    bool os = false;
-    bool tsc = false;
-    bool mtc = false;
-    bool cyc = false;
-    bool ptwrite = false;
-    bool fup_on_ptwrite = false;
-    bool branches = false;
-    bool has_tsx = false;
-    bool filters = false;  // a TIP.PGD with an IP
-    bool has_vmcs = false;
-    std::uint64_t first = ~std::uint64_t{0};
-    std::uint64_t last = 0;  // of the filter range
-};
-
-inline auto configuration_of(recording const& from) -> configuration {
-    configuration made;
-    bool in_psb = false;
-    for (auto const& one : from.all) {
-        auto const which = one.packet.kind();
-        in_psb = which == kind::psb || (in_psb && which != kind::psbend && which != kind::ovf);
-        made.os |= which == kind::pip;
-        made.tsc |= which == kind::tsc;
-        made.mtc |= which == kind::mtc;
-        made.cyc |= which == kind::cyc;
-        made.ptwrite |= which == kind::ptw;
-        made.has_vmcs |= which == kind::vmcs;
-        made.has_tsx |= which == kind::mode_tsx;
-        made.branches |= which == kind::tnt_short || which == kind::tnt_long ||
-                         which == kind::tip || which == kind::tip_pge;
-        if (which == kind::ptw) {
-            made.fup_on_ptwrite |= one.as<packet::ptw>().get<packet::ptw::IP>();
-        }
-        made.filters |= which == kind::tip_pgd && one.has_ip;
-        bool const is_inside = which == kind::tip || which == kind::tip_pge;
-        if (is_inside && one.has_ip) {
-            made.first = std::min(made.first, one.ip);
-            made.last = std::max(made.last, one.ip);
-        }
-    }
-    return made;
-}
-
-/// The bytes of the twin.
-struct byte_list {
-    std::vector<std::uint8_t> bytes{};
-
-    auto append(byte_view more) -> bool {
-        bytes.insert(bytes.end(), more.begin(), more.end());
-        return true;
-    }
-};
-
-/// Runs a generator through what the processor did.
+/// Runs a machine through what the processor did.
 class twin {
 public:
-    twin(recording const& from, engine::kind of)
+    /// `on` is the machine to use. `script` receives the events, one a line, unless it is null.
+    twin(recording const& from, configuration const& with, std::string_view kind, machine& on,
+         std::string* script)
         : all_{from.all},
           ends_in_pads_{from.ends_in_pads},
-          with_{configuration_of(from)},
-          kind_{of},
-          unit_{capabilities(), state(), code(false), 0, options()} {
-        unit_.conceal({false, true, true});
+          with_{with},
+          is_broadwell_{kind == "broadwell"},
+          machine_{on},
+          script_{script} {
         auto const first = group_at(all_, 0);
         bool const is_on = !with_.branches ||
                            (first.fup.has_value() && !is_at(first.last + 1, kind::tip_pge));
         // A CYC in the first PSB+ counts from an instant before the trace.
-        if (!is_on && first.cycles == 0) { return; }
-        set_context(first);
-        auto now = state();
-        now.ctl = control();
-        now.status = {is_on ? 7U : 5U};
-        unit_ = engine::generator{capabilities(), now, code(is_on), first.fup.value_or(0),
-                                  options()};
-        unit_.conceal({false, true, true});
-        now_ = is_on ? tracing::on : tracing::out;
+        if (is_on || first.cycles != 0) {
+            now_ = is_on ? tracing::on : tracing::out;
+            if (first.pip) { set_pip(*first.pip); }
+            if (first.exec) { set_mode(*first.exec); }
+        }
+        setup_ = setup_text(kind, first.fup.value_or(now_ == tracing::out ? outside() : 0));
+        auto const read = trace_script::read_setup(setup_, machine::table);
+        machine_.begin(read.made);
+        if (now_ != tracing::off && first.vmcs) { set_vmcs(*first.vmcs); }
     }
 
     void run() {
-        for (std::size_t i = 0; i < all_.size();) { i = step(i); }
+        for (std::size_t i = 0; i < all_.size();) {
+            std::size_t const next = step(i);
+            i = next;
+        }
+        say_branches();
         if (ends_in_pads_ && now_ == tracing::out) { disable(0); }
-        on(event::acm_begin{});  // the last branches
+        say("ACM begin");  // the last branches
     }
-    [[nodiscard]] auto bytes() const -> std::vector<std::uint8_t> const& { return out_.bytes; }
+    [[nodiscard]] auto setup() const -> std::string const& { return setup_; }
+    [[nodiscard]] auto bytes() const -> byte_view { return machine_.written(); }
 
 private:
     enum class tracing { off, out, on };
 
-    static auto capabilities() -> cpu::capabilities {
-        auto caps = cpu::preset::P_FUT;
-        caps.leaf_14_1_ebx = {0xFFFF'FFFF};
-        caps.leaf_14_1_eax = {caps.leaf_14_1_eax.raw | 0xFFFF'0000};
-        return caps;
+    [[nodiscard]] auto setup_text(std::string_view kind, std::uint64_t ip) const -> std::string {
+        auto const flag = [](bool is) { return is ? std::string{"1"} : std::string{"0"}; };
+        std::string text = "kind=" + std::string{kind};
+        // What the packets show are facts, not choices.
+        text += ", psb_keeps_remainder=0, psb_step=1, psb_after_overflow=2, has_tsx=" +
+                flag(with_.has_tsx);
+        text += ", TraceEn=" + flag(now_ != tracing::off) + ", OS=" + flag(with_.os) +
+                ", TSCEn=" + flag(with_.tsc) + ", MTCEn=" + flag(with_.mtc) +
+                ", MTCFreq=3, CYCEn=" + flag(with_.cyc) +
+                ", PSBFreq=F, PTWEn=" + flag(with_.ptwrite) +
+                ", FUPonPTW=" + flag(with_.fup_on_ptwrite) + ", BranchEn=" + flag(with_.branches);
+        if (with_.filters) {
+            text += ", ADDR0=[" + hex(with_.first) + "," + hex(with_.last) + "] filter";
+        }
+        if (now_ == tracing::out && with_.os) { text += ", FilterEn=0"; }
+        text += std::string{", conceal=exits+entries, VMX="} + (non_root_        ? "nonroot"
+                                                                : with_.has_vmcs ? "root"
+                                                                                 : "off");
+        return text + ", mode=" + mode_name() + ", CR3=" + hex(cr3_) +
+               ", CPL=" + (now_ == tracing::on && !with_.os ? "3" : "0") + ", IP=" + hex(ip) +
+               ", cycles=0";
     }
-    [[nodiscard]] auto options() const -> engine::model_options {
-        auto how = engine::options_of(kind_);
-        how.has_tsx = with_.has_tsx;
-        how.psb_keeps_remainder = false;
-        how.psb_step = 1;
-        how.psb_after_overflow = engine::psb_after_ovf::never;
-        return how;
+    [[nodiscard]] auto mode_name() const -> char const* {
+        using engine::code_width;
+        return width_ == code_width::bits_64 ? "64" : width_ == code_width::bits_32 ? "32" : "16";
     }
-    [[nodiscard]] auto state() const -> access::msr_state {
-        access::msr_state now;
-        now.addr[0] = {{with_.first}, {with_.last}};
-        now.in_vmx_operation = with_.has_vmcs;
-        return now;
+    /// Arguments for the context of the traced code, or of code that is not traced.
+    [[nodiscard]] auto code(bool traced) const -> std::string {
+        auto const& now = state().code;
+        std::string text = traced && !with_.os ? " CPL=3" : " CPL=0";
+        if (now.cr3 != cr3_) { text += " CR3=" + hex(cr3_); }
+        if (now.width != width_) { text += std::string{" mode="} + mode_name(); }
+        if (now.vmx_non_root != non_root_) { text += non_root_ ? " VMX=nonroot" : " VMX=root"; }
+        return text;
     }
-    [[nodiscard]] auto control() const -> ctl {
-        return ctl{}.with(
-            ctl::TraceEn{true}, ctl::OS{with_.os}, ctl::User{true}, ctl::ToPA{true},
-            ctl::TSCEn{with_.tsc}, ctl::MTCEn{with_.mtc}, ctl::MTCFreq{3}, ctl::CYCEn{with_.cyc},
-            ctl::PSBFreq{15}, ctl::PTWEn{with_.ptwrite}, ctl::FUPonPTW{with_.fup_on_ptwrite},
-            ctl::BranchEn{with_.branches},
-            ctl::ADDR0_CFG{with_.filters ? reg::addr_cfg::filter : reg::addr_cfg::off});
+    /// The same for a VM entry, which without an argument leads to non-root operation.
+    [[nodiscard]] auto entered(bool traced) const -> std::string {
+        auto const text = code(traced);
+        if (text.find(" VMX=") != std::string::npos) { return text; }
+        return text + (non_root_ ? " VMX=nonroot" : " VMX=root");
     }
-    /// The context of the traced code, or of code that is not traced.
-    [[nodiscard]] auto code(bool traced) const -> engine::execution_context {
-        engine::execution_context made;
-        made.cr3 = cr3_;
-        made.width = width_;
-        made.vmx_non_root = non_root_;
-        made.cpl = traced && !with_.os ? 3 : 0;
-        return made;
+    [[nodiscard]] auto state() const -> engine::generator_state const& {
+        return machine_.unit().state();
+    }
+    [[nodiscard]] auto ip() const -> std::uint64_t { return state().ip; }
+
+    /// Runs an event. Nothing of it can be wrong but the length of the trace.
+    void say(std::string const& event) {
+        if (!machine_.run(event).empty()) { too_long_ = true; }
+        if (script_ != nullptr) { *script_ += event + '\n'; }
+    }
+    void say_branches() {
+        if (branches_.empty()) { return; }
+        say("Jcc " + branches_ + (branches_ == "N" ? " next=" : "->") + hex(ip()));
+        branches_.clear();
     }
 
-    template <class Event>
-    void on(Event const& e) {
-        unit_.on(e, out_);
-    }
     auto next_of(std::size_t i, std::initializer_list<kind> skipped) const -> std::size_t {
         ++i;
         while (i < all_.size() &&
@@ -283,19 +148,20 @@ private:
 
     void set_clocks(std::optional<std::uint64_t> tsc, std::optional<packet::tma> tma,
                     std::optional<packet::cbr> cbr) {
-        auto now = unit_.state().clocks;
+        if (!tsc && !cbr) { return; }
+        say_branches();
+        std::string text = "clocks";
+        auto const& now = state().clocks;
         if (tma) {
             std::uint64_t const ctc = tma->get<packet::tma::CTC>();
-            now.art += (ctc - now.art) & 0xFFFF;
+            text += " ART=" + hex(now.art + ((ctc - now.art) & 0xFFFF));
         }
         if (tsc) {
-            now.tsc = *tsc;
-            now.tsc_at_edge = now.tsc - (tma ? tma->get<packet::tma::FC>() : 0);
+            text += " TSC=" + hex(*tsc) +
+                    " edge=" + hex(*tsc - (tma ? tma->get<packet::tma::FC>() : 0));
         }
-        if (cbr) {
-            now.core_to_bus = static_cast<std::uint8_t>(cbr->get<packet::cbr::CoreBusRatio>());
-        }
-        unit_.set_clocks(now);
+        if (cbr) { text += " ratio=" + hex(cbr->get<packet::cbr::CoreBusRatio>()); }
+        say(text);
     }
     /// The counter of the crystal clock at an MTC after `art`.
     static auto next_mtc(seen const& one, std::uint64_t art) -> std::uint64_t {
@@ -304,24 +170,24 @@ private:
         return ((art >> 3) + (periods == 0 ? 256 : periods)) << 3;
     }
     void mtc(seen const& one) {
-        auto now = unit_.state().clocks;
+        auto const& now = state().clocks;
         std::uint64_t const art = next_mtc(one, now.art);
-        if (art >> 3 != (now.art >> 3) + 1) {  // MTCs were lost, or the clocks stood still
-            now.art = art - 1;
-            unit_.set_clocks(now);
+        // Otherwise MTCs were lost, or the clocks stood still.
+        if (art >> 3 != (now.art >> 3) + 1) {
+            say("clocks ART=" + hex(art - 1) + " edge=" + hex(now.tsc_at_edge));
         }
-        on(event::time{0, art, now.tsc});
+        say("ART->" + hex(art));
     }
 
     // -------------------------------------------------------------------------------- contexts
 
     void set_context(group const& from) {
-        if (from.vmcs) { on(event::vmptrld{unit_.state().ip, vmcs_address(*from.vmcs)}); }
+        if (from.vmcs) { set_vmcs(*from.vmcs); }
         if (from.pip) { set_pip(*from.pip); }
         if (from.exec) { set_mode(*from.exec); }
     }
-    static auto vmcs_address(packet::vmcs const& from) -> std::uint64_t {
-        return from.get<packet::vmcs::base>();
+    void set_vmcs(packet::vmcs const& from) {
+        say("VMPTRLD " + hex(from.get<packet::vmcs::base>()) + " next=" + hex(ip()));
     }
     void set_pip(packet::pip const& from) {
         cr3_ = from.get<packet::pip::CR3>();
@@ -340,7 +206,7 @@ private:
         if (i >= all_.size()) { return true; }
         if (is_at(i, kind::psb)) {
             auto const in = group_at(all_, i);
-            if (kind_ == engine::kind::broadwell) { return !in.fup.has_value(); }
+            if (is_broadwell_) { return !in.fup.has_value(); }
             return in.fup.has_value() &&
                    is_at(next_of(in.last, {kind::mtc, kind::cyc}), kind::tip_pge);
         }
@@ -350,9 +216,9 @@ private:
     }
     void disable(std::uint64_t at) {
         if (!with_.os && now_ == tracing::on) {  // WRMSR needs CPL 0
-            on(event::interrupt{.next = at, .to = outside(), .after = code(false)});
+            say("interrupt next=" + hex(at) + code(false) + "->" + hex(outside()));
         }
-        (void)unit_.wrmsr(ctl::address, control().with(ctl::TraceEn{false}).raw, at, at + 2, out_);
+        say("WRMSR TraceEn=0 at=" + hex(at) + " next=" + hex(at + 2));
         now_ = tracing::off;
     }
 
@@ -361,15 +227,14 @@ private:
     auto step(std::size_t i) -> std::size_t {
         auto const& one = all_[i];
         switch (one.packet.kind()) {
-            case kind::psb: return psb(i);
             case kind::tnt_short: branches(one.as<packet::tnt_short>().taken()); return i + 1;
             case kind::tnt_long: branches(one.as<packet::tnt_long>().taken()); return i + 1;
+            default: say_branches();
+        }
+        switch (one.packet.kind()) {
+            case kind::psb: return psb(i);
             case kind::tip:
-                if (mode_follows_) {
-                    on(event::far_transfer{unit_.state().ip, one.ip, code(true)});
-                } else {
-                    on(event::indirect_jump{one.ip});
-                }
+                say((mode_follows_ ? "SYSRET" + code(true) : "JMP RAX") + "->" + hex(one.ip));
                 mode_follows_ = false;
                 return i + 1;
             case kind::fup: return fup(i);
@@ -382,14 +247,11 @@ private:
             case kind::mode_tsx: return transaction(i);
             case kind::pip:
                 set_pip(one.as<packet::pip>());
-                on(event::mov_cr3{unit_.state().ip, unit_.state().ip, cr3_});
+                say("MOV CR3," + hex(cr3_) + " next=" + hex(ip()));
                 return i + 1;
             case kind::mtc: mtc(one); return i + 1;
-            case kind::cyc:
-                if (one.offset % 8 + (one.end - one.offset) > 8) { on(event::unaligned_cyc{}); }
-                on(event::cycles{one.as<packet::cyc>().value()});
-                return i + 1;
-            case kind::tsc: return clocks(i);
+            case kind::cyc: cycles(one); return i + 1;
+            case kind::tsc:
             case kind::cbr: return clocks(i);
             case kind::ovf: return overflow(i);
             case kind::ptw: return value(i);
@@ -399,8 +261,14 @@ private:
 
     void branches(packet::branches taken) {
         for (unsigned i = taken.count; i != 0; --i) {
-            on(event::conditional{unit_.state().ip, (taken.bits >> (i - 1) & 1) != 0});
+            branches_ += (taken.bits >> (i - 1) & 1) != 0 ? 'T' : 'N';
         }
+        if (branches_.size() > 1000) { say_branches(); }
+    }
+    void cycles(seen const& one) {
+        bool const is_unaligned = one.offset % 8 + (one.end - one.offset) > 8;
+        say("cycles " + std::to_string(one.as<packet::cyc>().value()) +
+            (is_unaligned ? " unaligned" : ""));
     }
 
     auto psb(std::size_t i) -> std::size_t {
@@ -412,21 +280,41 @@ private:
         std::size_t const next = in.last + 1;
         if (now_ == tracing::off) {
             set_context(in);
-            (void)unit_.wrmsr(reg::ia32_rtit_status::address, 0, 0, 0, out_);
+            say("WRMSR PacketByteCnt=0");
             begin(in.fup, next);
             if (!in.fup || !is_at(next, kind::tip_pge)) { return next; }
             return next + 1;
         }
-        bool const is_of_pge = kind_ == engine::kind::broadwell && now_ == tracing::out &&
-                               in.fup.has_value() && is_at(next, kind::tip_pge);
+        bool const is_of_pge = is_broadwell_ && now_ == tracing::out && in.fup.has_value() &&
+                               is_at(next, kind::tip_pge);
         if (is_of_pge) {
             set_context(in);
             return next;
         }
-        if (in.fup) { on(event::sequential{*in.fup}); }
-        if (in.cycles != 0) { on(event::cycles{in.cycles}); }
-        on(in.due);
+        if (in.fup) { say("fall through->" + hex(*in.fup)); }
+        if (in.cycles != 0) { say("cycles " + std::to_string(in.cycles)); }
+        psb_due(in.due);
         return next;
+    }
+
+    static auto mtc_at(event::mtc_place where) -> char const* {
+        constexpr char const* places[] = {"",
+                                          " mtc=before_tsc",
+                                          " mtc=after_tsc",
+                                          " mtc=after_tma",
+                                          " mtc=after_cbr",
+                                          " mtc=before_older_tsc"};
+        return places[underlying(where)];
+    }
+    void psb_due(event::psb_due const& due) {
+        std::string text = "psb due";
+        text += mtc_at(due.mtc);
+        auto const add = [&](char const* name, std::uint64_t cycles) {
+            if (cycles != 0) { text += name + std::to_string(cycles); }
+        };
+        add(" until_tsc=", due.cycles_until_tsc);
+        add(" until_mtc=", due.cycles_until_mtc);
+        say(text);
     }
 
     /// Enables tracing by WRMSR, or by a VM entry if the FUP has the IP of TIP.PGE.
@@ -434,25 +322,21 @@ private:
         bool const is_on = is_at(next, kind::tip_pge) && fup.has_value();
         bool const by_entry = is_on && all_[next].ip == *fup;
         std::uint64_t const to = is_on ? all_[next].ip : 0;
-        auto before = unit_.state().code;
         if (by_entry || (is_on && !with_.os)) {
-            on(event::vm_entry{
-                .at = to, .to = to, .after = code(true), .loads = {true, control()}});
+            say("VM entry at=" + hex(to) + " TraceEn=1" + entered(true) + "->" + hex(to));
         } else {
-            before = code(false);
-            on(event::far_transfer{unit_.state().ip, is_on ? *fup : 0, before});
-            (void)unit_.wrmsr(ctl::address, control().raw, is_on ? *fup : 0, is_on ? to : outside(),
-                              out_);
+            std::uint64_t const at = is_on ? *fup : 0;
+            say("SYSRET" + code(false) + "->" + hex(at));
+            say("WRMSR TraceEn=1 at=" + hex(at) + " next=" + hex(is_on ? to : outside()));
         }
         now_ = is_on ? tracing::on : tracing::out;
     }
     /// Enables tracing without a PSB+: PacketByteCnt is not 0.
     void continue_at(std::size_t pge) {
-        using status = reg::ia32_rtit_status;
-        (void)unit_.wrmsr(status::address, status{}.with(status::PacketByteCnt{5}).raw, 0, 0, out_);
+        say("WRMSR PacketByteCnt=5");
         std::uint64_t const to = all_[pge].ip;
-        on(event::far_transfer{0, to - 2, code(true)});
-        on(event::vm_entry{.at = to, .to = to, .after = code(true), .loads = {true, control()}});
+        say("SYSRET" + code(true) + "->" + hex(to - 2));
+        say("VM entry at=" + hex(to) + " TraceEn=1" + entered(true) + "->" + hex(to));
         now_ = tracing::on;
     }
     /// An address that is in no filter range.
@@ -462,56 +346,58 @@ private:
 
     void enter(std::size_t i) {
         auto const& one = all_[i];
-        on(event::far_transfer{unit_.state().ip, one.ip, code(true)});
+        say("SYSRET" + code(true) + "->" + hex(one.ip));
         now_ = tracing::on;
         mode_follows_ = false;
     }
     void leave(seen const& one) {
         // With an IP the filter range is left, without one the context.
         if (one.has_ip) {
-            on(event::indirect_jump{one.ip});
+            say("JMP RAX->" + hex(one.ip));
         } else {
-            on(event::far_transfer{unit_.state().ip, outside(), code(false)});
+            say("SYSRET" + code(false) + "->" + hex(outside()));
         }
         now_ = tracing::out;
     }
     auto fup(std::size_t i) -> std::size_t {
         std::uint64_t const from = all_[i].ip;
         std::size_t k = i + 1;
-        event::cycles_within takes;
-        auto clock = unit_.state().clocks;
+        std::uint64_t art = state().clocks.art;
+        std::uint64_t until_pip = 0;
+        std::uint64_t until_target = 0;
+        bool has_mtc = false;
         for (; is_at(k, kind::mtc) || is_at(k, kind::cyc); ++k) {
             if (is_at(k, kind::cyc)) {
-                takes.until_target = all_[k].as<packet::cyc>().value();
+                until_target = all_[k].as<packet::cyc>().value();
                 continue;
             }
-            takes.until_pip += takes.until_target;  // before the MTC
-            takes.until_target = 0;
-            clock.art = next_mtc(all_[k], clock.art);
-            takes.art = clock.art;
-            takes.tsc = clock.tsc;
+            until_pip += until_target;  // before the MTC
+            until_target = 0;
+            art = next_mtc(all_[k], art);
+            has_mtc = true;
         }
+        std::string takes;
+        if (until_pip != 0) { takes += " until_pip=" + std::to_string(until_pip); }
+        if (until_target != 0) { takes += " until_target=" + std::to_string(until_target); }
+        if (has_mtc) { takes += " ART=" + hex(art); }
+        auto const interrupt = [&](bool is_traced, std::uint64_t to) {
+            say("interrupt next=" + hex(from) + code(is_traced) + takes + "->" + hex(to));
+        };
         if (is_at(k, kind::tip)) {
-            on(event::interrupt{
-                .next = from, .to = all_[k].ip, .after = code(true), .takes = takes});
+            interrupt(true, all_[k].ip);
             return k + 1;
         }
         if (!is_at(k, kind::tip_pgd)) { return i + 1; }
-        if (all_[k].has_ip) {
-            on(event::interrupt{
-                .next = from, .to = all_[k].ip, .after = code(true), .takes = takes});
-            now_ = tracing::out;
-        } else if (falls(k)) {
+        if (!all_[k].has_ip && falls(k)) {
             disable(from);
         } else {
-            on(event::interrupt{
-                .next = from, .to = outside(), .after = code(false), .takes = takes});
+            interrupt(all_[k].has_ip, all_[k].has_ip ? all_[k].ip : outside());
             now_ = tracing::out;
         }
         return k + 1;
     }
     auto overflow(std::size_t i) -> std::size_t {
-        on(event::overflow{});
+        say("overflow");
         std::size_t next = i + 1;
         bool const has_psb = is_at(next, kind::psb);
         if (has_psb) {
@@ -521,11 +407,11 @@ private:
         }
         bool const is_on = is_at(next, kind::fup);
         if (!is_on) {  // the context or the filter range was left meanwhile
-            on(event::far_transfer{unit_.state().ip, outside(), code(with_.filters)});
+            say("SYSRET" + code(with_.filters) + "->" + hex(outside()));
         }
         now_ = is_on ? tracing::on : tracing::out;
-        if (has_psb) { on(event::psb_due{}); }
-        on(event::overflow_end{is_on ? all_[next].ip : outside()});
+        if (has_psb) { say("psb due"); }
+        say("resolved at=" + hex(is_on ? all_[next].ip : outside()));
         return is_on ? next + 1 : next;
     }
     auto transaction(std::size_t i) -> std::size_t {
@@ -533,26 +419,26 @@ private:
         if (!is_at(i + 1, kind::fup)) { return i + 1; }
         std::uint64_t const at = all_[i + 1].ip;
         if (mode.get<packet::mode_tsx::TXAbort>() && is_at(i + 2, kind::tip)) {
-            on(event::transaction_abort{at, all_[i + 2].ip});
+            say("abort at=" + hex(at) + "->" + hex(all_[i + 2].ip));
             return i + 3;
         }
-        if (mode.get<packet::mode_tsx::InTX>()) {
-            on(event::transaction_begin{at, at + 3});
-        } else {
-            on(event::transaction_end{at, at + 3});
-        }
+        bool const begins = mode.get<packet::mode_tsx::InTX>();
+        say((begins ? "XBEGIN at=" : "XEND at=") + hex(at) + " next=" + hex(at + 3));
         return i + 2;
     }
     auto value(std::size_t i) -> std::size_t {
         auto const one = all_[i].as<packet::ptw>();
         bool const has_ip = one.get<packet::ptw::IP>() && is_at(i + 1, kind::fup);
-        std::uint64_t const at = has_ip ? all_[i + 1].ip : unit_.state().ip;
-        on(event::ptwrite{at, at + 4, one.payload(), all_[i].end - all_[i].offset > 6});
+        std::uint64_t const at = has_ip ? all_[i + 1].ip : ip();
+        bool const is_wide = all_[i].end - all_[i].offset > 6;
+        say((is_wide ? "PTWRITE RAX=" : "PTWRITE EAX=") + hex(one.payload()) + " at=" + hex(at) +
+            " next=" + hex(at + 4));
         return has_ip ? i + 2 : i + 1;
     }
     /// TSC, TMA, CBR outside of a PSB+: the clocks were off, or tracing is enabled again.
     auto clocks(std::size_t i) -> std::size_t {
         group in;
+        auto mtc = event::mtc_place::none;
         std::size_t k = i;
         for (; k < all_.size(); ++k) {
             auto const& one = all_[k];
@@ -560,6 +446,8 @@ private:
                 in.tsc = one.as<packet::tsc>().get<packet::tsc::TSC>();
             } else if (one.is(kind::tma)) {
                 in.tma = one.as<packet::tma>();
+            } else if (one.is(kind::mtc) && is_at(k + 1, in.tma ? kind::cbr : kind::tma)) {
+                mtc = in.tma ? event::mtc_place::after_tma : event::mtc_place::after_tsc;
             } else {
                 break;
             }
@@ -576,12 +464,12 @@ private:
             return k;
         }
         if (!in.tsc && has_cbr) {
-            on(event::ratio{unit_.state().clocks.core_to_bus});
+            say("ratio " + hex(state().clocks.core_to_bus));
         } else {
             // More PADs than a TSC needs.
             bool const is_aligned = i != 0 && all_[i].offset - all_[i - 1].end >= 8;
-            on(event::clock_stop{unit_.state().ip, static_cast<std::uint8_t>(is_aligned ? 16 : 0)});
-            on(event::clock_resume{});
+            say("clock stop next=" + hex(ip()) + (is_aligned ? " align=10" : ""));
+            say(std::string{"clock resume"} + mtc_at(mtc));
         }
         return k;
     }
@@ -589,13 +477,16 @@ private:
     std::vector<seen> const& all_;
     bool ends_in_pads_;
     configuration with_;
-    engine::kind kind_;
+    bool is_broadwell_;
+    machine& machine_;
+    std::string* script_;
+    std::string setup_{};
     std::uint64_t cr3_ = 0;
     bool non_root_ = false;
     bool mode_follows_ = false;
+    bool too_long_ = false;
     engine::code_width width_ = engine::code_width::bits_64;
-    engine::generator unit_;
-    byte_list out_{};
+    std::string branches_{};  ///< not yet an event
     tracing now_ = tracing::off;
 };
 

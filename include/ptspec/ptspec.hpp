@@ -136,8 +136,8 @@
 #include <ptspec/engine/event/register_write.hpp>
 #include <ptspec/engine/event/vmx_smm.hpp>
 #include <ptspec/engine/event/value.hpp>
-#include <ptspec/engine/event/power.hpp>
 #include <ptspec/engine/event/time.hpp>
+#include <ptspec/engine/event/power.hpp>
 #include <ptspec/engine/event/psb_overflow.hpp>
 #include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/byte_queue.hpp>

@@ -14686,6 +14686,47 @@ struct pebs_record {
 
 }  // namespace ptspec::engine::event
 
+// ---- ptspec/engine/event/time.hpp ----
+
+/// Time passes.
+namespace ptspec::engine::event {
+
+/// Time passes.
+///
+/// Units:  core clock cycles; ticks of the crystal clock; ticks of the time-stamp counter as RDTSC
+///         returns them.
+/// Source: GEN-200..204, GEN-210.
+struct time {
+    uint64_t cycles = 0;  ///< since the last event
+    uint64_t art = 0;     ///< the new value of the crystal clock's counter
+    uint64_t tsc = 0;     ///< the new value of the time-stamp counter
+};
+/// Core clock cycles pass. Source: GEN-210.
+struct cycles {
+    uint64_t passed = 0;
+};
+/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most.
+/// Source: GEN-010.
+struct unaligned_cyc {};
+/// The place of an MTC that falls due while TSC, TMA and CBR are generated: in a PSB+, or after the
+/// clocks were off. Source: GEN-171, GEN-172, GEN-205, GEN-218.
+enum class mtc_place : uint8_t {
+    none,
+    before_tsc,  ///< of the current count: TSC and TMA report the time after it
+    after_tsc,   ///< of the next count, here and below
+    after_tma,
+    after_cbr,
+    before_older_tsc,  ///< TSC and TMA report the time before it
+};
+/// The ratio of the core clock to the bus clock changes. Source: GEN-202.
+struct ratio {
+    uint8_t core_to_bus = 0;  ///< 0: the processor's default ratio
+};
+/// A CYC without a packet, generated before the cycle counter wraps. Source: GEN-217.
+struct cycle_guard {};
+
+}  // namespace ptspec::engine::event
+
 // ---- ptspec/engine/event/power.hpp ----
 
 /// C-states and clock stops.
@@ -14721,6 +14762,7 @@ struct wake {
     uint8_t last = 0;     ///< core C-state
     uint8_t deepest = 0;  ///< core C-state
     wake_reason reason = wake_reason::other;
+    mtc_place mtc = mtc_place::none;
 };
 /// Hardware duty cycling begins; `wake` ends it. Source: GEN-315.
 struct duty_cycle {
@@ -14732,39 +14774,10 @@ struct clock_stop {
     uint64_t next = 0;
     uint8_t aligned_to = 0;  ///< PADs up to a multiple of so many bytes; 0: none. Source: GEN-010
 };
-/// The clock resumes. Source: GEN-202, GEN-316.
-struct clock_resume {};
-
-}  // namespace ptspec::engine::event
-
-// ---- ptspec/engine/event/time.hpp ----
-
-/// Time passes.
-namespace ptspec::engine::event {
-
-/// Time passes.
-///
-/// Units:  core clock cycles; ticks of the crystal clock; ticks of the time-stamp counter as RDTSC
-///         returns them.
-/// Source: GEN-200..204, GEN-210.
-struct time {
-    uint64_t cycles = 0;  ///< since the last event
-    uint64_t art = 0;     ///< the new value of the crystal clock's counter
-    uint64_t tsc = 0;     ///< the new value of the time-stamp counter
+/// The clock resumes. Source: GEN-202, GEN-205, GEN-316.
+struct clock_resume {
+    mtc_place mtc = mtc_place::none;
 };
-/// Core clock cycles pass. Source: GEN-210.
-struct cycles {
-    uint64_t passed = 0;
-};
-/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most.
-/// Source: GEN-010.
-struct unaligned_cyc {};
-/// The ratio of the core clock to the bus clock changes. Source: GEN-202.
-struct ratio {
-    uint8_t core_to_bus = 0;  ///< 0: the processor's default ratio
-};
-/// A CYC without a packet, generated before the cycle counter wraps. Source: GEN-217.
-struct cycle_guard {};
 
 }  // namespace ptspec::engine::event
 
@@ -14774,10 +14787,7 @@ struct cycle_guard {};
 namespace ptspec::engine::event {
 
 /// A PSB+ is due. Source: GEN-164.
-/// A PSB+ is due.
 struct psb_due {
-    /// An MTC falls due while the PSB+ is generated. Source: GEN-171, GEN-172, GEN-218.
-    enum class mtc_place : uint8_t { none, before_tsc, after_tsc, after_tma, after_cbr };
     mtc_place mtc = mtc_place::none;
     uint64_t cycles_until_tsc = 0;  ///< while the PSB+ is generated
     uint64_t cycles_until_mtc = 0;  ///< after TSC
@@ -15474,11 +15484,38 @@ constexpr void add_mode_tsx(generator_state& s, auto& batch, bool aborted = fals
 [[nodiscard]] constexpr auto cbr_of(generator_state const& s) noexcept -> packet::cbr {
     return s.clocks.cbr_packet(core_to_bus_of(s.caps));
 }
+/// The MTC that falls due at this place. The crystal clock runs to it. Source: GEN-203.
+constexpr auto run_to_mtc(generator_state& s, event::mtc_place place) noexcept
+    -> trace::psb_status::optional<packet::mtc> {
+    using event::mtc_place;
+    if (place == mtc_place::none || !s.ctl<ctl::MTCEn>()) { return {}; }
+    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+    uint64_t const count = (s.clocks.art >> freq) + (place == mtc_place::before_tsc ? 0 : 1);
+    if (place != mtc_place::before_tsc) { s.clocks.run_to(count << freq, s.clocks.tsc); }
+    return packet::mtc{}.with(packet::mtc::CTC{wrapped{count}});
+}
+/// How many of TSC, TMA and CBR precede an MTC at this place.
+[[nodiscard]] constexpr auto count_before(event::mtc_place place) noexcept -> uint8_t {
+    using event::mtc_place;
+    bool const is_first = place == mtc_place::none || place == mtc_place::before_older_tsc;
+    return is_first ? 0 : static_cast<uint8_t>(underlying(place) - 1);
+}
 /// The timing packets after the clocks were off. Source: GEN-181, GEN-201, GEN-205, GEN-313.
-constexpr void add_timing(generator_state const& s, auto& batch) noexcept {
-    if (s.ctl<ctl::TSCEn>()) { batch.add(s.clocks.tsc_packet()); }
-    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { batch.add(s.clocks.tma_packet()); }
+constexpr void add_timing(generator_state& s, auto& batch,
+                          event::mtc_place place = event::mtc_place::none) noexcept {
+    auto const tsc = s.clocks.tsc_packet();
+    auto const tma = s.clocks.tma_packet();
+    auto const mtc = run_to_mtc(s, place);
+    auto const add_mtc_after = [&](uint8_t count) {
+        if (mtc.has_value && count_before(place) == count) { batch.add(mtc.value); }
+    };
+    add_mtc_after(0);
+    if (s.ctl<ctl::TSCEn>()) { batch.add(tsc); }
+    add_mtc_after(1);
+    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { batch.add(tma); }
+    add_mtc_after(2);
     batch.add(cbr_of(s));
+    add_mtc_after(3);
 }
 
 /// Adds a PSB+ that reports the status under the enables `now`, at this IP.
@@ -15491,16 +15528,10 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (s.ctl<ctl::TSCEn>()) { reported.tsc = s.clocks.tsc_packet(); }
     if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { reported.tma = s.clocks.tma_packet(); }
     reported.cbr = cbr_of(s);
-    using mtc_place = event::psb_due::mtc_place;
     reported.cycles_until_tsc = s.psb_details.cycles_until_tsc;
     reported.cycles_until_mtc = s.psb_details.cycles_until_mtc;
-    if (s.psb_details.mtc != mtc_place::none && s.ctl<ctl::MTCEn>()) {
-        auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
-        uint64_t const art = ((s.clocks.art >> freq) + 1) << freq;
-        reported.mtc = s.clocks.until(art, freq).packet(0);
-        reported.mtc_after = static_cast<uint8_t>(underlying(s.psb_details.mtc) - 1);
-        s.clocks.run_to(art, s.clocks.tsc);
-    }
+    reported.mtc = run_to_mtc(s, s.psb_details.mtc);
+    reported.mtc_after = count_before(s.psb_details.mtc);
     s.psb_details = {};
     bool const vmx_is_visible = s.msrs.in_vmx_operation && s.caps.vmx() != cpu::vmx_support::none &&
                                 !(s.code.vmx_non_root && s.concealment.non_root);
@@ -16548,7 +16579,7 @@ constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexce
     s.clocks.are_off = false;
     if (!s.trigger_en()) { return; }
     emit(s, to, [&](auto& batch) {
-        add_timing(s, batch);
+        add_timing(s, batch, e.mtc);
         if (records_power(s)) { add_pwrx(batch, e); }
     });
 }
@@ -16568,11 +16599,11 @@ constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) 
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::clock_resume const&, Sink& to) noexcept {
+constexpr void handle(generator_state& s, event::clock_resume const& e, Sink& to) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (s.trigger_en()) {
-        emit(s, to, [&](auto& batch) { add_timing(s, batch); });
+        emit(s, to, [&](auto& batch) { add_timing(s, batch, e.mtc); });
     }
 }
 
@@ -17285,7 +17316,7 @@ struct unit_codec {
         each(unit.state_.view.psb_requested);
         each(unit.state_.view.count_start);
         auto& psb = unit.state_.psb_details;
-        each(psb.mtc, underlying(event::psb_due::mtc_place::after_cbr));
+        each(psb.mtc, underlying(event::mtc_place::before_older_tsc));
         each(psb.cycles_until_tsc);
         each(psb.cycles_until_mtc);
         each(unit.state_.in_overflow);

@@ -244,17 +244,19 @@ TEST_CASE("time passes within an event: MTCs between FUP and TIP (GEN-006, GEN-2
 }
 
 TEST_CASE("an MTC falls due inside a PSB+, and CYCs time its packets (GEN-171,172,218)") {
-    using place = event::psb_due::mtc_place;
+    using place = event::mtc_place;
     auto const psb_with = [](place where, std::uint64_t until_tsc = 0,
                              std::uint64_t until_mtc = 0) {
         traced now{"OS=0, CPL=0, TSCEn=MTCEn=1, MTCFreq=3, CYCEn=1"};
         now.set_clocks({.art = 0x100});
         now.does(event::psb_due{where, until_tsc, until_mtc});
-        bool const advanced = now.state().clocks.art == (where == place::none ? 0x100U : 0x108U);
+        bool const is_now = where == place::none || where == place::before_tsc;
+        bool const advanced = now.state().clocks.art == (is_now ? 0x100U : 0x108U);
         return advanced ? test::packets(now) : std::string{"the clock is wrong"};
     };
     CHECK(psb_with(place::none) == "PSB, TSC, TMA, CBR, PSBEND");
-    CHECK(psb_with(place::before_tsc, 5) == "PSB, MTC(21), CYC(5), TSC, TMA, CBR, PSBEND");
+    CHECK(psb_with(place::before_tsc, 5) == "PSB, MTC(20), CYC(5), TSC, TMA, CBR, PSBEND");
+    CHECK(psb_with(place::before_older_tsc, 5) == "PSB, MTC(21), CYC(5), TSC, TMA, CBR, PSBEND");
     CHECK(psb_with(place::after_tsc, 5) == "PSB, CYC(5), TSC, MTC(21), TMA, CBR, PSBEND");
     CHECK(psb_with(place::after_tma, 5, 6) == "PSB, CYC(5), TSC, TMA, CYC(6), MTC(21), CBR, "
                                               "PSBEND");
@@ -263,6 +265,23 @@ TEST_CASE("an MTC falls due inside a PSB+, and CYCs time its packets (GEN-171,17
     traced now{"OS=0, CPL=0, MTCEn=TSCEn=1"};
     now.does(event::psb_due{place::after_tma}).does(event::psb_due{});
     CHECK(test::packets(now) == "PSB, TSC, TMA, MTC(1), CBR, PSBEND, PSB, TSC, TMA, CBR, PSBEND");
+}
+
+TEST_CASE("an MTC falls due while the clocks resume (GEN-205)") {
+    using place = event::mtc_place;
+    // memgaze-ubench @23cbf: TSC, TMA, MTC, CBR.
+    auto const wakes = [](auto const& resumes) {
+        traced now{"OS=0, CPL=0, TSCEn=MTCEn=1, MTCFreq=3"};
+        now.set_clocks({.art = 0x100});
+        now.does(event::clock_stop{0x1000}).does(resumes);
+        return test::packets(now);
+    };
+    CHECK(wakes(event::clock_resume{}) == "TSC, TMA, CBR");
+    CHECK(wakes(event::clock_resume{place::before_tsc}) == "MTC(20), TSC, TMA, CBR");
+    CHECK(wakes(event::clock_resume{place::before_older_tsc}) == "MTC(21), TSC, TMA, CBR");
+    CHECK(wakes(event::clock_resume{place::after_tsc}) == "TSC, MTC(21), TMA, CBR");
+    CHECK(wakes(event::clock_resume{place::after_tma}) == "TSC, TMA, MTC(21), CBR");
+    CHECK(wakes(event::wake{.mtc = place::after_cbr}) == "TSC, TMA, CBR, MTC(21)");
 }
 
 TEST_CASE("PADs up to a multiple of 16 where the clocks stop, if the event says so (GEN-010)") {

@@ -77,7 +77,7 @@ public:
             case 37: return on(event::wake{nibble(), nibble(), reason()});
             case 38: return on(event::duty_cycle{here, nibble()});
             case 39: return on(event::clock_stop{here, static_cast<std::uint8_t>(dice_.roll(256))});
-            case 40: return on(event::clock_resume{});
+            case 40: return on(event::clock_resume{static_cast<event::mtc_place>(dice_.roll(6))});
             case 41: return record(memory);
             case 42:
                 art_ += dice_.roll(dice_.chance(20) ? 2000 : 8);
@@ -86,7 +86,7 @@ public:
             case 44: return on(event::ratio{byte()});
             case 45: return on(event::cycle_guard{});
             case 46:
-                return on(event::psb_due{static_cast<event::psb_due::mtc_place>(dice_.roll(5)),
+                return on(event::psb_due{static_cast<event::mtc_place>(dice_.roll(6)),
                                          dice_.roll(300), dice_.roll(300)});
             case 47:
                 return dice_.chance(50) ? on(event::overflow{})

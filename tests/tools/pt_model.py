@@ -223,6 +223,34 @@ class ModelOptions(unittest.TestCase):
         self.assertEqual(run("--setup", "pads=1", "-e", events)[1].strip(),
                          "TIP(2000), PAD, TIP(12345678)")
 
+    def test_time_within_events(self):
+        setup = "OS=0, TSCEn=MTCEn=1, MTCFreq=3, cycles=0"
+        for script, packets in {
+                "clocks ART=100 TSC=5000 edge=4FFE ratio=21; psb due mtc=after_tma":
+                    "PSB, TSC, TMA, MTC(21), CBR, MODE.Exec(64), FUP(1000), PSBEND",
+                "clocks ART=100; psb due mtc=before_tsc": "PSB, MTC(20), TSC",
+                "clocks ART=100; psb due mtc=before_older_tsc": "PSB, MTC(21), TSC",
+                "clocks ART=100; clock stop; clock resume mtc=after_tma": "TSC, TMA, MTC(21), CBR",
+                "clocks ART=100; HLT; wake store mtc=after_tsc": "TSC, MTC(21), TMA, CBR",
+                "clocks ART=100; interrupt ART=108": "FUP(1002), MTC(21), TIP.PGD()",
+                "ratio 12": "CBR"}.items():
+            self.assertIn(packets, run("--setup", setup, "-e", script)[1], script)
+        setup = "OS=0, TSCEn=CYCEn=1, cycles=0"
+        for script, packets in {
+                "cycles 5; JMP RAX->2000": "CYC(5), TIP(2000)",
+                "interrupt until_pip=3 until_target=4": "FUP(1002), CYC(7), TIP.PGD()",
+                "psb due until_tsc=9": "PSB, CYC(9), TSC, CBR"}.items():
+            self.assertIn(packets, run("--setup", setup, "-e", script)[1], script)
+
+    def test_several_branches_and_a_code_module(self):
+        self.assertEqual(run("-e", "Jcc TTN; ACM begin")[1].strip(), "TNT(110)")
+
+    def test_enabling_without_a_psb(self):
+        setup = "OS=0, TraceEn=0, CPL=0, VMX=root, conceal=exits+entries"
+        script = "WRMSR PacketByteCnt=5; VM entry TraceEn=1 CPL=3 VMX=root->2000"
+        self.assertEqual(run("--setup", setup, "-e", script)[1].strip(),
+                         "CBR, MODE.Exec(64), TIP.PGE(2000)")
+
 
 class Refusals(unittest.TestCase):
     def refused(self, expected, *arguments, script=""):
@@ -233,7 +261,7 @@ class Refusals(unittest.TestCase):
 
     def test_an_invalid_event_is_reported_with_its_number(self):
         for text, expected in {
-                "Jcc": "Jcc T or Jcc N", "Jcc T->20G0": "address or kernel",
+                "Jcc": "Jcc T, Jcc N", "Jcc T->20G0": "address or kernel",
                 "Jcc N->2000": "target",
                 "JMP": "rel or the name", "RET sometimes": "compressed", "fly": "an event",
                 "MOV CR4,1": "MOV CR3", "MOV CR3,": "number", "WRMSR TraceEn=2": "TraceEn=0",
@@ -246,7 +274,13 @@ class Refusals(unittest.TestCase):
                 "IRET mode=48": "16, 32 or 64", "JMP RAX->": "target", "INIT": "INIT BSP",
                 "interrupt vector=100": "smaller", "SIPI vector=100->0": "smaller",
                 "fault #PF vector=100": "smaller", "IRET CPL=4": "smaller", "IRET IF=2": "smaller",
-                "any": "any branches", "fall": "fall through", "RSM TraceEn=1": "TraceEn"}.items():
+                "any": "any branches", "fall": "fall through", "RSM TraceEn=1": "TraceEn",
+                "Jcc TX": "several letters", "psb due mtc=x": "before_tsc",
+                "psb due until_tsc=A": "decimal", "cycles": "decimal", "cycles 5 x": "decimal",
+                "clocks ratio=100": "smaller", "ratio 100": "two hexadecimal",
+                "WRMSR PacketByteCnt=20000": "PacketByteCnt=v", "ACM": "ACM begin",
+                "WRMSR PacketByteCnt=1": "does not fault", "IRET VMX=some": "root or nonroot",
+                "VM exit TraceEn=2": "smaller"}.items():
             with self.subTest(event=text):
                 self.refused(expected, "-e", f"NOP; {text}")
                 self.refused("event 2 ", "-e", f"NOP; {text}")
@@ -257,8 +291,9 @@ class Refusals(unittest.TestCase):
 
     def test_an_invalid_setup(self):
         for text in ("OS", "OS=2", "Nothing=1", "ADDR0=[1000,10FF]", "ADDR4=[1,2] stop", "CPL=4",
-                     "ADDR0=[1000] stop", "VMX=some", "conceal=some", "mode=48", "pending=2",
-                     "CR3=xyz", "LP=A", "IF=2", "callstack=40", "CS=10000", "TSX=2", "TNT=7",
+                     "ADDR0=[1000] stop", "VMX=some", "conceal=some", "cycles=A", "mode=48",
+                     "pending=2", "CR3=xyz", "LP=A", "IF=2", "callstack=40", "CS=10000",
+                     "TSX=2", "TNT=7",
                      "TriggerEn=1", "OS=1,,User=1", "pads=4", "tnt_capacity=5",
                      "cycle_counter_bits=0"):
             with self.subTest(setup=text):

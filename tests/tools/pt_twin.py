@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Tests of pt_twin as a program: recorded traces, and wrong usage.
 
-    pt_twin.py PT_TWIN
+    pt_twin.py PT_TWIN PT_MODEL
 """
 
 import pathlib
@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import traces  # noqa: E402
 
-PT_TWIN = sys.argv[1]
+PT_TWIN, PT_MODEL = sys.argv[1:3]
 LAST = re.compile(r"twin: segments (\d+) of (\d+) equal, bytes (\d+) of (\d+) equal, kind (\w+)$")
 
 # Each segment is equal, with this kind.
@@ -25,7 +25,12 @@ WHOLE = {"hase-cf-bdw": "broadwell", "lldb-3842849": "broadwell", "xdc-foo": "sk
          "google-m7-cpu0": "skylake", "google-m7-piped-idx0": "skylake",
          "hase-loopy-skl": "skylake", "dr-hello-tiny": "skylake", "dr-hello-dyn": "skylake",
          "dr-hello-static-a": "skylake", "dr-hello-static-b": "skylake",
-         "dr-hello-static-d": "skylake"}
+         "dr-hello-static-d": "skylake", "memgaze-ubench": "atom"}
+# Samples that are joined: --samples.
+SAMPLES = {"memgaze-ubench": "2000"}
+# The events of a script.
+EVENTS = set("Jcc JMP SYSRET interrupt WRMSR VM VMPTRLD MOV fall psb cycles clocks ART ratio clock "
+             "overflow resolved XBEGIN XEND abort PTWRITE ACM".split())
 
 
 def run(*arguments):
@@ -45,7 +50,8 @@ class Twins(unittest.TestCase):
             with self.subTest(name), tempfile.NamedTemporaryFile() as file:
                 file.write(data)
                 file.flush()
-                status, out, error = run(file.name)
+                samples = ["--samples", SAMPLES[name]] if name in SAMPLES else []
+                status, out, error = run(file.name, *samples)
                 got = LAST.search(out.strip())
                 self.assertEqual((status, error), (0, ""))
                 self.assertEqual(got[1], got[2])
@@ -53,8 +59,34 @@ class Twins(unittest.TestCase):
                 self.assertEqual(got[5], kind)
                 # Another kind is not equal: the kinds differ.
                 other = "atom" if kind != "atom" else "skylake"
-                self.assertEqual(run(file.name, "--kind", other)[0], 1)
+                self.assertEqual(run(file.name, *samples, "--kind", other)[0], 1)
         self.assertGreaterEqual(found, 5)
+
+    def test_the_script_gives_the_same_bytes_with_pt_model(self):
+        folder = traces.folder_or_skip()
+        for name in WHOLE:
+            data = traces.read(folder / f"{name}.pt")
+            if data is None:
+                continue
+            with self.subTest(name), tempfile.NamedTemporaryFile() as file:
+                file.write(data)
+                file.flush()
+                samples = ["--samples", SAMPLES[name]] if name in SAMPLES else []
+                status, out, error = run(file.name, *samples, "--part", "1", "--events")
+                self.assertEqual((status, error), (0, ""))
+                setup, _, events = out.removeprefix("# setup: ").partition("\n")
+                self.assertTrue(setup.startswith(f"kind={WHOLE[name]}, "), setup)
+                # Neither the form of packets nor their grouping and order are events.
+                kinds = {line.split()[0].split("->")[0] for line in events.splitlines()}
+                self.assertLessEqual(kinds, EVENTS)
+                made = subprocess.run([PT_MODEL, "--setup", setup, "-o", "-"],
+                                      input=events.encode(), capture_output=True, timeout=120)
+                self.assertEqual((made.returncode, made.stderr), (0, b""))
+                self.assertGreater(len(made.stdout), 100)
+                # A trace may end in part of a packet, and in memory that was not written.
+                self.assertIn(made.stdout, data)
+                rest = data[data.index(made.stdout) + len(made.stdout):].rstrip(b"\0")
+                self.assertTrue(len(rest) < 16 or name in SAMPLES)
 
     def test_a_difference_is_shown(self):
         folder = traces.folder_or_skip()
@@ -66,9 +98,25 @@ class Twins(unittest.TestCase):
         self.assertRegex(out, r"^segment 0 at 0 differs at [0-9a-f]+\n  real( [0-9a-f]{2})+\n"
                               r"  twin( [0-9a-f]{2})+\n")
 
+    def test_a_segment_that_ends_in_damage_is_not_compared(self):
+        folder = traces.folder_or_skip()
+        data = traces.read(folder / "xdc-foo.pt")
+        psb = data.index(b"\x02\x82" * 8, 1)
+        damaged = data[:psb - 8] + b"\xff" * 8 + data[psb:]
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(damaged)
+            file.flush()
+            status, out, error = run(file.name)
+            self.assertEqual((status, error), (0, ""))
+            self.assertEqual(out.splitlines()[0], "1 segments end in damage: not compared")
+            self.assertEqual(LAST.search(out.strip())[2], "14")
+            self.assertEqual(run(file.name, "--part", "2", "--events")[0], 0)
+            self.assertEqual(run(file.name, "--part", "3")[0], 2)
+
     def test_wrong_usage(self):
         for arguments in ((), ("--kind", "z80", "x"), ("--kind",), ("-x",), ("/nonexistent",),
-                          ("a", "b"), (str(pathlib.Path(__file__)),)):
+                          ("a", "b"), (str(pathlib.Path(__file__)),), ("--part", "0", "x"),
+                          ("--samples", "0", "x"), ("--samples", "x", "x")):
             status, out, error = run(*arguments)
             self.assertEqual((status, out), (2, ""), arguments)
             self.assertEqual(len(error.splitlines()), 1, arguments)

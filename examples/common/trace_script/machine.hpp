@@ -29,8 +29,7 @@ public:
         auto const size = low_bits(0) | static_cast<std::uint64_t>(size_code()) << 6;
         store_word(table, region_base | size);
         store_word(table + 8, table | 1);
-        // The processor has run for a while.
-        execute(event::cycles{1'000'000});
+        execute(event::cycles{given.cycles});
         for (std::uint64_t i = 0; i < given.calls; ++i) {
             call(0x1005 + 0x10 * (given.calls - 1 - i));
         }
@@ -177,6 +176,27 @@ private:
         if (value.value_or(0) > most) { expected_ = "a smaller number as the argument"; }
         return value.value_or(other);
     }
+    /// The place of an MTC among TSC, TMA and CBR.
+    constexpr auto mtc_place_of(event_text& e) -> event::mtc_place {
+        using enum event::mtc_place;
+        auto const given = e.value("mtc");
+        if (given == "before_tsc") { return before_tsc; }
+        if (given == "before_older_tsc") { return before_older_tsc; }
+        if (given == "after_tsc") { return after_tsc; }
+        if (given == "after_tma") { return after_tma; }
+        if (given == "after_cbr") { return after_cbr; }
+        if (!given.empty()) {
+            expected_ = "before_tsc, before_older_tsc, after_tsc, after_tma or after_cbr";
+        }
+        return none;
+    }
+    constexpr auto cycles(event_text& e, string_view name) -> std::uint64_t {
+        auto const digits = e.value(name);
+        if (digits.empty()) { return 0; }
+        auto const value = number_in(digits, 10);
+        if (!value) { expected_ = "a decimal number of cycles as the argument"; }
+        return value.value_or(0);
+    }
     constexpr auto vector(event_text& e, std::uint64_t other) -> std::uint8_t {
         return static_cast<std::uint8_t>(number(e, "vector", other, 0xFF));
     }
@@ -214,6 +234,9 @@ private:
         } else if (!mode.empty()) {
             expected_ = "a mode of 16, 32 or 64";
         }
+        auto const vmx = e.value("VMX");
+        if (!vmx.empty()) { code.vmx_non_root = vmx == "nonroot"; }
+        if (!vmx.empty() && vmx != "root" && vmx != "nonroot") { expected_ = "root or nonroot"; }
         return code;
     }
 
@@ -239,7 +262,8 @@ private:
             return far_away(e);
         }
         if (kind == "MOV" || kind == "WRMSR" || kind == "STI" || kind == "CLI" ||
-            kind == "XBEGIN" || kind == "XEND" || kind == "abort" || kind == "PTWRITE") {
+            kind == "XBEGIN" || kind == "XEND" || kind == "abort" || kind == "PTWRITE" ||
+            kind == "ACM") {
             return instruction(e);
         }
         if (kind == "VM" || kind == "VMPTRLD" || kind == "EENTER" || kind == "ERESUME" ||
@@ -255,13 +279,7 @@ private:
     constexpr auto near_branch(event_text& e) -> string_view {
         auto const here = at(e);
         auto const next_ip = next(e, e.kind == "CALL" ? 5 : 2);
-        if (e.kind == "Jcc") {
-            if (e.rest != "T" && e.rest != "N") { return "Jcc T or Jcc N"; }
-            bool const taken = e.rest == "T";
-            if (!taken && e.has_target) { return "no target: the branch is not taken"; }
-            execute(event::conditional{taken ? target(e, here + 0x10) : next_ip, taken});
-            return valid;
-        }
+        if (e.kind == "Jcc") { return conditionals(e, here, next_ip); }
         if (e.kind == "RET") { return ret(e); }
         bool const nested = e.rest == "rel nested" && e.kind == "CALL";
         bool const direct = e.rest == "rel" || nested;
@@ -281,6 +299,22 @@ private:
             } else {
                 execute(event::indirect_call{back, to});
             }
+        }
+        return valid;
+    }
+    /// One branch, or several. Each of several goes to the target if there is one.
+    constexpr auto conditionals(event_text const& e, std::uint64_t here, std::uint64_t next_ip)
+        -> string_view {
+        if (e.rest.empty() || e.rest.find_first_not_of("TN") != string_view::npos) {
+            return "Jcc T, Jcc N or several letters";
+        }
+        bool const is_one = e.rest.size() == 1;
+        if (is_one && e.rest == "N" && e.has_target) {
+            return "no target: the branch is not taken";
+        }
+        for (char const letter : e.rest) {
+            bool const taken = letter == 'T';
+            execute(event::conditional{taken || !is_one ? target(e, here + 0x10) : next_ip, taken});
         }
         return valid;
     }
@@ -321,8 +355,14 @@ private:
         auto const next_ip = next(e);
         auto const kind = e.kind;
         if (kind == "interrupt" || kind == "NMI") {
+            event::cycles_within const takes{
+                .until_pip = cycles(e, "until_pip"),
+                .until_target = cycles(e, "until_target"),
+                .art = number(e, "ART", 0),
+                .tsc = unit_.state().clocks.tsc,
+            };
             execute(event::interrupt{next_ip, target(e, kernel), after(e, 0),
-                                     vector(e, kind == "NMI" ? 2 : 0x20)});
+                                     vector(e, kind == "NMI" ? 2 : 0x20), takes});
         } else if (kind == "fault") {
             std::uint64_t const usual = e.rest == "#PF" ? 0x0E : e.rest == "#BR" ? 5 : 0x0D;
             execute(event::exception{here, target(e, kernel), after(e, 0), vector(e, usual),
@@ -400,13 +440,7 @@ private:
             if (!value) { return "a hexadecimal number after CR3,"; }
             execute(event::mov_cr3{here, next_ip, *value});
         } else if (kind == "WRMSR") {
-            auto const value = number_in(e.value("TraceEn"));
-            if (!value || *value > 1) { return "WRMSR TraceEn=0 or WRMSR TraceEn=1"; }
-            using ctl = reg::ia32_rtit_ctl;
-            auto const word = unit_.msrs().ctl.with(ctl::TraceEn{*value == 1});
-            auto const done = unit_.wrmsr(ctl::address, word.raw, here, next_ip, memory_);
-            fault_ = fault_ || done.fault;
-            if (!done.took_effect()) { return "a value for IA32_RTIT_CTL that does not fault"; }
+            return wrmsr(e, here, next_ip);
         } else if (kind == "STI" || kind == "CLI") {
             execute(event::interrupt_flag{next_ip, kind == "STI"});
         } else if (kind == "XBEGIN") {
@@ -416,10 +450,35 @@ private:
             execute(event::transaction_end{here, next_ip});
         } else if (kind == "abort") {
             execute(event::transaction_abort{here, target(e, here)});
+        } else if (kind == "ACM") {
+            if (e.rest != "begin" && e.rest != "end") { return "ACM begin or ACM end"; }
+            if (e.rest == "begin") {
+                execute(event::acm_begin{});
+            } else {
+                execute(event::acm_end{next_ip});
+            }
         } else {
             return ptwrite(e, here, next_ip);
         }
         return valid;
+    }
+    /// WRMSR to IA32_RTIT_CTL that changes TraceEn, or to IA32_RTIT_STATUS.
+    constexpr auto wrmsr(event_text& e, std::uint64_t here, std::uint64_t next_ip) -> string_view {
+        using ctl = reg::ia32_rtit_ctl;
+        using status = reg::ia32_rtit_status;
+        status zeroed{};
+        auto const count = number_in(e.value("PacketByteCnt"));
+        auto const enable = number_in(e.value("TraceEn"));
+        bool const is_status = count && put_field(zeroed, "PacketByteCnt", *count);
+        if (!is_status && (!enable || *enable > 1)) {
+            return "WRMSR TraceEn=0, WRMSR TraceEn=1 or WRMSR PacketByteCnt=v";
+        }
+        auto const word = unit_.msrs().ctl.with(ctl::TraceEn{*enable == 1});
+        auto const done = is_status
+                              ? unit_.wrmsr(status::address, zeroed.raw, here, next_ip, memory_)
+                              : unit_.wrmsr(ctl::address, word.raw, here, next_ip, memory_);
+        fault_ = fault_ || done.fault;
+        return done.took_effect() ? valid : "a value that does not fault";
     }
     constexpr auto ptwrite(event_text& e, std::uint64_t here, std::uint64_t next_ip)
         -> string_view {
@@ -441,12 +500,18 @@ private:
         auto const kind = e.kind;
         if (kind == "VM") {
             auto code = after(e, 0);
+            if (e.value("VMX").empty()) { code.vmx_non_root = e.rest == "entry"; }
+            // The transition may load IA32_RTIT_CTL.
+            auto const enable = number(e, "TraceEn", 2, 1);
+            using ctl = reg::ia32_rtit_ctl;
+            event::ctl_load const loads{enable < 2,
+                                        unit_.msrs().ctl.with(ctl::TraceEn{enable == 1})};
             if (e.rest == "exit") {
-                code.vmx_non_root = false;
-                execute(event::vm_exit{.from = here, .to = target(e, kernel), .after = code});
+                execute(event::vm_exit{
+                    .from = here, .to = target(e, kernel), .after = code, .loads = loads});
             } else if (e.rest == "entry") {
-                code.vmx_non_root = true;
-                execute(event::vm_entry{.at = here, .to = target(e, kernel), .after = code});
+                execute(event::vm_entry{
+                    .at = here, .to = target(e, kernel), .after = code, .loads = loads});
             } else {
                 return "VM exit or VM entry";
             }
@@ -482,9 +547,10 @@ private:
         auto const next_ip = next(e, 3);
         if (e.kind == "clock") {
             if (e.rest == "stop") {
-                execute(event::clock_stop{next_ip});
+                execute(event::clock_stop{next_ip,
+                                          static_cast<std::uint8_t>(number(e, "align", 0, 0x80))});
             } else if (e.rest == "resume") {
-                execute(event::clock_resume{});
+                execute(event::clock_resume{mtc_place_of(e)});
             } else {
                 return "clock stop or clock resume";
             }
@@ -509,7 +575,8 @@ private:
             if (!by_interrupt && e.rest != "store") { return "wake interrupt or wake store"; }
             execute(event::wake{core_, core_,
                                 by_interrupt ? event::wake_reason::interrupt
-                                             : event::wake_reason::store});
+                                             : event::wake_reason::store,
+                                mtc_place_of(e)});
             if (by_interrupt) {
                 execute(event::interrupt{number(e, "next", unit_.ip()), target(e, kernel),
                                          after(e, 0), 0x20});
@@ -520,8 +587,19 @@ private:
 
     constexpr auto clockwork(event_text& e) -> string_view {
         auto const clocks = unit_.state().clocks;
-        if (e.kind == "psb" && e.rest == "due") {
-            execute(event::psb_due{});
+        if (e.kind == "psb" && e.rest == "due") { return psb_due(e); }
+        if (e.kind == "cycles") { return cycles_pass(e); }
+        if (e.kind == "clocks" && e.rest.empty()) {
+            auto now = clocks;
+            now.art = number(e, "ART", now.art);
+            now.tsc = number(e, "TSC", now.tsc);
+            now.tsc_at_edge = number(e, "edge", now.tsc);
+            now.core_to_bus = static_cast<std::uint8_t>(number(e, "ratio", now.core_to_bus, 0xFF));
+            unit_.set_clocks(now);
+        } else if (e.kind == "ratio") {
+            auto const value = number_in(e.rest);
+            if (!value || *value > 0xFF) { return "ratio and two hexadecimal digits"; }
+            execute(event::ratio{static_cast<std::uint8_t>(*value)});
         } else if (e.kind == "wrap" && e.rest == "guard") {
             execute(event::cycle_guard{});
         } else if (e.kind == "overflow" && e.rest.empty()) {
@@ -544,6 +622,24 @@ private:
         } else {
             return "an event of tests/spec/notation.md, section 3";
         }
+        return valid;
+    }
+
+    constexpr auto psb_due(event_text& e) -> string_view {
+        event::psb_due due{.mtc = mtc_place_of(e)};
+        due.cycles_until_tsc = cycles(e, "until_tsc");
+        due.cycles_until_mtc = cycles(e, "until_mtc");
+        execute(due);
+        return valid;
+    }
+    constexpr auto cycles_pass(event_text const& e) -> string_view {
+        auto words = e.rest;
+        auto const passed = number_in(take_word(words), 10);
+        if (!passed || (!words.empty() && words != "unaligned")) {
+            return "cycles and a decimal number";
+        }
+        if (!words.empty()) { execute(event::unaligned_cyc{}); }
+        execute(event::cycles{*passed});
         return valid;
     }
 };

@@ -27,8 +27,9 @@ struct start {
     engine::vmx_concealment hidden{};
     engine::clocks clocks{};
     std::uint64_t ip = 0x1000;
-    std::uint64_t calls = 0;  ///< depth of the call stack
-    string_view pending{};    ///< TNT bits
+    std::uint64_t calls = 0;           ///< depth of the call stack
+    std::uint64_t cycles = 1'000'000;  ///< for which the processor has run
+    string_view pending{};             ///< TNT bits
     bool filter_en = true;
     bool two_processors = false;
 };
@@ -101,8 +102,18 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
         return {};
     }
     if (name == "conceal") {
-        if (text != "all" && text != "none") { return "all or none"; }
-        to.hidden = {text == "all", text == "all", text == "all"};
+        to.hidden = {};
+        while (!text.empty()) {
+            auto const name_of_one = take_item(text, '+');
+            bool const all = name_of_one == "all";
+            if (!all && name_of_one != "none" && name_of_one != "nonroot" &&
+                name_of_one != "exits" && name_of_one != "entries") {
+                return "all, none, or some of nonroot+exits+entries";
+            }
+            to.hidden.non_root = to.hidden.non_root || all || name_of_one == "nonroot";
+            to.hidden.exits = to.hidden.exits || all || name_of_one == "exits";
+            to.hidden.entries = to.hidden.entries || all || name_of_one == "entries";
+        }
         return {};
     }
     if (name == "kind") {
@@ -130,6 +141,11 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
                         : text == "32" ? engine::code_width::bits_32
                                        : engine::code_width::bits_64;
         return {};
+    }
+    if (name == "cycles") {
+        auto const passed = number_in(text, 10);
+        to.cycles = passed.value_or(0);
+        return passed ? string_view{} : "a decimal number of cycles";
     }
     auto const number = number_in(text);
     if (!number) { return "a hexadecimal number"; }

@@ -21,8 +21,10 @@ TEST_CASE("the members of a default-constructed event are 0") {
             good = good && are_zero(from, next, is_shutdown);
         }
         {
-            auto const [last, deepest, reason] = event::wake{};
-            good = good && are_zero(last, deepest) && reason == event::wake_reason::other;
+            auto const [last, deepest, reason, mtc] = event::wake{};
+            good = good && are_zero(last, deepest) && reason == event::wake_reason::other &&
+                   mtc == event::mtc_place::none &&
+                   event::clock_resume{}.mtc == event::mtc_place::none;
         }
         {
             auto const [next, state] = event::duty_cycle{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/lang.hpp>
+#include <ptspec/engine/event/time.hpp>
 
 /// C-states and clock stops.
 namespace ptspec::engine::event {
@@ -36,6 +36,7 @@ struct wake {
     uint8_t last = 0;     ///< core C-state
     uint8_t deepest = 0;  ///< core C-state
     wake_reason reason = wake_reason::other;
+    mtc_place mtc = mtc_place::none;
 };
 /// Hardware duty cycling begins; `wake` ends it. Source: GEN-315.
 struct duty_cycle {
@@ -47,7 +48,9 @@ struct clock_stop {
     uint64_t next = 0;
     uint8_t aligned_to = 0;  ///< PADs up to a multiple of so many bytes; 0: none. Source: GEN-010
 };
-/// The clock resumes. Source: GEN-202, GEN-316.
-struct clock_resume {};
+/// The clock resumes. Source: GEN-202, GEN-205, GEN-316.
+struct clock_resume {
+    mtc_place mtc = mtc_place::none;
+};
 
 }  // namespace ptspec::engine::event

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/lang.hpp>
+#include <ptspec/engine/event/time.hpp>
 
 /// PSB+ and overflow on request, independent of the byte count and the buffer.
 namespace ptspec::engine::event {
 
 /// A PSB+ is due. Source: GEN-164.
-/// A PSB+ is due.
 struct psb_due {
-    /// An MTC falls due while the PSB+ is generated. Source: GEN-171, GEN-172, GEN-218.
-    enum class mtc_place : uint8_t { none, before_tsc, after_tsc, after_tma, after_cbr };
     mtc_place mtc = mtc_place::none;
     uint64_t cycles_until_tsc = 0;  ///< while the PSB+ is generated
     uint64_t cycles_until_mtc = 0;  ///< after TSC

@@ -81,7 +81,7 @@ constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexce
     s.clocks.are_off = false;
     if (!s.trigger_en()) { return; }
     emit(s, to, [&](auto& batch) {
-        add_timing(s, batch);
+        add_timing(s, batch, e.mtc);
         if (records_power(s)) { add_pwrx(batch, e); }
     });
 }
@@ -101,11 +101,11 @@ constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) 
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::clock_resume const&, Sink& to) noexcept {
+constexpr void handle(generator_state& s, event::clock_resume const& e, Sink& to) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (s.trigger_en()) {
-        emit(s, to, [&](auto& batch) { add_timing(s, batch); });
+        emit(s, to, [&](auto& batch) { add_timing(s, batch, e.mtc); });
     }
 }
 

@@ -52,11 +52,38 @@ constexpr void add_mode_tsx(generator_state& s, auto& batch, bool aborted = fals
 [[nodiscard]] constexpr auto cbr_of(generator_state const& s) noexcept -> packet::cbr {
     return s.clocks.cbr_packet(core_to_bus_of(s.caps));
 }
+/// The MTC that falls due at this place. The crystal clock runs to it. Source: GEN-203.
+constexpr auto run_to_mtc(generator_state& s, event::mtc_place place) noexcept
+    -> trace::psb_status::optional<packet::mtc> {
+    using event::mtc_place;
+    if (place == mtc_place::none || !s.ctl<ctl::MTCEn>()) { return {}; }
+    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+    uint64_t const count = (s.clocks.art >> freq) + (place == mtc_place::before_tsc ? 0 : 1);
+    if (place != mtc_place::before_tsc) { s.clocks.run_to(count << freq, s.clocks.tsc); }
+    return packet::mtc{}.with(packet::mtc::CTC{wrapped{count}});
+}
+/// How many of TSC, TMA and CBR precede an MTC at this place.
+[[nodiscard]] constexpr auto count_before(event::mtc_place place) noexcept -> uint8_t {
+    using event::mtc_place;
+    bool const is_first = place == mtc_place::none || place == mtc_place::before_older_tsc;
+    return is_first ? 0 : static_cast<uint8_t>(underlying(place) - 1);
+}
 /// The timing packets after the clocks were off. Source: GEN-181, GEN-201, GEN-205, GEN-313.
-constexpr void add_timing(generator_state const& s, auto& batch) noexcept {
-    if (s.ctl<ctl::TSCEn>()) { batch.add(s.clocks.tsc_packet()); }
-    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { batch.add(s.clocks.tma_packet()); }
+constexpr void add_timing(generator_state& s, auto& batch,
+                          event::mtc_place place = event::mtc_place::none) noexcept {
+    auto const tsc = s.clocks.tsc_packet();
+    auto const tma = s.clocks.tma_packet();
+    auto const mtc = run_to_mtc(s, place);
+    auto const add_mtc_after = [&](uint8_t count) {
+        if (mtc.has_value && count_before(place) == count) { batch.add(mtc.value); }
+    };
+    add_mtc_after(0);
+    if (s.ctl<ctl::TSCEn>()) { batch.add(tsc); }
+    add_mtc_after(1);
+    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { batch.add(tma); }
+    add_mtc_after(2);
     batch.add(cbr_of(s));
+    add_mtc_after(3);
 }
 
 /// Adds a PSB+ that reports the status under the enables `now`, at this IP.
@@ -69,16 +96,10 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (s.ctl<ctl::TSCEn>()) { reported.tsc = s.clocks.tsc_packet(); }
     if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { reported.tma = s.clocks.tma_packet(); }
     reported.cbr = cbr_of(s);
-    using mtc_place = event::psb_due::mtc_place;
     reported.cycles_until_tsc = s.psb_details.cycles_until_tsc;
     reported.cycles_until_mtc = s.psb_details.cycles_until_mtc;
-    if (s.psb_details.mtc != mtc_place::none && s.ctl<ctl::MTCEn>()) {
-        auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
-        uint64_t const art = ((s.clocks.art >> freq) + 1) << freq;
-        reported.mtc = s.clocks.until(art, freq).packet(0);
-        reported.mtc_after = static_cast<uint8_t>(underlying(s.psb_details.mtc) - 1);
-        s.clocks.run_to(art, s.clocks.tsc);
-    }
+    reported.mtc = run_to_mtc(s, s.psb_details.mtc);
+    reported.mtc_after = count_before(s.psb_details.mtc);
     s.psb_details = {};
     bool const vmx_is_visible = s.msrs.in_vmx_operation && s.caps.vmx() != cpu::vmx_support::none &&
                                 !(s.code.vmx_non_root && s.concealment.non_root);
