@@ -12848,6 +12848,8 @@ public:
         flush();  // may change the last IP
         add(Packet::of(now_.form_of(ip, how_.ips, same_as<Packet, packet::fup>), ip));
     }
+    /// Makes the next IP the first one of a context. Source: GEN-011.
+    constexpr void begin_context() noexcept { now_.has_context_ip = false; }
     /// PADs up to a multiple of `alignment` bytes.
     constexpr void align_end(unsigned alignment) noexcept {
         release_held();
@@ -16105,7 +16107,7 @@ constexpr void handle(generator_state& s, event::transaction_abort const& e, Sin
 namespace ptspec::engine::detail {
 
 /// Generates the packets after TraceEn rose, by the instruction at `at` in the form of packets. The
-/// last IP is kept. Source: GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
+/// last IP is kept. Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
 constexpr void begin_trace(generator_state& s, access::effect const& result, uint64_t at, Sink& to,
                            bool by_rsm) noexcept {
@@ -16127,6 +16129,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, uin
         } else if (!psb_last) {
             bool const filter = now.filter && s.options.psb_of_enable_has_fup;
             add_psb(s, batch, {now.trigger, now.context, filter, now.branch}, at);
+            batch.begin_context();  // the IP of TIP.PGE is not compressed by that of the PSB+
         }
         if (by_rsm && s.ctl<ctl::EventEn>() && now.context) {
             add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, now);

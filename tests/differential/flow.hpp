@@ -45,6 +45,8 @@ inline auto read(std::vector<std::uint8_t> trace, machine_code::code const& prog
     config.cpuid_0x15_ebx = 2;
     config.mtc_freq = static_cast<std::uint8_t>(what.with.mtc_freq);
     config.nom_freq = 24;
+    // A PSB+ before TIP.PGE has FUP and MODE.Exec: GEN-176, an erratum to libipt.
+    config.errata.bdm70 = what.how.psb_of_enable_has_fup || what.how.psb_before_pge ? 1 : 0;
     auto* const decoder = pt_insn_alloc_decoder(&config);
     auto* const image = decoder == nullptr ? nullptr : pt_insn_get_image(decoder);
     if (image == nullptr) { return made.error = "no decoder", made; }
@@ -146,11 +148,11 @@ inline void compare(std::vector<stretch> const& executed, reading const& got, st
     }
 }
 
-/// Traces one program and reads its trace.
-inline void run(std::uint64_t seed, packet_counts& all) {
+/// Traces one program on a processor of this kind, and reads its trace.
+inline void run(std::uint64_t seed, ptspec::engine::kind_info const& of, packet_counts& all) {
     std::mt19937_64 numbers{seed};
     ptspec::test::programs::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
-    auto const what = machine_code::random_plan(from);
+    auto const what = machine_code::random_plan(from, of);
     machine_code::code const program{from};
     machine_code::machine one{what, program, from};
     one.run(3000);
@@ -163,11 +165,15 @@ inline void run(std::uint64_t seed, packet_counts& all) {
     compare(one.executed(), read(one.trace(), program, what), seed, all);
 }
 
-/// Prints the results. Returns false if there were errors.
-inline auto print(packet_counts const& all) -> bool {
-    std::printf("%" PRIu64 " programs, %" PRIu64 " instructions, %" PRIu64 " overflows: %" PRIu64
-                " read alike\n",
-                all.programs, all.instructions, all.overflows, all.alike);
+inline auto name_of(ptspec::engine::kind_info const& of) -> std::string {
+    return {of.name.data(), of.name.size()};
+}
+
+/// Prints the results of a kind. Returns false if there were errors.
+inline auto print(ptspec::engine::kind_info const& of, packet_counts const& all) -> bool {
+    std::printf("%s: %" PRIu64 " programs, %" PRIu64 " instructions, %" PRIu64
+                " overflows: %" PRIu64 " read alike\n",
+                name_of(of).c_str(), all.programs, all.instructions, all.overflows, all.alike);
     for (auto const& [cause, count] : all.beyond_libipt) {
         std::printf("  %" PRIu64 " beyond libipt: %s\n", count, cause.c_str());
     }

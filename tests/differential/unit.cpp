@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// Reads the traces of trace units with libipt 2.0.5 and with ptspec: both must read the same
-// packets with the same fields, and no error; known differences must be exactly as listed
+// Reads the traces of trace units of each kind with libipt 2.0.5 and with ptspec: both must read
+// the same packets with the same fields, and no error; known differences must be exactly as listed
 // (comparison.hpp). libipt's instruction flow decoder also reads the trace of machine code, and
 // must return the executed instructions (flow.hpp).
 //
 //   unit [--packets N] [--count N] [--seed S]
 //
 //   --packets N  at least N packets of random programs, and as many of random events (two million)
-//   --count N    machine code of N programs (600)
+//   --count N    machine code of N programs (1500)
 //   --seed S     the seed of the random numbers (1)
 
 #include <cinttypes>
@@ -48,25 +48,30 @@ auto sum_of(uint64_t const* counts, size_t count) -> uint64_t {
     for (size_t i = 0; i < count; ++i) { sum += counts[i]; }
     return sum;
 }
-auto packets() -> uint64_t { return sum_of(packets_of_kind, packet::kinds); }
+/// The packets compared so far, PADs not counted.
+auto packets() -> uint64_t {
+    return sum_of(packets_of_kind, packet::kinds) - packets_of_kind[underlying(kind::pad)];
+}
 
-/// Reads the trace of a random program.
-void read_program(programs::dice& from) {
+/// Reads the trace of a random program on a processor of this kind.
+void read_program(programs::dice& from, engine::kind_info const& of) {
     auto const with = programs::random_setting(from);
-    programs::program one{with, programs::random_options(from, with), from};
+    programs::program one{with, programs::random_options(from, with, of), from};
     one.run(1000, false);
     buffer stream{one.bytes().begin(), one.bytes().end()};
     read(stream);
 }
 
-/// Reads the trace of random events, on a processor with all features.
-void read_anything(programs::dice& from) {
-    engine::model_options how;
-    how.tnt_capacity = from.chance(30) ? 47 : 6;
-    how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
-    how.has_tsx = from.chance(50);
+/// Reads the trace of random events, on a processor of this kind with all features.
+void read_anything(programs::dice& from, engine::kind_info const& of) {
+    auto how = of.options;
+    if (of.which == engine::kind::manual) {
+        how.tnt_capacity = from.chance(30) ? 47 : 6;
+        how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
+        how.has_tsx = from.chance(50);
+        how.vmcs_before_pip = from.chance(20);
+    }
     how.swintr_events = from.chance(50);
-    how.vmcs_before_pip = from.chance(20);
     engine::trace_unit<> unit{cpu::preset::P_FUT, {}, 0x40'0000, how};
     programs::any_events events{unit, from};
     recorder memory;
@@ -86,7 +91,7 @@ void read_anything(programs::dice& from) {
 
 auto main(int count, char** arguments) -> int {
     uint64_t wanted = 2'000'000;
-    uint64_t machine_programs = 600;
+    uint64_t machine_programs = 1500;
     uint64_t seed = 1;
     for (int i = 1; i < count; ++i) {
         std::string_view const name{arguments[i]};
@@ -101,18 +106,38 @@ auto main(int count, char** arguments) -> int {
             return 2;
         }
     }
-    flow::packet_counts flows;
-    for (uint64_t i = 0; i < machine_programs; ++i) { flow::run(seed + i, flows); }
-    if (!flow::print(flows)) { return 1; }
+    flow::packet_counts flows[programs::kind_count];
+    for (uint64_t i = 0; i < machine_programs; ++i) {
+        auto const& of = programs::kind_of_run(i);
+        flow::run(seed + i, of, flows[underlying(of.which)]);
+    }
+    bool are_alike = true;
+    for (auto const& of : engine::kinds) {
+        are_alike = flow::print(of, flows[underlying(of.which)]) && are_alike;
+    }
+    if (!are_alike) { return 1; }
 
     std::mt19937_64 numbers{seed};
     programs::dice from{[&](uint64_t sides) { return numbers() % sides; }};
-    while (packets() < wanted) { read_program(from); }
-    uint64_t const of_programs = packets();
-    while (packets() < of_programs + wanted) { read_anything(from); }
+    uint64_t of_programs[programs::kind_count] = {};
+    uint64_t of_anything[programs::kind_count] = {};
+    auto const read_all = [&](uint64_t(&counts)[programs::kind_count], auto const& read_one) {
+        uint64_t const begin = packets();
+        for (uint64_t i = 0; packets() - begin < wanted; ++i) {
+            auto const& of = programs::kind_of_run(i);
+            uint64_t const before = packets();
+            read_one(from, of);
+            counts[underlying(of.which)] += packets() - before;
+        }
+    };
+    read_all(of_programs, read_program);
+    read_all(of_anything, read_anything);
 
-    std::printf("%" PRIu64 " packets of programs, %" PRIu64 " of anything\n", of_programs,
-                packets() - of_programs);
+    for (auto const& of : engine::kinds) {
+        std::printf("%s: %" PRIu64 " packets of programs, %" PRIu64 " of anything\n",
+                    flow::name_of(of).c_str(), of_programs[underlying(of.which)],
+                    of_anything[underlying(of.which)]);
+    }
     bool const met = print_kinds([](kind which) { return !trace_script::why(which).empty(); });
     (void)print_differences();
     if (sum_of(errors_of_kind, 5) != 0) {

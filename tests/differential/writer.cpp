@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include <ptspec/engine/kind.hpp>
 #include <ptspec/trace/psb_search.hpp>
 #include <ptspec/trace/write/writer.hpp>
 
@@ -170,6 +171,12 @@ void compare_all_ways(buffer& in, char const* name, packet_counts& sum) {
                                 trace::pad_policy::broadwell, trace::pad_policy::skylake}) {
             compare(in, name, {.ips = ips, .pads = pads}, sum);
         }
+    }
+    for (auto const& of : engine::kinds) {
+        auto const& how = of.options;
+        if (how.ips <= trace::ip_choice::shortest) { continue; }  // as above
+        compare(in, name, {.ips = how.ips, .tnt_capacity = how.tnt_capacity, .pads = how.pads},
+                sum);
     }
 }
 

@@ -138,6 +138,17 @@ TEST_CASE("icelake: 8-byte IPs where skylake has 6, and VMCS resets the form (GE
     CHECK(all.substr(all.size() - 18) == "d13c1038c0ffffffff");
 }
 
+TEST_CASE("icelake: TIP.PGE after the PSB+ of an enable has 8 bytes, also without VMCS "
+          "(GEN-011,176)") {
+    traced now{off(kind::icelake, "CPL=0, OS=1, TSCEn=1")};
+    enable(now, 0xFFFF'FFFF'C038'103C, 0xFFFF'FFFF'C038'103E);
+    std::string const all = text_of(now);
+    CHECK(all.substr(all.size() - 18) == "d13e1038c0ffffffff");
+    // Later PSB+ do not change the form.
+    now.does(event::psb_due{}).does(event::indirect_jump{0xFFFF'FFFF'C038'2000});
+    CHECK(text_of(now).substr(text_of(now).size() - 6) == "2d0020");
+}
+
 TEST_CASE("atom: no PADs, FUP before MODE.Exec, and the shortest forms (GEN-010,011,171)") {
     traced now{on(kind::atom, "OS=0, CPL=3")};
     set_tsc(now, 0, 0, 0, 32);

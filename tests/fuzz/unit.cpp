@@ -56,8 +56,7 @@ void require_packets(std::vector<uint8_t> const& stream, bool is_cut) {
 }
 
 void run_anything(programs::dice& from, size_t events, bool moves, unsigned options) {
-    constexpr size_t kind_count = sizeof engine::kinds / sizeof engine::kinds[0];
-    auto how = engine::kinds[from.roll(kind_count)].options;
+    auto how = programs::kind_of_run(from.roll(programs::kind_count)).options;
     if ((options & 1) != 0) { how.tnt_capacity = 47; }
     if ((options & 2) != 0) { how.pads = static_cast<trace::pad_policy>(from.roll(4)); }
     how.defers_tips = (options & 4) != 0;
@@ -108,7 +107,8 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
         return 0;
     }
     auto const with = programs::random_setting(from);
-    programs::program one{with, programs::random_options(from, with), from};
+    auto const& of = programs::kind_of_run(from.roll(programs::kind_count));
+    programs::program one{with, programs::random_options(from, with, of), from};
     one.run(static_cast<unsigned>(events), (head & 2) != 0);
     auto const difference = one.difference();
     require(difference.empty(), difference.c_str());

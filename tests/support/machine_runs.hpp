@@ -54,7 +54,8 @@ struct plan {
     bool overflows = false;  ///< also force overflows while the buffer has room
 };
 
-inline auto random_plan(dice& from) -> plan {
+/// A random configuration, on a processor of this kind; for `manual`, with random options.
+inline auto random_plan(dice& from, engine::kind_info const& of) -> plan {
     using engine::ret_mismatch;
     plan made;
     auto& with = made.with;
@@ -74,24 +75,27 @@ inline auto random_plan(dice& from) -> plan {
     }
     made.overflows = from.chance(60);
     auto& how = made.how;
-    how.tnt_capacity = from.chance(30) ? 47 : 6;
-    how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
-    how.has_tsx = from.chance(50);
-    how.defers_tips = with.dis_retc && from.chance(20);
-    how.psb_on_every_enable = from.chance(20);
-    how.psb_after_pge = from.chance(20);
-    how.pip_for_same_cr3 = from.chance(80);
-    how.vmcs_before_pip = from.chance(20);
-    how.psb_after_overflow = from.chance(30) ? engine::psb_after_ovf::always
-                                             : engine::psb_after_ovf::where_needed;
+    how = of.options;
+    if (of.which == engine::kind::manual) {
+        how.tnt_capacity = from.chance(30) ? 47 : 6;
+        how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
+        how.has_tsx = from.chance(50);
+        how.defers_tips = with.dis_retc && from.chance(20);
+        how.psb_on_every_enable = from.chance(20);
+        how.psb_after_pge = from.chance(20);
+        how.pip_for_same_cr3 = from.chance(80);
+        how.vmcs_before_pip = from.chance(20);
+        how.psb_after_overflow = from.chance(30) ? engine::psb_after_ovf::always
+                                                 : engine::psb_after_ovf::where_needed;
+        bool const may_be_short = !made.overflows && from.chance(30);
+        how.ips = may_be_short ? trace::ip_choice::shortest : trace::ip_choice::as_processors;
+    }
     // libipt pops its stack only on compressed RETs, and takes the last IP as 0 after an OVF.
     how.on_ret_mismatch = from.chance(50) ? ret_mismatch::keep : ret_mismatch::clear;
     if (made.overflows && from.chance(60)) {
         how.drained_at_once = static_cast<std::size_t>(4 + from.roll(12));
         how.overflow_ends_at = static_cast<std::size_t>(from.roll(100));
     }
-    bool const may_be_short = !made.overflows && from.chance(30);
-    how.ips = may_be_short ? trace::ip_choice::shortest : trace::ip_choice::as_processors;
     return made;
 }
 
@@ -117,7 +121,8 @@ public:
     [[nodiscard]] auto succeeded() const -> bool { return is_finished_ && !is_refused_; }
 
 private:
-    static constexpr std::size_t buffer_bytes = 400;
+    /// The packets of any event have room beside those after which an overflow ends.
+    static constexpr std::size_t buffer_bytes = 512;
     using unit = engine::trace_unit<buffer_bytes>;
     using status = reg::ia32_rtit_status;
 
@@ -164,15 +169,24 @@ private:
     template <class Act>
     void track_overflow(Act const& act) {
         bool const lost = unit_.state().in_overflow;
+        auto const stored = memory_.stream.size();
         act();
         lost_ = lost_ && unit_.state().in_overflow;
-        if (lost && !unit_.state().in_overflow) {
+        bool const was_lost = lost || (memory_.stream.size() != stored && ends_with_ovf());
+        if (was_lost && !unit_.state().in_overflow) {
             done_.emplace_back();
             pip_at_ = 0;
             bool const is_on = unit_.state().enables().packet();
             done_.back().lost_mode = is_on && unit_.state().code.width != reported_width_;
         }
         if (is_traced()) { reported_width_ = unit_.state().code.width; }
+    }
+    /// True if the packets that end a trace were lost, in an overflow that ended with it.
+    [[nodiscard]] auto ends_with_ovf() const -> bool {
+        auto const& all = memory_.stream;
+        using ctl = reg::ia32_rtit_ctl;
+        return !unit_.state().ctl<ctl::TraceEn>() && all.size() >= 2 &&
+               all[all.size() - 2] == 0x02 && all.back() == 0xF3;
     }
     template <class Event>
     void on(Event const& e) {
@@ -457,8 +471,9 @@ private:
         if (by_interrupt) { interrupt(); }
     }
     void time_passes() {
-        // Few MTCs at a time, so that no overflow begins and ends within one event.
-        art_ += dice_.roll(dice_.chance(5) ? 60 : 6);
+        // Few MTCs at a time, so that no overflow begins and ends within one event, also where each
+        // packet takes 8 bytes.
+        art_ += dice_.roll(dice_.chance(5) ? 12 : 6);
         on(event::time{dice_.roll(60), art_, 2 * art_});
     }
     void stop_clock() {

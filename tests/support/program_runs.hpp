@@ -3,6 +3,7 @@
 
 #include <support/random_programs.hpp>
 
+#include <ptspec/engine/kind.hpp>
 #include <ptspec/engine/unit_image.hpp>
 #include <ptspec/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>
@@ -56,9 +57,18 @@ inline auto random_setting(dice& from) -> setting {
     return made;
 }
 
-/// Random properties of the processor model that fit this configuration.
-inline auto random_options(dice& from, setting const& with) -> engine::model_options {
-    engine::model_options how;
+inline constexpr std::size_t kind_count = sizeof engine::kinds / sizeof engine::kinds[0];
+
+/// The kind of processor of a run: all kinds in turn.
+constexpr auto kind_of_run(std::uint64_t number) -> engine::kind_info const& {
+    return engine::kinds[number % kind_count];
+}
+
+/// The options of a kind; for `manual`, random ones that fit this configuration.
+inline auto random_options(dice& from, setting const& with, engine::kind_info const& of)
+    -> engine::model_options {
+    auto how = of.options;
+    if (of.which != engine::kind::manual) { return how; }
     how.tnt_capacity = from.chance(30) ? 47 : 6;
     how.defers_tips = with.dis_retc && from.chance(30);
     how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
@@ -99,6 +109,8 @@ public:
     [[nodiscard]] auto bytes() const -> byte_view {
         return byte_view{bytes_}.first(static_cast<std::size_t>(unit_.total().stored));
     }
+    /// The number of items that the model expects.
+    [[nodiscard]] auto item_count() const -> std::uint64_t { return model_.items.size(); }
     /// The first difference between the trace and the model; empty when there is none.
     [[nodiscard]] auto difference() -> std::string {
         check(unit_.total().stored <= memory_bytes && unit_.total().lost == 0, "nothing is lost");
@@ -118,8 +130,10 @@ public:
     }
 
 private:
-    static auto state(setting const& with, engine::model_options const& how)
-        -> engine::trace_unit<> {
+    /// The buffer has room for 250 MTCs with CYCs where each packet begins at a multiple of 8.
+    using unit = engine::trace_unit<8192>;
+
+    static auto state(setting const& with, engine::model_options const& how) -> unit {
         access::msr_state now;
         now.output_base = {memory_at};
         now.output_mask_ptrs = {(memory_bytes - 1) | 0x7F};
@@ -270,7 +284,8 @@ private:
     }
     void move() {
         auto const image = engine::save(unit_);
-        auto const loaded = engine::load(unit_.state().caps, image.view(), unit_.state().options);
+        auto const loaded = engine::load<8192>(unit_.state().caps, image.view(),
+                                               unit_.state().options);
         check(static_cast<bool>(loaded), "a unit that was saved loads");
         check(engine::save(loaded.unit).view() == image.view(), "and is the same");
         unit_ = loaded.unit;
@@ -414,7 +429,7 @@ private:
     std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(memory_bytes);
     host_region regions_[1] = {{memory_at, bytes_.data(), memory_bytes}};
     host_memory memory_{regions_};
-    engine::trace_unit<> unit_;
+    unit unit_;
     model model_{what_};
     std::vector<std::uint64_t> calls_;
     std::size_t forgotten_calls_ = 0;  ///< calls that no longer compress returns

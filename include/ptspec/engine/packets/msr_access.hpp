@@ -13,7 +13,7 @@
 namespace ptspec::engine::detail {
 
 /// Generates the packets after TraceEn rose, by the instruction at `at` in the form of packets. The
-/// last IP is kept. Source: GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
+/// last IP is kept. Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
 constexpr void begin_trace(generator_state& s, access::effect const& result, uint64_t at, Sink& to,
                            bool by_rsm) noexcept {
@@ -35,6 +35,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, uin
         } else if (!psb_last) {
             bool const filter = now.filter && s.options.psb_of_enable_has_fup;
             add_psb(s, batch, {now.trigger, now.context, filter, now.branch}, at);
+            batch.begin_context();  // the IP of TIP.PGE is not compressed by that of the PSB+
         }
         if (by_rsm && s.ctl<ctl::EventEn>() && now.context) {
             add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, now);

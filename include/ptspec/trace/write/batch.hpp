@@ -241,6 +241,8 @@ public:
         flush();  // may change the last IP
         add(Packet::of(now_.form_of(ip, how_.ips, same_as<Packet, packet::fup>), ip));
     }
+    /// Makes the next IP the first one of a context. Source: GEN-011.
+    constexpr void begin_context() noexcept { now_.has_context_ip = false; }
     /// PADs up to a multiple of `alignment` bytes.
     constexpr void align_end(unsigned alignment) noexcept {
         release_held();
