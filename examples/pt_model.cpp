@@ -34,8 +34,9 @@ Numbers are hexadecimal, except cycles (t=) and repeat counts (n x), which are d
   --setup SETUP    changes to the base state, which is 64-bit code at CPL 3 with TraceEn, OS, User,
                    ToPA and BranchEn set. Examples: OS=0, ADDR0=[1000,10FF] filter,
                    TSCEn=MTCEn=1. Options of the model are set by name: pads=1, psb_after_pge=1
-  --kind KIND      the kind of processor: manual (default), broadwell, skylake, icelake or atom.
-                   The same as kind=KIND in SETUP
+  --kind KIND      the kind of processor: manual, broadwell, skylake, icelake or atom. The default
+                   is manual, for which the catalogue's cases are written. The same as kind=KIND
+                   in SETUP
   --show NAME,...  after the trace, also print fields of IA32_RTIT_CTL and IA32_RTIT_STATUS,
                    `pending` (TNT bits that are not yet in a packet) or `shutdown`
   -o FILE          write the bytes of the trace to FILE. With - they go to standard output, and no

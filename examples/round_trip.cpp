@@ -123,6 +123,12 @@ private:
             }
         }
     }
+    /// The options of the kind of processor, with MSRs that are only current while TraceEn is 0.
+    static auto options() -> engine::model_options {
+        auto how = engine::options_of(engine::kind::skylake);
+        how.msrs_lag = true;
+        return how;
+    }
     /// Executes a RET. It is compressed to one TNT bit when the processor still holds the CALL.
     auto execute_return() -> bool {
         auto const to = calls_.back();
@@ -137,7 +143,7 @@ private:
     host_region regions_[2] = {{table_address, page_, sizeof page_},
                                {first_region, output_, sizeof output_}};
     host_memory memory_;
-    engine::trace_unit<> unit_{cpu::preset::P_FUT, {.cr3 = 0x1000}, 0x40'1000, {.msrs_lag = true}};
+    engine::trace_unit<> unit_{cpu::preset::P_FUT, {.cr3 = 0x1000}, 0x40'1000, options()};
     std::vector<branch> branches_;
     std::vector<std::uint64_t> calls_;
     random_numbers random_;

@@ -160,7 +160,7 @@ auto procedure(std::string const& name, wish const& with) -> std::string {
     if (name == "detect") {
         sparse_memory memory;
         driver::no_tap tap;
-        model cpu{with.caps, memory, tap, {}, 0x1000};
+        model cpu{with.caps, memory, tap, {}, 0x1000, as_manual};
         driver::recording_port<model, 64> to{cpu};
         (void)driver::detect(cpu, to);
         return list_of(to, with);
@@ -181,7 +181,7 @@ auto procedure(std::string const& name, wish const& with) -> std::string {
     sparse_memory memory;
     memory.put(with.to);
     driver::no_tap tap;
-    model cpu{with.caps, memory, tap, {}, 0x1000};
+    model cpu{with.caps, memory, tap, {}, 0x1000, as_manual};
     if (name != "enable" && name != "restore") {
         (void)driver::enable(cpu, with.plan);
         for (std::uint64_t i = 0; i < 100; ++i) {

@@ -276,7 +276,7 @@ private:
             !state.status.get<reg::ia32_rtit_status::Stopped>()) {
             state.status = {state.status.raw | 7};
         }
-        return model{from_.caps, memory_, tap_, state, {}, 0x1000};
+        return model{from_.caps, memory_, tap_, state, {}, 0x1000, as_manual};
     }
     auto probe() -> std::string {
         auto cpu = make_model();
@@ -416,7 +416,7 @@ private:
                                                          interval(0, part.part.count - first));
     }
     auto enable_on_model() -> std::string {
-        model cpu{from_.caps, memory_, tap_, {}, 0x1000};
+        model cpu{from_.caps, memory_, tap_, {}, 0x1000, as_manual};
         driver::recording_port<model, 64> to{cpu};
         (void)driver::enable(to, plan());
         std::vector<std::string> items;

@@ -140,6 +140,7 @@
 #include <ptspec/engine/event/power.hpp>
 #include <ptspec/engine/event/psb_overflow.hpp>
 #include <ptspec/engine/model_options.hpp>
+#include <ptspec/engine/kind.hpp>
 #include <ptspec/engine/byte_queue.hpp>
 #include <ptspec/engine/packets/fast_ips.hpp>
 #include <ptspec/engine/packets/clocks.hpp>
@@ -158,7 +159,6 @@
 #include <ptspec/engine/packets/time.hpp>
 #include <ptspec/engine/packets/generator.hpp>
 #include <ptspec/engine/access_result.hpp>
-#include <ptspec/engine/kind.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/engine/unit_image.hpp>
 

@@ -14939,6 +14939,113 @@ template <same_as<model_options> Options>
 
 }  // namespace ptspec::engine
 
+// ---- ptspec/engine/kind.hpp ----
+
+/// Kinds of processor: what the manual leaves open, as recorded processors do it.
+namespace ptspec::engine {
+
+/// A kind of processor. Recorded traces show four; `manual` is what the rules say.
+///
+/// Source: GEN-009.
+enum class kind : uint8_t {
+    manual,
+    broadwell,
+    skylake,  ///< up to Comet Lake
+    icelake,  ///< and later P-cores
+    atom,     ///< Goldmont Plus
+};
+
+/// A kind, its name, and its options.
+struct kind_info {
+    kind which{};
+    text name{};
+    model_options options{};
+};
+
+/// All kinds, in the order of the enumeration.
+///
+/// Source: GEN-009..012, GEN-120, GEN-162, GEN-170, GEN-171, GEN-176, GEN-180, GEN-228.
+inline constexpr kind_info kinds[] = {
+    {kind::manual, "manual", {}},
+    {kind::broadwell,
+     "broadwell",
+     {.ips = trace::ip_choice::broadwell,
+      .tnt_capacity = 44,
+      .pads = trace::pad_policy::broadwell,
+      .end_alignment = 8,
+      .has_tsx = true,
+      .psb_before_pge = true,
+      .psb_keeps_remainder = true}},
+    {kind::skylake,
+     "skylake",
+     {.ips = trace::ip_choice::skylake,
+      .pads = trace::pad_policy::skylake,
+      .in_psb = trace::psb_order::skylake,
+      .end_alignment = 16,
+      .has_tsx = true,
+      .psb_of_enable_has_fup = true,
+      .psb_keeps_remainder = true,
+      .psb_step = 960,
+      .psb_after_overflow = psb_after_ovf::always}},
+    {kind::icelake,
+     "icelake",
+     {.ips = trace::ip_choice::icelake,
+      .pads = trace::pad_policy::skylake,
+      .in_psb = trace::psb_order::skylake,
+      .end_alignment = 16,
+      .has_tsx = true,
+      .psb_of_enable_has_fup = true,
+      .psb_keeps_remainder = true,
+      .psb_step = 960,
+      .psb_after_overflow = psb_after_ovf::always}},
+    {kind::atom, "atom", {.in_psb = trace::psb_order::atom, .psb_keeps_remainder = true}},
+};
+
+[[nodiscard]] constexpr auto info_of(kind which) noexcept -> kind_info const& {
+    return kinds[underlying(which)];
+}
+[[nodiscard]] constexpr auto options_of(kind which) noexcept -> model_options const& {
+    return info_of(which).options;
+}
+
+/// The kind of a processor: that of its generation, and the last one of a generation that no trace
+/// shows. `skylake` without a signature.
+///
+/// Source: GEN-009.
+[[nodiscard]] constexpr auto kind_of(reg::cpuid_01h_eax signature) noexcept -> kind {
+    if (signature.raw == 0) { return kind::skylake; }
+    auto const which = cpu::model_of(signature);
+    if (which.family != 6) { return kind::icelake; }
+    // clang-format off
+    switch (which.model) {
+        case 0x3D: case 0x47: case 0x4F: case 0x56:
+            return kind::broadwell;
+        case 0x4E: case 0x55: case 0x5E: case 0x66: case 0x8E: case 0x9E: case 0xA5: case 0xA6:
+            return kind::skylake;
+        case 0x5C: case 0x5F: case 0x7A: case 0x86: case 0x96: case 0x9C: case 0xAF: case 0xB6:
+        case 0xBE: case 0xDD:
+            return kind::atom;
+        default: return kind::icelake;
+    }
+    // clang-format on
+}
+/// The same for a logical processor. The E-cores of a hybrid processor have the model of its
+/// P-cores, and enumerate LIP as Atom processors do.
+///
+/// Source: GEN-009.
+[[nodiscard]] constexpr auto kind_of(cpu::capabilities const& of) noexcept -> kind {
+    auto const by_model = kind_of(of.leaf_01_eax);
+    bool const is_e_core = by_model == kind::icelake && of.ip_payload() == cpu::ip_payload::linear;
+    return is_e_core ? kind::atom : by_model;
+}
+/// The options of a processor that were not chosen: those of its kind.
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& of) noexcept
+    -> model_options const& {
+    return options_of(kind_of(of));
+}
+
+}  // namespace ptspec::engine
+
 // ---- ptspec/engine/byte_queue.hpp ----
 
 namespace ptspec::engine {
@@ -16724,9 +16831,13 @@ generate(generator_state& s, Event const& e, Sink& to) noexcept {
 /// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
 class generator {
 public:
+    /// Without options it has those of the processor's kind.
+    constexpr generator(cpu::capabilities const& caps, access::msr_state const& msrs,
+                        execution_context const& code, uint64_t ip) noexcept
+        : generator{caps, msrs, code, ip, options_of(caps)} {}
     constexpr generator(cpu::capabilities const& caps, access::msr_state const& msrs,
                         execution_context const& code, uint64_t ip,
-                        model_options const& options = {}) noexcept
+                        model_options const& options) noexcept
         : state_{detail::make_generator_state(caps, msrs, code, ip, options)} {}
 
     /// The state of packet generation. PacketByteCnt and PendPSB of `msrs.status` are as of the
@@ -16853,99 +16964,6 @@ constexpr auto not_started(port_fault fault) noexcept -> access_result {
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/kind.hpp ----
-
-/// Kinds of processor: what the manual leaves open, as recorded processors do it.
-namespace ptspec::engine {
-
-/// A kind of processor. Recorded traces show four; `manual` is what the rules say.
-///
-/// Source: GEN-009.
-enum class kind : uint8_t {
-    manual,
-    broadwell,
-    skylake,  ///< up to Comet Lake
-    icelake,  ///< and later P-cores
-    atom,     ///< Goldmont Plus
-};
-
-/// A kind, its name, and its options.
-struct kind_info {
-    kind which{};
-    text name{};
-    model_options options{};
-};
-
-/// All kinds, in the order of the enumeration.
-///
-/// Source: GEN-009..012, GEN-120, GEN-162, GEN-170, GEN-171, GEN-176, GEN-180, GEN-228.
-inline constexpr kind_info kinds[] = {
-    {kind::manual, "manual", {}},
-    {kind::broadwell,
-     "broadwell",
-     {.ips = trace::ip_choice::broadwell,
-      .tnt_capacity = 44,
-      .pads = trace::pad_policy::broadwell,
-      .end_alignment = 8,
-      .has_tsx = true,
-      .psb_before_pge = true,
-      .psb_keeps_remainder = true}},
-    {kind::skylake,
-     "skylake",
-     {.ips = trace::ip_choice::skylake,
-      .pads = trace::pad_policy::skylake,
-      .in_psb = trace::psb_order::skylake,
-      .end_alignment = 16,
-      .has_tsx = true,
-      .psb_of_enable_has_fup = true,
-      .psb_keeps_remainder = true,
-      .psb_step = 960,
-      .psb_after_overflow = psb_after_ovf::always}},
-    {kind::icelake,
-     "icelake",
-     {.ips = trace::ip_choice::icelake,
-      .pads = trace::pad_policy::skylake,
-      .in_psb = trace::psb_order::skylake,
-      .end_alignment = 16,
-      .has_tsx = true,
-      .psb_of_enable_has_fup = true,
-      .psb_keeps_remainder = true,
-      .psb_step = 960,
-      .psb_after_overflow = psb_after_ovf::always}},
-    {kind::atom, "atom", {.in_psb = trace::psb_order::atom, .psb_keeps_remainder = true}},
-};
-
-[[nodiscard]] constexpr auto info_of(kind which) noexcept -> kind_info const& {
-    return kinds[underlying(which)];
-}
-[[nodiscard]] constexpr auto options_of(kind which) noexcept -> model_options const& {
-    return info_of(which).options;
-}
-
-/// The kind of a processor: that of its generation, and the last one of a generation that no trace
-/// shows. `skylake` without a signature.
-///
-/// Source: GEN-009.
-[[nodiscard]] constexpr auto kind_of(reg::cpuid_01h_eax signature) noexcept -> kind {
-    constexpr uint8_t broadwells[] = {0x3D, 0x47, 0x4F, 0x56};
-    constexpr uint8_t skylakes[] = {0x4E, 0x55, 0x5E, 0x66, 0x8E, 0x9E, 0xA5, 0xA6};
-    constexpr uint8_t atoms[] = {0x5C, 0x5F, 0x7A, 0x86, 0x96, 0x9C, 0xAF, 0xB6, 0xBE, 0xDD};
-    auto const model = cpu::model_of(signature);
-    auto const is_in = [&](uint8_t const* all, size_t count) {
-        for (size_t i = 0; i < count; ++i) {
-            if (all[i] == model.model) { return true; }
-        }
-        return false;
-    };
-    if (signature.raw == 0) { return kind::skylake; }
-    if (model.family != 6) { return kind::icelake; }
-    if (is_in(broadwells, sizeof broadwells)) { return kind::broadwell; }
-    if (is_in(skylakes, sizeof skylakes)) { return kind::skylake; }
-    return is_in(atoms, sizeof atoms) ? kind::atom : kind::icelake;
-}
-
-}  // namespace ptspec::engine
-
 // ---- ptspec/engine/trace_unit.hpp ----
 
 namespace ptspec::engine {
@@ -16978,15 +16996,21 @@ class trace_unit {
     using ctl = access::ia32_rtit_ctl;
 
 public:
-    /// A processor after a cold reset.
+    /// A processor after a cold reset. Without options it has those of its kind.
     constexpr explicit trace_unit(cpu::capabilities const& caps, execution_context const& code = {},
-                                  uint64_t ip = 0, model_options const& options = {}) noexcept
+                                  uint64_t ip = 0) noexcept
+        : trace_unit{caps, code, ip, options_of(caps)} {}
+    constexpr trace_unit(cpu::capabilities const& caps, execution_context const& code, uint64_t ip,
+                         model_options const& options) noexcept
         : trace_unit{caps, access::msr_state{}, code, ip, options} {}
     /// A processor that has executed for a while. If TraceEn is 1, output begins with the first
     /// operation.
     constexpr trace_unit(cpu::capabilities const& caps, access::msr_state const& msrs,
+                         execution_context const& code, uint64_t ip) noexcept
+        : trace_unit{caps, msrs, code, ip, options_of(caps)} {}
+    constexpr trace_unit(cpu::capabilities const& caps, access::msr_state const& msrs,
                          execution_context const& code, uint64_t ip,
-                         model_options const& options = {}) noexcept
+                         model_options const& options) noexcept
         : state_{detail::make_generator_state(caps, msrs, code, ip, options)},
           pending_{state_.ctl<ctl::TraceEn>() ? pending_action::start_output
                                               : pending_action::none} {}
@@ -17502,7 +17526,7 @@ struct unit_load {
 /// Errors: those of `access::load` for the MSRs, and those of `image_error` for the other state.
 template <size_t Depth = 1024>
 [[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
-                                  model_options const& options = {}) noexcept -> unit_load<Depth> {
+                                  model_options const& options) noexcept -> unit_load<Depth> {
     using detail::unit_codec;
     using front = unit_codec::front;
     trace_unit<Depth> const none{of, {}, 0, options};
@@ -17527,6 +17551,12 @@ template <size_t Depth = 1024>
     unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};
     loaded.why = unit_codec::load(image, loaded.unit);
     return loaded ? loaded : fails(loaded.why);
+}
+/// The same, with the options of the processor's kind.
+template <size_t Depth = 1024>
+[[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image) noexcept
+    -> unit_load<Depth> {
+    return load<Depth>(of, image, options_of(of));
 }
 
 }  // namespace ptspec::engine
@@ -19568,14 +19598,22 @@ public:
     /// The length of WRMSR, in bytes.
     static constexpr unsigned wrmsr_bytes = 2;
 
+    /// Without options it has those of its kind, as `engine::trace_unit`.
     constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
-                             engine::execution_context const& code = {}, uint64_t ip = 0,
-                             engine::model_options const& options = {}) noexcept
+                             engine::execution_context const& code = {}, uint64_t ip = 0) noexcept
+        : fake_processor{caps, memory, tap, code, ip, engine::options_of(caps)} {}
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             engine::execution_context const& code, uint64_t ip,
+                             engine::model_options const& options) noexcept
         : fake_processor{caps, memory, tap, access::msr_state{}, code, ip, options} {}
     /// A processor that has executed for a while, as `engine::trace_unit`.
     constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
                              access::msr_state const& msrs, engine::execution_context const& code,
-                             uint64_t ip, engine::model_options const& options = {}) noexcept
+                             uint64_t ip) noexcept
+        : fake_processor{caps, memory, tap, msrs, code, ip, engine::options_of(caps)} {}
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             access::msr_state const& msrs, engine::execution_context const& code,
+                             uint64_t ip, engine::model_options const& options) noexcept
         : caps_{caps}, memory_{memory}, tap_{tap}, unit_{caps, msrs, code, ip, options} {}
 
     // -------------------------------------------------------------------------------- ports

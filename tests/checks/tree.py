@@ -31,7 +31,8 @@ READING_ORDER = """
     reg/ packet/ cpu/ topa/ access/ config/ print/
     trace/psb_search trace/input trace/item trace/visitor trace/packet_counts
     trace/fast/ trace/ trace/write/
-    engine/output/ engine/event/ engine/model_options engine/byte_queue engine/packets/ engine/
+    engine/output/ engine/event/ engine/model_options engine/kind engine/byte_queue engine/packets/
+    engine/
     driver/ vmx/ x86/ flow/
     registers tables trace model driver hypervisor ptspec conformance draw/ file/ ports/ std
 """.split()

@@ -147,8 +147,8 @@ TEST_CASE("flushing continues with the same configuration and without a PSB (PRG
         auto const second = driver::flush(now.cpu, base.ctl);
         uint64_t const bytes = (second.output.mask_ptrs.raw >> 32) -
                                (first.output.mask_ptrs.raw >> 32);
-        return first && first.trace == trace_state::enabled && second && bytes != 0 && bytes < 64 &&
-               now.cpu.is_tracing() && now.cpu.msrs().ctl == base.ctl &&
+        return first && first.trace == trace_state::enabled && second && bytes != 0 &&
+               bytes <= 64 && now.cpu.is_tracing() && now.cpu.msrs().ctl == base.ctl &&
                first.status.template get<ia32_rtit_status::PacketByteCnt>() != 0;
     });
 }
@@ -177,7 +177,7 @@ TEST_CASE("restarting programs everything again (PRG-041,086)") {
         auto const result = driver::restart(now.cpu, base);
         auto const again = driver::disable(now.cpu);
         return result && result.trace == trace_state::enabled && now.cpu.times_enabled() == 2 &&
-               again.output.mask_ptrs.raw >> 32 < 100;
+               again.output.mask_ptrs.raw >> 32 < 128;
     });
 }
 

@@ -82,7 +82,8 @@ TEST_CASE("after a cold reset memory alone tells where the trace ended (PRG-030,
         now.cpu.cold_reset({}, value(uint64_t{0xFFF0}));
         auto const found = driver::after_cold_reset(now.cpu, buffer.ring, now.memory.trace);
         return found && found.trace == trace_state::disabled && found.part.from == 0 &&
-               where.offset > 20 && found.part.count == where.offset &&
+               where.offset > 20 && where.offset % 16 == 0 &&
+               where.offset - found.part.count < 16 &&  // PADs end the trace
                now.cpu.msrs().output_base.raw == 0;
     });
 }

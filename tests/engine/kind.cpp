@@ -3,14 +3,18 @@
 #include <ptspec/engine/kind.hpp>
 
 #include <ptspec/cpu/presets.hpp>
+#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/engine/unit_image.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/traced.hpp>
+#include <support/csv.hpp>
+#include <support/unit_memory.hpp>
 
 #include <cstdio>
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -225,15 +229,48 @@ TEST_CASE("each preset has the kind of its generation (GEN-009)") {
                kind_of(0x000706E5) == kind::icelake && kind_of(0x000906A3) == kind::icelake &&
                kind_of(0x000706A8) == kind::atom && kind_of(0) == kind::skylake;
     });
+    std::map<std::string, std::string> kinds = {
+        {"P-BDW", "broadwell"}, {"P-SKL", "skylake"}, {"P-ATM", "atom"}};
+    for (auto const& row : test::read_csv("tests/spec/presets.csv").rows) {
+        kinds[row["name"]] = row["kind"];
+    }
     for (auto const& one : cpu::preset::all) {
-        if (!one.value.has_pt()) { continue; }
+        std::string const name{one.name.data(), one.name.size()};
+        INFO(name);
+        auto const of = engine::kind_of(one.value);
+        auto const wanted = kinds.find(name);
+        bool const is_unknown = wanted == kinds.end();
+        CHECK(is_unknown == (one.value.leaf_01_eax.raw == 0));
+        auto const& info = engine::info_of(of);
+        CHECK(info.which == of);
+        CHECK(std::string{info.name.data(), info.name.size()} ==
+              (is_unknown ? "skylake" : wanted->second));
+    }
+}
+
+TEST_CASE("without options a unit, a generator and a loaded unit are of the processor's kind") {
+    auto const pads_of = [](engine::generator_state const& s) { return s.options.pads; };
+    for (auto const& one : cpu::preset::all) {
         INFO(std::string_view{one.name.data(), one.name.size()});
-        auto const of = engine::kind_of(one.value.leaf_01_eax);
-        bool const is_single = !one.value.has_topa_of_many_entries() &&
-                               one.value.leaf_14_0_ecx.get<reg::cpuid_14h_0_ecx::TOPAOUT>() &&
-                               one.value.leaf_01_eax.raw != 0;
-        CHECK((of == kind::broadwell) == is_single);
-        CHECK(engine::info_of(of).which == of);
+        auto const& of = one.value;
+        auto const pads = engine::options_of(engine::kind_of(of)).pads;
+        engine::trace_unit<> const cold{of, {.cr3 = 0x1000}, 0x1000};
+        engine::trace_unit<> const warm{of, access::msr_state{}, {.cr3 = 0x1000}, 0x1000};
+        engine::generator const only_packets{of, access::msr_state{}, {.cr3 = 0x1000}, 0x1000};
+        auto const loaded = engine::load(of, engine::save(cold).view());
+        CHECK(pads_of(cold.state()) == pads);
+        CHECK(pads_of(warm.state()) == pads);
+        CHECK(pads_of(only_packets.state()) == pads);
+        REQUIRE(loaded);
+        CHECK(pads_of(loaded.unit.state()) == pads);
+        test::machine_memory memory;
+        driver::no_tap tap;
+        driver::fake_processor const processor{of, memory, tap};
+        CHECK(pads_of(processor.unit().state()) == pads);
+        driver::fake_processor const later{of, memory, tap, access::msr_state{}, {}, 0x1000};
+        CHECK(pads_of(later.unit().state()) == pads);
+        engine::trace_unit<> const chosen{of, {}, 0x1000, engine::options_of(kind::broadwell)};
+        CHECK(pads_of(chosen.state()) == trace::pad_policy::broadwell);
     }
 }
 

@@ -84,7 +84,7 @@ TEST_CASE("a unit constructed with TraceEn = 1 outputs from its first operation 
         machine_memory memory;
         auto from = traced::started("CPL=0, PacketByteCnt=5");
         from.msrs.output_base = {table};
-        trace_unit<> unit{from.of, from.msrs, from.code, from.ip};
+        trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
         bool const done = is_done(
             unit.wrmsr(ctl::address, value(std::uint64_t{0}), 0x1100, 0x1102, memory));
         return done && unit.total().lost == 0 &&
@@ -97,7 +97,7 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output only once") {  // O
         machine_memory memory;
         auto from = traced::started("CPL=0");
         from.msrs.output_base = {table};
-        trace_unit<> unit{from.of, from.msrs, from.code, from.ip};
+        trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
         bool failed = static_cast<bool>(
             unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory));
         auto const first = unit.total().stored;
@@ -113,7 +113,7 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output at any branch") {  
         machine_memory memory{entry{value(std::uint64_t{2})}};  // a reserved bit
         auto from = traced::started("CPL=0");
         from.msrs.output_base = {table};
-        trace_unit<> unit{from.of, from.msrs, from.code, from.ip};
+        trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
         bool const done = !unit.on(event::conditional{0x2000, true}, memory);
         return done && unit.msrs().status.template get<status::Error>() &&
                unit.why_ended() == rule::OUT_060 && unit.state().writer.tnt.count == 0;
@@ -642,7 +642,10 @@ TEST_CASE("STATUS can be written back as it was read, with and without PacketByt
 TEST_CASE("a PSB follows every 2 KB even if PacketByteCnt reads 0") {  // GEN-160, GEN-161, REG-055
     CHECK_TWICE([](auto value) {
         machine_memory memory;
-        trace_unit<> unit{cpu::preset::broadwell, {.cr3 = 0x1000}, 0x1000};
+        trace_unit<> unit{cpu::preset::broadwell,
+                          {.cr3 = 0x1000},
+                          0x1000,
+                          engine::options_of(engine::kind::manual)};
         (void)unit.wrmsr(0x560, table, 0x1000, 0x1002, memory);
         (void)unit.wrmsr(0x570, value(std::uint64_t{0x2105}), 0x1000, 0x1002, memory);
         // PSB 16, CBR 4, PIP 8, PSBEND 2, MODE.Exec 2, TIP.PGE 7; then TIPs of 7 bytes

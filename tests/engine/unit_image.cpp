@@ -28,8 +28,10 @@ struct twins {
     trace_unit<Depth> moves = stays;
     bool all_loaded = true;
 
-    constexpr explicit twins(std::string_view setup, engine::model_options const& how = {},
-                             machine_memory const& with = machine_memory{})
+    constexpr explicit twins(
+        std::string_view setup,
+        engine::model_options const& how = engine::options_of(engine::kind::manual),
+        machine_memory const& with = machine_memory{})
         : memory{with}, stays{test::off<Depth>(setup, how)} {}
 
     constexpr void move() {

@@ -217,7 +217,9 @@ private:
 struct processor {
     static constexpr std::uint64_t kernel = 0xFFFF'FFFF'8100'0000;
 
-    explicit constexpr processor(cpu::capabilities const& of, engine::model_options const& how = {})
+    explicit constexpr processor(
+        cpu::capabilities const& of,
+        engine::model_options const& how = engine::options_of(engine::kind::manual))
         : unit{of, {.cr3 = 0x1000}, kernel, how} {}
 
     table_memory memory{};

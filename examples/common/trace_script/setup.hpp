@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The initial state for pt_model: tracing is on, 64-bit code runs at CPL 3. The setup changes that.
+// The initial state for pt_model: tracing is on, 64-bit code runs at CPL 3, on a processor of the
+// kind `manual`. The setup changes that.
 
 #include "script.hpp"
 
@@ -23,7 +24,7 @@ struct start {
     cpu::capabilities of{};
     access::msr_state msrs{};
     execution_context code{};
-    engine::model_options how{};
+    engine::model_options how = engine::options_of(engine::kind::manual);
     engine::vmx_concealment hidden{};
     engine::clocks clocks{};
     std::uint64_t ip = 0x1000;

@@ -110,14 +110,22 @@ public:
     /// The length of WRMSR, in bytes.
     static constexpr unsigned wrmsr_bytes = 2;
 
+    /// Without options it has those of its kind, as `engine::trace_unit`.
     constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
-                             engine::execution_context const& code = {}, uint64_t ip = 0,
-                             engine::model_options const& options = {}) noexcept
+                             engine::execution_context const& code = {}, uint64_t ip = 0) noexcept
+        : fake_processor{caps, memory, tap, code, ip, engine::options_of(caps)} {}
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             engine::execution_context const& code, uint64_t ip,
+                             engine::model_options const& options) noexcept
         : fake_processor{caps, memory, tap, access::msr_state{}, code, ip, options} {}
     /// A processor that has executed for a while, as `engine::trace_unit`.
     constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
                              access::msr_state const& msrs, engine::execution_context const& code,
-                             uint64_t ip, engine::model_options const& options = {}) noexcept
+                             uint64_t ip) noexcept
+        : fake_processor{caps, memory, tap, msrs, code, ip, engine::options_of(caps)} {}
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             access::msr_state const& msrs, engine::execution_context const& code,
+                             uint64_t ip, engine::model_options const& options) noexcept
         : caps_{caps}, memory_{memory}, tap_{tap}, unit_{caps, msrs, code, ip, options} {}
 
     // -------------------------------------------------------------------------------- ports

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/cpu/quirks.hpp>
 #include <ptspec/engine/model_options.hpp>
 
@@ -76,21 +77,35 @@ inline constexpr kind_info kinds[] = {
 ///
 /// Source: GEN-009.
 [[nodiscard]] constexpr auto kind_of(reg::cpuid_01h_eax signature) noexcept -> kind {
-    constexpr uint8_t broadwells[] = {0x3D, 0x47, 0x4F, 0x56};
-    constexpr uint8_t skylakes[] = {0x4E, 0x55, 0x5E, 0x66, 0x8E, 0x9E, 0xA5, 0xA6};
-    constexpr uint8_t atoms[] = {0x5C, 0x5F, 0x7A, 0x86, 0x96, 0x9C, 0xAF, 0xB6, 0xBE, 0xDD};
-    auto const model = cpu::model_of(signature);
-    auto const is_in = [&](uint8_t const* all, size_t count) {
-        for (size_t i = 0; i < count; ++i) {
-            if (all[i] == model.model) { return true; }
-        }
-        return false;
-    };
     if (signature.raw == 0) { return kind::skylake; }
-    if (model.family != 6) { return kind::icelake; }
-    if (is_in(broadwells, sizeof broadwells)) { return kind::broadwell; }
-    if (is_in(skylakes, sizeof skylakes)) { return kind::skylake; }
-    return is_in(atoms, sizeof atoms) ? kind::atom : kind::icelake;
+    auto const which = cpu::model_of(signature);
+    if (which.family != 6) { return kind::icelake; }
+    // clang-format off
+    switch (which.model) {
+        case 0x3D: case 0x47: case 0x4F: case 0x56:
+            return kind::broadwell;
+        case 0x4E: case 0x55: case 0x5E: case 0x66: case 0x8E: case 0x9E: case 0xA5: case 0xA6:
+            return kind::skylake;
+        case 0x5C: case 0x5F: case 0x7A: case 0x86: case 0x96: case 0x9C: case 0xAF: case 0xB6:
+        case 0xBE: case 0xDD:
+            return kind::atom;
+        default: return kind::icelake;
+    }
+    // clang-format on
+}
+/// The same for a logical processor. The E-cores of a hybrid processor have the model of its
+/// P-cores, and enumerate LIP as Atom processors do.
+///
+/// Source: GEN-009.
+[[nodiscard]] constexpr auto kind_of(cpu::capabilities const& of) noexcept -> kind {
+    auto const by_model = kind_of(of.leaf_01_eax);
+    bool const is_e_core = by_model == kind::icelake && of.ip_payload() == cpu::ip_payload::linear;
+    return is_e_core ? kind::atom : by_model;
+}
+/// The options of a processor that were not chosen: those of its kind.
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& of) noexcept
+    -> model_options const& {
+    return options_of(kind_of(of));
 }
 
 }  // namespace ptspec::engine

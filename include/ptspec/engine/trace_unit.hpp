@@ -36,15 +36,21 @@ class trace_unit {
     using ctl = access::ia32_rtit_ctl;
 
 public:
-    /// A processor after a cold reset.
+    /// A processor after a cold reset. Without options it has those of its kind.
     constexpr explicit trace_unit(cpu::capabilities const& caps, execution_context const& code = {},
-                                  uint64_t ip = 0, model_options const& options = {}) noexcept
+                                  uint64_t ip = 0) noexcept
+        : trace_unit{caps, code, ip, options_of(caps)} {}
+    constexpr trace_unit(cpu::capabilities const& caps, execution_context const& code, uint64_t ip,
+                         model_options const& options) noexcept
         : trace_unit{caps, access::msr_state{}, code, ip, options} {}
     /// A processor that has executed for a while. If TraceEn is 1, output begins with the first
     /// operation.
     constexpr trace_unit(cpu::capabilities const& caps, access::msr_state const& msrs,
+                         execution_context const& code, uint64_t ip) noexcept
+        : trace_unit{caps, msrs, code, ip, options_of(caps)} {}
+    constexpr trace_unit(cpu::capabilities const& caps, access::msr_state const& msrs,
                          execution_context const& code, uint64_t ip,
-                         model_options const& options = {}) noexcept
+                         model_options const& options) noexcept
         : state_{detail::make_generator_state(caps, msrs, code, ip, options)},
           pending_{state_.ctl<ctl::TraceEn>() ? pending_action::start_output
                                               : pending_action::none} {}

@@ -261,7 +261,7 @@ struct unit_load {
 /// Errors: those of `access::load` for the MSRs, and those of `image_error` for the other state.
 template <size_t Depth = 1024>
 [[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
-                                  model_options const& options = {}) noexcept -> unit_load<Depth> {
+                                  model_options const& options) noexcept -> unit_load<Depth> {
     using detail::unit_codec;
     using front = unit_codec::front;
     trace_unit<Depth> const none{of, {}, 0, options};
@@ -286,6 +286,12 @@ template <size_t Depth = 1024>
     unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};
     loaded.why = unit_codec::load(image, loaded.unit);
     return loaded ? loaded : fails(loaded.why);
+}
+/// The same, with the options of the processor's kind.
+template <size_t Depth = 1024>
+[[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image) noexcept
+    -> unit_load<Depth> {
+    return load<Depth>(of, image, options_of(of));
 }
 
 }  // namespace ptspec::engine

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/engine/kind.hpp>
 #include <ptspec/engine/packets/branch.hpp>
 #include <ptspec/engine/packets/msr_access.hpp>
 #include <ptspec/engine/packets/overflow.hpp>
@@ -60,9 +61,13 @@ generate(generator_state& s, Event const& e, Sink& to) noexcept {
 /// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
 class generator {
 public:
+    /// Without options it has those of the processor's kind.
+    constexpr generator(cpu::capabilities const& caps, access::msr_state const& msrs,
+                        execution_context const& code, uint64_t ip) noexcept
+        : generator{caps, msrs, code, ip, options_of(caps)} {}
     constexpr generator(cpu::capabilities const& caps, access::msr_state const& msrs,
                         execution_context const& code, uint64_t ip,
-                        model_options const& options = {}) noexcept
+                        model_options const& options) noexcept
         : state_{detail::make_generator_state(caps, msrs, code, ip, options)} {}
 
     /// The state of packet generation. PacketByteCnt and PendPSB of `msrs.status` are as of the
