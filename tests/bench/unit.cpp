@@ -8,7 +8,8 @@
 // Of the events 80 % are conditional branches, 15 % direct and 5 % indirect branches, in random
 // order, which a processor cannot predict. The rows: `branches`, only branches are traced;
 // `ranges`, two address ranges filter, and all branches are in one of them; `cyc`, cycle-accurate
-// mode, with cycles before each event.
+// mode, with cycles before each event. The processor is of the kind `manual`, or `skylake` where
+// the row's name ends so.
 
 #include <bench/paired.hpp>
 
@@ -52,13 +53,16 @@ auto make_branches(std::size_t count) -> std::vector<branch> {
 /// A unit that traces into a ring, and its memory.
 class traced_program {
 public:
-    explicit traced_program(std::string_view row) : has_cycles_{row == "unit/cyc"} {
+    explicit traced_program(std::string_view row) : has_cycles_{row.find("/cyc") != row.npos} {
         access::msr_state now;
         now.output_base = {ring_at};
         now.output_mask_ptrs = {ring_.size() - 1};
         now.addr[0] = {{0x40'0000}, {0x40'FFFF}};
         now.addr[1] = {{0x50'0000}, {0x50'FFFF}};
-        unit_ = engine::trace_unit<>{cpu::preset::P_FUT, now, {}, 0x40'0000};
+        auto const of = row.find("/skylake") != row.npos ? engine::kind::skylake
+                                                         : engine::kind::manual;
+        unit_ = engine::trace_unit<>{
+            cpu::preset::P_FUT, now, {}, 0x40'0000, engine::options_of(of)};
         using ctl = reg::ia32_rtit_ctl;
         auto word = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true},
                                ctl::BranchEn{true}, ctl::CYCEn{has_cycles_});
@@ -113,7 +117,8 @@ int main(int argc, char** argv) {
         bench::count(row, branches.size(), [&] { program.run(branches); });
     }
     if (!given.counted.empty()) { return 0; }
-    for (char const* name : {"unit/branches", "unit/ranges", "unit/cyc"}) {
+    for (char const* name : {"unit/branches", "unit/ranges", "unit/cyc", "unit/branches/skylake",
+                             "unit/cyc/skylake"}) {
         benchmark::RegisterBenchmark(name, [name, &branches](benchmark::State& state) {
             traced_program program{name};
             for (auto _ : state) { program.run(branches); }
