@@ -1244,6 +1244,16 @@ void fw_unit_go_on(engine::trace_unit<>& unit, capabilities const& of, msr_state
                    engine::model_options const& how) noexcept {
     unit = engine::trace_unit<>{of, now, code, ip, how};
 }
+void fw_unit_of_kind(engine::trace_unit<>& cold, engine::trace_unit<>& warm,
+                     engine::generator& packets, capabilities const& of, msr_state const& now,
+                     engine::execution_context const& code, uint64_t ip) noexcept {
+    cold = engine::trace_unit<>{of, code, ip};
+    warm = engine::trace_unit<>{of, now, code, ip};
+    packets = engine::generator{of, now, code, ip};
+}
+auto fw_kind(capabilities const& of) noexcept -> text {
+    return engine::info_of(engine::kind_of(of)).name;
+}
 auto fw_unit_rdmsr(engine::trace_unit<>& unit, uint32_t index, uint64_t& value) noexcept -> bool {
     auto const done = unit.rdmsr(index);
     value = done.value;
@@ -1304,6 +1314,8 @@ auto fw_unit_image(engine::trace_unit<>& unit, engine::model_options const& how,
     saved = engine::save(unit);
     auto const loaded = engine::load(unit.state().caps, {data, size}, how);
     if (loaded) { unit = loaded.unit; }
+    auto const of_kind = engine::load(unit.state().caps, {data, size});
+    if (of_kind) { unit = of_kind.unit; }
     return saved.view().empty() ? engine::image_error::none : loaded.why;
 }
 auto fw_generator(engine::generator& from, engine::event::mov_cr3 const& e,
