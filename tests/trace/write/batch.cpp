@@ -133,3 +133,19 @@ TEST_CASE("the bytes of a CYC are counted with those of its packet") {
         return batch.bytes().size() == 3 && batch.state().bytes == 3 && batch.state().cycles == 0;
     });
 }
+
+TEST_CASE("the first IP of a context has the wide form of its kind (GEN-011)") {
+    CHECK_TWICE([](auto value) {
+        writer_options const how{.ips = trace::ip_choice::icelake};
+        packet_batch<> all{writer_state{}, how};
+        all.add_ip<packet::fup>(value(uint64_t{0x1000}));
+        all.add_ip<packet::tip>(0x1001);
+        all.begin_context();
+        all.add_ip<packet::tip>(0x1002);
+        all.add_ip<packet::tip>(0x1003);
+        return all.bytes() == bytes(0xDD, 0, 0x10, 0, 0, 0, 0, 0, 0,     // FUP
+                                    0x2D, 0x01, 0x10,                    // TIP
+                                    0xCD, 0x02, 0x10, 0, 0, 0, 0, 0, 0,  // TIP
+                                    0x2D, 0x03, 0x10);                   // TIP
+    });
+}
