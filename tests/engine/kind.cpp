@@ -379,9 +379,10 @@ TEST_CASE("the models of the kinds agree with their errata") {
                                           eax::ExtModel{wrapped{uint64_t{row.model} >> 4}});
         auto const of = engine::kind_of(signature);
         CHECK((of == kind::broadwell) == row.has.has(quirk::branch_en_always_on));
-        if (row.has.has(quirk::skl168)) { CHECK(of == kind::skylake); }
-        if (row.has.has(quirk::core_scoped_msrs)) { CHECK(of == kind::atom); }
-        if (row.has.has(quirk::per_core_type_caps)) { CHECK(of == kind::icelake); }
+        bool const is_server_or_cannon_lake = row.model == 0x55 || row.model == 0x66;
+        CHECK((of == kind::skylake) == (row.has.has(quirk::skl168) || is_server_or_cannon_lake));
+        bool const is_hybrid = row.has.has(quirk::per_core_type_caps);
+        CHECK((of == kind::atom) == (row.has.has(quirk::apl11) && !is_hybrid));
     }
 }
 

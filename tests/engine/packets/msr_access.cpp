@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 using namespace ptspec;
 using test::packets;
@@ -55,6 +56,18 @@ TEST_CASE("enabling writes a PSB+ if PacketByteCnt is 0, else the timing packets
     from = traced::started("TraceEn=0, CPL=0, OS=0");
     from.how.psb_after_pge = true;
     CHECK(enabled(from) == "PSB, CBR, PSBEND");
+}
+
+TEST_CASE("the FUP of the PSB+ of an enable does not compress TIP.PGE (GEN-011)") {
+    for (auto const& [kind, bytes] :
+         {std::pair{"kind=icelake", 9U}, std::pair{"kind=skylake", 7U}}) {
+        traced on{traced::started(std::string{kind} + ", TraceEn=0, CPL=0")};
+        on.writes(ctl::address, with_trace_en(on, true), 0x1FF0, 0x2000);
+        byte_view const all = on.bytes.written();
+        auto const last = packet::decode_as<packet::tip_pge>(all.from(all.size() - bytes));
+        CHECK(last);
+        CHECK(last.length == bytes);
+    }
 }
 
 TEST_CASE("enabling while Stopped or Error is set never writes a packet") {  // GEN-020, GEN-021
