@@ -419,17 +419,59 @@ enum class rule : uint16_t {
     PKT_036 = detail::pkt + 36,
     PKT_037 = detail::pkt + 37,
     PKT_052 = detail::pkt + 52,
+    PKT_070 = detail::pkt + 70,
+    PKT_076 = detail::pkt + 76,
+    PKT_077 = detail::pkt + 77,
+    PKT_078 = detail::pkt + 78,
     PKT_089 = detail::pkt + 89,
     PKT_090 = detail::pkt + 90,
+    PKT_103 = detail::pkt + 103,
     PKT_104 = detail::pkt + 104,
+    PKT_109 = detail::pkt + 109,
     PKT_110 = detail::pkt + 110,
     PKT_131 = detail::pkt + 131,
+    PKT_134 = detail::pkt + 134,
     PKT_135 = detail::pkt + 135,
+    PKT_142 = detail::pkt + 142,
     PKT_173 = detail::pkt + 173,
     PKT_255 = detail::pkt + 255,
+    PKT_273 = detail::pkt + 273,
+    PKT_278 = detail::pkt + 278,
     PKT_340 = detail::pkt + 340,
     PKT_344 = detail::pkt + 344,
     PKT_347 = detail::pkt + 347,
+    GEN_006 = detail::gen + 6,
+    GEN_010 = detail::gen + 10,
+    GEN_011 = detail::gen + 11,
+    GEN_020 = detail::gen + 20,
+    GEN_090 = detail::gen + 90,
+    GEN_100 = detail::gen + 100,
+    GEN_101 = detail::gen + 101,
+    GEN_105 = detail::gen + 105,
+    GEN_120 = detail::gen + 120,
+    GEN_122 = detail::gen + 122,
+    GEN_125 = detail::gen + 125,
+    GEN_170 = detail::gen + 170,
+    GEN_171 = detail::gen + 171,
+    GEN_172 = detail::gen + 172,
+    GEN_174 = detail::gen + 174,
+    GEN_176 = detail::gen + 176,
+    GEN_202 = detail::gen + 202,
+    GEN_203 = detail::gen + 203,
+    GEN_206 = detail::gen + 206,
+    GEN_211 = detail::gen + 211,
+    GEN_214 = detail::gen + 214,
+    GEN_217 = detail::gen + 217,
+    GEN_227 = detail::gen + 227,
+    GEN_235 = detail::gen + 235,
+    GEN_236 = detail::gen + 236,
+    GEN_237 = detail::gen + 237,
+    GEN_245 = detail::gen + 245,
+    GEN_300 = detail::gen + 300,
+    GEN_302 = detail::gen + 302,
+    GEN_320 = detail::gen + 320,
+    GEN_321 = detail::gen + 321,
+    GEN_342 = detail::gen + 342,
 };
 
 /// One sentence that states the rule.
@@ -537,18 +579,68 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::PKT_036: return "a TNT.long needs a stop bit";
         case rule::PKT_037: return "a TNT.long carries at least one branch";
         case rule::PKT_052: return "IPBytes 5 and 7 are reserved";
+        case rule::PKT_070: return "a TIP has an IP";
+        case rule::PKT_076: return "a TIP.PGE has an IP";
+        case rule::PKT_077:
+            return "a FUP without an owner begins an event, which TIP or TIP.PGD ends";
+        case rule::PKT_078: return "a FUP has an IP";
         case rule::PKT_089: return "MODE leaves 2 to 7 are reserved";
         case rule::PKT_090: return "CS.L with CS.D, and InTX with TXAbort, have no meaning";
+        case rule::PKT_103: return "FC of a TMA is less than a period of the crystal clock";
         case rule::PKT_104: return "a reserved bit of TMA is set: the packet may be corrupt";
+        case rule::PKT_109: return "a CYC has as few bytes as its value needs";
         case rule::PKT_110: return "the value of a CYC has to fit in 64 bits";
         case rule::PKT_131: return "a PSB is 02 82 eight times";
+        case rule::PKT_134: return "a PSBEND ends a PSB+";
         case rule::PKT_135: return "a TMA directly follows its TSC";
+        case rule::PKT_142: return "a PSB+ has one PSB";
         case rule::PKT_173: return "PayloadBytes 2 and 3 are reserved";
         case rule::PKT_255: return "the packet needs more bytes than there are";
+        case rule::PKT_273: return "the FUP that a packet announces follows it";
+        case rule::PKT_278: return "TSC does not decrease";
         case rule::PKT_340: return "the value does not fit its field";
         case rule::PKT_344:
             return "this byte would be read as another packet inside or outside a block";
         case rule::PKT_347: return "there is no room for the whole packet";
+        case rule::GEN_006: return "no PSB splits an event of several packets";
+        case rule::GEN_010: return "PADs place each packet as this kind of processor does";
+        case rule::GEN_011:
+            return "the form of an IP is the one that this kind of processor selects";
+        case rule::GEN_020: return "no packet follows TraceStop until TraceEn rises";
+        case rule::GEN_090: return "TraceStop follows TIP.PGD";
+        case rule::GEN_100: return "TIP.PGE stands only where PacketEn was 0";
+        case rule::GEN_101: return "TIP.PGD stands only where PacketEn was 1";
+        case rule::GEN_105: return "no branch gives TNT or TIP while PacketEn is 0";
+        case rule::GEN_120:
+            return "a TNT has at most as many branches as the processor collects, in the shorter "
+                   "form";
+        case rule::GEN_122: return "a TNT that is not full is not followed by a TNT";
+        case rule::GEN_125: return "no TNT stands in a PSB+";
+        case rule::GEN_170:
+            return "a PSB+ has each status packet once: CBR always, FUP and MODE.Exec if PacketEn "
+                   "is 1";
+        case rule::GEN_171: return "the packets of a PSB+ have the order of this kind of processor";
+        case rule::GEN_172: return "only status packets, MTC, CYC, PAD and MNT stand in a PSB+";
+        case rule::GEN_174: return "the first IP after a PSB is not compressed";
+        case rule::GEN_176: return "a PSB+ has a FUP while PacketEn is 0 only before TIP.PGE";
+        case rule::GEN_202: return "CBR is not 0";
+        case rule::GEN_203: return "an MTC is one more than the last, or two if one was lost";
+        case rule::GEN_206: return "MTC, TMA and TSC show the same crystal clock";
+        case rule::GEN_211: return "a CYC counts at least one cycle";
+        case rule::GEN_214: return "a CYC stands directly before the packet that it times";
+        case rule::GEN_217: return "no CYC stands directly before another CYC";
+        case rule::GEN_227:
+            return "after an OVF, FUP or TIP.PGE stands before TNT, TIP and TIP.PGD";
+        case rule::GEN_235: return "MODE.Exec is followed by TIP or TIP.PGE";
+        case rule::GEN_236:
+            return "the first TIP.PGE after a PSB+ without MODE.Exec follows a MODE.Exec";
+        case rule::GEN_237: return "MODE.Exec is not followed by TIP.PGD";
+        case rule::GEN_245: return "MODE.Exec stands after PIP and VMCS";
+        case rule::GEN_300: return "no PTW while ContextEn or FilterEn is 0";
+        case rule::GEN_302: return "EVD is followed by its CFE";
+        case rule::GEN_320: return "a BEP ends a block";
+        case rule::GEN_321: return "no packet but BBP and BEP ends a block";
+        case rule::GEN_342: return "no FUP of an event while PacketEn is 0";
     }
     return "unknown rule";
 }

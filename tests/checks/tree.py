@@ -34,7 +34,8 @@ READING_ORDER = """
     engine/output/ engine/event/ engine/model_options engine/kind engine/byte_queue engine/packets/
     engine/
     driver/ vmx/ x86/ flow/
-    registers tables trace model driver hypervisor ptspec conformance draw/ file/ ports/ std
+    registers tables trace model driver hypervisor ptspec conformance
+    trace/check/ engine/check_options draw/ file/ ports/ std
 """.split()
 
 # The umbrella headers, which contain only includes.
