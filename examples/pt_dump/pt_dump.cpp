@@ -2,6 +2,7 @@
 
 // pt_dump: lists the packets of Intel PT traces, or summarises them. See `pt_dump --help`.
 
+#include "check.hpp"
 #include "jobs.hpp"
 
 #include <algorithm>
@@ -24,6 +25,9 @@ Lists the packets of raw Intel PT traces, one packet a line. FILE may be - for s
   --strict      report a set reserved bit of TMA as damage
   --hex BYTES   read these bytes, given as pairs of hexadecimal digits; may be repeated
   --summary     print counts, PSB spacing, errors and the range of IPs instead of the listing
+  --check       print the violations of rules that streams obey instead of the listing
+  --kind K      check also what this kind of processor does: broadwell, skylake, icelake or atom;
+                manual: only what all do; auto, the default: the kind with the fewest violations
   --json        print JSON, one object a line
   --jobs N      read in up to N threads, 1 to 256; the output is the same
   -h, --help    print this text
@@ -31,6 +35,10 @@ Lists the packets of raw Intel PT traces, one packet a line. FILE may be - for s
 A line of the listing is `OFFSET name len=N field=value...`; the offset is hexadecimal. After
 damage, reading continues at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync
 skipped=N`.
+
+With --check a line is `OFFSET name RULE: text`, with the first 100 violations in the order of their
+offsets; the last line has the number of all. Packets are checked from the first PSB on. With
+--jobs, one thread checks.
 
 JSON: every object has "offset" (a number, in bytes). A packet has "packet" (its name in the
 listing), "len", and its fields with their names in the listing. Fields are numbers, except that
@@ -43,16 +51,17 @@ object for each file: "file", "bytes", "packets", "skipped", "errors" and "resyn
 "errors_by_code" (a number for each error), "by_type" (for each packet an object with "packets" and
 "bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip" ("lowest" and "highest"). The
 last two are null when the trace has no such value. Bytes of a name that are not UTF-8 are written
-as \ufffd.
+as \ufffd. With --check an object has "offset", "packet" (null where no packet is), "rule" and
+"text"; the last one "event":"end", "violations" and "kind".
 
 Example:
   $ pt_dump --no-sync --hex '02 03 18 00'
   00000000 cbr len=4 ratio=24
   00000004 !end packets=1 errors=0 resyncs=0
 
-Exit status: 0 no damage; 1 damage, which is listed; 2 wrong usage, a file that is empty or cannot
-be read, or output that cannot be written; 3 no PSB. With several files the worst status is
-returned, in the order 2, 3, 1.
+Exit status: 0 no damage; 1 damage, which is listed, or with --check a violation; 2 wrong usage, a
+file that is empty or cannot be read, or output that cannot be written; 3 no PSB. With several files
+the worst status is returned, in the order 2, 3, 1.
 )";
 
 /// The status for several files: the worst in the order failed, no_psb, damaged.
@@ -117,9 +126,7 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
         bar.at(size);
         return count != 0;
     };
-    if (how.jobs > 1) {
-        read_in_threads(report, out, how, more);
-    } else {
+    auto const read_in_order = [&] {
         trace::reader<> reader{how.how};
         for (std::vector<std::uint8_t> piece; more(piece); piece.clear()) {
             (void)reader.feed(byte_view{piece});
@@ -127,6 +134,15 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
         }
         reader.finish();
         report.read(reader);
+    };
+    if constexpr (Report::is_splittable) {
+        if (how.jobs > 1) {
+            read_in_threads(report, out, how, more);
+        } else {
+            read_in_order();
+        }
+    } else {
+        read_in_order();
     }
     if (size == 0) { throw tool::unreadable{file.name() + ": is empty"}; }
     return report.end(size);
@@ -187,6 +203,14 @@ auto run(tool::command_line& line) -> int {
             how.how.strict = true;
         } else if (line.is("--summary")) {
             how.summary = true;
+        } else if (line.is("--check")) {
+            how.check = true;
+        } else if (line.is("--kind")) {
+            how.kinds = kinds_of(line.value());
+            if (how.kinds.empty()) {
+                throw tool::failure{
+                    "--kind takes auto, manual, broadwell, skylake, icelake or atom"};
+            }
         } else if (line.is("--json")) {
             how.json = true;
         } else if (line.is("--jobs")) {
@@ -207,18 +231,23 @@ auto run(tool::command_line& line) -> int {
         throw tool::failure{"nothing to read: give a file, - for standard input, or --hex BYTES; "
                             "--help tells more"};
     }
+    if (how.check && how.summary) {
+        throw tool::failure{"--check and --summary print different things: give one"};
+    }
     how.several = files.size() + literals.size() > 1;
 
     tool::output standard;
     output out{&standard};
     status worst = clean;
     for (auto const& bytes : literals) {
-        worst = worse(worst, how.summary ? dump_bytes<summariser>(bytes, how, out)
-                                         : dump_bytes<lister>(bytes, how, out));
+        worst = worse(worst, how.check     ? dump_bytes<stream_checker>(bytes, how, out)
+                             : how.summary ? dump_bytes<summariser>(bytes, how, out)
+                                           : dump_bytes<lister>(bytes, how, out));
     }
     for (auto const& file : files) {
-        worst = worse(worst, how.summary ? try_file<summariser>(file, how, out)
-                                         : try_file<lister>(file, how, out));
+        worst = worse(worst, how.check     ? try_file<stream_checker>(file, how, out)
+                             : how.summary ? try_file<summariser>(file, how, out)
+                                           : try_file<lister>(file, how, out));
     }
     out.flush();
     standard.close();

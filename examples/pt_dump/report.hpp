@@ -15,6 +15,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pt_dump {
 
@@ -26,6 +27,8 @@ struct settings {
     trace::options how{};
     bool pads = true;
     bool summary = false;
+    bool check = false;
+    std::vector<engine::kind> kinds{};  ///< of which the best is used; empty: all but manual
     bool json = false;
     bool several = false;  ///< more than one input
     unsigned jobs = 1;
@@ -183,27 +186,31 @@ inline void append_json(std::string& out, trace::item const& item, listing::tota
 
 // ------------------------------------------------------------------------------------ reports
 
+/// Appends the name of one of several files.
+inline void append_file(output& out, settings const& how, std::string_view name) {
+    if (!how.several) { return; }
+    if (how.json) {
+        out.text() += '{';
+        json_fields fields{out.text()};
+        fields.string("event", "file");
+        fields.string("file", name);
+        out.text() += "}\n";
+    } else {
+        out.text().append("# ").append(tool::one_line(name)) += '\n';
+    }
+}
+
 /// Prints every item as a line.
 class lister {
 public:
     /// How many bytes a thread reads at a time. Their listing is about twenty times as large.
     static constexpr std::size_t piece_bytes = std::size_t{1} << 17;
+    static constexpr bool is_splittable = true;
 
     lister(settings const& how, output& out, std::uint64_t begin = 0)
         : how_{how}, out_{out}, begin_{begin} {}
 
-    void begin(std::string_view name) {
-        if (!how_.several) { return; }
-        if (how_.json) {
-            out_.text() += '{';
-            json_fields fields{out_.text()};
-            fields.string("event", "file");
-            fields.string("file", name);
-            out_.text() += "}\n";
-        } else {
-            out_.text().append("# ").append(tool::one_line(name)) += '\n';
-        }
-    }
+    void begin(std::string_view name) { append_file(out_, how_, name); }
 
     template <class Reader>
     void read(Reader& reader) {
@@ -240,6 +247,7 @@ private:
 class summariser {
 public:
     static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+    static constexpr bool is_splittable = true;
 
     summariser(settings const& how, output& out, std::uint64_t begin = 0)
         : how_{how}, out_{out}, begin_{begin} {}

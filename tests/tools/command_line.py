@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import subprocess
@@ -28,6 +29,8 @@ PT_DUMP, PT_ASM, TOUR = sys.argv[1:4]
 PSB = bytes.fromhex("0282" * 8)
 # PSB, CBR 24, PSBEND, TNT, TIP to 0x1000, PAD, PAD
 SMALL = PSB + bytes.fromhex("02031800" "0223" "16" "2d0010" "0000")
+# PSB, CBR, PSBEND, MODE.Exec, TIP.PGE to 0x1000, TNT: a trace that obeys all rules
+OBEYS = PSB + bytes.fromhex("02031800" "0223" "9901" "71001000000000" "06")
 SMALL_LISTING = """\
 00000000 psb len=16
 00000010 cbr len=4 ratio=24
@@ -53,8 +56,9 @@ class PtDump(ToolChecks, unittest.TestCase):
     TOOL = PT_DUMP
     PRINTS = [(["-"], SMALL * 3000), (["--json", "--jobs", "3", "-"], SMALL * 3000),
               (["--summary", "-"], SMALL), (["--summary", "--json", "-"], SMALL),
+              (["--check", "-"], OBEYS), (["--check", "--json", "-"], OBEYS),
               (["--hex", SMALL.hex()], b"")]
-    READS = [[], ["--summary"], ["--jobs", "2"]]
+    READS = [[], ["--summary"], ["--check"], ["--jobs", "2"]]
     READS_STDIN = [["-"], ["--jobs", "2", "-"]]
 
 
@@ -182,6 +186,95 @@ class Tools(unittest.TestCase):
             self.assertEqual((status, out), (2, ""), arguments)
             self.assertTrue(err.startswith("pt_dump: "), err)
         self.assertEqual(run(PT_DUMP, "-", data=b"")[0], 2)
+
+    def test_check_finds_nothing_in_a_trace_that_obeys_the_rules(self):
+        for kind in ("atom", "manual"):
+            self.assertEqual(run(PT_DUMP, "--check", "--kind", kind, self.file("t", OBEYS)),
+                             (0, f"00000020 !end violations=0 kind={kind}\n", ""))
+
+    def test_check_prints_violations_and_their_number(self):
+        breaks = self.file("t", PSB + bytes.fromhex("02031800" "0223" "06" "2d0020" "0628" "05"))
+        wanted = ("00000016 tnt.8 GEN-105: no branch gives TNT or TIP while PacketEn is 0\n"
+                  "0000001a tnt.8 GEN-122: a TNT that is not full is not followed by a TNT\n"
+                  "0000001c !error PKT-015: no packet begins with this byte\n"
+                  "0000001d !end violations=3 kind=manual\n")
+        self.assertEqual(run(PT_DUMP, "--check", "--kind", "manual", breaks), (1, wanted, ""))
+        self.assertEqual(run(PT_DUMP, "--check", "--kind", "manual", "--jobs", "3", breaks),
+                         (1, wanted, ""))
+        status, out, _ = run(PT_DUMP, "--check", "--json", "--kind", "manual", breaks)
+        found = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(status, 1)
+        self.assertEqual([one.get("rule") for one in found], ["GEN-105", "GEN-122", "PKT-015",
+                                                              None])
+        self.assertEqual([one.get("packet") for one in found], ["tnt.8", "tnt.8", None, None])
+        self.assertEqual([one["offset"] for one in found], [0x16, 0x1A, 0x1C, 0x1D])
+        self.assertEqual((found[-1]["violations"], found[-1]["kind"]), (3, "manual"))
+
+    def test_check_selects_the_kind_with_the_fewest_violations(self):
+        # A compressed IP without PADs: atom.
+        data = PSB + bytes.fromhex("02031800" "7d001000000000" "9901" "0223" "2d0020" "3d0020"
+                                   "2d0010")
+        out = run(PT_DUMP, "--check", self.file("t", data))[1]
+        self.assertEqual(out, "00000028 !end violations=0 kind=atom\n")
+        status, out, _ = run(PT_DUMP, "--check", "--kind", "skylake", self.file("t", data))
+        self.assertEqual(status, 1)
+        self.assertIn(" fup GEN-011: ", out)
+
+    def test_check_prints_the_first_100_violations_of_many(self):
+        data = PSB + bytes.fromhex("02031800" "0223") + b"\x06" * 1000
+        status, out, _ = run(PT_DUMP, "--check", "--kind", "manual", self.file("t", data))
+        lines = out.splitlines()
+        self.assertEqual((status, len(lines)), (1, 101))
+        self.assertTrue(lines[-1].endswith(" !end violations=1000 kind=manual"))
+
+    def test_check_of_hostile_bytes_ends(self):
+        noise = random.Random(1)
+        data = b"".join(PSB + noise.randbytes(200) for _ in range(2000))
+        status, out, _ = run(PT_DUMP, "--check", self.file("t", data))
+        self.assertEqual((status, len(out.splitlines())), (1, 101))
+        self.assertEqual(run(PT_DUMP, "--check", self.file("n", b"\0" * 40))[0], 3)
+
+    def test_check_wrong_usage(self):
+        path = self.file("t", SMALL)
+        for arguments in (["--check", "--kind", "z80", path], ["--check", "--kind"],
+                          ["--check", "--summary", path]):
+            status, out, err = run(PT_DUMP, *arguments)
+            self.assertEqual((status, out), (2, ""), arguments)
+            self.assertTrue(err.startswith("pt_dump: "), err)
+
+    def test_check_finds_nothing_in_recorded_traces(self):
+        folder = traces.folder()
+        kinds = {"broadwell": ("hase-cf-bdw", "lldb-3842849"), "atom": ("keeper-traced",),
+                 "icelake": ("xdc-icelake", "ptcov-inline"),
+                 "skylake": ("dr-hello-dyn", "dr-hello-static-a", "dr-hello-static-b",
+                             "dr-hello-static-d", "dr-hello-tiny", "google-m7-cpu0",
+                             "google-m7-piped-idx0", "hase-loopy-skl", "xdc-foo", "xdc-infloop",
+                             "xdc-mruby", "xdc-unzip")}
+        found = 0
+        for kind, names in kinds.items():
+            for name in names:
+                data = traces.read(folder / f"{name}.pt")
+                if data is None:
+                    continue
+                found += 1
+                with self.subTest(name):
+                    status, out, err = run(PT_DUMP, "--check", self.file("t", data))
+                    self.assertEqual(
+                        (status, out, err),
+                        (0, f"{len(data):08x} !end violations=0 kind={kind}\n", ""))
+        # Samples, each a stream of its own.
+        samples = traces.read(folder / "memgaze-ubench.pt") or b""
+        for at in range(0, len(samples), 8192):
+            path = self.file("t", samples[at:at + 8192])
+            self.assertEqual(run(PT_DUMP, "--check", "--kind", "atom", path)[0], 0, at)
+        # Two pieces that were joined: the second begins with a TNT.
+        joined = traces.read(folder / "lldb-core51.pt")
+        if joined is not None:
+            out = run(PT_DUMP, "--check", self.file("t", joined))[1]
+            self.assertEqual(len(out.splitlines()), 2)
+            self.assertTrue(out.startswith("00001669 tnt.8 GEN-105: "))
+        if found == 0:
+            self.skipTest(f"no traces at {folder}")
 
     def test_json_has_the_values_of_the_listing(self):
         path = self.file("t", b"\0" + SMALL + b"\x05\x02" + SMALL + b"\x19")

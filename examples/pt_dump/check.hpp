@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// pt_dump --check: the violations of rules that streams obey.
+
+#include "report.hpp"
+
+#include <ptspec/engine/check_options.hpp>
+#include <ptspec/trace/check/checker.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pt_dump {
+
+/// The kinds that a name selects; none if there is no such name.
+inline auto kinds_of(std::string_view name) -> std::vector<engine::kind> {
+    using engine::kind;
+    if (name == "auto") { return {kind::skylake, kind::icelake, kind::broadwell, kind::atom}; }
+    for (auto const& one : engine::kinds) {
+        if (name == std::string_view{one.name.data(), one.name.size()}) { return {one.which}; }
+    }
+    return {};
+}
+
+/// Prints the violations of a stream.
+class stream_checker {
+public:
+    static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+    /// Rules hold across PSBs.
+    static constexpr bool is_splittable = false;
+
+    stream_checker(settings const& how, output& out) : how_{how}, out_{out} {
+        auto const kinds = how.kinds.empty() ? kinds_of("auto") : how.kinds;
+        found_.reserve(kinds.size());  // the checkers point into it
+        for (auto const kind : kinds) {
+            found_.push_back({kind});
+            checkers_.emplace_back(engine::check_options_of(kind), recorder{&found_.back()});
+        }
+    }
+    stream_checker(stream_checker const&) = delete;
+    auto operator=(stream_checker const&) -> stream_checker& = delete;
+
+    void begin(std::string_view name) { append_file(out_, how_, name); }
+
+    template <class Reader>
+    void read(Reader& reader) {
+        visitor all{*this};
+        (void)reader.for_each(all);
+    }
+
+    [[nodiscard]] auto end(std::uint64_t bytes) -> status {
+        auto& best = *std::min_element(
+            found_.begin(), found_.end(),
+            [](findings const& one, findings const& two) { return one.count < two.count; });
+        std::sort(best.first.begin(), best.first.end(),
+                  [](trace::violation const& one, trace::violation const& two) {
+                      return one.offset != two.offset ? one.offset < two.offset
+                                                      : one.broken < two.broken;
+                  });
+        for (auto const& one : best.first) { print(one); }
+        print_end(best, bytes);
+        return best.count != 0 ? damaged : is_synced_ ? clean : no_psb;
+    }
+
+private:
+    static constexpr std::size_t most_printed = 100;
+
+    /// The violations if the processor is of this kind.
+    struct findings {
+        engine::kind kind{};
+        std::uint64_t count = 0;
+        std::vector<trace::violation> first{};
+    };
+    struct recorder {
+        findings* to;
+
+        void operator()(trace::violation const& one) const {
+            if (to->first.size() < most_printed) { to->first.push_back(one); }
+            to->count += 1;
+        }
+    };
+    /// Passes everything to all checkers.
+    struct visitor {
+        stream_checker& to;
+
+        template <packet::packet_type Packet>
+        void operator()(Packet const& packet, trace::at where) const {
+            to.is_synced_ = true;
+            for (auto& one : to.checkers_) { one(packet, where); }
+        }
+        void operator()(trace::item const& other) const {
+            for (auto& one : to.checkers_) { one(other); }
+        }
+        void pads(unsigned count, trace::at where) const {
+            for (auto& one : to.checkers_) { one.pads(count, where); }
+        }
+    };
+
+    /// The packet's name; empty for damage.
+    static auto name_of(trace::violation const& one) -> std::string_view {
+        return one.which == packet::kind::pad ? std::string_view{} : listing::name(one.which);
+    }
+    static auto text_of(rule broken) -> std::string_view {
+        auto const text = describe(broken);
+        return {text.data(), text.size()};
+    }
+    static auto name_of(engine::kind kind) -> std::string_view {
+        auto const name = engine::info_of(kind).name;
+        return {name.data(), name.size()};
+    }
+
+    void print(trace::violation const& one) {
+        auto& out = out_.text();
+        auto const name = name_of(one);
+        if (how_.json) {
+            out += '{';
+            json_fields fields{out};
+            fields.number("offset", one.offset);
+            if (name.empty()) {
+                fields.nothing("packet");
+            } else {
+                fields.string("packet", name);
+            }
+            fields.string("rule", rule_id{one.broken}.letters);
+            fields.string("text", text_of(one.broken));
+            out += "}\n";
+        } else {
+            listing::append_offset(out, one.offset);
+            (out += ' ') += name.empty() ? "!error" : name;
+            ((out += ' ') += rule_id{one.broken}.letters) += ": ";
+            (out += text_of(one.broken)) += '\n';
+        }
+        out_.line_done();
+    }
+    void print_end(findings const& of, std::uint64_t bytes) {
+        auto& out = out_.text();
+        if (how_.json) {
+            out += '{';
+            json_fields fields{out};
+            fields.number("offset", bytes);
+            fields.string("event", "end");
+            fields.number("violations", of.count);
+            fields.string("kind", name_of(of.kind));
+            out += "}\n";
+        } else {
+            listing::append_offset(out, bytes);
+            (out += " !end violations=") += std::to_string(of.count);
+            ((out += " kind=") += name_of(of.kind)) += '\n';
+        }
+        out_.line_done();
+    }
+
+    settings const& how_;
+    output& out_;
+    std::vector<findings> found_{};
+    std::vector<trace::checker<recorder>> checkers_{};
+    bool is_synced_ = false;
+};
+
+}  // namespace pt_dump
