@@ -16846,7 +16846,8 @@ template <class Sink>
 constexpr void handle(generator_state& s, event::unaligned_cyc const&, Sink& /*to*/) noexcept {
     s.writer.cyc_crosses = true;
 }
-/// Each MTC is an event of its own, after which a PSB+ may be due.
+/// Each MTC is an event of its own, after which a PSB+ may be due: the clocks run from one to the
+/// next. Source: GEN-203, GEN-206.
 template <class Sink>
 constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexcept {
     event::cycles const cycles{e.cycles};
@@ -16854,13 +16855,18 @@ constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexce
         handle(s, cycles, to);
         complete_event(s, to);
     }
-    auto const due = s.clocks.until(e.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
-    s.clocks.run_to(e.art, e.tsc);
-    if (!s.trigger_en() || !s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
-    for (uint64_t i = 0; i < due.count; ++i) {
+    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+    auto const due = s.clocks.until(e.art, freq);
+    bool const generates = s.trigger_en() && s.ctl<ctl::MTCEn>() && !s.clocks.are_off;
+    uint64_t const tsc_per_tick = due.count != 0 ? (e.tsc - s.clocks.tsc) / (e.art - s.clocks.art)
+                                                 : 0;
+    for (uint64_t i = 0; generates && i < due.count; ++i) {
+        uint64_t const art = (due.first + i) << freq;
+        s.clocks.run_to(art, e.tsc - tsc_per_tick * (e.art - art));
         emit(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
         complete_event(s, to);
     }
+    s.clocks.run_to(e.art, e.tsc);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::ratio const& e, Sink& to) noexcept {

@@ -195,6 +195,19 @@ TEST_CASE("the crystal ticks between two packets are the difference of their val
     }
 }
 
+TEST_CASE("a PSB+ between the MTCs of one event has their time") {  // GEN-203, GEN-206
+    traced on{"MTCEn=TSCEn=1, MTCFreq=3, PacketByteCnt=700"};
+    on.does(event::time{0, 1600, 50 * 1600});  // 200 MTCs, 400 bytes
+    told_times const all{on.bytes.written()};
+    REQUIRE(all.tma.size() == 1);
+    CHECK(all.tma[0] == 8 * 128);  // after 2048 bytes
+    CHECK(all.tsc[0] == 50 * all.tma[0]);
+    CHECK(all.mtc.size() == 200);
+    std::size_t const at = on.bytes.size();
+    on.does(event::time{0, 1604, 50 * 1604}).does(event::psb_due{});
+    CHECK(told_times{on.bytes.written().from(at)}.tsc[0] == 50 * 1604);
+}
+
 TEST_CASE("above MTCFreq 8 an MTC gives an ART bit that TMA lacks") {  // GEN-207
     auto const begun_at = [](std::string_view art, std::uint64_t next) {
         traced on{"MTCEn=TSCEn=1, MTCFreq=9, ART=" + std::string{art}};

@@ -213,7 +213,10 @@ private:
             return;
         }
         if (!how_.has_kind) { return; }
-        auto const wanted = now_.form_of(which.ip(now_.last_ip), how_.writes.ips,
+        // TIP.PGE after the PSB+ of an enable is the first IP of its context. Source: GEN-011.
+        auto from = now_;
+        if (kind_ == kind::tip_pge && is_fresh_) { from.has_context_ip = false; }
+        auto const wanted = from.form_of(which.ip(now_.last_ip), how_.writes.ips,
                                          kind_ == kind::fup);
         if (wanted == which.template get<typename Packet::IPBytes>()) { return; }
         report(now_.has_last_ip ? rule::GEN_011 : rule::GEN_174);
