@@ -14516,6 +14516,10 @@ struct indirect_call {
 struct near_return {
     uint64_t to = 0;
 };
+/// The processor loses all entries of its return stack, without a packet: the next RETs to them are
+/// not compressed. Recorded traces show this at moments that nothing explains.
+/// Source: GEN-130.
+struct return_stack_lost {};
 /// Instructions without packets executed up to `next`. Source: GEN-083, GEN-084.
 struct sequential {
     uint64_t next = 0;
@@ -16145,6 +16149,10 @@ constexpr void handle(generator_state& s, event::near_return const& e, Sink& to)
     if (!compressed) { return emit_tip(s, e.to, to); }
     event::conditional const as_taken{e.to, true};
     if (!try_fast_path(s, as_taken)) { handle(s, as_taken, to); }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::return_stack_lost const&, Sink& /*to*/) noexcept {
+    s.calls.clear();
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::sequential const& e, Sink& /*to*/) noexcept {

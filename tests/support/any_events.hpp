@@ -22,7 +22,7 @@ public:
     auto step(Memory& memory) -> bool {
         auto const on = [&](auto const& e) { return !unit_.on(e, memory); };
         auto const here = unit_.ip();
-        switch (dice_.roll(53)) {
+        switch (dice_.roll(54)) {
             case 0: return write_msr(memory);
             case 1: return on(event::direct_jump{address()});
             case 2: return on(event::direct_call{here + 5, address()});
@@ -95,6 +95,7 @@ public:
             case 49: return switch_context(memory);
             case 50: return reset(memory);
             case 51: return on(event::unaligned_cyc{});
+            case 52: return on(event::return_stack_lost{});
             default: return on(event::conditional{address(), flag()});
         }
     }

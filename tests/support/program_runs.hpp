@@ -256,6 +256,10 @@ private:
     void go_back() {
         bool const wide = unit_.state().code.width == engine::code_width::bits_64;
         std::uint64_t const popped = wide ? ~std::uint64_t{0} : 0xFFFF'FFFF;
+        if (dice_.chance(3)) {
+            on(event::return_stack_lost{});
+            forget_calls();
+        }
         bool const called = !calls_.empty();
         auto const back = called ? calls_.back() & popped : 0;
         auto const to = called && dice_.chance(80) ? back : target();

@@ -245,6 +245,10 @@ class ModelOptions(unittest.TestCase):
     def test_several_branches_and_a_code_module(self):
         self.assertEqual(run("-e", "Jcc TTN; ACM begin")[1].strip(), "TNT(110)")
 
+    def test_a_lost_call_stack(self):
+        calls = "CALL rel at=1000->2000; CALL rel at=2000->3000; callstack lost; RET; JMP RAX->9000"
+        self.assertEqual(run("-e", calls)[1].strip(), "TIP(2005), TIP(9000)")
+
     def test_enabling_without_a_psb(self):
         setup = "OS=0, TraceEn=0, CPL=0, VMX=root, conceal=exits+entries"
         script = "WRMSR PacketByteCnt=5; VM entry TraceEn=1 CPL=3 VMX=root->2000"
@@ -279,6 +283,7 @@ class Refusals(unittest.TestCase):
                 "psb due until_tsc=A": "decimal", "cycles": "decimal", "cycles 5 x": "decimal",
                 "clocks ratio=100": "smaller", "ratio 100": "two hexadecimal",
                 "WRMSR PacketByteCnt=20000": "PacketByteCnt=v", "ACM": "ACM begin",
+                "callstack": "callstack lost",
                 "WRMSR PacketByteCnt=1": "does not fault", "IRET VMX=some": "root or nonroot",
                 "VM exit TraceEn=2": "smaller"}.items():
             with self.subTest(event=text):

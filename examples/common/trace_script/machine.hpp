@@ -589,6 +589,11 @@ private:
         auto const clocks = unit_.state().clocks;
         if (e.kind == "psb" && e.rest == "due") { return psb_due(e); }
         if (e.kind == "cycles") { return cycles_pass(e); }
+        if (e.kind == "callstack") {
+            if (e.rest != "lost") { return "callstack lost"; }
+            execute(event::return_stack_lost{});
+            return valid;
+        }
         if (e.kind == "clocks" && e.rest.empty()) {
             auto now = clocks;
             now.art = number(e, "ART", now.art);

@@ -231,6 +231,21 @@ TEST_CASE("the effect of a mismatching RET on the call stack is a model option")
     CHECK(returned(ret_mismatch::clear) == text{"TIP(4000), TIP(1005), TIP(2005), TIP(9000)"});
 }
 
+TEST_CASE("entries of the call stack are lost at moments that no packet shows") {  // GEN-130
+    // dr-hello-static-b @11ba
+    auto const returned = [](bool lost) {
+        traced on{traced::started("OS=0")};
+        on.does(event::direct_call{0x1005, 0x2000}).does(event::direct_call{0x2005, 0x3000});
+        if (lost) { on.does(event::return_stack_lost{}); }
+        on.does(event::direct_call{0x3005, 0x4000}).does(event::near_return{0x3005});
+        on.does(event::near_return{0x2005}).does(event::near_return{0x1005});
+        return on.does(event::indirect_jump{0x9000}).packets();
+    };
+    static_assert(returned(true) == text{"TNT(1), TIP(2005), TIP(1005), TIP(9000)"});
+    CHECK(returned(true) == text{"TNT(1), TIP(2005), TIP(1005), TIP(9000)"});
+    CHECK(returned(false) == text{"TNT(111), TIP(9000)"});
+}
+
 TEST_CASE("a TNT is followed by a complete TIP with a full 8-byte IP") {  // PKT-052
     CHECK_TWICE([](auto value) {
         traced on{};

@@ -37,6 +37,10 @@ struct indirect_call {
 struct near_return {
     uint64_t to = 0;
 };
+/// The processor loses all entries of its return stack, without a packet: the next RETs to them are
+/// not compressed. Recorded traces show this at moments that nothing explains.
+/// Source: GEN-130.
+struct return_stack_lost {};
 /// Instructions without packets executed up to `next`. Source: GEN-083, GEN-084.
 struct sequential {
     uint64_t next = 0;

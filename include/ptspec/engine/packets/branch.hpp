@@ -130,6 +130,10 @@ constexpr void handle(generator_state& s, event::near_return const& e, Sink& to)
     if (!try_fast_path(s, as_taken)) { handle(s, as_taken, to); }
 }
 template <class Sink>
+constexpr void handle(generator_state& s, event::return_stack_lost const&, Sink& /*to*/) noexcept {
+    s.calls.clear();
+}
+template <class Sink>
 constexpr void handle(generator_state& s, event::sequential const& e, Sink& /*to*/) noexcept {
     s.ip = e.next;
 }
