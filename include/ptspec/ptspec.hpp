@@ -182,3 +182,6 @@
 #include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/intercepts.hpp>
 #include <ptspec/vmx/tdx.hpp>
+#include <ptspec/x86/instruction.hpp>
+#include <ptspec/x86/opcode_map.hpp>
+#include <ptspec/x86/decode.hpp>

@@ -33,7 +33,7 @@ PARTS = [
     ([INCLUDE / "model.hpp"], 2.16),
     ([INCLUDE / "driver.hpp"], 1.78),
     ([INCLUDE / "hypervisor.hpp"], 1.26),
-    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 2.90),
+    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 2.99),
 ]
 
 

@@ -205,11 +205,22 @@ def script():
             yield f"{case.setup}\n{part.events}".encode()
 
 
+def x86():
+    rest = bytes([0x84, 0x25]) + bytes(10)
+    for opcode in range(256):
+        for escape in (b"", b"\x0f"):
+            yield b"\2" + escape + bytes([opcode]) + rest
+    for width in range(3):
+        for prefix in (b"\x66", b"\x67\xf3", b"\x48", b"\x0f\x38", b"\x0f\x3a", b"\xc5\xf8",
+                       b"\xc4\xe3\x7d", b"\x62\xf1\x7c\x48", b"\xd5\x80"):
+            yield bytes([width]) + prefix + b"\x80" + rest
+
+
 def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    for target in (decode, encode, reader, psb, topa, output, unit, script):
+    for target in (decode, encode, reader, psb, topa, output, unit, script, x86):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(target()):

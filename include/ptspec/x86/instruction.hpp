@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/event/execution_context.hpp>
+
+/// x86 instructions, as far as a trace depends on them.
+namespace ptspec::x86 {
+
+using engine::code_width;
+
+/// What an instruction does that a trace shows.
+///
+/// Source: SDM vol. 3, "Change of Flow Instruction (COFI) Tracing"; GEN-110, GEN-111.
+enum class instruction_class : uint8_t {
+    other,
+    conditional,    ///< Jcc, LOOP, JRCXZ
+    direct_jump,    ///< JMP E9, EB
+    direct_call,    ///< CALL E8
+    indirect_jump,  ///< JMP FF/4
+    indirect_call,  ///< CALL FF/2
+    absolute_jump,  ///< JMPABS; traced as an indirect jump
+    near_return,    ///< RET C2, C3
+    far_jump,       ///< JMP EA, FF/5
+    far_call,       ///< CALL 9A, FF/3
+    far_return,     ///< RET CA, CB
+    iret,
+    syscall,
+    sysret,
+    sysenter,
+    sysexit,
+    uiret,
+    eret,                ///< ERETU, ERETS
+    software_interrupt,  ///< INT n, INT3, INT1, INTO
+    vm_entry,            ///< VMLAUNCH, VMRESUME
+    vm_call,             ///< VMCALL, VMMCALL
+    vmxon,
+    vmxoff,
+    vmptrld,
+    vmclear,
+    rsm,
+    getsec,
+    enclave,  ///< ENCLU, ENCLS, ENCLV
+    ptwrite,
+    mov_to_cr3,
+    wrmsr,
+    xsaves,
+    xrstors,
+    xbegin,
+    xend,
+    xabort,
+    hlt,
+    mwait,
+    interrupt_flag,  ///< STI, CLI, POPF: may change IF
+};
+
+/// A decoded instruction.
+///
+/// Units:  bytes.
+struct instruction {
+    /// The number of bytes of the longest instruction.
+    static constexpr uint8_t most_bytes = 15;
+
+    uint8_t length = 0;
+    instruction_class which = instruction_class::other;
+    bool has_displacement = false;   ///< a conditional or direct branch, or XBEGIN
+    bool repeats = false;            ///< a string instruction with REP
+    bool target_is_16_bits = false;  ///< the branch clears the upper bits of the IP
+    uint8_t vector = 0;              ///< of a software interrupt
+    /// Relative to the next instruction; the target itself of an absolute jump.
+    int64_t displacement = 0;
+
+    friend constexpr auto operator==(instruction const&, instruction const&) -> bool = default;
+};
+
+/// True for a branch whose target is in the instruction.
+[[nodiscard]] constexpr auto is_direct(instruction const& of) noexcept -> bool {
+    return of.has_displacement || of.which == instruction_class::absolute_jump;
+}
+
+/// The target of a direct branch at `ip`.
+///
+/// Shape:  an offset in the code segment, as the instruction pointer holds it.
+[[nodiscard]] constexpr auto target_of(instruction const& of, uint64_t ip,
+                                       code_width width = code_width::bits_64) noexcept
+    -> uint64_t {
+    auto const displacement = static_cast<uint64_t>(of.displacement);
+    if (of.which == instruction_class::absolute_jump) { return displacement; }
+    uint64_t const target = ip + of.length + displacement;
+    if (width == code_width::bits_64) { return target; }
+    return target & low_bits(of.target_is_16_bits ? 16 : 32);
+}
+
+}  // namespace ptspec::x86

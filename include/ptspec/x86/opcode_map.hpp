@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/x86/instruction.hpp>
+
+/// What follows an opcode, and its class, for each opcode of the first two maps.
+namespace ptspec::x86 {
+
+/// The bytes behind the opcode and its ModRM.
+enum class immediate : uint8_t {
+    none,
+    bits_8,
+    bits_16,
+    bits_24,  ///< ENTER
+    bits_32,
+    operand,  ///< 2 or 4 bytes, by the operand size
+    wide,     ///< 2, 4 or 8 bytes: MOV of an immediate to a register
+    address,  ///< 2, 4 or 8 bytes, by the address size
+    far,      ///< a selector and an offset
+    relative_8,
+    relative,  ///< 2 or 4 bytes; 4 in 64-bit code
+    test_8,    ///< 1 byte if ModRM.reg is 0 or 1
+    test,      ///< as `operand` if ModRM.reg is 0 or 1
+};
+
+/// What follows an opcode.
+struct opcode_form {
+    immediate rest = immediate::none;
+    bool has_modrm = false;
+    bool is_register_only = false;  ///< ModRM.mod is ignored
+    bool is_prefix = false;
+    bool is_defined = true;
+};
+
+/// The class of an opcode.
+struct opcode_class {
+    instruction_class which = instruction_class::other;
+    bool is_in_64_bit = true;  ///< it is defined in 64-bit code
+    bool needs_modrm = false;  ///< the class depends on ModRM or on a prefix
+};
+
+namespace detail {
+
+constexpr auto form_of(char letter) noexcept -> opcode_form {
+    switch (letter) {
+        case '.': return {};
+        case 'p': return {.is_prefix = true};
+        case 'm': return {.has_modrm = true};
+        case 'r': return {.has_modrm = true, .is_register_only = true};
+        case 'M': return {immediate::bits_8, true};
+        case 'Z': return {immediate::operand, true};
+        case 't': return {immediate::test_8, true};
+        case 'T': return {immediate::test, true};
+        case 'b': return {immediate::bits_8};
+        case 'w': return {immediate::bits_16};
+        case 'e': return {immediate::bits_24};
+        case 'z': return {immediate::operand};
+        case 'v': return {immediate::wide};
+        case 'o': return {immediate::address};
+        case 'f': return {immediate::far};
+        case 'j': return {immediate::relative_8};
+        case 'J': return {immediate::relative};
+        default: return {.is_defined = false};
+    }
+}
+
+constexpr auto class_of(char letter) noexcept -> opcode_class {
+    using enum instruction_class;
+    switch (letter) {
+        case '?': return {other, true, true};
+        case 'x': return {other, false};
+        case 'c': return {conditional};
+        case 'd': return {direct_jump};
+        case 'k': return {direct_call};
+        case 'r': return {near_return};
+        case 'J': return {far_jump, false};
+        case 'K': return {far_call, false};
+        case 'R': return {far_return};
+        case 'I': return {iret};
+        case 'n': return {software_interrupt};
+        case 'o': return {software_interrupt, false};
+        case 'h': return {hlt};
+        case 'i': return {interrupt_flag};
+        case 's': return {syscall};
+        case 't': return {sysret};
+        case 'e': return {sysenter};
+        case 'q': return {sysexit};
+        case 'g': return {getsec};
+        case 'w': return {wrmsr};
+        case 'm': return {rsm};
+        default: return {};
+    }
+}
+
+inline constexpr char first_letter = '.';
+inline constexpr unsigned letters = 'z' - first_letter + 1;
+
+/// Forms and classes by their letter.
+struct letter_tables {
+    opcode_form forms[letters] = {};
+    opcode_class classes[letters] = {};
+
+    constexpr letter_tables() noexcept {
+        for (unsigned i = 0; i < letters; ++i) {
+            forms[i] = form_of(static_cast<char>(first_letter + i));
+            classes[i] = class_of(static_cast<char>(first_letter + i));
+        }
+    }
+};
+inline constexpr letter_tables by_letter;
+
+}  // namespace detail
+
+/// 256 opcodes: a letter each for what follows and for the class.
+struct opcode_map {
+    char const* forms;
+    char const* classes;
+
+    [[nodiscard]] constexpr auto form(uint8_t opcode) const noexcept -> opcode_form const& {
+        return detail::by_letter.forms[forms[opcode] - detail::first_letter];
+    }
+    [[nodiscard]] constexpr auto class_of(uint8_t opcode) const noexcept -> opcode_class const& {
+        return detail::by_letter.classes[classes[opcode] - detail::first_letter];
+    }
+};
+
+inline constexpr opcode_map one_byte = {"mmmmbz..mmmmbz.x"  // 0F: the two-byte opcodes
+                                        "mmmmbz..mmmmbz.."
+                                        "mmmmbzp.mmmmbzp."
+                                        "mmmmbzp.mmmmbzp."
+                                        "................"  // in 64-bit code REX
+                                        "................"
+                                        "..mmppppzZbM...."
+                                        "jjjjjjjjjjjjjjjj"
+                                        "MZMMmmmmmmmmmmmm"
+                                        "..........f....."
+                                        "oooo....bz......"
+                                        "bbbbbbbbvvvvvvvv"
+                                        "MMw.mmMZe.w..b.."
+                                        "mmmmbb..mmmmmmmm"
+                                        "jjjjbbbbJJfj...."
+                                        "p.pp..tT......mm",
+                                        "......xx......x."
+                                        "......xx......xx"
+                                        ".......x.......x"
+                                        ".......x.......x"
+                                        "................"
+                                        "................"
+                                        "xx.............."
+                                        "cccccccccccccccc"
+                                        "..x............?"
+                                        "..........K..i.."
+                                        "................"
+                                        "................"
+                                        "..rr..??..RRnnoI"
+                                        "....x.x........."
+                                        "cccc....kdJd...."
+                                        ".n..h.....ii..??"};
+
+/// The opcodes after 0F.
+inline constexpr opcode_map two_byte = {"mmmmx.....x.xm.M"  // 0F 0E and 0F 0F: 3DNow!
+                                        "mmmmmmmmmmmmmmmm"
+                                        "rrrrxxxxmmmmmmmm"
+                                        "......x.xxxxxxxx"  // 38 and 3A: the three-byte opcodes
+                                        "mmmmmmmmmmmmmmmm"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "MMMMmmm.mmxxmmmm"
+                                        "JJJJJJJJJJJJJJJJ"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "...mMmmm...mMmmm"
+                                        "mmmmmmmmmmMmmmmm"
+                                        "mmMmMMMm........"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "mmmmmmmmmmmmmmmm",
+                                        ".?...s.t........"
+                                        "................"
+                                        "..?............."
+                                        "w...eq.g........"
+                                        "................"
+                                        "................"
+                                        "................"
+                                        "........?......."
+                                        "cccccccccccccccc"
+                                        "................"
+                                        "..........m...?."
+                                        "................"
+                                        ".......?........"
+                                        "................"
+                                        "................"
+                                        "................"};
+
+}  // namespace ptspec::x86
