@@ -185,3 +185,4 @@
 #include <ptspec/x86/instruction.hpp>
 #include <ptspec/x86/opcode_map.hpp>
 #include <ptspec/x86/decode.hpp>
+#include <ptspec/x86/event.hpp>

@@ -20104,10 +20104,11 @@ struct instruction {
 
     uint8_t length = 0;
     instruction_class which = instruction_class::other;
-    bool has_displacement = false;   ///< a conditional or direct branch, or XBEGIN
-    bool repeats = false;            ///< a string instruction with REP
-    bool target_is_16_bits = false;  ///< the branch clears the upper bits of the IP
-    uint8_t vector = 0;              ///< of a software interrupt
+    bool has_displacement = false;    ///< a conditional or direct branch, or XBEGIN
+    bool repeats = false;             ///< a string instruction with REP
+    bool target_is_16_bits = false;   ///< the branch clears the upper bits of the IP
+    bool operand_is_64_bits = false;  ///< of PTWRITE
+    uint8_t vector = 0;               ///< of a software interrupt
     /// Relative to the next instruction; the target itself of an absolute jump.
     int64_t displacement = 0;
 
@@ -20560,7 +20561,10 @@ private:
                 if (has_66_ || repeat_ == 0xF2) { at_ += 2; }
                 break;
             case 0xAE:
-                if (repeat_ == 0xF3 && reg() == 4) { made_.which = ptwrite; }
+                if (repeat_ == 0xF3 && reg() == 4) {
+                    made_.which = ptwrite;
+                    made_.operand_is_64_bits = (rex_ & 8) != 0;
+                }
                 break;
             default: classify_group_9(); break;
         }
@@ -20715,6 +20719,123 @@ private:
 [[nodiscard]] constexpr auto decode(byte_view code, code_width width = code_width::bits_64) noexcept
     -> decoded {
     return detail::instruction_reader{code, width}.read();
+}
+
+}  // namespace ptspec::x86
+
+// ---- ptspec/x86/event.hpp ----
+
+/// From an instruction that an emulator executed to the event of a trace unit.
+namespace ptspec::x86 {
+
+/// An executed instruction.
+struct execution {
+    instruction what{};
+    uint64_t at = 0;                    ///< the address of the instruction
+    uint64_t to = 0;                    ///< the address of the next instruction that executes
+    engine::execution_context after{};  ///< the context of that one
+    uint64_t operand = 0;               ///< of PTWRITE, MOV CR3 and VMPTRLD
+
+    /// The address of the instruction behind this one.
+    [[nodiscard]] constexpr auto next() const noexcept -> uint64_t {
+        uint64_t const behind = at + what.length;
+        return after.width == code_width::bits_64 ? behind : behind & low_bits(32);
+    }
+};
+
+/// True if the instruction leads to the next one. Otherwise an interrupt, an exception or another
+/// event came between, whose event follows that of the instruction.
+[[nodiscard]] constexpr auto leads_on(execution const& of) noexcept -> bool {
+    using enum instruction_class;
+    switch (of.what.which) {
+        case other:
+        case ptwrite:
+        case mov_to_cr3:
+        case wrmsr:
+        case xsaves:
+        case xrstors:
+        case xbegin:
+        case xend:
+        case hlt:
+        case mwait:
+        case vmxon:
+        case vmxoff:
+        case vmptrld:
+        case vmclear:
+        case interrupt_flag: return of.to == of.next() || (of.what.repeats && of.to == of.at);
+        case conditional:
+            return of.to == of.next() || of.to == target_of(of.what, of.at, of.after.width);
+        case direct_jump:
+        case direct_call:
+        case absolute_jump: return of.to == target_of(of.what, of.at, of.after.width);
+        default: return true;
+    }
+}
+
+/// Calls `take` with the event of an executed instruction. For some it is `event::sequential`:
+/// WRMSR, XSAVES and XRSTORS are functions of a trace unit, MWAIT has operands that are not here,
+/// and VMCLEAR is an event only if its VMCS is current.
+///
+/// Source: GEN-110, GEN-111, GEN-113, GEN-240, GEN-250, GEN-300, GEN-305.
+template <class Take>
+constexpr void take_event(execution const& of, Take&& take) noexcept {
+    namespace event = engine::event;
+    using enum instruction_class;
+    using event::far_kind;
+    auto const far_transfer = [&](far_kind kind) {
+        take(event::far_transfer{of.at, of.to, of.after, kind});
+    };
+    bool const is_elsewhere = of.to != of.next();
+    switch (of.what.which) {
+        case conditional: return take(event::conditional{of.to, is_elsewhere});
+        case direct_jump: return take(event::direct_jump{of.to});
+        case direct_call: return take(event::direct_call{of.next(), of.to});
+        case indirect_jump:
+        case absolute_jump: return take(event::indirect_jump{of.to});
+        case indirect_call: return take(event::indirect_call{of.next(), of.to});
+        case near_return: return take(event::near_return{of.to});
+        case far_jump:
+        case far_call:
+        case far_return:
+        case sysret:
+        case sysexit:
+        case eret: return far_transfer(far_kind::plain);
+        case iret: return far_transfer(far_kind::iret);
+        case uiret: return far_transfer(far_kind::uiret);
+        case syscall:
+        case sysenter: return far_transfer(far_kind::syscall);
+        case software_interrupt:
+            return take(event::software_interrupt{of.at, of.to, of.after, of.what.vector});
+        case vm_entry: return take(event::vm_entry{.at = of.at, .to = of.to, .after = of.after});
+        case vm_call:
+            if (!is_elsewhere) { break; }
+            return take(event::vm_exit{.from = of.at, .to = of.to, .after = of.after});
+        case vmxon: return take(event::vmxon{of.at, of.to});
+        case vmxoff: return take(event::vmxoff{of.to});
+        case vmptrld: return take(event::vmptrld{of.to, of.operand});
+        case rsm: return take(event::rsm{of.to, of.after});
+        case enclave:
+            if (!is_elsewhere) { break; }
+            return take(event::enclave_transfer{of.at, of.to, of.after});
+        case ptwrite:
+            return take(event::ptwrite{of.at, of.to, of.operand, of.what.operand_is_64_bits});
+        case mov_to_cr3: return take(event::mov_cr3{of.at, of.to, of.operand});
+        case xbegin: return take(event::transaction_begin{of.at, of.to});
+        case xend: return take(event::transaction_end{of.at, of.to});
+        case xabort:
+            if (!is_elsewhere) { break; }
+            return take(event::transaction_abort{of.at, of.to});
+        case hlt: return take(event::halt{of.at, of.to});
+        case interrupt_flag: return take(event::interrupt_flag{of.to, of.after.IF});
+        case other:
+        case getsec:
+        case wrmsr:
+        case xsaves:
+        case xrstors:
+        case vmclear:
+        case mwait: break;
+    }
+    take(event::sequential{of.to});
 }
 
 }  // namespace ptspec::x86

@@ -1362,6 +1362,19 @@ auto fw_byte_queue(engine::byte_queue<64>& queue, uint8_t const* data, size_t si
     return room + queue.size();
 }
 
+// -------------------------------------------------------------------------------- x86
+
+auto fw_x86_decode(byte_view code, unsigned width, x86::instruction& what) noexcept -> unsigned {
+    auto const done = x86::decode(code, static_cast<x86::code_width>(width % 3));
+    what = done.what;
+    return underlying(done.error);
+}
+auto fw_x86_event(engine::generator& unit, byte_buffer& to, x86::execution const& of) noexcept
+    -> bool {
+    x86::take_event(of, [&](auto const& event) { unit.on(event, to); });
+    return x86::leads_on(of) && x86::is_direct(of.what);
+}
+
 // -------------------------------------------------------------------------------- print
 
 auto fw_print_word(unsigned word, wide_bits const& bits, char* room, size_t size) noexcept

@@ -236,7 +236,10 @@ private:
                 if (has_66_ || repeat_ == 0xF2) { at_ += 2; }
                 break;
             case 0xAE:
-                if (repeat_ == 0xF3 && reg() == 4) { made_.which = ptwrite; }
+                if (repeat_ == 0xF3 && reg() == 4) {
+                    made_.which = ptwrite;
+                    made_.operand_is_64_bits = (rex_ & 8) != 0;
+                }
                 break;
             default: classify_group_9(); break;
         }

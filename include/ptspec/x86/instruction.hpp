@@ -62,10 +62,11 @@ struct instruction {
 
     uint8_t length = 0;
     instruction_class which = instruction_class::other;
-    bool has_displacement = false;   ///< a conditional or direct branch, or XBEGIN
-    bool repeats = false;            ///< a string instruction with REP
-    bool target_is_16_bits = false;  ///< the branch clears the upper bits of the IP
-    uint8_t vector = 0;              ///< of a software interrupt
+    bool has_displacement = false;    ///< a conditional or direct branch, or XBEGIN
+    bool repeats = false;             ///< a string instruction with REP
+    bool target_is_16_bits = false;   ///< the branch clears the upper bits of the IP
+    bool operand_is_64_bits = false;  ///< of PTWRITE
+    uint8_t vector = 0;               ///< of a software interrupt
     /// Relative to the next instruction; the target itself of an absolute jump.
     int64_t displacement = 0;
 

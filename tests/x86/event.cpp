@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/x86/event.hpp>
+
+#include <support/check_twice.hpp>
+
+#include <ptspec/x86/decode.hpp>
+
+using namespace ptspec;
+using x86::execution;
+namespace event = engine::event;
+
+namespace {
+
+constexpr auto ring_0 = [] {
+    engine::execution_context made;
+    made.cr3 = 0x1000;
+    return made;
+}();
+
+/// The event of an instruction at 1000 after which `to` executes.
+template <size_t Count>
+constexpr auto executed(uint8_t const (&bytes)[Count], uint64_t to, uint64_t operand = 0)
+    -> execution {
+    return {x86::decode({bytes, Count}).what, 0x1000, to, ring_0, operand};
+}
+
+/// True if `take_event` gives exactly this event.
+template <class Event>
+constexpr auto gives(execution const& of, Event const& wanted, auto const&... members) -> bool {
+    unsigned count = 0;
+    bool is_equal = true;
+    x86::take_event(of, [&](auto const& got) {
+        ++count;
+        if constexpr (same_as<bare_t<decltype(got)>, Event>) {
+            is_equal = is_equal && ((got.*members == wanted.*members) && ...);
+        } else {
+            is_equal = false;
+        }
+    });
+    return count == 1 && is_equal;
+}
+
+}  // namespace
+
+TEST_CASE("the events of near branches (GEN-110)") {
+    CHECK_TWICE([](auto value) {
+        using event::conditional;
+        uint8_t const jcc[] = {0x74, 0x10};
+        uint8_t const jmp[] = {0xEB, 0x10};
+        uint8_t const call[] = {0xE8, 0, 1, 0, 0};
+        uint8_t const jmp_rax[] = {0xFF, 0xE0};
+        uint8_t const call_rax[] = {0xFF, 0xD0};
+        uint8_t const ret[] = {0xC3};
+        auto const to = &conditional::to;
+        auto const taken = &conditional::taken;
+        return gives(executed(jcc, value(uint64_t{0x1012})), conditional{0x1012, true}, to,
+                     taken) &&
+               gives(executed(jcc, 0x1002), conditional{0x1002, false}, to, taken) &&
+               gives(executed(jmp, 0x1012), event::direct_jump{0x1012}, &event::direct_jump::to) &&
+               gives(executed(call, 0x1105), event::direct_call{0x1005, 0x1105},
+                     &event::direct_call::next, &event::direct_call::to) &&
+               gives(executed(jmp_rax, 0x9000), event::indirect_jump{0x9000},
+                     &event::indirect_jump::to) &&
+               gives(executed(call_rax, 0x9000), event::indirect_call{0x1002, 0x9000},
+                     &event::indirect_call::next, &event::indirect_call::to) &&
+               gives(executed(ret, 0x9000), event::near_return{0x9000}, &event::near_return::to);
+    });
+}
+
+TEST_CASE("the events of far transfers (GEN-110, GEN-111)") {
+    CHECK_TWICE([](auto value) {
+        using event::far_kind;
+        using event::far_transfer;
+        uint8_t const syscall[] = {0x0F, 0x05};
+        uint8_t const sysret[] = {0x48, 0x0F, 0x07};
+        uint8_t const iret[] = {0x48, 0xCF};
+        uint8_t const int_80[] = {0xCD, 0x80};
+        auto const far = [&](execution const& of, far_kind kind) {
+            return gives(of, far_transfer{0x1000, 0x9000, ring_0, kind}, &far_transfer::at,
+                         &far_transfer::to, &far_transfer::after, &far_transfer::kind);
+        };
+        using interrupt = event::software_interrupt;
+        return far(executed(syscall, value(uint64_t{0x9000})), far_kind::syscall) &&
+               far(executed(sysret, 0x9000), far_kind::plain) &&
+               far(executed(iret, 0x9000), far_kind::iret) &&
+               gives(executed(int_80, 0x9000), interrupt{0x1000, 0x9000, ring_0, 0x80},
+                     &interrupt::at, &interrupt::to, &interrupt::after, &interrupt::vector);
+    });
+}
+
+TEST_CASE("the events of other instructions") {
+    CHECK_TWICE([](auto value) {
+        uint8_t const ptwrite[] = {0xF3, 0x48, 0x0F, 0xAE, 0xE0};
+        uint8_t const mov_cr3[] = {0x0F, 0x22, 0xD8};
+        uint8_t const xbegin[] = {0xC7, 0xF8, 0, 1, 0, 0};
+        uint8_t const xabort[] = {0xC6, 0xF8, 1};
+        uint8_t const hlt[] = {0xF4};
+        uint8_t const nop[] = {0x90};
+        uint8_t const wrmsr[] = {0x0F, 0x30};
+        using write = event::ptwrite;
+        return gives(executed(ptwrite, 0x1005, value(uint64_t{0x77})),
+                     write{0x1000, 0x1005, 0x77, true}, &write::at, &write::next, &write::value,
+                     &write::is_64_bit) &&
+               gives(executed(mov_cr3, 0x1003, 0x5000), event::mov_cr3{0x1000, 0x1003, 0x5000},
+                     &event::mov_cr3::at, &event::mov_cr3::next, &event::mov_cr3::cr3) &&
+               gives(executed(xbegin, 0x1006), event::transaction_begin{0x1000, 0x1006},
+                     &event::transaction_begin::at, &event::transaction_begin::next) &&
+               gives(executed(xabort, 0x9000), event::transaction_abort{0x1000, 0x9000},
+                     &event::transaction_abort::at, &event::transaction_abort::to) &&
+               gives(executed(xabort, 0x1003), event::sequential{0x1003},
+                     &event::sequential::next) &&
+               gives(executed(hlt, 0x1001), event::halt{0x1000, 0x1001}, &event::halt::from,
+                     &event::halt::next) &&
+               gives(executed(nop, 0x1001), event::sequential{0x1001}, &event::sequential::next) &&
+               gives(executed(wrmsr, 0x1002), event::sequential{0x1002}, &event::sequential::next);
+    });
+}
+
+TEST_CASE("an instruction that does not lead to the next one was interrupted") {
+    CHECK_TWICE([](auto value) {
+        uint8_t const nop[] = {0x90};
+        uint8_t const jcc[] = {0x74, 0x10};
+        uint8_t const jmp[] = {0xEB, 0x10};
+        uint8_t const ret[] = {0xC3};
+        uint8_t const rep[] = {0xF3, 0xA4};
+        return x86::leads_on(executed(nop, value(uint64_t{0x1001}))) &&
+               !x86::leads_on(executed(nop, 0x9000)) && x86::leads_on(executed(jcc, 0x1002)) &&
+               x86::leads_on(executed(jcc, 0x1012)) && !x86::leads_on(executed(jcc, 0x1013)) &&
+               x86::leads_on(executed(jmp, 0x1012)) && !x86::leads_on(executed(jmp, 0x1002)) &&
+               x86::leads_on(executed(ret, 0x9000)) && x86::leads_on(executed(rep, 0x1000)) &&
+               x86::leads_on(executed(rep, 0x1002)) && !x86::leads_on(executed(nop, 0x1000));
+    });
+}
+
+TEST_CASE("the address behind an instruction wraps outside 64-bit code") {
+    CHECK_TWICE([](auto value) {
+        execution of;
+        of.what.length = 2;
+        of.at = value(uint64_t{0xFFFF'FFFF});
+        bool const is_wide = of.next() == 0x1'0000'0001;
+        of.after.width = engine::code_width::bits_32;
+        return is_wide && of.next() == 1;
+    });
+}
