@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -207,6 +208,13 @@ public:
     auto value() -> std::string {
         if (next_ == end_) { throw failure{current_ + " needs an argument"}; }
         return *next_++;
+    }
+    /// This argument and all that follow it: the command line of another program.
+    auto rest() -> std::vector<std::string> {
+        std::vector<std::string> all{current_};
+        all.insert(all.end(), next_, end_);
+        next_ = end_;
+        return all;
     }
     /// Rejects an unknown option.
     [[noreturn]] void refuse() const {

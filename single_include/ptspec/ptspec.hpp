@@ -12704,11 +12704,17 @@ struct psb_status {
 
 namespace ptspec::trace {
 
-/// A sink of bytes. `append` stores all bytes of its argument, or returns false and stores none. If
-/// a sink also has `append(wide_bits, size_t)`, as `byte_buffer` has, single packets use that.
+/// A sink of bytes. `append` stores all bytes of its argument, or returns false and stores none.
 template <class Sink>
 concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;
+};
+/// A sink that also takes up to 16 bytes as a little-endian number. TNTs and TIPs use this
+/// overload. A sink that has 16 bytes of room can store both halves of the number, whatever the
+/// count, and advance by the count, as `byte_buffer` and `ports::growing_file` do.
+template <class Sink>
+concept wide_packet_sink = packet_sink<Sink> && requires(Sink& to, wide_bits bytes, size_t count) {
+    { to.append(bytes, count) } -> same_as<bool>;
 };
 
 namespace detail {
@@ -13046,7 +13052,7 @@ template <class Sink>
 constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
                                unsigned count) noexcept -> bool {
     bool const has_room = [&] {
-        if constexpr (requires { to.append(bytes, size_t{count}); }) {
+        if constexpr (wide_packet_sink<Sink>) {
             return to.append(bytes, size_t{count});
         } else {
             return to.append(byte_view{to_le(bytes)}.first(count));
@@ -14596,6 +14602,24 @@ struct user_interrupt {
     uint64_t next = 0;
     uint64_t to = 0;
     uint8_t vector = 0;  ///< the user vector
+};
+/// A visit to a kernel that is not traced: a system call, an interrupt, a fault or a signal, as an
+/// emulator of user mode sees it. Traced as with IA32_RTIT_CTL.OS = 0, whatever OS is. The code
+/// that continues has the context of the code that was left.
+///
+/// Source: GEN-020, GEN-051, GEN-110, GEN-113.
+struct kernel_visit {
+    enum class reason : uint8_t {
+        system_call,  ///< SYSCALL, SYSENTER; without a FUP
+        interrupt,    ///< `at` is the next instruction
+        exception,    ///< a fault, or INT n, INT3, INTO: `at` is the instruction
+    };
+    uint64_t at = 0;
+    uint64_t to = 0;  ///< the next instruction of the user code
+    reason why = reason::system_call;
+    uint8_t vector = 0;   ///< of an interrupt or exception
+    uint64_t cr2 = 0;     ///< of a page fault
+    bool returns = true;  ///< false: the code ended, as by the system call exit; `to` is ignored
 };
 /// INIT. The bootstrap processor continues at `to`, the others wait for a SIPI.
 ///
@@ -16222,6 +16246,39 @@ constexpr void handle(generator_state& s, event::exception const& e, Sink& to) n
     vectored(s, to, e.at, e.to, e.after, cfe, e.takes);
 }
 template <class Sink>
+constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to) noexcept {
+    using event::kernel_visit;
+    auto const user = s.code;
+    auto kernel = user;
+    kernel.cpl = 0;
+    kernel.cs_base = 0;
+    kernel.width = code_width::bits_64;
+    kernel.real_mode = kernel.virtual_8086 = kernel.IF = false;
+    kernel.inside = enclave::none;
+    auto const ctl_now = s.msrs.ctl;
+    s.msrs.ctl = ctl_now.with(ctl::OS{false});
+    switch (e.why) {
+        case kernel_visit::reason::system_call:
+            handle(s, event::far_transfer{e.at, 0, kernel, event::far_kind::syscall}, to);
+            break;
+        case kernel_visit::reason::interrupt:
+            handle(s, event::interrupt{.next = e.at, .after = kernel, .vector = e.vector}, to);
+            break;
+        case kernel_visit::reason::exception:
+            handle(s,
+                   event::exception{.at = e.at, .after = kernel, .vector = e.vector, .cr2 = e.cr2},
+                   to);
+            break;
+    }
+    if (e.returns) {
+        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::plain
+                                                                   : event::far_kind::iret;
+        handle(s, event::far_transfer{0, e.to, user, by}, to);
+    }
+    s.msrs.ctl = ctl_now;
+    refresh_cache(s);
+}
+template <class Sink>
 constexpr void handle(generator_state& s, event::user_interrupt const& e, Sink& to) noexcept {
     vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
 }
@@ -16392,6 +16449,26 @@ constexpr void apply_effect(generator_state& s, access::effect const& result, ui
     } else {
         apply_ctl(s);
     }
+}
+
+/// Writes IA32_RTIT_CTL between two instructions of the code that executes, at any CPL.
+template <class Sink>
+[[nodiscard]] constexpr auto start(generator_state& s, access::ia32_rtit_ctl value,
+                                   Sink& to) noexcept -> access::verdict {
+    auto const on = value.with(ctl::TraceEn{true});
+    auto const checked = access::check_write(s.caps, s.msrs, ctl::address, on.raw, 0,
+                                             s.options.policy);
+    if (!checked) { return checked; }
+    apply_effect(s, access::detail::write_ctl(s.caps, s.msrs, on, s.context_at(s.ip)), s.ip, s.ip,
+                 to);
+    complete_event(s, to);
+    return checked;
+}
+/// Clears TraceEn between two instructions.
+template <class Sink>
+constexpr void stop(generator_state& s, Sink& to) noexcept {
+    if (!s.ctl<ctl::TraceEn>()) { return; }
+    apply_effect(s, {.state = access::detail::disabled(s.msrs)}, s.ip, s.ip, to);
 }
 
 /// RDMSR. Source: REG-011, GEN-161.
@@ -16962,6 +17039,23 @@ public:
         detail::end_overflow(state_, to);
     }
 
+    /// Starts tracing at the next instruction, as if a WRMSR wrote `value`, with TraceEn = 1, just
+    /// before it: for an emulator that traces code which has no such WRMSR, such as user code.
+    ///
+    /// Errors: those of `access::check_write` at CPL 0; nothing has changed then.
+    /// Source: GEN-162, GEN-180..182.
+    template <trace::packet_sink Sink>
+    [[nodiscard]] constexpr auto start(access::ia32_rtit_ctl value, Sink& to) noexcept
+        -> access::verdict {
+        return detail::start(state_, value, to);
+    }
+    /// Ends tracing before the next instruction, and appends the gathered branches. Without effect
+    /// if TraceEn is 0. Source: GEN-124, GEN-183.
+    template <trace::packet_sink Sink>
+    constexpr void stop(Sink& to) noexcept {
+        detail::stop(state_, to);
+    }
+
     /// RDMSR. Source: REG-011, GEN-161.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
         return detail::rdmsr(state_, index);
@@ -17159,6 +17253,26 @@ public:
     }
     template <class Other, class Memory>
     void on(Other const&, Memory&) = delete;  // an event is a struct of engine::event
+
+    /// Starts tracing at the next instruction, as if a WRMSR wrote `value`, with TraceEn = 1, just
+    /// before it: for an emulator that traces code which has no such WRMSR, such as user code.
+    ///
+    /// Errors: those of `access::check_write` at CPL 0; nothing has changed then.
+    /// Source: GEN-162, GEN-180..182.
+    template <memory_port Memory>
+    constexpr auto start(access::ia32_rtit_ctl value, Memory& memory) noexcept -> access_result {
+        if (auto const fault = complete_pending(memory)) { return detail::not_started(fault); }
+        auto const verdict = detail::start(state_, value, queue_);
+        return detail::access_result_of(verdict, drain_after_operation(memory));
+    }
+    /// Ends tracing before the next instruction, and stores all bytes. Without effect if TraceEn is
+    /// 0. Source: GEN-124, GEN-183.
+    template <memory_port Memory>
+    constexpr auto stop(Memory& memory) noexcept -> port_fault {
+        if (auto const fault = complete_pending(memory)) { return fault; }
+        detail::stop(state_, queue_);
+        return drain_after_operation(memory);
+    }
 
     /// RDMSR at the CPL of the code that executes. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
@@ -20836,6 +20950,54 @@ constexpr void take_event(execution const& of, Take&& take) noexcept {
         case mwait: break;
     }
     take(event::sequential{of.to});
+}
+
+/// The successors of an instruction at an address: what `take_near_event` compares, computed once.
+struct successors {
+    uint64_t next = 0;    ///< the instruction behind it
+    uint64_t target = 0;  ///< of a direct branch
+    instruction_class which = instruction_class::other;
+};
+[[nodiscard]] constexpr auto successors_of(instruction const& of, uint64_t at,
+                                           code_width width = code_width::bits_64) noexcept
+    -> successors {
+    execution const one{.what = of, .at = at, .after = {.width = width}};
+    return {one.next(), is_direct(of) ? target_of(of, at, width) : 0, of.which};
+}
+
+/// The fast path of an emulator that executes blocks of code. Calls `take` with the event of a near
+/// branch at the end of a block, after which the code at `to` executes. Returns true if it did, and
+/// for an instruction without event that led to the next one. Returns false, and takes nothing,
+/// otherwise: then ask `leads_on`, and call `take_event`.
+///
+/// Source: as `take_event`.
+template <class Take>
+[[nodiscard, gnu::always_inline]]  // a call for each block costs 30 % (gzip, g++ 12)
+constexpr auto
+take_near_event(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
+    namespace event = engine::event;
+    using enum instruction_class;
+    if (of.which == conditional) {
+        bool const taken = to == of.target;
+        if (!taken && to != of.next) { return false; }
+        take(event::conditional{to, taken});
+        return true;
+    }
+    switch (of.which) {
+        case other: return to == of.next;
+        case direct_jump:
+            if (to != of.target) { return false; }
+            take(event::direct_jump{to});
+            return true;
+        case direct_call:
+            if (to != of.target) { return false; }
+            take(event::direct_call{of.next, to});
+            return true;
+        case near_return: take(event::near_return{to}); return true;
+        case indirect_jump: take(event::indirect_jump{to}); return true;
+        case indirect_call: take(event::indirect_call{of.next, to}); return true;
+        default: return false;
+    }
 }
 
 }  // namespace ptspec::x86

@@ -120,6 +120,26 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output at any branch") {  
     });
 }
 
+TEST_CASE("a unit that starts tracing between two instructions outputs as after a WRMSR") {
+    // GEN-162, GEN-180, GEN-183
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=3, OS=0");
+        bool const refused = !is_done(unit.start(ctl{std::uint64_t{1} << 63}, memory));
+        bool good = refused && is_done(unit.start(unit.msrs().ctl, memory));
+        good = good && unit.state().ctl<ctl::TraceEn>() &&
+               !unit.on(event::conditional{value(std::uint64_t{0x1010}), true}, memory) &&
+               !unit.on(event::kernel_visit{.at = 0x1010, .to = 0x1012}, memory) &&
+               !unit.stop(memory);
+        auto const stored = unit.total().stored;
+        auto const all = packets(memory, stored);
+        return good && unit.buffered().empty() && !unit.state().ctl<ctl::TraceEn>() &&
+               std::string_view{all.characters, all.length}.ends_with(
+                   "TIP.PGE(1000), TNT(1), TIP.PGD(), TIP.PGE(1012), FUP(1012), TIP.PGD()") &&
+               !unit.stop(memory) && unit.total().stored == stored;
+    });
+}
+
 TEST_CASE("a copy of a unit is independent") {  // GEN-004
     CHECK_TWICE([](auto value) {
         machine_memory memory;

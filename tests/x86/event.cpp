@@ -142,3 +142,66 @@ TEST_CASE("the address behind an instruction wraps outside 64-bit code") {
         return is_wide && of.next() == 1;
     });
 }
+
+namespace {
+
+/// The members of a near branch's event, to compare events of different types.
+struct seen_event {
+    unsigned type = 0;
+    uint64_t to = 0;
+    uint64_t next = 0;
+    bool taken = false;
+
+    constexpr void operator()(event::conditional const& e) { *this = {1, e.to, 0, e.taken}; }
+    constexpr void operator()(event::direct_jump const& e) { *this = {2, e.to, 0, false}; }
+    constexpr void operator()(event::direct_call const& e) { *this = {3, e.to, e.next, false}; }
+    constexpr void operator()(event::indirect_jump const& e) { *this = {4, e.to, 0, false}; }
+    constexpr void operator()(event::indirect_call const& e) { *this = {5, e.to, e.next, false}; }
+    constexpr void operator()(event::near_return const& e) { *this = {6, e.to, 0, false}; }
+    constexpr void operator()(auto const&) { *this = {7, 0, 0, false}; }
+
+    friend constexpr auto operator==(seen_event const&, seen_event const&) -> bool = default;
+};
+
+}  // namespace
+
+TEST_CASE("take_near_event gives what take_event gives, or nothing") {  // GEN-110
+    CHECK_TWICE([](auto value) {
+        constexpr struct {
+            uint8_t bytes[5];
+            size_t size;
+            uint64_t to;
+            unsigned type;  // of seen_event; 0: taken without an event
+            bool is_taken;
+        } rows[] = {
+            {{0x74, 0x10}, 2, 0x1012, 1, true},         // JZ taken
+            {{0x74, 0x10}, 2, 0x1002, 1, true},         // not taken
+            {{0x74, 0x10}, 2, 0x1003, 0, false},        // interrupted
+            {{0xEB, 0x10}, 2, 0x1012, 2, true},         // JMP
+            {{0xEB, 0x10}, 2, 0x1002, 0, false},        // interrupted
+            {{0xE8, 0, 1, 0, 0}, 5, 0x1105, 3, true},   // CALL
+            {{0xE8, 0, 1, 0, 0}, 5, 0x1106, 0, false},  // interrupted
+            {{0xFF, 0xE0}, 2, 0x9000, 4, true},         // JMP RAX
+            {{0xFF, 0xD0}, 2, 0x9000, 5, true},         // CALL RAX
+            {{0xC3}, 1, 0x9000, 6, true},               // RET
+            {{0x90}, 1, 0x1001, 0, true},               // NOP
+            {{0x90}, 1, 0x9000, 0, false},              // interrupted
+            {{0x0F, 0x05}, 2, 0x1002, 0, false},        // SYSCALL
+            {{0xCC}, 1, 0x1001, 0, false},              // INT3
+            {{0xF3, 0xA4}, 2, 0x1000, 0, false},        // REP MOVSB, once more
+        };
+        bool good = true;
+        for (auto const& row : rows) {
+            auto const of = x86::decode(byte_view{row.bytes}.first(row.size)).what;
+            uint64_t const at = value(uint64_t{0x1000});
+            seen_event fast;
+            bool const is_taken = x86::take_near_event(x86::successors_of(of, at), row.to, fast);
+            good = good && is_taken == row.is_taken && fast.type == row.type;
+            if (row.type == 0) { continue; }
+            seen_event slow;
+            x86::take_event({of, at, row.to, {}, 0}, slow);
+            good = good && fast == slow;
+        }
+        return good;
+    });
+}

@@ -94,6 +94,26 @@ public:
     template <class Other, class Memory>
     void on(Other const&, Memory&) = delete;  // an event is a struct of engine::event
 
+    /// Starts tracing at the next instruction, as if a WRMSR wrote `value`, with TraceEn = 1, just
+    /// before it: for an emulator that traces code which has no such WRMSR, such as user code.
+    ///
+    /// Errors: those of `access::check_write` at CPL 0; nothing has changed then.
+    /// Source: GEN-162, GEN-180..182.
+    template <memory_port Memory>
+    constexpr auto start(access::ia32_rtit_ctl value, Memory& memory) noexcept -> access_result {
+        if (auto const fault = complete_pending(memory)) { return detail::not_started(fault); }
+        auto const verdict = detail::start(state_, value, queue_);
+        return detail::access_result_of(verdict, drain_after_operation(memory));
+    }
+    /// Ends tracing before the next instruction, and stores all bytes. Without effect if TraceEn is
+    /// 0. Source: GEN-124, GEN-183.
+    template <memory_port Memory>
+    constexpr auto stop(Memory& memory) noexcept -> port_fault {
+        if (auto const fault = complete_pending(memory)) { return fault; }
+        detail::stop(state_, queue_);
+        return drain_after_operation(memory);
+    }
+
     /// RDMSR at the CPL of the code that executes. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
         bool const lags = state_.options.msrs_lag && state_.ctl<ctl::TraceEn>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/driver/msr_sequence.hpp>
+#include <ptspec/ports/open_result.hpp>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,13 +12,6 @@
 /// The MSRs and CPUID of a logical processor, through the Linux devices /dev/cpu/N/msr and
 /// /dev/cpu/N/cpuid. They need root, and the kernel modules `msr` and `cpuid`.
 namespace ptspec::ports {
-
-/// Whether a device was opened.
-struct [[nodiscard]] open_result {
-    int error = 0;  ///< errno: ENOENT, ENXIO no such processor or module; EACCES, EPERM not allowed
-
-    constexpr explicit operator bool() const noexcept { return error == 0; }
-};
 
 namespace detail {
 

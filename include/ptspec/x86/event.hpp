@@ -123,4 +123,52 @@ constexpr void take_event(execution const& of, Take&& take) noexcept {
     take(event::sequential{of.to});
 }
 
+/// The successors of an instruction at an address: what `take_near_event` compares, computed once.
+struct successors {
+    uint64_t next = 0;    ///< the instruction behind it
+    uint64_t target = 0;  ///< of a direct branch
+    instruction_class which = instruction_class::other;
+};
+[[nodiscard]] constexpr auto successors_of(instruction const& of, uint64_t at,
+                                           code_width width = code_width::bits_64) noexcept
+    -> successors {
+    execution const one{.what = of, .at = at, .after = {.width = width}};
+    return {one.next(), is_direct(of) ? target_of(of, at, width) : 0, of.which};
+}
+
+/// The fast path of an emulator that executes blocks of code. Calls `take` with the event of a near
+/// branch at the end of a block, after which the code at `to` executes. Returns true if it did, and
+/// for an instruction without event that led to the next one. Returns false, and takes nothing,
+/// otherwise: then ask `leads_on`, and call `take_event`.
+///
+/// Source: as `take_event`.
+template <class Take>
+[[nodiscard, gnu::always_inline]]  // a call for each block costs 30 % (gzip, g++ 12)
+constexpr auto
+take_near_event(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
+    namespace event = engine::event;
+    using enum instruction_class;
+    if (of.which == conditional) {
+        bool const taken = to == of.target;
+        if (!taken && to != of.next) { return false; }
+        take(event::conditional{to, taken});
+        return true;
+    }
+    switch (of.which) {
+        case other: return to == of.next;
+        case direct_jump:
+            if (to != of.target) { return false; }
+            take(event::direct_jump{to});
+            return true;
+        case direct_call:
+            if (to != of.target) { return false; }
+            take(event::direct_call{of.next, to});
+            return true;
+        case near_return: take(event::near_return{to}); return true;
+        case indirect_jump: take(event::indirect_jump{to}); return true;
+        case indirect_call: take(event::indirect_call{of.next, to}); return true;
+        default: return false;
+    }
+}
+
 }  // namespace ptspec::x86

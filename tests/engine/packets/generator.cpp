@@ -169,3 +169,51 @@ TEST_CASE("the packets around a PIP determine the event that it belongs to") {  
     test::read(on.bytes.written(), reads);
     CHECK(reads.told == "event:5 code:6 branch:- code:7 branch:- ");
 }
+
+TEST_CASE("start begins the trace at the next instruction, at any CPL") {
+    // GEN-162, GEN-180..182
+    using ctl = reg::ia32_rtit_ctl;
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (std::string_view const setup : {"TraceEn=0, CPL=3", "TraceEn=0, CPL=0"}) {
+            traced on{setup};
+            auto const wanted = on.state().msrs.ctl.with(ctl::OS{true}, ctl::User{true});
+            good = good && on.start(wanted, on.bytes);
+            on.does(event::indirect_jump{value(std::uint64_t{0x2345})});
+            on.stop(on.bytes);
+            auto const all = on.packets();
+            std::string_view const seen{all.characters, all.length};
+            good = good && seen.starts_with("PSB, ") &&
+                   seen.ends_with(
+                       "PSBEND, MODE.Exec(64), TIP.PGE(1000), TIP(2345), FUP(2345), TIP.PGD()") &&
+                   !on.state().ctl<ctl::TraceEn>();
+            on.stop(on.bytes);
+            good = good && on.packets().length == all.length;
+        }
+        return good;
+    });
+}
+
+TEST_CASE("start outside of the traced code shows the code when it is entered") {  // GEN-020
+    using ctl = reg::ia32_rtit_ctl;
+    traced on{"TraceEn=0, CPL=3, OS=1"};
+    auto const only_os = on.state().msrs.ctl.with(ctl::OS{true}, ctl::User{false});
+    REQUIRE(on.start(only_os, on.bytes));
+    CHECK(test::packets(on).find("TIP.PGE") == std::string::npos);
+    auto kernel = on.state().code;
+    kernel.cpl = 0;
+    on.does(event::far_transfer{0x1000, 0x9000, kernel});
+    CHECK(test::packets(on).ends_with("TIP.PGE(9000)"));
+}
+
+TEST_CASE("start refuses a value that a WRMSR would refuse, and changes nothing") {
+    // REG-044
+    using ctl = reg::ia32_rtit_ctl;
+    traced on{"TraceEn=0, CPL=3"};
+    auto const before = on.state().msrs;
+    auto const refused = on.start(ctl{uint64_t{1} << 63}, on.bytes);
+    CHECK_FALSE(refused);
+    CHECK(refused.why == rule::REG_044);
+    CHECK(on.state().msrs == before);
+    CHECK(test::packets(on) == "none");
+}

@@ -127,3 +127,45 @@ TEST_CASE("INIT ends all nested transactions") {  // GEN-290
         return ended && on.bytes.size() > before;
     });
 }
+
+TEST_CASE("a visit to the kernel is traced as with OS = 0") {  // GEN-020, GEN-051, GEN-110, GEN-113
+    using event::kernel_visit;
+    using enum kernel_visit::reason;
+    for (std::string const setup : {"CPL=3, OS=0", "CPL=3, OS=1"}) {
+        traced on{setup};
+        on.does(event::conditional{0x1010, true});
+        on.does(kernel_visit{.at = 0x1010, .to = 0x1012});
+        on.does(kernel_visit{.at = 0x1020, .to = 0x7000, .why = exception, .vector = 14});
+        on.does(kernel_visit{.at = 0x7008, .to = 0x1024, .why = interrupt, .vector = 0x20});
+        CHECK(packets(on) == "TNT(1), TIP.PGD(), TIP.PGE(1012), FUP(1020), TIP.PGD(), "
+                             "TIP.PGE(7000), FUP(7008), TIP.PGD(), TIP.PGE(1024)");
+        CHECK(on.ip() == 0x1024);
+        CHECK(on.state().code.cpl == 3);
+        CHECK(on.state().ctl<reg::ia32_rtit_ctl::OS>() == (setup == "CPL=3, OS=1"));
+        // The fast path works as before.
+        on.does(event::conditional{0x1030, true}).does(event::indirect_jump{0x1040});
+        CHECK(packets(on).ends_with("TIP.PGE(1024), TNT(1), TIP(1040)"));
+    }
+}
+
+TEST_CASE("a visit to the kernel that does not return ends the trace of the code") {  // GEN-020
+    traced on{"CPL=3, OS=0"};
+    on.does(event::conditional{0x1010, false});
+    on.does(event::kernel_visit{.at = 0x1010, .to = 0x1012, .returns = false});
+    CHECK(packets(on) == "TNT(0), TIP.PGD()");
+    CHECK_FALSE(on.state().enables().context);
+}
+
+TEST_CASE("a visit to the kernel is recorded by Event Trace") {  // GEN-301, GEN-302
+    using event::kernel_visit;
+    traced on{"CPL=3, OS=0, EventEn=1"};
+    on.does(kernel_visit{.at = 0x1010,
+                         .to = 0x7000,
+                         .why = kernel_visit::reason::exception,
+                         .vector = 14,
+                         .cr2 = 0x123});
+    auto const all = packets(on);
+    CHECK(all.find("EVD(PFA:123)") != std::string::npos);
+    CHECK(all.find("CFE(INTR:E,IP=0)") != std::string::npos);
+    CHECK(all.find("CFE(IRET") != std::string::npos);
+}

@@ -71,6 +71,24 @@ struct user_interrupt {
     uint64_t to = 0;
     uint8_t vector = 0;  ///< the user vector
 };
+/// A visit to a kernel that is not traced: a system call, an interrupt, a fault or a signal, as an
+/// emulator of user mode sees it. Traced as with IA32_RTIT_CTL.OS = 0, whatever OS is. The code
+/// that continues has the context of the code that was left.
+///
+/// Source: GEN-020, GEN-051, GEN-110, GEN-113.
+struct kernel_visit {
+    enum class reason : uint8_t {
+        system_call,  ///< SYSCALL, SYSENTER; without a FUP
+        interrupt,    ///< `at` is the next instruction
+        exception,    ///< a fault, or INT n, INT3, INTO: `at` is the instruction
+    };
+    uint64_t at = 0;
+    uint64_t to = 0;  ///< the next instruction of the user code
+    reason why = reason::system_call;
+    uint8_t vector = 0;   ///< of an interrupt or exception
+    uint64_t cr2 = 0;     ///< of a page fault
+    bool returns = true;  ///< false: the code ended, as by the system call exit; `to` is ignored
+};
 /// INIT. The bootstrap processor continues at `to`, the others wait for a SIPI.
 ///
 /// Source: GEN-113, GEN-290.

@@ -86,6 +86,23 @@ public:
         detail::end_overflow(state_, to);
     }
 
+    /// Starts tracing at the next instruction, as if a WRMSR wrote `value`, with TraceEn = 1, just
+    /// before it: for an emulator that traces code which has no such WRMSR, such as user code.
+    ///
+    /// Errors: those of `access::check_write` at CPL 0; nothing has changed then.
+    /// Source: GEN-162, GEN-180..182.
+    template <trace::packet_sink Sink>
+    [[nodiscard]] constexpr auto start(access::ia32_rtit_ctl value, Sink& to) noexcept
+        -> access::verdict {
+        return detail::start(state_, value, to);
+    }
+    /// Ends tracing before the next instruction, and appends the gathered branches. Without effect
+    /// if TraceEn is 0. Source: GEN-124, GEN-183.
+    template <trace::packet_sink Sink>
+    constexpr void stop(Sink& to) noexcept {
+        detail::stop(state_, to);
+    }
+
     /// RDMSR. Source: REG-011, GEN-161.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
         return detail::rdmsr(state_, index);

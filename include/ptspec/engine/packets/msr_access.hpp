@@ -93,6 +93,26 @@ constexpr void apply_effect(generator_state& s, access::effect const& result, ui
     }
 }
 
+/// Writes IA32_RTIT_CTL between two instructions of the code that executes, at any CPL.
+template <class Sink>
+[[nodiscard]] constexpr auto start(generator_state& s, access::ia32_rtit_ctl value,
+                                   Sink& to) noexcept -> access::verdict {
+    auto const on = value.with(ctl::TraceEn{true});
+    auto const checked = access::check_write(s.caps, s.msrs, ctl::address, on.raw, 0,
+                                             s.options.policy);
+    if (!checked) { return checked; }
+    apply_effect(s, access::detail::write_ctl(s.caps, s.msrs, on, s.context_at(s.ip)), s.ip, s.ip,
+                 to);
+    complete_event(s, to);
+    return checked;
+}
+/// Clears TraceEn between two instructions.
+template <class Sink>
+constexpr void stop(generator_state& s, Sink& to) noexcept {
+    if (!s.ctl<ctl::TraceEn>()) { return; }
+    apply_effect(s, {.state = access::detail::disabled(s.msrs)}, s.ip, s.ip, to);
+}
+
 /// RDMSR. Source: REG-011, GEN-161.
 [[nodiscard]] constexpr auto rdmsr(generator_state& s, uint32_t index) noexcept
     -> access::read_result {

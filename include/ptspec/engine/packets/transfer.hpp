@@ -62,6 +62,39 @@ constexpr void handle(generator_state& s, event::exception const& e, Sink& to) n
     vectored(s, to, e.at, e.to, e.after, cfe, e.takes);
 }
 template <class Sink>
+constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to) noexcept {
+    using event::kernel_visit;
+    auto const user = s.code;
+    auto kernel = user;
+    kernel.cpl = 0;
+    kernel.cs_base = 0;
+    kernel.width = code_width::bits_64;
+    kernel.real_mode = kernel.virtual_8086 = kernel.IF = false;
+    kernel.inside = enclave::none;
+    auto const ctl_now = s.msrs.ctl;
+    s.msrs.ctl = ctl_now.with(ctl::OS{false});
+    switch (e.why) {
+        case kernel_visit::reason::system_call:
+            handle(s, event::far_transfer{e.at, 0, kernel, event::far_kind::syscall}, to);
+            break;
+        case kernel_visit::reason::interrupt:
+            handle(s, event::interrupt{.next = e.at, .after = kernel, .vector = e.vector}, to);
+            break;
+        case kernel_visit::reason::exception:
+            handle(s,
+                   event::exception{.at = e.at, .after = kernel, .vector = e.vector, .cr2 = e.cr2},
+                   to);
+            break;
+    }
+    if (e.returns) {
+        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::plain
+                                                                   : event::far_kind::iret;
+        handle(s, event::far_transfer{0, e.to, user, by}, to);
+    }
+    s.msrs.ctl = ctl_now;
+    refresh_cache(s);
+}
+template <class Sink>
 constexpr void handle(generator_state& s, event::user_interrupt const& e, Sink& to) noexcept {
     vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
 }

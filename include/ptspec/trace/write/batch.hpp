@@ -5,11 +5,17 @@
 
 namespace ptspec::trace {
 
-/// A sink of bytes. `append` stores all bytes of its argument, or returns false and stores none. If
-/// a sink also has `append(wide_bits, size_t)`, as `byte_buffer` has, single packets use that.
+/// A sink of bytes. `append` stores all bytes of its argument, or returns false and stores none.
 template <class Sink>
 concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;
+};
+/// A sink that also takes up to 16 bytes as a little-endian number. TNTs and TIPs use this
+/// overload. A sink that has 16 bytes of room can store both halves of the number, whatever the
+/// count, and advance by the count, as `byte_buffer` and `ports::growing_file` do.
+template <class Sink>
+concept wide_packet_sink = packet_sink<Sink> && requires(Sink& to, wide_bits bytes, size_t count) {
+    { to.append(bytes, count) } -> same_as<bool>;
 };
 
 namespace detail {

@@ -16,7 +16,7 @@ template <class Sink>
 constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
                                unsigned count) noexcept -> bool {
     bool const has_room = [&] {
-        if constexpr (requires { to.append(bytes, size_t{count}); }) {
+        if constexpr (wide_packet_sink<Sink>) {
             return to.append(bytes, size_t{count});
         } else {
             return to.append(byte_view{to_le(bytes)}.first(count));

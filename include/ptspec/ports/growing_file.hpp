@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/ports/open_result.hpp>
+#include <ptspec/trace/write/batch.hpp>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace ptspec::ports {
+
+/// A file that grows as packets are appended: a `trace::wide_packet_sink` for a generator without a
+/// bound on the size of its trace.
+///
+/// The end of the file is mapped. Space is allocated before it is mapped, so that a full disk
+/// refuses bytes instead of raising SIGBUS. Until `close`, zeros follow the last byte, which are
+/// PADs in a trace: the file is readable after the process was killed, too.
+///
+/// Errors: `append` returns false if space cannot be allocated, and tries again with the next
+/// packet; `error` is the reason, such as ENOSPC.
+class growing_file {
+public:
+    constexpr growing_file() noexcept = default;
+    growing_file(growing_file const&) = delete;
+    auto operator=(growing_file const&) -> growing_file& = delete;
+    ~growing_file() { (void)close(); }
+
+    /// Creates a file, or truncates an existing one. `step` bytes are mapped at first, and up to
+    /// 256 times as many at once later. It is a multiple of the page size.
+    auto create(char const* path, size_t step = 65'536) noexcept -> open_result {
+        (void)close();
+        do {
+            file_ = ::open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        } while (file_ < 0 && errno == EINTR);
+        error_ = file_ < 0 ? errno : 0;
+        step_ = step;
+        most_ = step * 256;
+        return {error_};
+    }
+    /// Unmaps the file, sets its size to that of the trace, and closes it. Returns the errno of the
+    /// first error of all, or 0.
+    auto close() noexcept -> int {
+        if (file_ < 0) { return error_; }
+        uint64_t const bytes = size();
+        unmap();
+        if (::ftruncate(file_, static_cast<off_t>(bytes)) != 0) { note(errno); }
+        if (::close(file_) != 0) { note(errno); }
+        file_ = -1;
+        window_at_ = 0;
+        return error_;
+    }
+    /// Closes the file without a change to it: for the child after a fork.
+    void abandon() noexcept {
+        if (file_ < 0) { return; }
+        unmap();
+        (void)::close(file_);
+        file_ = -1;
+        error_ = 0;
+        window_at_ = 0;
+    }
+    [[nodiscard]] auto is_open() const noexcept -> bool { return file_ >= 0; }
+    /// The size of the trace in bytes.
+    [[nodiscard]] auto size() const noexcept -> uint64_t {
+        return window_at_ + static_cast<uint64_t>(next_ - first_);
+    }
+    /// The errno of the first error; 0 if there was none.
+    [[nodiscard]] auto error() const noexcept -> int { return error_; }
+
+    auto append(wide_bits bytes, size_t count) noexcept -> bool {
+        if (static_cast<size_t>(end_ - next_) < 16) [[unlikely]] {
+            return append(byte_view{to_le(bytes)}.first(count));
+        }
+        store_le64(next_, bytes.low);
+        store_le64(next_ + 8, bytes.high);
+        next_ += count;
+        return true;
+    }
+    [[gnu::noinline]] auto append(byte_view bytes) noexcept -> bool {
+        if (static_cast<size_t>(end_ - next_) < bytes.size() && !grow(bytes.size())) {
+            return false;
+        }
+        copy_bytes(next_, bytes.data(), bytes.size());
+        next_ += bytes.size();
+        return true;
+    }
+
+private:
+    void note(int error) noexcept { error_ = error_ != 0 ? error_ : error; }
+    void unmap() noexcept {
+        if (first_ != nullptr) { (void)::munmap(first_, static_cast<size_t>(end_ - first_)); }
+        first_ = next_ = end_ = nullptr;
+    }
+    /// Maps the end of the trace with room for `more` bytes, and as much again as the file has.
+    auto grow(size_t more) noexcept -> bool {
+        if (file_ < 0) { return false; }
+        uint64_t const bytes = size();
+        auto const over = static_cast<size_t>(bytes % step_);
+        size_t const least = (over + more + step_ - 1) / step_ * step_;
+        size_t length = step_;
+        while (length < most_ && length < bytes) { length *= 2; }
+        if (length > least && map(bytes - over, length, over)) { return true; }
+        return map(bytes - over, least, over);
+    }
+    /// Allocates and maps `length` bytes at `at`, in place of the present window. The trace ends
+    /// `used` bytes after `at`.
+    auto map(uint64_t at, size_t length, size_t used) noexcept -> bool {
+        int const full = ::posix_fallocate(file_, static_cast<off_t>(at),
+                                           static_cast<off_t>(length));
+        void* const window = full != 0 ? MAP_FAILED
+                                       : ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                                file_, static_cast<off_t>(at));
+        if (window == MAP_FAILED) {
+            if (error_ == 0) { error_ = full != 0 ? full : errno; }
+            return false;
+        }
+        unmap();
+        window_at_ = at;
+        first_ = static_cast<uint8_t*>(window);
+        next_ = first_ + used;
+        end_ = first_ + length;
+        return true;
+    }
+
+    uint8_t* next_ = nullptr;
+    uint8_t* end_ = nullptr;
+    uint8_t* first_ = nullptr;
+    uint64_t window_at_ = 0;  ///< the offset of `first_` in the file
+    size_t step_ = 0;
+    size_t most_ = 0;
+    int file_ = -1;
+    int error_ = 0;
+};
+
+static_assert(trace::wide_packet_sink<growing_file>);
+
+}  // namespace ptspec::ports
