@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/config/perf_config.hpp>
+#include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/file/perf_data/records.hpp>
+
+namespace ptspec::file::perf_data {
+
+namespace detail {
+inline constexpr uint64_t ns_per_s = 1'000'000'000;
+}  // namespace detail
+
+/// The conversion of the TSC to the time of records, as in `perf_event_mmap_page`.
+///
+/// Units:  time in ns = zero + TSC * mult / 2^shift.
+/// Source: Linux, include/uapi/linux/perf_event.h, `cap_user_time_zero`.
+struct time_conversion {
+    uint16_t shift = 0;
+    uint32_t mult = 0;  ///< 0: unknown
+    uint64_t zero = 0;
+
+    /// The conversion for a TSC of `hz`, where time 0 is TSC 0; unknown if `hz` is 0.
+    [[nodiscard]] static constexpr auto of_frequency(uint64_t hz) noexcept -> time_conversion {
+        if (hz == 0) { return {}; }
+        uint16_t shift = 31;
+        while ((detail::ns_per_s << shift) / hz > 0xFFFF'FFFF) { --shift; }
+        return {.shift = shift, .mult = static_cast<uint32_t>((detail::ns_per_s << shift) / hz)};
+    }
+    /// The time of a TSC value as perf computes it. `shift` must be below 64.
+    [[nodiscard]] constexpr auto time_of(uint64_t tsc) const noexcept -> uint64_t {
+        uint64_t const low = tsc & ((uint64_t{1} << shift) - 1);
+        return zero + (tsc >> shift) * mult + ((low * mult) >> shift);
+    }
+};
+
+/// How the traces of a file were recorded, with one configuration on one kind of processor.
+struct session {
+    /// The configuration of the traces. It selects the packets that perf expects.
+    reg::ia32_rtit_ctl ctl{};
+    /// The processor: the ratio of the TSC to the crystal clock, which MTC needs, and
+    /// MaxNonTurboRatio, which CBR needs.
+    cpu::capabilities caps{};
+    /// If it is known and TSCEn is 1, the file is timed: its records have times, and perf computes
+    /// the times of branches.
+    time_conversion clock{};
+    /// The address filters in the syntax of the kernel, as `filter 0x1000/0x200@/bin/true`, or
+    /// nothing. perf refuses a file with another text.
+    text filter{};
+    /// The type of the PMU `intel_pt`. Linux assigns it; perf finds its traces by it.
+    uint32_t pmu_type = 8;
+};
+
+/// Why nothing was written.
+enum class error : uint8_t {
+    none,
+    sink_refused,      ///< the sink had no room: the call can be repeated
+    bad_clock,         ///< a TSC below 50 MHz, or a shift above 32: perf cannot use them
+    name_too_long,     ///< a file name or a filter has more than 4095 bytes
+    nul_in_name,       ///< a name or a filter has a NUL: perf would read another one
+    not_begun,         ///< `begin` comes first, and once
+    trace_unfinished,  ///< the bytes of the last AUXTRACE record come before the next record
+    too_many_bytes,    ///< the last AUXTRACE record has fewer bytes left
+    too_large,         ///< the file would have more than 2^63 - 1 bytes
+};
+
+/// The error as one sentence.
+[[nodiscard]] constexpr auto describe(error which) noexcept -> text {
+    switch (which) {
+        case error::none: return "nothing is wrong";
+        case error::sink_refused: return "the sink has no room";
+        case error::bad_clock: return "perf cannot compute with this clock";
+        case error::name_too_long: return "a name has more than 4095 bytes";
+        case error::nul_in_name: return "a name has a NUL";
+        case error::not_begun: return "begin comes first, and once";
+        case error::trace_unfinished: return "trace bytes of the last AUXTRACE record are missing";
+        case error::too_many_bytes: return "the last AUXTRACE record has fewer bytes left";
+        case error::too_large: return "the file would be larger than 2^63 - 1 bytes";
+    }
+    return "unknown error";
+}
+
+/// True if the records of the file have times.
+[[nodiscard]] constexpr auto is_timed(session const& of) noexcept -> bool {
+    return of.ctl.get<reg::ia32_rtit_ctl::TSCEn>() && of.clock.mult != 0;
+}
+
+namespace detail {
+
+/// Why a string cannot be in a record.
+constexpr auto error_of_name(text name) noexcept -> error {
+    if (name.size() >= path_max) { return error::name_too_long; }
+    for (char const letter : name) {
+        if (letter == 0) { return error::nul_in_name; }
+    }
+    return error::none;
+}
+
+/// The lowest frequency of a TSC, in Hz, from which perf can derive MaxNonTurboRatio.
+inline constexpr uint64_t slowest_tsc = 50'000'000;
+
+}  // namespace detail
+
+/// Why perf could not read a file of this session.
+///
+/// Errors: bad_clock; name_too_long and nul_in_name for `filter`.
+[[nodiscard]] constexpr auto check(session const& of) noexcept -> error {
+    if (is_timed(of)) {
+        bool const bad = of.clock.shift > 32 ||
+                         (detail::ns_per_s << of.clock.shift) / of.clock.mult < detail::slowest_tsc;
+        if (bad) { return error::bad_clock; }
+    }
+    return detail::error_of_name(of.filter);
+}
+
+/// The id of the only event, which every record of the kernel has at its end.
+inline constexpr uint64_t event_id = 1;
+
+/// The number of bytes before the data.
+inline constexpr size_t head_size = layout::file_header::bytes::size + sizeof event_id +
+                                    layout::file_attr::bytes::size;
+
+/// The bytes before the data. Their number is fixed: a program writes them with `data_size` 0, and
+/// again when it knows the size. perf warns of a file whose size is still 0.
+///
+/// Shape:  104 bytes of header, 8 bytes of id, 144 bytes of attributes.
+/// Source: Linux, tools/perf/Documentation/perf.data-file-format.txt.
+[[nodiscard]] constexpr auto head(session const& of, uint64_t data_size) noexcept
+    -> byte_array<head_size> {
+    using header = layout::file_header;
+    using attr = layout::file_attr;
+    constexpr size_t id_offset = header::bytes::size;
+    constexpr size_t attr_offset = id_offset + sizeof event_id;
+    byte_array<head_size> made;
+
+    uint8_t* const file = made.data();
+    store<header::magic>(file, header::magic_value);
+    store<header::header_size>(file, header::bytes::size);
+    store<header::attr_size>(file, attr::bytes::size);
+    store<header::attrs_offset>(file, attr_offset);
+    store<header::attrs_size>(file, attr::bytes::size);
+    store<header::data_offset>(file, head_size);
+    store<header::data_size>(file, data_size);
+
+    store_le64(file + id_offset, event_id);
+
+    using bits = sample_type;
+    using flags = attr_flags;
+    auto const event = config::to_perf(config::config_of(of.ctl)).event;
+    auto const what = bits{}.with(bits::IP{true}, bits::TID{true}, bits::TIME{is_timed(of)},
+                                  bits::IDENTIFIER{true});
+    auto const how = flags{}.with(
+        flags::exclude_user{event.exclude_user}, flags::exclude_kernel{event.exclude_kernel},
+        flags::exclude_hv{true}, flags::mmap{true}, flags::comm{true}, flags::task{true},
+        flags::sample_id_all{true}, flags::mmap2{true}, flags::comm_exec{true});
+    uint8_t* const entry = file + attr_offset;
+    store<attr::type>(entry, of.pmu_type);
+    store<attr::size>(entry, attr::size_value);
+    store<attr::config>(entry, event.config);
+    store<attr::sample_period>(entry, 1);
+    store<attr::sample_type>(entry, what.raw);
+    store<attr::flags>(entry, how.raw);
+    store<attr::ids_offset>(entry, id_offset);
+    store<attr::ids_size>(entry, sizeof event_id);
+    return made;
+}
+
+}  // namespace ptspec::file::perf_data
