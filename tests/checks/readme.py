@@ -64,7 +64,7 @@ def findings(root):
     yield from wrong_messages(root, text)
     if blocks == 0:
         yield "README.md: quotes no code"
-    for link in LINK.findall(text):
+    for link in LINK.findall(re.sub(r"(?ms)^```.*?^```$", "", text)):
         if not (root / link).exists():
             yield f"README.md: the link {link} leads nowhere"
 

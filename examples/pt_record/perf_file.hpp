@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// From a directory of raw output to a perf.data file.
+
+#include "recording.hpp"
+
+#include <common/tool.hpp>
+
+#include <ptspec/file/perf_data/writer.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace pt_record {
+
+namespace perf_data = ptspec::file::perf_data;
+
+/// A line of PID.events.
+struct process_event {
+    std::uint64_t time = 0;  ///< in nanoseconds
+    std::uint32_t process = 0;
+    std::vector<std::string> words{};  ///< from the name of the event on; the last has the rest
+
+    [[nodiscard]] auto is(std::string_view name) const -> bool { return words[0] == name; }
+    [[nodiscard]] auto number(std::size_t word, int base = 10) const -> std::uint64_t {
+        std::uint64_t value = 0;
+        if (word < words.size()) {
+            auto const& digits = words[word];
+            (void)std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+        }
+        return value;
+    }
+    [[nodiscard]] auto number_32(std::size_t word) const -> std::uint32_t {
+        return static_cast<std::uint32_t>(number(word));
+    }
+};
+
+/// The trace of a thread.
+struct thread_file {
+    std::string path{};
+    std::uint32_t process = 0;
+    std::uint32_t thread = 0;
+    std::uint64_t bytes = 0;  ///< without the zeros at the end
+};
+
+/// What a directory of raw output holds.
+struct recorded {
+    settings how{};
+    std::vector<process_event> events{};  ///< in the order of time
+    std::vector<thread_file> threads{};
+    std::uint64_t bytes = 0;  ///< of all traces
+};
+
+namespace detail {
+
+inline constexpr std::size_t longest_event = 8;  // words
+
+inline auto parse_event(std::string const& line, std::uint32_t process, process_event& to) -> bool {
+    std::size_t at = line.find(' ');
+    if (at == std::string::npos) { return false; }
+    auto const got = std::from_chars(line.data(), line.data() + at, to.time);
+    if (got.ec != std::errc{} || got.ptr != line.data() + at) { return false; }
+    to.process = process;
+    while (at != std::string::npos) {
+        std::size_t const first = at + 1;
+        at = to.words.size() + 1 < longest_event ? line.find(' ', first) : std::string::npos;
+        to.words.push_back(line.substr(first, at == std::string::npos ? at : at - first));
+    }
+    return !to.words[0].empty();
+}
+/// The size of a trace without the PADs at its end, which a process that was killed leaves.
+inline auto size_without_pads(std::string const& path) -> std::uint64_t {
+    std::ifstream in{path, std::ios::binary | std::ios::ate};
+    auto end = static_cast<std::uint64_t>(std::max<std::streamoff>(in.tellg(), 0));
+    std::vector<char> piece(1 << 16);
+    while (in && end != 0) {
+        std::uint64_t const begin = (end - 1) / piece.size() * piece.size();
+        auto const count = static_cast<std::size_t>(end - begin);
+        in.seekg(static_cast<std::streamoff>(begin));
+        in.read(piece.data(), static_cast<std::streamsize>(count));
+        for (std::size_t i = count; in && i > 0; --i) {
+            if (piece[i - 1] != 0) { return begin + i; }
+        }
+        end = begin;
+    }
+    return 0;
+}
+/// A file is named PID.KIND or PID.TID.KIND.
+inline auto numbers_of(std::string_view name, std::string_view kind, std::size_t count,
+                       std::uint32_t* to) -> bool {
+    if (!name.ends_with(kind)) { return false; }
+    name.remove_suffix(kind.size());
+    char const* at = name.data();
+    char const* const end = at + name.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        auto const got = std::from_chars(at, end, to[i]);
+        if (got.ec != std::errc{}) { return false; }
+        at = got.ptr;
+        if (i + 1 == count) { break; }
+        if (at == end || *at != '.') { return false; }
+        ++at;
+    }
+    return at == end;
+}
+
+}  // namespace detail
+
+/// Reads a directory of raw output. Throws if it cannot be read; a line that is no event is
+/// ignored.
+inline auto read_recorded(std::string const& directory) -> recorded {
+    recorded found;
+    if (!read_settings(found.how, (directory + "/settings").c_str())) {
+        throw tool::failure{directory + "/settings: " + std::strerror(errno)};
+    }
+    for (auto const& one : std::filesystem::directory_iterator{directory}) {
+        std::string const name = one.path().filename();
+        std::uint32_t numbers[2] = {};
+        if (detail::numbers_of(name, ".events", 1, numbers)) {
+            std::ifstream in{one.path()};
+            for (std::string line; std::getline(in, line);) {
+                process_event made;
+                if (detail::parse_event(line, numbers[0], made)) {
+                    found.events.push_back(std::move(made));
+                }
+            }
+        } else if (detail::numbers_of(name, ".pt", 2, numbers)) {
+            thread_file made{one.path(), numbers[0], numbers[1]};
+            made.bytes = detail::size_without_pads(made.path);
+            found.bytes += made.bytes;
+            found.threads.push_back(std::move(made));
+        }
+    }
+    // A thread may run before its parent writes the event of the fork.
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> starts;
+    for (auto const& one : found.events) {
+        if (one.is("start")) { starts.try_emplace({one.process, one.number(1)}, one.time); }
+    }
+    for (auto& one : found.events) {
+        if (!one.is("fork")) { continue; }
+        auto const child = starts.find({one.number_32(2), one.number(3)});
+        if (child != starts.end()) { one.time = std::min(one.time, child->second - 1); }
+    }
+    std::ranges::stable_sort(found.events, {}, &process_event::time);
+    std::ranges::sort(found.threads, {},
+                      [](thread_file const& of) { return std::pair{of.process, of.thread}; });
+    return found;
+}
+
+namespace detail {
+
+/// A file as a sink of bytes.
+struct file_sink {
+    tool::output& to;
+
+    auto append(byte_view bytes) -> bool {
+        to.write({reinterpret_cast<char const*>(bytes.data()), bytes.size()});
+        return true;
+    }
+};
+
+inline void require(perf_data::write_result const& done) {
+    if (done) { return; }
+    auto const why = describe(done.why);
+    throw tool::failure{"perf.data: " + std::string{why.data(), why.size()}};
+}
+
+}  // namespace detail
+
+/// Writes a perf.data file. `program` is the name of the first process.
+///
+/// Names and mappings come first, then the traces, then the ends of the threads: without times,
+/// perf decodes a trace with what it read before.
+inline void write_perf_data(recorded const& from, std::string const& program,
+                            std::string const& path) {
+    using detail::require;
+    perf_data::session const session{
+        .ctl = from.how.msrs.ctl,
+        .caps = recording_processor(),
+        .clock = perf_data::time_conversion::of_frequency(tsc_mhz * 1'000'000)};
+    {
+        tool::output out{path};
+        detail::file_sink sink{out};
+        perf_data::writer writer{session, sink};
+        require(writer.begin());
+        std::uint64_t const begin = from.events.empty() ? 0 : from.events.front().time;
+        std::uint32_t first = from.threads.empty() ? 0 : from.threads.front().process;
+        if (!from.events.empty()) { first = from.events.front().process; }
+        text const name{program.data(), program.size()};
+        require(writer.write(
+            perf_data::comm_record{{first, first}, name, true, begin != 0 ? begin - 1 : 0}));
+        for (auto const& one : from.events) {
+            perf_data::thread_id const by{one.process, one.number_32(1)};
+            if (one.is("map") && one.words.size() == detail::longest_event) {
+                auto const& device = one.words[5];
+                std::size_t const colon = std::min(device.find(':'), device.size() - 1);
+                std::uint32_t major = 0;
+                std::uint32_t minor = 0;
+                char const* const end = device.data() + device.size();
+                (void)std::from_chars(device.data(), end, major, 16);
+                (void)std::from_chars(device.data() + colon + 1, end, minor, 16);
+                require(writer.write(perf_data::mmap2_record{
+                    .thread = by,
+                    .addr = one.number(2, 16),
+                    .len = one.number(3, 16),
+                    .pgoff = one.number(4, 16),
+                    .dev_major = major,
+                    .dev_minor = minor,
+                    .ino = one.number(6),
+                    .filename = text{one.words[7].data(), one.words[7].size()},
+                    .time = one.time}));
+            } else if (one.is("fork") && one.words.size() >= 4) {
+                require(writer.write(
+                    perf_data::fork_record{{one.number_32(2), one.number_32(3)}, by, one.time}));
+            }
+        }
+        std::uint32_t index = 0;
+        std::vector<char> piece(1 << 20);
+        for (auto const& one : from.threads) {
+            if (one.bytes == 0) { continue; }
+            std::uint64_t const last = from.events.empty() ? 0 : from.events.back().time;
+            require(writer.write(perf_data::auxtrace_record{.size = one.bytes,
+                                                            .reference = last * tsc_mhz / 1000,
+                                                            .idx = index++,
+                                                            .tid = one.thread}));
+            tool::input in{one.path};
+            for (std::uint64_t left = one.bytes; left != 0;) {
+                auto const most = static_cast<std::size_t>(
+                    std::min<std::uint64_t>(left, piece.size()));
+                std::size_t const count = in.read(piece.data(), most);
+                if (count == 0) { throw tool::failure{one.path + ": the file became shorter"}; }
+                require(writer.append_trace(
+                    {reinterpret_cast<std::uint8_t const*>(piece.data()), count}));
+                left -= count;
+            }
+        }
+        for (auto const& one : from.events) {
+            if (!one.is("exit")) { continue; }
+            perf_data::thread_id const by{one.process, one.number_32(1)};
+            require(writer.write(perf_data::exit_record{by, by, one.time}));
+        }
+        require(writer.finish());
+        out.close();
+        auto const head = perf_data::head(session, writer.data_size());
+        std::fstream again{path, std::ios::in | std::ios::out | std::ios::binary};
+        again.write(reinterpret_cast<char const*>(head.data()),
+                    static_cast<std::streamsize>(head.size()));
+        again.close();
+        if (!again) { throw tool::failure{path + ": the size cannot be written"}; }
+    }
+}
+
+}  // namespace pt_record

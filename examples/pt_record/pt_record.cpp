@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// pt_record: records a program with Intel PT on a machine without Intel PT. See `pt_record --help`.
+
+#include "perf_file.hpp"
+#include "qemu.hpp"
+#include "step.hpp"
+
+#include <common/tool.hpp>
+#include <common/trace_request.hpp>
+
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace pt_record;
+
+constexpr std::string_view usage =
+    R"(usage: pt_record [-o FILE] [--raw DIR] [--ctl WORDS] [--kind K] [--engine E]
+                 PROGRAM [ARGUMENT...]
+
+Runs a program for x86-64 Linux in an emulator, and writes the trace that a processor with Intel PT
+would write for its user code: every thread, and the processes that it forks. `perf script`, `perf
+report` and other readers of perf.data read it.
+
+  -o FILE                   the perf.data file; the default is perf.data
+  --raw DIR                 keep the raw output in this directory, which must be new or empty: the
+                            trace PID.TID.pt of each thread, and the code that each process executed
+  --ctl WORDS               what to trace, separated by commas:
+                              tsc, mtc[=FREQ], cyc[=THRESHOLD]  timing packets
+                              psb=SIZE        the PSB period: 2K to 64K
+                              noretcomp       no compressed RETs
+                              notnt           TIPs only, no TNTs
+                              filter=A-B      only IPs in this range, hexadecimal
+                              stop=A-B        a TraceStop range
+                              ptw             PTWRITE; event: Event Trace
+  --kind K                  write the bytes as this kind of processor does: manual (the default),
+                            broadwell, skylake, icelake or atom
+  --engine E                qemu (the default): in QEMU's user mode; step: on this processor, one
+                            instruction at a time by ptrace, about 10,000 times slower
+  --qemu PATH               qemu-x86_64; the default is the one in PATH (Debian: qemu-user)
+  --plugin PATH             the plugin; the default is pt_record_qemu.so beside this program
+  --check                   with --raw: also write the number and the hash of all instructions, as
+                            the engine executes them, to PID.TID.log
+  -h, --help                print this text
+
+The trace of a process ends where it calls execve. Time is that of the host while the kernel
+executes, and one instruction a cycle of 3 GHz otherwise.
+
+Exit status: that of the program, 128 and its signal if one ended it; 2 if nothing was recorded.
+)";
+
+struct arguments {
+    std::string output = "perf.data";
+    std::string raw{};  // empty: a temporary directory
+    std::string qemu = "qemu-x86_64";
+    std::string plugin{};
+    bool steps = false;
+    settings how{};
+    std::vector<std::string> program{};
+};
+
+auto kind_of(std::string const& name) -> engine::kind {
+    for (auto const& one : engine::kinds) {
+        if (std::string_view{one.name.data(), one.name.size()} == name) { return one.which; }
+    }
+    throw tool::failure{tool::quoted(name) + ": no such kind"};
+}
+
+/// The values of the MSRs for what the user wants. Throws if the processor refuses a part of it.
+auto msrs_of(std::string const& words) -> driver::msr_plan {
+    auto wanted = trace_request::request_of(words);
+    if (wanted.config.os) { throw tool::failure{"os: kernel code is not recorded"}; }
+    wanted.config.user = true;
+    auto const made = driver::plan(wanted, recording_processor());
+    for (auto const& one : made.config) {
+        auto const member = config::info_of(one.member).name;
+        throw tool::failure{std::string{member.data(), member.size()} + ": " +
+                            trace_request::string_of(describe(one.why))};
+    }
+    return made.plan;
+}
+
+auto parse(tool::command_line& line) -> arguments {
+    arguments given;
+    std::string words;
+    while (line.next()) {
+        if (line.is_help()) {
+            tool::print(usage);
+            std::exit(0);
+        }
+        if (line.is("-o")) {
+            given.output = line.value();
+        } else if (line.is("--raw")) {
+            given.raw = line.value();
+        } else if (line.is("--ctl")) {
+            words += "," + line.value();
+        } else if (line.is("--kind")) {
+            given.how.kind = kind_of(line.value());
+        } else if (line.is("--qemu")) {
+            given.qemu = line.value();
+        } else if (line.is("--plugin")) {
+            given.plugin = line.value();
+        } else if (line.is("--engine")) {
+            std::string const name = line.value();
+            if (name != "qemu" && name != "step") {
+                throw tool::failure{tool::quoted(name) + ": no such engine"};
+            }
+            given.steps = name == "step";
+        } else if (line.is("--check")) {
+            given.how.check = true;
+        } else if (line.is_operand()) {
+            given.program = line.rest();
+            break;
+        } else {
+            line.refuse();
+        }
+    }
+    if (given.program.empty()) { throw tool::failure{"needs a program; see --help"}; }
+    if (given.how.check && given.raw.empty()) { throw tool::failure{"--check needs --raw"}; }
+    given.how.msrs = msrs_of(words);
+    return given;
+}
+
+/// The directory of raw output. A temporary one is removed at the end.
+class raw_directory {
+public:
+    explicit raw_directory(arguments const& given) : path_{given.raw} {
+        if (path_.empty()) {
+            auto const beside = std::filesystem::path{given.output}.parent_path();
+            path_ = (beside.empty() ? "." : beside.string()) + "/pt_record.XXXXXX";
+            is_temporary_ = ::mkdtemp(path_.data()) != nullptr;
+            if (!is_temporary_) { throw tool::failure{path_ + ": " + std::strerror(errno)}; }
+        } else {
+            std::error_code why;
+            std::filesystem::create_directories(path_, why);
+            if (why) { throw tool::failure{path_ + ": " + why.message()}; }
+            if (!std::filesystem::is_empty(path_, why)) {
+                throw tool::failure{path_ + ": the directory is not empty"};
+            }
+        }
+        path_ = std::filesystem::absolute(path_);
+    }
+    raw_directory(raw_directory const&) = delete;
+    auto operator=(raw_directory const&) -> raw_directory& = delete;
+    ~raw_directory() {
+        std::error_code ignored;
+        if (is_temporary_) { std::filesystem::remove_all(path_, ignored); }
+    }
+    /// Keeps a temporary directory.
+    void keep() { is_temporary_ = false; }
+    [[nodiscard]] auto path() const -> std::string const& { return path_; }
+
+private:
+    std::string path_;
+    bool is_temporary_ = false;
+};
+
+/// The shared file `progress`.
+class shared_progress {
+public:
+    explicit shared_progress(std::string const& directory) {
+        std::string const path = directory + "/progress";
+        int const file = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        void* at = MAP_FAILED;
+        if (file >= 0 && ::ftruncate(file, sizeof(progress)) == 0) {
+            at = ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        }
+        if (at == MAP_FAILED) { throw tool::failure{path + ": " + std::strerror(errno)}; }
+        (void)::close(file);
+        now_ = static_cast<progress*>(at);
+    }
+    shared_progress(shared_progress const&) = delete;
+    auto operator=(shared_progress const&) -> shared_progress& = delete;
+    ~shared_progress() { (void)::munmap(now_, sizeof(progress)); }
+
+    /// For an engine in this process.
+    [[nodiscard]] auto value() const -> progress& { return *now_; }
+    [[nodiscard]] auto now() const -> progress {
+        std::atomic_signal_fence(std::memory_order_acquire);  // other processes write it
+        return *now_;
+    }
+
+private:
+    progress* now_ = nullptr;
+};
+
+/// A number with its thousands separated.
+auto grouped(std::uint64_t value) -> std::string {
+    std::string digits = std::to_string(value);
+    for (std::size_t at = digits.size(); at > 3;) {
+        at -= 3;
+        digits.insert(at, ",");
+    }
+    return digits;
+}
+
+/// Runs a command, and shows its progress on a terminal. Returns the status of waitpid. The signals
+/// of the terminal are for the command.
+auto run_command(std::vector<std::string> const& command, shared_progress const& shared) -> int {
+    std::vector<char*> words;
+    for (auto const& one : command) { words.push_back(const_cast<char*>(one.c_str())); }
+    words.push_back(nullptr);
+    auto const child = ::fork();
+    if (child < 0) { throw tool::failure{std::string{"fork: "} + std::strerror(errno)}; }
+    if (child == 0) {
+        (void)std::signal(SIGPIPE, SIG_DFL);
+        (void)std::signal(SIGXFSZ, SIG_DFL);
+        ::execvp(words[0], words.data());
+        std::string const why = command[0] + ": " + std::strerror(errno);
+        tool::print_error(why);
+        std::_Exit(127);
+    }
+    (void)std::signal(SIGINT, SIG_IGN);
+    (void)std::signal(SIGQUIT, SIG_IGN);
+    bool const shows = ::isatty(STDERR_FILENO) == 1;
+    int status = 0;
+    for (unsigned wait_ms = 1;;) {
+        auto const done = ::waitpid(child, &status, shows ? WNOHANG : 0);
+        if (done == child) { break; }
+        if (done < 0 && errno != EINTR) {
+            throw tool::failure{std::string{"waitpid: "} + std::strerror(errno)};
+        }
+        if (!shows) { continue; }
+        ::timespec const pause{0, static_cast<long>(wait_ms) * 1'000'000};
+        (void)::nanosleep(&pause, nullptr);
+        wait_ms = wait_ms < 100 ? wait_ms * 2 : 200;
+        if (wait_ms < 200) { continue; }
+        std::fprintf(stderr, "\rpt_record: %s instructions",
+                     grouped(shared.now().instructions).c_str());
+    }
+    if (shows) { std::fprintf(stderr, "\r\033[K"); }
+    return status;
+}
+
+/// Reports what prevented or limited the recording. Throws if nothing was recorded.
+void report(progress const& now, recorded const& found) {
+    switch (static_cast<refusal>(now.refused)) {
+        case refusal::none: break;
+        case refusal::machine:
+            throw tool::failure{"the plugin records x86-64 programs in user mode only"};
+        case refusal::settings: throw tool::failure{"the plugin cannot read its settings"};
+        case refusal::thread_files:
+            throw tool::failure{"the plugin cannot create files in the directory of raw output"};
+    }
+    if (found.threads.empty()) {
+        throw tool::failure{"nothing was recorded: QEMU did not run the program with the plugin. "
+                            "The plugin is for QEMU 6.0 to 8.2"};
+    }
+    if (now.lost_threads != 0) {
+        tool::print_error("the traces of " + std::to_string(now.lost_threads) +
+                          " threads are incomplete: " + std::strerror(static_cast<int>(now.error)));
+    }
+    if (now.other_signals != 0) {
+        tool::print_error(std::to_string(now.other_signals) +
+                          " interruptions were placed at the end of their block: the registers of "
+                          "this emulator cannot be read");
+    }
+}
+
+/// Finds the emulator and the plugin. Throws if there is none.
+void find_emulator(arguments& given) {
+    given.program = with_interpreter(given.program);
+    if (given.plugin.empty()) {
+        given.plugin = std::filesystem::read_symlink("/proc/self/exe").parent_path() /
+                       "pt_record_qemu.so";
+    }
+    if (::access(given.plugin.c_str(), R_OK) != 0) {
+        throw tool::failure{given.plugin + ": " + std::strerror(errno) + "; --plugin names it"};
+    }
+    given.plugin = std::filesystem::absolute(given.plugin);
+    if (given.qemu.find('/') != std::string::npos) { return; }
+    try {
+        given.qemu = find_program(given.qemu);
+    } catch (tool::failure const&) {
+        throw tool::failure{given.qemu + " is not installed (Debian: qemu-user)"};
+    }
+}
+auto emulate_program(arguments const& given, std::string const& directory,
+                     shared_progress const& shared) -> int {
+    return run_command(qemu_command(given.qemu, given.plugin, directory, given.program), shared);
+}
+auto step_program([[maybe_unused]] arguments const& given,
+                  [[maybe_unused]] std::string const& directory,
+                  [[maybe_unused]] shared_progress const& shared) -> int {
+#if defined(__x86_64__)
+    (void)std::signal(SIGINT, SIG_IGN);
+    (void)std::signal(SIGQUIT, SIG_IGN);
+    return stepper{given.how, directory, shared.value()}.run(given.program);
+#else
+    throw tool::failure{"the engine step needs an x86-64 processor"};
+#endif
+}
+
+auto run_tool(tool::command_line& line) -> int {
+    auto given = parse(line);
+    given.program[0] = find_program(given.program[0]);
+    std::string const name = std::filesystem::path{given.program[0]}.filename();
+    if (!given.steps) { find_emulator(given); }
+    raw_directory raw{given};
+    if (!write_settings(given.how, (raw.path() + "/settings").c_str())) {
+        throw tool::failure{raw.path() + "/settings: " + std::strerror(errno)};
+    }
+    shared_progress const shared{raw.path()};
+    int const status = given.steps ? step_program(given, raw.path(), shared)
+                                   : emulate_program(given, raw.path(), shared);
+    auto const found = read_recorded(raw.path());
+    report(shared.now(), found);
+    try {
+        write_perf_data(found, name, given.output);
+    } catch (tool::failure const& why) {
+        raw.keep();
+        throw tool::failure{std::string{why.what()} + "; the raw output is in " + raw.path()};
+    }
+    std::fprintf(stderr, "pt_record: %s: %s instructions, %s bytes of trace, %zu threads\n",
+                 given.output.c_str(), grouped(shared.now().instructions).c_str(),
+                 grouped(found.bytes).c_str(), found.threads.size());
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    return tool::run("pt_record", count, arguments, run_tool);
+}

@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// pt_record's plugin for QEMU: records each thread of an emulated x86-64 program.
+//
+// It runs within qemu-x86_64: `qemu-x86_64 -plugin pt_record_qemu.so,directory=DIR PROGRAM`. The
+// directory holds the file `settings`; see recording.hpp.
+
+#include "process_files.hpp"
+#include "qemu_plugin.h"
+#include "thread_trace.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace ptspec;
+using namespace pt_record;
+
+// ------------------------------------------------------------------------------------ registers
+
+/// The registers of a thread: the beginning of QEMU's CPUX86State. QEMU's interface of version 1
+/// does not give them. On an x86-64 host the code that QEMU generates keeps their address in RBP,
+/// and at the beginning of a block they are all in memory.
+///
+/// Whether this is so is seen at each signal: RSP must point to a signal frame with the restorer of
+/// the signal.
+struct guest_registers {
+    std::uint64_t general[16];
+    std::uint64_t ip;
+
+    [[nodiscard]] auto rsp() const -> std::uint64_t { return general[4]; }
+};
+
+/// Copies bytes of the program. False if they cannot be read.
+auto read_memory(std::uint64_t address, void* to, std::size_t size) -> bool {
+    ::iovec const here{to, size};
+    ::iovec const there{reinterpret_cast<void*>(address), size};  // NOLINT: a guest's address
+    return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(size);
+}
+
+// ------------------------------------------------------------------------------------ signals
+
+/// The signal frame of x86-64 Linux, as far as it is needed.
+struct signal_frame {
+    std::uint64_t restorer;
+    std::uint64_t flags_and_stack[5];
+    std::uint64_t registers[23];  ///< of sigcontext
+    std::uint64_t reserved[9];
+    std::uint64_t mask;
+    std::int32_t signal;
+    std::int32_t error;
+    std::int32_t code;
+
+    [[nodiscard]] auto rsp() const -> std::uint64_t { return registers[15]; }
+    [[nodiscard]] auto ip() const -> std::uint64_t { return registers[16]; }
+    [[nodiscard]] auto vector() const -> std::uint64_t { return registers[20]; }
+    [[nodiscard]] auto cr2() const -> std::uint64_t { return registers[22]; }
+    /// True for a signal that the instruction at `ip` caused.
+    [[nodiscard]] auto is_fault() const -> bool {
+        bool const by_instruction = signal == 4 || signal == 5 || signal == 7 || signal == 8 ||
+                                    signal == 11;  // ILL, TRAP, BUS, FPE, SEGV
+        return by_instruction && code > 0;
+    }
+};
+
+/// A signal handler and the restorer that its frame holds.
+struct handler {
+    std::uint64_t address = 0;
+    std::uint64_t restorer = 0;
+};
+
+// ------------------------------------------------------------------------------------ state
+
+/// Code that has changed, and that a thread is about to execute.
+struct code_change {
+    std::uint64_t address = 0;
+    std::vector<std::uint8_t> bytes{};
+};
+
+struct emulated_thread {
+    thread_trace trace{};
+    code_block const* previous = nullptr;
+    code_block copy{};  ///< of the previous block, when its own is freed
+    guest_registers const* registers = nullptr;
+    int id = 0;
+    bool has_ended = false;
+    bool is_cut = false;         ///< the file could not be created
+    std::uint64_t reported = 0;  ///< instructions in `progress`
+    instruction_log log{};
+    std::vector<code_change> changes{};
+};
+
+constexpr unsigned most_threads = 8192;
+
+struct plugin_state {
+    char directory[3072] = {};
+    settings how{};
+    progress* shared = nullptr;
+    std::mutex lock{};  ///< for all below
+    process_files files{};
+    std::vector<handler> handlers{};
+    std::vector<std::unique_ptr<code_block>> blocks{};
+    emulated_thread* threads[most_threads] = {};
+};
+
+/// Not destroyed: threads may run while the process ends.
+union undestroyed {
+    plugin_state value{};
+    ~undestroyed() {}
+} everything;
+plugin_state& state = everything.value;
+thread_local unsigned current_vcpu = most_threads;
+
+auto thread_id() -> int { return static_cast<int>(::syscall(SYS_gettid)); }
+
+/// Adds to a counter that other processes add to, too.
+void add(std::uint64_t& counter, std::uint64_t more) {
+    std::atomic_ref{counter}.fetch_add(more, std::memory_order_relaxed);
+}
+void report_error(int error) {
+    std::uint64_t none = 0;
+    (void)std::atomic_ref{state.shared->error}.compare_exchange_strong(
+        none, static_cast<std::uint64_t>(error));
+    add(state.shared->lost_threads, 1);
+}
+void report_progress(emulated_thread& of) {
+    std::uint64_t const now = of.trace.instructions();
+    add(state.shared->instructions, now - of.reported);
+    of.reported = now;
+}
+
+// ------------------------------------------------------------------------------------ threads
+
+/// Starts the trace of a thread, or of a thread whose process was forked.
+void begin(emulated_thread& of, code_block const& at) {
+    if (of.trace.file.is_open()) { return of.trace.restart(state.how, at.first); }
+    of.id = thread_id();
+    path_of const path{state.directory, ::getpid(), of.id, "pt"};
+    auto const opened = of.trace.file.create(path.letters);
+    if (!opened) {
+        of.is_cut = true;
+        report_error(opened.error);
+        return;
+    }
+    {
+        std::lock_guard const guard{state.lock};
+        state.files.add_event("start %d", of.id);
+    }
+    of.trace.start(state.how, at.first);
+}
+void write_log(emulated_thread& of) {
+    if (!state.how.check) { return; }
+    (void)of.log.write(path_of{state.directory, ::getpid(), of.id, "log"}.letters);
+}
+/// Completes the trace of a thread that calls execve. If the call fails the thread continues.
+void pause(emulated_thread& of) {
+    if (of.is_cut || of.previous == nullptr) { return; }
+    of.trace.finish_in_kernel(*of.previous);
+    of.previous = nullptr;
+    report_progress(of);
+    write_log(of);
+}
+/// Completes the files of a thread.
+void end(emulated_thread& of) {
+    if (of.has_ended || of.is_cut || !of.trace.file.is_open()) { return; }
+    of.has_ended = true;
+    if (of.previous != nullptr) {
+        if (enters_kernel(of.previous->end.what.which)) {
+            of.trace.finish_in_kernel(*of.previous);
+        } else {
+            // It was stopped between two blocks.
+            of.trace.run(*of.previous, of.registers->ip);
+            of.trace.finish_at(of.registers->ip);
+        }
+        of.previous = nullptr;
+    }
+    report_progress(of);
+    add(state.shared->other_signals, of.trace.unexplained);
+    if (int const error = of.trace.file.close(); error != 0) { report_error(error); }
+    write_log(of);
+    state.files.add_event("exit %d", of.id);
+}
+
+// ------------------------------------------------------------------------------------ execution
+
+/// The frames of the signals that lead to a handler, the outermost first.
+struct signal_chain {
+    static constexpr unsigned most = 64;
+    signal_frame frames[most];
+    std::uint64_t to[most];
+    unsigned count = 0;
+};
+
+auto restorer_of(std::uint64_t address) -> std::uint64_t {
+    std::lock_guard const guard{state.lock};
+    for (auto const& one : state.handlers) {
+        if (one.address == address) { return one.restorer; }
+    }
+    return 0;
+}
+/// Reads the frames from the innermost on. Several signals may be delivered at once: the inner one
+/// interrupts the outer handler at its first instruction.
+auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -> bool {
+    signal_chain found;
+    for (;;) {
+        std::uint64_t const restorer = restorer_of(handler_at);
+        signal_frame& frame = found.frames[found.count];
+        if (restorer == 0 || found.count == signal_chain::most ||
+            !read_memory(rsp, &frame, sizeof frame) || frame.restorer != restorer) {
+            break;
+        }
+        found.to[found.count] = handler_at;
+        ++found.count;
+        handler_at = frame.ip();
+        rsp = frame.rsp();
+    }
+    to.count = found.count;
+    for (unsigned i = 0; i < found.count; ++i) {
+        to.frames[i] = found.frames[found.count - 1 - i];
+        to.to[i] = found.to[found.count - 1 - i];
+    }
+    return to.count != 0;
+}
+/// A block at the address of a signal handler begins. False if it was called by the program.
+[[gnu::noinline]] auto enter_handler(emulated_thread& of, code_block const& next) -> bool {
+    signal_chain chain;
+    if (!read_chain(chain, next.first, of.registers->rsp())) { return false; }
+    for (unsigned i = 0; i < chain.count; ++i) {
+        auto const& frame = chain.frames[i];
+        delivered_signal const signal{.at = frame.ip(),
+                                      .to = chain.to[i],
+                                      .is_fault = i == 0 && frame.is_fault(),
+                                      .vector = static_cast<std::uint8_t>(frame.vector()),
+                                      .cr2 = frame.cr2()};
+        of.log.interrupt(signal.at, signal.is_fault);
+        if (i == 0) {
+            of.trace.run(*of.previous, signal);
+        } else {
+            of.trace.deliver(signal);
+        }
+    }
+    add(state.shared->exact_signals, chain.count);
+    return true;
+}
+
+[[gnu::noinline]] auto new_thread(unsigned vcpu) -> emulated_thread* {
+    state.threads[vcpu] = new emulated_thread;
+    current_vcpu = vcpu;
+    return state.threads[vcpu];
+}
+/// The state of a thread; null if there are too many.
+[[gnu::always_inline]] inline auto thread_of(unsigned vcpu) -> emulated_thread* {
+    if (vcpu >= most_threads) [[unlikely]] { return nullptr; }
+    auto* const of = state.threads[vcpu];
+    return of != nullptr ? of : new_thread(vcpu);
+}
+
+/// Writes code that has changed to the journal.
+void write_changes(emulated_thread& of, code_block const& next) {
+    if (of.changes.empty()) { return; }
+    of.trace.mark(next.first);
+    std::lock_guard const guard{state.lock};
+    for (auto const& one : of.changes) {
+        state.files.add_code(one.address, {one.bytes.data(), one.bytes.size()}, of.id,
+                             of.trace.file.size());
+    }
+    of.changes.clear();
+}
+/// The first block of a thread, or a block with one of the flags for rare cases, begins.
+[[gnu::noinline]] void on_rare_block(emulated_thread& of, code_block const& next) {
+    if (of.previous == nullptr) {
+        begin(of, next);
+    } else if (next.may_restart && of.previous->holds(next.first)) {
+        // An instruction wrote to its own block: QEMU left the block and executes it again, alone.
+        of.log.drop_last();
+    } else if (!next.may_be_handler || !enter_handler(of, next)) {
+        of.trace.run(*of.previous, next.first);
+    }
+    of.previous = &next;
+    write_changes(of, next);
+}
+/// A block begins.
+[[gnu::used]] void on_block(unsigned vcpu, code_block const* next,
+                            guest_registers const* registers) asm("pt_record_on_block");
+void on_block(unsigned vcpu, code_block const* next, guest_registers const* registers) {
+    auto* const of = thread_of(vcpu);
+    if (of == nullptr) [[unlikely]] { return; }
+    auto const* const previous = of->previous;
+    of->registers = registers;
+    if (previous == nullptr || next->is_rare()) [[unlikely]] { return on_rare_block(*of, *next); }
+    of->previous = next;
+    of->trace.run(*previous, next->first);
+}
+/// An instruction begins, with `check`. The highest bit of `data` is set if it repeats.
+void on_instruction(unsigned vcpu, void* data) {
+    auto* const of = thread_of(vcpu);
+    if (of == nullptr) { return; }
+    auto const at = reinterpret_cast<std::uint64_t>(data);
+    of->log.add(at & low_bits(63), at >> 63 != 0);
+}
+
+#if defined(__x86_64__)
+// QEMU calls this with the thread and the block; RBP holds the address of the registers.
+extern "C" void pt_record_enter_block(unsigned vcpu, void* block);
+asm(R"(
+    .text
+    .hidden pt_record_enter_block
+    .globl pt_record_enter_block
+    .type pt_record_enter_block, @function
+pt_record_enter_block:
+    movq %rbp, %rdx
+    jmp pt_record_on_block
+    .size pt_record_enter_block, . - pt_record_enter_block
+)");
+#else
+constexpr guest_registers no_registers{};
+void pt_record_enter_block(unsigned vcpu, void* block) {
+    on_block(vcpu, static_cast<code_block const*>(block), &no_registers);
+}
+#endif
+
+// ------------------------------------------------------------------------------------ translation
+
+/// Copies the bytes of an instruction; returns their number.
+auto bytes_of(qemu_plugin_insn const* from, std::uint8_t* to, std::size_t most) -> std::size_t {
+#if PT_RECORD_QEMU_API >= 3
+    return qemu_plugin_insn_data(from, to, most);
+#else
+    std::size_t const size = qemu_plugin_insn_size(from);
+    std::size_t const count = size < most ? size : most;
+    std::memcpy(to, qemu_plugin_insn_data(from), count);
+    return count;
+#endif
+}
+
+void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
+    std::size_t const count = qemu_plugin_tb_n_insns(tb);
+    if (count == 0) { return; }
+    auto made = std::make_unique<code_block>();
+    std::vector<std::uint8_t> code;
+    code.reserve(count * x86::instruction::most_bytes);
+    made->first = qemu_plugin_tb_vaddr(tb);
+    for (std::size_t i = 0; i < count; ++i) {
+        auto* const one = qemu_plugin_tb_get_insn(tb, i);
+        std::uint64_t const at = qemu_plugin_insn_vaddr(one);
+        std::uint8_t bytes[x86::instruction::most_bytes];
+        std::size_t const size = bytes_of(one, bytes, sizeof bytes);
+        auto const decoded = x86::decode(byte_view{bytes}.first(size));
+        bool const is_last = i + 1 == count;
+        if (is_last && count > 1 && decoded.error == x86::decode_error::truncated) { break; }
+        code.insert(code.end(), bytes, bytes + size);
+        ++made->count;
+        end_block(*made, decoded, at, size);
+        made->last_may_not_run = is_last && count > 1 && at / 4096 != (at + size - 1) / 4096;
+        bool const is_interrupt = decoded.what.which == instruction_class::software_interrupt;
+        if (!state.how.check || is_interrupt) { continue; }
+        std::uint64_t const data = at | std::uint64_t{decoded.what.repeats} << 63;
+        qemu_plugin_register_vcpu_insn_exec_cb(one, on_instruction, QEMU_PLUGIN_CB_NO_REGS,
+                                               reinterpret_cast<void*>(data));
+    }
+    std::lock_guard const guard{state.lock};
+    auto* const of = current_vcpu < most_threads ? state.threads[current_vcpu] : nullptr;
+    int const id = thread_id();
+    state.files.add_mapping(made->first, id);
+    made->may_restart = made->count == 1 && !made->last_may_not_run &&
+                        made->end.what.which == instruction_class::other;
+    byte_view const bytes{code.data(), code.size()};
+    auto const found = state.files.exchange(made->first, bytes);
+    made->has_changed = found == journaled_code::result::changed;
+    if (made->has_changed && of != nullptr) {
+        of->changes.push_back({made->first, code});
+    } else if (found != journaled_code::result::known) {
+        state.files.add_code(made->first, bytes, id, of != nullptr ? of->trace.file.size() : 0);
+    }
+    for (auto const& one : state.handlers) {
+        made->may_be_handler = made->may_be_handler || one.address == made->first;
+    }
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS,
+                                         made.get());
+    state.blocks.push_back(std::move(made));
+}
+/// QEMU drops all translated code. No block executes.
+void on_flush(qemu_plugin_id_t) {
+    std::lock_guard const guard{state.lock};
+    for (auto* of : state.threads) {
+        if (of == nullptr || of->previous == nullptr) { continue; }
+        of->copy = *of->previous;
+        of->previous = &of->copy;
+    }
+    state.blocks.clear();
+}
+
+// ------------------------------------------------------------------------------------ system calls
+
+namespace linux_call {
+
+constexpr std::int64_t mmap = 9;
+constexpr std::int64_t mprotect = 10;
+constexpr std::int64_t munmap = 11;
+constexpr std::int64_t rt_sigaction = 13;
+constexpr std::int64_t mremap = 25;
+constexpr std::int64_t clone = 56;
+constexpr std::int64_t fork = 57;
+constexpr std::int64_t vfork = 58;
+constexpr std::int64_t execve = 59;
+constexpr std::int64_t exit = 60;
+constexpr std::int64_t execveat = 322;
+constexpr std::int64_t clone3 = 435;
+
+}  // namespace linux_call
+
+/// The program sets a signal handler.
+void add_handler(std::uint64_t action) {
+    struct {
+        std::uint64_t handler;
+        std::uint64_t flags;
+        std::uint64_t restorer;
+    } given{};
+    if (action == 0 || !read_memory(action, &given, sizeof given) || given.handler < 2) { return; }
+    std::lock_guard const guard{state.lock};
+    for (auto& one : state.handlers) {
+        if (one.address != given.handler) { continue; }
+        one.restorer = given.restorer;
+        return;
+    }
+    state.handlers.push_back({given.handler, given.restorer});
+    for (auto const& one : state.blocks) {
+        if (one->first == given.handler) { one->may_be_handler = true; }
+    }
+}
+
+void on_system_call(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::uint64_t a1,
+                    std::uint64_t a2, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                    std::uint64_t, std::uint64_t) {
+    auto* const of = thread_of(vcpu);
+    if (of == nullptr) { return; }
+    current_vcpu = vcpu;
+    switch (number) {
+        case linux_call::rt_sigaction: add_handler(a2); break;
+        case linux_call::exit: {
+            std::lock_guard const guard{state.lock};
+            end(*of);
+            break;
+        }
+        case linux_call::execve:
+        case linux_call::execveat: {
+            char path[256] = {};
+            (void)read_memory(number == linux_call::execve ? a1 : a2, path, sizeof path - 1);
+            std::lock_guard const guard{state.lock};
+            state.files.add_event("exec %d %s", of->id, path);
+            pause(*of);
+            break;
+        }
+        default: break;
+    }
+    if (of->trace.instructions() - of->reported > 1'000'000) { report_progress(*of); }
+}
+void on_system_call_return(qemu_plugin_id_t, unsigned vcpu, std::int64_t number,
+                           std::int64_t result) {
+    auto* const of = thread_of(vcpu);
+    if (of == nullptr) { return; }
+    switch (number) {
+        case linux_call::mmap:
+        case linux_call::mprotect:
+        case linux_call::munmap:
+        case linux_call::mremap: {
+            std::lock_guard const guard{state.lock};
+            state.files.forget_mappings();
+            break;
+        }
+        case linux_call::clone:
+        case linux_call::fork:
+        case linux_call::vfork:
+        case linux_call::clone3:
+            if (result > 0) {
+                std::lock_guard const guard{state.lock};
+                // The number of a thread or of a process: a thread of this process has a directory.
+                char path[64];
+                std::snprintf(path, sizeof path, "/proc/self/task/%lld",
+                              static_cast<long long>(result));
+                bool const is_thread = ::access(path, F_OK) == 0;
+                state.files.add_event("fork %d %lld %lld", of->id,
+                                      is_thread ? static_cast<long long>(::getpid())
+                                                : static_cast<long long>(result),
+                                      static_cast<long long>(result));
+            }
+            break;
+        default: break;
+    }
+}
+
+// ------------------------------------------------------------------------------------ the process
+
+/// The child after a fork: it has one thread, and files of its own.
+void in_child() {
+    for (unsigned i = 0; i < most_threads; ++i) {
+        auto*& of = state.threads[i];
+        if (of == nullptr) { continue; }
+        of->trace.file.abandon();
+        if (i != current_vcpu) { continue; }
+        auto* const fresh = new emulated_thread;
+        of = fresh;  // the old one stays as it is: its memory is shared with nobody
+    }
+    state.files.abandon();
+    (void)state.files.create(state.directory, ::getpid());
+}
+void before_fork() { state.lock.lock(); }
+void after_fork_in_parent() { state.lock.unlock(); }
+void after_fork_in_child() {
+    in_child();
+    state.lock.unlock();
+}
+
+void on_thread_exit(qemu_plugin_id_t, unsigned vcpu) {
+    if (vcpu >= most_threads || state.threads[vcpu] == nullptr) { return; }
+    std::lock_guard const guard{state.lock};
+    end(*state.threads[vcpu]);
+    delete state.threads[vcpu];
+    state.threads[vcpu] = nullptr;
+}
+/// The process ends. QEMU has stopped the other threads between two blocks.
+void on_exit(qemu_plugin_id_t, void*) {
+    std::lock_guard const guard{state.lock};
+    for (auto* of : state.threads) {
+        if (of != nullptr) { end(*of); }
+    }
+    state.files.close();
+}
+
+auto open_progress() -> bool {
+    int const file = ::open(path_of{state.directory, "progress"}.letters, O_RDWR | O_CLOEXEC);
+    if (file < 0) { return false; }
+    void* const at = ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    (void)::close(file);
+    if (at == MAP_FAILED) { return false; }
+    state.shared = static_cast<progress*>(at);
+    return true;
+}
+auto refuse(refusal why) -> int {
+    if (state.shared != nullptr) { state.shared->refused = static_cast<std::uint64_t>(why); }
+    return -1;
+}
+
+}  // namespace
+
+int qemu_plugin_version = PT_RECORD_QEMU_API;
+
+auto qemu_plugin_install(qemu_plugin_id_t id, qemu_info_t const* info, int argc, char** argv)
+    -> int {
+    constexpr char directory[] = "directory=";
+    for (int i = 0; i < argc; ++i) {
+        if (std::strncmp(argv[i], directory, sizeof directory - 1) == 0) {
+            std::snprintf(state.directory, sizeof state.directory, "%s",
+                          argv[i] + sizeof directory - 1);
+        }
+    }
+    if (!open_progress()) { return -1; }
+    if (info->system_emulation || std::strcmp(info->target_name, "x86_64") != 0) {
+        return refuse(refusal::machine);
+    }
+    if (!read_settings(state.how, path_of{state.directory, "settings"}.letters)) {
+        return refuse(refusal::settings);
+    }
+    if (state.files.create(state.directory, ::getpid()) != 0) {
+        return refuse(refusal::thread_files);
+    }
+    (void)::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
+    qemu_plugin_register_vcpu_syscall_ret_cb(id, on_system_call_return);
+    qemu_plugin_register_vcpu_exit_cb(id, on_thread_exit);
+    qemu_plugin_register_flush_cb(id, on_flush);
+    qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
+    return 0;
+}

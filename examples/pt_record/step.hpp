@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Runs a program on the processor itself, one instruction at a time: exact, and slow.
+
+#include "process_files.hpp"
+#include "thread_trace.hpp"
+
+#include <common/tool.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pt_record {
+
+#if defined(__x86_64__)
+
+/// Steps the threads of a program and of the processes that it forks.
+class stepper {
+public:
+    /// The directory has the settings.
+    stepper(settings const& how, std::string const& directory, progress& shared)
+        : how_{how}, directory_{directory}, shared_{shared} {}
+
+    /// Runs a command. Returns its status, as waitpid does. Throws if it cannot be traced.
+    auto run(std::vector<std::string> const& command) -> int {
+        int const child = start(command);
+        add_process(child);
+        auto& first = add_thread(child, child);
+        ::user_regs_struct registers{};
+        if (::ptrace(PTRACE_GETREGS, child, nullptr, &registers) == 0) {
+            begin(child, first, registers.rip);
+            (void)resume(child, 0);
+        }
+        int last = 0;
+        while (!threads_.empty()) {
+            int status = 0;
+            int const id = ::waitpid(-1, &status, __WALL);
+            if (id < 0) {
+                if (errno == EINTR) { continue; }
+                break;
+            }
+            if (id == child && !WIFSTOPPED(status)) { last = status; }
+            handle(id, status);
+        }
+        return last;
+    }
+
+private:
+    struct stepped_thread {
+        thread_trace trace{};
+        instruction_log log{};
+        int process = 0;
+        bool is_started = false;  ///< `ip` is the next instruction
+        std::uint64_t ip = 0;
+        bool has_signal = false;  ///< one is being delivered
+        delivered_signal signal{};
+        std::uint64_t reported = 0;
+    };
+
+    static constexpr long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                                    PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL;
+
+    /// Starts the command, which stops at its first instruction.
+    static auto start(std::vector<std::string> const& command) -> int {
+        std::vector<char*> words;
+        for (auto const& one : command) { words.push_back(const_cast<char*>(one.c_str())); }
+        words.push_back(nullptr);
+        int const child = ::fork();
+        if (child < 0) { throw tool::failure{std::string{"fork: "} + std::strerror(errno)}; }
+        if (child == 0) {
+            (void)std::signal(SIGPIPE, SIG_DFL);
+            (void)std::signal(SIGXFSZ, SIG_DFL);
+            if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) { std::_Exit(126); }
+            ::execv(words[0], words.data());
+            tool::print_error(command[0] + ": " + std::strerror(errno));
+            std::_Exit(127);
+        }
+        int status = 0;
+        while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+        if (!WIFSTOPPED(status)) {
+            bool const is_refused = WIFEXITED(status) && WEXITSTATUS(status) == 126;
+            throw tool::failure{is_refused ? "ptrace is not allowed here"
+                                           : "the program was not executed"};
+        }
+        if (::ptrace(PTRACE_SETOPTIONS, child, nullptr, options) != 0) {
+            throw tool::failure{std::string{"ptrace: "} + std::strerror(errno)};
+        }
+        return child;
+    }
+
+    auto add_process(int id) -> process_files& {
+        auto& files = processes_[id];
+        if (!files) {
+            files = std::make_unique<process_files>();
+            int const error = files->create(directory_.c_str(), id);
+            if (error != 0) { throw tool::failure{directory_ + ": " + std::strerror(error)}; }
+        }
+        return *files;
+    }
+    auto add_thread(int id, int process) -> stepped_thread& {
+        auto& of = threads_[id];
+        if (!of) { of = std::make_unique<stepped_thread>(); }
+        if (process != 0) { of->process = process; }
+        return *of;
+    }
+    static auto resume(int id, int signal) -> bool {
+        return ::ptrace(PTRACE_SINGLESTEP, id, nullptr, static_cast<long>(signal)) == 0;
+    }
+
+    void handle(int id, int status) {
+        if (!WIFSTOPPED(status)) {
+            finish(id, false);
+            threads_.erase(id);
+            return;
+        }
+        // A new thread may stop before its parent's event names its process.
+        auto& of = add_thread(id, 0);
+        ::user_regs_struct registers{};
+        if (::ptrace(PTRACE_GETREGS, id, nullptr, &registers) != 0) { return; }  // it was killed
+        int signal = 0;
+        switch (status >> 16) {
+            case 0: signal = stopped(id, of, WSTOPSIG(status), registers.rip); break;
+            case PTRACE_EVENT_CLONE:
+            case PTRACE_EVENT_FORK:
+            case PTRACE_EVENT_VFORK: forked(id, of, status >> 16); break;
+            case PTRACE_EVENT_EXEC: executed(id, of); return;
+            case PTRACE_EVENT_EXIT: finish(id, registers.rip != of.ip); break;
+            default: break;
+        }
+        if (!of.is_started && of.process == 0) {
+            waiting_[id] = true;  // until the parent's event
+            return;
+        }
+        (void)resume(id, signal);
+    }
+    /// Returns the signal to deliver.
+    auto stopped(int id, stepped_thread& of, int signal, std::uint64_t ip) -> int {
+        ::siginfo_t about{};
+        bool const has_about = ::ptrace(PTRACE_GETSIGINFO, id, nullptr, &about) == 0;
+        if (!of.is_started) {
+            if (of.process == 0) { return 0; }
+            begin(id, of, ip);
+            return 0;  // SIGTRAP of the exec, or SIGSTOP of a new thread
+        }
+        if (!has_about) { return 0; }  // a group stop
+        if (signal == SIGTRAP && about.si_code == SIGTRAP && of.has_signal) {
+            // The first instruction of a handler.
+            of.signal.to = ip;
+            of.trace.deliver(of.signal);
+            of.has_signal = false;
+            return move_to(id, of, ip);
+        }
+        of.has_signal = false;
+        // TRAP_BRKPT: after a system call. INT3 has SI_KERNEL.
+        bool const is_step = signal == SIGTRAP &&
+                             (about.si_code == TRAP_TRACE || about.si_code == TRAP_BRKPT);
+        if (is_step || ip != of.ip) { step(id, of, ip); }
+        if (is_step) { return 0; }
+        bool const is_fault = about.si_code > 0 && (signal == SIGILL || signal == SIGBUS ||
+                                                    signal == SIGFPE || signal == SIGSEGV);
+        of.log.interrupt(ip, false);
+        of.has_signal = true;
+        of.signal = {.at = ip,
+                     .is_fault = is_fault,
+                     .cr2 = is_fault ? reinterpret_cast<std::uint64_t>(about.si_addr) : 0};
+        return signal;
+    }
+    void begin(int id, stepped_thread& of, std::uint64_t ip) {
+        of.is_started = true;
+        auto& files = add_process(of.process);
+        files.add_event("start %d", id);
+        path_of const path{directory_.c_str(), of.process, id, "pt"};
+        if (auto const opened = of.trace.file.create(path.letters); !opened) {
+            throw tool::failure{std::string{path.letters} + ": " + std::strerror(opened.error)};
+        }
+        of.trace.start(how_, ip);
+        (void)move_to(id, of, ip);
+    }
+    auto move_to(int id, stepped_thread& of, std::uint64_t ip) -> int {
+        of.ip = ip;
+        if (of.process != 0) { add_process(of.process).add_mapping(ip, id); }
+        return 0;
+    }
+    /// The instruction has executed, and the one at `to` is the next.
+    void step(int id, stepped_thread& of, std::uint64_t to) {
+        auto const block = read(id, of);
+        if (block.end.what.which != instruction_class::software_interrupt) {
+            of.log.add(of.ip, block.end.what.repeats);
+        }
+        of.trace.run(block, to);
+        if (enters_kernel(block.end.what.which)) { add_process(of.process).forget_mappings(); }
+        (void)move_to(id, of, to);
+        if (of.trace.instructions() - of.reported > 10'000) { report_progress(of); }
+    }
+    /// Reads the next instruction, as it executes.
+    auto read(int id, stepped_thread& of) -> code_block {
+        std::uint8_t bytes[x86::instruction::most_bytes] = {};
+        std::size_t size = sizeof bytes;
+        // Not beyond a page that may be the last one.
+        std::size_t const in_page = 4096 - of.ip % 4096;
+        ::iovec const here{bytes, size};
+        ::iovec const there[2] = {
+            {reinterpret_cast<void*>(of.ip), std::min(size, in_page)},
+            {reinterpret_cast<void*>(of.ip + in_page), size - std::min(size, in_page)}};
+        auto const got = ::process_vm_readv(id, &here, 1, there, in_page < size ? 2 : 1, 0);
+        size = got < 0 ? 0 : static_cast<std::size_t>(got);
+        auto const decoded = x86::decode(byte_view{bytes}.first(size));
+        code_block made;
+        made.first = of.ip;
+        made.count = 1;
+        end_block(made, decoded, of.ip, std::min<std::size_t>(size, 1));
+        add_code(id, of, byte_view{bytes}.first(made.end.what.length));
+        return made;
+    }
+    static void add_code_to(process_files& files, int id, stepped_thread& of, byte_view bytes) {
+        using enum journaled_code::result;
+        auto const found = files.exchange(of.ip, bytes);
+        if (found == known) { return; }
+        if (found == changed) { of.trace.mark(of.ip); }
+        files.add_code(of.ip, bytes, id, of.trace.file.size());
+    }
+    void add_code(int id, stepped_thread& of, byte_view bytes) {
+        add_code_to(add_process(of.process), id, of, bytes);
+    }
+    void forked(int id, stepped_thread& of, int event) {
+        unsigned long child = 0;
+        if (::ptrace(PTRACE_GETEVENTMSG, id, nullptr, &child) != 0) { return; }
+        auto const fresh = static_cast<int>(child);
+        int const process = event == PTRACE_EVENT_CLONE ? of.process : fresh;
+        add_process(of.process).add_event("fork %d %d %d", id, process, fresh);
+        add_process(process);
+        auto& thread = add_thread(fresh, process);
+        if (waiting_.erase(fresh) == 0) { return; }
+        ::user_regs_struct registers{};
+        if (::ptrace(PTRACE_GETREGS, fresh, nullptr, &registers) != 0) { return; }
+        begin(fresh, thread, registers.rip);
+        (void)resume(fresh, 0);
+    }
+    /// The recording of a process ends where it executes another program.
+    void executed(int id, stepped_thread& of) {
+        if (of.is_started && of.trace.file.is_open()) {
+            add_process(of.process).add_event("exec %d %s", id, "");
+            finish(id, true);
+        }
+        threads_.erase(id);
+        (void)::ptrace(PTRACE_DETACH, id, nullptr, nullptr);
+    }
+    /// Completes the files of a thread.
+    void finish(int id, bool in_kernel) {
+        auto const at = threads_.find(id);
+        if (at == threads_.end()) { return; }
+        auto& of = *at->second;
+        if (!of.is_started || !of.trace.file.is_open()) { return; }
+        auto const block = read(id, of);
+        if (in_kernel && enters_kernel(block.end.what.which)) {
+            of.log.add(of.ip, false);
+            of.trace.finish_in_kernel(block);
+        } else {
+            of.trace.finish_at(of.ip);
+        }
+        report_progress(of);
+        if (int const error = of.trace.file.close(); error != 0) {
+            ++shared_.lost_threads;
+            shared_.error = static_cast<std::uint64_t>(error);
+        }
+        if (how_.check) {
+            (void)of.log.write(path_of{directory_.c_str(), of.process, id, "log"}.letters);
+        }
+        add_process(of.process).add_event("exit %d", id);
+    }
+    void report_progress(stepped_thread& of) {
+        shared_.instructions += of.trace.instructions() - of.reported;
+        of.reported = of.trace.instructions();
+    }
+
+    settings how_;
+    std::string directory_;
+    progress& shared_;
+    std::map<int, std::unique_ptr<process_files>> processes_{};
+    std::map<int, std::unique_ptr<stepped_thread>> threads_{};
+    std::map<int, bool> waiting_{};
+};
+
+#endif
+
+}  // namespace pt_record
