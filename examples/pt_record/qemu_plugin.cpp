@@ -366,7 +366,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
         end_block(*made, decoded, at, size);
         made->last_may_not_run = is_last && count > 1 && at / 4096 != (at + size - 1) / 4096;
         bool const is_interrupt = decoded.what.which == instruction_class::software_interrupt;
-        if (!state.how.check || is_interrupt) { continue; }
+        if (!state.how.check || is_interrupt || !state.how.passes_filter(at)) { continue; }
         std::uint64_t const data = at | std::uint64_t{decoded.what.repeats} << 63;
         qemu_plugin_register_vcpu_insn_exec_cb(one, on_instruction, QEMU_PLUGIN_CB_NO_REGS,
                                                reinterpret_cast<void*>(data));

@@ -56,6 +56,11 @@ struct settings {
         now.ctl = {};
         return now;
     }
+    /// True if an instruction is in the first range of a filter, or if there is none.
+    [[nodiscard]] auto passes_filter(std::uint64_t ip) const -> bool {
+        return access::use_of_range(msrs.ctl, 0) != reg::addr_cfg::filter ||
+               (msrs.addr[0].a.raw <= ip && ip <= msrs.addr[0].b.raw);
+    }
     /// The options of the trace unit. Every decoder reads its RETs.
     [[nodiscard]] auto options() const -> engine::model_options {
         auto how = engine::options_of(kind);

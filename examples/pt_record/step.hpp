@@ -200,7 +200,8 @@ private:
     /// The instruction has executed, and the one at `to` is the next.
     void step(int id, stepped_thread& of, std::uint64_t to) {
         auto const block = read(id, of);
-        if (block.end.what.which != instruction_class::software_interrupt) {
+        if (block.end.what.which != instruction_class::software_interrupt &&
+            how_.passes_filter(of.ip)) {
             of.log.add(of.ip, block.end.what.repeats);
         }
         of.trace.run(block, to);

@@ -232,11 +232,16 @@ private:
         visit.returns = false;
         on(visit);
         std::uint64_t const now = host_nanoseconds() * tsc_mhz / 1000;
-        if (now > tsc_) {
+        bool const waits = now > tsc_ + 4 * ticks_between_;
+        if (waits) {  // the processor is idle meanwhile
+            report_time();
+            on(event::halt{});
+        } else if (now > tsc_) {
             cycles_ += now - tsc_;
-            tsc_ = now;
         }
+        tsc_ = now > tsc_ ? now : tsc_;
         report_time();
+        if (waits) { on(event::wake{.reason = event::wake_reason::interrupt}); }
         on(event::far_transfer{0, of.to, user_code});
     }
 

@@ -11,8 +11,8 @@ the instructions that valgrind counts for one packet or, for a trace unit, one b
 depend on the load of the machine; the branches per second of a trace unit; the time of
 engine::output for a small packet; and, without --quick, the cost of including everything.
 
-`--gate` fails when a ratio is below three quarters of the figure reached before, or when the
-instructions exceed it. Exit status: 0 all is well, 1 a failure, 2 wrong usage.
+`--gate` fails when the instructions exceed the figure reached before. Times depend on the
+processor and its load. Exit status: 0 all is well, 1 a failure, 2 wrong usage.
 """
 
 import argparse
@@ -33,7 +33,6 @@ import traces  # noqa: E402
 
 ROOT = traces.ROOT
 REAL = ["xdc-mruby", "xdc-infloop", "dr-hello-dyn", "xdc-foo", "dr-hello-static-b", "xdc-unzip"]
-SLACK = 0.75
 
 
 @dataclass
@@ -41,31 +40,37 @@ class Row:
     name: str
     floor: float  # required with both compilers
     aim: float
-    reached: float  # the reference of the gate, from the slower of the processors it ran on
+    reached: float = 0  # of instructions: the limit of the gate
 
 
 ROWS = [
-    Row("next/real", 4, 6, 3.8),
-    Row("next/cyc", 3, 5, 2.6),
-    Row("next/user", 3, 4.5, 2.6),
-    Row("next/all", 2.3, 3, 2.1),
-    Row("for_each/real", 4.5, 7, 4.2),
-    Row("for_each/cyc", 3.5, 5, 2.7),
-    Row("scan/real", 12, 20, 12),
-    Row("search/none", 0.9, 0.97, 0.8),
-    Row("search/all_02", 1, 2, 1),
-    Row("search/near_miss", 1, 1.5, 1),
-    Row("threads/real", 1.8, 1.95, 1.4),
-    Row("threads/additions", 0, 0, 0),  # the machine's speed-up for two threads without shared data
-    Row("write/real", 2.2, 2.6, 2.3),
-    Row("write/cyc", 1.4, 1.6, 4),
-    Row("write/all", 2, 4, 7),
+    Row("next/real", 4, 6),
+    Row("next/cyc", 3, 5),
+    Row("next/user", 3, 4.5),
+    Row("next/all", 2.3, 3),
+    Row("for_each/real", 4.5, 7),
+    Row("for_each/cyc", 3.5, 5),
+    Row("scan/real", 12, 20),
+    Row("search/none", 0.9, 0.97),
+    Row("search/all_02", 1, 2),
+    Row("search/near_miss", 1, 1.5),
+    Row("threads/real", 1.8, 1.95),
+    Row("threads/additions", 0, 0),  # the machine's speed-up for two threads without shared data
+    Row("write/real", 2.2, 2.6),
+    Row("write/cyc", 1.4, 1.6),
+    Row("write/all", 2, 4),
 ]
 INSTRUCTIONS = [  # per packet or branch: at most the floor
     Row("next/real", 32, 24, 30),
+    Row("next/cyc", 0, 0, 54),
+    Row("next/user", 0, 0, 47),
+    Row("next/all", 0, 0, 77),
     Row("for_each/real", 22, 16, 22),
+    Row("for_each/cyc", 0, 0, 47),
     Row("scan/real", 6, 3, 6.2),
     Row("write/real", 80, 40, 34),
+    Row("write/cyc", 0, 0, 34),
+    Row("write/all", 0, 0, 34),
     Row("unit/branches", 110, 60, 64),
     Row("unit/branches/skylake", 110, 60, 75),
     Row("unit/ranges", 110, 60, 64),
@@ -73,11 +78,11 @@ INSTRUCTIONS = [  # per packet or branch: at most the floor
     Row("unit/cyc/skylake", 300, 150, 250),
 ]
 BRANCHES = [  # millions per second: at least the floor
-    Row("unit/branches", 60, 150, 60),
-    Row("unit/branches/skylake", 50, 120, 50),
-    Row("unit/ranges", 60, 150, 60),
-    Row("unit/cyc", 20, 60, 20),
-    Row("unit/cyc/skylake", 17, 50, 17),
+    Row("unit/branches", 60, 150),
+    Row("unit/branches/skylake", 50, 120),
+    Row("unit/ranges", 60, 150),
+    Row("unit/cyc", 20, 60),
+    Row("unit/cyc/skylake", 17, 50),
 ]
 SOURCES = [ROOT / "tests" / "bench" / f"{name}.cpp"
            for name in ("read", "unit", "write", "output", "their_summary")]
@@ -222,21 +227,17 @@ def main():
             for cxx in programs:
                 got = found[cxx][row.name]
                 line += f"{got['ratio']:10.2f} ({got['min']:.2f} .. {got['max']:.2f})".rjust(28)
-                if got["ratio"] < SLACK * row.reached:
-                    slower.append(f"{row.name} with {cxx}: {got['ratio']:.2f} of {row.reached}")
             print(f"{line}{row.floor:8g}{row.aim:6g}" if row.floor else line)
         print("millions a second".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         taken = {cxx: branches(built["unit"], options.quick) for cxx, built in programs.items()}
         for row in BRANCHES:
             figures = "".join(f"{taken[cxx][row.name]:28.1f}" for cxx in programs)
             print(f"{row.name:24}{figures}{row.floor:8g}{row.aim:6g}")
-            slower += [f"{row.name} with {cxx}: {taken[cxx][row.name]:.1f} of {row.reached} "
-                       "millions"
-                       for cxx in programs if taken[cxx][row.name] < SLACK * row.reached]
         print("instructions a packet".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         for row in INSTRUCTIONS:
             figures = "".join(f"{counts[cxx][row.name]:28.1f}" for cxx in programs)
-            print(f"{row.name:24}{figures}{row.floor:8g}{row.aim:6g}")
+            print(f"{row.name:24}{figures}" +
+                  (f"{row.floor:8g}{row.aim:6g}" if row.floor else ""))
             slower += [f"{row.name} with {cxx}: {counts[cxx][row.name]:.1f} instructions, more "
                        f"than {row.reached}"
                        for cxx in programs if real and counts[cxx][row.name] > row.reached]

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Records programs with pt_record and compares the instructions that libipt finds in the traces
+with those that the emulator executed.
+
+    recordings.py FOLDER [--all] [--jobs N]
+
+FOLDER gets the programs and the recordings. `--all` records every program with every choice of
+packets and of the kind of processor, and the larger programs that are installed: gzip, python3,
+perl, the compiler, node, go, java. Exit status: 0 all equal, 1 a difference.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests" / "differential" / "programs"
+STRICT = ["-std=c++20", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
+          "-Werror", f"-I{ROOT}/include", f"-I{ROOT}/examples", f"-I{ROOT}/tests"]
+PLUGIN = ["-shared", "-fPIC", "-fvisibility=hidden", "-static-libstdc++", "-static-libgcc"]
+# Processes that a signal kills write no log.
+KILLED = {"spawn": 2}
+KINDS = ["manual", "broadwell", "skylake", "icelake", "atom"]
+PACKETS = ["", "tsc", "tsc,mtc=3", "tsc,mtc=0,cyc", "cyc=4,psb=2K", "noretcomp", "psb=64K"]
+# Programs of an installation: name -> command.
+LARGE = {
+    "gzip": ["gzip", "-9", "-c", "{text}"],
+    "python3": ["python3", "-c", "print(sum(i * i for i in range(100000)))"],
+    "perl": ["perl", "-e", "my %h; $h{$_ % 997} .= $_ for 1 .. 50000; if (!fork) { exit 0 } wait;"
+             "print scalar keys %h"],
+    "cc1": ["g++", "-O1", "-c", "{source}", "-o", "/dev/null"],
+    "node": ["node", "-e", "let s = 0; for (let i = 0; i < 1e6; i++) s += i % 7; console.log(s)"],
+    "go": ["go", "version"],
+    "java": ["java", "-version"],
+}
+
+
+def run(command, **how):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **how)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Recorder:
+    def __init__(self, folder):
+        self.folder = folder
+        self.tool = folder / "pt_record"
+        self.verifier = folder / "verifier"
+
+    def build(self, pool):
+        jobs = [["g++", *STRICT, ROOT / "examples/pt_record/pt_record.cpp", "-o", self.tool],
+                ["g++", *STRICT, *PLUGIN, ROOT / "examples/pt_record/qemu_plugin.cpp", "-o",
+                 self.folder / "pt_record_qemu.so"],
+                ["g++", *STRICT, ROOT / "tests/differential/recording.cpp", "-lipt", "-o",
+                 self.verifier]]
+        for source in PROGRAMS.glob("*.cpp"):
+            static = ["-static"] if source.stem == "loops" else []
+            jobs.append(["g++", "-std=c++20", "-O2", "-pthread", *static, source, "-o",
+                         self.folder / source.stem])
+        list(pool.map(run, jobs))
+
+    def record(self, name, command, *options, prints="ok\n"):
+        """Records and compares. Returns a line of the table, and whether all is equal."""
+        raw = self.folder / f"raw_{name}_{abs(hash(options)):x}"
+        shutil.rmtree(raw, ignore_errors=True)
+        data = self.folder / f"{raw.name}.data"
+        started = time.monotonic()
+        made = subprocess.run([self.tool, "-o", data, "--raw", raw, "--check", *options, *command],
+                              capture_output=True, text=True, timeout=600)
+        took = time.monotonic() - started
+        said = made.stderr.strip().splitlines()
+        good = made.returncode == 0 and (prints is None or made.stdout == prints)
+        good = good and "incomplete" not in made.stderr and "placed at" not in made.stderr
+        found = subprocess.run([self.verifier, "--first", "3", "--killed", str(KILLED.get(name, 0)),
+                                raw], capture_output=True, text=True, timeout=1200)
+        last = (found.stdout.strip().splitlines() or ["nothing"])[-1].split("; ")[0]
+        good = good and found.returncode == 0
+        line = f"{name:11}{' '.join(options):36}{took:6.1f} s  {last}"
+        if good:
+            shutil.rmtree(raw)
+            data.unlink()
+        else:
+            line += f"\n  status {made.returncode}, {said[-1:]}\n{found.stdout[-1500:]}"
+        return line, good
+
+
+def function_range(program, name):
+    """The addresses of a function, as filter=A-B."""
+    for line in run(["nm", "-S", "-C", program]).splitlines():
+        words = line.split(maxsplit=3)
+        if len(words) == 4 and words[3].endswith(name):
+            first = int(words[0], 16)
+            return f"filter={first:x}-{first + int(words[1], 16) - 1:x}"
+    sys.exit(f"{program} has no {name}")
+
+
+def jobs_of(recorder, is_all):
+    """(name, command, options, what it prints)"""
+    names = sorted(path.stem for path in PROGRAMS.glob("*.cpp"))
+    for i, name in enumerate(names):
+        program = [recorder.folder / name]
+        if is_all:
+            chosen = [(kind, packets) for kind in KINDS for packets in PACKETS]
+        else:
+            chosen = [("manual", ""), (KINDS[1 + i % 4], PACKETS[1 + i % 6])]
+        for kind, packets in chosen:
+            options = ["--kind", kind] * (kind != "manual") + ["--ctl", packets] * (packets != "")
+            yield name, program, options, "ok\n"
+    loops = recorder.folder / "loops"
+    within = function_range(loops, "sort(unsigned int*, unsigned int*)")
+    for kind in KINDS if is_all else ["manual", "skylake"]:
+        yield "loops", [loops], ["--kind", kind, "--ctl", within], "ok\n"
+    if not is_all:
+        return
+    text = ROOT / "single_include/ptspec/ptspec.hpp"
+    for name, command in LARGE.items():
+        if shutil.which(command[0]) is None:
+            print(f"{name:11}is not installed")
+            continue
+        words = [word.format(text=text, source=PROGRAMS / "strings.cpp") if "{" in word and
+                 word.endswith("}") and word.startswith("{") else word for word in command]
+        for packets in ("", "tsc,mtc=3,cyc", "noretcomp"):
+            yield name, words, ["--ctl", packets] * (packets != ""), None
+
+
+def engines_agree(recorder):
+    """Both engines execute the same instructions of a program without a C library."""
+    program = recorder.folder / "bare"
+    run(["g++", "-std=c++20", "-O2", "-nostdlib", "-static", "-fno-stack-protector",
+         PROGRAMS / "bare/bare.cpp", "-o", program])
+    logs = []
+    for engine in ("qemu", "step"):
+        raw = recorder.folder / f"raw_bare_{engine}"
+        shutil.rmtree(raw, ignore_errors=True)
+        done = subprocess.run([recorder.tool, "-o", f"{raw}.data", "--raw", raw, "--check",
+                               "--engine", engine, program], capture_output=True, text=True,
+                              timeout=600)
+        if engine == "step" and "ptrace is not allowed" in done.stderr:
+            return f"{'bare':11}ptrace is not allowed: the engines were not compared", True
+        run([recorder.verifier, raw])
+        logs.append([path.read_text() for path in sorted(raw.glob("*.log"))])
+    count = re.search(r"\d+", logs[0][0])[0]
+    return f"{'bare':11}both engines: {count} instructions", logs[0] == logs[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    recorder = Recorder(options.folder.resolve())
+    failed = 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        recorder.build(pool)
+        jobs = list(jobs_of(recorder, options.all))
+        results = pool.map(lambda job: recorder.record(job[0], job[1], *job[2], prints=job[3]),
+                           jobs)
+        for line, good in results:
+            print(line + ("" if good else "  FAILED"), flush=True)
+            failed += not good
+    line, good = engines_agree(recorder)
+    print(line + ("" if good else "  FAILED"))
+    failed += not good
+    print(f"{len(jobs) + 1} recordings, {failed} differ")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
