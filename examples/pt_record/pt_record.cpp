@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -306,6 +307,25 @@ auto step_program([[maybe_unused]] arguments const& given,
 #endif
 }
 
+/// Says which processes executed another program, at which their traces end.
+void report_executed(recorded const& found) {
+    std::map<std::uint32_t, std::string> by;
+    for (auto const& one : found.events) {
+        // Without an event after it, the call did not return.
+        by.erase(one.process);
+        if (one.is("exec")) { by[one.process] = one.words.back(); }
+    }
+    unsigned shown = 0;
+    for (auto const& [process, program] : by) {
+        if (++shown > 5) {
+            tool::print_error("... and " + std::to_string(by.size() - 5) + " more");
+            break;
+        }
+        tool::print_error("the recording of process " + std::to_string(process) +
+                          " ends where it executes " + (program.empty() ? "a program" : program));
+    }
+}
+
 auto run_tool(tool::command_line& line) -> int {
     auto given = parse(line);
     given.program[0] = find_program(given.program[0]);
@@ -320,6 +340,7 @@ auto run_tool(tool::command_line& line) -> int {
                                    : emulate_program(given, raw.path(), shared);
     auto const found = read_recorded(raw.path());
     report(shared.now(), found);
+    report_executed(found);
     try {
         write_perf_data(found, name, given.output);
     } catch (tool::failure const& why) {

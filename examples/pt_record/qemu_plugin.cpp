@@ -283,10 +283,10 @@ void write_changes(emulated_thread& of, code_block const& next) {
 [[gnu::noinline]] void on_rare_block(emulated_thread& of, code_block const& next) {
     if (of.previous == nullptr) {
         begin(of, next);
-    } else if (next.may_restart && of.previous->holds(next.first)) {
+    } else if (next.has(rare_case::restart) && of.previous->holds(next.first)) {
         // An instruction wrote to its own block: QEMU left the block and executes it again, alone.
         of.log.drop_last();
-    } else if (!next.may_be_handler || !enter_handler(of, next)) {
+    } else if (!next.has(rare_case::handler) || !enter_handler(of, next)) {
         of.trace.run(*of.previous, next.first);
     }
     of.previous = &next;
@@ -299,8 +299,10 @@ void on_block(unsigned vcpu, code_block const* next, guest_registers const* regi
     auto* const of = thread_of(vcpu);
     if (of == nullptr) [[unlikely]] { return; }
     auto const* const previous = of->previous;
-    of->registers = registers;
-    if (previous == nullptr || next->is_rare()) [[unlikely]] { return on_rare_block(*of, *next); }
+    if (previous == nullptr || next->cases != 0) [[unlikely]] {
+        of->registers = registers;  // the same for all blocks of the thread
+        return on_rare_block(*of, *next);
+    }
     of->previous = next;
     of->trace.run(*previous, next->first);
 }
@@ -375,18 +377,21 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     auto* const of = current_vcpu < most_threads ? state.threads[current_vcpu] : nullptr;
     int const id = thread_id();
     state.files.add_mapping(made->first, id);
-    made->may_restart = made->count == 1 && !made->last_may_not_run &&
-                        made->end.what.which == instruction_class::other;
+    if (made->count == 1 && !made->last_may_not_run &&
+        made->end.what.which == instruction_class::other) {
+        made->set(rare_case::restart);
+    }
     byte_view const bytes{code.data(), code.size()};
     auto const found = state.files.exchange(made->first, bytes);
-    made->has_changed = found == journaled_code::result::changed;
-    if (made->has_changed && of != nullptr) {
+    bool const has_changed = found == journaled_code::result::changed;
+    if (has_changed) { made->set(rare_case::changed); }
+    if (has_changed && of != nullptr) {
         of->changes.push_back({made->first, code});
     } else if (found != journaled_code::result::known) {
         state.files.add_code(made->first, bytes, id, of != nullptr ? of->trace.file.size() : 0);
     }
     for (auto const& one : state.handlers) {
-        made->may_be_handler = made->may_be_handler || one.address == made->first;
+        if (one.address == made->first) { made->set(rare_case::handler); }
     }
     qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS,
                                          made.get());
@@ -438,7 +443,7 @@ void add_handler(std::uint64_t action) {
     }
     state.handlers.push_back({given.handler, given.restorer});
     for (auto const& one : state.blocks) {
-        if (one->first == given.handler) { one->may_be_handler = true; }
+        if (one->first == given.handler) { one->set(rare_case::handler); }
     }
 }
 

@@ -17,6 +17,13 @@ namespace pt_record {
 namespace event = ptspec::engine::event;
 using x86::instruction_class;
 
+/// What may distinguish the beginning of a block from that of most.
+enum class rare_case : std::uint8_t {
+    handler = 1,  ///< the address of a signal handler
+    changed = 2,  ///< other code was executed at the same addresses
+    restart = 4,  ///< QEMU may continue with it within another block
+};
+
 /// A sequence of instructions of which only the last one can branch. Each execution reads the
 /// members up to `end`, so they share a cache line.
 struct alignas(64) code_block {
@@ -24,15 +31,14 @@ struct alignas(64) code_block {
     x86::successors after{};  ///< of the last instruction
     /// The block may end before its last instruction, which crosses a page: QEMU 7.2 lists it, too.
     bool last_may_not_run = false;
-    bool may_be_handler = false;  ///< the address of a signal handler
-    bool has_changed = false;     ///< other code was executed at the same addresses
-    bool may_restart = false;     ///< QEMU may continue with it within another block
-    std::uint32_t count = 0;      ///< the number of instructions
-    x86::execution end{};         ///< the last instruction
+    std::uint8_t cases = 0;   ///< a set of `rare_case`
+    std::uint32_t count = 0;  ///< the number of instructions
+    x86::execution end{};     ///< the last instruction
 
-    [[nodiscard]] auto is_rare() const -> bool {
-        return may_be_handler || has_changed || may_restart;
+    [[nodiscard]] auto has(rare_case which) const -> bool {
+        return (cases & static_cast<std::uint8_t>(which)) != 0;
     }
+    void set(rare_case which) { cases |= static_cast<std::uint8_t>(which); }
     [[nodiscard]] auto holds(std::uint64_t ip) const -> bool { return first <= ip && ip <= end.at; }
 };
 

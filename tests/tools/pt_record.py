@@ -17,7 +17,7 @@ import tempfile
 import time
 import unittest
 
-PT_RECORD, PT_DUMP = sys.argv[1:3]
+PT_RECORD, PT_DUMP = (str(pathlib.Path(name).resolve()) for name in sys.argv[1:3])
 QEMU = shutil.which("qemu-x86_64")
 PERF = shutil.which("perf")
 PLUGIN = pathlib.Path(PT_RECORD).parent / "pt_record_qemu.so"
@@ -125,6 +125,13 @@ class PtRecord(unittest.TestCase):
     def test_forked_processes_are_recorded(self):
         done = self.record("sh", "-c", "(:); (:); :")
         self.assertEqual(SUMMARY.search(done.stderr)[4], "3")
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_where_a_process_executes_a_program_its_recording_ends(self):
+        done = self.record("sh", "-c", "/bin/true; exec /bin/echo end")
+        self.assertEqual(done.stdout, "end\n")
+        self.assertEqual(len(re.findall(r"ends where it executes /bin/(true|echo)\n", done.stderr)),
+                         2, done.stderr)
 
     @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
     def test_an_interrupt_ends_the_program_and_what_was_recorded_is_readable(self):
