@@ -14,6 +14,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +25,12 @@ using namespace ptspec;
 using x86::code_width;
 using x86::instruction_class;
 
-constexpr char const* usage = R"(usage: differential_x86 [--strings N] [FILE...]
+constexpr char const* usage = R"(usage: differential_x86 [--strings N] [--flow BASE]... [FILE...]
 
 Decodes N random strings in each of the three modes, and every instruction of the 64-bit ELF FILEs,
-linearly. Exit status: 0 no unexplained difference, 1 there are some.
+linearly. With --flow the instructions that a recorded trace executed, also against the number that
+its golden has: BASE.flow, BASE.mem and BASE.addr, unpacked. Exit status: 0 no unexplained
+difference, 1 there are some.
 )";
 
 struct mode {
@@ -207,8 +210,65 @@ auto text_of(std::string const& path) -> std::vector<std::uint8_t> {
     return text;
 }
 
+/// The memory image of a recorded trace.
+class memory_image {
+public:
+    explicit memory_image(std::string const& base) {
+        std::ifstream addresses{base + ".addr"};
+        std::ifstream bytes{base + ".mem", std::ios::binary};
+        for (std::string line; std::getline(addresses, line);) {
+            auto& page = pages_[std::strtoull(line.c_str(), nullptr, 16) / page_bytes];
+            page.resize(page_bytes);
+            bytes.read(reinterpret_cast<char*>(page.data()), page_bytes);
+            if (line.find("unmapped") != std::string::npos) { page.clear(); }
+        }
+    }
+    /// Reads up to 15 bytes; what is not there is 0.
+    void read(std::uint64_t at, std::uint8_t (&to)[16]) const {
+        for (unsigned i = 0; i < 15; ++i) {
+            auto const page = pages_.find((at + i) / page_bytes);
+            bool const is_there = page != pages_.end() && !page->second.empty();
+            to[i] = is_there ? page->second[(at + i) % page_bytes] : std::uint8_t{0};
+        }
+    }
+
+private:
+    static constexpr std::size_t page_bytes = 4096;
+    std::map<std::uint64_t, std::vector<std::uint8_t>> pages_{};
+};
+
+/// Decodes the runs of a golden: `run START LAST n=N mode=M`.
+void decode_flow(std::string const& base, totals& sum) {
+    memory_image const memory{base};
+    std::ifstream flow{base + ".flow"};
+    std::set<std::string> seen;
+    for (std::string line; std::getline(flow, line);) {
+        unsigned long long start = 0;
+        unsigned long long last = 0;
+        unsigned count = 0;
+        unsigned bits = 0;
+        if (std::sscanf(line.c_str(), "run %llx %llx n=%u mode=%u", &start, &last, &count, &bits) !=
+                4 ||
+            !seen.insert(line).second) {
+            continue;
+        }
+        auto const& in = modes[bits == 64 ? 0 : bits == 32 ? 1 : 2];
+        auto const zydis = decoder_of(in);
+        std::uint64_t at = start;
+        for (unsigned i = 0;; ++i) {
+            std::uint8_t bytes[16] = {};
+            memory.read(at, bytes);
+            auto const one = x86::decode({bytes, 15}, in.width);
+            (void)compare(zydis, in, bytes, sum);
+            if (i + 1 == count || !one) { break; }
+            at += one.what.length;
+        }
+        if (at != last) { ++sum.differ["a run of a golden: " + line]; }
+    }
+}
+
 auto report(char const* what, totals const& sum) -> bool {
-    std::printf("%s: %llu strings, %llu agree, %llu refused by both, %llu only by Zydis, "
+    std::printf("%s: %llu strings, %llu agree, %llu refused by both, %llu refused only by Zydis, "
                 "%llu of Knights Corner, %zu kinds of difference\n",
                 what, static_cast<unsigned long long>(sum.all),
                 static_cast<unsigned long long>(sum.agree),
@@ -226,13 +286,16 @@ auto report(char const* what, totals const& sum) -> bool {
 auto main(int count, char** arguments) -> int {
     std::uint64_t strings = 1'000'000;
     std::vector<std::string> files;
+    std::vector<std::string> flows;
     for (int i = 1; i < count; ++i) {
         std::string_view const argument = arguments[i];
         if (argument == "--help") {
             std::printf("%s", usage);
             return 0;
         }
-        if (argument == "--strings" && i + 1 < count) {
+        if (argument == "--flow" && i + 1 < count) {
+            flows.emplace_back(arguments[++i]);
+        } else if (argument == "--strings" && i + 1 < count) {
             strings = std::strtoull(arguments[++i], nullptr, 10);
         } else {
             files.emplace_back(argument);
@@ -261,5 +324,8 @@ auto main(int count, char** arguments) -> int {
         }
     }
     if (!files.empty()) { good = report("programs", sum) && good; }
+    totals executed;
+    for (auto const& base : flows) { decode_flow(base, executed); }
+    if (!flows.empty()) { good = report("executed", executed) && good; }
     return good ? 0 : 1;
 }
