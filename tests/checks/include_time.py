@@ -33,7 +33,7 @@ PARTS = [
     ([INCLUDE / "model.hpp"], 2.18),
     ([INCLUDE / "driver.hpp"], 1.78),
     ([INCLUDE / "hypervisor.hpp"], 1.26),
-    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.02),
+    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.05),
 ]
 
 

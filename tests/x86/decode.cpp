@@ -270,3 +270,29 @@ TEST_CASE("the vector of a software interrupt") {
                vector("f1") == 1;
     });
 }
+
+TEST_CASE("the fast path for common forms decodes as the general decoder") {
+    uint64_t state = 1;
+    size_t common = 0;
+    for (unsigned i = 0; i < 4 * 65536; ++i) {
+        uint8_t bytes[15];
+        for (auto& byte : bytes) {
+            state = state * 6364136223846793005 + 1442695040888963407;
+            byte = static_cast<uint8_t>(state >> 56);
+        }
+        // Each pair of first bytes, alone and after 66, REX and 0F.
+        constexpr uint8_t before[] = {0x66, 0x48, 0x0F};
+        size_t const at = i < 65536 ? 0 : 1;
+        if (at != 0) { bytes[0] = before[i / 65536 - 1]; }
+        bytes[at] = static_cast<uint8_t>(i);
+        bytes[at + 1] = static_cast<uint8_t>(i >> 8);
+        auto const fast = x86::detail::decode_common(bytes);
+        if (fast.length == 0) { continue; }
+        ++common;
+        auto const slow =
+            x86::detail::instruction_reader{byte_view{bytes}, code_width::bits_64}.read();
+        REQUIRE(slow);
+        REQUIRE(slow.what == fast);
+    }
+    CHECK(common > 100'000);
+}

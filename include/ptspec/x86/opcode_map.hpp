@@ -30,6 +30,10 @@ struct opcode_form {
     bool is_register_only = false;  ///< ModRM.mod is ignored
     bool is_prefix = false;
     bool is_defined = true;
+    // For `decode_common`, in 64-bit code.
+    bool is_common = false;         ///< `bytes` is all that follows
+    bool has_displacement = false;  ///< `bytes` are a displacement
+    uint8_t bytes[3] = {};          ///< without 66 and REX.W, with 66, with REX.W
 };
 
 /// The class of an opcode.
@@ -37,6 +41,7 @@ struct opcode_class {
     instruction_class which = instruction_class::other;
     bool is_in_64_bit = true;  ///< it is defined in 64-bit code
     bool needs_modrm = false;  ///< the class depends on ModRM or on a prefix
+    bool is_common = false;    ///< for `decode_common`: the class is all there is to know
 };
 
 namespace detail {
@@ -92,6 +97,29 @@ constexpr auto class_of(char letter) noexcept -> opcode_class {
     }
 }
 
+/// The members for `decode_common`.
+constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
+    struct sizes {
+        uint8_t bytes[3];
+    };
+    constexpr sizes by_rest[] = {{{0, 0, 0}}, {{1, 1, 1}}, {{2, 2, 2}}, {{3, 3, 3}}, {{4, 4, 4}},
+                                 {{4, 2, 4}}, {{4, 2, 8}}, {{8, 8, 8}}, {{0, 0, 0}}, {{1, 1, 1}},
+                                 {{4, 4, 4}}, {{0, 0, 0}}, {{0, 0, 0}}};
+    for (unsigned i = 0; i < 3; ++i) { of.bytes[i] = by_rest[underlying(of.rest)].bytes[i]; }
+    of.has_displacement = of.rest == immediate::relative_8 || of.rest == immediate::relative;
+    bool const is_other = of.rest == immediate::address || of.rest == immediate::far ||
+                          of.rest == immediate::test_8 || of.rest == immediate::test;
+    of.is_common = of.is_defined && !of.is_prefix && !of.is_register_only && !is_other;
+    return of;
+}
+constexpr auto with_common(opcode_class of) noexcept -> opcode_class {
+    using enum instruction_class;
+    of.is_common = of.is_in_64_bit && !of.needs_modrm &&
+                   (of.which == other || of.which == conditional || of.which == direct_jump ||
+                    of.which == direct_call || of.which == near_return);
+    return of;
+}
+
 inline constexpr char first_letter = '.';
 inline constexpr unsigned letters = 'z' - first_letter + 1;
 
@@ -102,8 +130,8 @@ struct letter_tables {
 
     constexpr letter_tables() noexcept {
         for (unsigned i = 0; i < letters; ++i) {
-            forms[i] = form_of(static_cast<char>(first_letter + i));
-            classes[i] = class_of(static_cast<char>(first_letter + i));
+            forms[i] = with_bytes(form_of(static_cast<char>(first_letter + i)));
+            classes[i] = with_common(class_of(static_cast<char>(first_letter + i)));
         }
     }
 };
@@ -140,20 +168,20 @@ inline constexpr opcode_map one_byte = {"mmmmbz..mmmmbz.x"  // 0F: the two-byte 
                                         "mmmmbb..mmmmmmmm"
                                         "jjjjbbbbJJfj...."
                                         "p.pp..tT......mm",
-                                        "......xx......x."
+                                        "......xx......xx"
                                         "......xx......xx"
                                         ".......x.......x"
                                         ".......x.......x"
+                                        "xxxxxxxxxxxxxxxx"
                                         "................"
-                                        "................"
-                                        "xx.............."
+                                        "xxx............."
                                         "cccccccccccccccc"
                                         "..x............?"
                                         "..........K..i.."
                                         "................"
                                         "................"
-                                        "..rr..??..RRnnoI"
-                                        "....x.x........."
+                                        "..rrxx??..RRnnoI"
+                                        "....xxx........."
                                         "cccc....kdJd...."
                                         ".n..h.....ii..??"};
 
