@@ -28,6 +28,7 @@ namespace perf_data = ptspec::file::perf_data;
 struct process_event {
     std::uint64_t time = 0;  ///< in nanoseconds
     std::uint32_t process = 0;
+    std::size_t order = 0;             ///< among the lines that were read
     std::vector<std::string> words{};  ///< from the name of the event on; the last has the rest
 
     [[nodiscard]] auto is(std::string_view name) const -> bool { return words[0] == name; }
@@ -129,6 +130,7 @@ inline auto read_recorded(std::string const& directory) -> recorded {
             for (std::string line; std::getline(in, line);) {
                 process_event made;
                 if (detail::parse_event(line, numbers[0], made)) {
+                    made.order = found.events.size();
                     found.events.push_back(std::move(made));
                 }
             }
@@ -149,7 +151,8 @@ inline auto read_recorded(std::string const& directory) -> recorded {
         auto const child = starts.find({one.number_32(2), one.number(3)});
         if (child != starts.end()) { one.time = std::min(one.time, child->second - 1); }
     }
-    std::ranges::stable_sort(found.events, {}, &process_event::time);
+    std::ranges::sort(found.events, {},
+                      [](process_event const& of) { return std::pair{of.time, of.order}; });
     std::ranges::sort(found.threads, {},
                       [](thread_file const& of) { return std::pair{of.process, of.thread}; });
     return found;

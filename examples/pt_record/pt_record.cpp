@@ -205,7 +205,7 @@ auto grouped(std::uint64_t value) -> std::string {
     std::string digits = std::to_string(value);
     for (std::size_t at = digits.size(); at > 3;) {
         at -= 3;
-        digits.insert(at, ",");
+        digits.insert(at, 1, ',');
     }
     return digits;
 }

@@ -151,6 +151,29 @@ def engines_agree(recorder):
     return f"{'bare':11}both engines: {count} instructions", logs[0] == logs[1]
 
 
+def perf_agrees(recorder, name):
+    """perf finds the same instructions, names them by symbols, and has no complaint."""
+    raw = recorder.folder / f"raw_perf_{name}"
+    data = recorder.folder / f"perf_{name}.data"
+    shutil.rmtree(raw, ignore_errors=True)
+    run([recorder.tool, "-o", data, "--raw", raw, "--check", recorder.folder / name])
+    log = next(raw.glob("*.log")).read_text()
+    listed = run(["perf", "script", "-i", data, "--itrace=i1ie", "-F", "ip"])
+    digest = 0xcbf29ce484222325
+    count = 0
+    for line in listed.splitlines():
+        digest = (digest ^ int(line, 16)) * 0x100000001b3 & (1 << 64) - 1
+        count += 1
+    good = log == f"instructions {count} hash {digest:016x}\n"
+    branches = run(["perf", "script", "-i", data, "--itrace=b"])
+    good = good and re.search(r" main\+0x", branches) is not None
+    report = subprocess.run(["perf", "report", "-i", str(data), "--stdio"], capture_output=True,
+                            text=True)
+    good = good and (report.returncode, report.stderr) == (0, "")
+    branched = branches.count("\n")
+    return f"{name:11}perf: {count} instructions, {branched} branches", good
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
@@ -168,10 +191,17 @@ def main():
         for line, good in results:
             print(line + ("" if good else "  FAILED"), flush=True)
             failed += not good
-    line, good = engines_agree(recorder)
-    print(line + ("" if good else "  FAILED"))
-    failed += not good
-    print(f"{len(jobs) + 1} recordings, {failed} differ")
+    others = [lambda: engines_agree(recorder)]
+    if shutil.which("perf") is None:
+        print("perf is not installed (Debian: linux-perf)")
+    else:
+        others += [lambda name=name: perf_agrees(recorder, name)
+                   for name in ("faults", "loops", "returns")]
+    for check in others:
+        line, good = check()
+        print(line + ("" if good else "  FAILED"), flush=True)
+        failed += not good
+    print(f"{len(jobs) + len(others)} recordings, {failed} differ")
     return 1 if failed else 0
 
 
