@@ -127,6 +127,8 @@ public:
         changed_at_ = host_nanoseconds();
     }
 
+    std::uint64_t unread_mappings = 0;  ///< /proc/PID/maps could not be read
+
     /// Writes an event of this moment.
     template <class... Arguments>
     void add_event(char const* format, Arguments... arguments) {
@@ -179,7 +181,10 @@ private:
         char path[64];
         std::snprintf(path, sizeof path, "/proc/%d/maps", process_);
         std::FILE* const maps = std::fopen(path, "re");
-        if (maps == nullptr) { return; }
+        if (maps == nullptr) {
+            ++unread_mappings;
+            return;
+        }
         char line[4400];
         while (std::fgets(line, sizeof line, maps) != nullptr) {
             unsigned long long start = 0;

@@ -52,12 +52,19 @@ report` and other readers of perf.data read it.
   --kind K                  write the bytes as this kind of processor does: manual (the default),
                             broadwell, skylake, icelake or atom
   --engine E                qemu (the default): in QEMU's user mode; step: on this processor, one
-                            instruction at a time by ptrace, about 10,000 times slower
+                            instruction at a time by ptrace, about 10,000 times slower; machine:
+                            see below
   --qemu PATH               qemu-x86_64; the default is the one in PATH (Debian: qemu-user)
   --plugin PATH             the plugin; the default is pt_record_qemu.so beside this program
   --check                   with --raw: also write the number and the hash of all instructions, as
                             the engine executes them, to PID.TID.log
   -h, --help                print this text
+
+  pt_record --engine machine --raw DIR qemu-system-x86_64 ARGUMENT...
+
+records the kernel code of a whole machine, from its reset, as raw output: 0.CPU.pt and 0.code.
+This is experimental: interrupts are placed at the end of the block that they follow, and SMM is
+traced as other code. RETs are not compressed.
 
 The trace of a process ends where it calls execve. Time is that of the host while the kernel
 executes, and one instruction a cycle of 3 GHz otherwise.
@@ -65,12 +72,14 @@ executes, and one instruction a cycle of 3 GHz otherwise.
 Exit status: that of the program, 128 and its signal if one ended it; 2 if nothing was recorded.
 )";
 
+enum class engine_kind : std::uint8_t { qemu, step, machine };
+
 struct arguments {
     std::string output = "perf.data";
     std::string raw{};  // empty: a temporary directory
     std::string qemu = "qemu-x86_64";
     std::string plugin{};
-    bool steps = false;
+    engine_kind engine = engine_kind::qemu;
     settings how{};
     std::vector<std::string> program{};
 };
@@ -82,11 +91,24 @@ auto kind_of(std::string const& name) -> engine::kind {
     throw tool::failure{tool::quoted(name) + ": no such kind"};
 }
 
+auto engine_of(std::string const& name) -> engine_kind {
+    if (name == "qemu") { return engine_kind::qemu; }
+    if (name == "step") { return engine_kind::step; }
+    if (name == "machine") { return engine_kind::machine; }
+    throw tool::failure{tool::quoted(name) + ": no such engine"};
+}
+
 /// The values of the MSRs for what the user wants. Throws if the processor refuses a part of it.
-auto msrs_of(std::string const& words) -> driver::msr_plan {
+auto msrs_of(std::string const& words, engine_kind engine) -> driver::msr_plan {
     auto wanted = trace_request::request_of(words);
-    if (wanted.config.os) { throw tool::failure{"os: kernel code is not recorded"}; }
-    wanted.config.user = true;
+    bool const is_machine = engine == engine_kind::machine;
+    if (wanted.config.os && !is_machine) { throw tool::failure{"os: kernel code is not recorded"}; }
+    if (is_machine && (wanted.config.tsc || wanted.config.mtc || wanted.config.cyc)) {
+        throw tool::failure{"the engine machine has no timing packets"};
+    }
+    wanted.config.os = is_machine;
+    wanted.config.user = !is_machine;
+    wanted.config.ret_compression = wanted.config.ret_compression && !is_machine;
     auto const made = driver::plan(wanted, recording_processor());
     for (auto const& one : made.config) {
         auto const member = config::info_of(one.member).name;
@@ -117,11 +139,7 @@ auto parse(tool::command_line& line) -> arguments {
         } else if (line.is("--plugin")) {
             given.plugin = line.value();
         } else if (line.is("--engine")) {
-            std::string const name = line.value();
-            if (name != "qemu" && name != "step") {
-                throw tool::failure{tool::quoted(name) + ": no such engine"};
-            }
-            given.steps = name == "step";
+            given.engine = engine_of(line.value());
         } else if (line.is("--check")) {
             given.how.check = true;
         } else if (line.is_operand()) {
@@ -133,7 +151,10 @@ auto parse(tool::command_line& line) -> arguments {
     }
     if (given.program.empty()) { throw tool::failure{"needs a program; see --help"}; }
     if (given.how.check && given.raw.empty()) { throw tool::failure{"--check needs --raw"}; }
-    given.how.msrs = msrs_of(words);
+    if (given.engine == engine_kind::machine && given.raw.empty()) {
+        throw tool::failure{"--engine machine needs --raw"};
+    }
+    given.how.msrs = msrs_of(words, given.engine);
     return given;
 }
 
@@ -266,6 +287,9 @@ void report(progress const& now, recorded const& found) {
         tool::print_error("the traces of " + std::to_string(now.lost_threads) +
                           " threads are incomplete: " + std::strerror(static_cast<int>(now.error)));
     }
+    if (now.unread_mappings != 0) {
+        tool::print_error("/proc/PID/maps could not be read: perf will not find some code");
+    }
     if (now.other_signals != 0) {
         tool::print_error(std::to_string(now.other_signals) +
                           " interruptions were placed at the end of their block: the registers of "
@@ -275,15 +299,17 @@ void report(progress const& now, recorded const& found) {
 
 /// Finds the emulator and the plugin. Throws if there is none.
 void find_emulator(arguments& given) {
-    given.program = with_interpreter(given.program);
+    bool const is_machine = given.engine == engine_kind::machine;
     if (given.plugin.empty()) {
         given.plugin = std::filesystem::read_symlink("/proc/self/exe").parent_path() /
-                       "pt_record_qemu.so";
+                       (is_machine ? "pt_record_machine.so" : "pt_record_qemu.so");
     }
     if (::access(given.plugin.c_str(), R_OK) != 0) {
         throw tool::failure{given.plugin + ": " + std::strerror(errno) + "; --plugin names it"};
     }
     given.plugin = std::filesystem::absolute(given.plugin);
+    if (is_machine) { return; }
+    given.program = with_interpreter(given.program);
     if (given.qemu.find('/') != std::string::npos) { return; }
     try {
         given.qemu = find_program(given.qemu);
@@ -293,7 +319,13 @@ void find_emulator(arguments& given) {
 }
 auto emulate_program(arguments const& given, std::string const& directory,
                      shared_progress const& shared) -> int {
-    return run_command(qemu_command(given.qemu, given.plugin, directory, given.program), shared);
+    if (given.engine != engine_kind::machine) {
+        return run_command(qemu_command(given.qemu, given.plugin, directory, given.program),
+                           shared);
+    }
+    auto const& all = given.program;
+    return run_command(qemu_command(all[0], given.plugin, directory, {all.begin() + 1, all.end()}),
+                       shared);
 }
 auto step_program([[maybe_unused]] arguments const& given,
                   [[maybe_unused]] std::string const& directory,
@@ -330,19 +362,22 @@ auto run_tool(tool::command_line& line) -> int {
     auto given = parse(line);
     given.program[0] = find_program(given.program[0]);
     std::string const name = std::filesystem::path{given.program[0]}.filename();
-    if (!given.steps) { find_emulator(given); }
+    if (given.engine != engine_kind::step) { find_emulator(given); }
     raw_directory raw{given};
     if (!write_settings(given.how, (raw.path() + "/settings").c_str())) {
         throw tool::failure{raw.path() + "/settings: " + std::strerror(errno)};
     }
     shared_progress const shared{raw.path()};
-    int const status = given.steps ? step_program(given, raw.path(), shared)
-                                   : emulate_program(given, raw.path(), shared);
+    int const status = given.engine == engine_kind::step
+                           ? step_program(given, raw.path(), shared)
+                           : emulate_program(given, raw.path(), shared);
     auto const found = read_recorded(raw.path());
     report(shared.now(), found);
     report_executed(found);
+    bool const is_machine = given.engine == engine_kind::machine;
+    if (is_machine) { given.output = raw.path(); }
     try {
-        write_perf_data(found, name, given.output);
+        if (!is_machine) { write_perf_data(found, name, given.output); }
     } catch (tool::failure const& why) {
         raw.keep();
         throw tool::failure{std::string{why.what()} + "; the raw output is in " + raw.path()};

@@ -6,8 +6,7 @@
 // directory holds the file `settings`; see recording.hpp.
 
 #include "process_files.hpp"
-#include "qemu_plugin.h"
-#include "thread_trace.hpp"
+#include "qemu_blocks.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -17,9 +16,7 @@
 #include <mutex>
 #include <vector>
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -126,10 +123,6 @@ thread_local unsigned current_vcpu = most_threads;
 
 auto thread_id() -> int { return static_cast<int>(::syscall(SYS_gettid)); }
 
-/// Adds to a counter that other processes add to, too.
-void add(std::uint64_t& counter, std::uint64_t more) {
-    std::atomic_ref{counter}.fetch_add(more, std::memory_order_relaxed);
-}
 void report_error(int error) {
     std::uint64_t none = 0;
     (void)std::atomic_ref{state.shared->error}.compare_exchange_strong(
@@ -306,12 +299,11 @@ void on_block(unsigned vcpu, code_block const* next, guest_registers const* regi
     of->previous = next;
     of->trace.run(*previous, next->first);
 }
-/// An instruction begins, with `check`. The highest bit of `data` is set if it repeats.
-void on_instruction(unsigned vcpu, void* data) {
+/// An instruction begins, with `check`.
+template <bool Repeats>
+void on_instruction(unsigned vcpu, void* ip) {
     auto* const of = thread_of(vcpu);
-    if (of == nullptr) { return; }
-    auto const at = reinterpret_cast<std::uint64_t>(data);
-    of->log.add(at & low_bits(63), at >> 63 != 0);
+    if (of != nullptr) { of->log.add(reinterpret_cast<std::uint64_t>(ip), Repeats); }
 }
 
 #if defined(__x86_64__)
@@ -336,66 +328,35 @@ void pt_record_enter_block(unsigned vcpu, void* block) {
 
 // ------------------------------------------------------------------------------------ translation
 
-/// Copies the bytes of an instruction; returns their number.
-auto bytes_of(qemu_plugin_insn const* from, std::uint8_t* to, std::size_t most) -> std::size_t {
-#if PT_RECORD_QEMU_API >= 3
-    return qemu_plugin_insn_data(from, to, most);
-#else
-    std::size_t const size = qemu_plugin_insn_size(from);
-    std::size_t const count = size < most ? size : most;
-    std::memcpy(to, qemu_plugin_insn_data(from), count);
-    return count;
-#endif
-}
-
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
-    std::size_t const count = qemu_plugin_tb_n_insns(tb);
-    if (count == 0) { return; }
-    auto made = std::make_unique<code_block>();
-    std::vector<std::uint8_t> code;
-    code.reserve(count * x86::instruction::most_bytes);
-    made->first = qemu_plugin_tb_vaddr(tb);
-    for (std::size_t i = 0; i < count; ++i) {
-        auto* const one = qemu_plugin_tb_get_insn(tb, i);
-        std::uint64_t const at = qemu_plugin_insn_vaddr(one);
-        std::uint8_t bytes[x86::instruction::most_bytes];
-        std::size_t const size = bytes_of(one, bytes, sizeof bytes);
-        auto const decoded = x86::decode(byte_view{bytes}.first(size));
-        bool const is_last = i + 1 == count;
-        if (is_last && count > 1 && decoded.error == x86::decode_error::truncated) { break; }
-        code.insert(code.end(), bytes, bytes + size);
-        ++made->count;
-        end_block(*made, decoded, at, size);
-        made->last_may_not_run = is_last && count > 1 && at / 4096 != (at + size - 1) / 4096;
+    auto const visit = [](qemu_plugin_insn* one, std::uint64_t at, x86::decoded const& decoded) {
         bool const is_interrupt = decoded.what.which == instruction_class::software_interrupt;
-        if (!state.how.check || is_interrupt || !state.how.passes_filter(at)) { continue; }
-        std::uint64_t const data = at | std::uint64_t{decoded.what.repeats} << 63;
-        qemu_plugin_register_vcpu_insn_exec_cb(one, on_instruction, QEMU_PLUGIN_CB_NO_REGS,
-                                               reinterpret_cast<void*>(data));
-    }
+        if (!state.how.check || is_interrupt || !state.how.passes_filter(at)) { return; }
+        qemu_plugin_register_vcpu_insn_exec_cb(
+            one, decoded.what.repeats ? on_instruction<true> : on_instruction<false>,
+            QEMU_PLUGIN_CB_NO_REGS, reinterpret_cast<void*>(at));  // NOLINT: only carried
+    };
+    auto made = translate(tb, x86::code_width::bits_64, visit);
+    auto& block = *made.block;
+    if (block.count == 0) { return; }
     std::lock_guard const guard{state.lock};
     auto* const of = current_vcpu < most_threads ? state.threads[current_vcpu] : nullptr;
     int const id = thread_id();
-    state.files.add_mapping(made->first, id);
-    if (made->count == 1 && !made->last_may_not_run &&
-        made->end.what.which == instruction_class::other) {
-        made->set(rare_case::restart);
-    }
-    byte_view const bytes{code.data(), code.size()};
-    auto const found = state.files.exchange(made->first, bytes);
+    state.files.add_mapping(block.first, id);
+    auto const found = state.files.exchange(block.first, made.bytes());
     bool const has_changed = found == journaled_code::result::changed;
-    if (has_changed) { made->set(rare_case::changed); }
+    if (has_changed) { block.set(rare_case::changed); }
     if (has_changed && of != nullptr) {
-        of->changes.push_back({made->first, code});
+        of->changes.push_back({block.first, made.code});
     } else if (found != journaled_code::result::known) {
-        state.files.add_code(made->first, bytes, id, of != nullptr ? of->trace.file.size() : 0);
+        state.files.add_code(block.first, made.bytes(), id,
+                             of != nullptr ? of->trace.file.size() : 0);
     }
     for (auto const& one : state.handlers) {
-        if (one.address == made->first) { made->set(rare_case::handler); }
+        if (one.address == block.first) { block.set(rare_case::handler); }
     }
-    qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS,
-                                         made.get());
-    state.blocks.push_back(std::move(made));
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS, &block);
+    state.blocks.push_back(std::move(made.block));
 }
 /// QEMU drops all translated code. No block executes.
 void on_flush(qemu_plugin_id_t) {
@@ -542,18 +503,10 @@ void on_exit(qemu_plugin_id_t, void*) {
     for (auto* of : state.threads) {
         if (of != nullptr) { end(*of); }
     }
+    add(state.shared->unread_mappings, state.files.unread_mappings);
     state.files.close();
 }
 
-auto open_progress() -> bool {
-    int const file = ::open(path_of{state.directory, "progress"}.letters, O_RDWR | O_CLOEXEC);
-    if (file < 0) { return false; }
-    void* const at = ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    (void)::close(file);
-    if (at == MAP_FAILED) { return false; }
-    state.shared = static_cast<progress*>(at);
-    return true;
-}
 auto refuse(refusal why) -> int {
     if (state.shared != nullptr) { state.shared->refused = static_cast<std::uint64_t>(why); }
     return -1;
@@ -565,14 +518,9 @@ int qemu_plugin_version = PT_RECORD_QEMU_API;
 
 auto qemu_plugin_install(qemu_plugin_id_t id, qemu_info_t const* info, int argc, char** argv)
     -> int {
-    constexpr char directory[] = "directory=";
-    for (int i = 0; i < argc; ++i) {
-        if (std::strncmp(argv[i], directory, sizeof directory - 1) == 0) {
-            std::snprintf(state.directory, sizeof state.directory, "%s",
-                          argv[i] + sizeof directory - 1);
-        }
-    }
-    if (!open_progress()) { return -1; }
+    std::snprintf(state.directory, sizeof state.directory, "%s", directory_of(argc, argv));
+    state.shared = open_progress(state.directory);
+    if (state.shared == nullptr) { return -1; }
     if (info->system_emulation || std::strcmp(info->target_name, "x86_64") != 0) {
         return refuse(refusal::machine);
     }

@@ -157,8 +157,9 @@ struct progress {
     std::uint64_t lost_threads;  ///< threads whose trace ended with an error
     std::uint64_t error;         ///< the errno of the first one
     std::uint64_t exact_signals;
-    std::uint64_t other_signals;  ///< whose interrupted IP is not known exactly
-    std::uint64_t refused;        ///< the plugin could not start: a number of `refusal`
+    std::uint64_t other_signals;    ///< whose interrupted IP is not known exactly
+    std::uint64_t unread_mappings;  ///< of code: readers of perf.data will not find it
+    std::uint64_t refused;          ///< the plugin could not start: a number of `refusal`
 };
 
 enum class refusal : std::uint64_t { none, machine, settings, thread_files };

@@ -43,11 +43,11 @@ struct alignas(64) code_block {
 };
 
 /// A block of one instruction, or of the last one of several.
-inline void end_block(code_block& to, x86::decoded const& last, std::uint64_t at,
-                      std::size_t size) {
-    to.end = {.what = last.what, .at = at};
+inline void end_block(code_block& to, x86::decoded const& last, std::uint64_t at, std::size_t size,
+                      x86::code_width width = x86::code_width::bits_64) {
+    to.end = {.what = last.what, .at = at, .after = {.width = width}};
     if (!last) { to.end.what.length = static_cast<std::uint8_t>(size); }
-    to.after = x86::successors_of(to.end.what, at);
+    to.after = x86::successors_of(to.end.what, at, width);
 }
 
 /// True for an instruction after which the kernel executes.

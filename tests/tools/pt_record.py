@@ -78,6 +78,9 @@ class PtRecord(unittest.TestCase):
         self.assertIn("kernel code", self.refused("--ctl", "os", "true"))
         self.assertIn("psb_every", self.refused("--ctl", "psb=64M", "true"))
         self.assertIn("--check needs --raw", self.refused("--check", "true"))
+        self.assertIn("needs --raw", self.refused("--engine", "machine", "true"))
+        self.assertIn("no timing packets",
+                      self.refused("--engine", "machine", "--raw", "x", "--ctl", "tsc", "true"))
         if PLUGIN.exists():
             self.assertIn("is not installed", self.refused("--qemu", "no-such-qemu", "true"))
         self.assertIn("--plugin names it", self.refused("--plugin", "nothing.so", "true"))

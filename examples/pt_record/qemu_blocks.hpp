@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What the two plugins for QEMU share: blocks as they are translated, and the directory.
+
+#include "qemu_plugin.h"
+#include "thread_trace.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace pt_record {
+
+/// Copies the bytes of an instruction; returns their number.
+inline auto bytes_of(qemu_plugin_insn const* from, std::uint8_t* to, std::size_t most)
+    -> std::size_t {
+#if PT_RECORD_QEMU_API >= 3
+    return qemu_plugin_insn_data(from, to, most);
+#else
+    std::size_t const size = qemu_plugin_insn_size(from);
+    std::size_t const count = size < most ? size : most;
+    std::memcpy(to, qemu_plugin_insn_data(from), count);
+    return count;
+#endif
+}
+
+/// A block that QEMU translates, and its code.
+struct translated_block {
+    std::unique_ptr<code_block> block = std::make_unique<code_block>();
+    std::vector<std::uint8_t> code{};
+
+    [[nodiscard]] auto bytes() const -> byte_view { return {code.data(), code.size()}; }
+};
+
+/// Calls `visit(instruction of QEMU, address, decoded)` for the instructions of a block.
+template <class Visit>
+auto translate(qemu_plugin_tb const* tb, x86::code_width width, Visit&& visit) -> translated_block {
+    translated_block made;
+    auto& block = *made.block;
+    std::size_t const count = qemu_plugin_tb_n_insns(tb);
+    made.code.reserve(count * x86::instruction::most_bytes);
+    block.first = qemu_plugin_tb_vaddr(tb);
+    for (std::size_t i = 0; i < count; ++i) {
+        auto* const one = qemu_plugin_tb_get_insn(tb, i);
+        std::uint64_t const at = qemu_plugin_insn_vaddr(one);
+        std::uint8_t bytes[x86::instruction::most_bytes];
+        std::size_t const size = bytes_of(one, bytes, sizeof bytes);
+        auto const decoded = x86::decode(byte_view{bytes}.first(size), width);
+        bool const is_last = i + 1 == count;
+        if (is_last && count > 1 && decoded.error == x86::decode_error::truncated) { break; }
+        made.code.insert(made.code.end(), bytes, bytes + size);
+        ++block.count;
+        end_block(block, decoded, at, size, width);
+        block.last_may_not_run = is_last && count > 1 && at / 4096 != (at + size - 1) / 4096;
+        visit(one, at, decoded);
+    }
+    if (block.count == 1 && !block.last_may_not_run &&
+        block.end.what.which == instruction_class::other) {
+        block.set(rare_case::restart);
+    }
+    return made;
+}
+
+/// The directory, from the argument `directory=DIR` of the plugin; empty without it.
+inline auto directory_of(int count, char** arguments) -> char const* {
+    constexpr char name[] = "directory=";
+    for (int i = 0; i < count; ++i) {
+        if (std::strncmp(arguments[i], name, sizeof name - 1) == 0) {
+            return arguments[i] + sizeof name - 1;
+        }
+    }
+    return "";
+}
+/// Maps the file `progress`; null if it cannot be opened.
+inline auto open_progress(char const* directory) -> progress* {
+    int const file = ::open(path_of{directory, "progress"}.letters, O_RDWR | O_CLOEXEC);
+    if (file < 0) { return nullptr; }
+    void* const at = ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    (void)::close(file);
+    return at == MAP_FAILED ? nullptr : static_cast<progress*>(at);
+}
+/// Adds to a counter that other processes add to, too.
+inline void add(std::uint64_t& counter, std::uint64_t more) {
+    std::atomic_ref{counter}.fetch_add(more, std::memory_order_relaxed);
+}
+
+}  // namespace pt_record
