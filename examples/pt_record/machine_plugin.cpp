@@ -113,11 +113,20 @@ void write_changes(emulated_processor& of, code_block const& next) {
     of.changes.clear();
 }
 
+/// False, and a refusal, in another thread than the first: one thread emulates all processors here.
+auto is_the_only_thread() -> bool {
+    thread_local char here = 0;
+    static char const* const first = &here;
+    if (first == &here) { return true; }
+    state.shared->refused = static_cast<std::uint64_t>(refusal::threads);
+    return false;
+}
+
 /// A block begins.
 [[gnu::used]] void on_block(unsigned cpu, code_block const* next,
                             machine_registers const* registers) asm("pt_record_on_machine_block");
 void on_block(unsigned cpu, code_block const* next, machine_registers const* registers) {
-    if (cpu >= most_processors) { return; }
+    if (cpu >= most_processors || !is_the_only_thread()) { return; }
     auto*& of = state.processors[cpu];
     if (of == nullptr) { of = new emulated_processor; }
     state.current = cpu;
@@ -163,6 +172,7 @@ void pt_record_enter_machine_block(unsigned, void*) {}
 #endif
 
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
+    if (!is_the_only_thread()) { return; }
     std::lock_guard const guard{state.lock};
     auto* const of = state.processors[state.current];
     // At its reset a processor executes 16-bit code at CPL 0.
@@ -221,7 +231,10 @@ void finish() {
             (void)of->log.write(path.letters);
         }
     }
-    state.files.close();
+    if (int const error = state.files.close(); error != 0) {
+        state.shared->error = static_cast<std::uint64_t>(error);
+        add(state.shared->lost_threads, 1);
+    }
 }
 
 }  // namespace

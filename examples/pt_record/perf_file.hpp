@@ -81,7 +81,8 @@ inline auto parse_event(std::string const& line, std::uint32_t process, process_
 /// The size of a trace without the PADs at its end, which a process that was killed leaves.
 inline auto size_without_pads(std::string const& path) -> std::uint64_t {
     std::ifstream in{path, std::ios::binary | std::ios::ate};
-    auto end = static_cast<std::uint64_t>(std::max<std::streamoff>(in.tellg(), 0));
+    auto const size = static_cast<std::uint64_t>(std::max<std::streamoff>(in.tellg(), 0));
+    auto end = size;
     std::vector<char> piece(1 << 16);
     while (in && end != 0) {
         std::uint64_t const begin = (end - 1) / piece.size() * piece.size();
@@ -89,7 +90,8 @@ inline auto size_without_pads(std::string const& path) -> std::uint64_t {
         in.seekg(static_cast<std::streamoff>(begin));
         in.read(piece.data(), static_cast<std::streamsize>(count));
         for (std::size_t i = count; in && i > 0; --i) {
-            if (piece[i - 1] != 0) { return begin + i; }
+            // The last packet may end in zeros.
+            if (piece[i - 1] != 0) { return std::min(begin + i + 15, size); }
         }
         end = begin;
     }
@@ -182,8 +184,7 @@ inline void require(perf_data::write_result const& done) {
 ///
 /// Names and mappings come first, then the traces, then the ends of the threads: without times,
 /// perf decodes a trace with what it read before.
-inline void write_perf_data(recorded const& from, std::string const& program,
-                            std::string const& path) {
+inline void write_perf_data(recorded from, std::string const& program, std::string const& path) {
     using detail::require;
     perf_data::session const session{
         .ctl = from.how.msrs.ctl,
@@ -200,16 +201,21 @@ inline void write_perf_data(recorded const& from, std::string const& program,
         text const name{program.data(), program.size()};
         require(writer.write(
             perf_data::comm_record{{first, first}, name, true, begin != 0 ? begin - 1 : 0}));
-        for (auto const& one : from.events) {
+        for (auto& one : from.events) {
             perf_data::thread_id const by{one.process, one.number_32(1)};
             if (one.is("map") && one.words.size() == detail::longest_event) {
                 auto const& device = one.words[5];
-                std::size_t const colon = std::min(device.find(':'), device.size() - 1);
+                std::size_t const colon = device.find(':');
                 std::uint32_t major = 0;
                 std::uint32_t minor = 0;
                 char const* const end = device.data() + device.size();
                 (void)std::from_chars(device.data(), end, major, 16);
-                (void)std::from_chars(device.data() + colon + 1, end, minor, 16);
+                if (colon != std::string::npos) {
+                    (void)std::from_chars(device.data() + colon + 1, end, minor, 16);
+                }
+                auto& name_of_file = one.words[7];
+                name_of_file.resize(std::min(
+                    {name_of_file.size(), name_of_file.find('\0'), perf_data::path_max - 1}));
                 require(writer.write(perf_data::mmap2_record{
                     .thread = by,
                     .addr = one.number(2, 16),
@@ -218,7 +224,7 @@ inline void write_perf_data(recorded const& from, std::string const& program,
                     .dev_major = major,
                     .dev_minor = minor,
                     .ino = one.number(6),
-                    .filename = text{one.words[7].data(), one.words[7].size()},
+                    .filename = text{name_of_file.data(), name_of_file.size()},
                     .time = one.time}));
             } else if (one.is("fork") && one.words.size() >= 4) {
                 require(writer.write(

@@ -26,7 +26,7 @@ public:
     enum class result : std::uint8_t { known, added, changed };
 
     /// Compares bytes with the last ones for their addresses: equal; not known before, at least in
-    /// part; or different. They are the last ones from now on.
+    /// part; or different. Then stores them.
     auto exchange(std::uint64_t address, byte_view bytes) -> result {
         auto found = result::known;
         for (std::size_t i = 0; i < bytes.size();) {
@@ -68,7 +68,8 @@ private:
 ///                                                 but the first and INODE are hexadecimal
 ///   fork TID NEWPID NEWTID                        the thread started a thread or a process
 ///   start TID                                     the thread executes its first instruction
-///   exec TID PATH                                 the recording of the process ends
+///   exec TID PATH                                 the thread calls execve: unless it fails, the
+///                                                 recording of the process ends here
 ///   exit TID                                      the thread ended
 class process_files {
 public:
@@ -77,12 +78,14 @@ public:
         process_ = process;
         auto const journal = journal_.create(path_of{directory, process, "code"}.letters);
         if (!journal) { return journal.error; }
-        auto const events = events_.create(path_of{directory, process, "events"}.letters, 4096);
+        auto const events = events_.create(path_of{directory, process, "events"}.letters);
         return events.error;
     }
-    void close() {
-        (void)journal_.close();
-        (void)events_.close();
+    /// Returns the errno of the first error, or 0.
+    [[nodiscard]] auto close() -> int {
+        int const journal = journal_.close();
+        int const events = events_.close();
+        return journal != 0 ? journal : events;
     }
     /// In the child after a fork: the files belong to the parent. What is in the parent's journal
     /// counts as written.

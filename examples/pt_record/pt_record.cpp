@@ -22,6 +22,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -150,6 +151,7 @@ auto parse(tool::command_line& line) -> arguments {
         }
     }
     if (given.program.empty()) { throw tool::failure{"needs a program; see --help"}; }
+    if (given.output == "-") { throw tool::failure{"-o needs a file, which is written twice"}; }
     if (given.how.check && given.raw.empty()) { throw tool::failure{"--check needs --raw"}; }
     if (given.engine == engine_kind::machine && given.raw.empty()) {
         throw tool::failure{"--engine machine needs --raw"};
@@ -242,6 +244,7 @@ auto run_command(std::vector<std::string> const& command, shared_progress const&
     if (child == 0) {
         (void)std::signal(SIGPIPE, SIG_DFL);
         (void)std::signal(SIGXFSZ, SIG_DFL);
+        (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with this program
         ::execvp(words[0], words.data());
         std::string const why = command[0] + ": " + std::strerror(errno);
         tool::print_error(why);
@@ -270,7 +273,7 @@ auto run_command(std::vector<std::string> const& command, shared_progress const&
 }
 
 /// Reports what prevented or limited the recording. Throws if nothing was recorded.
-void report(progress const& now, recorded const& found) {
+void report(progress const& now, recorded const& found, engine_kind engine) {
     switch (static_cast<refusal>(now.refused)) {
         case refusal::none: break;
         case refusal::machine:
@@ -278,6 +281,12 @@ void report(progress const& now, recorded const& found) {
         case refusal::settings: throw tool::failure{"the plugin cannot read its settings"};
         case refusal::thread_files:
             throw tool::failure{"the plugin cannot create files in the directory of raw output"};
+        case refusal::threads:
+            throw tool::failure{
+                "the machine is emulated by several threads: -accel tcg,thread=single"};
+    }
+    if (found.threads.empty() && engine == engine_kind::step) {
+        throw tool::failure{"nothing was recorded"};
     }
     if (found.threads.empty()) {
         throw tool::failure{"nothing was recorded: QEMU did not run the program with the plugin. "
@@ -339,13 +348,18 @@ auto step_program([[maybe_unused]] arguments const& given,
 #endif
 }
 
-/// Says which processes executed another program, at which their traces end.
+/// Reports the processes that executed another program: their traces end there.
 void report_executed(recorded const& found) {
     std::map<std::uint32_t, std::string> by;
     for (auto const& one : found.events) {
         // Without an event after it, the call did not return.
         by.erase(one.process);
-        if (one.is("exec")) { by[one.process] = one.words.back(); }
+        if (!one.is("exec")) { continue; }
+        std::string program;
+        for (std::size_t i = 2; i < one.words.size(); ++i) {
+            program += (i == 2 ? "" : " ") + one.words[i];
+        }
+        by[one.process] = program;
     }
     unsigned shown = 0;
     for (auto const& [process, program] : by) {
@@ -371,17 +385,19 @@ auto run_tool(tool::command_line& line) -> int {
     int const status = given.engine == engine_kind::step
                            ? step_program(given, raw.path(), shared)
                            : emulate_program(given, raw.path(), shared);
-    auto const found = read_recorded(raw.path());
-    report(shared.now(), found);
-    report_executed(found);
     bool const is_machine = given.engine == engine_kind::machine;
-    if (is_machine) { given.output = raw.path(); }
+    recorded found;
     try {
+        found = read_recorded(raw.path());
+        report(shared.now(), found, given.engine);
+        report_executed(found);
         if (!is_machine) { write_perf_data(found, name, given.output); }
-    } catch (tool::failure const& why) {
+    } catch (std::exception const& why) {
+        if (found.bytes == 0) { throw; }
         raw.keep();
         throw tool::failure{std::string{why.what()} + "; the raw output is in " + raw.path()};
     }
+    if (is_machine) { given.output = raw.path(); }
     std::fprintf(stderr, "pt_record: %s: %s instructions, %s bytes of trace, %zu threads\n",
                  given.output.c_str(), grouped(shared.now().instructions).c_str(),
                  grouped(found.bytes).c_str(), found.threads.size());

@@ -7,7 +7,11 @@
 
 #include <common/tool.hpp>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -29,8 +33,12 @@ inline auto find_program(std::string const& name) -> std::string {
     std::string_view left = variable != nullptr ? variable : "/usr/bin:/bin";
     for (;;) {
         std::size_t const colon = left.find(':');
-        std::string const path = std::string{left.substr(0, colon)} + "/" + name;
-        if (::access(path.c_str(), X_OK) == 0) { return path; }
+        std::string const folder{left.substr(0, colon)};
+        std::string const path = (folder.empty() ? "." : folder) + "/" + name;
+        std::error_code ignored;
+        if (::access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path, ignored)) {
+            return path;
+        }
         if (colon == std::string_view::npos) { break; }
         left.remove_prefix(colon + 1);
     }

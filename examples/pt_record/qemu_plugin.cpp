@@ -9,6 +9,7 @@
 #include "qemu_blocks.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -32,8 +33,7 @@ using namespace pt_record;
 /// does not give them. On an x86-64 host the code that QEMU generates keeps their address in RBP,
 /// and at the beginning of a block they are all in memory.
 ///
-/// Whether this is so is seen at each signal: RSP must point to a signal frame with the restorer of
-/// the signal.
+/// Each signal checks this: RSP must point to a signal frame with the restorer of the signal.
 struct guest_registers {
     std::uint64_t general[16];
     std::uint64_t ip;
@@ -97,7 +97,9 @@ struct emulated_thread {
     bool is_cut = false;         ///< the file could not be created
     std::uint64_t reported = 0;  ///< instructions in `progress`
     instruction_log log{};
+    instruction_log log_before{};  ///< the last block
     std::vector<code_change> changes{};
+    bool makes_thread = false;  ///< by the system call that it executes
 };
 
 constexpr unsigned most_threads = 8192;
@@ -165,6 +167,7 @@ void pause(emulated_thread& of) {
     of.previous = nullptr;
     report_progress(of);
     write_log(of);
+    if (of.trace.file.error() != 0) { report_error(of.trace.file.error()); }
 }
 /// Completes the files of a thread.
 void end(emulated_thread& of) {
@@ -174,12 +177,18 @@ void end(emulated_thread& of) {
         if (enters_kernel(of.previous->end.what.which)) {
             of.trace.finish_in_kernel(*of.previous);
         } else {
-            // It was stopped between two blocks.
-            of.trace.run(*of.previous, of.registers->ip);
-            of.trace.finish_at(of.registers->ip);
+            // The process ends, and the thread may still run, without callbacks: what its last
+            // block led to is not known.
+            of.trace.finish_at(of.previous->first);
+            of.log = of.log_before;
         }
         of.previous = nullptr;
     }
+    for (auto const& one : of.changes) {
+        state.files.add_code(one.address, {one.bytes.data(), one.bytes.size()}, of.id,
+                             of.trace.file.size());
+    }
+    of.changes.clear();
     report_progress(of);
     add(state.shared->other_signals, of.trace.unexplained);
     if (int const error = of.trace.file.close(); error != 0) { report_error(error); }
@@ -254,9 +263,15 @@ auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -
     current_vcpu = vcpu;
     return state.threads[vcpu];
 }
+[[gnu::noinline]] auto no_thread() -> emulated_thread* {
+    thread_local bool is_reported = false;
+    if (!is_reported) { report_error(EAGAIN); }
+    is_reported = true;
+    return nullptr;
+}
 /// The state of a thread; null if there are too many.
 [[gnu::always_inline]] inline auto thread_of(unsigned vcpu) -> emulated_thread* {
-    if (vcpu >= most_threads) [[unlikely]] { return nullptr; }
+    if (vcpu >= most_threads) [[unlikely]] { return no_thread(); }
     auto* const of = state.threads[vcpu];
     return of != nullptr ? of : new_thread(vcpu);
 }
@@ -298,6 +313,11 @@ void on_block(unsigned vcpu, code_block const* next, guest_registers const* regi
     }
     of->previous = next;
     of->trace.run(*previous, next->first);
+}
+/// A block begins, with `check`. It runs before `on_block`.
+void on_checked_block(unsigned vcpu, void*) {
+    auto* const of = thread_of(vcpu);
+    if (of != nullptr) { of->log_before = of->log; }
 }
 /// An instruction begins, with `check`.
 template <bool Repeats>
@@ -355,6 +375,9 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     for (auto const& one : state.handlers) {
         if (one.address == block.first) { block.set(rare_case::handler); }
     }
+    if (state.how.check) {
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, on_checked_block, QEMU_PLUGIN_CB_NO_REGS, nullptr);
+    }
     qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS, &block);
     state.blocks.push_back(std::move(made.block));
 }
@@ -386,6 +409,8 @@ constexpr std::int64_t exit = 60;
 constexpr std::int64_t execveat = 322;
 constexpr std::int64_t clone3 = 435;
 
+constexpr std::uint64_t clone_thread = 0x10000;  ///< CLONE_THREAD
+
 }  // namespace linux_call
 
 /// The program sets a signal handler.
@@ -402,6 +427,8 @@ void add_handler(std::uint64_t action) {
         one.restorer = given.restorer;
         return;
     }
+    constexpr std::size_t most_handlers = 4096;
+    if (state.handlers.size() == most_handlers) { return; }
     state.handlers.push_back({given.handler, given.restorer});
     for (auto const& one : state.blocks) {
         if (one->first == given.handler) { one->set(rare_case::handler); }
@@ -416,6 +443,15 @@ void on_system_call(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::u
     current_vcpu = vcpu;
     switch (number) {
         case linux_call::rt_sigaction: add_handler(a2); break;
+        case linux_call::fork:
+        case linux_call::vfork: of->makes_thread = false; break;
+        case linux_call::clone: of->makes_thread = (a1 & linux_call::clone_thread) != 0; break;
+        case linux_call::clone3: {
+            std::uint64_t flags = 0;
+            (void)read_memory(a1, &flags, sizeof flags);
+            of->makes_thread = (flags & linux_call::clone_thread) != 0;
+            break;
+        }
         case linux_call::exit: {
             std::lock_guard const guard{state.lock};
             end(*of);
@@ -425,6 +461,9 @@ void on_system_call(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::u
         case linux_call::execveat: {
             char path[256] = {};
             (void)read_memory(number == linux_call::execve ? a1 : a2, path, sizeof path - 1);
+            for (char& letter : path) {  // one line
+                if (letter != 0 && static_cast<unsigned char>(letter) < ' ') { letter = '?'; }
+            }
             std::lock_guard const guard{state.lock};
             state.files.add_event("exec %d %s", of->id, path);
             pause(*of);
@@ -453,15 +492,10 @@ void on_system_call_return(qemu_plugin_id_t, unsigned vcpu, std::int64_t number,
         case linux_call::clone3:
             if (result > 0) {
                 std::lock_guard const guard{state.lock};
-                // The number of a thread or of a process: a thread of this process has a directory.
-                char path[64];
-                std::snprintf(path, sizeof path, "/proc/self/task/%lld",
-                              static_cast<long long>(result));
-                bool const is_thread = ::access(path, F_OK) == 0;
+                auto const made = static_cast<long long>(result);
                 state.files.add_event("fork %d %lld %lld", of->id,
-                                      is_thread ? static_cast<long long>(::getpid())
-                                                : static_cast<long long>(result),
-                                      static_cast<long long>(result));
+                                      of->makes_thread ? static_cast<long long>(::getpid()) : made,
+                                      made);
             }
             break;
         default: break;
@@ -476,12 +510,13 @@ void in_child() {
         auto*& of = state.threads[i];
         if (of == nullptr) { continue; }
         of->trace.file.abandon();
-        if (i != current_vcpu) { continue; }
-        auto* const fresh = new emulated_thread;
-        of = fresh;  // the old one stays as it is: its memory is shared with nobody
+        // The old one is not freed. A later thread of this process may get another's index.
+        of = i == current_vcpu ? new emulated_thread : nullptr;
     }
     state.files.abandon();
-    (void)state.files.create(state.directory, ::getpid());
+    if (int const error = state.files.create(state.directory, ::getpid()); error != 0) {
+        report_error(error);
+    }
 }
 void before_fork() { state.lock.lock(); }
 void after_fork_in_parent() { state.lock.unlock(); }
@@ -497,14 +532,14 @@ void on_thread_exit(qemu_plugin_id_t, unsigned vcpu) {
     delete state.threads[vcpu];
     state.threads[vcpu] = nullptr;
 }
-/// The process ends. QEMU has stopped the other threads between two blocks.
+/// The process ends. Other threads may still run, without callbacks.
 void on_exit(qemu_plugin_id_t, void*) {
     std::lock_guard const guard{state.lock};
     for (auto* of : state.threads) {
         if (of != nullptr) { end(*of); }
     }
     add(state.shared->unread_mappings, state.files.unread_mappings);
-    state.files.close();
+    if (int const error = state.files.close(); error != 0) { report_error(error); }
 }
 
 auto refuse(refusal why) -> int {

@@ -4,6 +4,7 @@
 // A directory of raw output: what is in it, and the settings, which the tool and the plugin read.
 //
 //   settings        lines `key=value`, see `settings`
+//   progress        counters that the recorded processes share, see `progress`
 //   PID.TID.pt      the trace of a thread
 //   PID.code        the journal of its process: code bytes as they were executed
 //   PID.events      one line for each event of the process, see `process_files`
@@ -162,6 +163,6 @@ struct progress {
     std::uint64_t refused;          ///< the plugin could not start: a number of `refusal`
 };
 
-enum class refusal : std::uint64_t { none, machine, settings, thread_files };
+enum class refusal : std::uint64_t { none, machine, settings, thread_files, threads };
 
 }  // namespace pt_record

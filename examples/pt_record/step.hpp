@@ -48,6 +48,7 @@ public:
             (void)resume(child, 0);
         }
         int last = 0;
+        bool has_ended = false;
         while (!threads_.empty()) {
             int status = 0;
             int const id = ::waitpid(-1, &status, __WALL);
@@ -55,8 +56,16 @@ public:
                 if (errno == EINTR) { continue; }
                 break;
             }
-            if (id == child && !WIFSTOPPED(status)) { last = status; }
+            if (id == child && !WIFSTOPPED(status)) {
+                last = status;
+                has_ended = true;
+            }
             handle(id, status);
+        }
+        // After execve it is not traced any more.
+        while (!has_ended && ::waitpid(child, &last, 0) < 0 && errno == EINTR) {}
+        for (auto const& [process, files] : processes_) {
+            if (int const error = files->close(); error != 0) { report_error(error); }
         }
         return last;
     }
@@ -86,6 +95,8 @@ private:
         if (child == 0) {
             (void)std::signal(SIGPIPE, SIG_DFL);
             (void)std::signal(SIGXFSZ, SIG_DFL);
+            (void)std::signal(SIGINT, SIG_DFL);
+            (void)std::signal(SIGQUIT, SIG_DFL);
             if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) { std::_Exit(126); }
             ::execv(words[0], words.data());
             tool::print_error(command[0] + ": " + std::strerror(errno));
@@ -256,8 +267,13 @@ private:
     /// The recording of a process ends where it executes another program.
     void executed(int id, stepped_thread& of) {
         if (of.is_started && of.trace.file.is_open()) {
+            // The code of the call is not there any more.
+            code_block block{.first = of.ip, .count = 1};
+            block.end = {.what = {.length = 2, .which = instruction_class::syscall}, .at = of.ip};
+            of.log.add(of.ip, false);
+            of.trace.finish_in_kernel(block);
+            complete(id, of);
             add_process(of.process).add_event("exec %d %s", id, "");
-            finish(id, true);
         }
         threads_.erase(id);
         (void)::ptrace(PTRACE_DETACH, id, nullptr, nullptr);
@@ -275,11 +291,16 @@ private:
         } else {
             of.trace.finish_at(of.ip);
         }
+        complete(id, of);
+    }
+    void report_error(int error) {
+        ++shared_.lost_threads;
+        shared_.error = static_cast<std::uint64_t>(error);
+    }
+    /// Closes the files of a thread.
+    void complete(int id, stepped_thread& of) {
         report_progress(of);
-        if (int const error = of.trace.file.close(); error != 0) {
-            ++shared_.lost_threads;
-            shared_.error = static_cast<std::uint64_t>(error);
-        }
+        if (int const error = of.trace.file.close(); error != 0) { report_error(error); }
         if (how_.check) {
             (void)of.log.write(path_of{directory_.c_str(), of.process, id, "log"}.letters);
         }

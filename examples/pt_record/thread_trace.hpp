@@ -24,7 +24,7 @@ enum class rare_case : std::uint8_t {
     restart = 4,  ///< QEMU may continue with it within another block
 };
 
-/// A sequence of instructions of which only the last one can branch. Each execution reads the
+/// Instructions that execute in sequence; only the last one can branch. Each execution reads the
 /// members up to `end`, so they share a cache line.
 struct alignas(64) code_block {
     std::uint64_t first = 0;  ///< the address of the first instruction
@@ -154,7 +154,7 @@ public:
             return visit_kernel(block, signal.to);
         }
         if (signal.is_fault && block.holds(signal.at)) {
-            pass(block);  // at most
+            pass(block);  // counts the whole block: an upper bound
         } else {
             run(block, signal.at);
         }
@@ -203,8 +203,7 @@ private:
             return;
         }
         if (block.last_may_not_run && to == end.at) { return on(event::sequential{to}); }
-        // Something that is not known interrupted the block. It executed all of it, or this is the
-        // nearest place.
+        // The reason is unknown. The trace shows an exception at the last instruction.
         ++unexplained;
         visit_kernel({.at = end.at, .to = to, .is_fault = true},
                      event::kernel_visit::reason::exception);

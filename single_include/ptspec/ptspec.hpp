@@ -20254,7 +20254,7 @@ struct instruction {
 /// What follows an opcode, and its class, for each opcode of the first two maps.
 namespace ptspec::x86 {
 
-/// The bytes behind the opcode and its ModRM.
+/// The bytes after the opcode and its ModRM.
 enum class immediate : uint8_t {
     none,
     bits_8,
@@ -20928,10 +20928,10 @@ struct execution {
     engine::execution_context after{};  ///< the context of that one
     uint64_t operand = 0;               ///< of PTWRITE, MOV CR3 and VMPTRLD
 
-    /// The address of the instruction behind this one.
+    /// The address after this instruction.
     [[nodiscard]] constexpr auto next() const noexcept -> uint64_t {
-        uint64_t const behind = at + what.length;
-        return after.width == code_width::bits_64 ? behind : behind & low_bits(32);
+        uint64_t const following = at + what.length;
+        return after.width == code_width::bits_64 ? following : following & low_bits(32);
     }
 };
 
@@ -21032,7 +21032,7 @@ constexpr void take_event(execution const& of, Take&& take) noexcept {
 
 /// The successors of an instruction at an address: what `take_near_event` compares, computed once.
 struct successors {
-    uint64_t next = 0;    ///< the instruction behind it
+    uint64_t next = 0;    ///< the instruction after it
     uint64_t target = 0;  ///< of a direct branch
     instruction_class which = instruction_class::other;
 };

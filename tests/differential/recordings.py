@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ LARGE = {
     "python3": ["python3", "-c", "print(sum(i * i for i in range(100000)))"],
     "perl": ["perl", "-e", "my %h; $h{$_ % 997} .= $_ for 1 .. 50000; if (!fork) { exit 0 } wait;"
              "print scalar keys %h"],
-    "cc1": ["g++", "-O1", "-c", "{source}", "-o", "/dev/null"],
+    "cc1plus": ["{cc1plus}", "-O1", "-quiet", "{source}", "-o", "/dev/null"],
     "node": ["node", "-e", "let s = 0; for (let i = 0; i < 1e6; i++) s += i % 7; console.log(s)"],
     "go": ["go", "version"],
     "java": ["java", "-version"],
@@ -69,7 +70,7 @@ class Recorder:
 
     def record(self, name, command, *options, prints="ok\n"):
         """Records and compares. Returns a line of the table, and whether all is equal."""
-        raw = self.folder / f"raw_{name}_{abs(hash(options)):x}"
+        raw = self.folder / f"raw_{name}_{zlib.crc32(' '.join(options).encode()):x}"
         shutil.rmtree(raw, ignore_errors=True)
         data = self.folder / f"{raw.name}.data"
         started = time.monotonic()
@@ -120,13 +121,14 @@ def jobs_of(recorder, is_all):
         yield "loops", [loops], ["--kind", kind, "--ctl", within], "ok\n"
     if not is_all:
         return
-    text = ROOT / "single_include/ptspec/ptspec.hpp"
+    files = {"{text}": ROOT / "single_include/ptspec/ptspec.hpp",
+             "{source}": PROGRAMS / "bare/bare.cpp",
+             "{cc1plus}": run(["g++", "-print-prog-name=cc1plus"]).strip()}
     for name, command in LARGE.items():
-        if shutil.which(command[0]) is None:
+        words = [str(files.get(word, word)) for word in command]
+        if shutil.which(words[0]) is None:
             print(f"{name:11}is not installed")
             continue
-        words = [word.format(text=text, source=PROGRAMS / "strings.cpp") if "{" in word and
-                 word.endswith("}") and word.startswith("{") else word for word in command]
         for packets in ("", "tsc,mtc=3,cyc", "noretcomp"):
             yield name, words, ["--ctl", packets] * (packets != ""), None
 

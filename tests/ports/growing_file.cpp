@@ -12,7 +12,6 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <csignal>
 
 using namespace ptspec;
 
@@ -98,7 +97,6 @@ TEST_CASE("bytes for which there is no space are refused, and the rest is kept")
     ::rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
     ::rlimit const small{10'000, before.rlim_max};
-    auto* const old = std::signal(SIGXFSZ, SIG_IGN);
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
     auto const all = numbered(20'000);
     size_t done = 0;
@@ -107,13 +105,36 @@ TEST_CASE("bytes for which there is no space are refused, and the rest is kept")
     CHECK(done <= 10'000);
     CHECK(file.error() == EFBIG);
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
-    (void)std::signal(SIGXFSZ, old);
     // It tries again.
     CHECK(file.append(byte_view{all.data(), all.size()}.from(done).first(10)));
     CHECK(file.close() == EFBIG);
     auto expected = all;
     expected.resize(done + 10);
     CHECK(at.bytes() == expected);
+}
+
+TEST_CASE("a descriptor whose number the program uses for another file is left alone") {
+    temporary const at;
+    temporary const other;
+    // Descriptors are taken in order, so that the next one is known.
+    int const probe = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 512);
+    REQUIRE(probe >= 512);
+    REQUIRE(::close(probe) == 0);
+    ports::growing_file file;
+    REQUIRE(file.create(at.path(), 4096));
+    auto const all = numbered(10'000);
+    REQUIRE(file.append(byte_view{all.data(), 100}));
+    int const foreign = ::open(other.path(), O_RDWR | O_CLOEXEC);
+    REQUIRE(::write(foreign, "program", 7) == 7);
+    REQUIRE(::dup2(foreign, probe) == probe);
+    CHECK_FALSE(file.append(byte_view{all.data(), all.size()}));
+    CHECK(file.error() == EBADF);
+    CHECK(file.close() == EBADF);
+    CHECK(::write(probe, "s own", 5) == 5);
+    auto const kept = other.bytes();
+    CHECK(std::string{kept.begin(), kept.end()} == "programs own");
+    CHECK(::close(probe) == 0);
+    CHECK(::close(foreign) == 0);
 }
 
 TEST_CASE("a file that cannot be created is an error, and takes no bytes") {

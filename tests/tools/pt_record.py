@@ -42,7 +42,7 @@ class PtRecord(unittest.TestCase):
         done = self.run_tool(*arguments)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         self.assertRegex(done.stderr, r"\Apt_record: .+\n\Z")
-        self.assertEqual(list(self.at.iterdir()), [], "nothing is left behind")
+        self.assertEqual(list(self.at.iterdir()), [], "no file remains")
         return done.stderr
 
     def record(self, *arguments, status=0):
@@ -81,6 +81,7 @@ class PtRecord(unittest.TestCase):
         self.assertIn("needs --raw", self.refused("--engine", "machine", "true"))
         self.assertIn("no timing packets",
                       self.refused("--engine", "machine", "--raw", "x", "--ctl", "tsc", "true"))
+        self.assertIn("needs a file", self.refused("-o", "-", "true"))
         if PLUGIN.exists():
             self.assertIn("is not installed", self.refused("--qemu", "no-such-qemu", "true"))
         self.assertIn("--plugin names it", self.refused("--plugin", "nothing.so", "true"))
@@ -137,6 +138,13 @@ class PtRecord(unittest.TestCase):
                          2, done.stderr)
 
     @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_descriptors_of_the_program_are_its_own(self):
+        done = self.record("sh", "-c", "exec 3>a 4>b 5>c 6>d; i=0; while [ $i -lt 20000 ]; do "
+                           "i=$((i+1)); done; (echo hi >&3); echo end >&5")
+        self.assertEqual([(self.at / name).read_text() for name in "abcd"],
+                         ["hi\n", "", "end\n", ""], done.stderr)
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
     def test_an_interrupt_ends_the_program_and_what_was_recorded_is_readable(self):
         tool = subprocess.Popen([PT_RECORD, "-o", self.data, "sh", "-c", "while :; do :; done"],
                                 stderr=subprocess.PIPE, text=True, cwd=self.at,
@@ -173,6 +181,14 @@ class PtRecord(unittest.TestCase):
                 shutil.rmtree(self.raw)
 
     # the other engine
+
+    @unittest.skipUnless(sys.platform == "linux" and os.uname().machine == "x86_64", "no x86-64")
+    def test_stepping_ends_where_a_program_is_executed(self):
+        done = self.run_tool("--engine", "step", "-o", self.data, "sh", "-c", "exec sh -c 'exit 9'")
+        if "ptrace is not allowed" in done.stderr:
+            self.skipTest("ptrace is not allowed")
+        self.assertEqual(done.returncode, 9, done.stderr)
+        self.assertIn("ends where it executes a program", done.stderr)
 
     @unittest.skipUnless(sys.platform == "linux" and os.uname().machine == "x86_64", "no x86-64")
     def test_stepping_records_every_instruction(self):

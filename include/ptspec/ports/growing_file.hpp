@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -19,8 +21,8 @@ namespace ptspec::ports {
 /// refuses bytes instead of raising SIGBUS. Until `close`, zeros follow the last byte, which are
 /// PADs in a trace: the file is readable after the process was killed, too.
 ///
-/// Errors: `append` returns false if space cannot be allocated, and tries again with the next
-/// packet; `error` is the reason, such as ENOSPC.
+/// Errors: `append` returns false if space cannot be allocated, or the descriptor was closed, and
+/// tries again with the next packet; `error` is the reason, such as ENOSPC.
 class growing_file {
 public:
     constexpr growing_file() noexcept = default;
@@ -36,18 +38,23 @@ public:
             file_ = ::open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         } while (file_ < 0 && errno == EINTR);
         error_ = file_ < 0 ? errno : 0;
+        if (file_ >= 0) { take_identity(); }
         step_ = step;
         most_ = step * 256;
         return {error_};
     }
     /// Unmaps the file, sets its size to that of the trace, and closes it. Returns the errno of the
-    /// first error of all, or 0.
+    /// first error since `create`, or 0.
     auto close() noexcept -> int {
         if (file_ < 0) { return error_; }
         uint64_t const bytes = size();
         unmap();
-        if (::ftruncate(file_, static_cast<off_t>(bytes)) != 0) { note(errno); }
-        if (::close(file_) != 0) { note(errno); }
+        if (!is_own()) {
+            note(EBADF);
+        } else {
+            if (::ftruncate(file_, static_cast<off_t>(bytes)) != 0) { note(errno); }
+            if (::close(file_) != 0) { note(errno); }
+        }
         file_ = -1;
         window_at_ = 0;
         return error_;
@@ -56,7 +63,7 @@ public:
     void abandon() noexcept {
         if (file_ < 0) { return; }
         unmap();
-        (void)::close(file_);
+        if (is_own()) { (void)::close(file_); }
         file_ = -1;
         error_ = 0;
         window_at_ = 0;
@@ -88,6 +95,24 @@ public:
     }
 
 private:
+    /// The descriptor gets a high number, because the program in whose process an emulator runs
+    /// selects low numbers itself.
+    void take_identity() noexcept {
+        int const high = ::fcntl(file_, F_DUPFD_CLOEXEC, 512);
+        if (high >= 0) {
+            (void)::close(file_);
+            file_ = high;
+        }
+        struct stat about{};
+        if (::fstat(file_, &about) != 0) { note(errno); }
+        device_ = about.st_dev;
+        inode_ = about.st_ino;
+    }
+    /// False if the program has closed the descriptor, or uses its number for another file.
+    [[nodiscard]] auto is_own() const noexcept -> bool {
+        struct stat about{};
+        return ::fstat(file_, &about) == 0 && about.st_dev == device_ && about.st_ino == inode_;
+    }
     void note(int error) noexcept { error_ = error_ != 0 ? error_ : error; }
     void unmap() noexcept {
         if (first_ != nullptr) { (void)::munmap(first_, static_cast<size_t>(end_ - first_)); }
@@ -101,14 +126,25 @@ private:
         size_t const least = (over + more + step_ - 1) / step_ * step_;
         size_t length = step_;
         while (length < most_ && length < bytes) { length *= 2; }
+        int const before = error_;
         if (length > least && map(bytes - over, length, over)) { return true; }
+        error_ = before;  // the smaller window decides
         return map(bytes - over, least, over);
+    }
+    /// Allocates space. Beyond the limit on the size of files the kernel would send SIGXFSZ.
+    auto allocate(uint64_t at, size_t length) const noexcept -> int {
+        ::rlimit most{};
+        if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && at + length > most.rlim_cur) { return EFBIG; }
+        int error = 0;
+        do {
+            error = ::posix_fallocate(file_, static_cast<off_t>(at), static_cast<off_t>(length));
+        } while (error == EINTR);
+        return error;
     }
     /// Allocates and maps `length` bytes at `at`, in place of the present window. The trace ends
     /// `used` bytes after `at`.
     auto map(uint64_t at, size_t length, size_t used) noexcept -> bool {
-        int const full = ::posix_fallocate(file_, static_cast<off_t>(at),
-                                           static_cast<off_t>(length));
+        int const full = is_own() ? allocate(at, length) : EBADF;
         void* const window = full != 0 ? MAP_FAILED
                                        : ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED,
                                                 file_, static_cast<off_t>(at));
@@ -130,6 +166,8 @@ private:
     uint64_t window_at_ = 0;  ///< the offset of `first_` in the file
     size_t step_ = 0;
     size_t most_ = 0;
+    dev_t device_ = 0;
+    ino_t inode_ = 0;
     int file_ = -1;
     int error_ = 0;
 };

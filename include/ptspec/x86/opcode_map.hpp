@@ -6,7 +6,7 @@
 /// What follows an opcode, and its class, for each opcode of the first two maps.
 namespace ptspec::x86 {
 
-/// The bytes behind the opcode and its ModRM.
+/// The bytes after the opcode and its ModRM.
 enum class immediate : uint8_t {
     none,
     bits_8,
