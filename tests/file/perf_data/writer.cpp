@@ -464,21 +464,20 @@ TEST_CASE("PADs that are not written yet count as part of the file") {
 }
 
 TEST_CASE("a record that makes the file larger than 2^63 - 1 bytes is refused") {
-    if constexpr (sizeof(std::size_t) == 8) {
-        CHECK_TWICE([](auto value) {
-            counting_sink file;
-            writer to{session{}, file};
-            std::uint64_t const room_left = value(std::uint64_t{8 + 7});
-            std::uint64_t const size = (std::uint64_t{1} << 63) - 256 - info_size - 48 - 1 -
-                                       room_left;
-            std::uint8_t const first = 0;
-            bool const right = to.begin() && to.write(auxtrace_record{.size = size}) &&
-                               to.append_trace({&first, static_cast<std::size_t>(size)}) &&
-                               to.write(exit_record{}).why == error::too_large;
-            return right && to.finished_round() && to.finished_round().why == error::too_large &&
-                   file.size == to.data_size() + 256;
-        });
-    }
+    CHECK_TWICE([](auto value) {
+        // The trace in one view: only a 64-bit program can have it.
+        if (sizeof(std::size_t) < 8) { return value(true); }
+        counting_sink file;
+        writer to{session{}, file};
+        std::uint64_t const room_left = value(std::uint64_t{8 + 7});
+        std::uint64_t const size = (std::uint64_t{1} << 63) - 256 - info_size - 48 - 1 - room_left;
+        std::uint8_t const first = 0;
+        bool const right = to.begin() && to.write(auxtrace_record{.size = size}) &&
+                           to.append_trace({&first, static_cast<std::size_t>(size)}) &&
+                           to.write(exit_record{}).why == error::too_large;
+        return right && to.finished_round() && to.finished_round().why == error::too_large &&
+               file.size == to.data_size() + 256;
+    });
 }
 
 // ------------------------------------------------------------------------------------ the sink
