@@ -24,7 +24,7 @@ namespace {
 using namespace ptspec;
 using namespace pt_record;
 
-/// The beginning of QEMU 7.2's CPUX86State, which generated code keeps in RBP.
+/// The beginning of QEMU 7.2's CPUX86State.
 struct machine_registers {
     struct segment {
         std::uint32_t selector;
@@ -80,7 +80,7 @@ struct plugin_state {
     progress* shared = nullptr;
     std::mutex lock{};  ///< for all below
     process_files files{};
-    std::vector<std::unique_ptr<code_block>> blocks{};
+    live_blocks blocks{};
     emulated_processor* processors[most_processors] = {};
     unsigned current = 0;
     bool has_ended = false;
@@ -124,7 +124,7 @@ auto is_the_only_thread() -> bool {
 
 /// A block begins.
 [[gnu::used]] void on_block(unsigned cpu, code_block const* next,
-                            machine_registers const* registers) asm("pt_record_on_machine_block");
+                            machine_registers const* registers) asm("pt_record_on_block");
 void on_block(unsigned cpu, code_block const* next, machine_registers const* registers) {
     if (cpu >= most_processors || !is_the_only_thread()) { return; }
     auto*& of = state.processors[cpu];
@@ -155,22 +155,6 @@ void on_instruction(unsigned cpu, void* ip) {
     of->log.add(reinterpret_cast<std::uint64_t>(ip), Repeats);
 }
 
-#if defined(__x86_64__)
-extern "C" void pt_record_enter_machine_block(unsigned cpu, void* block);
-asm(R"(
-    .text
-    .hidden pt_record_enter_machine_block
-    .globl pt_record_enter_machine_block
-    .type pt_record_enter_machine_block, @function
-pt_record_enter_machine_block:
-    movq %rbp, %rdx
-    jmp pt_record_on_machine_block
-    .size pt_record_enter_machine_block, . - pt_record_enter_machine_block
-)");
-#else
-void pt_record_enter_machine_block(unsigned, void*) {}
-#endif
-
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     if (!is_the_only_thread()) { return; }
     std::lock_guard const guard{state.lock};
@@ -188,8 +172,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     });
     auto& block = *made.block;
     if (block.count == 0) { return; }
-    qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_machine_block, QEMU_PLUGIN_CB_NO_REGS,
-                                         &block);
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS, &block);
     if (!is_user) {  // other processes have other code at the same addresses
         auto const found = state.files.exchange(block.first, made.bytes());
         if (found == journaled_code::result::changed && of != nullptr) {
@@ -200,16 +183,11 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
                                  of != nullptr ? of->trace.file.size() : 0);
         }
     }
-    state.blocks.push_back(std::move(made.block));
+    state.blocks.add(std::move(made.block));
 }
 void on_flush(qemu_plugin_id_t) {
     std::lock_guard const guard{state.lock};
-    for (auto* of : state.processors) {
-        if (of == nullptr || of->previous == nullptr) { continue; }
-        of->copy = *of->previous;
-        of->previous = &of->copy;
-    }
-    state.blocks.clear();
+    state.blocks.clear(state.processors);
 }
 /// The machine ends.
 void finish() {

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // pt_record: records a program with Intel PT on a machine without Intel PT. See `pt_record --help`.
+//
+//   pt_record.cpp      the command line, and what is reported
+//   command.hpp        the program to execute
+//   qemu_plugin.cpp    the engine `qemu`: a plugin for qemu-x86_64
+//   machine_plugin.cpp the engine `machine`: a plugin for qemu-system-x86_64
+//   step.hpp           the engine `step`: ptrace
+//   thread_trace.hpp   from executed blocks to packets in a file, for a thread
+//   machine_trace.hpp  the same for a processor
+//   recording.hpp      the directory of raw output
+//   process_files.hpp  the code and the events of a process in it
+//   perf_file.hpp      from that directory to perf.data
 
+#include "command.hpp"
 #include "perf_file.hpp"
-#include "qemu.hpp"
 #include "step.hpp"
 
 #include <common/tool.hpp>
@@ -236,20 +247,8 @@ auto grouped(std::uint64_t value) -> std::string {
 /// Runs a command, and shows its progress on a terminal. Returns the status of waitpid. The signals
 /// of the terminal are for the command.
 auto run_command(std::vector<std::string> const& command, shared_progress const& shared) -> int {
-    std::vector<char*> words;
-    for (auto const& one : command) { words.push_back(const_cast<char*>(one.c_str())); }
-    words.push_back(nullptr);
-    auto const child = ::fork();
-    if (child < 0) { throw tool::failure{std::string{"fork: "} + std::strerror(errno)}; }
-    if (child == 0) {
-        (void)std::signal(SIGPIPE, SIG_DFL);
-        (void)std::signal(SIGXFSZ, SIG_DFL);
-        (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with this program
-        ::execvp(words[0], words.data());
-        std::string const why = command[0] + ": " + std::strerror(errno);
-        tool::print_error(why);
-        std::_Exit(127);
-    }
+    // It ends with this program.
+    int const child = start_process(command, [] { (void)::prctl(PR_SET_PDEATHSIG, SIGKILL); });
     (void)std::signal(SIGINT, SIG_IGN);
     (void)std::signal(SIGQUIT, SIG_IGN);
     bool const shows = ::isatty(STDERR_FILENO) == 1;

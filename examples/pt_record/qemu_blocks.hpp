@@ -17,6 +17,30 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+// QEMU calls this before each execution of a block. It calls `pt_record_on_block`, which each
+// plugin has, with the processor, the block, and the registers. The interface of version 1 does not
+// give those; on an x86-64 host the code that QEMU generates keeps the address of its CPUX86State
+// in RBP, and at the beginning of a block all registers are in it. Elsewhere it reads as zeros.
+extern "C" void pt_record_enter_block(unsigned cpu, void* block);
+#if defined(__x86_64__)
+asm(R"(
+    .text
+    .hidden pt_record_enter_block
+    .globl pt_record_enter_block
+    .type pt_record_enter_block, @function
+pt_record_enter_block:
+    movq %rbp, %rdx
+    jmp pt_record_on_block
+    .size pt_record_enter_block, . - pt_record_enter_block
+)");
+#else
+extern "C" void pt_record_on_block(unsigned cpu, void const* block, void const* registers);
+extern "C" inline void pt_record_enter_block(unsigned cpu, void* block) {
+    static constexpr std::uint64_t zeros[128] = {};
+    pt_record_on_block(cpu, block, zeros);
+}
+#endif
+
 namespace pt_record {
 
 /// Copies the bytes of an instruction; returns their number.
@@ -68,6 +92,31 @@ auto translate(qemu_plugin_tb const* tb, x86::code_width width, Visit&& visit) -
     }
     return made;
 }
+
+/// The translated blocks, until QEMU drops its translations.
+class live_blocks {
+public:
+    void add(std::unique_ptr<code_block> block) { all_.push_back(std::move(block)); }
+    /// Calls `visit` for each block.
+    template <class Visit>
+    void for_each(Visit&& visit) {
+        for (auto const& one : all_) { visit(*one); }
+    }
+    /// QEMU drops all translations, and no block executes. `threads` are pointers to what has the
+    /// members `previous` and `copy`.
+    template <class Thread, std::size_t Count>
+    void clear(Thread* const (&threads)[Count]) {
+        for (auto* const of : threads) {
+            if (of == nullptr || of->previous == nullptr) { continue; }
+            of->copy = *of->previous;
+            of->previous = &of->copy;
+        }
+        all_.clear();
+    }
+
+private:
+    std::vector<std::unique_ptr<code_block>> all_{};
+};
 
 /// The directory, from the argument `directory=DIR` of the plugin; empty without it.
 inline auto directory_of(int count, char** arguments) -> char const* {

@@ -29,9 +29,7 @@ using namespace pt_record;
 
 // ------------------------------------------------------------------------------------ registers
 
-/// The registers of a thread: the beginning of QEMU's CPUX86State. QEMU's interface of version 1
-/// does not give them. On an x86-64 host the code that QEMU generates keeps their address in RBP,
-/// and at the beginning of a block they are all in memory.
+/// The registers of a thread: the beginning of QEMU's CPUX86State.
 ///
 /// Each signal checks this: RSP must point to a signal frame with the restorer of the signal.
 struct guest_registers {
@@ -111,7 +109,7 @@ struct plugin_state {
     std::mutex lock{};  ///< for all below
     process_files files{};
     std::vector<handler> handlers{};
-    std::vector<std::unique_ptr<code_block>> blocks{};
+    live_blocks blocks{};
     emulated_thread* threads[most_threads] = {};
 };
 
@@ -326,26 +324,6 @@ void on_instruction(unsigned vcpu, void* ip) {
     if (of != nullptr) { of->log.add(reinterpret_cast<std::uint64_t>(ip), Repeats); }
 }
 
-#if defined(__x86_64__)
-// QEMU calls this with the thread and the block; RBP holds the address of the registers.
-extern "C" void pt_record_enter_block(unsigned vcpu, void* block);
-asm(R"(
-    .text
-    .hidden pt_record_enter_block
-    .globl pt_record_enter_block
-    .type pt_record_enter_block, @function
-pt_record_enter_block:
-    movq %rbp, %rdx
-    jmp pt_record_on_block
-    .size pt_record_enter_block, . - pt_record_enter_block
-)");
-#else
-constexpr guest_registers no_registers{};
-void pt_record_enter_block(unsigned vcpu, void* block) {
-    on_block(vcpu, static_cast<code_block const*>(block), &no_registers);
-}
-#endif
-
 // ------------------------------------------------------------------------------------ translation
 
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
@@ -379,17 +357,12 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
         qemu_plugin_register_vcpu_tb_exec_cb(tb, on_checked_block, QEMU_PLUGIN_CB_NO_REGS, nullptr);
     }
     qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS, &block);
-    state.blocks.push_back(std::move(made.block));
+    state.blocks.add(std::move(made.block));
 }
 /// QEMU drops all translated code. No block executes.
 void on_flush(qemu_plugin_id_t) {
     std::lock_guard const guard{state.lock};
-    for (auto* of : state.threads) {
-        if (of == nullptr || of->previous == nullptr) { continue; }
-        of->copy = *of->previous;
-        of->previous = &of->copy;
-    }
-    state.blocks.clear();
+    state.blocks.clear(state.threads);
 }
 
 // ------------------------------------------------------------------------------------ system calls
@@ -430,9 +403,9 @@ void add_handler(std::uint64_t action) {
     constexpr std::size_t most_handlers = 4096;
     if (state.handlers.size() == most_handlers) { return; }
     state.handlers.push_back({given.handler, given.restorer});
-    for (auto const& one : state.blocks) {
-        if (one->first == given.handler) { one->set(rare_case::handler); }
-    }
+    state.blocks.for_each([&](code_block& one) {
+        if (one.first == given.handler) { one.set(rare_case::handler); }
+    });
 }
 
 void on_system_call(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::uint64_t a1,

@@ -3,6 +3,7 @@
 
 // Runs a program on the processor itself, one instruction at a time: exact, and slow.
 
+#include "command.hpp"
 #include "process_files.hpp"
 #include "thread_trace.hpp"
 
@@ -87,21 +88,9 @@ private:
 
     /// Starts the command, which stops at its first instruction.
     static auto start(std::vector<std::string> const& command) -> int {
-        std::vector<char*> words;
-        for (auto const& one : command) { words.push_back(const_cast<char*>(one.c_str())); }
-        words.push_back(nullptr);
-        int const child = ::fork();
-        if (child < 0) { throw tool::failure{std::string{"fork: "} + std::strerror(errno)}; }
-        if (child == 0) {
-            (void)std::signal(SIGPIPE, SIG_DFL);
-            (void)std::signal(SIGXFSZ, SIG_DFL);
-            (void)std::signal(SIGINT, SIG_DFL);
-            (void)std::signal(SIGQUIT, SIG_DFL);
+        int const child = start_process(command, [] {
             if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) { std::_Exit(126); }
-            ::execv(words[0], words.data());
-            tool::print_error(command[0] + ": " + std::strerror(errno));
-            std::_Exit(127);
-        }
+        });
         int status = 0;
         while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
         if (!WIFSTOPPED(status)) {

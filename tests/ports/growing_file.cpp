@@ -113,6 +113,25 @@ TEST_CASE("bytes for which there is no space are refused, and the rest is kept")
     CHECK(at.bytes() == expected);
 }
 
+TEST_CASE("a large window that is refused is no error if a small one is allocated") {
+    temporary const at;
+    ports::growing_file file;
+    REQUIRE(file.create(at.path(), 4096));
+    ::rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    ::rlimit const small{20'000, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    auto const all = numbered(12'500);  // the window after 12,288 bytes would end at 28,672
+    bool done = true;
+    for (size_t i = 0; i < all.size(); i += 10) {
+        done = done && file.append(byte_view{all.data(), all.size()}.from(i).first(10));
+    }
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK(done);
+    CHECK(file.close() == 0);
+    CHECK(at.bytes() == all);
+}
+
 TEST_CASE("a descriptor whose number the program uses for another file is left alone") {
     temporary const at;
     temporary const other;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Runs a program in QEMU's user mode with the plugin.
+// The command that is executed: the program that the user named, or QEMU with a plugin.
 
 #include "recording.hpp"
 
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -81,6 +82,23 @@ inline auto qemu_command(std::string const& qemu, std::string const& plugin,
                                  option_value(plugin) + ",directory=" + option_value(directory)};
     all.insert(all.end(), program.begin(), program.end());
     return all;
+}
+
+/// Executes a command in a new process, after `prepare()`. Returns its number. Throws if there can
+/// be no process; a command that cannot be executed ends with the status 127, as in a shell.
+template <class Prepare>
+auto start_process(std::vector<std::string> const& command, Prepare&& prepare) -> int {
+    std::vector<char*> words;
+    for (auto const& one : command) { words.push_back(const_cast<char*>(one.c_str())); }
+    words.push_back(nullptr);
+    int const child = ::fork();
+    if (child < 0) { throw tool::failure{std::string{"fork: "} + std::strerror(errno)}; }
+    if (child != 0) { return child; }
+    for (int const one : {SIGPIPE, SIGXFSZ, SIGINT, SIGQUIT}) { (void)std::signal(one, SIG_DFL); }
+    prepare();
+    ::execvp(words[0], words.data());
+    tool::print_error(command[0] + ": " + std::strerror(errno));
+    std::_Exit(127);
 }
 
 }  // namespace pt_record
