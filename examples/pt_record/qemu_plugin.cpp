@@ -167,6 +167,14 @@ void pause(emulated_thread& of) {
     write_log(of);
     if (of.trace.file.error() != 0) { report_error(of.trace.file.error()); }
 }
+/// Writes code that has changed to the journal.
+void write_changes(emulated_thread& of) {
+    for (auto const& one : of.changes) {
+        state.files.add_code(one.address, {one.bytes.data(), one.bytes.size()}, of.id,
+                             of.trace.file.size());
+    }
+    of.changes.clear();
+}
 /// Completes the files of a thread.
 void end(emulated_thread& of) {
     if (of.has_ended || of.is_cut || !of.trace.file.is_open()) { return; }
@@ -182,11 +190,7 @@ void end(emulated_thread& of) {
         }
         of.previous = nullptr;
     }
-    for (auto const& one : of.changes) {
-        state.files.add_code(one.address, {one.bytes.data(), one.bytes.size()}, of.id,
-                             of.trace.file.size());
-    }
-    of.changes.clear();
+    write_changes(of);
     report_progress(of);
     add(state.shared->other_signals, of.trace.unexplained);
     if (int const error = of.trace.file.close(); error != 0) { report_error(error); }
@@ -215,11 +219,11 @@ auto restorer_of(std::uint64_t address) -> std::uint64_t {
 /// interrupts the outer handler at its first instruction.
 auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -> bool {
     signal_chain found;
-    for (;;) {
+    while (found.count < signal_chain::most) {
         std::uint64_t const restorer = restorer_of(handler_at);
         signal_frame& frame = found.frames[found.count];
-        if (restorer == 0 || found.count == signal_chain::most ||
-            !read_memory(rsp, &frame, sizeof frame) || frame.restorer != restorer) {
+        if (restorer == 0 || !read_memory(rsp, &frame, sizeof frame) ||
+            frame.restorer != restorer) {
             break;
         }
         found.to[found.count] = handler_at;
@@ -274,17 +278,6 @@ auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -
     return of != nullptr ? of : new_thread(vcpu);
 }
 
-/// Writes code that has changed to the journal.
-void write_changes(emulated_thread& of, code_block const& next) {
-    if (of.changes.empty()) { return; }
-    of.trace.mark(next.first);
-    std::lock_guard const guard{state.lock};
-    for (auto const& one : of.changes) {
-        state.files.add_code(one.address, {one.bytes.data(), one.bytes.size()}, of.id,
-                             of.trace.file.size());
-    }
-    of.changes.clear();
-}
 /// The first block of a thread, or a block with one of the flags for rare cases, begins.
 [[gnu::noinline]] void on_rare_block(emulated_thread& of, code_block const& next) {
     if (of.previous == nullptr) {
@@ -296,7 +289,10 @@ void write_changes(emulated_thread& of, code_block const& next) {
         of.trace.run(*of.previous, next.first);
     }
     of.previous = &next;
-    write_changes(of, next);
+    if (of.changes.empty()) { return; }
+    of.trace.mark(next.first);
+    std::lock_guard const guard{state.lock};
+    write_changes(of);
 }
 /// A block begins.
 [[gnu::used]] void on_block(unsigned vcpu, code_block const* next,
