@@ -184,7 +184,8 @@ inline void require(perf_data::write_result const& done) {
 ///
 /// Names and mappings come first, then the traces, then the ends of the threads: without times,
 /// perf decodes a trace with what it read before.
-inline void write_perf_data(recorded from, std::string const& program, std::string const& path) {
+inline void write_perf_data(recorded const& from, std::string const& program,
+                            std::string const& path) {
     using detail::require;
     perf_data::session const session{
         .ctl = from.how.msrs.ctl,
@@ -201,7 +202,7 @@ inline void write_perf_data(recorded from, std::string const& program, std::stri
         text const name{program.data(), program.size()};
         require(writer.write(
             perf_data::comm_record{{first, first}, name, true, begin != 0 ? begin - 1 : 0}));
-        for (auto& one : from.events) {
+        for (auto const& one : from.events) {
             perf_data::thread_id const by{one.process, one.number_32(1)};
             if (one.is("map") && one.words.size() == detail::longest_event) {
                 auto const& device = one.words[5];
@@ -213,19 +214,18 @@ inline void write_perf_data(recorded from, std::string const& program, std::stri
                 if (colon != std::string::npos) {
                     (void)std::from_chars(device.data() + colon + 1, end, minor, 16);
                 }
-                auto& name_of_file = one.words[7];
-                name_of_file.resize(std::min(
-                    {name_of_file.size(), name_of_file.find('\0'), perf_data::path_max - 1}));
-                require(writer.write(perf_data::mmap2_record{
-                    .thread = by,
-                    .addr = one.number(2, 16),
-                    .len = one.number(3, 16),
-                    .pgoff = one.number(4, 16),
-                    .dev_major = major,
-                    .dev_minor = minor,
-                    .ino = one.number(6),
-                    .filename = text{name_of_file.data(), name_of_file.size()},
-                    .time = one.time}));
+                auto const& code = one.words[7];
+                std::size_t const length = std::min(
+                    {code.size(), code.find('\0'), perf_data::path_max - 1});
+                require(writer.write(perf_data::mmap2_record{.thread = by,
+                                                             .addr = one.number(2, 16),
+                                                             .len = one.number(3, 16),
+                                                             .pgoff = one.number(4, 16),
+                                                             .dev_major = major,
+                                                             .dev_minor = minor,
+                                                             .ino = one.number(6),
+                                                             .filename = text{code.data(), length},
+                                                             .time = one.time}));
             } else if (one.is("fork") && one.words.size() >= 4) {
                 require(writer.write(
                     perf_data::fork_record{{one.number_32(2), one.number_32(3)}, by, one.time}));
