@@ -122,6 +122,7 @@ enum class rule : uint16_t {
     PKT_255 = detail::pkt + 255,
     PKT_273 = detail::pkt + 273,
     PKT_278 = detail::pkt + 278,
+    PKT_303 = detail::pkt + 303,
     PKT_340 = detail::pkt + 340,
     PKT_344 = detail::pkt + 344,
     PKT_347 = detail::pkt + 347,
@@ -283,6 +284,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::PKT_255: return "the packet needs more bytes than there are";
         case rule::PKT_273: return "the FUP that a packet announces follows it";
         case rule::PKT_278: return "TSC does not decrease";
+        case rule::PKT_303: return "a TMA follows a TSC, and no other TMA";
         case rule::PKT_340: return "the value does not fit its field";
         case rule::PKT_344:
             return "this byte would be read as another packet inside or outside a block";

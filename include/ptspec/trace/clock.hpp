@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/cpu/quirks.hpp>
+#include <ptspec/packet/any_packet.hpp>
+#include <ptspec/reg/rtit_ctl.hpp>
+
+/// The time of packets, computed from TSC, TMA, MTC, CYC and CBR packets in integers.
+namespace ptspec::trace {
+
+/// The constants from which a clock computes.
+struct clock_options {
+    uint8_t mtc_freq = 0;             ///< IA32_RTIT_CTL.MTCFreq
+    uint8_t cyc_thresh = 0;           ///< IA32_RTIT_CTL.CycThresh
+    uint8_t max_non_turbo_ratio = 0;  ///< MSR_PLATFORM_INFO[15:8]; 0: no time from CYC and CBR
+    uint32_t tsc_numerator = 0;       ///< CPUID.15H:EBX; 0: no time from MTC
+    uint32_t tsc_denominator = 0;     ///< CPUID.15H:EAX; 0: no time from MTC
+    /// The most MTCs in a row that the processor may drop. Real ones drop single MTCs: GEN-203.
+    uint8_t lost_mtcs = 1;
+    /// The core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
+    uint8_t tolerance = 5;
+    bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
+    uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
+    cpu::quirk_set quirks{};     ///< skl168, skz84
+
+    /// The constants of a configuration on a processor.
+    [[nodiscard]] static constexpr auto of(reg::ia32_rtit_ctl ctl,
+                                           cpu::capabilities const& caps) noexcept
+        -> clock_options {
+        using ctl_word = reg::ia32_rtit_ctl;
+        return {.mtc_freq = static_cast<uint8_t>(ctl.get<ctl_word::MTCFreq>()),
+                .cyc_thresh = static_cast<uint8_t>(ctl.get<ctl_word::CycThresh>()),
+                .max_non_turbo_ratio = static_cast<uint8_t>(
+                    caps.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>()),
+                .tsc_numerator = static_cast<uint32_t>(caps.leaf_15_ebx.raw),
+                .tsc_denominator = static_cast<uint32_t>(caps.leaf_15_eax.raw)};
+    }
+};
+
+/// A time: an estimate, and the bounds of the true time.
+///
+/// Units:  TSC ticks. `latest` is `unbounded` when no packet limits it.
+struct time {
+    static constexpr uint64_t unbounded = ~uint64_t{0};
+
+    uint64_t tsc = 0;
+    uint64_t earliest = 0;
+    uint64_t latest = unbounded;
+
+    friend constexpr auto operator==(time const&, time const&) -> bool = default;
+};
+
+/// The core clock cycle of a packet, counted from the first packet of the trace: it lies between
+/// `earliest` and `earliest + slack`.
+///
+/// Units:  core clock cycles while the core clock runs. `slack` is `time::unbounded` for packets
+///         that have no CYC: they follow the last packet that has one.
+struct cycle_time {
+    uint64_t earliest = 0;
+    uint64_t slack = 0;
+
+    friend constexpr auto operator==(cycle_time const&, cycle_time const&) -> bool = default;
+};
+
+/// The frequency of the core clock between two points of a trace; 0 if no TSC ticks passed.
+///
+/// Units:  that of `tsc_frequency`.
+/// Source: PKT-316.
+[[nodiscard]] constexpr auto core_frequency(uint64_t cycles, uint64_t tsc_ticks,
+                                            uint64_t tsc_frequency) noexcept -> uint64_t {
+    // Keeps the product below 2^64: the quotient needs only the upper bits of long intervals.
+    while (cycles >> 24 != 0 && tsc_ticks > 1) {
+        cycles >>= 1;
+        tsc_ticks >>= 1;
+    }
+    return tsc_ticks == 0 ? 0 : cycles * tsc_frequency / tsc_ticks;
+}
+
+namespace detail {
+
+/// A factor in units of 2^-32.
+class ratio {
+public:
+    constexpr ratio() noexcept = default;
+
+    /// numerator / denominator, rounded up: products with less than 2^24 are exact. Unknown if the
+    /// denominator is 0 or the quotient is 256 or more.
+    [[nodiscard]] static constexpr auto of(uint64_t numerator, uint64_t denominator) noexcept
+        -> ratio {
+        while (numerator >> 32 != 0) {
+            numerator >>= 1;
+            denominator >>= 1;
+        }
+        ratio found;
+        if (denominator != 0 && numerator / denominator < 256) {
+            found.scaled_ = ((numerator << 32) + denominator - 1) / denominator;
+        }
+        return found;
+    }
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return scaled_ != 0; }
+    [[nodiscard]] constexpr auto scaled() const noexcept -> uint64_t { return scaled_; }
+
+    /// `count` is below 2^48.
+    [[nodiscard]] constexpr auto of(uint64_t count) const noexcept -> uint64_t {
+        if (count < uint64_t{1} << 24) [[likely]] { return (count * scaled_) >> 32; }
+        return (count >> 24) * (scaled_ >> 8) + (((count & low_bits(24)) * scaled_) >> 32);
+    }
+    /// Within a quarter of another.
+    [[nodiscard]] constexpr auto is_near(ratio other) const noexcept -> bool {
+        uint64_t const apart = scaled_ < other.scaled_ ? other.scaled_ - scaled_
+                                                       : scaled_ - other.scaled_;
+        return apart <= other.scaled_ / 4;
+    }
+
+private:
+    uint64_t scaled_ = 0;
+};
+
+constexpr auto saturating_add(uint64_t one, uint64_t two) noexcept -> uint64_t {
+    return one + two < one ? ~uint64_t{0} : one + two;
+}
+constexpr auto saturating_sub(uint64_t one, uint64_t two) noexcept -> uint64_t {
+    return one < two ? 0 : one - two;
+}
+
+}  // namespace detail
+
+/// The clock of a trace. It takes all packets in order, and gives the time of the last.
+///
+/// TSC, TMA and MTC give the time of an edge of the crystal clock, CYC and CBR the time since then.
+/// The time of a packet is that of the last edge or later; MTCs limit it, because each comes in
+/// time; a CYC is exact but for the frequency of the core clock. After an OVF the time is unlimited
+/// until the next TSC, because any number of MTCs and cycles may be lost.
+///
+/// Before the first TSC, times are relative: MTCs advance from 0, and `is_absolute()` is false.
+///
+/// Shape:  a value of fixed size; a copy continues independently.
+/// Errors: `add` returns PKT-303 for a TMA without a TSC; the packet is ignored.
+/// Source: SDM vol. 3, "Tracking Time", "Cycle-Accurate Mode"; PKT-300..319, GEN-200..220.
+class clock {
+public:
+    constexpr clock() noexcept : clock{clock_options{}} {}
+    constexpr explicit clock(clock_options const& how) noexcept
+        : threshold_{how.cyc_thresh == 0 || how.cyc_thresh > 15 ? 0U : 1U << (how.cyc_thresh - 1)},
+          non_turbo_{how.max_non_turbo_ratio},
+          mtc_freq_{static_cast<uint8_t>(how.mtc_freq & 15)},
+          tolerance_{static_cast<uint8_t>(how.tolerance & 63)},
+          is_monotonic_{how.monotonic},
+          is_skl168_{how.quirks.has(cpu::quirk::skl168)},
+          is_skz84_{how.quirks.has(cpu::quirk::skz84)},
+          has_reference_{how.tsc_reference != 0},
+          lost_mtcs_{how.lost_mtcs},
+          numerator_{how.tsc_denominator == 0 ? 0 : how.tsc_numerator},
+          denominator_{how.tsc_denominator == 0 ? 1 : how.tsc_denominator},
+          reference_{how.tsc_reference} {
+        bool const is_power = (denominator_ & (denominator_ - 1)) == 0;
+        denominator_shift_ = static_cast<uint8_t>(is_power ? lowest_bit(denominator_) : no_shift);
+    }
+
+    // --------------------------------------------------------------------------- packets
+
+    constexpr auto add(packet::tsc which) noexcept -> rule {
+        uint64_t const tsc = extended(which.get<packet::tsc::TSC>());
+        calibrate(tsc);
+        has_tsc_ = true;
+        has_tma_ = has_mtc_ = is_unlimited_ = false;
+        tsc_ = base_ = tsc;
+        remainder_ = 0;
+        anchor_at(tsc, 0, time::unbounded);
+        return rule::none;
+    }
+    constexpr auto add(packet::tma which) noexcept -> rule {
+        if (!has_tsc_ || has_tma_) { return rule::PKT_303; }
+        if (is_skl_corrupt(which)) { return rule::PKT_303; }
+        uint64_t const fast = which.get<packet::tma::FC>();
+        has_tma_ = true;
+        has_mtc_ = false;
+        ctc_ = static_cast<uint32_t>(which.get<packet::tma::CTC>());
+        base_ = tsc_ - fast;
+        remainder_ = 0;
+        // FC has nine bits: with a longer period of the crystal clock the edge may lie earlier.
+        uint64_t const period = numerator_ / denominator_;
+        base_error_ = period < 512 ? 0 : period / 512 * 512;
+        if (numerator_ != 0 && !is_unlimited_) {
+            uint32_t const next = ((ctc_ >> mtc_freq_) + 1) << mtc_freq_;
+            // TMA lacks the upper bits of the counter, but not those below MTCFreq.
+            ceiling_ = ticks_until(next - ctc_);
+        }
+        return rule::none;
+    }
+    constexpr auto add(packet::mtc which) noexcept -> rule {
+        // MTCs between a TSC and its TMA are ignored.
+        if (numerator_ == 0 || (has_tsc_ && !has_tma_)) {
+            is_fresh_ = false;
+            return rule::none;
+        }
+        uint32_t const ctc = static_cast<uint32_t>(which.get<packet::mtc::CTC>()) << mtc_freq_;
+        if (!has_tsc_ && !has_mtc_) {
+            ctc_ = ctc;
+            has_mtc_ = true;
+            anchor_at(base_, 0, time::unbounded);
+            return rule::none;
+        }
+        if (!has_mtc_) { resolve_upper_bits(ctc); }
+        uint32_t const delta = (ctc - ctc_) & low_bits32(mtc_freq_ + 8U);
+        uint32_t const periods = delta >> mtc_freq_;
+        if (has_mtc_ && !is_unlimited_ && periods > 1) { lost_ += periods - 1; }
+        has_mtc_ = true;
+        ctc_ = ctc;
+        advance_edge(delta);
+        calibrate(base_);
+        anchor_at(base_, base_error_ + rounding(),
+                  is_unlimited_ || !has_tsc_ ? time::unbounded : ticks_until(1U << mtc_freq_));
+        return rule::none;
+    }
+    constexpr auto add(packet::cyc which) noexcept -> rule {
+        add_cycles(which.value());
+        return rule::none;
+    }
+    constexpr auto add(packet::cbr which) noexcept -> rule {
+        auto const core = which.get<packet::cbr::CoreBusRatio>();
+        auto const found = detail::ratio::of(non_turbo_, core);
+        if (!in_psb_plus_ || !ratio_.is_known()) { is_calibrated_ = is_clean_ = false; }
+        if (found.scaled() == nominal_.scaled()) {
+            if (!is_calibrated_) { ratio_ = found; }
+            return rule::none;
+        }
+        // The cycles up to the next CYC ran partly at the old frequency.
+        anchor_here();
+        previous_ = ratio_.is_known() ? ratio_ : found;
+        nominal_ = ratio_ = found;
+        is_calibrated_ = is_clean_ = false;
+        return rule::none;
+    }
+    constexpr auto add(packet::psb) noexcept -> rule {
+        in_psb_plus_ = true;
+        if (is_skl168_) { is_clean_ = false; }
+        return rule::none;
+    }
+    constexpr auto add(packet::psbend) noexcept -> rule {
+        in_psb_plus_ = false;
+        return rule::none;
+    }
+    /// Packets are lost: MTCs, CYCs, and what makes the clocks stop.
+    constexpr auto add(packet::ovf) noexcept -> rule {
+        lose();
+        return rule::none;
+    }
+    /// Any other packet.
+    template <packet::packet_type Packet>
+    constexpr auto add(Packet const&) noexcept -> rule {
+        if constexpr (Packet::about.cyc_eligible == packet::cyc_rule::yes) { pass(); }
+        return rule::none;
+    }
+    constexpr auto add(packet::any_packet const& which) noexcept -> rule {
+        return packet::visit([this](auto const& one) { return add(one); }, which);
+    }
+
+    /// Packets before may be lost: until the next TSC, no time is limited.
+    constexpr void lose() noexcept {
+        anchor_here();
+        is_unlimited_ = true;
+        in_psb_plus_ = is_clean_ = false;
+        ceiling_ = time::unbounded;
+    }
+    /// A packet that a CYC may precede has been read. Only a threshold makes a difference.
+    constexpr void pass() noexcept {
+        if (threshold_ != 0) { is_fresh_ = false; }
+    }
+
+    // --------------------------------------------------------------------------- time
+
+    /// A TSC was read: times are those of the time-stamp counter.
+    [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return has_tsc_; }
+
+    /// The time of the last packet, which is one that a CYC may precede.
+    [[nodiscard]] constexpr auto now() noexcept -> time { return report(estimate(slack())); }
+    /// The time of the last packet, which has no CYC: it may be later than the last packet with
+    /// one.
+    [[nodiscard]] constexpr auto now_without_cyc() noexcept -> time {
+        return report(estimate(has_cyc_ ? time::unbounded : 0));
+    }
+
+    // --------------------------------------------------------------------------- cycles
+
+    /// The cycle of the last packet, which is one that a CYC may precede. With a threshold, a
+    /// packet directly after a CYC is exact, and others are up to the threshold later.
+    ///
+    /// Source: GEN-211..218, PKT-109..113.
+    [[nodiscard]] constexpr auto cycle() const noexcept -> cycle_time { return {all_, slack()}; }
+    /// The sum of all CYCs.
+    [[nodiscard]] constexpr auto cycles() const noexcept -> uint64_t { return all_; }
+    /// The ratio of TSC ticks to core clock cycles in units of 2^-32; 0 if it is unknown.
+    [[nodiscard]] constexpr auto ticks_per_cycle() const noexcept -> uint64_t {
+        return ratio_.scaled();
+    }
+    /// The ratio was measured between two TSCs or MTCs, not taken from a CBR.
+    [[nodiscard]] constexpr auto is_calibrated() const noexcept -> bool { return is_calibrated_; }
+
+    // --------------------------------------------------------------------------- losses
+
+    /// The number of MTCs that were missing between two others. Multiples of 256 are invisible.
+    ///
+    /// Source: PKT-306, PKT-307.
+    [[nodiscard]] constexpr auto missing_mtcs() const noexcept -> uint64_t { return lost_; }
+    /// The number of CYCs that gave no time, because no ratio was known.
+    ///
+    /// Source: PKT-311.
+    [[nodiscard]] constexpr auto unused_cycs() const noexcept -> uint64_t { return unused_; }
+
+private:
+    static constexpr uint8_t no_shift = 0xFF;
+    /// The most cycles from which time is computed, since the last TSC or MTC: 39 hours.
+    static constexpr uint64_t most_cycles = low_bits(48);
+
+    static constexpr auto low_bits32(unsigned count) noexcept -> uint32_t {
+        return static_cast<uint32_t>(low_bits(count));
+    }
+    [[nodiscard]] constexpr auto is_skl_corrupt(packet::tma which) const noexcept -> bool {
+        return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
+    }
+    /// One tick where the ratio of the clocks is no integer.
+    [[nodiscard]] constexpr auto rounding() const noexcept -> uint64_t {
+        return denominator_ == 1 ? 0 : 1;
+    }
+    [[nodiscard]] constexpr auto divided(uint64_t ticks) const noexcept -> uint64_t {
+        return denominator_shift_ != no_shift ? ticks >> denominator_shift_ : ticks / denominator_;
+    }
+    /// The sum of all steps since the TMA is converted, not each step. Source: PKT-304, PKT-305.
+    constexpr void advance_edge(uint32_t delta) noexcept {
+        uint64_t const sum = remainder_ + uint64_t{delta} * numerator_;
+        uint64_t const ticks = divided(sum);
+        base_ += ticks;
+        remainder_ = sum - ticks * denominator_;
+    }
+    /// The latest time before an MTC that is `crystal` crystal cycles after the last edge, if the
+    /// processor drops as many MTCs as it may.
+    [[nodiscard]] constexpr auto ticks_until(uint64_t crystal) const noexcept -> uint64_t {
+        uint64_t const all = crystal + (uint64_t{lost_mtcs_} << mtc_freq_);
+        return base_ + divided(remainder_ + all * numerator_) + rounding();
+    }
+    /// TMA has the lower 16 bits of the counter. An MTC of a longer period shows more.
+    ///
+    /// Source: PKT-308, GEN-207.
+    constexpr void resolve_upper_bits(uint32_t ctc) noexcept {
+        if (mtc_freq_ <= 8) {
+            ctc_ &= low_bits32(mtc_freq_ + 8U);
+            return;
+        }
+        uint32_t upper = ctc & ~uint32_t{0xFFFF};
+        if ((ctc & 0xFFFF) < ctc_) { upper -= 0x1'0000; }
+        ctc_ = (upper + ctc_) & low_bits32(mtc_freq_ + 8U);
+    }
+    /// The 64-bit value nearest to the last one.
+    ///
+    /// Source: PKT-315.
+    [[nodiscard]] constexpr auto extended(uint64_t low_56) const noexcept -> uint64_t {
+        if (!has_tsc_ && !has_reference_) { return low_56; }
+        uint64_t const near_by = has_tsc_ ? anchor_ : reference_;
+        constexpr uint64_t wrap = uint64_t{1} << 56;
+        uint64_t const step = (low_56 - near_by) & (wrap - 1);
+        return step < wrap / 2 || near_by + step < wrap ? near_by + step : near_by + step - wrap;
+    }
+
+    /// Sets the point from which cycles count: a TSC or an MTC, which has the time `tsc`.
+    constexpr void anchor_at(uint64_t tsc, uint64_t error, uint64_t ceiling) noexcept {
+        spans_anchor_ = has_cyc_ && threshold_ != 0 && !is_fresh_;
+        if (spans_anchor_) { take_off_cycles(tsc); }
+        anchor_ = tsc;
+        early_ = late_ = error;
+        floor_ = detail::saturating_sub(tsc, error);
+        ceiling_ = ceiling;
+        cycles_ = 0;
+        previous_ = {};
+        is_fresh_ = false;
+    }
+    /// With a threshold, the next CYC has cycles of before the point `tsc`: their number is not
+    /// known, but lower than the threshold.
+    ///
+    /// Source: PKT-314, GEN-212.
+    constexpr void take_off_cycles(uint64_t tsc) noexcept {
+        uint64_t const here = anchor_ + ratio_.of(cycles_);
+        uint64_t const ticks = detail::saturating_sub(tsc, here);
+        uint64_t const scaled = ratio_.scaled() >> 16;
+        uint64_t const passed = scaled == 0 ? 0 : ((ticks & low_bits(40)) << 16) / scaled;
+        uint64_t const sum = early_cycles_ + passed;
+        early_cycles_ = sum < threshold_ ? static_cast<uint32_t>(sum) : threshold_ - 1;
+    }
+    /// Makes the estimate of the last CYC the point from which cycles count.
+    constexpr void anchor_here() noexcept {
+        auto const here = estimate(0);
+        anchor_ = here.tsc;
+        early_ = here.tsc - here.earliest;
+        late_ = here.latest == time::unbounded ? 0 : here.latest - here.tsc;
+        cycles_ = 0;
+        previous_ = {};
+    }
+    constexpr void add_cycles(uint64_t value) noexcept {
+        has_cyc_ = is_fresh_ = true;
+        all_ += value;
+        if (!ratio_.is_known()) { ++unused_; }
+        uint64_t const sum = detail::saturating_add(cycles_, value);
+        if (spans_anchor_) [[unlikely]] { return add_first_cycles(sum); }
+        cycles_ = sum < most_cycles ? sum : most_cycles;
+        if (previous_.is_known()) [[unlikely]] { mix_frequencies(); }
+    }
+    /// The first CYC after a point that had none: part of it belongs to the time before the point.
+    constexpr void add_first_cycles(uint64_t sum) noexcept {
+        uint64_t const before = early_cycles_ < sum ? early_cycles_ : sum;
+        uint64_t const most = threshold_ - 1U;
+        cycles_ = sum - before < most_cycles ? sum - before : most_cycles;
+        early_ += ratio_.of(most - early_cycles_) + 1;
+        late_ += ratio_.of(before) + 1;
+        early_cycles_ = 0;
+        spans_anchor_ = is_clean_ = false;
+        if (previous_.is_known()) { mix_frequencies(); }
+    }
+    /// The cycles since the CBR ran at one frequency or the other.
+    constexpr void mix_frequencies() noexcept {
+        uint64_t const one = ratio_.of(cycles_);
+        uint64_t const two = previous_.of(cycles_);
+        previous_ = {};
+        (one < two ? late_ : early_) += one < two ? two - one : one - two;
+        anchor_here();
+    }
+
+    /// Measures the ratio of TSC ticks to cycles since the last TSC or MTC.
+    ///
+    /// Source: PKT-312, PKT-318.
+    constexpr void calibrate(uint64_t tsc) noexcept {
+        bool const is_exact = threshold_ == 0 || is_fresh_;
+        if (cycles_ != 0 && is_clean_ && is_exact && tsc > anchor_) {
+            auto const found = detail::ratio::of(tsc - anchor_, cycles_);
+            if (found.is_known() && (!nominal_.is_known() || found.is_near(nominal_))) {
+                ratio_ = found;
+                is_calibrated_ = true;
+            }
+        }
+        is_clean_ = has_cyc_ && is_exact;
+    }
+
+    [[nodiscard]] constexpr auto slack() const noexcept -> uint64_t {
+        return threshold_ == 0 || is_fresh_ ? 0 : has_cyc_ ? threshold_ - 1U : time::unbounded;
+    }
+    /// The time `slack` cycles or less after the last CYC.
+    [[nodiscard]] constexpr auto estimate(uint64_t slack) const noexcept -> time {
+        if (!has_cyc_ || !ratio_.is_known()) { return {anchor_, floor_, ceiling_}; }
+        uint64_t const ticks = ratio_.of(cycles_);
+        uint64_t const error = (ticks >> tolerance_) + 1;
+        uint64_t const middle = anchor_ + ticks;
+        uint64_t const low = detail::saturating_sub(middle, early_ + error);
+        uint64_t high = ceiling_;
+        if (slack != time::unbounded && !is_unlimited_) {
+            uint64_t const most = detail::saturating_add(middle, late_ + error + ratio_.of(slack));
+            high = most < high ? most : high;
+        }
+        uint64_t const earliest = low < floor_ ? floor_ : low;
+        uint64_t const tsc = middle < earliest ? earliest : middle;
+        return {tsc < high ? tsc : high, earliest < high ? earliest : high, high};
+    }
+    [[nodiscard]] constexpr auto report(time found) noexcept -> time {
+        if (is_monotonic_) {
+            found.tsc = found.tsc < reported_ ? reported_ : found.tsc;
+            reported_ = found.tsc;
+        }
+        return found;
+    }
+
+    // The last point with a known time, and the cycles since then.
+    uint64_t anchor_ = 0;
+    uint64_t cycles_ = 0;
+    detail::ratio ratio_{};  ///< TSC ticks in a core clock cycle
+    uint64_t floor_ = 0;     ///< no packet is earlier
+    uint64_t ceiling_ = time::unbounded;
+    uint64_t early_ = 0;  ///< the error of `anchor_`
+    uint64_t late_ = 0;
+    uint64_t all_ = 0;
+    uint32_t threshold_ = 0;     ///< in cycles; 0: none
+    uint32_t early_cycles_ = 0;  ///< the estimated cycles from the last CYC to the anchor
+    bool has_cyc_ = false;
+    bool is_fresh_ = false;      ///< no packet since the last CYC
+    bool spans_anchor_ = false;  ///< the next CYC has cycles of before the anchor
+    bool is_unlimited_ = false;
+    bool is_clean_ = false;  ///< the ratio can be measured from the anchor on
+    bool is_calibrated_ = false;
+    bool in_psb_plus_ = false;
+    bool has_tsc_ = false;
+    bool has_tma_ = false;  ///< since the last TSC
+    bool has_mtc_ = false;  ///< since the last TSC or TMA
+    uint8_t non_turbo_ = 0;
+    uint8_t mtc_freq_ = 0;
+    uint8_t tolerance_ = 0;
+    uint8_t denominator_shift_ = no_shift;
+    bool is_monotonic_ = false;
+    bool is_skl168_ = false;
+    bool is_skz84_ = false;
+    bool has_reference_ = false;
+    uint8_t lost_mtcs_ = 0;
+    uint32_t numerator_ = 0;
+    uint32_t denominator_ = 1;
+    uint32_t ctc_ = 0;         ///< the crystal counter at `base_`
+    uint64_t base_ = 0;        ///< the TSC at the last edge of the crystal clock
+    uint64_t base_error_ = 0;  ///< so much earlier it may be
+    uint64_t remainder_ = 0;   ///< of the division by `denominator_`
+    uint64_t tsc_ = 0;
+    uint64_t reference_ = 0;
+    uint64_t reported_ = 0;  ///< the last estimate that `report` returned
+    uint64_t lost_ = 0;
+    uint64_t unused_ = 0;
+    detail::ratio nominal_{};   ///< by the last CBR
+    detail::ratio previous_{};  ///< before a CBR after which there was no CYC
+};
+
+}  // namespace ptspec::trace

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/quirks.hpp>
+#include <ptspec/packet/any_packet.hpp>
+
+/// What packets belong to, and the state of the processor after each.
+namespace ptspec::trace {
+
+/// What is known about PacketEn.
+enum class tracing : uint8_t {
+    unknown,   ///< at the start, after an OVF and after damage
+    off,       ///< control flow is not traced: the next is TIP.PGE
+    entering,  ///< off before a PSB+ with a FUP: a TIP.PGE may follow (BDM70)
+    on,
+};
+
+/// What a packet belongs to.
+///
+/// Source: PKT-270..278, GEN-246.
+enum class owner : uint8_t {
+    none,               ///< PAD, TSC, TMA, MTC, CYC, CBR, MNT, PSB, PSBEND
+    status,             ///< a packet of a PSB+, which reports the state: PKT-136
+    branch,             ///< TNT, TIP, TIP.PGD: the next branches of the code
+    far_transfer,       ///< MODE.Exec and TIP without a FUP
+    asynchronous,       ///< FUP, PIP, VMCS, MODE.Exec, and the TIP or TIP.PGD that ends the event
+    entry,              ///< MODE.Exec and TIP.PGE
+    paging,             ///< PIP, VMCS without a FUP: the next MOV CR3, far transfer, VM entry ..
+    interrupt_flag,     ///< MODE.Exec and FUP, with event trace: PKT-092
+    transaction,        ///< MODE.TSX and FUP
+    transaction_abort,  ///< MODE.TSX, FUP, and TIP or TIP.PGD
+    overflow,           ///< OVF, and the FUP with the IP at which tracing resumes
+    ptwrite,            ///< PTW and FUP
+    power,              ///< MWAIT, PWRE, EXSTOP and FUP; PWRX
+    pebs,               ///< BBP, BIP, BEP and FUP
+    control_flow,       ///< EVD, CFE and FUP
+    trigger,            ///< TRIG and FUP
+    trace_stop,         ///< TraceStop
+};
+
+/// What a packet belongs to, and whether it completes it.
+///
+/// MODE.Exec has the owner `far_transfer` when the packet that it belongs to is still to come: that
+/// is TIP, TIP.PGE or FUP.
+struct binding {
+    owner to = owner::none;
+    bool completes = true;      ///< no packet of the same owner has to follow
+    rule broken = rule::none;   ///< the packet violates the order of packets: what waited is lost
+    bool in_psb_plus = false;   ///< between PSB and PSBEND
+};
+
+/// The state of the processor as far as the packets tell.
+struct execution_state {
+    tracing enabled = tracing::unknown;
+    uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown
+    bool has_cr3 = false;      ///< `cr3` and `non_root` are known
+    bool has_vmcs = false;     ///< `vmcs` is known
+    bool non_root = false;     ///< PIP.NR
+    bool interrupts = false;   ///< RFLAGS.IF, with event trace
+    bool transaction = false;  ///< InTX
+    uint64_t cr3 = 0;
+    uint64_t vmcs = 0;  ///< the base address of the current VMCS; all ones: none
+
+    friend constexpr auto operator==(execution_state const&, execution_state const&)
+        -> bool = default;
+};
+
+/// Binds packets: tells for each what it belongs to, and keeps the state of the processor.
+///
+/// A packet that violates the order of packets gives the rule. Then what waited for another packet
+/// is forgotten, and the packet is taken as if nothing had waited. After packets of control flow
+/// that cannot be bound, `is_lost()` is true until a packet with an IP.
+///
+/// Shape:  a plain value of fixed size.
+/// Source: PKT-070..078, PKT-082, PKT-092, PKT-093, PKT-134..142, PKT-150..154, PKT-161, PKT-163,
+///         PKT-172, PKT-181, PKT-188, PKT-204, PKT-222, PKT-241, PKT-270..274.
+class context {
+public:
+    constexpr context() noexcept = default;
+    constexpr explicit context(cpu::quirk_set quirks) noexcept : quirks_{quirks} {}
+
+    /// The state after the last packet.
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
+    [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_plus); }
+    /// After an OVF, until a packet tells where or whether tracing resumes.
+    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return has(overflow); }
+    /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
+    [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
+    /// Tracing is on and nothing waits: TNT and TIP belong to branches.
+    [[nodiscard]] constexpr auto is_plain() const noexcept -> bool { return flags_ == 0; }
+
+    /// Packets are lost: forgets everything.
+    constexpr void restart() noexcept {
+        now_ = {};
+        flags_ = lost;
+    }
+
+    constexpr auto add(packet::any_packet const& which) noexcept -> binding {
+        using packet::kind;
+        switch (which.kind()) {
+            case kind::pad:
+            case kind::tsc:
+            case kind::tma:
+            case kind::mtc:
+            case kind::cyc:
+            case kind::cbr:
+            case kind::mnt: return {.in_psb_plus = in_psb_plus()};
+            case kind::psb: return begin_psb_plus();
+            case kind::psbend: return end_psb_plus();
+            case kind::ovf: return add_ovf();
+            default: break;
+        }
+        bool const is_status = has(psb_plus) && packet_facts(which.kind()).in_psb_plus;
+        if (is_status) { return add_status(which); }
+        rule const misplaced = has(psb_plus) ? rule::GEN_172 : rule::none;
+        if (has(psb_plus)) { leave_psb_plus(); }
+        auto found = add_outside(which);
+        if (misplaced != rule::none) { found.broken = misplaced; }
+        return found;
+    }
+
+private:
+    // What the next packets mean. `off` and `lost` are flags, so that one comparison tells that TNT
+    // and TIP belong to branches.
+    static constexpr uint32_t psb_plus = 1U << 0;
+    static constexpr uint32_t has_psb_ip = 1U << 1;   ///< the PSB+ has a FUP with an IP
+    static constexpr uint32_t overflow = 1U << 2;     ///< a FUP or TIP.PGE ends the overflow
+    static constexpr uint32_t transaction = 1U << 3;  ///< the next FUP belongs to it; and below
+    static constexpr uint32_t abort = 1U << 4;
+    static constexpr uint32_t ptwrite = 1U << 5;
+    static constexpr uint32_t exstop = 1U << 6;
+    static constexpr uint32_t pebs = 1U << 7;
+    static constexpr uint32_t control_flow = 1U << 8;
+    static constexpr uint32_t trigger = 1U << 9;
+    static constexpr uint32_t mode = 1U << 10;          ///< TIP, TIP.PGE or FUP follows
+    static constexpr uint32_t asynchronous = 1U << 11;  ///< TIP or TIP.PGD follows
+    static constexpr uint32_t aborting = 1U << 12;      ///< the same, of a TSX abort
+    static constexpr uint32_t event_data = 1U << 13;    ///< a CFE follows
+    static constexpr uint32_t off = 1U << 14;
+    static constexpr uint32_t entering = 1U << 15;
+    static constexpr uint32_t lost = 1U << 16;
+    static constexpr uint32_t owners_of_fup = transaction | abort | ptwrite | exstop | pebs |
+                                              control_flow | trigger;
+    static constexpr uint32_t waiting = owners_of_fup | mode | asynchronous | aborting | event_data;
+
+    [[nodiscard]] constexpr auto has(uint32_t any_of) const noexcept -> bool {
+        return (flags_ & any_of) != 0;
+    }
+    constexpr void set(uint32_t which, bool value = true) noexcept {
+        flags_ = value ? flags_ | which : flags_ & ~which;
+    }
+    constexpr void set(tracing value) noexcept {
+        now_.enabled = value;
+        set(off, value == tracing::off);
+        set(entering, value == tracing::entering);
+    }
+    /// Tracing is on at a known IP.
+    constexpr void resume() noexcept {
+        set(lost | overflow, false);
+        set(tracing::on);
+    }
+    static constexpr auto packet_facts(packet::kind which) noexcept -> packet::facts {
+        return packet::for_kind(
+            which, []<class Packet>() { return Packet::about; }, packet::all{});
+    }
+
+    // --------------------------------------------------------------------------- PSB+
+
+    constexpr auto begin_psb_plus() noexcept -> binding {
+        // An INIT that waits for a SIPI keeps its FUP: GEN-290.
+        rule const broken = has(psb_plus) ? rule::PKT_142
+                            : has(waiting & ~asynchronous) ? rule::GEN_006
+                                                           : rule::none;
+        set(waiting | has_psb_ip, false);
+        set(psb_plus);
+        return {.completes = false, .broken = broken, .in_psb_plus = true};
+    }
+    constexpr auto end_psb_plus() noexcept -> binding {
+        if (!has(psb_plus)) { return {.broken = rule::PKT_134}; }
+        bool const has_ip = has(has_psb_ip);
+        leave_psb_plus();
+        if (!has_ip) {
+            // PKT-140. After an OVF: PKT-153.
+            set(overflow | lost, false);
+            set(tracing::off);
+        } else if (now_.enabled == tracing::off) {
+            set(tracing::entering);
+        } else if (!has(overflow) && now_.enabled != tracing::entering) {
+            resume();
+        }
+        return {.in_psb_plus = true};
+    }
+    constexpr void leave_psb_plus() noexcept { set(psb_plus | has_psb_ip, false); }
+    constexpr auto add_status(packet::any_packet const& which) noexcept -> binding {
+        using packet::kind;
+        rule broken = rule::none;
+        switch (which.kind()) {
+            case kind::fup:
+                if (which.as<packet::fup>().has_ip()) { set(has_psb_ip); }
+                break;
+            case kind::pip: take(which.as<packet::pip>()); break;
+            case kind::vmcs: take(which.as<packet::vmcs>()); break;
+            case kind::mode_exec: take(which.as<packet::mode_exec>()); break;
+            case kind::mode_tsx: take(which.as<packet::mode_tsx>()); break;
+            default: broken = rule::GEN_172; break;
+        }
+        return {.to = owner::status, .broken = broken, .in_psb_plus = true};
+    }
+    constexpr auto add_ovf() noexcept -> binding {
+        leave_psb_plus();
+        set(waiting, false);
+        set(tracing::unknown);
+        set(overflow);
+        return {.to = owner::overflow, .completes = false};
+    }
+
+    // --------------------------------------------------------------------------- values
+
+    constexpr void take(packet::pip which) noexcept {
+        now_.has_cr3 = true;
+        now_.cr3 = which.get<packet::pip::CR3>();
+        now_.non_root = which.get<packet::pip::NR>();
+    }
+    constexpr void take(packet::vmcs which) noexcept {
+        now_.has_vmcs = true;
+        now_.vmcs = which.get<packet::vmcs::base>();
+    }
+    constexpr void take(packet::mode_exec which) noexcept {
+        now_.code_bits = static_cast<uint8_t>(which.code_bits());
+        now_.interrupts = which.get<packet::mode_exec::IF>();
+    }
+    constexpr void take(packet::mode_tsx which) noexcept {
+        now_.transaction = which.get<packet::mode_tsx::InTX>();
+    }
+
+    // --------------------------------------------------------------------------- outside PSB+
+
+    constexpr auto add_outside(packet::any_packet const& which) noexcept -> binding {
+        using packet::kind;
+        switch (which.kind()) {
+            case kind::tnt_short:
+            case kind::tnt_long: return add_tnt();
+            case kind::tip: return add_tip();
+            case kind::tip_pge: return add_tip_pge();
+            case kind::tip_pgd: return add_tip_pgd();
+            case kind::fup: return add_fup(which.as<packet::fup>());
+            case kind::pip: take(which.as<packet::pip>()); return add_middle(owner::paging);
+            case kind::vmcs: take(which.as<packet::vmcs>()); return add_middle(owner::paging);
+            case kind::mode_exec: return add(which.as<packet::mode_exec>());
+            case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
+            case kind::tracestop: return alone(owner::trace_stop);
+            case kind::ptw:
+                return announce(owner::ptwrite, ptwrite, which.as<packet::ptw>().get<packet::ptw::IP>());
+            case kind::exstop:
+                return announce(owner::power, exstop,
+                                which.as<packet::exstop>().get<packet::exstop::IP>());
+            case kind::mwait:
+            case kind::pwre: return announce(owner::power, exstop, false);
+            case kind::pwrx: return alone(owner::power);
+            case kind::bbp:
+            case kind::bip: return announce(owner::pebs, pebs, false);
+            case kind::bep:
+                return announce(owner::pebs, pebs, which.as<packet::bep>().get<packet::bep::IP>());
+            case kind::evd: {
+                auto const found = announce(owner::control_flow, control_flow, false);
+                set(event_data);
+                return {.to = found.to, .completes = false, .broken = found.broken};
+            }
+            case kind::cfe: {
+                set(event_data, false);
+                return announce(owner::control_flow, control_flow,
+                                which.as<packet::cfe>().get<packet::cfe::IP>());
+            }
+            case kind::trig:
+                return announce(owner::trigger, trigger,
+                                which.as<packet::trig>().get<packet::trig::IP>());
+            default: return {};
+        }
+    }
+
+    /// Forgets what a packet other than the expected ones leaves incomplete, and returns the rule.
+    constexpr auto drop(uint32_t which) noexcept -> rule {
+        uint32_t const left = flags_ & which;
+        set(which, false);
+        if (has(lost)) { return rule::none; }
+        return (left & owners_of_fup) != 0                ? rule::PKT_273
+               : (left & (asynchronous | aborting)) != 0 ? rule::PKT_077
+               : (left & mode) != 0                      ? rule::GEN_235
+               : (left & event_data) != 0                ? rule::GEN_302
+                                                         : rule::none;
+    }
+    /// Control flow that cannot be bound: it is lost until the next IP.
+    constexpr void lose_flow() noexcept {
+        set(overflow, false);
+        set(tracing::unknown);
+        set(lost);
+    }
+    /// A packet that does not depend on PacketEn. After an OVF it tells that tracing is off.
+    ///
+    /// Source: PKT-153.
+    constexpr void end_overflow() noexcept {
+        if (!has(overflow)) { return; }
+        set(overflow, false);
+        set(tracing::off);
+    }
+    /// The PSB+ before told the truth: no TIP.PGE follows it.
+    constexpr void enter() noexcept {
+        if (now_.enabled == tracing::entering) { set(tracing::on); }
+    }
+
+    constexpr auto add_tnt() noexcept -> binding {
+        enter();
+        binding found{.to = owner::branch, .broken = drop(waiting)};
+        if (has(overflow)) {
+            // SKD010: the FUP is missing; TNTs are meaningless until the next IP.
+            found.broken = quirks_.has(cpu::quirk::skd010) ? found.broken : rule::GEN_227;
+            lose_flow();
+        } else if (has(off)) {
+            found.broken = rule::GEN_105;
+            lose_flow();
+        } else if (found.broken != rule::none) {
+            lose_flow();
+        }
+        return found;
+    }
+    constexpr auto add_tip() noexcept -> binding {
+        enter();
+        binding found{.to = owner::branch, .broken = drop(owners_of_fup | event_data)};
+        if (has(asynchronous | aborting)) {
+            found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
+        } else if (has(mode)) {
+            found.to = owner::far_transfer;
+        }
+        if (has(overflow) && !quirks_.has(cpu::quirk::skd010)) { found.broken = rule::GEN_227; }
+        // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
+        if (has(off) && found.to != owner::asynchronous) { found.broken = rule::GEN_105; }
+        set(waiting, false);
+        resume();
+        return found;
+    }
+    constexpr auto add_tip_pge() noexcept -> binding {
+        binding found{.to = owner::entry, .broken = drop(waiting & ~mode)};
+        if (now_.enabled == tracing::on) { found.broken = rule::GEN_100; }
+        set(waiting, false);
+        resume();
+        return found;
+    }
+    constexpr auto add_tip_pgd() noexcept -> binding {
+        enter();
+        binding found{.to = owner::branch, .broken = drop(owners_of_fup | event_data)};
+        if (has(asynchronous | aborting)) {
+            found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
+        } else if (has(off)) {
+            found.broken = rule::GEN_101;
+        } else if (has(overflow) && !quirks_.has(cpu::quirk::apl11)) {
+            found.broken = rule::GEN_227;
+        }
+        set(waiting | overflow | lost, false);
+        set(tracing::off);
+        return found;
+    }
+    constexpr auto add_fup(packet::fup which) noexcept -> binding {
+        enter();
+        if (has(owners_of_fup)) {
+            auto const to = has(transaction)    ? owner::transaction
+                            : has(abort)        ? owner::transaction_abort
+                            : has(ptwrite)      ? owner::ptwrite
+                            : has(exstop)       ? owner::power
+                            : has(pebs)         ? owner::pebs
+                            : has(control_flow) ? owner::control_flow
+                                                : owner::trigger;
+            bool const opens = has(abort);
+            set(owners_of_fup, false);
+            set(aborting, opens);
+            return {.to = to, .completes = !opens};
+        }
+        if (!which.has_ip()) { return {.to = owner::asynchronous, .broken = rule::PKT_078}; }
+        if (has(overflow)) {
+            resume();
+            // APL12: a TIP.PGE may follow the FUP.
+            if (quirks_.has(cpu::quirk::apl12)) { set(tracing::entering); }
+            return {.to = owner::overflow};
+        }
+        if (has(mode)) {
+            set(mode, false);
+            return {.to = owner::interrupt_flag};
+        }
+        binding found{.to = owner::asynchronous, .completes = false, .broken = drop(waiting)};
+        if (has(off)) { found.broken = rule::PKT_077; }
+        set(asynchronous);
+        return found;
+    }
+    /// PIP and VMCS: of a compound event, or alone.
+    constexpr auto add_middle(owner otherwise) noexcept -> binding {
+        end_overflow();
+        rule const broken = drop(owners_of_fup | event_data);
+        bool const is_middle = has(asynchronous | aborting);
+        return {.to = is_middle ? owner::asynchronous : otherwise,
+                .completes = !is_middle,
+                .broken = broken};
+    }
+    constexpr auto add(packet::mode_exec which) noexcept -> binding {
+        take(which);
+        if (has(asynchronous | aborting)) {
+            return {.to = owner::asynchronous,
+                    .completes = false,
+                    .broken = drop(owners_of_fup | event_data)};
+        }
+        end_overflow();
+        rule const broken = drop(owners_of_fup | mode | event_data);
+        set(mode);
+        return {.to = owner::far_transfer, .completes = false, .broken = broken};
+    }
+    /// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
+    constexpr auto add(packet::mode_tsx which) noexcept -> binding {
+        take(which);
+        bool const aborts = which.get<packet::mode_tsx::TXAbort>();
+        auto const to = aborts ? owner::transaction_abort : owner::transaction;
+        auto const found = announce(to, aborts ? abort : transaction, false);
+        bool const is_off = has(off);
+        if (!is_off) { set(aborts ? abort : transaction); }
+        return {.to = to, .completes = is_off, .broken = found.broken};
+    }
+    /// A packet after which a FUP may follow. Several may share one.
+    constexpr auto announce(owner to, uint32_t flag, bool has_fup) noexcept -> binding {
+        end_overflow();
+        rule const broken = drop(mode | asynchronous | aborting);
+        if (has_fup) { set(flag); }
+        return {.to = to, .completes = !has_fup, .broken = broken};
+    }
+    /// A packet without a FUP.
+    constexpr auto alone(owner to) noexcept -> binding {
+        end_overflow();
+        return {.to = to, .broken = drop(waiting)};
+    }
+
+    execution_state now_{};
+    uint32_t flags_ = lost;
+    cpu::quirk_set quirks_{};
+};
+
+}  // namespace ptspec::trace

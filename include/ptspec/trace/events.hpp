@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/trace/clock.hpp>
+#include <ptspec/trace/context.hpp>
+#include <ptspec/trace/reader.hpp>
+
+/// What happened: the events that the packets of a trace describe, with their IPs and times.
+namespace ptspec::trace {
+
+/// The type of an event, and the members of `event` that it has. All have `offset` and `when`;
+/// `packet` is the packet with the values of the event.
+enum class event_type : uint8_t {
+    branches,         ///< outcomes of conditional branches and compressed returns: `branches()`
+    indirect_branch,  ///< an indirect branch, an uncompressed return, a far transfer: `to`
+    enabled,          ///< tracing starts at `ip`
+    disabled,         ///< a branch or MOV CR3 ends tracing; `to` is its target, where it is known
+    async_branch,     ///< an interrupt, an exception, a VM exit ..: from `ip` to `to`
+    async_disabled,   ///< tracing ends at `ip`; `to` is the next IP, where it is known
+    paging,           ///< CR3, and VMX root or non-root operation: PIP. With `ip` after an event
+    vmcs,             ///< the current VMCS: VMCS
+    exec_mode,        ///< the size of code at `ip`, and with event trace RFLAGS.IF: MODE.Exec
+    transaction,      ///< begin, end or abort at `ip`: MODE.TSX
+    overflow,         ///< packets before it are lost: OVF
+    resumed,          ///< after an overflow or a loss of packets, control flow continues at `ip`
+    trace_stop,       ///< TraceStop; `ip` is that of the TIP.PGD before it, where it is known
+    ptwrite,          ///< PTW
+    exstop,           ///< execution stops: EXSTOP
+    mwait,            ///< MWAIT
+    pwre,             ///< entry of a C-state: PWRE
+    pwrx,             ///< exit from a C-state: PWRX; `ip` is that of the entry
+    pebs_group,       ///< BBP
+    pebs_item,        ///< BIP
+    pebs_end,         ///< BEP
+    event_data,       ///< EVD: of the `control_flow` event that follows
+    control_flow,     ///< an event of event trace: CFE
+    trigger,          ///< TRIG
+    frequency,        ///< the ratio of the core clock to the bus clock: CBR
+    maintenance,      ///< MNT
+    psb,              ///< a PSB+ ends; `ip` is the current IP, unless tracing is off
+    damage,           ///< bytes that are no packet, or a packet that violates `broken`
+    synced,           ///< the first PSB: `skipped` bytes before it
+    resynced,         ///< reading resumes at a PSB, `skipped` bytes after the damage
+    lost,             ///< no PSB follows: the last `skipped` bytes are not decoded
+    unknown,          ///< bytes that only the caller's hook can decode
+    need_input,       ///< the chunk is consumed: call `feed()` with the next, or `finish()`
+    end,              ///< the end of the trace
+};
+
+/// One event of a trace.
+///
+/// Units:  `when` in TSC ticks; all zero without a clock.
+struct event {
+    event_type what = event_type::end;
+    bool has_ip = false;
+    bool has_to = false;
+    bool is_status = false;     ///< a PSB+ reports it: it happened before
+    rule broken = rule::none;   ///< of damage
+    uint32_t skipped = 0;       ///< in bytes
+    uint64_t offset = 0;        ///< of `packet`, in bytes from the start of the trace
+    uint64_t ip = 0;
+    uint64_t to = 0;
+    packet::any_packet packet{};
+    time when{};
+
+    /// False at the end of the trace and at the end of a chunk.
+    constexpr explicit operator bool() const noexcept {
+        return what != event_type::need_input && what != event_type::end;
+    }
+    /// The outcomes of `event_type::branches`, the oldest first.
+    [[nodiscard]] constexpr auto branches() const noexcept -> packet::branches {
+        return packet.is<packet::tnt_short>() ? packet.as<packet::tnt_short>().taken()
+                                              : packet.as<packet::tnt_long>().taken();
+    }
+};
+
+/// For readers of events without time: it costs nothing.
+struct no_clock {
+    template <class Packet>
+    constexpr auto add(Packet const&) const noexcept -> rule {
+        return rule::none;
+    }
+    constexpr void pass() const noexcept {}
+    constexpr void lose() const noexcept {}
+    [[nodiscard]] constexpr auto now() const noexcept -> time { return {}; }
+    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
+};
+
+/// Reads the events of a trace in order.
+///
+/// An event whose IP is in a later FUP, TIP or PSBEND is returned when that arrives; its time is
+/// that of its own packet. Events of a PSB+ have the IP of its FUP.
+///
+/// Damage is an event, with the rule that is broken. After bytes that are no packets reading
+/// continues at the next PSB, as in `reader`. After a packet that violates only the order of
+/// packets it continues with that packet; where this loses the control flow, the branches up to the
+/// next IP are left out, and the event `resumed` has that IP.
+///
+/// Shape:  a value of fixed size: a copy continues independently. A reader of all events
+///         up to 16 of which wait for one IP.
+/// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
+template <class Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
+class event_reader {
+public:
+    /// Reads a whole trace from its first PSB on.
+    constexpr explicit event_reader(borrowed_bytes whole, Clock clock = {},
+                                    cpu::quirk_set quirks = {}, Hook hook = {}) noexcept
+        : reader_{whole, from_first_psb, hook}, clock_{clock}, context_{quirks}, quirks_{quirks} {}
+    /// Reads a trace that arrives in chunks.
+    constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {},
+                                    Hook hook = {}) noexcept
+        : reader_{from_first_psb, hook}, clock_{clock}, context_{quirks}, quirks_{quirks} {}
+
+    [[nodiscard]] constexpr auto feed(borrowed_bytes chunk) noexcept -> bool {
+        return reader_.feed(chunk);
+    }
+    constexpr void finish() noexcept { reader_.finish(); }
+
+    /// The state of the processor after the last packet that was read.
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
+        return context_.state();
+    }
+    [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return clock_; }
+    /// Where the next packet begins.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
+
+    /// The next event.
+    [[nodiscard]] constexpr auto next() noexcept -> event {
+        while (ready_ == 0) {
+            auto const got = reader_.next();
+            if (got.what == item_type::packet && context_.is_plain()) [[likely]] {
+                switch (got.packet.kind()) {
+                    case packet::kind::pad: continue;
+                    case packet::kind::tnt_short:
+                    case packet::kind::tnt_long: {
+                        auto const when = clock_.now();
+                        clock_.pass();
+                        return {.what = event_type::branches,
+                                .offset = got.offset,
+                                .packet = got.packet,
+                                .when = when};
+                    }
+                    case packet::kind::cyc:
+                        if (quirks_.has(cpu::quirk::skd007)) { break; }
+                        (void)clock_.add(got.packet.template as<packet::cyc>());
+                        continue;
+                    case packet::kind::mtc:
+                        (void)clock_.add(got.packet.template as<packet::mtc>());
+                        continue;
+                    case packet::kind::tip: {
+                        if (quirks_.has(cpu::quirk::bdm64)) { break; }
+                        auto const when = clock_.now();
+                        clock_.pass();
+                        return {.what = event_type::indirect_branch,
+                                .has_to = got.packet.template as<packet::tip>().has_ip(),
+                                .offset = got.offset,
+                                .to = got.ip,
+                                .packet = got.packet,
+                                .when = when};
+                    }
+                    default: break;
+                }
+            }
+            add(got);
+        }
+        return take();
+    }
+
+private:
+    using kind = packet::kind;
+
+    static constexpr options from_first_psb{.sync = true};
+    /// The most events that wait for one IP: those of a PSB+, of a PEBS record's groups, of an
+    /// entry of a C-state. More are returned without an IP.
+    static constexpr unsigned most_waiting = 16;
+
+    // ------------------------------------------------------------------------- waiting events
+
+    /// The oldest ready event.
+    constexpr auto take() noexcept -> event {
+        event const first = waiting_[first_];
+        ++first_;
+        --ready_;
+        if (ready_ == 0) {
+            // What is not ready moves to the front.
+            unsigned const left = count_ - first_;
+            for (unsigned i = 0; i < left; ++i) { waiting_[i] = waiting_[first_ + i]; }
+            count_ = left;
+            first_ = 0;
+        }
+        return first;
+    }
+    /// An event that waits for its IP.
+    constexpr void wait(event const& one) noexcept {
+        if (count_ == most_waiting) {
+            // Returns those that wait without an IP. `take` has made room before the next packet.
+            ready_ = count_ - first_;
+            if (first_ == 0) { return; }
+        }
+        waiting_[count_] = one;
+        ++count_;
+    }
+    constexpr void ready(event const& one) noexcept {
+        release();
+        wait(one);
+        release();
+    }
+    /// What waits is complete.
+    constexpr void release() noexcept { ready_ = count_ - first_; }
+    /// Gives an IP to all that waits.
+    constexpr void release_at(uint64_t ip) noexcept {
+        for (unsigned i = first_ + ready_; i < count_; ++i) {
+            waiting_[i].has_ip = true;
+            waiting_[i].ip = ip;
+        }
+        release();
+    }
+
+    // ------------------------------------------------------------------------- items
+
+    constexpr auto made(event_type what, item const& got) noexcept -> event {
+        return {.what = what, .offset = got.offset, .packet = got.packet, .when = clock_.now()};
+    }
+
+    constexpr void add(item const& got) noexcept {
+        switch (got.what) {
+            case item_type::packet: return add_packet(got);
+            case item_type::unknown: return ready(made(event_type::unknown, got));
+            case item_type::synced: return lose(event_type::synced, got);
+            case item_type::damage: return lose(event_type::damage, got);
+            case item_type::resynced: return lose(event_type::resynced, got);
+            case item_type::lost: return lose(event_type::lost, got);
+            case item_type::need_input: return ready_at_end(event_type::need_input, got);
+            case item_type::end: return ready_at_end(event_type::end, got);
+        }
+    }
+    /// What waits continues to wait at the end of a chunk.
+    constexpr void ready_at_end(event_type what, item const& got) noexcept {
+        if (what == event_type::end) { return ready({.what = what, .offset = got.offset}); }
+        // The end of a chunk comes before the events that wait.
+        for (unsigned i = count_; i > 0; --i) { waiting_[i] = waiting_[i - 1]; }
+        waiting_[0] = {.what = what, .offset = got.offset};
+        ++count_;
+        ready_ = 1;
+    }
+    constexpr void lose(event_type what, item const& got) noexcept {
+        context_.restart();
+        clock_.lose();
+        auto one = made(what, got);
+        one.broken = got.broken;
+        one.skipped = got.skipped < 0 ? 0
+                      : got.skipped > 0xFFFF'FFFF
+                          ? 0xFFFF'FFFF
+                          : static_cast<uint32_t>(got.skipped);
+        ready(one);
+    }
+
+    // ------------------------------------------------------------------------- packets
+
+    constexpr void add_packet(item const& got) noexcept {
+        bool const was_lost = context_.is_lost();
+        auto const was = context_.state().enabled;
+        auto const bound = context_.add(got.packet);
+        rule const bad_time = clock_.add(got.packet);
+        rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
+        if (broken != rule::none && !was_lost) {
+            auto one = made(event_type::damage, got);
+            one.broken = broken;
+            ready(one);
+        }
+        switch (bound.to) {
+            case owner::none: return add_unbound(got);
+            case owner::status: return add_status(got);
+            case owner::branch:
+            case owner::far_transfer:
+            case owner::asynchronous:
+            case owner::entry:
+            case owner::interrupt_flag: return add_flow(got, bound, was_lost, was);
+            case owner::paging: return ready(made(type_of(got.packet.kind()), got));
+            case owner::transaction:
+            case owner::transaction_abort: return add_transaction(got, bound);
+            case owner::overflow: return add_overflow(got);
+            case owner::ptwrite:
+            case owner::power:
+            case owner::pebs:
+            case owner::control_flow:
+            case owner::trigger:
+            case owner::trace_stop: return add_value(got, bound);
+        }
+    }
+
+    static constexpr auto type_of(kind which) noexcept -> event_type {
+        switch (which) {
+            case kind::pip: return event_type::paging;
+            case kind::vmcs: return event_type::vmcs;
+            case kind::mode_exec: return event_type::exec_mode;
+            case kind::mode_tsx: return event_type::transaction;
+            case kind::tracestop: return event_type::trace_stop;
+            case kind::ptw: return event_type::ptwrite;
+            case kind::exstop: return event_type::exstop;
+            case kind::mwait: return event_type::mwait;
+            case kind::pwre: return event_type::pwre;
+            case kind::pwrx: return event_type::pwrx;
+            case kind::bbp: return event_type::pebs_group;
+            case kind::bip: return event_type::pebs_item;
+            case kind::bep: return event_type::pebs_end;
+            case kind::evd: return event_type::event_data;
+            case kind::cfe: return event_type::control_flow;
+            case kind::trig: return event_type::trigger;
+            case kind::cbr: return event_type::frequency;
+            case kind::mnt: return event_type::maintenance;
+            default: return event_type::psb;
+        }
+    }
+
+    constexpr void add_unbound(item const& got) noexcept {
+        switch (got.packet.kind()) {
+            case kind::cbr:
+            case kind::mnt: {
+                auto one = made(type_of(got.packet.kind()), got);
+                one.is_status = context_.in_psb_plus();
+                // In a compound event they come at once, before the events that wait.
+                return one.is_status ? wait(one) : insert(one);
+            }
+            case kind::psb:
+                release();
+                psb_ip_ = {};
+                return;
+            case kind::psbend: return end_psb_plus(got);
+            default: return;
+        }
+    }
+    constexpr void insert(event const& one) noexcept { ready(one); }
+    constexpr void add_status(item const& got) noexcept {
+        if (got.packet.is<packet::fup>()) {
+            auto const fup = got.packet.as<packet::fup>();
+            psb_ip_ = {fup.has_ip(), got.ip};
+            return;
+        }
+        auto one = made(type_of(got.packet.kind()), got);
+        one.is_status = true;
+        wait(one);
+    }
+    constexpr void end_psb_plus(item const& got) noexcept {
+        if (psb_ip_.is_known) {
+            release_at(psb_ip_.ip);
+        } else {
+            release();
+        }
+        auto one = made(event_type::psb, got);
+        one.has_ip = psb_ip_.is_known;
+        one.ip = psb_ip_.ip;
+        psb_ip_ = {};
+        ready(one);
+    }
+
+    constexpr void add_flow(item const& got, binding bound, bool was_lost, tracing was) noexcept {
+        switch (got.packet.kind()) {
+            case kind::tnt_short:
+            case kind::tnt_long:
+                if (!context_.is_lost()) { ready(made(event_type::branches, got)); }
+                return;
+            case kind::tip: return add_tip(got, bound, was_lost, was);
+            case kind::tip_pge: {
+                auto one = made(event_type::enabled, got);
+                one.has_ip = got.packet.as<packet::tip_pge>().has_ip();
+                one.ip = got.ip;
+                event const mode = take_mode();
+                ready(one);
+                return ready_mode(mode, got.ip);
+            }
+            case kind::tip_pgd: return add_tip_pgd(got, bound);
+            case kind::fup:
+                if (bound.to == owner::interrupt_flag) { return ready_mode(take_mode(), got.ip); }
+                if (bound.broken != rule::PKT_078) {
+                    auto one = made(event_type::async_branch, got);
+                    one.has_ip = true;
+                    one.ip = got.ip;
+                    release();
+                    wait(one);
+                }
+                return;
+            case kind::mode_exec:
+                if (bound.to != owner::asynchronous) { release(); }
+                [[fallthrough]];
+            default: return wait(made(type_of(got.packet.kind()), got));
+        }
+    }
+    /// Takes the MODE.Exec that waits, if there is one.
+    constexpr auto take_mode() noexcept -> event {
+        if (count_ > first_ + ready_ && waiting_[count_ - 1].what == event_type::exec_mode) {
+            --count_;
+            return waiting_[count_];
+        }
+        return {};
+    }
+    constexpr void ready_mode(event mode, uint64_t ip) noexcept {
+        if (mode.what != event_type::exec_mode) { return; }
+        mode.has_ip = true;
+        mode.ip = ip;
+        ready(mode);
+    }
+    constexpr void add_tip(item const& got, binding bound, bool was_lost, tracing was) noexcept {
+        bool const has_to = got.packet.as<packet::tip>().has_ip();
+        if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
+            return end_async(got, has_to);
+        }
+        event const mode = take_mode();
+        bool const resumes = was_lost || was == tracing::off || was == tracing::unknown;
+        auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, got);
+        (resumes ? one.has_ip : one.has_to) = has_to;
+        (resumes ? one.ip : one.to) = got.ip;
+        ready(one);
+        ready_mode(mode, got.ip);
+    }
+    constexpr void add_tip_pgd(item const& got, binding bound) noexcept {
+        bool const has_to = got.packet.as<packet::tip_pgd>().has_ip();
+        disabled_ = {has_to, got.ip};
+        if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
+            for (unsigned i = first_ + ready_; i < count_; ++i) {
+                if (waiting_[i].what == event_type::async_branch) {
+                    waiting_[i].what = event_type::async_disabled;
+                }
+            }
+            return end_async(got, has_to);
+        }
+        auto one = made(event_type::disabled, got);
+        one.has_to = has_to;
+        one.to = got.ip;
+        ready(one);
+    }
+    /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
+    /// the IP of the last: PKT-270.
+    constexpr void end_async(item const& got, bool has_to) noexcept {
+        for (unsigned i = first_ + ready_; i < count_; ++i) {
+            auto& one = waiting_[i];
+            if (one.what == event_type::async_branch || one.what == event_type::async_disabled) {
+                one.has_to = has_to;
+                one.to = got.ip;
+                one.when = clock_.now();
+            } else {
+                one.has_ip = has_to;
+                one.ip = got.ip;
+            }
+        }
+        release();
+    }
+
+    constexpr void add_transaction(item const& got, binding bound) noexcept {
+        switch (got.packet.kind()) {
+            case kind::mode_tsx:
+                release();
+                wait(made(event_type::transaction, got));
+                if (bound.completes) { release(); }
+                return;
+            case kind::fup: {
+                release_at(got.ip);
+                if (bound.completes) { return; }
+                auto one = made(event_type::async_branch, got);
+                one.has_ip = true;
+                one.ip = got.ip;
+                return wait(one);
+            }
+            case kind::tip: return end_async(got, got.packet.as<packet::tip>().has_ip());
+            default: return add_tip_pgd(got, bound);
+        }
+    }
+    constexpr void add_overflow(item const& got) noexcept {
+        release();
+        if (got.packet.is<packet::ovf>()) { return ready(made(event_type::overflow, got)); }
+        auto one = made(event_type::resumed, got);
+        one.has_ip = true;
+        one.ip = got.ip;
+        ready(one);
+    }
+    /// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
+    constexpr void add_value(item const& got, binding bound) noexcept {
+        if (got.packet.is<packet::fup>()) {
+            if (bound.to == owner::power) { stopped_ = {true, got.ip}; }
+            return release_at(got.ip);
+        }
+        auto one = made(type_of(got.packet.kind()), got);
+        if constexpr (!__is_empty(Clock)) {
+            auto const which = got.packet.kind();
+            bool const is_eligible = which == kind::ptw || which == kind::exstop ||
+                                     which == kind::mwait;
+            if (!is_eligible) { one.when = clock_.now_without_cyc(); }
+        }
+        switch (got.packet.kind()) {
+            case kind::tracestop:
+                one.has_ip = disabled_.is_known;
+                one.ip = disabled_.ip;
+                return ready(one);
+            case kind::pwrx:
+                one.has_ip = stopped_.is_known;
+                one.ip = stopped_.ip;
+                stopped_ = {};
+                return ready(one);
+            case kind::mwait:
+            case kind::pwre:
+            case kind::bbp:
+            case kind::bip:
+            case kind::evd: return wait(one);
+            default: break;
+        }
+        wait(one);
+        if (bound.completes) { release(); }
+    }
+
+    struct known_ip {
+        bool is_known = false;
+        uint64_t ip = 0;
+    };
+
+    reader<Hook, Packets> reader_;
+    [[no_unique_address]] Clock clock_;
+    context context_;
+    cpu::quirk_set quirks_;
+    unsigned first_ = 0;  ///< the oldest event
+    unsigned count_ = 0;  ///< the end of the events
+    unsigned ready_ = 0;  ///< so many are ready, from `first_` on
+    known_ip psb_ip_{};
+    known_ip disabled_{};  ///< the IP of the last TIP.PGD
+    known_ip stopped_{};   ///< where the core clock stopped
+    event waiting_[most_waiting + 1]{};
+};
+
+}  // namespace ptspec::trace
