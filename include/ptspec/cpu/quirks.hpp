@@ -172,13 +172,15 @@ inline constexpr model_quirks quirk_table[] = {
 /// The quirks of a processor's model. An unknown model has none.
 ///
 /// Source: REG-040, REG-180, REG-184.
-[[nodiscard]] constexpr auto quirks_of(reg::cpuid_01h_eax signature) noexcept -> quirk_set {
-    auto const which = model_of(signature);
+[[nodiscard]] constexpr auto quirks_of(cpu_model const& which) noexcept -> quirk_set {
     quirk_set found;
     for (model_quirks const& row : quirk_table) {
         if (row.applies_to(which)) { found = found | row.has; }
     }
     return found;
+}
+[[nodiscard]] constexpr auto quirks_of(reg::cpuid_01h_eax signature) noexcept -> quirk_set {
+    return quirks_of(model_of(signature));
 }
 
 }  // namespace ptspec::cpu

@@ -162,7 +162,7 @@ public:
 
     constexpr auto add(packet::tsc which) noexcept -> rule {
         uint64_t const tsc = extended(which.get<packet::tsc::TSC>());
-        calibrate(tsc);
+        calibrate(tsc, false);
         has_tsc_ = true;
         has_tma_ = has_mtc_ = is_unlimited_ = false;
         tsc_ = base_ = tsc;
@@ -209,7 +209,7 @@ public:
         has_mtc_ = true;
         ctc_ = ctc;
         advance_edge(delta);
-        calibrate(base_);
+        calibrate(base_, true);
         anchor_at(base_, base_error_ + rounding(),
                   is_unlimited_ || !has_tsc_ ? time::unbounded : ticks_until(1U << mtc_freq_));
         return rule::none;
@@ -425,12 +425,15 @@ private:
         anchor_here();
     }
 
-    /// Measures the ratio of TSC ticks to cycles since the last TSC or MTC.
+    /// Measures the ratio of TSC ticks to cycles since the last TSC or MTC: from TSC to TSC or from
+    /// MTC to MTC. The value of a TSC may be some 40 cycles older than its CYC (dr-hello-dyn @43b4).
     ///
     /// Source: PKT-312, PKT-318.
-    constexpr void calibrate(uint64_t tsc) noexcept {
+    constexpr void calibrate(uint64_t tsc, bool is_mtc) noexcept {
         bool const is_exact = threshold_ == 0 || is_fresh_;
-        if (cycles_ != 0 && is_clean_ && is_exact && tsc > anchor_) {
+        bool const is_same = anchor_is_mtc_ == is_mtc;
+        anchor_is_mtc_ = is_mtc;
+        if (cycles_ != 0 && is_clean_ && is_exact && is_same && tsc > anchor_) {
             auto const found = detail::ratio::of(tsc - anchor_, cycles_);
             if (found.is_known() && (!nominal_.is_known() || found.is_near(nominal_))) {
                 ratio_ = found;
@@ -484,6 +487,7 @@ private:
     bool is_unlimited_ = false;
     bool is_clean_ = false;  ///< the ratio can be measured from the anchor on
     bool is_calibrated_ = false;
+    bool anchor_is_mtc_ = false;
     bool in_psb_plus_ = false;
     bool has_tsc_ = false;
     bool has_tma_ = false;  ///< since the last TSC

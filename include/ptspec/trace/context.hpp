@@ -11,7 +11,7 @@ namespace ptspec::trace {
 enum class tracing : uint8_t {
     unknown,   ///< at the start, after an OVF and after damage
     off,       ///< control flow is not traced: the next is TIP.PGE
-    entering,  ///< off before a PSB+ with a FUP: a TIP.PGE may follow (BDM70)
+    entering,  ///< on, as a PSB+ tells that may precede a TIP.PGE: BDM70, PKT-140
     on,
 };
 
@@ -44,9 +44,9 @@ enum class owner : uint8_t {
 /// is TIP, TIP.PGE or FUP.
 struct binding {
     owner to = owner::none;
-    bool completes = true;      ///< no packet of the same owner has to follow
-    rule broken = rule::none;   ///< the packet violates the order of packets: what waited is lost
-    bool in_psb_plus = false;   ///< between PSB and PSBEND
+    bool completes = true;     ///< no packet of the same owner has to follow
+    rule broken = rule::none;  ///< the packet violates the order of packets: what waited is lost
+    bool in_psb_plus = false;  ///< between PSB and PSBEND
 };
 
 /// The state of the processor as far as the packets tell.
@@ -160,15 +160,14 @@ private:
         set(tracing::on);
     }
     static constexpr auto packet_facts(packet::kind which) noexcept -> packet::facts {
-        return packet::for_kind(
-            which, []<class Packet>() { return Packet::about; }, packet::all{});
+        return packet::for_kind(which, []<class Packet>() { return Packet::about; }, packet::all{});
     }
 
     // --------------------------------------------------------------------------- PSB+
 
     constexpr auto begin_psb_plus() noexcept -> binding {
         // An INIT that waits for a SIPI keeps its FUP: GEN-290.
-        rule const broken = has(psb_plus) ? rule::PKT_142
+        rule const broken = has(psb_plus)                  ? rule::PKT_142
                             : has(waiting & ~asynchronous) ? rule::GEN_006
                                                            : rule::none;
         set(waiting | has_psb_ip, false);
@@ -183,10 +182,9 @@ private:
             // PKT-140. After an OVF: PKT-153.
             set(overflow | lost, false);
             set(tracing::off);
-        } else if (now_.enabled == tracing::off) {
-            set(tracing::entering);
-        } else if (!has(overflow) && now_.enabled != tracing::entering) {
+        } else if (!has(overflow) && now_.enabled != tracing::on) {
             resume();
+            set(tracing::entering);
         }
         return {.in_psb_plus = true};
     }
@@ -250,7 +248,8 @@ private:
             case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
             case kind::tracestop: return alone(owner::trace_stop);
             case kind::ptw:
-                return announce(owner::ptwrite, ptwrite, which.as<packet::ptw>().get<packet::ptw::IP>());
+                return announce(owner::ptwrite, ptwrite,
+                                which.as<packet::ptw>().get<packet::ptw::IP>());
             case kind::exstop:
                 return announce(owner::power, exstop,
                                 which.as<packet::exstop>().get<packet::exstop::IP>());
@@ -283,7 +282,7 @@ private:
         uint32_t const left = flags_ & which;
         set(which, false);
         if (has(lost)) { return rule::none; }
-        return (left & owners_of_fup) != 0                ? rule::PKT_273
+        return (left & owners_of_fup) != 0               ? rule::PKT_273
                : (left & (asynchronous | aborting)) != 0 ? rule::PKT_077
                : (left & mode) != 0                      ? rule::GEN_235
                : (left & event_data) != 0                ? rule::GEN_302

@@ -54,10 +54,10 @@ struct event {
     event_type what = event_type::end;
     bool has_ip = false;
     bool has_to = false;
-    bool is_status = false;     ///< a PSB+ reports it: it happened before
-    rule broken = rule::none;   ///< of damage
-    uint32_t skipped = 0;       ///< in bytes
-    uint64_t offset = 0;        ///< of `packet`, in bytes from the start of the trace
+    bool is_status = false;    ///< a PSB+ reports it: it happened before
+    rule broken = rule::none;  ///< of damage
+    uint32_t skipped = 0;      ///< in bytes
+    uint64_t offset = 0;       ///< of `packet`, in bytes from the start of the trace
     uint64_t ip = 0;
     uint64_t to = 0;
     packet::any_packet packet{};
@@ -248,10 +248,9 @@ private:
         clock_.lose();
         auto one = made(what, got);
         one.broken = got.broken;
-        one.skipped = got.skipped < 0 ? 0
-                      : got.skipped > 0xFFFF'FFFF
-                          ? 0xFFFF'FFFF
-                          : static_cast<uint32_t>(got.skipped);
+        one.skipped = got.skipped < 0             ? 0
+                      : got.skipped > 0xFFFF'FFFF ? 0xFFFF'FFFF
+                                                  : static_cast<uint32_t>(got.skipped);
         ready(one);
     }
 
@@ -342,12 +341,14 @@ private:
         wait(one);
     }
     constexpr void end_psb_plus(item const& got) noexcept {
+        // The packets of a PSB+ report one moment, that of its TSC.
+        auto one = made(event_type::psb, got);
+        for (unsigned i = first_ + ready_; i < count_; ++i) { waiting_[i].when = one.when; }
         if (psb_ip_.is_known) {
             release_at(psb_ip_.ip);
         } else {
             release();
         }
-        auto one = made(event_type::psb, got);
         one.has_ip = psb_ip_.is_known;
         one.ip = psb_ip_.ip;
         psb_ip_ = {};
