@@ -115,6 +115,9 @@
 #include <ptspec/trace/fast/count_lanes.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
+#include <ptspec/trace/clock.hpp>
+#include <ptspec/trace/context.hpp>
+#include <ptspec/trace/events.hpp>
 #include <ptspec/trace/write/state.hpp>
 #include <ptspec/trace/write/batch.hpp>
 #include <ptspec/trace/write/direct.hpp>
