@@ -437,6 +437,7 @@ enum class rule : uint16_t {
     PKT_255 = detail::pkt + 255,
     PKT_273 = detail::pkt + 273,
     PKT_278 = detail::pkt + 278,
+    PKT_303 = detail::pkt + 303,
     PKT_340 = detail::pkt + 340,
     PKT_344 = detail::pkt + 344,
     PKT_347 = detail::pkt + 347,
@@ -598,6 +599,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::PKT_255: return "the packet needs more bytes than there are";
         case rule::PKT_273: return "the FUP that a packet announces follows it";
         case rule::PKT_278: return "TSC does not decrease";
+        case rule::PKT_303: return "a TMA follows a TSC, and no other TMA";
         case rule::PKT_340: return "the value does not fit its field";
         case rule::PKT_344:
             return "this byte would be read as another packet inside or outside a block";
@@ -5473,13 +5475,15 @@ inline constexpr model_quirks quirk_table[] = {
 /// The quirks of a processor's model. An unknown model has none.
 ///
 /// Source: REG-040, REG-180, REG-184.
-[[nodiscard]] constexpr auto quirks_of(reg::cpuid_01h_eax signature) noexcept -> quirk_set {
-    auto const which = model_of(signature);
+[[nodiscard]] constexpr auto quirks_of(cpu_model const& which) noexcept -> quirk_set {
     quirk_set found;
     for (model_quirks const& row : quirk_table) {
         if (row.applies_to(which)) { found = found | row.has; }
     }
     return found;
+}
+[[nodiscard]] constexpr auto quirks_of(reg::cpuid_01h_eax signature) noexcept -> quirk_set {
+    return quirks_of(model_of(signature));
 }
 
 }  // namespace ptspec::cpu
@@ -12536,6 +12540,1483 @@ private:
     size_t size_;
     size_t count_;
     options how_;
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/clock.hpp ----
+
+/// The time of packets, computed from TSC, TMA, MTC, CYC and CBR packets in integers.
+namespace ptspec::trace {
+
+/// The constants from which a clock computes.
+struct clock_options {
+    uint8_t mtc_freq = 0;             ///< IA32_RTIT_CTL.MTCFreq
+    uint8_t cyc_thresh = 0;           ///< IA32_RTIT_CTL.CycThresh
+    uint8_t max_non_turbo_ratio = 0;  ///< MSR_PLATFORM_INFO[15:8]; 0: no time from CYC and CBR
+    uint32_t tsc_numerator = 0;       ///< CPUID.15H:EBX; 0: no time from MTC
+    uint32_t tsc_denominator = 0;     ///< CPUID.15H:EAX; 0: no time from MTC
+    /// The most MTCs in a row that the processor may drop. Real ones drop single MTCs: GEN-203.
+    uint8_t lost_mtcs = 1;
+    /// The core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
+    uint8_t tolerance = 5;
+    bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
+    uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
+    cpu::quirk_set quirks{};     ///< skl168, skz84
+
+    /// The constants of a configuration on a processor.
+    [[nodiscard]] static constexpr auto of(reg::ia32_rtit_ctl ctl,
+                                           cpu::capabilities const& caps) noexcept
+        -> clock_options {
+        using ctl_word = reg::ia32_rtit_ctl;
+        return {.mtc_freq = static_cast<uint8_t>(ctl.get<ctl_word::MTCFreq>()),
+                .cyc_thresh = static_cast<uint8_t>(ctl.get<ctl_word::CycThresh>()),
+                .max_non_turbo_ratio = static_cast<uint8_t>(
+                    caps.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>()),
+                .tsc_numerator = static_cast<uint32_t>(caps.leaf_15_ebx.raw),
+                .tsc_denominator = static_cast<uint32_t>(caps.leaf_15_eax.raw)};
+    }
+};
+
+/// A time: an estimate, and the bounds of the true time.
+///
+/// Units:  TSC ticks. `latest` is `unbounded` when no packet limits it.
+struct time {
+    static constexpr uint64_t unbounded = ~uint64_t{0};
+
+    uint64_t tsc = 0;
+    uint64_t earliest = 0;
+    uint64_t latest = unbounded;
+
+    friend constexpr auto operator==(time const&, time const&) -> bool = default;
+};
+
+/// The core clock cycle of a packet, counted from the first packet of the trace: it lies between
+/// `earliest` and `earliest + slack`.
+///
+/// Units:  core clock cycles while the core clock runs. `slack` is `time::unbounded` for packets
+///         that have no CYC: they follow the last packet that has one.
+struct cycle_time {
+    uint64_t earliest = 0;
+    uint64_t slack = 0;
+
+    friend constexpr auto operator==(cycle_time const&, cycle_time const&) -> bool = default;
+};
+
+/// The frequency of the core clock between two points of a trace; 0 if no TSC ticks passed.
+///
+/// Units:  that of `tsc_frequency`.
+/// Source: PKT-316.
+[[nodiscard]] constexpr auto core_frequency(uint64_t cycles, uint64_t tsc_ticks,
+                                            uint64_t tsc_frequency) noexcept -> uint64_t {
+    // Keeps the product below 2^64: the quotient needs only the upper bits of long intervals.
+    while (cycles >> 24 != 0 && tsc_ticks > 1) {
+        cycles >>= 1;
+        tsc_ticks >>= 1;
+    }
+    return tsc_ticks == 0 ? 0 : cycles * tsc_frequency / tsc_ticks;
+}
+
+namespace detail {
+
+/// A factor in units of 2^-32.
+class ratio {
+public:
+    constexpr ratio() noexcept = default;
+
+    /// numerator / denominator, rounded up: products with less than 2^24 are exact. Unknown if the
+    /// denominator is 0 or the quotient is 256 or more.
+    [[nodiscard]] static constexpr auto of(uint64_t numerator, uint64_t denominator) noexcept
+        -> ratio {
+        while (numerator >> 32 != 0) {
+            numerator >>= 1;
+            denominator >>= 1;
+        }
+        ratio found;
+        if (denominator != 0 && numerator / denominator < 256) {
+            found.scaled_ = ((numerator << 32) + denominator - 1) / denominator;
+        }
+        return found;
+    }
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return scaled_ != 0; }
+    [[nodiscard]] constexpr auto scaled() const noexcept -> uint64_t { return scaled_; }
+
+    /// `count` is below 2^48.
+    [[nodiscard]] constexpr auto of(uint64_t count) const noexcept -> uint64_t {
+        if (count < uint64_t{1} << 24) [[likely]] { return (count * scaled_) >> 32; }
+        return (count >> 24) * (scaled_ >> 8) + (((count & low_bits(24)) * scaled_) >> 32);
+    }
+    /// Within a quarter of another.
+    [[nodiscard]] constexpr auto is_near(ratio other) const noexcept -> bool {
+        uint64_t const apart = scaled_ < other.scaled_ ? other.scaled_ - scaled_
+                                                       : scaled_ - other.scaled_;
+        return apart <= other.scaled_ / 4;
+    }
+
+private:
+    uint64_t scaled_ = 0;
+};
+
+constexpr auto saturating_add(uint64_t one, uint64_t two) noexcept -> uint64_t {
+    return one + two < one ? ~uint64_t{0} : one + two;
+}
+constexpr auto saturating_sub(uint64_t one, uint64_t two) noexcept -> uint64_t {
+    return one < two ? 0 : one - two;
+}
+
+}  // namespace detail
+
+/// The clock of a trace. It takes all packets in order, and gives the time of the last.
+///
+/// TSC, TMA and MTC give the time of an edge of the crystal clock, CYC and CBR the time since then.
+/// The time of a packet is that of the last edge or later; MTCs limit it, because each comes in
+/// time; a CYC is exact but for the frequency of the core clock. After an OVF the time is unlimited
+/// until the next TSC, because any number of MTCs and cycles may be lost.
+///
+/// Before the first TSC, times are relative: MTCs advance from 0, and `is_absolute()` is false.
+///
+/// Shape:  a value of fixed size; a copy continues independently.
+/// Errors: `add` returns PKT-303 for a TMA without a TSC; the packet is ignored.
+/// Source: SDM vol. 3, "Tracking Time", "Cycle-Accurate Mode"; PKT-300..319, GEN-200..220.
+class clock {
+public:
+    constexpr clock() noexcept : clock{clock_options{}} {}
+    constexpr explicit clock(clock_options const& how) noexcept
+        : threshold_{how.cyc_thresh == 0 || how.cyc_thresh > 15 ? 0U : 1U << (how.cyc_thresh - 1)},
+          non_turbo_{how.max_non_turbo_ratio},
+          mtc_freq_{static_cast<uint8_t>(how.mtc_freq & 15)},
+          tolerance_{static_cast<uint8_t>(how.tolerance & 63)},
+          is_monotonic_{how.monotonic},
+          is_skl168_{how.quirks.has(cpu::quirk::skl168)},
+          is_skz84_{how.quirks.has(cpu::quirk::skz84)},
+          has_reference_{how.tsc_reference != 0},
+          lost_mtcs_{how.lost_mtcs},
+          numerator_{how.tsc_denominator == 0 ? 0 : how.tsc_numerator},
+          denominator_{how.tsc_denominator == 0 ? 1 : how.tsc_denominator},
+          reference_{how.tsc_reference} {
+        bool const is_power = (denominator_ & (denominator_ - 1)) == 0;
+        denominator_shift_ = static_cast<uint8_t>(is_power ? lowest_bit(denominator_) : no_shift);
+    }
+
+    // --------------------------------------------------------------------------- packets
+
+    constexpr auto add(packet::tsc which) noexcept -> rule {
+        uint64_t const tsc = extended(which.get<packet::tsc::TSC>());
+        calibrate(tsc, false);
+        has_tsc_ = true;
+        has_tma_ = has_mtc_ = is_unlimited_ = false;
+        tsc_ = base_ = tsc;
+        remainder_ = 0;
+        anchor_at(tsc, 0, time::unbounded);
+        return rule::none;
+    }
+    constexpr auto add(packet::tma which) noexcept -> rule {
+        if (!has_tsc_ || has_tma_) { return rule::PKT_303; }
+        if (is_skl_corrupt(which)) { return rule::PKT_303; }
+        uint64_t const fast = which.get<packet::tma::FC>();
+        has_tma_ = true;
+        has_mtc_ = false;
+        ctc_ = static_cast<uint32_t>(which.get<packet::tma::CTC>());
+        base_ = tsc_ - fast;
+        remainder_ = 0;
+        // FC has nine bits: with a longer period of the crystal clock the edge may lie earlier.
+        uint64_t const period = numerator_ / denominator_;
+        base_error_ = period < 512 ? 0 : period / 512 * 512;
+        if (numerator_ != 0 && !is_unlimited_) {
+            uint32_t const next = ((ctc_ >> mtc_freq_) + 1) << mtc_freq_;
+            // TMA lacks the upper bits of the counter, but not those below MTCFreq.
+            ceiling_ = ticks_until(next - ctc_);
+        }
+        return rule::none;
+    }
+    constexpr auto add(packet::mtc which) noexcept -> rule {
+        // MTCs between a TSC and its TMA are ignored.
+        if (numerator_ == 0 || (has_tsc_ && !has_tma_)) {
+            is_fresh_ = false;
+            return rule::none;
+        }
+        uint32_t const ctc = static_cast<uint32_t>(which.get<packet::mtc::CTC>()) << mtc_freq_;
+        if (!has_tsc_ && !has_mtc_) {
+            ctc_ = ctc;
+            has_mtc_ = true;
+            anchor_at(base_, 0, time::unbounded);
+            return rule::none;
+        }
+        if (!has_mtc_) { resolve_upper_bits(ctc); }
+        uint32_t const delta = (ctc - ctc_) & low_bits32(mtc_freq_ + 8U);
+        uint32_t const periods = delta >> mtc_freq_;
+        if (has_mtc_ && !is_unlimited_ && periods > 1) { lost_ += periods - 1; }
+        has_mtc_ = true;
+        ctc_ = ctc;
+        advance_edge(delta);
+        calibrate(base_, true);
+        anchor_at(base_, base_error_ + rounding(),
+                  is_unlimited_ || !has_tsc_ ? time::unbounded : ticks_until(1U << mtc_freq_));
+        return rule::none;
+    }
+    constexpr auto add(packet::cyc which) noexcept -> rule {
+        add_cycles(which.value());
+        return rule::none;
+    }
+    constexpr auto add(packet::cbr which) noexcept -> rule {
+        auto const core = which.get<packet::cbr::CoreBusRatio>();
+        auto const found = detail::ratio::of(non_turbo_, core);
+        if (!in_psb_plus_ || !ratio_.is_known()) { is_calibrated_ = is_clean_ = false; }
+        if (found.scaled() == nominal_.scaled()) {
+            if (!is_calibrated_) { ratio_ = found; }
+            return rule::none;
+        }
+        // The cycles up to the next CYC ran partly at the old frequency.
+        anchor_here();
+        previous_ = ratio_.is_known() ? ratio_ : found;
+        nominal_ = ratio_ = found;
+        is_calibrated_ = is_clean_ = false;
+        return rule::none;
+    }
+    constexpr auto add(packet::psb) noexcept -> rule {
+        in_psb_plus_ = true;
+        if (is_skl168_) { is_clean_ = false; }
+        return rule::none;
+    }
+    constexpr auto add(packet::psbend) noexcept -> rule {
+        in_psb_plus_ = false;
+        return rule::none;
+    }
+    /// Packets are lost: MTCs, CYCs, and what makes the clocks stop.
+    constexpr auto add(packet::ovf) noexcept -> rule {
+        lose();
+        return rule::none;
+    }
+    /// Any other packet.
+    template <packet::packet_type Packet>
+    constexpr auto add(Packet const&) noexcept -> rule {
+        if constexpr (Packet::about.cyc_eligible == packet::cyc_rule::yes) { pass(); }
+        return rule::none;
+    }
+    constexpr auto add(packet::any_packet const& which) noexcept -> rule {
+        return packet::visit([this](auto const& one) { return add(one); }, which);
+    }
+
+    /// Packets before may be lost: until the next TSC, no time is limited.
+    constexpr void lose() noexcept {
+        anchor_here();
+        is_unlimited_ = true;
+        in_psb_plus_ = is_clean_ = false;
+        ceiling_ = time::unbounded;
+    }
+    /// A packet that a CYC may precede has been read. Only a threshold makes a difference.
+    constexpr void pass() noexcept {
+        if (threshold_ != 0) { is_fresh_ = false; }
+    }
+
+    // --------------------------------------------------------------------------- time
+
+    /// A TSC was read: times are those of the time-stamp counter.
+    [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return has_tsc_; }
+
+    /// The time of the last packet, which is one that a CYC may precede.
+    [[nodiscard]] constexpr auto now() noexcept -> time { return report(estimate(slack())); }
+    /// The time of the last packet, which has no CYC: it may be later than the last packet with
+    /// one.
+    [[nodiscard]] constexpr auto now_without_cyc() noexcept -> time {
+        return report(estimate(has_cyc_ ? time::unbounded : 0));
+    }
+
+    // --------------------------------------------------------------------------- cycles
+
+    /// The cycle of the last packet, which is one that a CYC may precede. With a threshold, a
+    /// packet directly after a CYC is exact, and others are up to the threshold later.
+    ///
+    /// Source: GEN-211..218, PKT-109..113.
+    [[nodiscard]] constexpr auto cycle() const noexcept -> cycle_time { return {all_, slack()}; }
+    /// The sum of all CYCs.
+    [[nodiscard]] constexpr auto cycles() const noexcept -> uint64_t { return all_; }
+    /// The ratio of TSC ticks to core clock cycles in units of 2^-32; 0 if it is unknown.
+    [[nodiscard]] constexpr auto ticks_per_cycle() const noexcept -> uint64_t {
+        return ratio_.scaled();
+    }
+    /// The ratio was measured between two TSCs or MTCs, not taken from a CBR.
+    [[nodiscard]] constexpr auto is_calibrated() const noexcept -> bool { return is_calibrated_; }
+
+    // --------------------------------------------------------------------------- losses
+
+    /// The number of MTCs that were missing between two others. Multiples of 256 are invisible.
+    ///
+    /// Source: PKT-306, PKT-307.
+    [[nodiscard]] constexpr auto missing_mtcs() const noexcept -> uint64_t { return lost_; }
+    /// The number of CYCs that gave no time, because no ratio was known.
+    ///
+    /// Source: PKT-311.
+    [[nodiscard]] constexpr auto unused_cycs() const noexcept -> uint64_t { return unused_; }
+
+private:
+    static constexpr uint8_t no_shift = 0xFF;
+    /// The most cycles from which time is computed, since the last TSC or MTC: 39 hours.
+    static constexpr uint64_t most_cycles = low_bits(48);
+
+    static constexpr auto low_bits32(unsigned count) noexcept -> uint32_t {
+        return static_cast<uint32_t>(low_bits(count));
+    }
+    [[nodiscard]] constexpr auto is_skl_corrupt(packet::tma which) const noexcept -> bool {
+        return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
+    }
+    /// One tick where the ratio of the clocks is no integer.
+    [[nodiscard]] constexpr auto rounding() const noexcept -> uint64_t {
+        return denominator_ == 1 ? 0 : 1;
+    }
+    [[nodiscard]] constexpr auto divided(uint64_t ticks) const noexcept -> uint64_t {
+        return denominator_shift_ != no_shift ? ticks >> denominator_shift_ : ticks / denominator_;
+    }
+    /// The sum of all steps since the TMA is converted, not each step. Source: PKT-304, PKT-305.
+    constexpr void advance_edge(uint32_t delta) noexcept {
+        uint64_t const sum = remainder_ + uint64_t{delta} * numerator_;
+        uint64_t const ticks = divided(sum);
+        base_ += ticks;
+        remainder_ = sum - ticks * denominator_;
+    }
+    /// The latest time before an MTC that is `crystal` crystal cycles after the last edge, if the
+    /// processor drops as many MTCs as it may.
+    [[nodiscard]] constexpr auto ticks_until(uint64_t crystal) const noexcept -> uint64_t {
+        uint64_t const all = crystal + (uint64_t{lost_mtcs_} << mtc_freq_);
+        return base_ + divided(remainder_ + all * numerator_) + rounding();
+    }
+    /// TMA has the lower 16 bits of the counter. An MTC of a longer period shows more.
+    ///
+    /// Source: PKT-308, GEN-207.
+    constexpr void resolve_upper_bits(uint32_t ctc) noexcept {
+        if (mtc_freq_ <= 8) {
+            ctc_ &= low_bits32(mtc_freq_ + 8U);
+            return;
+        }
+        uint32_t upper = ctc & ~uint32_t{0xFFFF};
+        if ((ctc & 0xFFFF) < ctc_) { upper -= 0x1'0000; }
+        ctc_ = (upper + ctc_) & low_bits32(mtc_freq_ + 8U);
+    }
+    /// The 64-bit value nearest to the last one.
+    ///
+    /// Source: PKT-315.
+    [[nodiscard]] constexpr auto extended(uint64_t low_56) const noexcept -> uint64_t {
+        if (!has_tsc_ && !has_reference_) { return low_56; }
+        uint64_t const near_by = has_tsc_ ? anchor_ : reference_;
+        constexpr uint64_t wrap = uint64_t{1} << 56;
+        uint64_t const step = (low_56 - near_by) & (wrap - 1);
+        return step < wrap / 2 || near_by + step < wrap ? near_by + step : near_by + step - wrap;
+    }
+
+    /// Sets the point from which cycles count: a TSC or an MTC, which has the time `tsc`.
+    constexpr void anchor_at(uint64_t tsc, uint64_t error, uint64_t ceiling) noexcept {
+        spans_anchor_ = has_cyc_ && threshold_ != 0 && !is_fresh_;
+        if (spans_anchor_) { take_off_cycles(tsc); }
+        anchor_ = tsc;
+        early_ = late_ = error;
+        floor_ = detail::saturating_sub(tsc, error);
+        ceiling_ = ceiling;
+        cycles_ = 0;
+        previous_ = {};
+        is_fresh_ = false;
+    }
+    /// With a threshold, the next CYC has cycles of before the point `tsc`: their number is not
+    /// known, but lower than the threshold.
+    ///
+    /// Source: PKT-314, GEN-212.
+    constexpr void take_off_cycles(uint64_t tsc) noexcept {
+        uint64_t const here = anchor_ + ratio_.of(cycles_);
+        uint64_t const ticks = detail::saturating_sub(tsc, here);
+        uint64_t const scaled = ratio_.scaled() >> 16;
+        uint64_t const passed = scaled == 0 ? 0 : ((ticks & low_bits(40)) << 16) / scaled;
+        uint64_t const sum = early_cycles_ + passed;
+        early_cycles_ = sum < threshold_ ? static_cast<uint32_t>(sum) : threshold_ - 1;
+    }
+    /// Makes the estimate of the last CYC the point from which cycles count.
+    constexpr void anchor_here() noexcept {
+        auto const here = estimate(0);
+        anchor_ = here.tsc;
+        early_ = here.tsc - here.earliest;
+        late_ = here.latest == time::unbounded ? 0 : here.latest - here.tsc;
+        cycles_ = 0;
+        previous_ = {};
+    }
+    constexpr void add_cycles(uint64_t value) noexcept {
+        has_cyc_ = is_fresh_ = true;
+        all_ += value;
+        if (!ratio_.is_known()) { ++unused_; }
+        uint64_t const sum = detail::saturating_add(cycles_, value);
+        if (spans_anchor_) [[unlikely]] { return add_first_cycles(sum); }
+        cycles_ = sum < most_cycles ? sum : most_cycles;
+        if (previous_.is_known()) [[unlikely]] { mix_frequencies(); }
+    }
+    /// The first CYC after a point that had none: part of it belongs to the time before the point.
+    constexpr void add_first_cycles(uint64_t sum) noexcept {
+        uint64_t const before = early_cycles_ < sum ? early_cycles_ : sum;
+        uint64_t const most = threshold_ - 1U;
+        cycles_ = sum - before < most_cycles ? sum - before : most_cycles;
+        early_ += ratio_.of(most - early_cycles_) + 1;
+        late_ += ratio_.of(before) + 1;
+        early_cycles_ = 0;
+        spans_anchor_ = is_clean_ = false;
+        if (previous_.is_known()) { mix_frequencies(); }
+    }
+    /// The cycles since the CBR ran at one frequency or the other.
+    constexpr void mix_frequencies() noexcept {
+        uint64_t const one = ratio_.of(cycles_);
+        uint64_t const two = previous_.of(cycles_);
+        previous_ = {};
+        (one < two ? late_ : early_) += one < two ? two - one : one - two;
+        anchor_here();
+    }
+
+    /// Measures the ratio of TSC ticks to cycles since the last TSC or MTC: from TSC to TSC or from
+    /// MTC to MTC. The value of a TSC may be some 40 cycles older than its CYC (dr-hello-dyn @43b4).
+    ///
+    /// Source: PKT-312, PKT-318.
+    constexpr void calibrate(uint64_t tsc, bool is_mtc) noexcept {
+        bool const is_exact = threshold_ == 0 || is_fresh_;
+        bool const is_same = anchor_is_mtc_ == is_mtc;
+        anchor_is_mtc_ = is_mtc;
+        if (cycles_ != 0 && is_clean_ && is_exact && is_same && tsc > anchor_) {
+            auto const found = detail::ratio::of(tsc - anchor_, cycles_);
+            if (found.is_known() && (!nominal_.is_known() || found.is_near(nominal_))) {
+                ratio_ = found;
+                is_calibrated_ = true;
+            }
+        }
+        is_clean_ = has_cyc_ && is_exact;
+    }
+
+    [[nodiscard]] constexpr auto slack() const noexcept -> uint64_t {
+        return threshold_ == 0 || is_fresh_ ? 0 : has_cyc_ ? threshold_ - 1U : time::unbounded;
+    }
+    /// The time `slack` cycles or less after the last CYC.
+    [[nodiscard]] constexpr auto estimate(uint64_t slack) const noexcept -> time {
+        if (!has_cyc_ || !ratio_.is_known()) { return {anchor_, floor_, ceiling_}; }
+        uint64_t const ticks = ratio_.of(cycles_);
+        uint64_t const error = (ticks >> tolerance_) + 1;
+        uint64_t const middle = anchor_ + ticks;
+        uint64_t const low = detail::saturating_sub(middle, early_ + error);
+        uint64_t high = ceiling_;
+        if (slack != time::unbounded && !is_unlimited_) {
+            uint64_t const most = detail::saturating_add(middle, late_ + error + ratio_.of(slack));
+            high = most < high ? most : high;
+        }
+        uint64_t const earliest = low < floor_ ? floor_ : low;
+        uint64_t const tsc = middle < earliest ? earliest : middle;
+        return {tsc < high ? tsc : high, earliest < high ? earliest : high, high};
+    }
+    [[nodiscard]] constexpr auto report(time found) noexcept -> time {
+        if (is_monotonic_) {
+            found.tsc = found.tsc < reported_ ? reported_ : found.tsc;
+            reported_ = found.tsc;
+        }
+        return found;
+    }
+
+    // The last point with a known time, and the cycles since then.
+    uint64_t anchor_ = 0;
+    uint64_t cycles_ = 0;
+    detail::ratio ratio_{};  ///< TSC ticks in a core clock cycle
+    uint64_t floor_ = 0;     ///< no packet is earlier
+    uint64_t ceiling_ = time::unbounded;
+    uint64_t early_ = 0;  ///< the error of `anchor_`
+    uint64_t late_ = 0;
+    uint64_t all_ = 0;
+    uint32_t threshold_ = 0;     ///< in cycles; 0: none
+    uint32_t early_cycles_ = 0;  ///< the estimated cycles from the last CYC to the anchor
+    bool has_cyc_ = false;
+    bool is_fresh_ = false;      ///< no packet since the last CYC
+    bool spans_anchor_ = false;  ///< the next CYC has cycles of before the anchor
+    bool is_unlimited_ = false;
+    bool is_clean_ = false;  ///< the ratio can be measured from the anchor on
+    bool is_calibrated_ = false;
+    bool anchor_is_mtc_ = false;
+    bool in_psb_plus_ = false;
+    bool has_tsc_ = false;
+    bool has_tma_ = false;  ///< since the last TSC
+    bool has_mtc_ = false;  ///< since the last TSC or TMA
+    uint8_t non_turbo_ = 0;
+    uint8_t mtc_freq_ = 0;
+    uint8_t tolerance_ = 0;
+    uint8_t denominator_shift_ = no_shift;
+    bool is_monotonic_ = false;
+    bool is_skl168_ = false;
+    bool is_skz84_ = false;
+    bool has_reference_ = false;
+    uint8_t lost_mtcs_ = 0;
+    uint32_t numerator_ = 0;
+    uint32_t denominator_ = 1;
+    uint32_t ctc_ = 0;         ///< the crystal counter at `base_`
+    uint64_t base_ = 0;        ///< the TSC at the last edge of the crystal clock
+    uint64_t base_error_ = 0;  ///< so much earlier it may be
+    uint64_t remainder_ = 0;   ///< of the division by `denominator_`
+    uint64_t tsc_ = 0;
+    uint64_t reference_ = 0;
+    uint64_t reported_ = 0;  ///< the last estimate that `report` returned
+    uint64_t lost_ = 0;
+    uint64_t unused_ = 0;
+    detail::ratio nominal_{};   ///< by the last CBR
+    detail::ratio previous_{};  ///< before a CBR after which there was no CYC
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/context.hpp ----
+
+/// What packets belong to, and the state of the processor after each.
+namespace ptspec::trace {
+
+/// What is known about PacketEn.
+enum class tracing : uint8_t {
+    unknown,   ///< at the start, after an OVF and after damage
+    off,       ///< control flow is not traced: the next is TIP.PGE
+    entering,  ///< on, as a PSB+ tells that may precede a TIP.PGE: BDM70, PKT-140
+    on,
+};
+
+/// What a packet belongs to.
+///
+/// Source: PKT-270..278, GEN-246.
+enum class owner : uint8_t {
+    none,               ///< PAD, TSC, TMA, MTC, CYC, CBR, MNT, PSB, PSBEND
+    status,             ///< a packet of a PSB+, which reports the state: PKT-136
+    branch,             ///< TNT, TIP, TIP.PGD: the next branches of the code
+    far_transfer,       ///< MODE.Exec and TIP without a FUP
+    asynchronous,       ///< FUP, PIP, VMCS, MODE.Exec, and the TIP or TIP.PGD that ends the event
+    entry,              ///< MODE.Exec and TIP.PGE
+    paging,             ///< PIP, VMCS without a FUP: the next MOV CR3, far transfer, VM entry ..
+    interrupt_flag,     ///< MODE.Exec and FUP, with event trace: PKT-092
+    transaction,        ///< MODE.TSX and FUP
+    transaction_abort,  ///< MODE.TSX, FUP, and TIP or TIP.PGD
+    overflow,           ///< OVF, and the FUP with the IP at which tracing resumes
+    ptwrite,            ///< PTW and FUP
+    power,              ///< MWAIT, PWRE, EXSTOP and FUP; PWRX
+    pebs,               ///< BBP, BIP, BEP and FUP
+    control_flow,       ///< EVD, CFE and FUP
+    trigger,            ///< TRIG and FUP
+    trace_stop,         ///< TraceStop
+};
+
+/// What a packet belongs to, and whether it completes it.
+///
+/// MODE.Exec has the owner `far_transfer` when the packet that it belongs to is still to come: that
+/// is TIP, TIP.PGE or FUP.
+struct binding {
+    owner to = owner::none;
+    bool completes = true;     ///< no packet of the same owner has to follow
+    rule broken = rule::none;  ///< the packet violates the order of packets: what waited is lost
+    bool in_psb_plus = false;  ///< between PSB and PSBEND
+};
+
+/// The state of the processor as far as the packets tell.
+struct execution_state {
+    tracing enabled = tracing::unknown;
+    uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown
+    bool has_cr3 = false;      ///< `cr3` and `non_root` are known
+    bool has_vmcs = false;     ///< `vmcs` is known
+    bool non_root = false;     ///< PIP.NR
+    bool interrupts = false;   ///< RFLAGS.IF, with event trace
+    bool transaction = false;  ///< InTX
+    uint64_t cr3 = 0;
+    uint64_t vmcs = 0;  ///< the base address of the current VMCS; all ones: none
+
+    friend constexpr auto operator==(execution_state const&, execution_state const&)
+        -> bool = default;
+};
+
+/// Binds packets: tells for each what it belongs to, and keeps the state of the processor.
+///
+/// A packet that violates the order of packets gives the rule. Then what waited for another packet
+/// is forgotten, and the packet is taken as if nothing had waited. After packets of control flow
+/// that cannot be bound, `is_lost()` is true until a packet with an IP.
+///
+/// Shape:  a plain value of fixed size.
+/// Source: PKT-070..078, PKT-082, PKT-092, PKT-093, PKT-134..142, PKT-150..154, PKT-161, PKT-163,
+///         PKT-172, PKT-181, PKT-188, PKT-204, PKT-222, PKT-241, PKT-270..274.
+class context {
+public:
+    constexpr context() noexcept = default;
+    constexpr explicit context(cpu::quirk_set quirks) noexcept : quirks_{quirks} {}
+
+    /// The state after the last packet.
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
+    [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_plus); }
+    /// After an OVF, until a packet tells where or whether tracing resumes.
+    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return has(overflow); }
+    /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
+    [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
+    /// Tracing is on and nothing waits: TNT and TIP belong to branches.
+    [[nodiscard]] constexpr auto is_plain() const noexcept -> bool { return flags_ == 0; }
+
+    /// Packets are lost: forgets everything.
+    constexpr void restart() noexcept {
+        now_ = {};
+        flags_ = lost;
+    }
+
+    constexpr auto add(packet::any_packet const& which) noexcept -> binding {
+        using packet::kind;
+        switch (which.kind()) {
+            case kind::pad:
+            case kind::tsc:
+            case kind::tma:
+            case kind::mtc:
+            case kind::cyc:
+            case kind::cbr:
+            case kind::mnt: return {.in_psb_plus = in_psb_plus()};
+            case kind::psb: return begin_psb_plus();
+            case kind::psbend: return end_psb_plus();
+            case kind::ovf: return add_ovf();
+            default: break;
+        }
+        bool const is_status = has(psb_plus) && packet_facts(which.kind()).in_psb_plus;
+        if (is_status) { return add_status(which); }
+        rule const misplaced = has(psb_plus) ? rule::GEN_172 : rule::none;
+        if (has(psb_plus)) { leave_psb_plus(); }
+        auto found = add_outside(which);
+        if (misplaced != rule::none) { found.broken = misplaced; }
+        return found;
+    }
+
+private:
+    // What the next packets mean. `off` and `lost` are flags, so that one comparison tells that TNT
+    // and TIP belong to branches.
+    static constexpr uint32_t psb_plus = 1U << 0;
+    static constexpr uint32_t has_psb_ip = 1U << 1;   ///< the PSB+ has a FUP with an IP
+    static constexpr uint32_t overflow = 1U << 2;     ///< a FUP or TIP.PGE ends the overflow
+    static constexpr uint32_t transaction = 1U << 3;  ///< the next FUP belongs to it; and below
+    static constexpr uint32_t abort = 1U << 4;
+    static constexpr uint32_t ptwrite = 1U << 5;
+    static constexpr uint32_t exstop = 1U << 6;
+    static constexpr uint32_t pebs = 1U << 7;
+    static constexpr uint32_t control_flow = 1U << 8;
+    static constexpr uint32_t trigger = 1U << 9;
+    static constexpr uint32_t mode = 1U << 10;          ///< TIP, TIP.PGE or FUP follows
+    static constexpr uint32_t asynchronous = 1U << 11;  ///< TIP or TIP.PGD follows
+    static constexpr uint32_t aborting = 1U << 12;      ///< the same, of a TSX abort
+    static constexpr uint32_t event_data = 1U << 13;    ///< a CFE follows
+    static constexpr uint32_t off = 1U << 14;
+    static constexpr uint32_t entering = 1U << 15;
+    static constexpr uint32_t lost = 1U << 16;
+    static constexpr uint32_t owners_of_fup = transaction | abort | ptwrite | exstop | pebs |
+                                              control_flow | trigger;
+    static constexpr uint32_t waiting = owners_of_fup | mode | asynchronous | aborting | event_data;
+
+    [[nodiscard]] constexpr auto has(uint32_t any_of) const noexcept -> bool {
+        return (flags_ & any_of) != 0;
+    }
+    constexpr void set(uint32_t which, bool value = true) noexcept {
+        flags_ = value ? flags_ | which : flags_ & ~which;
+    }
+    constexpr void set(tracing value) noexcept {
+        now_.enabled = value;
+        set(off, value == tracing::off);
+        set(entering, value == tracing::entering);
+    }
+    /// Tracing is on at a known IP.
+    constexpr void resume() noexcept {
+        set(lost | overflow, false);
+        set(tracing::on);
+    }
+    static constexpr auto packet_facts(packet::kind which) noexcept -> packet::facts {
+        return packet::for_kind(which, []<class Packet>() { return Packet::about; }, packet::all{});
+    }
+
+    // --------------------------------------------------------------------------- PSB+
+
+    constexpr auto begin_psb_plus() noexcept -> binding {
+        // An INIT that waits for a SIPI keeps its FUP: GEN-290.
+        rule const broken = has(psb_plus)                  ? rule::PKT_142
+                            : has(waiting & ~asynchronous) ? rule::GEN_006
+                                                           : rule::none;
+        set(waiting | has_psb_ip, false);
+        set(psb_plus);
+        return {.completes = false, .broken = broken, .in_psb_plus = true};
+    }
+    constexpr auto end_psb_plus() noexcept -> binding {
+        if (!has(psb_plus)) { return {.broken = rule::PKT_134}; }
+        bool const has_ip = has(has_psb_ip);
+        leave_psb_plus();
+        if (!has_ip) {
+            // PKT-140. After an OVF: PKT-153.
+            set(overflow | lost, false);
+            set(tracing::off);
+        } else if (!has(overflow) && now_.enabled != tracing::on) {
+            resume();
+            set(tracing::entering);
+        }
+        return {.in_psb_plus = true};
+    }
+    constexpr void leave_psb_plus() noexcept { set(psb_plus | has_psb_ip, false); }
+    constexpr auto add_status(packet::any_packet const& which) noexcept -> binding {
+        using packet::kind;
+        rule broken = rule::none;
+        switch (which.kind()) {
+            case kind::fup:
+                if (which.as<packet::fup>().has_ip()) { set(has_psb_ip); }
+                break;
+            case kind::pip: take(which.as<packet::pip>()); break;
+            case kind::vmcs: take(which.as<packet::vmcs>()); break;
+            case kind::mode_exec: take(which.as<packet::mode_exec>()); break;
+            case kind::mode_tsx: take(which.as<packet::mode_tsx>()); break;
+            default: broken = rule::GEN_172; break;
+        }
+        return {.to = owner::status, .broken = broken, .in_psb_plus = true};
+    }
+    constexpr auto add_ovf() noexcept -> binding {
+        leave_psb_plus();
+        set(waiting, false);
+        set(tracing::unknown);
+        set(overflow);
+        return {.to = owner::overflow, .completes = false};
+    }
+
+    // --------------------------------------------------------------------------- values
+
+    constexpr void take(packet::pip which) noexcept {
+        now_.has_cr3 = true;
+        now_.cr3 = which.get<packet::pip::CR3>();
+        now_.non_root = which.get<packet::pip::NR>();
+    }
+    constexpr void take(packet::vmcs which) noexcept {
+        now_.has_vmcs = true;
+        now_.vmcs = which.get<packet::vmcs::base>();
+    }
+    constexpr void take(packet::mode_exec which) noexcept {
+        now_.code_bits = static_cast<uint8_t>(which.code_bits());
+        now_.interrupts = which.get<packet::mode_exec::IF>();
+    }
+    constexpr void take(packet::mode_tsx which) noexcept {
+        now_.transaction = which.get<packet::mode_tsx::InTX>();
+    }
+
+    // --------------------------------------------------------------------------- outside PSB+
+
+    constexpr auto add_outside(packet::any_packet const& which) noexcept -> binding {
+        using packet::kind;
+        switch (which.kind()) {
+            case kind::tnt_short:
+            case kind::tnt_long: return add_tnt();
+            case kind::tip: return add_tip();
+            case kind::tip_pge: return add_tip_pge();
+            case kind::tip_pgd: return add_tip_pgd();
+            case kind::fup: return add_fup(which.as<packet::fup>());
+            case kind::pip: take(which.as<packet::pip>()); return add_middle(owner::paging);
+            case kind::vmcs: take(which.as<packet::vmcs>()); return add_middle(owner::paging);
+            case kind::mode_exec: return add(which.as<packet::mode_exec>());
+            case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
+            case kind::tracestop: return alone(owner::trace_stop);
+            case kind::ptw:
+                return announce(owner::ptwrite, ptwrite,
+                                which.as<packet::ptw>().get<packet::ptw::IP>());
+            case kind::exstop:
+                return announce(owner::power, exstop,
+                                which.as<packet::exstop>().get<packet::exstop::IP>());
+            case kind::mwait:
+            case kind::pwre: return announce(owner::power, exstop, false);
+            case kind::pwrx: return alone(owner::power);
+            case kind::bbp:
+            case kind::bip: return announce(owner::pebs, pebs, false);
+            case kind::bep:
+                return announce(owner::pebs, pebs, which.as<packet::bep>().get<packet::bep::IP>());
+            case kind::evd: {
+                auto const found = announce(owner::control_flow, control_flow, false);
+                set(event_data);
+                return {.to = found.to, .completes = false, .broken = found.broken};
+            }
+            case kind::cfe: {
+                set(event_data, false);
+                return announce(owner::control_flow, control_flow,
+                                which.as<packet::cfe>().get<packet::cfe::IP>());
+            }
+            case kind::trig:
+                return announce(owner::trigger, trigger,
+                                which.as<packet::trig>().get<packet::trig::IP>());
+            default: return {};
+        }
+    }
+
+    /// Forgets what a packet other than the expected ones leaves incomplete, and returns the rule.
+    constexpr auto drop(uint32_t which) noexcept -> rule {
+        uint32_t const left = flags_ & which;
+        set(which, false);
+        if (has(lost)) { return rule::none; }
+        return (left & owners_of_fup) != 0               ? rule::PKT_273
+               : (left & (asynchronous | aborting)) != 0 ? rule::PKT_077
+               : (left & mode) != 0                      ? rule::GEN_235
+               : (left & event_data) != 0                ? rule::GEN_302
+                                                         : rule::none;
+    }
+    /// Control flow that cannot be bound: it is lost until the next IP.
+    constexpr void lose_flow() noexcept {
+        set(overflow, false);
+        set(tracing::unknown);
+        set(lost);
+    }
+    /// A packet that does not depend on PacketEn. After an OVF it tells that tracing is off.
+    ///
+    /// Source: PKT-153.
+    constexpr void end_overflow() noexcept {
+        if (!has(overflow)) { return; }
+        set(overflow, false);
+        set(tracing::off);
+    }
+    /// The PSB+ before told the truth: no TIP.PGE follows it.
+    constexpr void enter() noexcept {
+        if (now_.enabled == tracing::entering) { set(tracing::on); }
+    }
+
+    constexpr auto add_tnt() noexcept -> binding {
+        enter();
+        binding found{.to = owner::branch, .broken = drop(waiting)};
+        if (has(overflow)) {
+            // SKD010: the FUP is missing; TNTs are meaningless until the next IP.
+            found.broken = quirks_.has(cpu::quirk::skd010) ? found.broken : rule::GEN_227;
+            lose_flow();
+        } else if (has(off)) {
+            found.broken = rule::GEN_105;
+            lose_flow();
+        } else if (found.broken != rule::none) {
+            lose_flow();
+        }
+        return found;
+    }
+    constexpr auto add_tip() noexcept -> binding {
+        enter();
+        binding found{.to = owner::branch, .broken = drop(owners_of_fup | event_data)};
+        if (has(asynchronous | aborting)) {
+            found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
+        } else if (has(mode)) {
+            found.to = owner::far_transfer;
+        }
+        if (has(overflow) && !quirks_.has(cpu::quirk::skd010)) { found.broken = rule::GEN_227; }
+        // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
+        if (has(off) && found.to != owner::asynchronous) { found.broken = rule::GEN_105; }
+        set(waiting, false);
+        resume();
+        return found;
+    }
+    constexpr auto add_tip_pge() noexcept -> binding {
+        binding found{.to = owner::entry, .broken = drop(waiting & ~mode)};
+        if (now_.enabled == tracing::on) { found.broken = rule::GEN_100; }
+        set(waiting, false);
+        resume();
+        return found;
+    }
+    constexpr auto add_tip_pgd() noexcept -> binding {
+        enter();
+        binding found{.to = owner::branch, .broken = drop(owners_of_fup | event_data)};
+        if (has(asynchronous | aborting)) {
+            found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
+        } else if (has(off)) {
+            found.broken = rule::GEN_101;
+        } else if (has(overflow) && !quirks_.has(cpu::quirk::apl11)) {
+            found.broken = rule::GEN_227;
+        }
+        set(waiting | overflow | lost, false);
+        set(tracing::off);
+        return found;
+    }
+    constexpr auto add_fup(packet::fup which) noexcept -> binding {
+        enter();
+        if (has(owners_of_fup)) {
+            auto const to = has(transaction)    ? owner::transaction
+                            : has(abort)        ? owner::transaction_abort
+                            : has(ptwrite)      ? owner::ptwrite
+                            : has(exstop)       ? owner::power
+                            : has(pebs)         ? owner::pebs
+                            : has(control_flow) ? owner::control_flow
+                                                : owner::trigger;
+            bool const opens = has(abort);
+            set(owners_of_fup, false);
+            set(aborting, opens);
+            return {.to = to, .completes = !opens};
+        }
+        if (!which.has_ip()) { return {.to = owner::asynchronous, .broken = rule::PKT_078}; }
+        if (has(overflow)) {
+            resume();
+            // APL12: a TIP.PGE may follow the FUP.
+            if (quirks_.has(cpu::quirk::apl12)) { set(tracing::entering); }
+            return {.to = owner::overflow};
+        }
+        if (has(mode)) {
+            set(mode, false);
+            return {.to = owner::interrupt_flag};
+        }
+        binding found{.to = owner::asynchronous, .completes = false, .broken = drop(waiting)};
+        if (has(off)) { found.broken = rule::PKT_077; }
+        set(asynchronous);
+        return found;
+    }
+    /// PIP and VMCS: of a compound event, or alone.
+    constexpr auto add_middle(owner otherwise) noexcept -> binding {
+        end_overflow();
+        rule const broken = drop(owners_of_fup | event_data);
+        bool const is_middle = has(asynchronous | aborting);
+        return {.to = is_middle ? owner::asynchronous : otherwise,
+                .completes = !is_middle,
+                .broken = broken};
+    }
+    constexpr auto add(packet::mode_exec which) noexcept -> binding {
+        take(which);
+        if (has(asynchronous | aborting)) {
+            return {.to = owner::asynchronous,
+                    .completes = false,
+                    .broken = drop(owners_of_fup | event_data)};
+        }
+        end_overflow();
+        rule const broken = drop(owners_of_fup | mode | event_data);
+        set(mode);
+        return {.to = owner::far_transfer, .completes = false, .broken = broken};
+    }
+    /// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
+    constexpr auto add(packet::mode_tsx which) noexcept -> binding {
+        take(which);
+        bool const aborts = which.get<packet::mode_tsx::TXAbort>();
+        auto const to = aborts ? owner::transaction_abort : owner::transaction;
+        auto const found = announce(to, aborts ? abort : transaction, false);
+        bool const is_off = has(off);
+        if (!is_off) { set(aborts ? abort : transaction); }
+        return {.to = to, .completes = is_off, .broken = found.broken};
+    }
+    /// A packet after which a FUP may follow. Several may share one.
+    constexpr auto announce(owner to, uint32_t flag, bool has_fup) noexcept -> binding {
+        end_overflow();
+        rule const broken = drop(mode | asynchronous | aborting);
+        if (has_fup) { set(flag); }
+        return {.to = to, .completes = !has_fup, .broken = broken};
+    }
+    /// A packet without a FUP.
+    constexpr auto alone(owner to) noexcept -> binding {
+        end_overflow();
+        return {.to = to, .broken = drop(waiting)};
+    }
+
+    execution_state now_{};
+    uint32_t flags_ = lost;
+    cpu::quirk_set quirks_{};
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/events.hpp ----
+
+/// What happened: the events that the packets of a trace describe, with their IPs and times.
+namespace ptspec::trace {
+
+/// The type of an event, and the members of `event` that it has. All have `offset` and `when`;
+/// `packet` is the packet with the values of the event.
+enum class event_type : uint8_t {
+    branches,         ///< outcomes of conditional branches and compressed returns: `branches()`
+    indirect_branch,  ///< an indirect branch, an uncompressed return, a far transfer: `to`
+    enabled,          ///< tracing starts at `ip`
+    disabled,         ///< a branch or MOV CR3 ends tracing; `to` is its target, where it is known
+    async_branch,     ///< an interrupt, an exception, a VM exit ..: from `ip` to `to`
+    async_disabled,   ///< tracing ends at `ip`; `to` is the next IP, where it is known
+    paging,           ///< CR3, and VMX root or non-root operation: PIP. With `ip` after an event
+    vmcs,             ///< the current VMCS: VMCS
+    exec_mode,        ///< the size of code at `ip`, and with event trace RFLAGS.IF: MODE.Exec
+    transaction,      ///< begin, end or abort at `ip`: MODE.TSX
+    overflow,         ///< packets before it are lost: OVF
+    resumed,          ///< after an overflow or a loss of packets, control flow continues at `ip`
+    trace_stop,       ///< TraceStop; `ip` is that of the TIP.PGD before it, where it is known
+    ptwrite,          ///< PTW
+    exstop,           ///< execution stops: EXSTOP
+    mwait,            ///< MWAIT
+    pwre,             ///< entry of a C-state: PWRE
+    pwrx,             ///< exit from a C-state: PWRX; `ip` is that of the entry
+    pebs_group,       ///< BBP
+    pebs_item,        ///< BIP
+    pebs_end,         ///< BEP
+    event_data,       ///< EVD: of the `control_flow` event that follows
+    control_flow,     ///< an event of event trace: CFE
+    trigger,          ///< TRIG
+    frequency,        ///< the ratio of the core clock to the bus clock: CBR
+    maintenance,      ///< MNT
+    psb,              ///< a PSB+ ends; `ip` is the current IP, unless tracing is off
+    damage,           ///< bytes that are no packet, or a packet that violates `broken`
+    synced,           ///< the first PSB: `skipped` bytes before it
+    resynced,         ///< reading resumes at a PSB, `skipped` bytes after the damage
+    lost,             ///< no PSB follows: the last `skipped` bytes are not decoded
+    unknown,          ///< bytes that only the caller's hook can decode
+    need_input,       ///< the chunk is consumed: call `feed()` with the next, or `finish()`
+    end,              ///< the end of the trace
+};
+
+/// One event of a trace.
+///
+/// Units:  `when` in TSC ticks; all zero without a clock.
+struct event {
+    event_type what = event_type::end;
+    bool has_ip = false;
+    bool has_to = false;
+    bool is_status = false;    ///< a PSB+ reports it: it happened before
+    rule broken = rule::none;  ///< of damage
+    uint32_t skipped = 0;      ///< in bytes
+    uint64_t offset = 0;       ///< of `packet`, in bytes from the start of the trace
+    uint64_t ip = 0;
+    uint64_t to = 0;
+    packet::any_packet packet{};
+    time when{};
+
+    /// False at the end of the trace and at the end of a chunk.
+    constexpr explicit operator bool() const noexcept {
+        return what != event_type::need_input && what != event_type::end;
+    }
+    /// The outcomes of `event_type::branches`, the oldest first.
+    [[nodiscard]] constexpr auto branches() const noexcept -> packet::branches {
+        return packet.is<packet::tnt_short>() ? packet.as<packet::tnt_short>().taken()
+                                              : packet.as<packet::tnt_long>().taken();
+    }
+};
+
+/// For readers of events without time: it costs nothing.
+struct no_clock {
+    template <class Packet>
+    constexpr auto add(Packet const&) const noexcept -> rule {
+        return rule::none;
+    }
+    constexpr void pass() const noexcept {}
+    constexpr void lose() const noexcept {}
+    [[nodiscard]] constexpr auto now() const noexcept -> time { return {}; }
+    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
+};
+
+/// Reads the events of a trace in order.
+///
+/// An event whose IP is in a later FUP, TIP or PSBEND is returned when that arrives; its time is
+/// that of its own packet. Events of a PSB+ have the IP of its FUP.
+///
+/// Damage is an event, with the rule that is broken. After bytes that are no packets reading
+/// continues at the next PSB, as in `reader`. After a packet that violates only the order of
+/// packets it continues with that packet; where this loses the control flow, the branches up to the
+/// next IP are left out, and the event `resumed` has that IP.
+///
+/// Shape:  a value of fixed size: a copy continues independently. A reader of all events
+///         up to 16 of which wait for one IP.
+/// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
+template <class Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
+class event_reader {
+public:
+    /// Reads a whole trace from its first PSB on.
+    constexpr explicit event_reader(borrowed_bytes whole, Clock clock = {},
+                                    cpu::quirk_set quirks = {}, Hook hook = {}) noexcept
+        : reader_{whole, from_first_psb, hook}, clock_{clock}, context_{quirks}, quirks_{quirks} {}
+    /// Reads a trace that arrives in chunks.
+    constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {},
+                                    Hook hook = {}) noexcept
+        : reader_{from_first_psb, hook}, clock_{clock}, context_{quirks}, quirks_{quirks} {}
+
+    [[nodiscard]] constexpr auto feed(borrowed_bytes chunk) noexcept -> bool {
+        return reader_.feed(chunk);
+    }
+    constexpr void finish() noexcept { reader_.finish(); }
+
+    /// The state of the processor after the last packet that was read.
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
+        return context_.state();
+    }
+    [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return clock_; }
+    /// Where the next packet begins.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
+
+    /// The next event.
+    [[nodiscard]] constexpr auto next() noexcept -> event {
+        while (ready_ == 0) {
+            auto const got = reader_.next();
+            if (got.what == item_type::packet && context_.is_plain()) [[likely]] {
+                switch (got.packet.kind()) {
+                    case packet::kind::pad: continue;
+                    case packet::kind::tnt_short:
+                    case packet::kind::tnt_long: {
+                        auto const when = clock_.now();
+                        clock_.pass();
+                        return {.what = event_type::branches,
+                                .offset = got.offset,
+                                .packet = got.packet,
+                                .when = when};
+                    }
+                    case packet::kind::cyc:
+                        if (quirks_.has(cpu::quirk::skd007)) { break; }
+                        (void)clock_.add(got.packet.template as<packet::cyc>());
+                        continue;
+                    case packet::kind::mtc:
+                        (void)clock_.add(got.packet.template as<packet::mtc>());
+                        continue;
+                    case packet::kind::tip: {
+                        if (quirks_.has(cpu::quirk::bdm64)) { break; }
+                        auto const when = clock_.now();
+                        clock_.pass();
+                        return {.what = event_type::indirect_branch,
+                                .has_to = got.packet.template as<packet::tip>().has_ip(),
+                                .offset = got.offset,
+                                .to = got.ip,
+                                .packet = got.packet,
+                                .when = when};
+                    }
+                    default: break;
+                }
+            }
+            add(got);
+        }
+        return take();
+    }
+
+private:
+    using kind = packet::kind;
+
+    static constexpr options from_first_psb{.sync = true};
+    /// The most events that wait for one IP: those of a PSB+, of a PEBS record's groups, of an
+    /// entry of a C-state. More are returned without an IP.
+    static constexpr unsigned most_waiting = 16;
+
+    // ------------------------------------------------------------------------- waiting events
+
+    /// The oldest ready event.
+    constexpr auto take() noexcept -> event {
+        event const first = waiting_[first_];
+        ++first_;
+        --ready_;
+        if (ready_ == 0) {
+            // What is not ready moves to the front.
+            unsigned const left = count_ - first_;
+            for (unsigned i = 0; i < left; ++i) { waiting_[i] = waiting_[first_ + i]; }
+            count_ = left;
+            first_ = 0;
+        }
+        return first;
+    }
+    /// An event that waits for its IP.
+    constexpr void wait(event const& one) noexcept {
+        if (count_ == most_waiting) {
+            // Returns those that wait without an IP. `take` has made room before the next packet.
+            ready_ = count_ - first_;
+            if (first_ == 0) { return; }
+        }
+        waiting_[count_] = one;
+        ++count_;
+    }
+    constexpr void ready(event const& one) noexcept {
+        release();
+        wait(one);
+        release();
+    }
+    /// What waits is complete.
+    constexpr void release() noexcept { ready_ = count_ - first_; }
+    /// Gives an IP to all that waits.
+    constexpr void release_at(uint64_t ip) noexcept {
+        for (unsigned i = first_ + ready_; i < count_; ++i) {
+            waiting_[i].has_ip = true;
+            waiting_[i].ip = ip;
+        }
+        release();
+    }
+
+    // ------------------------------------------------------------------------- items
+
+    constexpr auto made(event_type what, item const& got) noexcept -> event {
+        return {.what = what, .offset = got.offset, .packet = got.packet, .when = clock_.now()};
+    }
+
+    constexpr void add(item const& got) noexcept {
+        switch (got.what) {
+            case item_type::packet: return add_packet(got);
+            case item_type::unknown: return ready(made(event_type::unknown, got));
+            case item_type::synced: return lose(event_type::synced, got);
+            case item_type::damage: return lose(event_type::damage, got);
+            case item_type::resynced: return lose(event_type::resynced, got);
+            case item_type::lost: return lose(event_type::lost, got);
+            case item_type::need_input: return ready_at_end(event_type::need_input, got);
+            case item_type::end: return ready_at_end(event_type::end, got);
+        }
+    }
+    /// What waits continues to wait at the end of a chunk.
+    constexpr void ready_at_end(event_type what, item const& got) noexcept {
+        if (what == event_type::end) { return ready({.what = what, .offset = got.offset}); }
+        // The end of a chunk comes before the events that wait.
+        for (unsigned i = count_; i > 0; --i) { waiting_[i] = waiting_[i - 1]; }
+        waiting_[0] = {.what = what, .offset = got.offset};
+        ++count_;
+        ready_ = 1;
+    }
+    constexpr void lose(event_type what, item const& got) noexcept {
+        context_.restart();
+        clock_.lose();
+        auto one = made(what, got);
+        one.broken = got.broken;
+        one.skipped = got.skipped < 0             ? 0
+                      : got.skipped > 0xFFFF'FFFF ? 0xFFFF'FFFF
+                                                  : static_cast<uint32_t>(got.skipped);
+        ready(one);
+    }
+
+    // ------------------------------------------------------------------------- packets
+
+    constexpr void add_packet(item const& got) noexcept {
+        bool const was_lost = context_.is_lost();
+        auto const was = context_.state().enabled;
+        auto const bound = context_.add(got.packet);
+        rule const bad_time = clock_.add(got.packet);
+        rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
+        if (broken != rule::none && !was_lost) {
+            auto one = made(event_type::damage, got);
+            one.broken = broken;
+            ready(one);
+        }
+        switch (bound.to) {
+            case owner::none: return add_unbound(got);
+            case owner::status: return add_status(got);
+            case owner::branch:
+            case owner::far_transfer:
+            case owner::asynchronous:
+            case owner::entry:
+            case owner::interrupt_flag: return add_flow(got, bound, was_lost, was);
+            case owner::paging: return ready(made(type_of(got.packet.kind()), got));
+            case owner::transaction:
+            case owner::transaction_abort: return add_transaction(got, bound);
+            case owner::overflow: return add_overflow(got);
+            case owner::ptwrite:
+            case owner::power:
+            case owner::pebs:
+            case owner::control_flow:
+            case owner::trigger:
+            case owner::trace_stop: return add_value(got, bound);
+        }
+    }
+
+    static constexpr auto type_of(kind which) noexcept -> event_type {
+        switch (which) {
+            case kind::pip: return event_type::paging;
+            case kind::vmcs: return event_type::vmcs;
+            case kind::mode_exec: return event_type::exec_mode;
+            case kind::mode_tsx: return event_type::transaction;
+            case kind::tracestop: return event_type::trace_stop;
+            case kind::ptw: return event_type::ptwrite;
+            case kind::exstop: return event_type::exstop;
+            case kind::mwait: return event_type::mwait;
+            case kind::pwre: return event_type::pwre;
+            case kind::pwrx: return event_type::pwrx;
+            case kind::bbp: return event_type::pebs_group;
+            case kind::bip: return event_type::pebs_item;
+            case kind::bep: return event_type::pebs_end;
+            case kind::evd: return event_type::event_data;
+            case kind::cfe: return event_type::control_flow;
+            case kind::trig: return event_type::trigger;
+            case kind::cbr: return event_type::frequency;
+            case kind::mnt: return event_type::maintenance;
+            default: return event_type::psb;
+        }
+    }
+
+    constexpr void add_unbound(item const& got) noexcept {
+        switch (got.packet.kind()) {
+            case kind::cbr:
+            case kind::mnt: {
+                auto one = made(type_of(got.packet.kind()), got);
+                one.is_status = context_.in_psb_plus();
+                // In a compound event they come at once, before the events that wait.
+                return one.is_status ? wait(one) : insert(one);
+            }
+            case kind::psb:
+                release();
+                psb_ip_ = {};
+                return;
+            case kind::psbend: return end_psb_plus(got);
+            default: return;
+        }
+    }
+    constexpr void insert(event const& one) noexcept { ready(one); }
+    constexpr void add_status(item const& got) noexcept {
+        if (got.packet.is<packet::fup>()) {
+            auto const fup = got.packet.as<packet::fup>();
+            psb_ip_ = {fup.has_ip(), got.ip};
+            return;
+        }
+        auto one = made(type_of(got.packet.kind()), got);
+        one.is_status = true;
+        wait(one);
+    }
+    constexpr void end_psb_plus(item const& got) noexcept {
+        // The packets of a PSB+ report one moment, that of its TSC.
+        auto one = made(event_type::psb, got);
+        for (unsigned i = first_ + ready_; i < count_; ++i) { waiting_[i].when = one.when; }
+        if (psb_ip_.is_known) {
+            release_at(psb_ip_.ip);
+        } else {
+            release();
+        }
+        one.has_ip = psb_ip_.is_known;
+        one.ip = psb_ip_.ip;
+        psb_ip_ = {};
+        ready(one);
+    }
+
+    constexpr void add_flow(item const& got, binding bound, bool was_lost, tracing was) noexcept {
+        switch (got.packet.kind()) {
+            case kind::tnt_short:
+            case kind::tnt_long:
+                if (!context_.is_lost()) { ready(made(event_type::branches, got)); }
+                return;
+            case kind::tip: return add_tip(got, bound, was_lost, was);
+            case kind::tip_pge: {
+                auto one = made(event_type::enabled, got);
+                one.has_ip = got.packet.as<packet::tip_pge>().has_ip();
+                one.ip = got.ip;
+                event const mode = take_mode();
+                ready(one);
+                return ready_mode(mode, got.ip);
+            }
+            case kind::tip_pgd: return add_tip_pgd(got, bound);
+            case kind::fup:
+                if (bound.to == owner::interrupt_flag) { return ready_mode(take_mode(), got.ip); }
+                if (bound.broken != rule::PKT_078) {
+                    auto one = made(event_type::async_branch, got);
+                    one.has_ip = true;
+                    one.ip = got.ip;
+                    release();
+                    wait(one);
+                }
+                return;
+            case kind::mode_exec:
+                if (bound.to != owner::asynchronous) { release(); }
+                [[fallthrough]];
+            default: return wait(made(type_of(got.packet.kind()), got));
+        }
+    }
+    /// Takes the MODE.Exec that waits, if there is one.
+    constexpr auto take_mode() noexcept -> event {
+        if (count_ > first_ + ready_ && waiting_[count_ - 1].what == event_type::exec_mode) {
+            --count_;
+            return waiting_[count_];
+        }
+        return {};
+    }
+    constexpr void ready_mode(event mode, uint64_t ip) noexcept {
+        if (mode.what != event_type::exec_mode) { return; }
+        mode.has_ip = true;
+        mode.ip = ip;
+        ready(mode);
+    }
+    constexpr void add_tip(item const& got, binding bound, bool was_lost, tracing was) noexcept {
+        bool const has_to = got.packet.as<packet::tip>().has_ip();
+        if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
+            return end_async(got, has_to);
+        }
+        event const mode = take_mode();
+        bool const resumes = was_lost || was == tracing::off || was == tracing::unknown;
+        auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, got);
+        (resumes ? one.has_ip : one.has_to) = has_to;
+        (resumes ? one.ip : one.to) = got.ip;
+        ready(one);
+        ready_mode(mode, got.ip);
+    }
+    constexpr void add_tip_pgd(item const& got, binding bound) noexcept {
+        bool const has_to = got.packet.as<packet::tip_pgd>().has_ip();
+        disabled_ = {has_to, got.ip};
+        if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
+            for (unsigned i = first_ + ready_; i < count_; ++i) {
+                if (waiting_[i].what == event_type::async_branch) {
+                    waiting_[i].what = event_type::async_disabled;
+                }
+            }
+            return end_async(got, has_to);
+        }
+        auto one = made(event_type::disabled, got);
+        one.has_to = has_to;
+        one.to = got.ip;
+        ready(one);
+    }
+    /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
+    /// the IP of the last: PKT-270.
+    constexpr void end_async(item const& got, bool has_to) noexcept {
+        for (unsigned i = first_ + ready_; i < count_; ++i) {
+            auto& one = waiting_[i];
+            if (one.what == event_type::async_branch || one.what == event_type::async_disabled) {
+                one.has_to = has_to;
+                one.to = got.ip;
+                one.when = clock_.now();
+            } else {
+                one.has_ip = has_to;
+                one.ip = got.ip;
+            }
+        }
+        release();
+    }
+
+    constexpr void add_transaction(item const& got, binding bound) noexcept {
+        switch (got.packet.kind()) {
+            case kind::mode_tsx:
+                release();
+                wait(made(event_type::transaction, got));
+                if (bound.completes) { release(); }
+                return;
+            case kind::fup: {
+                release_at(got.ip);
+                if (bound.completes) { return; }
+                auto one = made(event_type::async_branch, got);
+                one.has_ip = true;
+                one.ip = got.ip;
+                return wait(one);
+            }
+            case kind::tip: return end_async(got, got.packet.as<packet::tip>().has_ip());
+            default: return add_tip_pgd(got, bound);
+        }
+    }
+    constexpr void add_overflow(item const& got) noexcept {
+        release();
+        if (got.packet.is<packet::ovf>()) { return ready(made(event_type::overflow, got)); }
+        auto one = made(event_type::resumed, got);
+        one.has_ip = true;
+        one.ip = got.ip;
+        ready(one);
+    }
+    /// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
+    constexpr void add_value(item const& got, binding bound) noexcept {
+        if (got.packet.is<packet::fup>()) {
+            if (bound.to == owner::power) { stopped_ = {true, got.ip}; }
+            return release_at(got.ip);
+        }
+        auto one = made(type_of(got.packet.kind()), got);
+        if constexpr (!__is_empty(Clock)) {
+            auto const which = got.packet.kind();
+            bool const is_eligible = which == kind::ptw || which == kind::exstop ||
+                                     which == kind::mwait;
+            if (!is_eligible) { one.when = clock_.now_without_cyc(); }
+        }
+        switch (got.packet.kind()) {
+            case kind::tracestop:
+                one.has_ip = disabled_.is_known;
+                one.ip = disabled_.ip;
+                return ready(one);
+            case kind::pwrx:
+                one.has_ip = stopped_.is_known;
+                one.ip = stopped_.ip;
+                stopped_ = {};
+                return ready(one);
+            case kind::mwait:
+            case kind::pwre:
+            case kind::bbp:
+            case kind::bip:
+            case kind::evd: return wait(one);
+            default: break;
+        }
+        wait(one);
+        if (bound.completes) { release(); }
+    }
+
+    struct known_ip {
+        bool is_known = false;
+        uint64_t ip = 0;
+    };
+
+    reader<Hook, Packets> reader_;
+    [[no_unique_address]] Clock clock_;
+    context context_;
+    cpu::quirk_set quirks_;
+    unsigned first_ = 0;  ///< the oldest event
+    unsigned count_ = 0;  ///< the end of the events
+    unsigned ready_ = 0;  ///< so many are ready, from `first_` on
+    known_ip psb_ip_{};
+    known_ip disabled_{};  ///< the IP of the last TIP.PGD
+    known_ip stopped_{};   ///< where the core clock stopped
+    event waiting_[most_waiting + 1]{};
 };
 
 }  // namespace ptspec::trace

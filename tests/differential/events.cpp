@@ -115,7 +115,7 @@ auto read_ours(byte_view bytes, settings const& how) -> std::vector<line> {
         found.push_back({std::move(text), e.offset, from.clock().is_absolute(), e.when.tsc,
                          e.when.earliest, e.when.latest});
     };
-    while (auto const e = from.next()) {
+    while (auto const& e = from.next()) {
         switch (e.what) {
             case event_type::branches: {
                 auto const all = e.branches();

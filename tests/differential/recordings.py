@@ -75,7 +75,8 @@ class Recorder:
         data = self.folder / f"{raw.name}.data"
         started = time.monotonic()
         made = subprocess.run([self.tool, "-o", data, "--raw", raw, "--check", *options, *command],
-                              capture_output=True, text=True, timeout=600)
+                              capture_output=True, text=True, errors="replace",
+                              timeout=600)
         took = time.monotonic() - started
         said = made.stderr.strip().splitlines()
         good = made.returncode == 0 and (prints is None or made.stdout == prints)

@@ -18,7 +18,7 @@ struct clock_options {
     uint32_t tsc_denominator = 0;     ///< CPUID.15H:EAX; 0: no time from MTC
     /// The most MTCs in a row that the processor may drop. Real ones drop single MTCs: GEN-203.
     uint8_t lost_mtcs = 1;
-    /// The core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
+    /// The core clock deviates from the ratio of CBR by at most 1 / 2^tolerance. At most 16.
     uint8_t tolerance = 5;
     bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
     uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
@@ -40,13 +40,14 @@ struct clock_options {
 
 /// A time: an estimate, and the bounds of the true time.
 ///
-/// Units:  TSC ticks. `latest` is `unbounded` when no packet limits it.
+/// Units:  TSC ticks, and core clock cycles. `latest` is `unbounded` when no packet limits it.
 struct time {
     static constexpr uint64_t unbounded = ~uint64_t{0};
 
     uint64_t tsc = 0;
     uint64_t earliest = 0;
     uint64_t latest = unbounded;
+    uint64_t cycles = 0;  ///< the sum of all CYCs before
 
     friend constexpr auto operator==(time const&, time const&) -> bool = default;
 };
@@ -145,7 +146,7 @@ public:
         : threshold_{how.cyc_thresh == 0 || how.cyc_thresh > 15 ? 0U : 1U << (how.cyc_thresh - 1)},
           non_turbo_{how.max_non_turbo_ratio},
           mtc_freq_{static_cast<uint8_t>(how.mtc_freq & 15)},
-          tolerance_{static_cast<uint8_t>(how.tolerance & 63)},
+          tolerance_{static_cast<uint8_t>(how.tolerance < 16 ? how.tolerance : 16)},
           is_monotonic_{how.monotonic},
           is_skl168_{how.quirks.has(cpu::quirk::skl168)},
           is_skz84_{how.quirks.has(cpu::quirk::skz84)},
@@ -156,6 +157,9 @@ public:
           reference_{how.tsc_reference} {
         bool const is_power = (denominator_ & (denominator_ - 1)) == 0;
         denominator_shift_ = static_cast<uint8_t>(is_power ? lowest_bit(denominator_) : no_shift);
+        rounding_ = numerator_ % denominator_ != 0 ? 1 : 0;
+        uint64_t const ticks = uint64_t{numerator_} << mtc_freq_;
+        period_ticks_ = ticks % denominator_ == 0 ? ticks / denominator_ : 0;
     }
 
     // --------------------------------------------------------------------------- packets
@@ -168,6 +172,7 @@ public:
         tsc_ = base_ = tsc;
         remainder_ = 0;
         anchor_at(tsc, 0, time::unbounded);
+        refresh();
         return rule::none;
     }
     constexpr auto add(packet::tma which) noexcept -> rule {
@@ -187,35 +192,28 @@ public:
             // TMA lacks the upper bits of the counter, but not those below MTCFreq.
             ceiling_ = ticks_until(next - ctc_);
         }
+        refresh();
         return rule::none;
     }
     constexpr auto add(packet::mtc which) noexcept -> rule {
-        // MTCs between a TSC and its TMA are ignored.
-        if (numerator_ == 0 || (has_tsc_ && !has_tma_)) {
-            is_fresh_ = false;
-            return rule::none;
+        auto const payload = static_cast<uint32_t>(which.get<packet::mtc::CTC>());
+        if (is_regular_) [[likely]] {
+            add_regular(payload);
+        } else {
+            add_mtc(payload);
         }
-        uint32_t const ctc = static_cast<uint32_t>(which.get<packet::mtc::CTC>()) << mtc_freq_;
-        if (!has_tsc_ && !has_mtc_) {
-            ctc_ = ctc;
-            has_mtc_ = true;
-            anchor_at(base_, 0, time::unbounded);
-            return rule::none;
-        }
-        if (!has_mtc_) { resolve_upper_bits(ctc); }
-        uint32_t const delta = (ctc - ctc_) & low_bits32(mtc_freq_ + 8U);
-        uint32_t const periods = delta >> mtc_freq_;
-        if (has_mtc_ && !is_unlimited_ && periods > 1) { lost_ += periods - 1; }
-        has_mtc_ = true;
-        ctc_ = ctc;
-        advance_edge(delta);
-        calibrate(base_, true);
-        anchor_at(base_, base_error_ + rounding(),
-                  is_unlimited_ || !has_tsc_ ? time::unbounded : ticks_until(1U << mtc_freq_));
         return rule::none;
     }
     constexpr auto add(packet::cyc which) noexcept -> rule {
-        add_cycles(which.value());
+        uint64_t const value = which.value();
+        uint64_t const sum = cycles_ + value;
+        if (is_simple_ && (value | sum) < quick_cycles) [[likely]] {
+            all_ += value;
+            cycles_ = sum;
+            now_ = quick_estimate();
+        } else {
+            add_cycles(value);
+        }
         return rule::none;
     }
     constexpr auto add(packet::cbr which) noexcept -> rule {
@@ -224,6 +222,7 @@ public:
         if (!in_psb_plus_ || !ratio_.is_known()) { is_calibrated_ = is_clean_ = false; }
         if (found.scaled() == nominal_.scaled()) {
             if (!is_calibrated_) { ratio_ = found; }
+            refresh();
             return rule::none;
         }
         // The cycles up to the next CYC ran partly at the old frequency.
@@ -231,6 +230,7 @@ public:
         previous_ = ratio_.is_known() ? ratio_ : found;
         nominal_ = ratio_ = found;
         is_calibrated_ = is_clean_ = false;
+        refresh();
         return rule::none;
     }
     constexpr auto add(packet::psb) noexcept -> rule {
@@ -263,10 +263,14 @@ public:
         is_unlimited_ = true;
         in_psb_plus_ = is_clean_ = false;
         ceiling_ = time::unbounded;
+        refresh();
     }
     /// A packet that a CYC may precede has been read. Only a threshold makes a difference.
     constexpr void pass() noexcept {
-        if (threshold_ != 0) { is_fresh_ = false; }
+        if (is_fresh_ && threshold_ != 0) [[unlikely]] {
+            is_fresh_ = false;
+            refresh();
+        }
     }
 
     // --------------------------------------------------------------------------- time
@@ -275,11 +279,13 @@ public:
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return has_tsc_; }
 
     /// The time of the last packet, which is one that a CYC may precede.
-    [[nodiscard]] constexpr auto now() noexcept -> time { return report(estimate(slack())); }
+    [[nodiscard]] constexpr auto now() const noexcept -> time const& { return now_; }
     /// The time of the last packet, which has no CYC: it may be later than the last packet with
     /// one.
-    [[nodiscard]] constexpr auto now_without_cyc() noexcept -> time {
-        return report(estimate(has_cyc_ ? time::unbounded : 0));
+    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time {
+        auto found = now_;
+        if (has_cyc_) { found.latest = ceiling_; }
+        return found;
     }
 
     // --------------------------------------------------------------------------- cycles
@@ -311,6 +317,7 @@ public:
 
 private:
     static constexpr uint8_t no_shift = 0xFF;
+    static constexpr uint64_t quick_cycles = uint64_t{1} << 24;
     /// The most cycles from which time is computed, since the last TSC or MTC: 39 hours.
     static constexpr uint64_t most_cycles = low_bits(48);
 
@@ -320,10 +327,44 @@ private:
     [[nodiscard]] constexpr auto is_skl_corrupt(packet::tma which) const noexcept -> bool {
         return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
     }
-    /// One tick where the ratio of the clocks is no integer.
-    [[nodiscard]] constexpr auto rounding() const noexcept -> uint64_t {
-        return denominator_ == 1 ? 0 : 1;
+    /// An MTC after another, where a period of MTCs is a number of TSC ticks and nothing is lost.
+    constexpr void add_regular(uint32_t payload) noexcept {
+        uint32_t const periods = (payload - (ctc_ >> mtc_freq_)) & 0xFF;
+        if (periods > 1) { lost_ += periods - 1; }
+        ctc_ = payload << mtc_freq_;
+        base_ += periods * period_ticks_;
+        calibrate(base_, true);
+        anchor_ = low_ = high_ = floor_ = base_;
+        ceiling_ = base_ + (1 + uint64_t{lost_mtcs_}) * period_ticks_;
+        cycles_ = 0;
+        now_ = {base_, base_, is_simple_ ? base_ + 1 : ceiling_, all_};
     }
+    constexpr void add_mtc(uint32_t payload) noexcept {
+        // MTCs between a TSC and its TMA are ignored.
+        if (numerator_ == 0 || (has_tsc_ && !has_tma_)) {
+            pass();
+            return;
+        }
+        uint32_t const ctc = payload << mtc_freq_;
+        if (!has_tsc_ && !has_mtc_) {
+            ctc_ = ctc;
+            has_mtc_ = true;
+            anchor_at(base_, 0, time::unbounded);
+            refresh();
+            return;
+        }
+        if (!has_mtc_) { resolve_upper_bits(ctc); }
+        uint32_t const delta = (ctc - ctc_) & low_bits32(mtc_freq_ + 8U);
+        uint32_t const periods = delta >> mtc_freq_;
+        if (has_mtc_ && !is_unlimited_ && periods > 1) { lost_ += periods - 1; }
+        has_mtc_ = true;
+        ctc_ = ctc;
+        advance_edge(delta);
+        calibrate(base_, true);
+        anchor_at(base_, base_error_ + rounding_,
+                  is_unlimited_ || !has_tsc_ ? time::unbounded : ticks_until(1U << mtc_freq_));
+        refresh();
+        }
     [[nodiscard]] constexpr auto divided(uint64_t ticks) const noexcept -> uint64_t {
         return denominator_shift_ != no_shift ? ticks >> denominator_shift_ : ticks / denominator_;
     }
@@ -338,7 +379,7 @@ private:
     /// processor drops as many MTCs as it may.
     [[nodiscard]] constexpr auto ticks_until(uint64_t crystal) const noexcept -> uint64_t {
         uint64_t const all = crystal + (uint64_t{lost_mtcs_} << mtc_freq_);
-        return base_ + divided(remainder_ + all * numerator_) + rounding();
+        return base_ + divided(remainder_ + all * numerator_) + rounding_;
     }
     /// TMA has the lower 16 bits of the counter. An MTC of a longer period shows more.
     ///
@@ -368,8 +409,9 @@ private:
         spans_anchor_ = has_cyc_ && threshold_ != 0 && !is_fresh_;
         if (spans_anchor_) { take_off_cycles(tsc); }
         anchor_ = tsc;
-        early_ = late_ = error;
-        floor_ = detail::saturating_sub(tsc, error);
+        low_ = detail::saturating_sub(tsc, error);
+        high_ = detail::saturating_add(tsc, error);
+        floor_ = low_;
         ceiling_ = ceiling;
         cycles_ = 0;
         previous_ = {};
@@ -391,8 +433,8 @@ private:
     constexpr void anchor_here() noexcept {
         auto const here = estimate(0);
         anchor_ = here.tsc;
-        early_ = here.tsc - here.earliest;
-        late_ = here.latest == time::unbounded ? 0 : here.latest - here.tsc;
+        low_ = here.earliest;
+        high_ = here.latest;
         cycles_ = 0;
         previous_ = {};
     }
@@ -401,27 +443,33 @@ private:
         all_ += value;
         if (!ratio_.is_known()) { ++unused_; }
         uint64_t const sum = detail::saturating_add(cycles_, value);
-        if (spans_anchor_) [[unlikely]] { return add_first_cycles(sum); }
+        if (spans_anchor_) { return add_first_cycles(sum); }
         cycles_ = sum < most_cycles ? sum : most_cycles;
-        if (previous_.is_known()) [[unlikely]] { mix_frequencies(); }
+        if (previous_.is_known()) { mix_frequencies(); }
+        refresh();
     }
     /// The first CYC after a point that had none: part of it belongs to the time before the point.
     constexpr void add_first_cycles(uint64_t sum) noexcept {
         uint64_t const before = early_cycles_ < sum ? early_cycles_ : sum;
         uint64_t const most = threshold_ - 1U;
         cycles_ = sum - before < most_cycles ? sum - before : most_cycles;
-        early_ += ratio_.of(most - early_cycles_) + 1;
-        late_ += ratio_.of(before) + 1;
+        low_ = detail::saturating_sub(low_, ratio_.of(most - early_cycles_) + 1);
+        high_ = detail::saturating_add(high_, ratio_.of(before) + 1);
         early_cycles_ = 0;
         spans_anchor_ = is_clean_ = false;
         if (previous_.is_known()) { mix_frequencies(); }
+        refresh();
     }
     /// The cycles since the CBR ran at one frequency or the other.
     constexpr void mix_frequencies() noexcept {
         uint64_t const one = ratio_.of(cycles_);
         uint64_t const two = previous_.of(cycles_);
         previous_ = {};
-        (one < two ? late_ : early_) += one < two ? two - one : one - two;
+        if (one < two) {
+            high_ = detail::saturating_add(high_, two - one);
+        } else {
+            low_ = detail::saturating_sub(low_, one - two);
+        }
         anchor_here();
     }
 
@@ -433,7 +481,8 @@ private:
         bool const is_exact = threshold_ == 0 || is_fresh_;
         bool const is_same = anchor_is_mtc_ == is_mtc;
         anchor_is_mtc_ = is_mtc;
-        if (cycles_ != 0 && is_clean_ && is_exact && is_same && tsc > anchor_) {
+        if (cycles_ != 0 && is_clean_ && is_exact && is_same && tsc > anchor_ &&
+            !is_right(tsc - anchor_)) {
             auto const found = detail::ratio::of(tsc - anchor_, cycles_);
             if (found.is_known() && (!nominal_.is_known() || found.is_near(nominal_))) {
                 ratio_ = found;
@@ -443,42 +492,70 @@ private:
         is_clean_ = has_cyc_ && is_exact;
     }
 
+    /// The measured ratio gives the number of ticks to 1 / 256. This saves most divisions.
+    [[nodiscard]] constexpr auto is_right(uint64_t ticks) const noexcept -> bool {
+        uint64_t const expected = ratio_.of(cycles_);
+        uint64_t const apart = expected < ticks ? ticks - expected : expected - ticks;
+        return is_calibrated_ && apart <= ticks / 256;
+    }
+
     [[nodiscard]] constexpr auto slack() const noexcept -> uint64_t {
         return threshold_ == 0 || is_fresh_ ? 0 : has_cyc_ ? threshold_ - 1U : time::unbounded;
     }
     /// The time `slack` cycles or less after the last CYC.
     [[nodiscard]] constexpr auto estimate(uint64_t slack) const noexcept -> time {
-        if (!has_cyc_ || !ratio_.is_known()) { return {anchor_, floor_, ceiling_}; }
+        if (!has_cyc_ || !ratio_.is_known()) { return {anchor_, low_, ceiling_, all_}; }
         uint64_t const ticks = ratio_.of(cycles_);
-        uint64_t const error = (ticks >> tolerance_) + 1;
-        uint64_t const middle = anchor_ + ticks;
-        uint64_t const low = detail::saturating_sub(middle, early_ + error);
+        uint64_t const error = error_of(ticks);
         uint64_t high = ceiling_;
         if (slack != time::unbounded && !is_unlimited_) {
-            uint64_t const most = detail::saturating_add(middle, late_ + error + ratio_.of(slack));
-            high = most < high ? most : high;
+            uint64_t const most = detail::saturating_add(high_, ticks + error + 1);
+            high = least(detail::saturating_add(most, ratio_.of(slack)), high);
         }
-        uint64_t const earliest = low < floor_ ? floor_ : low;
-        uint64_t const tsc = middle < earliest ? earliest : middle;
-        return {tsc < high ? tsc : high, earliest < high ? earliest : high, high};
+        // At least the last TSC or MTC.
+        uint64_t const low = low_ + (ticks - error);
+        return {least(anchor_ + ticks, high), least(low < floor_ ? floor_ : low, high), high, all_};
     }
-    [[nodiscard]] constexpr auto report(time found) noexcept -> time {
+    /// The same where `is_simple_`.
+    [[nodiscard]] constexpr auto quick_estimate() const noexcept -> time {
+        uint64_t const ticks = (cycles_ * ratio_.scaled()) >> 32;
+        uint64_t const error = error_of(ticks);
+        uint64_t const high = least(high_ + ticks + error + 1, ceiling_);
+        return {least(anchor_ + ticks, high), least(low_ + ticks - error, high), high, all_};
+    }
+    /// Rounded up.
+    [[nodiscard]] constexpr auto error_of(uint64_t ticks) const noexcept -> uint64_t {
+        return (ticks + low_bits(tolerance_)) >> tolerance_;
+    }
+    static constexpr auto least(uint64_t one, uint64_t two) noexcept -> uint64_t {
+        return one < two ? one : two;
+    }
+    /// Sets the time after a packet.
+    constexpr void refresh() noexcept {
+        is_simple_ = has_cyc_ && threshold_ == 0 && !is_unlimited_ && ratio_.is_known() &&
+                     !previous_.is_known() && !is_monotonic_ && high_ >> 63 == 0;
+        is_regular_ = has_tsc_ && has_mtc_ && period_ticks_ != 0 && remainder_ == 0 &&
+                      base_error_ == 0 && (is_simple_ || !has_cyc_) && threshold_ == 0 &&
+                      !is_unlimited_ && !is_monotonic_;
+        now_ = estimate(slack());
         if (is_monotonic_) {
-            found.tsc = found.tsc < reported_ ? reported_ : found.tsc;
-            reported_ = found.tsc;
+            now_.tsc = now_.tsc < reported_ ? reported_ : now_.tsc;
+            reported_ = now_.tsc;
         }
-        return found;
     }
 
     // The last point with a known time, and the cycles since then.
     uint64_t anchor_ = 0;
+    uint64_t low_ = 0;  ///< the bounds of `anchor_`
+    uint64_t high_ = 0;
+    uint64_t floor_ = 0;                  ///< no packet is earlier
+    uint64_t ceiling_ = time::unbounded;  ///< or later
     uint64_t cycles_ = 0;
-    detail::ratio ratio_{};  ///< TSC ticks in a core clock cycle
-    uint64_t floor_ = 0;     ///< no packet is earlier
-    uint64_t ceiling_ = time::unbounded;
-    uint64_t early_ = 0;  ///< the error of `anchor_`
-    uint64_t late_ = 0;
     uint64_t all_ = 0;
+    detail::ratio ratio_{};   ///< TSC ticks in a core clock cycle
+    bool is_simple_ = false;   ///< `quick_estimate` applies
+    bool is_regular_ = false;  ///< `add_regular` applies
+    time now_{};
     uint32_t threshold_ = 0;     ///< in cycles; 0: none
     uint32_t early_cycles_ = 0;  ///< the estimated cycles from the last CYC to the anchor
     bool has_cyc_ = false;
@@ -503,13 +580,15 @@ private:
     uint8_t lost_mtcs_ = 0;
     uint32_t numerator_ = 0;
     uint32_t denominator_ = 1;
+    uint8_t rounding_ = 0;  ///< one tick where the ratio of the clocks is no integer
+    uint64_t period_ticks_ = 0;  ///< in a period of MTCs, where that is an integer
     uint32_t ctc_ = 0;         ///< the crystal counter at `base_`
     uint64_t base_ = 0;        ///< the TSC at the last edge of the crystal clock
     uint64_t base_error_ = 0;  ///< so much earlier it may be
     uint64_t remainder_ = 0;   ///< of the division by `denominator_`
     uint64_t tsc_ = 0;
     uint64_t reference_ = 0;
-    uint64_t reported_ = 0;  ///< the last estimate that `report` returned
+    uint64_t reported_ = 0;  ///< the last estimate, if it is monotonic
     uint64_t lost_ = 0;
     uint64_t unused_ = 0;
     detail::ratio nominal_{};   ///< by the last CBR

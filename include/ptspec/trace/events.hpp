@@ -86,18 +86,84 @@ struct no_clock {
     [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
 };
 
+namespace detail {
+
+/// Reads the packets that change nothing but the time: PAD, TSC, MTC, CYC, and while nothing waits
+/// TNT and TIP. It stops at another packet, and when there is no more room for events.
+template <class Clock>
+struct plain_packets {
+    event* out;
+    event* end;
+    Clock* clock;
+    item* stopped_at;
+    bool takes_branches;
+    bool has_stopped = false;  ///< at an item
+
+    template <packet::packet_type Packet>
+        requires one_of<Packet, packet::tnt_short, packet::tnt_long>
+    constexpr auto operator()(Packet const& which, at where) -> bool {
+        if (!takes_branches) { return stop(which, where); }
+        *out = {.what = event_type::branches,
+                .offset = where.offset,
+                .packet = {which, where.length},
+                .when = clock->now()};
+        clock->pass();
+        return ++out != end;
+    }
+    constexpr auto operator()(packet::tip const& which, at where) -> bool {
+        if (!takes_branches) { return stop(which, where); }
+        bool const has_to = which.has_ip();
+        *out = {.what = event_type::indirect_branch,
+                .has_to = has_to,
+                .offset = where.offset,
+                .to = has_to ? where.ip : 0,
+                .packet = {which, where.length},
+                .when = clock->now()};
+        clock->pass();
+        return ++out != end;
+    }
+    template <packet::packet_type Packet>
+        requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
+    constexpr void operator()(Packet const& which, at) {
+        (void)clock->add(which);
+    }
+    constexpr void pads(unsigned, at) {}
+    template <packet::packet_type Packet>
+    constexpr auto operator()(Packet const& which, at where) -> bool {
+        return stop(which, where);
+    }
+    constexpr auto operator()(item const& one) -> bool {
+        *stopped_at = one;
+        has_stopped = true;
+        return false;
+    }
+
+private:
+    template <packet::packet_type Packet>
+    constexpr auto stop(Packet const& which, at where) -> bool {
+        return (*this)({.what = item_type::packet,
+                        .length = static_cast<uint8_t>(where.length),
+                        .offset = where.offset,
+                        .ip = where.ip,
+                        .packet = {which, where.length}});
+    }
+};
+
+}  // namespace detail
+
 /// Reads the events of a trace in order.
 ///
 /// An event whose IP is in a later FUP, TIP or PSBEND is returned when that arrives; its time is
-/// that of its own packet. Events of a PSB+ have the IP of its FUP.
+/// that of its own packet. Events of a PSB+ have its time and the IP of its FUP.
 ///
 /// Damage is an event, with the rule that is broken. After bytes that are no packets reading
 /// continues at the next PSB, as in `reader`. After a packet that violates only the order of
 /// packets it continues with that packet; where this loses the control flow, the branches up to the
 /// next IP are left out, and the event `resumed` has that IP.
 ///
-/// Shape:  a value of fixed size: a copy continues independently. A reader of all events
-///         up to 16 of which wait for one IP.
+/// The reader reads ahead, up to the next packet that is neither a branch nor time.
+///
+/// Shape:  a value of about 4 KB: a copy continues independently.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
 template <class Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
 class event_reader {
@@ -111,107 +177,85 @@ public:
                                     Hook hook = {}) noexcept
         : reader_{from_first_psb, hook}, clock_{clock}, context_{quirks}, quirks_{quirks} {}
 
+    /// Gives the next chunk: at the start, and after `event_type::need_input`. At other times it
+    /// returns false and changes nothing.
     [[nodiscard]] constexpr auto feed(borrowed_bytes chunk) noexcept -> bool {
         return reader_.feed(chunk);
     }
+    /// Ends the trace: no more chunks follow.
     constexpr void finish() noexcept { reader_.finish(); }
 
-    /// The state of the processor after the last packet that was read.
+    /// The next event. It stays valid until the next call.
+    [[nodiscard]] constexpr auto next() noexcept -> event const& {
+        if (first_ == ready_) [[unlikely]] { refill(); }
+        return events_[first_++];
+    }
+    /// The state of the processor after the last event that `next` returned.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
         return context_.state();
     }
+    /// The clock, which may have read ahead.
     [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return clock_; }
-    /// Where the next packet begins.
-    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
-
-    /// The next event.
-    [[nodiscard]] constexpr auto next() noexcept -> event {
-        while (ready_ == 0) {
-            auto const got = reader_.next();
-            if (got.what == item_type::packet && context_.is_plain()) [[likely]] {
-                switch (got.packet.kind()) {
-                    case packet::kind::pad: continue;
-                    case packet::kind::tnt_short:
-                    case packet::kind::tnt_long: {
-                        auto const when = clock_.now();
-                        clock_.pass();
-                        return {.what = event_type::branches,
-                                .offset = got.offset,
-                                .packet = got.packet,
-                                .when = when};
-                    }
-                    case packet::kind::cyc:
-                        if (quirks_.has(cpu::quirk::skd007)) { break; }
-                        (void)clock_.add(got.packet.template as<packet::cyc>());
-                        continue;
-                    case packet::kind::mtc:
-                        (void)clock_.add(got.packet.template as<packet::mtc>());
-                        continue;
-                    case packet::kind::tip: {
-                        if (quirks_.has(cpu::quirk::bdm64)) { break; }
-                        auto const when = clock_.now();
-                        clock_.pass();
-                        return {.what = event_type::indirect_branch,
-                                .has_to = got.packet.template as<packet::tip>().has_ip(),
-                                .offset = got.offset,
-                                .to = got.ip,
-                                .packet = got.packet,
-                                .when = when};
-                    }
-                    default: break;
-                }
-            }
-            add(got);
-        }
-        return take();
-    }
 
 private:
     using kind = packet::kind;
 
     static constexpr options from_first_psb{.sync = true};
-    /// The most events that wait for one IP: those of a PSB+, of a PEBS record's groups, of an
-    /// entry of a C-state. More are returned without an IP.
-    static constexpr unsigned most_waiting = 16;
+    static constexpr unsigned room = 32;
+    /// The most events that wait for one IP, as those of a PEBS record or of an entry of a C-state.
+    /// More are returned without an IP. One packet adds up to three.
+    static constexpr unsigned most_waiting = room - 4;
 
-    // ------------------------------------------------------------------------- waiting events
+    // ------------------------------------------------------------------------- the events
+    // [first_, ready_) can be returned; [ready_, count_) wait for an IP.
 
-    /// The oldest ready event.
-    constexpr auto take() noexcept -> event {
-        event const first = waiting_[first_];
-        ++first_;
-        --ready_;
-        if (ready_ == 0) {
-            // What is not ready moves to the front.
-            unsigned const left = count_ - first_;
-            for (unsigned i = 0; i < left; ++i) { waiting_[i] = waiting_[first_ + i]; }
-            count_ = left;
-            first_ = 0;
+    /// noinline: keeps `next` small.
+    [[gnu::noinline]] constexpr void refill() noexcept {
+        unsigned const waiting = count_ - ready_;
+        for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
+        first_ = ready_ = 0;
+        count_ = waiting;
+        while (ready_ == 0) {
+            if (count_ > most_waiting) { return release(); }
+            if (has_item_) {
+                has_item_ = false;
+                add(item_);
+            } else if (!needs_single_packets()) {
+                read_plain_packets();
+            } else if (skips_byte_ && reader_.skip_byte()) {
+                skips_byte_ = false;
+            } else {
+                add(reader_.next());
+            }
         }
-        return first;
+    }
+    constexpr void read_plain_packets() noexcept {
+        bool const takes_branches = context_.is_plain() && count_ == 0;
+        detail::plain_packets<Clock> plain{events_ + count_, events_ + room, &clock_, &item_,
+                                           takes_branches};
+        (void)reader_.for_each(plain);
+        if (takes_branches) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
+        has_item_ = plain.has_stopped;
+    }
+    [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
+        return skips_byte_ || quirks_.has(cpu::quirk::skd007) || quirks_.has(cpu::quirk::bdm64);
     }
     /// An event that waits for its IP.
     constexpr void wait(event const& one) noexcept {
-        if (count_ == most_waiting) {
-            // Returns those that wait without an IP. `take` has made room before the next packet.
-            ready_ = count_ - first_;
-            if (first_ == 0) { return; }
-        }
-        waiting_[count_] = one;
+        events_[count_] = one;
         ++count_;
     }
     constexpr void ready(event const& one) noexcept {
-        release();
         wait(one);
         release();
     }
     /// What waits is complete.
-    constexpr void release() noexcept { ready_ = count_ - first_; }
+    constexpr void release() noexcept { ready_ = count_; }
     /// Gives an IP to all that waits.
     constexpr void release_at(uint64_t ip) noexcept {
-        for (unsigned i = first_ + ready_; i < count_; ++i) {
-            waiting_[i].has_ip = true;
-            waiting_[i].ip = ip;
+        for (unsigned i = ready_; i < count_; ++i) {
+            events_[i].has_ip = true;
+            events_[i].ip = ip;
         }
         release();
     }
@@ -230,16 +274,14 @@ private:
             case item_type::damage: return lose(event_type::damage, got);
             case item_type::resynced: return lose(event_type::resynced, got);
             case item_type::lost: return lose(event_type::lost, got);
-            case item_type::need_input: return ready_at_end(event_type::need_input, got);
-            case item_type::end: return ready_at_end(event_type::end, got);
+            case item_type::need_input: return add_need_input(got);
+            case item_type::end: return ready({.what = event_type::end, .offset = got.offset});
         }
     }
-    /// What waits continues to wait at the end of a chunk.
-    constexpr void ready_at_end(event_type what, item const& got) noexcept {
-        if (what == event_type::end) { return ready({.what = what, .offset = got.offset}); }
-        // The end of a chunk comes before the events that wait.
-        for (unsigned i = count_; i > 0; --i) { waiting_[i] = waiting_[i - 1]; }
-        waiting_[0] = {.what = what, .offset = got.offset};
+    /// The end of a chunk comes before the events that wait: they continue to wait.
+    constexpr void add_need_input(item const& got) noexcept {
+        for (unsigned i = count_; i > 0; --i) { events_[i] = events_[i - 1]; }
+        events_[0] = {.what = event_type::need_input, .offset = got.offset};
         ++count_;
         ready_ = 1;
     }
@@ -256,7 +298,8 @@ private:
 
     // ------------------------------------------------------------------------- packets
 
-    constexpr void add_packet(item const& got) noexcept {
+    constexpr void add_packet(item got) noexcept {
+        apply_errata(got);
         bool const was_lost = context_.is_lost();
         auto const was = context_.state().enabled;
         auto const bound = context_.add(got.packet);
@@ -286,6 +329,40 @@ private:
             case owner::trigger:
             case owner::trace_stop: return add_value(got, bound);
         }
+    }
+
+    /// Corrects a packet that an erratum changes.
+    constexpr void apply_errata(item& got) noexcept {
+        if (got.packet.is<packet::cyc>() && quirks_.has(cpu::quirk::skd007)) {
+            // An OVF replaces the second byte of a CYC: its first byte looks like that.
+            auto next = reader_;
+            item const ovf = next.next();
+            bool const is_ovf = got.length == 2 && got.packet.raw().low >> 8 == 0x02 &&
+                                ovf.what == item_type::packet && ovf.length == 1 &&
+                                ovf.packet.raw().low == 0xF3;
+            if (!is_ovf) { return; }
+            reader_ = next;
+            got.offset += 1;
+            got.packet = packet::ovf{};
+        } else if (got.packet.is<packet::tma>() && quirks_.has(cpu::quirk::skz84)) {
+            skips_byte_ = got.packet.as<packet::tma>().reserved_bits_set() != 0;
+        } else if (got.packet.is<packet::tip>() && quirks_.has(cpu::quirk::bdm64) &&
+                   context_.is_plain()) {
+            // The target before an abort may be wrong.
+            if (aborts_next()) { got.packet = packet::tip{}; }
+        }
+    }
+    /// A MODE.TSX follows that aborts a transaction.
+    [[nodiscard]] constexpr auto aborts_next() const noexcept -> bool {
+        auto from = reader_;
+        item got = from.next();
+        while (got.what == item_type::packet &&
+               (got.packet.is<packet::pad>() || got.packet.is<packet::cyc>() ||
+                got.packet.is<packet::mtc>())) {
+            got = from.next();
+        }
+        return got.what == item_type::packet && got.packet.is<packet::mode_tsx>() &&
+               got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>();
     }
 
     static constexpr auto type_of(kind which) noexcept -> event_type {
@@ -329,7 +406,13 @@ private:
             default: return;
         }
     }
-    constexpr void insert(event const& one) noexcept { ready(one); }
+    /// Before the events that wait, which continue to wait.
+    constexpr void insert(event const& one) noexcept {
+        for (unsigned i = count_; i > ready_; --i) { events_[i] = events_[i - 1]; }
+        events_[ready_] = one;
+        ++count_;
+        ++ready_;
+    }
     constexpr void add_status(item const& got) noexcept {
         if (got.packet.is<packet::fup>()) {
             auto const fup = got.packet.as<packet::fup>();
@@ -343,7 +426,7 @@ private:
     constexpr void end_psb_plus(item const& got) noexcept {
         // The packets of a PSB+ report one moment, that of its TSC.
         auto one = made(event_type::psb, got);
-        for (unsigned i = first_ + ready_; i < count_; ++i) { waiting_[i].when = one.when; }
+        for (unsigned i = ready_; i < count_; ++i) { events_[i].when = one.when; }
         if (psb_ip_.is_known) {
             release_at(psb_ip_.ip);
         } else {
@@ -389,9 +472,9 @@ private:
     }
     /// Takes the MODE.Exec that waits, if there is one.
     constexpr auto take_mode() noexcept -> event {
-        if (count_ > first_ + ready_ && waiting_[count_ - 1].what == event_type::exec_mode) {
+        if (count_ > ready_ && events_[count_ - 1].what == event_type::exec_mode) {
             --count_;
-            return waiting_[count_];
+            return events_[count_];
         }
         return {};
     }
@@ -418,9 +501,9 @@ private:
         bool const has_to = got.packet.as<packet::tip_pgd>().has_ip();
         disabled_ = {has_to, got.ip};
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            for (unsigned i = first_ + ready_; i < count_; ++i) {
-                if (waiting_[i].what == event_type::async_branch) {
-                    waiting_[i].what = event_type::async_disabled;
+            for (unsigned i = ready_; i < count_; ++i) {
+                if (events_[i].what == event_type::async_branch) {
+                    events_[i].what = event_type::async_disabled;
                 }
             }
             return end_async(got, has_to);
@@ -433,8 +516,8 @@ private:
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
     constexpr void end_async(item const& got, bool has_to) noexcept {
-        for (unsigned i = first_ + ready_; i < count_; ++i) {
-            auto& one = waiting_[i];
+        for (unsigned i = ready_; i < count_; ++i) {
+            auto& one = events_[i];
             if (one.what == event_type::async_branch || one.what == event_type::async_disabled) {
                 one.has_to = has_to;
                 one.to = got.ip;
@@ -517,13 +600,16 @@ private:
     [[no_unique_address]] Clock clock_;
     context context_;
     cpu::quirk_set quirks_;
-    unsigned first_ = 0;  ///< the oldest event
-    unsigned count_ = 0;  ///< the end of the events
-    unsigned ready_ = 0;  ///< so many are ready, from `first_` on
+    unsigned first_ = 0;
+    unsigned ready_ = 0;
+    unsigned count_ = 0;
+    bool has_item_ = false;    ///< `item_` is the next item
+    bool skips_byte_ = false;  ///< SKZ84: the next byte is no packet
     known_ip psb_ip_{};
     known_ip disabled_{};  ///< the IP of the last TIP.PGD
     known_ip stopped_{};   ///< where the core clock stopped
-    event waiting_[most_waiting + 1]{};
+    item item_{};
+    event events_[room]{};
 };
 
 }  // namespace ptspec::trace

@@ -91,7 +91,7 @@ public:
                     got.packet);
                 if (!keep_going) { return item_type::packet; }
             } else {
-                if constexpr (callable<Visitor&, item const&>) { visitor(got); }
+                if (!detail::call(visitor, got)) { return item_type::packet; }
                 if (!got) { return got.what; }
             }
         }
@@ -123,6 +123,16 @@ public:
     [[nodiscard]] constexpr auto scan(packet_counts sofar, Boundary&& boundary) -> packet_counts {
         (void)for_each(detail::counter<Boundary>{sofar, boundary});
         return sofar;
+    }
+
+    /// Skips one byte, which is not decoded. Returns false, and does not move, at the end of the
+    /// chunk.
+    [[nodiscard]] constexpr auto skip_byte() noexcept -> bool {
+        bool const is_here = now_.next == mode::decoding &&
+                             (now_.in.straddles() || !now_.in.rest().empty());
+        if (is_here) { now_.in.advance(1); }
+        refresh_fast_limit();
+        return is_here;
     }
 
     /// Moves to the first PSB of the chunk. Returns false, and does not move, when there is none.

@@ -49,6 +49,19 @@ constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     }
 }
 
+/// Calls the visitor if it accepts items. Returns false when the visitor stops.
+template <class Visitor>
+constexpr auto call([[maybe_unused]] Visitor& visitor, [[maybe_unused]] item const& one) -> bool {
+    if constexpr (!callable<Visitor&, item const&>) {
+        return true;
+    } else if constexpr (same_as<result_t<Visitor&, item const&>, void>) {
+        visitor(one);
+        return true;
+    } else {
+        return visitor(one);
+    }
+}
+
 /// A small visitor is copied before the decode loop and written back after it. The address of the
 /// copy does not escape, so that its members can stay in registers.
 template <class Visitor>
@@ -60,7 +73,7 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 }  // namespace detail
 
 /// A visitor of packets: `visitor(packet, at)` for at least one packet type. It returns nothing, or
-/// false to stop. It may also accept `visitor(item)` for every item that is no packet, and have
+/// false to stop. It may also accept `visitor(item)` for every item that is no packet, likewise, and have
 /// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
 ///
 /// The fastest visitor is a struct of at most 64 bytes that contains its sums. A trivially
