@@ -157,6 +157,7 @@ public:
           reference_{how.tsc_reference} {
         bool const is_power = (denominator_ & (denominator_ - 1)) == 0;
         denominator_shift_ = static_cast<uint8_t>(is_power ? lowest_bit(denominator_) : no_shift);
+        round_up_ = low_bits32(tolerance_);
         rounding_ = numerator_ % denominator_ != 0 ? 1 : 0;
         uint64_t const ticks = uint64_t{numerator_} << mtc_freq_;
         period_ticks_ = ticks % denominator_ == 0 ? ticks / denominator_ : 0;
@@ -227,7 +228,10 @@ public:
         }
         // The cycles up to the next CYC ran partly at the old frequency.
         anchor_here();
-        previous_ = ratio_.is_known() ? ratio_ : found;
+        if (!mixes_) { fewest_ = most_ = ratio_.is_known() ? ratio_ : found; }
+        mixes_ = true;
+        if (found.scaled() < fewest_.scaled()) { fewest_ = found; }
+        if (found.scaled() > most_.scaled()) { most_ = found; }
         nominal_ = ratio_ = found;
         is_calibrated_ = is_clean_ = false;
         refresh();
@@ -334,10 +338,12 @@ private:
         ctc_ = payload << mtc_freq_;
         base_ += periods * period_ticks_;
         calibrate(base_, true);
-        anchor_ = low_ = high_ = floor_ = base_;
+        anchor_ = floor_ = base_;
+        low_ = base_ - cycle_ticks_;
+        high_ = base_ + cycle_ticks_;
         ceiling_ = base_ + (1 + uint64_t{lost_mtcs_}) * period_ticks_;
         cycles_ = 0;
-        now_ = {base_, base_, is_simple_ ? base_ + 1 : ceiling_, all_};
+        now_ = {base_, base_, is_simple_ ? high_ : ceiling_, all_};
     }
     constexpr void add_mtc(uint32_t payload) noexcept {
         // MTCs between a TSC and its TMA are ignored.
@@ -364,7 +370,7 @@ private:
         anchor_at(base_, base_error_ + rounding_,
                   is_unlimited_ || !has_tsc_ ? time::unbounded : ticks_until(1U << mtc_freq_));
         refresh();
-        }
+    }
     [[nodiscard]] constexpr auto divided(uint64_t ticks) const noexcept -> uint64_t {
         return denominator_shift_ != no_shift ? ticks >> denominator_shift_ : ticks / denominator_;
     }
@@ -406,15 +412,16 @@ private:
 
     /// Sets the point from which cycles count: a TSC or an MTC, which has the time `tsc`.
     constexpr void anchor_at(uint64_t tsc, uint64_t error, uint64_t ceiling) noexcept {
-        spans_anchor_ = has_cyc_ && threshold_ != 0 && !is_fresh_;
-        if (spans_anchor_) { take_off_cycles(tsc); }
+        bool const is_first = ceiling_ == time::unbounded && anchor_ == 0;
+        spans_anchor_ = threshold_ != 0 && !is_fresh_;
+        if (spans_anchor_ && !is_first) { take_off_cycles(tsc); }
         anchor_ = tsc;
-        low_ = detail::saturating_sub(tsc, error);
-        high_ = detail::saturating_add(tsc, error);
-        floor_ = low_;
+        floor_ = detail::saturating_sub(tsc, error);
+        low_ = detail::saturating_sub(tsc, error + cycle_ticks_);
+        high_ = detail::saturating_add(tsc, error + cycle_ticks_);
         ceiling_ = ceiling;
         cycles_ = 0;
-        previous_ = {};
+        mixes_ = false;
         is_fresh_ = false;
     }
     /// With a threshold, the next CYC has cycles of before the point `tsc`: their number is not
@@ -436,7 +443,6 @@ private:
         low_ = here.earliest;
         high_ = here.latest;
         cycles_ = 0;
-        previous_ = {};
     }
     constexpr void add_cycles(uint64_t value) noexcept {
         has_cyc_ = is_fresh_ = true;
@@ -445,7 +451,7 @@ private:
         uint64_t const sum = detail::saturating_add(cycles_, value);
         if (spans_anchor_) { return add_first_cycles(sum); }
         cycles_ = sum < most_cycles ? sum : most_cycles;
-        if (previous_.is_known()) { mix_frequencies(); }
+        if (mixes_) { mix_frequencies(); }
         refresh();
     }
     /// The first CYC after a point that had none: part of it belongs to the time before the point.
@@ -453,23 +459,19 @@ private:
         uint64_t const before = early_cycles_ < sum ? early_cycles_ : sum;
         uint64_t const most = threshold_ - 1U;
         cycles_ = sum - before < most_cycles ? sum - before : most_cycles;
-        low_ = detail::saturating_sub(low_, ratio_.of(most - early_cycles_) + 1);
-        high_ = detail::saturating_add(high_, ratio_.of(before) + 1);
+        low_ = detail::saturating_sub(low_, longest_of(most - early_cycles_));
+        high_ = detail::saturating_add(high_, longest_of(before));
         early_cycles_ = 0;
         spans_anchor_ = is_clean_ = false;
-        if (previous_.is_known()) { mix_frequencies(); }
+        if (mixes_) { mix_frequencies(); }
         refresh();
     }
-    /// The cycles since the CBR ran at one frequency or the other.
+    /// The cycles since the last CYC ran at one frequency or another.
     constexpr void mix_frequencies() noexcept {
-        uint64_t const one = ratio_.of(cycles_);
-        uint64_t const two = previous_.of(cycles_);
-        previous_ = {};
-        if (one < two) {
-            high_ = detail::saturating_add(high_, two - one);
-        } else {
-            low_ = detail::saturating_sub(low_, one - two);
-        }
+        uint64_t const ticks = ratio_.of(cycles_);
+        low_ = detail::saturating_sub(low_, ticks - fewest_.of(cycles_));
+        high_ = detail::saturating_add(high_, most_.of(cycles_) - ticks);
+        mixes_ = false;
         anchor_here();
     }
 
@@ -504,13 +506,13 @@ private:
     }
     /// The time `slack` cycles or less after the last CYC.
     [[nodiscard]] constexpr auto estimate(uint64_t slack) const noexcept -> time {
-        if (!has_cyc_ || !ratio_.is_known()) { return {anchor_, low_, ceiling_, all_}; }
+        if (!has_cyc_ || !ratio_.is_known()) { return {anchor_, floor_, ceiling_, all_}; }
         uint64_t const ticks = ratio_.of(cycles_);
         uint64_t const error = error_of(ticks);
         uint64_t high = ceiling_;
         if (slack != time::unbounded && !is_unlimited_) {
-            uint64_t const most = detail::saturating_add(high_, ticks + error + 1);
-            high = least(detail::saturating_add(most, ratio_.of(slack)), high);
+            uint64_t const most = detail::saturating_add(high_, ticks + error);
+            high = least(detail::saturating_add(most, longest_of(slack)), high);
         }
         // At least the last TSC or MTC.
         uint64_t const low = low_ + (ticks - error);
@@ -520,20 +522,27 @@ private:
     [[nodiscard]] constexpr auto quick_estimate() const noexcept -> time {
         uint64_t const ticks = (cycles_ * ratio_.scaled()) >> 32;
         uint64_t const error = error_of(ticks);
-        uint64_t const high = least(high_ + ticks + error + 1, ceiling_);
-        return {least(anchor_ + ticks, high), least(low_ + ticks - error, high), high, all_};
+        uint64_t const high = least(high_ + ticks + error, ceiling_);
+        uint64_t const low = low_ + ticks - error;
+        return {least(anchor_ + ticks, high), least(low < floor_ ? floor_ : low, high), high, all_};
+    }
+    /// The most TSC ticks that cycles since the last CYC may take.
+    [[nodiscard]] constexpr auto longest_of(uint64_t cycles) const noexcept -> uint64_t {
+        uint64_t const ticks = (mixes_ ? most_ : ratio_).of(cycles) + 1;
+        return ticks + error_of(ticks);
     }
     /// Rounded up.
     [[nodiscard]] constexpr auto error_of(uint64_t ticks) const noexcept -> uint64_t {
-        return (ticks + low_bits(tolerance_)) >> tolerance_;
+        return (ticks + round_up_) >> tolerance_;
     }
     static constexpr auto least(uint64_t one, uint64_t two) noexcept -> uint64_t {
         return one < two ? one : two;
     }
     /// Sets the time after a packet.
     constexpr void refresh() noexcept {
+        cycle_ticks_ = (ratio_.scaled() >> 32) + 2;
         is_simple_ = has_cyc_ && threshold_ == 0 && !is_unlimited_ && ratio_.is_known() &&
-                     !previous_.is_known() && !is_monotonic_ && high_ >> 63 == 0;
+                     !mixes_ && !is_monotonic_ && high_ >> 63 == 0;
         is_regular_ = has_tsc_ && has_mtc_ && period_ticks_ != 0 && remainder_ == 0 &&
                       base_error_ == 0 && (is_simple_ || !has_cyc_) && threshold_ == 0 &&
                       !is_unlimited_ && !is_monotonic_;
@@ -552,14 +561,16 @@ private:
     uint64_t ceiling_ = time::unbounded;  ///< or later
     uint64_t cycles_ = 0;
     uint64_t all_ = 0;
-    detail::ratio ratio_{};   ///< TSC ticks in a core clock cycle
-    bool is_simple_ = false;   ///< `quick_estimate` applies
-    bool is_regular_ = false;  ///< `add_regular` applies
+    detail::ratio ratio_{};     ///< TSC ticks in a core clock cycle
+    uint64_t cycle_ticks_ = 1;  ///< of one cycle and rounding: CYC counts whole cycles
+    bool is_simple_ = false;    ///< `quick_estimate` applies
+    bool is_regular_ = false;   ///< `add_regular` applies
     time now_{};
     uint32_t threshold_ = 0;     ///< in cycles; 0: none
     uint32_t early_cycles_ = 0;  ///< the estimated cycles from the last CYC to the anchor
     bool has_cyc_ = false;
     bool is_fresh_ = false;      ///< no packet since the last CYC
+    bool mixes_ = false;         ///< a CBR since the last CYC
     bool spans_anchor_ = false;  ///< the next CYC has cycles of before the anchor
     bool is_unlimited_ = false;
     bool is_clean_ = false;  ///< the ratio can be measured from the anchor on
@@ -580,19 +591,21 @@ private:
     uint8_t lost_mtcs_ = 0;
     uint32_t numerator_ = 0;
     uint32_t denominator_ = 1;
-    uint8_t rounding_ = 0;  ///< one tick where the ratio of the clocks is no integer
+    uint32_t round_up_ = 0;      ///< 2^tolerance_ - 1
+    uint8_t rounding_ = 0;       ///< one tick where the ratio of the clocks is no integer
     uint64_t period_ticks_ = 0;  ///< in a period of MTCs, where that is an integer
-    uint32_t ctc_ = 0;         ///< the crystal counter at `base_`
-    uint64_t base_ = 0;        ///< the TSC at the last edge of the crystal clock
-    uint64_t base_error_ = 0;  ///< so much earlier it may be
-    uint64_t remainder_ = 0;   ///< of the division by `denominator_`
+    uint32_t ctc_ = 0;           ///< the crystal counter at `base_`
+    uint64_t base_ = 0;          ///< the TSC at the last edge of the crystal clock
+    uint64_t base_error_ = 0;    ///< so much earlier it may be
+    uint64_t remainder_ = 0;     ///< of the division by `denominator_`
     uint64_t tsc_ = 0;
     uint64_t reference_ = 0;
     uint64_t reported_ = 0;  ///< the last estimate, if it is monotonic
     uint64_t lost_ = 0;
     uint64_t unused_ = 0;
-    detail::ratio nominal_{};   ///< by the last CBR
-    detail::ratio previous_{};  ///< before a CBR after which there was no CYC
+    detail::ratio nominal_{};  ///< by the last CBR
+    detail::ratio fewest_{};   ///< the least and the greatest ratio since the last CYC, where
+    detail::ratio most_{};     ///< `mixes_`
 };
 
 }  // namespace ptspec::trace
