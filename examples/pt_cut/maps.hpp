@@ -110,11 +110,12 @@ private:
     static auto range_of(unsigned level, std::uint64_t prefix, std::uint64_t part) -> range {
         std::uint64_t const most = (std::uint64_t{1} << width[level]) - 1;
         if (level == 0) {  // bits 63:56 are all 0 or all 1 in canonical addresses of 57 bits
-            return part == 0        ? range{0, 0}
-                   : part == most   ? range{most, most}
-                   : part <= 0xFF   ? range{1, 0xFF}
-                   : part >= 0xFF00 ? range{0xFF00, most - 1}
-                                    : range{0x100, 0xFEFF};
+            return part == 0         ? range{0, 0}
+                   : part == most    ? range{most, most}
+                   : part <= 0xFF    ? range{1, 0xFF}
+                   : part >= 0xFF00  ? range{0xFF00, most - 1}
+                   : part >> 15 != 0 ? range{0x8000, 0xFEFF}
+                                     : range{0x100, 0x7FFF};
         }
         bool const is_first = prefix == 0 && level <= 2;  // the prefix of the last IP after a PSB
         if (is_first && part == 0) { return {0, 0}; }

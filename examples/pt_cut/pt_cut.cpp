@@ -338,7 +338,7 @@ void print_list(selection const& of) {
 /// Reports the bytes of the selection that are not written.
 void report_dropped(contents const& in, selection const& of) {
     if (of.first == 0 && in.skipped != 0) {
-        tool::print_error(std::to_string(in.skipped) + " bytes before the first PSB dropped");
+        tool::print_error(std::to_string(in.skipped) + " bytes before the first PSB: dropped");
     }
     std::uint64_t damaged = 0;
     std::uint64_t bytes = 0;
@@ -349,8 +349,9 @@ void report_dropped(contents const& in, selection const& of) {
         bytes += one.dropped;
     }
     if (first) {
-        tool::print_error(std::to_string(bytes) + " damaged bytes in " + std::to_string(damaged) +
-                          " segments dropped, the first at " + hex(*first));
+        tool::print_error("damage in " + std::to_string(damaged) + " of " +
+                          std::to_string(of.which.size()) + " segments, the first at " +
+                          hex(*first) + ": " + std::to_string(bytes) + " bytes dropped");
     }
 }
 
