@@ -94,6 +94,10 @@ public:
         if (count < size) { check(); }
         return count;
     }
+    /// Continues at this offset of a regular file.
+    void seek(std::uint64_t offset) {
+        if (::fseeko(from_, static_cast<::off_t>(offset), SEEK_SET) != 0) { refuse(); }
+    }
     [[nodiscard]] auto at_end() const -> bool { return std::feof(from_) != 0; }
     [[nodiscard]] auto name() const -> std::string const& { return name_; }
     /// The size of a regular file; 0 when the size is unknown.
