@@ -42,7 +42,7 @@ sum follows after `# total`. JSON: "file", "bytes", "packets", "errors" and "res
 in place of "file".
 
 Example:
-  $ printf 'psb\ncbr ratio=24\n' | pt_asm -o /tmp/a.pt; mpirun -n 2 pt_count_mpi /tmp/a.pt | head -4
+  $ printf 'psb\ncbr ratio=24\n' | pt_asm -o a.pt; mpirun -n 2 pt_count_mpi a.pt | head -4
   bytes                  20
   packets                 2
   errors                  0
@@ -70,8 +70,8 @@ public:
     [[nodiscard]] auto size() const -> unsigned { return static_cast<unsigned>(size_); }
     [[nodiscard]] auto is_first() const -> bool { return rank_ == 0; }
 
-    /// Runs the body in each process. Returns false in all of them if it has thrown in one; then the
-    /// first one prints the message of the lowest rank.
+    /// Runs the body in each process. If it throws in one, returns false in all; the first process
+    /// prints the message of the lowest rank.
     template <class Body>
     [[nodiscard]] auto agree(Body const& body) const -> bool {
         std::string error;
