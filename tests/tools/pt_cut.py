@@ -256,7 +256,8 @@ class Replacement(Comparison):
     def test_ips_are_mapped_in_order_of_first_use(self):
         text = "psb\n" + "".join(f"tip ip={ip:#x}\n" for ip in (
             0x7F12_3456_7890, 0x7F12_3456_7000, 0x7F12_3456_F123, 0x7F12_3457_0123,
-            0x7F12_4000_0000, 0x40_1000, 0xFFFF_FFFF_8100_0040, 0xFFFF_FFFF_8200_0040, 0x7F12_3456_7891))
+            0x7F12_4000_0000, 0x40_1000, 0xFFFF_FFFF_8100_0040, 0xFFFF_FFFF_8200_0040,
+            0x7F12_3456_7891))
         mapped = [fields["ip"] for _, name, fields in listed(cut(assembled(text), "--ip", "map"))
                   if name == "tip"]
         self.assertEqual(mapped, [
