@@ -106,11 +106,7 @@ public:
 
     /// The packet of an item, changed.
     auto operator()(trace::item const& one) -> packet::any_packet {
-        return packet::visit(
-            [&](auto const& packet) -> packet::any_packet {
-                return {changed(packet, one.ip), one.length};
-            },
-            one.packet);
+        return packet::visit(visitor{*this, one}, one.packet);
     }
 
     /// The IP that replaces an IP.
@@ -138,6 +134,16 @@ public:
     }
 
 private:
+    struct visitor {
+        rewriter& by;
+        trace::item const& one;
+
+        template <class Packet>
+        auto operator()(Packet const& packet) const -> packet::any_packet {
+            return {by.changed(packet, one.ip), one.length};
+        }
+    };
+
     template <class Packet>
     auto changed(Packet const& packet, std::uint64_t /*ip*/) -> Packet {
         return packet;

@@ -82,17 +82,14 @@ inline auto contents_of(byte_view trace) -> contents {
     return found;
 }
 
-/// Calls `visit(item)` for each packet of the segments. Offsets are those in the trace.
+/// Calls `visit(item)` for each packet of the segments. Offsets are those in the segment.
 template <class Visit>
 void for_each_packet(byte_view trace, segments which, Visit const& visit) {
     for (auto const& one : which) {
         auto const bytes = trace.from(static_cast<std::size_t>(one.begin))
                                .first(static_cast<std::size_t>(one.bytes));
         trace::reader reader{bytes, {.sync = false}};
-        for (auto item = reader.next(); item; item = reader.next()) {
-            item.offset += one.begin;
-            visit(item);
-        }
+        for (auto item = reader.next(); item; item = reader.next()) { visit(item); }
     }
 }
 

@@ -10,6 +10,7 @@ a one-to-one map of the original ones. Where libipt is installed, it reads the s
 """
 
 import collections
+import math
 import pathlib
 import random
 import re
@@ -375,7 +376,7 @@ class Replacement(Comparison):
                 base = some[0] - got[0]
                 # A whole number of TSC ticks is a multiple of 2^23 crystal clock ticks.
                 self.assertEqual(base * eax % (ebx << 23), 0)
-                self.assertLess(got[0], ebx << 23)
+                self.assertEqual(got[0], some[0] % ((ebx << 23) // math.gcd(ebx << 23, eax)))
                 self.assertEqual([v - base for v in some], got)
 
     def test_payloads(self):
@@ -394,6 +395,8 @@ class Replacement(Comparison):
         self.compare(data, cut(data, "--private"), zero)
         pairs = self.compare(data, cut(data, "--evd", "map"), {"evd": ("payload",)})["payload"]
         self.assertEqual([b for _, b in pairs], ["0x100000333", "0x0", "0x0"])
+        data = assembled("psb\nevd type=0 payload=0x10123\n")  # not to the page that it is in
+        self.assertIn("payload=0x20123", lines_of(cut(data, "--evd", "map"))[-1])
 
     def test_later_options_override_private(self):
         data = assembled("psb\npip cr3=0x5000\nptw size=4 payload=0x11111111\n")
