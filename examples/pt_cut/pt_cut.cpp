@@ -68,10 +68,10 @@ What is replaced; nothing by default:
 Packets are changed in place: each keeps its kind, its length, and its distance from the PSB. Damage
 that is dropped moves the segments after it.
 
-Compressed IPs stay compressed: bits 47:32, 31:16 and 15:12 of an IP are mapped one by one, given
-the bits above them. Bits 63:48 of a canonical address, and bit 47, stay as they are: user and
-kernel stay apart. Branches (TNT), CYC, MTC, modes and ratios do not change: they show the shape of
-the program and its speed.
+Compressed IPs stay compressed: bits 63:48, 47:32, 31:16 and 15:12 of an IP are mapped one after the
+other, each given the bits above it. Bits 63 and 47 stay, and bits 63:48 if all are 0 or all are 1:
+user and kernel addresses remain such. Branches (TNT), CYC, MTC, modes and ratios do not change:
+they show the shape of the program and its speed.
 
 Bytes that are not packets are never written: those before the first PSB, and from damage to the
 next PSB. A message reports them. Before it writes, pt_cut decodes the result and compares it with
@@ -238,6 +238,7 @@ void refuse_contradictions(settings const& how) {
     if (how.psb.has_value() + how.bytes.has_value() + how.around.has_value() > 1) {
         throw tool::failure{"--psb, --bytes and --around select segments: give one"};
     }
+    if (how.map && how.map == how.out) { throw tool::failure{"--save-map and -o name one file"}; }
     if (how.segments && !how.around) { throw tool::failure{"--segments needs --around"}; }
     if (how.how.offsets && how.how.ip == change::keep) {
         throw tool::failure{"--offsets needs --ip map"};
@@ -269,8 +270,9 @@ struct selection {
     std::size_t first = 0;
 };
 
-auto between(segments all, std::size_t first, std::size_t last) -> selection {
-    return {all.subspan(first, last - first + 1), first};
+auto between(segments all, std::uint64_t first, std::uint64_t last) -> selection {
+    auto const begin = static_cast<std::size_t>(first);
+    return {all.subspan(begin, static_cast<std::size_t>(last - first + 1)), begin};
 }
 
 auto select(segments all, std::uint64_t size, settings const& how) -> selection {

@@ -130,6 +130,7 @@ class PtCut(ToolChecks, unittest.TestCase):
                 (["--list", SMALL, "--around", "0", "--segments", "0"], "at least 1"),
                 (["--list", SMALL, "--ip", "drop"], "--ip takes map or zero"),
                 (["--list", SMALL, "--ptw", "map"], "--ptw takes zero"),
+                ([SMALL, "-o", "x", "--save-map", "x"], "name one file"),
                 ([SMALL, "-o", SMALL], "is both the trace and an output"),
                 ([SMALL, "-o", FOLDER / "out", "--save-map", SMALL], "is both the trace and")):
             done = self.run_tool(*arguments)
@@ -369,7 +370,7 @@ class Replacement(Comparison):
         self.assertEqual(times([5000, 4990, 7000], "zero"), [0, 0, 0])
         top = (1 << 56) - 1
         self.assertEqual(times([top, 4], "rebase"), [0, 5])
-        for ebx, eax in ((168, 2), (250, 3), (5, 7)):
+        for ebx, eax in ((168, 2), (250, 3), (5, 7), (8, 64), (6, 1 << 23)):
             values = [top - 99, top // 3, top // 3 + 12345]
             for some in (values[:1], values[1:]):
                 got = times(some, "rebase", "--ratio", f"{ebx}/{eax}")
