@@ -178,7 +178,7 @@ public:
     }
     constexpr auto add(packet::tma which) noexcept -> rule {
         if (!has_tsc_ || has_tma_) { return rule::PKT_303; }
-        if (is_skl_corrupt(which)) { return rule::PKT_303; }
+        if (is_corrupt(which)) { return rule::none; }
         uint64_t const fast = which.get<packet::tma::FC>();
         has_tma_ = true;
         has_mtc_ = false;
@@ -226,12 +226,14 @@ public:
             refresh();
             return rule::none;
         }
-        // The cycles up to the next CYC ran partly at the old frequency.
-        anchor_here();
-        if (!mixes_) { fewest_ = most_ = ratio_.is_known() ? ratio_ : found; }
-        mixes_ = true;
-        if (found.scaled() < fewest_.scaled()) { fewest_ = found; }
-        if (found.scaled() > most_.scaled()) { most_ = found; }
+        if (ratio_.is_known()) {
+            // The cycles up to the next CYC ran partly at the old frequency.
+            anchor_here();
+            if (!mixes_) { fewest_ = most_ = ratio_; }
+            mixes_ = true;
+            if (found.scaled() < fewest_.scaled()) { fewest_ = found; }
+            if (found.scaled() > most_.scaled()) { most_ = found; }
+        }
         nominal_ = ratio_ = found;
         is_calibrated_ = is_clean_ = false;
         refresh();
@@ -328,7 +330,8 @@ private:
     static constexpr auto low_bits32(unsigned count) noexcept -> uint32_t {
         return static_cast<uint32_t>(low_bits(count));
     }
-    [[nodiscard]] constexpr auto is_skl_corrupt(packet::tma which) const noexcept -> bool {
+    /// SKZ84: with TSC scaling or offset, a TMA is corrupt.
+    [[nodiscard]] constexpr auto is_corrupt(packet::tma which) const noexcept -> bool {
         return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
     }
     /// An MTC after another, where a period of MTCs is a number of TSC ticks and nothing is lost.
@@ -339,7 +342,7 @@ private:
         base_ += periods * period_ticks_;
         calibrate(base_, true);
         anchor_ = floor_ = base_;
-        low_ = base_ - cycle_ticks_;
+        early_ = cycle_ticks_;
         high_ = base_ + cycle_ticks_;
         ceiling_ = base_ + (1 + uint64_t{lost_mtcs_}) * period_ticks_;
         cycles_ = 0;
@@ -417,7 +420,7 @@ private:
         if (spans_anchor_ && !is_first) { take_off_cycles(tsc); }
         anchor_ = tsc;
         floor_ = detail::saturating_sub(tsc, error);
-        low_ = detail::saturating_sub(tsc, error + cycle_ticks_);
+        early_ = error + cycle_ticks_;
         high_ = detail::saturating_add(tsc, error + cycle_ticks_);
         ceiling_ = ceiling;
         cycles_ = 0;
@@ -438,9 +441,10 @@ private:
     }
     /// Makes the estimate of the last CYC the point from which cycles count.
     constexpr void anchor_here() noexcept {
+        if (cycles_ == 0) { return; }
         auto const here = estimate(0);
         anchor_ = here.tsc;
-        low_ = here.earliest;
+        early_ = here.tsc - here.earliest;
         high_ = here.latest;
         cycles_ = 0;
     }
@@ -459,7 +463,7 @@ private:
         uint64_t const before = early_cycles_ < sum ? early_cycles_ : sum;
         uint64_t const most = threshold_ - 1U;
         cycles_ = sum - before < most_cycles ? sum - before : most_cycles;
-        low_ = detail::saturating_sub(low_, longest_of(most - early_cycles_));
+        early_ = detail::saturating_add(early_, longest_of(most - early_cycles_));
         high_ = detail::saturating_add(high_, longest_of(before));
         early_cycles_ = 0;
         spans_anchor_ = is_clean_ = false;
@@ -469,7 +473,7 @@ private:
     /// The cycles since the last CYC ran at one frequency or another.
     constexpr void mix_frequencies() noexcept {
         uint64_t const ticks = ratio_.of(cycles_);
-        low_ = detail::saturating_sub(low_, ticks - fewest_.of(cycles_));
+        early_ = detail::saturating_add(early_, ticks - fewest_.of(cycles_));
         high_ = detail::saturating_add(high_, most_.of(cycles_) - ticks);
         mixes_ = false;
         anchor_here();
@@ -515,7 +519,7 @@ private:
             high = least(detail::saturating_add(most, longest_of(slack)), high);
         }
         // At least the last TSC or MTC.
-        uint64_t const low = low_ + (ticks - error);
+        uint64_t const low = detail::saturating_sub(anchor_ + (ticks - error), early_);
         return {least(anchor_ + ticks, high), least(low < floor_ ? floor_ : low, high), high, all_};
     }
     /// The same where `is_simple_`.
@@ -523,7 +527,7 @@ private:
         uint64_t const ticks = (cycles_ * ratio_.scaled()) >> 32;
         uint64_t const error = error_of(ticks);
         uint64_t const high = least(high_ + ticks + error, ceiling_);
-        uint64_t const low = low_ + ticks - error;
+        uint64_t const low = detail::saturating_sub(anchor_ + ticks - error, early_);
         return {least(anchor_ + ticks, high), least(low < floor_ ? floor_ : low, high), high, all_};
     }
     /// The most TSC ticks that cycles since the last CYC may take.
@@ -555,8 +559,8 @@ private:
 
     // The last point with a known time, and the cycles since then.
     uint64_t anchor_ = 0;
-    uint64_t low_ = 0;  ///< the bounds of `anchor_`
-    uint64_t high_ = 0;
+    uint64_t early_ = 0;                  ///< so much earlier `anchor_` may be
+    uint64_t high_ = 0;                   ///< the latest that it may be
     uint64_t floor_ = 0;                  ///< no packet is earlier
     uint64_t ceiling_ = time::unbounded;  ///< or later
     uint64_t cycles_ = 0;

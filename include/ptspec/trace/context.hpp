@@ -166,7 +166,7 @@ private:
     // --------------------------------------------------------------------------- PSB+
 
     constexpr auto begin_psb_plus() noexcept -> binding {
-        // An INIT that waits for a SIPI keeps its FUP: GEN-290.
+        // The FUP of an INIT has no TIP before its SIPI: GEN-290.
         rule const broken = has(psb_plus)                  ? rule::PKT_142
                             : has(waiting & ~asynchronous) ? rule::GEN_006
                                                            : rule::none;
@@ -309,6 +309,7 @@ private:
 
     constexpr auto add_tnt() noexcept -> binding {
         enter();
+        bool const loses = has(asynchronous | aborting | abort | mode);
         binding found{.to = owner::branch, .broken = drop(waiting)};
         if (has(overflow)) {
             // SKD010: the FUP is missing; TNTs are meaningless until the next IP.
@@ -317,7 +318,7 @@ private:
         } else if (has(off)) {
             found.broken = rule::GEN_105;
             lose_flow();
-        } else if (found.broken != rule::none) {
+        } else if (loses) {
             lose_flow();
         }
         return found;

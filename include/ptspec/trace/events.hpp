@@ -305,7 +305,7 @@ private:
         auto const bound = context_.add(got.packet);
         rule const bad_time = clock_.add(got.packet);
         rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
-        if (broken != rule::none && !was_lost) {
+        if (broken != rule::none) {
             auto one = made(event_type::damage, got);
             one.broken = broken;
             ready(one);
@@ -457,6 +457,7 @@ private:
             case kind::fup:
                 if (bound.to == owner::interrupt_flag) { return ready_mode(take_mode(), got.ip); }
                 if (bound.broken != rule::PKT_078) {
+                    give_ip_to_control_flow(got.ip);
                     auto one = made(event_type::async_branch, got);
                     one.has_ip = true;
                     one.ip = got.ip;
@@ -468,6 +469,16 @@ private:
                 if (bound.to != owner::asynchronous) { release(); }
                 [[fallthrough]];
             default: return wait(made(type_of(got.packet.kind()), got));
+        }
+    }
+    /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
+    constexpr void give_ip_to_control_flow(uint64_t ip) noexcept {
+        for (unsigned i = ready_; i < count_; ++i) {
+            if (events_[i].what == event_type::control_flow ||
+                events_[i].what == event_type::event_data) {
+                events_[i].has_ip = true;
+                events_[i].ip = ip;
+            }
         }
     }
     /// Takes the MODE.Exec that waits, if there is one.
@@ -588,7 +599,9 @@ private:
             default: break;
         }
         wait(one);
-        if (bound.completes) { release(); }
+        bool const may_be_compound = got.packet.is<packet::cfe>() &&
+                                     context_.state().enabled != tracing::off;
+        if (bound.completes && !may_be_compound) { release(); }
     }
 
     struct known_ip {

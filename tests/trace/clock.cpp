@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/trace/clock.hpp>
+
+#include <support/check_twice.hpp>
+
+#include <initializer_list>
+
+using namespace ptspec;
+using packet::cbr;
+using packet::cyc;
+using packet::mtc;
+using packet::tma;
+using packet::tsc;
+using trace::clock_options;
+using trace::time;
+
+namespace {
+
+/// A clock that takes packets by their values.
+struct fed : trace::clock {
+    constexpr explicit fed(clock_options const& how) : clock{how} {}
+
+    constexpr auto tsc(uint64_t value) -> fed& {
+        last = add(packet::tsc{}.with(packet::tsc::TSC{wrapped{value}}));
+        return *this;
+    }
+    constexpr auto tma(uint64_t ctc, uint64_t fc) -> fed& {
+        last = add(
+            packet::tma{}.with(packet::tma::CTC{wrapped{ctc}}, packet::tma::FC{wrapped{fc}}));
+        return *this;
+    }
+    constexpr auto mtc(uint64_t ctc) -> fed& {
+        last = add(packet::mtc{}.with(packet::mtc::CTC{wrapped{ctc}}));
+        return *this;
+    }
+    constexpr auto cbr(uint64_t ratio) -> fed& {
+        last = add(packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{ratio}}));
+        return *this;
+    }
+    constexpr auto cyc(uint64_t count) -> fed& {
+        last = add(packet::cyc::of(count));
+        return *this;
+    }
+    template <class Packet>
+    constexpr auto other() -> fed& {
+        last = add(Packet{});
+        return *this;
+    }
+    [[nodiscard]] constexpr auto at() const -> uint64_t { return now().tsc; }
+
+    rule last = rule::none;
+};
+
+/// 2 TSC ticks in a crystal cycle, an MTC every 8 crystal cycles.
+constexpr clock_options simple{
+    .mtc_freq = 3, .max_non_turbo_ratio = 24, .tsc_numerator = 2, .tsc_denominator = 1};
+
+constexpr auto with(clock_options how, auto change) -> clock_options {
+    change(how);
+    return how;
+}
+
+}  // namespace
+
+TEST_CASE("the example of PKT-305: the sum of MTC steps is converted, not each (PKT-300,303,304)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(clock_options{.mtc_freq = 3, .tsc_numerator = 250, .tsc_denominator = 3})};
+        clock.tsc(0x10'0000).tma(0x1234, 0x50);
+        bool const starts = clock.at() == 0x10'0000;
+        return starts && clock.mtc(0x47).at() == 0x10'00FD && clock.mtc(0x48).at() == 0x10'0398 &&
+               clock.mtc(0x49).at() == 0x10'0632 && clock.mtc(0x4A).at() == 0x10'08CD;
+    });
+}
+
+TEST_CASE("the examples of PKT-308: MTCs with more bits than TMA (GEN-207)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(clock_options{.mtc_freq = 9, .tsc_numerator = 168, .tsc_denominator = 2})};
+        clock.tsc(0x10'0000).tma(0xFFF0, 0);
+        return clock.mtc(0x01).at() == 0x10'AD40 && clock.mtc(0x02).at() == 0x11'5540;
+    });
+    // The upper bits of the counter: CTC 12340H, and MTC 12400H = 92H << 9.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(clock_options{.mtc_freq = 9, .tsc_numerator = 1, .tsc_denominator = 1})};
+        return clock.tsc(0x10'0000).tma(0x2340, 0).mtc(0x92).at() == 0x10'0000 + 0xC0;
+    });
+}
+
+TEST_CASE("a TSC restarts; MTCs before its TMA are ignored (PKT-302, GEN-171,218)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.tsc(1000).tma(0x10, 0).mtc(3);  // CTC 18H
+        bool const before = clock.at() == 1016;
+        clock.tsc(5000).mtc(9);
+        bool const ignored = clock.at() == 5000;
+        clock.tma(0x40, 1);  // the edge was at 4999
+        return before && ignored && clock.at() == 5000 && clock.mtc(9).at() == 5015;
+    });
+}
+
+TEST_CASE("a TMA without a TSC, and a second one, are refused (PKT-303)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        bool const first = clock.tma(1, 1).last == rule::PKT_303;
+        bool const second = clock.tsc(1000).tma(0, 0).last == rule::none &&
+                            clock.tma(8, 0).last == rule::PKT_303;
+        return first && second && clock.mtc(1).at() == 1016;  // by the first TMA
+    });
+}
+
+TEST_CASE("MTCs wrap after 256, and up to 255 may be lost (PKT-306,307, GEN-206)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.tsc(1000).tma(0x7F0, 0);
+        clock.mtc(0xFF).mtc(0x00);
+        bool const wraps = clock.at() == 1000 + 32 && clock.missing_mtcs() == 0;
+        clock.mtc(0x04);
+        bool const lost = clock.at() == 1000 + 96 && clock.missing_mtcs() == 3;
+        clock.mtc(0x03);
+        return wraps && lost && clock.at() == 1000 + 96 + 255 * 16 &&
+               clock.missing_mtcs() == 3 + 254 && clock.mtc(3).at() == 1000 + 96 + 255 * 16;
+    });
+}
+
+TEST_CASE("without CPUID.15H there is no time from MTC, and nothing is divided (PKT-301)") {
+    CHECK_TWICE([](auto value) {
+        fed none{value(clock_options{.mtc_freq = 3, .tsc_numerator = 84})};
+        fed other{value(clock_options{.mtc_freq = 3, .tsc_denominator = 2})};
+        return none.tsc(77).tma(1, 1).mtc(9).at() == 77 &&
+               other.tsc(77).tma(1, 1).mtc(9).at() == 77;
+    });
+}
+
+TEST_CASE("MTCs without a TSC give relative times (PKT-310)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        bool const starts = clock.mtc(7).at() == 0 && !clock.is_absolute();
+        return starts && clock.mtc(8).at() == 16 && clock.now().latest == time::unbounded &&
+               clock.tsc(500).is_absolute();
+    });
+}
+
+TEST_CASE("a time may be lower than the last TSC by up to FC; the monotonic one is not (PKT-309)") {
+    CHECK_TWICE([](auto value) {
+        fed plain{value(simple)};
+        fed monotonic{value(with(simple, [](auto& how) { how.monotonic = true; }))};
+        // The MTC of the edge before the TSC.
+        bool const back = plain.tsc(1001).tma(8, 1).mtc(1).at() == 1000;
+        bool const kept = monotonic.tsc(1001).tma(8, 1).mtc(1).at() == 1001;
+        return back && kept && monotonic.mtc(2).at() == 1016;
+    });
+}
+
+TEST_CASE("a CYC advances by its cycles at the ratio of CBR: the example of PKT-311 (GEN-208)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        return clock.tsc(1000).cbr(30).cyc(100).at() == 1080 && clock.cyc(50).at() == 1120 &&
+               clock.cycles() == 150 && clock.now().cycles == 150;
+    });
+    // Every product below 2^24 cycles is exact, and larger ones do not wrap.
+    CHECK_TWICE([](auto value) {
+        for (uint64_t const core : {1U, 7U, 30U, 36U, 255U}) {
+            for (uint64_t const count : {1U, 255U, 65'536U, 1'234'567U, 16'777'215U}) {
+                fed clock{value(simple)};
+                clock.tsc(1000).cbr(core).cyc(count);
+                if (clock.at() != 1000 + count * 24 / core) { return false; }
+            }
+        }
+        fed clock{value(simple)};
+        clock.tsc(1000).cbr(24).cyc(uint64_t{1} << 40);
+        return clock.at() == 1000 + (uint64_t{1} << 40);
+    });
+    // A CYC of any size, and any number of them, stays bounded.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.tsc(1000).cbr(24).cyc(~uint64_t{0}).cyc(~uint64_t{0}).cyc(3);
+        return clock.at() >= 1000 && clock.now().earliest <= clock.at() &&
+               clock.at() <= clock.now().latest;
+    });
+}
+
+TEST_CASE("without CBR or MaxNonTurboRatio a CYC gives no time, and is counted (PKT-106,311)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        fed without{value(with(simple, [](auto& how) { how.max_non_turbo_ratio = 0; }))};
+        bool const none = clock.tsc(1000).cyc(9).at() == 1000 && clock.unused_cycs() == 1 &&
+                          clock.cbr(0).cyc(9).at() == 1000 && clock.unused_cycs() == 2;
+        return none && without.tsc(1000).cbr(30).cyc(9).at() == 1000 && without.unused_cycs() == 1;
+    });
+}
+
+TEST_CASE("the ratio is measured between two MTCs, and a CBR replaces it (PKT-312)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.tsc_numerator = 100; }))};
+        clock.tsc(0).tma(0, 0).cbr(24).cyc(700).mtc(1);
+        bool const not_yet = !clock.is_calibrated();  // from a TSC to an MTC
+        clock.cyc(1000).mtc(2);                       // 800 ticks
+        bool const measured = clock.is_calibrated() && clock.cyc(500).at() == 1600 + 400;
+        clock.other<packet::psb>().cbr(24).other<packet::psbend>();
+        bool const kept = clock.is_calibrated();  // inside a PSB+
+        clock.cbr(24);
+        return not_yet && measured && kept && !clock.is_calibrated() &&
+               clock.cyc(500).at() == 1600 + 1000;
+    });
+    // A measurement that is far from the ratio of CBR is none: the clocks were off.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.tsc(0).tma(0, 0).cbr(24).cyc(10).mtc(1).cyc(10).mtc(2);
+        return clock.is_calibrated() == false;
+    });
+}
+
+TEST_CASE("MTC and TSC replace the time of CYCs (PKT-313)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.lost_mtcs = 200; }))};
+        clock.tsc(1000).tma(0, 0).cbr(24).cyc(900);
+        bool const ahead = clock.at() == 1900;
+        return ahead && clock.mtc(1).at() == 1016 && clock.cyc(50).tsc(1040).at() == 1040;
+    });
+}
+
+TEST_CASE("with a threshold, a CYC has cycles of before the last MTC (PKT-115,314, GEN-212)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) {
+            how.tsc_numerator = 100;
+            how.cyc_thresh = 9;  // 256 cycles
+        }))};
+        clock.tsc(0).tma(0, 0).cbr(24).cyc(300).other<packet::tip>();
+        // 500 cycles after the CYC comes the MTC without one; 700 after it, a packet with one.
+        clock.mtc(1);
+        bool const at_mtc = clock.at() == 800;
+        clock.cyc(700);
+        auto const now = clock.now();
+        // At most 255 of the 700 cycles lie before the MTC.
+        return at_mtc && now.earliest <= 800 + 445 && now.latest >= 800 + 700 &&
+               now.earliest >= 800 + 380;
+    });
+    // A packet without a CYC is less than 256 cycles after the last.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.cyc_thresh = 9; }))};
+        clock.tsc(0).cbr(24).cyc(300);
+        bool const exact = clock.cycle() == trace::cycle_time{300, 0} && clock.now().latest < 320;
+        clock.other<packet::tip>();
+        return exact && clock.cycle() == trace::cycle_time{300, 255} &&
+               clock.now().latest >= 300 + 255 && clock.now().tsc == 300;
+    });
+}
+
+TEST_CASE(
+    "the cycle of a packet: CYCs add up, and one serves several (PKT-113,114, GEN-215..217)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.cyc(7);
+        bool const first = clock.cycle() == trace::cycle_time{7, 0};
+        clock.other<packet::pip>().other<packet::tip>();
+        bool const same = clock.cycle() == trace::cycle_time{7, 0};
+        clock.cyc(4000).cyc(5).mtc(1);
+        return first && same && clock.cycle() == trace::cycle_time{4012, 0} &&
+               clock.other<packet::tnt_short>().cycle() == trace::cycle_time{4012, 0};
+    });
+}
+
+TEST_CASE("the bounds of a time: from the last MTC to the next, or the one after it (GEN-203)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        fed strict{value(with(simple, [](auto& how) { how.lost_mtcs = 0; }))};
+        clock.tsc(1000);
+        bool const open = clock.now() == time{1000, 1000, time::unbounded, 0};
+        clock.tma(4, 0);
+        bool const after_tma = clock.now() == time{1000, 1000, 1000 + 8 + 16, 0};
+        clock.mtc(1);
+        strict.tsc(1000).tma(4, 0).mtc(1);
+        return open && after_tma && clock.now() == time{1008, 1008, 1008 + 32, 0} &&
+               strict.now() == time{1008, 1008, 1008 + 16, 0};
+    });
+}
+
+TEST_CASE("after an OVF no time is limited until the next TSC (PKT-117,318, GEN-220,225)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.tsc(1000).tma(0, 0).cbr(24).mtc(1).other<packet::ovf>();
+        bool const open = clock.now().latest == time::unbounded && clock.now().earliest == 1016;
+        clock.mtc(5).cyc(3);
+        bool const still = clock.now().latest == time::unbounded && clock.missing_mtcs() == 0;
+        clock.tsc(9000).tma(0, 0);
+        return open && still && clock.now().latest != time::unbounded;
+    });
+}
+
+TEST_CASE("the frequency changes at a CBR, somewhere in the next CYC (PKT-278,319)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.tsc(1000).cbr(24).cyc(100).cbr(12).cyc(100);
+        // 100 cycles at 1 tick, or at 2.
+        auto const now = clock.now();
+        return now.earliest <= 1200 && now.latest >= 1300 && now.tsc == 1300 &&
+               clock.cyc(50).at() == 1400;
+    });
+}
+
+TEST_CASE("a TSC has 56 bits: the nearest to the last time, or to a reference (PKT-315)") {
+    CHECK_TWICE([](auto value) {
+        constexpr uint64_t wrap = uint64_t{1} << 56;
+        fed clock{value(with(simple, [](auto& how) { how.tsc_reference = 3 * wrap - 5; }))};
+        bool const before = clock.tsc(wrap - 9).at() == 3 * wrap - 9;
+        bool const after = clock.tsc(4).at() == 3 * wrap + 4;
+        bool const back = clock.tsc(2).at() == 3 * wrap + 2;
+        fed without{value(simple)};
+        without.tsc(5);
+        return before && after && back && without.at() == 5 && without.tsc(3).at() == 3 &&
+               without.tsc(wrap - 1).at() == wrap - 1;
+    });
+}
+
+TEST_CASE("CYC and MTC in a PSB+ mean the same; SKL168 loses some before it (PKT-116)") {
+    CHECK_TWICE([](auto value) {
+        auto const how = with(simple, [](auto& of) { of.tsc_numerator = 100; });
+        auto const calibrated_after_psb = [&](clock_options const& of) {
+            fed clock{of};
+            clock.tsc(0).tma(0, 0).cbr(24).cyc(1).mtc(1).cyc(500).other<packet::psb>().cyc(500).mtc(
+                2);
+            return clock.at() == 1600 && clock.is_calibrated();
+        };
+        return calibrated_after_psb(value(how)) &&
+               !calibrated_after_psb(
+                   value(with(how, [](auto& of) { of.quirks = cpu::quirks(cpu::quirk::skl168); })));
+    });
+}
+
+TEST_CASE("the core frequency between two points (PKT-316)") {
+    CHECK_TWICE([](auto value) {
+        return trace::core_frequency(value(3000U), value(2000U), 2'400'000'000) == 3'600'000'000 &&
+               trace::core_frequency(value(3000U), value(0U), 2'400'000'000) == 0 &&
+               trace::core_frequency(uint64_t{3} << 50, value(uint64_t{2} << 50), 2'400'000'000) ==
+                   3'600'000'000;
+    });
+}
+
+TEST_CASE("the options of a configuration on a processor (PKT-101,102, REG-168)") {
+    CHECK_TWICE([](auto value) {
+        cpu::capabilities caps{};
+        caps.leaf_15_eax.raw = 2;
+        caps.leaf_15_ebx.raw = 216;
+        caps.platform_info.raw = value(uint64_t{26} << 8);
+        using ctl = reg::ia32_rtit_ctl;
+        auto const how = clock_options::of(ctl{}.with(ctl::MTCFreq{6}, ctl::CycThresh{4}), caps);
+        return how.mtc_freq == 6 && how.cyc_thresh == 4 && how.max_non_turbo_ratio == 26 &&
+               how.tsc_numerator == 216 && how.tsc_denominator == 2;
+    });
+}

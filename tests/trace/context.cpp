@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/trace/context.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/made_stream.hpp>
+
+#include <ptspec/trace/reader.hpp>
+
+#include <string>
+
+using namespace ptspec;
+using test::made_stream;
+using trace::execution_state;
+using trace::owner;
+using trace::tracing;
+
+namespace {
+
+/// What the last packet of a stream belongs to, and the state after it.
+struct last {
+    trace::binding bound{};
+    execution_state state{};
+    bool is_plain = false;
+
+    [[nodiscard]] constexpr auto is(owner to, bool completes, rule broken = rule::none) const
+        -> bool {
+        return bound.to == to && bound.completes == completes && bound.broken == broken;
+    }
+};
+
+constexpr auto last_of(made_stream const& stream) -> last {
+    trace::reader from{stream.view(), trace::options{.sync = true}};
+    trace::context context;
+    last found;
+    while (auto const got = from.next()) {
+        if (got.what != trace::item_type::packet) {
+            context.restart();
+            continue;
+        }
+        found.bound = context.add(got.packet);
+    }
+    found.state = context.state();
+    found.is_plain = context.is_plain();
+    return found;
+}
+
+}  // namespace
+
+#define LAST(stream, ...)                                                                          \
+    CHECK_TWICE([](auto value) {                                                                   \
+        auto const last = last_of(value(made_stream{stream, engine::kind::manual}));               \
+        return __VA_ARGS__;                                                                        \
+    })
+
+TEST_CASE("a packet of a PSB+ reports the state (PKT-134,136)") {
+    LAST("PSB CBR", last.is(owner::none, true) && last.bound.in_psb_plus);
+    LAST("PSB 024301a000000000", last.is(owner::status, true) && last.bound.in_psb_plus &&
+                                     last.state.cr3 == 0xA000 << 4 && last.state.non_root);
+    LAST("PSB 9922", last.is(owner::status, true));
+    LAST("ON", last.is_plain == false && last.state.enabled == tracing::entering);
+    LAST("ON 06", last.is(owner::branch, true) && last.state.enabled == tracing::on &&
+                      last.is_plain && last.state.code_bits == 64);
+    LAST("OFF", last.state.enabled == tracing::off);
+}
+
+TEST_CASE("the state after packets outside of a PSB+ (PKT-081,082,083,086,163)") {
+    LAST("ON 9902 2d0020", last.state.code_bits == 32 && last.is(owner::far_transfer, true));
+    LAST("ON 024300a000000000", last.is(owner::paging, true) && last.state.has_cr3 &&
+                                    last.state.cr3 == 0xA'0000 && !last.state.non_root);
+    LAST("OFF 024301a000000000", last.is(owner::paging, true) && last.state.non_root);
+    LAST("ON 02c80500000000", last.is(owner::paging, true) && last.state.vmcs == 0x5000);
+    LAST("ON 9921 3d1010", last.is(owner::transaction, true) && last.state.transaction);
+    LAST("ON 9905 3d1010", last.is(owner::interrupt_flag, true) && last.state.interrupts);
+    LAST("ON 01", last.is(owner::branch, true) && last.state.enabled == tracing::off);
+    LAST("OFF 310030", last.is(owner::entry, true) && last.state.enabled == tracing::on);
+}
+
+TEST_CASE("who consumes a FUP (PKT-273)") {
+    LAST("ON 02f3 3d1010", last.is(owner::overflow, true));
+    LAST("ON 9920 3d1010", last.is(owner::transaction, true));
+    LAST("ON 9922 3d1010", last.is(owner::transaction_abort, false));
+    LAST("ON 9922 3d1010 2d0020", last.is(owner::transaction_abort, true));
+    LAST("ON 02b20100000000000000 3d1010", last.is(owner::ptwrite, true));
+    LAST("ON 02e2 3d1010", last.is(owner::power, true));
+    LAST("ON 026384 02b3 3d1010", last.is(owner::pebs, true));
+    LAST("ON 0213810e 3d1010", last.is(owner::control_flow, true));
+    LAST("ON d9c0010000 3d1010", last.is(owner::trigger, true));
+    LAST("ON 3d1010", last.is(owner::asynchronous, false));
+    LAST("ON 3d1010 01", last.is(owner::asynchronous, true));
+    LAST("ON 3d1010 9901", last.is(owner::asynchronous, false));
+    LAST("ON 3d1010 024301a000000000", last.is(owner::asynchronous, false));
+    LAST("ON 1d", last.is(owner::asynchronous, true, rule::PKT_078));
+    LAST("OFF 3d1010", last.is(owner::asynchronous, false, rule::PKT_077));
+    LAST("ON 3d1010 3d2010", last.is(owner::asynchronous, false, rule::PKT_077));
+}
+
+TEST_CASE("timing packets and PADs disturb nothing (PKT-272)") {
+    for (auto const* between :
+         {"5901", "1900100000000000", "02032000", "07 02", "00", "02c3880100000000000000"}) {
+        std::string const stream = std::string{"ON 02b20100000000000000 "} + between + " 3d1010";
+        CHECK(last_of(made_stream{stream, engine::kind::manual}).is(owner::ptwrite, true));
+    }
+}
+
+TEST_CASE("packets in a wrong order (PKT-138,142,270,273, GEN-006,100,101,105,172,227,235,302)") {
+    LAST("PSB 06", last.is(owner::branch, true, rule::GEN_172));
+    LAST("PSB CBR PSB", last.is(owner::none, false, rule::PKT_142));
+    LAST("ON 0223", last.is(owner::none, true, rule::PKT_134));
+    LAST("ON 06 3d1010 06", last.is(owner::branch, true, rule::PKT_077));
+    LAST("ON 02e2 06", last.is(owner::branch, true, rule::PKT_273));
+    LAST("ON 02e2 2d0020", last.is(owner::branch, true, rule::PKT_273));
+    LAST("ON 02e2 0283", last.is(owner::trace_stop, true, rule::PKT_273));
+    LAST("ON 02e2 PSB", last.is(owner::none, false, rule::GEN_006));
+    LAST("ON 9901 06", last.is(owner::branch, true, rule::GEN_235));
+    LAST("ON 0253000100000000000000 0283", last.is(owner::trace_stop, true, rule::GEN_302));
+    LAST("OFF 06", last.is(owner::branch, true, rule::GEN_105));
+    LAST("OFF 2d0020", last.is(owner::branch, true, rule::GEN_105));
+    LAST("OFF 01", last.is(owner::branch, true, rule::GEN_101));
+    LAST("ON 06 310030", last.is(owner::entry, true, rule::GEN_100));
+    LAST("ON 02f3 06", last.is(owner::branch, true, rule::GEN_227));
+    // The FUP of an INIT has no TIP before its SIPI (GEN-290).
+    LAST("ON 06 3d1010 PSB", last.is(owner::none, false));
+    LAST("ON 06 3d1010 9901 2d0020", last.is(owner::asynchronous, true));
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/trace/events.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/event_text.hpp>
+
+#include <string>
+
+using namespace ptspec;
+using test::events_in;
+using test::events_of;
+using test::made_stream;
+
+// `ON` is PSB, CBR, MODE.Exec, FUP 1000H, PSBEND; its events are `on`. `OFF` has only CBR.
+#define EVENTS(stream, ...)                                                                        \
+    INFO(std::string{events_of(stream).letters});                                                  \
+    CHECK_TWICE([](auto value) {                                                                   \
+        return events_in(value(made_stream{stream, engine::kind::manual})) == (__VA_ARGS__);       \
+    })
+#define EVENTS_WITH(which, stream, ...)                                                            \
+    CHECK_TWICE([](auto value) {                                                                   \
+        return events_in(value(made_stream{stream, engine::kind::manual}),                         \
+                         cpu::quirks(cpu::quirk::which)) == (__VA_ARGS__);                         \
+    })
+#define ON "cbr@1000' exec_mode@1000' psb@1000 "
+#define OFF "cbr' psb"
+
+TEST_CASE("branches and targets, with PADs and timing packets between (PKT-166,277)") {
+    EVENTS("ON 0c 0000 5907 2d0020 0e 2d",
+           ON "branches:TN indirect>2000 branches:TT damage!PKT255");
+    EVENTS("ON 02a3060000000000 0d", ON "branches:TN indirect");
+}
+
+TEST_CASE("a PSB+ reports the state at the IP of its FUP (PKT-136,140, GEN-170,173)") {
+    EVENTS("ON", "cbr@1000' exec_mode@1000' psb@1000");
+    EVENTS("OFF", OFF);
+    // TSC, TMA, PIP, VMCS, MODE.TSX in any order, after the FUP, too.
+    EVENTS("PSB 7d001000000000 024300a000000000 02c80500000000 9922 0223",
+           "paging@1000' vmcs@1000' tsx@1000' psb@1000");
+    // A FUP without an IP: tracing is off.
+    EVENTS("PSB 1d 0223 310030", "psb enabled@3000");
+    EVENTS("ON 04 ON 06", ON "branches:N " ON "branches:T");
+}
+
+TEST_CASE("tracing is enabled and disabled (PKT-073..076,141, GEN-246)") {
+    EVENTS("OFF 9901 71003000000000 06 210040",
+           OFF " enabled@3000 exec_mode@3000 branches:T disabled>4000");
+    EVENTS("ON 01 310050 0c", ON "disabled enabled@5000 branches:TN");
+    EVENTS("ON 3d1010 01 310050", ON "async_disabled@1010 enabled@5000");
+    EVENTS("ON 3d1010 210040", ON "async_disabled@1010>4000");
+}
+
+TEST_CASE("a FUP opens an event, which TIP ends; its state applies there (PKT-071,270..273)") {
+    EVENTS("ON 06 3d1010 2d0020 04", ON "branches:T async@1010>2000 branches:N");
+    // PIP, VMCS and MODE.Exec, and timing packets between (PKT-272).
+    EVENTS("ON 3d1010 024301a000000000 1900000000000000 02c80500000000 5901 9902 2d0020",
+           ON "async@1010>2000 paging@2000 vmcs@2000 exec_mode@2000");
+    EVENTS("ON 3d1010 0203200000 2d0020", ON "cbr async@1010>2000");
+}
+
+TEST_CASE("PIP, VMCS and MODE.Exec without a FUP (PKT-082,092,163,274)") {
+    EVENTS("ON 024300a000000000 06", ON "paging branches:T");
+    EVENTS("ON 024301a000000000 9902 2d0020", ON "paging indirect>2000 exec_mode@2000");
+    EVENTS("ON 02c80500000000", ON "vmcs");
+    // With event trace, MODE.Exec and FUP: RFLAGS.IF changes.
+    EVENTS("ON 9905 3d1010 06", ON "exec_mode@1010 branches:T");
+}
+
+TEST_CASE("transactions (PKT-093, GEN-250..258)") {
+    EVENTS("ON 9921 3d1010 06 9920 3d2010", ON "tsx@1010 branches:T tsx@1020");
+    EVENTS("ON 9921 3d1010 06 9920 3d2010 04", ON "tsx@1010 branches:T tsx@1020 branches:N");
+    EVENTS("ON 9922 3d1010 2d0020", ON "tsx@1010 async@1010>2000");
+    EVENTS("ON 9922 3d1010 210020", ON "tsx@1010 async_disabled@1010>2000");
+    // While tracing is off, MODE.TSX comes alone.
+    EVENTS("OFF 9921 9922 310030", OFF " tsx tsx enabled@3000");
+}
+
+TEST_CASE("PTWRITE, with and without its FUP (PKT-172,174)") {
+    EVENTS("ON 02320100000000000000 021201000000 06", ON "ptwrite ptwrite branches:T");
+    EVENTS("ON 02b20100000000000000 3d1010", ON "ptwrite@1010");
+    EVENTS("OFF 02b20100000000000000 5901 3d1010", OFF " ptwrite@1010");
+}
+
+TEST_CASE("C-states: one FUP for MWAIT, PWRE and EXSTOP; PWRX has their IP (PKT-181,188,189)") {
+    EVENTS("ON 02c20100000000000000 0222 0010 02e2 3d1010 0203200000 02a2 1001000000",
+           ON "mwait@1010 pwre@1010 exstop@1010 cbr pwrx@1010");
+    EVENTS("OFF 0222 0010 0262 02a2 1001000000", OFF " pwre exstop pwrx");
+    // C0.1 has no EXSTOP: a PWRE alone (PKT-188).
+    EVENTS("ON 0222 0010 06", ON "pwre branches:T");
+}
+
+TEST_CASE("a PEBS record has the IP of the FUP after BEP (PKT-204,206)") {
+    EVENTS("ON 026384 0c01000000 026301 0c0100000000000000 02b3 3d1010",
+           ON "pebs_group@1010 pebs_item@1010 pebs_group@1010 pebs_item@1010 pebs_end@1010");
+    EVENTS("ON 026384 0c01000000 0233 06", ON "pebs_group pebs_item pebs_end branches:T");
+}
+
+TEST_CASE("event trace: CFE and its EVDs (PKT-222,223,227, GEN-301..304)") {
+    EVENTS("ON 0253000100000000000000 0213810e 3d1010 06", ON "evd@1010 cfe@1010 branches:T");
+    // IP=0: the CFE belongs to the event that follows.
+    EVENTS("ON 0253000100000000000000 0213010e 3d1010 2d0020",
+           ON "evd@1010 cfe@1010 async@1010>2000");
+    EVENTS("ON 02130200 2d0020", ON "cfe indirect>2000");
+    EVENTS("OFF 02130400 310030", OFF " cfe enabled@3000");
+    // Unknown types, with their FUP (PKT-221).
+    EVENTS("ON 02139f00 3d1010 06", ON "cfe@1010 branches:T");
+    EVENTS("ON 0253000100000000000000 06", ON "evd damage!GEN302 branches:T");
+}
+
+TEST_CASE("triggers (PKT-241,243)") {
+    EVENTS("ON d92001 06", ON "trigger branches:T");
+    EVENTS("ON d9c0010000 3d1010 06", ON "trigger@1010 branches:T");
+    // Several packets share a FUP.
+    EVENTS("ON 02b20100000000000000 d9c0010000 3d1010", ON "ptwrite@1010 trigger@1010");
+}
+
+TEST_CASE("TraceStop belongs to the TIP.PGD before it (PKT-161)") {
+    EVENTS("ON 210040 0283", ON "disabled>4000 stop@4000");
+    EVENTS("ON 01 0283", ON "disabled stop");
+}
+
+TEST_CASE("an overflow ends at a FUP, or tracing is off (PKT-151..157, GEN-227,228)") {
+    EVENTS("ON 06 02f3 3d1010 04", ON "branches:T overflow resumed@1010 branches:N");
+    EVENTS("ON 02f3 5901 1900000000000000 02032000 00 3d1010", ON "overflow cbr resumed@1010");
+    EVENTS("ON 02f3 9901 71003000000000 06", ON "overflow enabled@3000 exec_mode@3000 branches:T");
+    EVENTS("ON 02f3 024300a000000000 310030", ON "overflow paging enabled@3000");
+    EVENTS("ON 02f3 02f3 310030", ON "overflow overflow enabled@3000");
+    // A PSB+ between OVF and its FUP, with and without FUP.
+    EVENTS("ON 02f3 ON 3d1010 06", ON "overflow " ON "resumed@1010 branches:T");
+    EVENTS("ON 02f3 OFF 310030", ON "overflow " OFF " enabled@3000");
+    // OVF ends a PSB+ and what waits (PKT-137,154).
+    EVENTS("PSB 9901 02f3 3d1010", "exec_mode' overflow resumed@1010");
+    EVENTS("ON 02b20100000000000000 02f3 3d1010", ON "ptwrite overflow resumed@1010");
+    EVENTS("ON 3d1010 02f3 3d2010", ON "async@1010 overflow resumed@1020");
+}
+
+TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-254)") {
+    EVENTS("ON 06 05 06 ON 04", ON "branches:T damage!PKT015 resynced " ON "branches:N");
+    EVENTS("ON 05", ON "damage!PKT015 lost");
+    // A packet in the wrong order: reading continues with it.
+    EVENTS("ON 02b20100000000000000 06 04 2d0020 06",
+           ON "ptwrite damage!PKT273 branches:T branches:N indirect>2000 branches:T");
+    EVENTS("ON 01 06 04 2d0020 06", ON "disabled damage!GEN105 resumed@2000 branches:T");
+    EVENTS("ON 01 2d0020 06", ON "disabled damage!GEN105 resumed@2000 branches:T");
+    EVENTS("ON 01 01", ON "disabled damage!GEN101 disabled");
+    EVENTS("ON 06 310030", ON "branches:T damage!GEN100 enabled@3000");
+    EVENTS("ON 3d1010 06 04 2d0020", ON "async@1010 damage!PKT077 resumed@2000");
+    EVENTS("ON 0223", ON "damage!PKT134 psb");
+    EVENTS("PSB CBR PSB 0223 310030", "cbr' damage!PKT142 psb enabled@3000");
+    EVENTS("PSB 06 310030", "damage!GEN172 enabled@3000");
+    EVENTS("ON 9901 06", ON "exec_mode damage!GEN235");
+    EVENTS("ON 9921 ON 06", ON "tsx damage!GEN006 " ON "branches:T");
+}
+
+TEST_CASE("more waiting events than there is room for are returned without an IP") {
+    CHECK_TWICE([](auto value) {
+        std::string_view const item = "0c01000000 0c01000000 0c01000000 0c01000000 ";
+        test::short_text stream;
+        stream.add("ON 026384 ");
+        for (unsigned i = 0; i < 10; ++i) { stream.add(item); }
+        stream.add("02b3 3d1010 06");
+        trace::event_reader<> from{
+            value(made_stream{{stream.letters, stream.size}, engine::kind::manual}).view()};
+        unsigned items = 0;
+        unsigned with_ip = 0;
+        while (auto const& e = from.next()) {
+            if (e.what != trace::event_type::pebs_item) { continue; }
+            ++items;
+            with_ip += e.has_ip;
+        }
+        return items == 40 && with_ip > 8 && with_ip < 40;
+    });
+}
+
+TEST_CASE("a trace in chunks of any size gives the same events") {
+    constexpr std::string_view stream = "ON 06 3d1010 024301a000000000 9902 2d0020 "
+                                        "02b20100000000000000 3d1010 02f3 ON 3d1010 0c 01 "
+                                        "OFF 310030 05 06 ON 9921 3d1010 04";
+    CHECK_TWICE([](auto value) {
+        made_stream const whole = value(made_stream{stream, engine::kind::manual});
+        auto const expected = events_in(whole);
+        for (size_t size = 1; size < 40; ++size) {
+            test::short_text got;
+            trace::event_reader<> from;
+            size_t at = 0;
+            while (true) {
+                auto const& e = from.next();
+                if (e.what == trace::event_type::end) { break; }
+                if (e.what == trace::event_type::need_input) {
+                    if (at == whole.size) {
+                        from.finish();
+                        continue;
+                    }
+                    auto const chunk = whole.view().from(at).first(size);
+                    at += chunk.size();
+                    if (!from.feed(chunk)) { return false; }
+                    continue;
+                }
+                if (got.size != 0) { got.add(" "); }
+                test::add_event(got, e);
+            }
+            if (!(got == std::string_view{expected.letters, expected.size})) { return false; }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("an event has the time of its own packet, and a PSB+ that of its TSC (PKT-113,302)") {
+    CHECK_TWICE([](auto value) {
+        made_stream const stream = value(
+            made_stream{"PSB 9901 7d001000000000 1900100000000000 02732000000000 0223 5905 "
+                        "02b20100000000000000 5906 3d1010 06",
+                        engine::kind::manual});
+        trace::clock const clock{{.mtc_freq = 3, .tsc_numerator = 100, .tsc_denominator = 1}};
+        trace::event_reader<trace::clock> from{stream.view(), clock};
+        uint64_t const exec = from.next().when.tsc;
+        uint64_t const psb = from.next().when.tsc;
+        uint64_t const ptwrite = from.next().when.tsc;
+        uint64_t const branch = from.next().when.tsc;
+        // CTC 20H is MTC 4.
+        return exec == 0x1000 && psb == 0x1000 && ptwrite == 0x1000 + 800 &&
+               branch == 0x1000 + 1600;
+    });
+}
+
+TEST_CASE("errata: BDM70, APL11, APL12, SKD010, SKD007, SKZ84, BDM64") {
+    // BDM70, which every reader accepts: a PSB+ with FUP before TIP.PGE (PKT-140, GEN-176).
+    EVENTS("ON 01 ON 310030 06", ON "disabled " ON "enabled@3000 branches:T");
+    // APL11: TIP.PGD in place of the FUP after OVF.
+    EVENTS_WITH(apl11, "ON 02f3 210040 310030", ON "overflow disabled>4000 enabled@3000");
+    EVENTS("ON 02f3 210040 310030", ON "overflow damage!GEN227 disabled>4000 enabled@3000");
+    // APL12: a FUP after OVF, then TIP.PGE.
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 310030", ON "overflow resumed@1010 enabled@3000");
+    EVENTS("ON 02f3 3d1010 310030", ON "overflow resumed@1010 damage!GEN100 enabled@3000");
+    // SKD010: no FUP after OVF.
+    EVENTS_WITH(skd010, "ON 02f3 06 2d0020 04", ON "overflow resumed@2000 branches:N");
+    EVENTS("ON 02f3 06 2d0020 04", ON "overflow damage!GEN227 resumed@2000 branches:N");
+    EVENTS_WITH(skd010, "ON 02f3 2d0020 04", ON "overflow resumed@2000 branches:N");
+    // SKD007: OVF after the first byte of a CYC.
+    EVENTS_WITH(skd007, "ON 0702f3 3d1010 06", ON "overflow resumed@1010 branches:T");
+    EVENTS_WITH(skd007, "ON 0702 06 f3 04", ON "branches:T branches:N");
+    EVENTS("ON 0702f3 3d1010 01", ON "async_disabled@1010");
+    // SKZ84: a TMA with set reserved bits, and a byte that is no packet.
+    EVENTS_WITH(skz84, "ON 1900100000000000 0273000001f0ff 06 04", ON "branches:N");
+    EVENTS_WITH(skz84, "ON 1900100000000000 02730000000000 06 04", ON "branches:T branches:N");
+    // BDM64: the target before an abort may be wrong.
+    EVENTS_WITH(bdm64, "ON 9921 3d1010 2d0020 03 9922 3d2010 2d0030",
+                ON "tsx@1010 indirect tsx@1020 async@1020>3000");
+    EVENTS("ON 9921 3d1010 2d0020 9922 3d2010 2d0030",
+           ON "tsx@1010 indirect>2000 tsx@1020 async@1020>3000");
+}
