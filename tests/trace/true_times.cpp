@@ -200,11 +200,14 @@ void check(machine const& made, mixture const& how, outcome& all) {
                                        .tsc_denominator = how.denominator};
     trace::event_reader<trace::clock> from{byte_view{made.out.bytes.data(), made.out.bytes.size()},
                                            trace::clock{options}};
-    size_t next = 0;
+    uint64_t next = 0;
     bool knows_next = true;
-    auto const compare = [&](size_t id, trace::event const& e) {
+    auto const at = [&](uint64_t id) -> machine::truth const& {
         REQUIRE(id < made.truths.size());
-        uint64_t const truth = made.truths[id].tsc;
+        return made.truths[static_cast<size_t>(id)];
+    };
+    auto const compare = [&](uint64_t id, trace::event const& e) {
+        uint64_t const truth = at(id).tsc;
         ++all.checked;
         all.bounded += e.when.latest != trace::time::unbounded;
         all.errors.push_back(truth < e.when.tsc ? e.when.tsc - truth : truth - e.when.tsc);
@@ -223,7 +226,7 @@ void check(machine const& made, mixture const& how, outcome& all) {
                 if (!knows_next) { break; }
                 auto const count = e.branches().count;
                 for (unsigned i = 0; i < count; ++i) {
-                    while (!made.truths[next].is_conditional) { ++next; }
+                    while (!at(next).is_conditional) { ++next; }
                     if (i == 0) { compare(next, e); }
                     ++next;
                 }

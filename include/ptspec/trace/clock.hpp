@@ -176,7 +176,7 @@ public:
         refresh();
         return rule::none;
     }
-    constexpr auto add(packet::tma which) noexcept -> rule {
+    [[nodiscard]] constexpr auto add(packet::tma which) noexcept -> rule {
         if (!has_tsc_ || has_tma_) { return rule::PKT_303; }
         if (is_corrupt(which)) { return rule::none; }
         uint64_t const fast = which.get<packet::tma::FC>();
@@ -259,7 +259,7 @@ public:
         if constexpr (Packet::about.cyc_eligible == packet::cyc_rule::yes) { pass(); }
         return rule::none;
     }
-    constexpr auto add(packet::any_packet const& which) noexcept -> rule {
+    [[nodiscard]] constexpr auto add(packet::any_packet const& which) noexcept -> rule {
         return packet::visit([this](auto const& one) { return add(one); }, which);
     }
 
@@ -480,7 +480,8 @@ private:
     }
 
     /// Measures the ratio of TSC ticks to cycles since the last TSC or MTC: from TSC to TSC or from
-    /// MTC to MTC. The value of a TSC may be some 40 cycles older than its CYC (dr-hello-dyn @43b4).
+    /// MTC to MTC. The value of a TSC may be some 40 cycles older than its CYC
+    /// (dr-hello-dyn @43b4).
     ///
     /// Source: PKT-312, PKT-318.
     constexpr void calibrate(uint64_t tsc, bool is_mtc) noexcept {

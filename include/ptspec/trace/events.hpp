@@ -77,7 +77,7 @@ struct event {
 /// For readers of events without time: it costs nothing.
 struct no_clock {
     template <class Packet>
-    constexpr auto add(Packet const&) const noexcept -> rule {
+    [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
         return rule::none;
     }
     constexpr void pass() const noexcept {}
@@ -163,7 +163,7 @@ private:
 ///
 /// The reader reads ahead, up to the next packet that is neither a branch nor time.
 ///
-/// Shape:  a value of about 4 KB: a copy continues independently.
+/// Shape:  a value of about 4 KB. A copy continues independently.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
 template <class Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
 class event_reader {

@@ -73,8 +73,8 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 }  // namespace detail
 
 /// A visitor of packets: `visitor(packet, at)` for at least one packet type. It returns nothing, or
-/// false to stop. It may also accept `visitor(item)` for every item that is no packet, likewise, and have
-/// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
+/// false to stop. It may also accept `visitor(item)`, likewise, for every item that is no packet,
+/// and have `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
 ///
 /// The fastest visitor is a struct of at most 64 bytes that contains its sums. A trivially
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
