@@ -11286,8 +11286,8 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 }  // namespace detail
 
 /// A visitor of packets: `visitor(packet, at)` for at least one packet type. It returns nothing, or
-/// false to stop. It may also accept `visitor(item)` for every item that is no packet, likewise, and have
-/// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
+/// false to stop. It may also accept `visitor(item)`, likewise, for every item that is no packet,
+/// and have `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
 ///
 /// The fastest visitor is a struct of at most 64 bytes that contains its sums. A trivially
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
@@ -12741,14 +12741,14 @@ public:
         refresh();
         return rule::none;
     }
-    constexpr auto add(packet::tma which) noexcept -> rule {
+    [[nodiscard]] constexpr auto add(packet::tma which) noexcept -> rule {
         if (!has_tsc_ || has_tma_) { return rule::PKT_303; }
         if (is_corrupt(which)) { return rule::none; }
         uint64_t const fast = which.get<packet::tma::FC>();
         has_tma_ = true;
         has_mtc_ = false;
         ctc_ = static_cast<uint32_t>(which.get<packet::tma::CTC>());
-        base_ = tsc_ - fast;
+        base_ = detail::saturating_sub(tsc_, fast);
         remainder_ = 0;
         // FC has nine bits: with a longer period of the crystal clock the edge may lie earlier.
         uint64_t const period = numerator_ / denominator_;
@@ -12757,6 +12757,7 @@ public:
             uint32_t const next = ((ctc_ >> mtc_freq_) + 1) << mtc_freq_;
             // TMA lacks the upper bits of the counter, but not those below MTCFreq.
             ceiling_ = ticks_until(next - ctc_);
+            if (ceiling_ < anchor_) { ceiling_ = time::unbounded; }
         }
         refresh();
         return rule::none;
@@ -12824,7 +12825,7 @@ public:
         if constexpr (Packet::about.cyc_eligible == packet::cyc_rule::yes) { pass(); }
         return rule::none;
     }
-    constexpr auto add(packet::any_packet const& which) noexcept -> rule {
+    [[nodiscard]] constexpr auto add(packet::any_packet const& which) noexcept -> rule {
         return packet::visit([this](auto const& one) { return add(one); }, which);
     }
 
@@ -12908,8 +12909,8 @@ private:
         calibrate(base_, true);
         anchor_ = floor_ = base_;
         early_ = cycle_ticks_;
-        high_ = base_ + cycle_ticks_;
-        ceiling_ = base_ + (1 + uint64_t{lost_mtcs_}) * period_ticks_;
+        high_ = detail::saturating_add(base_, cycle_ticks_);
+        ceiling_ = detail::saturating_add(base_, (1 + uint64_t{lost_mtcs_}) * period_ticks_);
         cycles_ = 0;
         now_ = {base_, base_, is_simple_ ? high_ : ceiling_, all_};
     }
@@ -12953,7 +12954,8 @@ private:
     /// processor drops as many MTCs as it may.
     [[nodiscard]] constexpr auto ticks_until(uint64_t crystal) const noexcept -> uint64_t {
         uint64_t const all = crystal + (uint64_t{lost_mtcs_} << mtc_freq_);
-        return base_ + divided(remainder_ + all * numerator_) + rounding_;
+        uint64_t const ticks = divided(remainder_ + all * numerator_) + rounding_;
+        return detail::saturating_add(base_, ticks);
     }
     /// TMA has the lower 16 bits of the counter. An MTC of a longer period shows more.
     ///
@@ -12987,7 +12989,7 @@ private:
         floor_ = detail::saturating_sub(tsc, error);
         early_ = error + cycle_ticks_;
         high_ = detail::saturating_add(tsc, error + cycle_ticks_);
-        ceiling_ = ceiling;
+        ceiling_ = ceiling < floor_ ? time::unbounded : ceiling;
         cycles_ = 0;
         mixes_ = false;
         is_fresh_ = false;
@@ -13045,7 +13047,8 @@ private:
     }
 
     /// Measures the ratio of TSC ticks to cycles since the last TSC or MTC: from TSC to TSC or from
-    /// MTC to MTC. The value of a TSC may be some 40 cycles older than its CYC (dr-hello-dyn @43b4).
+    /// MTC to MTC. The value of a TSC may be some 40 cycles older than its CYC
+    /// (dr-hello-dyn @43b4).
     ///
     /// Source: PKT-312, PKT-318.
     constexpr void calibrate(uint64_t tsc, bool is_mtc) noexcept {
@@ -13084,8 +13087,9 @@ private:
             high = least(detail::saturating_add(most, longest_of(slack)), high);
         }
         // At least the last TSC or MTC.
-        uint64_t const low = detail::saturating_sub(anchor_ + (ticks - error), early_);
-        return {least(anchor_ + ticks, high), least(low < floor_ ? floor_ : low, high), high, all_};
+        uint64_t const middle = detail::saturating_add(anchor_, ticks);
+        uint64_t const low = detail::saturating_sub(middle, detail::saturating_add(error, early_));
+        return {least(middle, high), least(low < floor_ ? floor_ : low, high), high, all_};
     }
     /// The same where `is_simple_`.
     [[nodiscard]] constexpr auto quick_estimate() const noexcept -> time {
@@ -13692,7 +13696,7 @@ struct event {
 /// For readers of events without time: it costs nothing.
 struct no_clock {
     template <class Packet>
-    constexpr auto add(Packet const&) const noexcept -> rule {
+    [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
         return rule::none;
     }
     constexpr void pass() const noexcept {}
@@ -13778,7 +13782,7 @@ private:
 ///
 /// The reader reads ahead, up to the next packet that is neither a branch nor time.
 ///
-/// Shape:  a value of about 4 KB: a copy continues independently.
+/// Shape:  a value of about 4 KB. A copy continues independently.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
 template <class Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
 class event_reader {

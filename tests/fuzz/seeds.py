@@ -118,6 +118,20 @@ def reader():
                       data)
 
 
+def events():
+    chance = random.Random(7)
+    for number in range(160):
+        data = PSB_PLUS + trace(chance) + PSB_PLUS + trace(chance)
+        if number % 3 == 0:
+            data = damaged(data, chance)
+        sizes = [chance.choice((1, 2, 7, 16, 40)) for _ in range(chance.randrange(16))]
+        errata = chance.getrandbits(16) if number % 4 == 0 else 0
+        yield (bytes([chance.choice((0, 3, 9)) | chance.choice((0, 1, 9)) << 4, 36]) +
+               struct.pack("<HH", chance.choice((0, 2, 84, 250)), chance.choice((1, 2, 3))) +
+               bytes([number & 1 | len(sizes) << 4]) + struct.pack("<H", errata) + bytes(sizes) +
+               data)
+
+
 def psb():
     chance = random.Random(2)
     for description in ([0x08], [0x09], [0x0F, 0x0F], [0x18, 0x21], [0x08, 0x21, 0x08],
@@ -220,7 +234,7 @@ def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    for target in (decode, encode, reader, psb, topa, output, unit, script, x86):
+    for target in (decode, encode, reader, events, psb, topa, output, unit, script, x86):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(target()):

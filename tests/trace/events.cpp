@@ -197,10 +197,10 @@ TEST_CASE("a trace in chunks of any size gives the same events") {
         auto const whole = value(made_stream{"ON 06 3d1010 2d0020 04", engine::kind::manual});
         return events_in_chunks(whole, 5) == ON "branches:T async@1010>2000 branches:N";
     });
-    made_stream const whole{
-        "ON 06 3d1010 024301a000000000 9902 2d0020 02b20100000000000000 3d1010 02f3 ON 3d1010 0c 01 "
-        "OFF 310030 05 06 ON 9921 3d1010 04",
-        engine::kind::manual};
+    made_stream const whole{"ON 06 3d1010 024301a000000000 9902 2d0020 02b20100000000000000 3d1010 "
+                            "02f3 ON 3d1010 0c 01 "
+                            "OFF 310030 05 06 ON 9921 3d1010 04",
+                            engine::kind::manual};
     auto const expected = events_in(whole);
     for (size_t size = 1; size <= whole.size; ++size) {
         CHECK(events_in_chunks(whole, size) == std::string_view{expected.letters, expected.size});

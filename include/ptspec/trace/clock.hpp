@@ -183,7 +183,7 @@ public:
         has_tma_ = true;
         has_mtc_ = false;
         ctc_ = static_cast<uint32_t>(which.get<packet::tma::CTC>());
-        base_ = tsc_ - fast;
+        base_ = detail::saturating_sub(tsc_, fast);
         remainder_ = 0;
         // FC has nine bits: with a longer period of the crystal clock the edge may lie earlier.
         uint64_t const period = numerator_ / denominator_;
@@ -192,6 +192,7 @@ public:
             uint32_t const next = ((ctc_ >> mtc_freq_) + 1) << mtc_freq_;
             // TMA lacks the upper bits of the counter, but not those below MTCFreq.
             ceiling_ = ticks_until(next - ctc_);
+            if (ceiling_ < anchor_) { ceiling_ = time::unbounded; }
         }
         refresh();
         return rule::none;
@@ -343,8 +344,8 @@ private:
         calibrate(base_, true);
         anchor_ = floor_ = base_;
         early_ = cycle_ticks_;
-        high_ = base_ + cycle_ticks_;
-        ceiling_ = base_ + (1 + uint64_t{lost_mtcs_}) * period_ticks_;
+        high_ = detail::saturating_add(base_, cycle_ticks_);
+        ceiling_ = detail::saturating_add(base_, (1 + uint64_t{lost_mtcs_}) * period_ticks_);
         cycles_ = 0;
         now_ = {base_, base_, is_simple_ ? high_ : ceiling_, all_};
     }
@@ -388,7 +389,8 @@ private:
     /// processor drops as many MTCs as it may.
     [[nodiscard]] constexpr auto ticks_until(uint64_t crystal) const noexcept -> uint64_t {
         uint64_t const all = crystal + (uint64_t{lost_mtcs_} << mtc_freq_);
-        return base_ + divided(remainder_ + all * numerator_) + rounding_;
+        uint64_t const ticks = divided(remainder_ + all * numerator_) + rounding_;
+        return detail::saturating_add(base_, ticks);
     }
     /// TMA has the lower 16 bits of the counter. An MTC of a longer period shows more.
     ///
@@ -422,7 +424,7 @@ private:
         floor_ = detail::saturating_sub(tsc, error);
         early_ = error + cycle_ticks_;
         high_ = detail::saturating_add(tsc, error + cycle_ticks_);
-        ceiling_ = ceiling;
+        ceiling_ = ceiling < floor_ ? time::unbounded : ceiling;
         cycles_ = 0;
         mixes_ = false;
         is_fresh_ = false;
@@ -520,8 +522,9 @@ private:
             high = least(detail::saturating_add(most, longest_of(slack)), high);
         }
         // At least the last TSC or MTC.
-        uint64_t const low = detail::saturating_sub(anchor_ + (ticks - error), early_);
-        return {least(anchor_ + ticks, high), least(low < floor_ ? floor_ : low, high), high, all_};
+        uint64_t const middle = detail::saturating_add(anchor_, ticks);
+        uint64_t const low = detail::saturating_sub(middle, detail::saturating_add(error, early_));
+        return {least(middle, high), least(low < floor_ ? floor_ : low, high), high, all_};
     }
     /// The same where `is_simple_`.
     [[nodiscard]] constexpr auto quick_estimate() const noexcept -> time {

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fuzzes what happened and when: a trace as a whole and in chunks, with any constants of the clock
+// and any errata. The events must be the same, have sensible bounds, and agree with the packets
+// that a reader finds; a query must give the same branches and targets.
+//
+//   byte 0       bits 3:0 MTCFreq, bits 7:4 CycThresh
+//   byte 1       MaxNonTurboRatio
+//   2 x 2 bytes  numerator and denominator of the ratio of the clocks
+//   byte 6       bit 0 monotonic, bits 7:4 the number of chunk sizes
+//   2 bytes      errata, from `bdm70` on
+//   a byte each  the sizes of the chunks; the last chunk is the rest
+//   the rest     the trace
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <ptspec/trace/flow_query.hpp>
+
+#include <fuzz/check.hpp>
+
+namespace {
+
+using fuzz::require;
+using namespace ptspec;
+using trace::event;
+using trace::event_type;
+
+struct setting {
+    trace::clock_options how;
+    cpu::quirk_set quirks;
+    std::vector<size_t> sizes;
+    byte_view bytes;
+};
+
+auto setting_of(fuzz::input from) -> setting {
+    setting made;
+    uint8_t const periods = from.byte();
+    made.how.mtc_freq = periods & 15;
+    made.how.cyc_thresh = periods >> 4;
+    made.how.max_non_turbo_ratio = from.byte();
+    made.how.tsc_numerator = from.byte() | from.byte() << 8U;
+    made.how.tsc_denominator = from.byte() | from.byte() << 8U;
+    uint8_t const more = from.byte();
+    made.how.monotonic = (more & 1) != 0;
+    made.quirks.bits = (from.byte() | from.byte() << 8U) << 9U;
+    made.how.quirks = made.quirks;
+    for (unsigned i = 0; i < more >> 4U; ++i) { made.sizes.push_back(from.byte()); }
+    made.bytes = from.rest();
+    return made;
+}
+
+using reader = trace::event_reader<trace::clock>;
+
+auto same(event const& one, event const& two) -> bool {
+    return one.what == two.what && one.has_ip == two.has_ip && one.has_to == two.has_to &&
+           one.is_status == two.is_status && one.broken == two.broken &&
+           one.skipped == two.skipped && one.offset == two.offset && one.ip == two.ip &&
+           one.to == two.to && one.packet == two.packet && one.when == two.when;
+}
+
+/// All events of a trace, and the end.
+auto events_of(setting const& how) -> std::vector<event> {
+    auto const from = std::make_unique<reader>(how.bytes, trace::clock{how.how}, how.quirks);
+    std::vector<event> all;
+    do { all.push_back(from->next()); } while (all.back());
+    return all;
+}
+
+void check_chunks(setting const& how, std::vector<event> const& whole) {
+    auto const from = std::make_unique<reader>(trace::clock{how.how}, how.quirks);
+    size_t at = 0;
+    size_t chunk = 0;
+    for (event const& expected : whole) {
+        event got = from->next();
+        while (got.what == event_type::need_input) {
+            size_t const left = how.bytes.size() - at;
+            size_t const size = chunk < how.sizes.size() && how.sizes[chunk] < left
+                                    ? how.sizes[chunk]
+                                    : left;
+            bool const is_last = left == 0;
+            ++chunk;
+            if (is_last) {
+                from->finish();
+            } else {
+                // A chunk of its own memory: a read after its end is found.
+                require(from->feed(how.bytes.from(at).first(size)), "a chunk is taken");
+            }
+            at += size;
+            got = from->next();
+        }
+        require(same(got, expected), "the same events in chunks");
+    }
+}
+
+/// Events with the time of their own packet, in the order of their packets, have times that do not
+/// decrease, if the clock is monotonic.
+void check_times(setting const& how, std::vector<event> const& whole) {
+    std::vector<event const*> in_order;
+    for (event const& one : whole) {
+        require(one.when.earliest <= one.when.latest, "the bounds are in order");
+        bool const has_other_time = one.is_status || one.what == event_type::end ||
+                                    one.what == event_type::async_branch ||
+                                    one.what == event_type::async_disabled;
+        if (!has_other_time) { in_order.push_back(&one); }
+        if (how.how.monotonic || one.what == event_type::end) { continue; }
+        require(one.when.earliest <= one.when.tsc && one.when.tsc <= one.when.latest,
+                "an estimate is within its bounds");
+    }
+    if (!how.how.monotonic) { return; }
+    std::stable_sort(in_order.begin(), in_order.end(),
+                     [](auto const* one, auto const* two) { return one->offset < two->offset; });
+    for (size_t i = 1; i < in_order.size(); ++i) {
+        require(in_order[i - 1]->when.tsc <= in_order[i]->when.tsc, "times do not decrease");
+    }
+}
+
+/// The TNTs and TIPs of the packets are those of the events, in order; where control flow is lost
+/// events may be fewer.
+void check_packets(setting const& how, std::vector<event> const& whole) {
+    if (how.quirks.bits != 0) { return; }
+    trace::reader from{how.bytes, trace::options{.sync = true}};
+    auto next = from.next();
+    for (event const& one : whole) {
+        if (one.what != event_type::branches && one.what != event_type::indirect_branch) {
+            continue;
+        }
+        while (next && next.offset != one.offset) { next = from.next(); }
+        require(next && next.what == trace::item_type::packet && next.packet == one.packet,
+                "an event has its packet");
+        if (one.has_to) { require(next.ip == one.to, "a target is the IP of its TIP"); }
+    }
+}
+
+void check_query(setting const& how, std::vector<event> const& whole) {
+    auto const from = std::make_unique<trace::flow_query<trace::clock>>(
+        reader{how.bytes, trace::clock{how.how}, how.quirks});
+    for (event const& one : whole) {
+        switch (one.what) {
+            case event_type::branches: {
+                auto const all = one.branches();
+                require(all.count != 0, "a TNT has branches");
+                for (unsigned i = 0; i < all.count; ++i) {
+                    auto const got = from->take_branch();
+                    require(got && got.taken == all.taken(i), "the branches of a query");
+                }
+                break;
+            }
+            case event_type::indirect_branch: {
+                auto const got = from->take_target();
+                require(got && got.has_ip == one.has_to && (!got.has_ip || got.ip == one.to),
+                        "the targets of a query");
+                break;
+            }
+            case event_type::end:
+                require(from->take_branch().why == trace::no_answer::end, "the end of a query");
+                break;
+            default: {
+                auto const* const got = from->pending();
+                require(got != nullptr && same(*got, one), "the events of a query");
+                from->pop();
+                break;
+            }
+        }
+    }
+}
+
+}  // namespace
+
+extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
+    auto const how = setting_of({data, size});
+    auto const whole = events_of(how);
+    require(whole.size() <= 3 * how.bytes.size() + 4, "the number of events is bounded");
+    check_chunks(how, whole);
+    check_times(how, whole);
+    check_packets(how, whole);
+    check_query(how, whole);
+    return 0;
+}
