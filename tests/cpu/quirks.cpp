@@ -197,3 +197,12 @@ TEST_CASE("a row can apply to some steppings of a model") {
         return row.applies_to({6, 0x55, 0}) && row.applies_to({6, 0x55, 15}) && row.has.bits == 0;
     });
 }
+
+TEST_CASE("a model has the quirks of a signature with that model") {
+    CHECK_TWICE([](auto value) {
+        return quirks_of(value(cpu_model{6, 0x4E, 3})) == quirks_of(signature(6, 0x4E, 3)) &&
+               quirks_of(value(cpu_model{0x13, 1, 0})) == quirks_of(signature(0x13, 1)) &&
+               quirks_of(value(cpu_model{6, 0x4E, 3})).has(quirk::skd007) &&
+               quirks_of(value(cpu_model{15, 0x4E, 3})) == quirk_set{};
+    });
+}
