@@ -14,6 +14,7 @@ import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import perf_data_files  # noqa: E402
 import spec_page  # noqa: E402
 import spec_tables  # noqa: E402
 import tc_cases  # noqa: E402
@@ -230,11 +231,49 @@ def x86():
             yield bytes([width]) + prefix + b"\x80" + rest
 
 
+def perf_data():
+    made = perf_data_files
+    chance = random.Random(6)
+    bits = (made.TID, made.TIME, made.ID, made.CPU, made.STREAM_ID, made.IDENTIFIER)
+    for number in range(48):
+        kinds = [sum(bit for bit in bits if chance.random() < 0.6) | made.IP | made.IDENTIFIER
+                 for _ in range(1 + number % 3)]
+        events = [made.Event(sample_type=kind, ids=[10 * i + 1, 10 * i + 2],
+                             size=chance.choice((64, 96, 128, 144)), chance=chance)
+                  for i, kind in enumerate(kinds)]
+        ring = b"".join(made.pt_segment(chance, tsc if number % 2 else None, 40)
+                        for tsc in range(5, 15))
+        records = [made.info_of(snapshot=number % 2),
+                   *chance.sample(list(made.all_records(events[0], chance)), number % 12),
+                   *(made.auxtrace(made.padded(ring[at:at + 160]), at) for at in (0, 100, 240))]
+        features = {9: made.text_feature(b"GenuineIntel,6,78,3")} if number % 5 else {}
+        layout = made.file_of if number % 4 else made.pipe_of
+        data = layout(events, records, features)[0]
+        yield damaged(data, chance) if number % 3 == 0 else data
+    for tsc in (5, None):
+        ring = b"".join(made.pt_segment(chance, tsc and tsc + i, 40) for i in range(8))
+        yield ring[:200] + ring[100:300]
+
+
+def winipt():
+    chance = random.Random(7)
+    for number in range(16):
+        data = b""
+        for _ in range(number % 4):
+            size = chance.randrange(60)
+            ring = chance.randrange(size + 1)
+            data += struct.pack("<QIIIII", 4711, number % 3, 3, 84, ring, size)
+            data += chance.randbytes(size)
+        whole = struct.pack("<HHI", 1, 1, len(data) + (number == 7) * 9) + data
+        yield damaged(whole, chance) if number % 2 else whole
+
+
 def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    for target in (decode, encode, reader, events, psb, topa, output, unit, script, x86):
+    for target in (decode, encode, reader, events, psb, topa, output, unit, script, x86,
+                   perf_data, winipt):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(target()):

@@ -126,7 +126,47 @@ TEST_CASE("the types of records are those of Linux and perf") {
     static_assert(underlying(record_type::finished_round) == 68 &&
                   underlying(record_type::auxtrace_info) == 70 &&
                   underlying(record_type::auxtrace) == 71);
-    static_assert(misc_user == 2 && misc_comm_exec == 0x2000);
+    static_assert(misc_user == 2 && misc_comm_exec == 0x2000 && misc_mmap_data == 0x2000 &&
+                  misc_switch_out == 0x2000 && misc_switch_out_preempt == 0x4000 &&
+                  misc_mmap_build_id == 0x4000);
+    static_assert(
+        underlying(record_type::mmap) == 1 && underlying(record_type::lost) == 2 &&
+        underlying(record_type::throttle) == 5 && underlying(record_type::unthrottle) == 6 &&
+        underlying(record_type::read) == 8 && underlying(record_type::sample) == 9 &&
+        underlying(record_type::aux) == 11 && underlying(record_type::itrace_start) == 12 &&
+        underlying(record_type::lost_samples) == 13 &&
+        underlying(record_type::context_switch) == 14 &&
+        underlying(record_type::switch_cpu_wide) == 15 &&
+        underlying(record_type::namespaces) == 16 && underlying(record_type::ksymbol) == 17 &&
+        underlying(record_type::bpf_event) == 18 && underlying(record_type::cgroup) == 19 &&
+        underlying(record_type::text_poke) == 20 &&
+        underlying(record_type::aux_output_hw_id) == 21);
+    static_assert(
+        first_type_of_perf == 64 && underlying(record_type::header_attr) == 64 &&
+        underlying(record_type::header_event_type) == 65 &&
+        underlying(record_type::header_tracing_data) == 66 &&
+        underlying(record_type::header_build_id) == 67 && underlying(record_type::id_index) == 69 &&
+        underlying(record_type::auxtrace_error) == 72 && underlying(record_type::time_conv) == 79 &&
+        underlying(record_type::header_feature) == 80 &&
+        underlying(record_type::compressed) == 81 && underlying(record_type::finished_init) == 82 &&
+        underlying(record_type::compressed2) == 83 && underlying(record_type::bpf_metadata) == 84 &&
+        underlying(record_type::schedstat_cpu) == 85 &&
+        underlying(record_type::schedstat_domain) == 86);
+    static_assert(
+        underlying(feature_id::cpuid) == 9 && underlying(feature_id::pmu_mappings) == 16 &&
+        underlying(feature_id::auxtrace) == 18 && underlying(feature_id::dir_format) == 24 &&
+        underlying(feature_id::compressed) == 27);
+}
+
+TEST_CASE("the bits of aux_flags are those of PERF_AUX_FLAG") {
+    static constexpr bits_in_c wanted[] = {{"TRUNCATED", 0},
+                                           {"OVERWRITE", 1},
+                                           {"PARTIAL", 2},
+                                           {"COLLISION", 3},
+                                           {"PMU_FORMAT_TYPE", 8, 8}};
+    static_assert(has_fields<aux_flags>(wanted));
+    CHECK_TWICE(
+        [](auto value) { return aux_flags{}.with(aux_flags::PARTIAL{value(true)}).raw == 4; });
 }
 
 TEST_CASE("the structures have the sizes of those in C") {
@@ -140,6 +180,23 @@ TEST_CASE("the structures have the sizes of those in C") {
     static_assert(layout::auxtrace::bytes::size == 48);
     static_assert(layout::sample_id::bytes::size == 16);
     static_assert(layout::timed_sample_id::bytes::size == 24);
+    static_assert(layout::attr::bytes::size == 144 && layout::attr::first_size == 64);
+    static_assert(layout::section::bytes::size == 16);
+    static_assert(layout::mmap::bytes::size == 40);
+    static_assert(layout::mmap2_build_id::bytes::size == 72);
+    static_assert(layout::lost::bytes::size == 24 && layout::lost_samples::bytes::size == 16);
+    static_assert(layout::throttle::bytes::size == 32);
+    static_assert(layout::aux::bytes::size == 32);
+    static_assert(layout::itrace_start::bytes::size == 16);
+    static_assert(layout::switch_cpu_wide::bytes::size == 16);
+    static_assert(layout::header_tracing_data::bytes::size == 12);
+    static_assert(layout::header_feature::bytes::size == 16);
+    static_assert(layout::id_index::bytes::size == 16);
+    static_assert(layout::id_index_entry::bytes::size == 32);
+    static_assert(layout::time_conv::bytes::size == 56 && layout::time_conv::old_size == 32);
+    static_assert(layout::auxtrace_error::bytes::size == 120 &&
+                  layout::auxtrace_error::old_size == 40);
+    static_assert(layout::compressed2::bytes::size == 16);
 }
 
 TEST_CASE("members are at the offsets that they have in C") {
@@ -159,4 +216,20 @@ TEST_CASE("members are at the offsets that they have in C") {
                   is_at<info::MAX_NONTURBO_RATIO>(16 + 15 * 8, 8));
     using auxtrace = layout::auxtrace;
     static_assert(is_at<auxtrace::reference>(24, 8) && is_at<auxtrace::cpu>(40, 4));
+    using all = layout::attr;
+    static_assert(is_at<all::type>(0, 4) && is_at<all::size>(4, 4) && is_at<all::flags>(40, 8) &&
+                  is_at<all::wakeup>(48, 4) && is_at<all::config1>(56, 8) &&
+                  is_at<all::branch_sample_type>(72, 8) && is_at<all::clockid>(92, 4) &&
+                  is_at<all::aux_watermark>(104, 4) && is_at<all::sample_max_stack>(108, 2) &&
+                  is_at<all::aux_action>(116, 4) && is_at<all::config4>(136, 8));
+    using build_id = layout::mmap2_build_id;
+    static_assert(is_at<build_id::build_id_size>(40, 1) && is_at<build_id::build_id>(44, 20) &&
+                  is_at<build_id::prot>(64, 4));
+    using error = layout::auxtrace_error;
+    static_assert(is_at<error::fmt>(28, 4) && is_at<error::ip>(32, 8) &&
+                  is_at<error::time>(40, 8) && is_at<error::msg>(48, 64) &&
+                  is_at<error::vcpu>(116, 4));
+    using conv = layout::time_conv;
+    static_assert(is_at<conv::time_zero>(24, 8) && is_at<conv::time_mask>(40, 8) &&
+                  is_at<conv::cap_user_time_short>(49, 1));
 }

@@ -2,7 +2,7 @@
 #include <ptspec/file/perf_data/writer.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/streams.hpp>
+#include <support/little_endian.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,22 +12,11 @@ using namespace ptspec::file::perf_data;
 using ctl = reg::ia32_rtit_ctl;
 using test::bytes;
 using test::join;
+using test::u16;
+using test::u32;
+using test::u64;
 
 namespace {
-
-/// The bytes of a number, little-endian.
-template <std::size_t Size>
-constexpr auto number(std::uint64_t value) -> byte_array<Size> {
-    byte_array<Size> out{};
-    for (auto& byte : out.bytes) {
-        byte = static_cast<std::uint8_t>(value);
-        value /= 256;
-    }
-    return out;
-}
-constexpr auto u16(std::uint64_t value) { return number<2>(value); }
-constexpr auto u32(std::uint64_t value) { return number<4>(value); }
-constexpr auto u64(std::uint64_t value) { return number<8>(value); }
 
 constexpr auto timed_session() -> session {
     session made;

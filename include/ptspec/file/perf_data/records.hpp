@@ -14,18 +14,57 @@ namespace ptspec::file::perf_data {
 ///
 /// Source: Linux, include/uapi/linux/perf_event.h; tools/lib/perf/include/perf/event.h.
 enum class record_type : uint32_t {
+    mmap = 1,
+    lost = 2,
     comm = 3,
     exit = 4,
+    throttle = 5,
+    unthrottle = 6,
     fork = 7,
+    read = 8,
+    sample = 9,
     mmap2 = 10,
+    aux = 11,
+    itrace_start = 12,
+    lost_samples = 13,
+    context_switch = 14,  ///< SWITCH
+    switch_cpu_wide = 15,
+    namespaces = 16,
+    ksymbol = 17,
+    bpf_event = 18,
+    cgroup = 19,
+    text_poke = 20,
+    aux_output_hw_id = 21,
+    header_attr = 64,
+    header_event_type = 65,
+    header_tracing_data = 66,
+    header_build_id = 67,
     finished_round = 68,
+    id_index = 69,
     auxtrace_info = 70,
     auxtrace = 71,
+    auxtrace_error = 72,
+    time_conv = 79,
+    header_feature = 80,
+    compressed = 81,
+    finished_init = 82,
+    compressed2 = 83,
+    bpf_metadata = 84,
+    schedstat_cpu = 85,
+    schedstat_domain = 86,
 };
 
+/// The first type of a record that perf writes itself. Records below it are of the kernel, or made
+/// in the same form.
+inline constexpr uint32_t first_type_of_perf = 64;
+
 /// Bits of `perf_event_header.misc`.
-inline constexpr uint16_t misc_user = 2;             ///< PERF_RECORD_MISC_USER
-inline constexpr uint16_t misc_comm_exec = 1 << 13;  ///< PERF_RECORD_MISC_COMM_EXEC
+inline constexpr uint16_t misc_user = 2;                      ///< PERF_RECORD_MISC_USER
+inline constexpr uint16_t misc_comm_exec = 1 << 13;           ///< PERF_RECORD_MISC_COMM_EXEC
+inline constexpr uint16_t misc_mmap_data = 1 << 13;           ///< PERF_RECORD_MISC_MMAP_DATA
+inline constexpr uint16_t misc_switch_out = 1 << 13;          ///< PERF_RECORD_MISC_SWITCH_OUT
+inline constexpr uint16_t misc_switch_out_preempt = 1 << 14;  ///< ..._MISC_SWITCH_OUT_PREEMPT
+inline constexpr uint16_t misc_mmap_build_id = 1 << 14;       ///< PERF_RECORD_MISC_MMAP_BUILD_ID
 
 /// Bits of `prot` of a MMAP2 record, and of its `flags`: those of mmap(2) on Linux.
 inline constexpr uint32_t prot_read = 1;
@@ -135,6 +174,35 @@ struct attr_flags : bit_word<attr_flags, uint64_t> {
     // clang-format on
 };
 
+/// `flags` of a AUX record.
+///
+/// Shape:  64 bits.
+/// Source: Linux, include/uapi/linux/perf_event.h, `PERF_AUX_FLAG_TRUNCATED`.
+struct aux_flags : bit_word<aux_flags, uint64_t> {
+    struct TRUNCATED : flag<0> {};  ///< the buffer was full: trace is missing after these bytes
+    struct OVERWRITE : flag<1> {};  ///< the bytes are a snapshot of a ring
+    struct PARTIAL : flag<2> {};    ///< the record has gaps: tracing was off for a while
+    struct COLLISION : flag<3> {};
+    struct PMU_FORMAT_TYPE : field<15, 8> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        TRUNCATED, OVERWRITE, PARTIAL, COLLISION, reserved<7, 4>, PMU_FORMAT_TYPE,
+        reserved<63, 16>> {};
+    // clang-format on
+};
+
+/// Features that a file can have: bits of `adds_features`, and `feat_id` of HEADER_FEATURE.
+///
+/// Source: Linux, tools/perf/util/header.h.
+enum class feature_id : uint8_t {
+    cpuid = 9,
+    pmu_mappings = 16,
+    auxtrace = 18,
+    dir_format = 24,
+    compressed = 27,
+};
+
 // ------------------------------------------------------------------------------------ layouts
 
 /// The members of the file's structures, spelled as in Linux.
@@ -146,6 +214,11 @@ namespace layout {
 /// `perf_file_header`, at byte 0 of the file. A section is an offset in the file and a size.
 struct file_header {
     static constexpr uint64_t magic_value = 0x3245'4C49'4652'4550;  ///< "PERFILE2"
+    /// "2ELIFREP", by a processor with the other byte order.
+    static constexpr uint64_t swapped_magic_value = 0x5045'5246'494C'4532;
+    static constexpr uint64_t old_magic_value = 0x454C'4946'4652'4550;  ///< "PERFFILE"
+    static constexpr size_t pipe_size = 16;         ///< pipe layout: magic and header_size only
+    static constexpr size_t featureless_size = 72;  ///< old files: without adds_features
 
     struct magic : member<0, uint64_t> {};
     struct header_size : member<8, uint64_t> {};
@@ -158,6 +231,48 @@ struct file_header {
     struct adds_features : gap<72, 103> {};
     struct bytes : byte_layout<magic, header_size, attr_size, attrs_offset, attrs_size, data_offset,
                                data_size, event_types, adds_features> {};
+};
+
+/// `perf_event_attr` of version 9. A file may have a shorter one, of `size` bytes.
+struct attr {
+    static constexpr uint32_t first_size = 64;  ///< PERF_ATTR_SIZE_VER0; `size` 0 means the same
+
+    struct type : member<0, uint32_t> {};
+    struct size : member<4, uint32_t> {};
+    struct config : member<8, uint64_t> {};
+    struct sample_period : member<16, uint64_t> {};
+    struct sample_type : member<24, uint64_t> {};
+    struct read_format : member<32, uint64_t> {};
+    struct flags : member<40, uint64_t> {};
+    struct wakeup : member<48, uint32_t> {};  ///< `wakeup_events` or `wakeup_watermark`
+    struct bp_type : member<52, uint32_t> {};
+    struct config1 : member<56, uint64_t> {};
+    struct config2 : member<64, uint64_t> {};
+    struct branch_sample_type : member<72, uint64_t> {};
+    struct sample_regs_user : member<80, uint64_t> {};
+    struct sample_stack_user : member<88, uint32_t> {};
+    struct clockid : member<92, uint32_t> {};
+    struct sample_regs_intr : member<96, uint64_t> {};
+    struct aux_watermark : member<104, uint32_t> {};
+    struct sample_max_stack : member<108, uint16_t> {};
+    struct reserved_2 : member<110, uint16_t> {};
+    struct aux_sample_size : member<112, uint32_t> {};
+    struct aux_action : member<116, uint32_t> {};  ///< aux_start_paused, aux_pause, aux_resume
+    struct sig_data : member<120, uint64_t> {};
+    struct config3 : member<128, uint64_t> {};
+    struct config4 : member<136, uint64_t> {};
+    struct bytes
+        : byte_layout<type, size, config, sample_period, sample_type, read_format, flags, wakeup,
+                      bp_type, config1, config2, branch_sample_type, sample_regs_user,
+                      sample_stack_user, clockid, sample_regs_intr, aux_watermark, sample_max_stack,
+                      reserved_2, aux_sample_size, aux_action, sig_data, config3, config4> {};
+};
+
+/// `perf_file_section`: an offset in the file, and a size.
+struct section {
+    struct offset : member<0, uint64_t> {};
+    struct size : member<8, uint64_t> {};
+    struct bytes : byte_layout<offset, size> {};
 };
 
 /// `perf_file_attr`: a `perf_event_attr` of version 7, and the section of its ids.
@@ -219,6 +334,143 @@ struct mmap2 {
     struct flags : member<68, uint32_t> {};
     struct bytes : byte_layout<header, pid, tid, addr, len, pgoff, dev_major, dev_minor, ino,
                                ino_generation, prot, flags> {};
+};
+
+/// PERF_RECORD_MMAP. The file name follows.
+struct mmap {
+    struct pid : member<8, uint32_t> {};
+    struct tid : member<12, uint32_t> {};
+    struct addr : member<16, uint64_t> {};
+    struct len : member<24, uint64_t> {};
+    struct pgoff : member<32, uint64_t> {};
+    struct bytes : byte_layout<header, pid, tid, addr, len, pgoff> {};
+};
+
+/// PERF_RECORD_MMAP2 with a build id in place of device and inode, as `misc_mmap_build_id` says.
+struct mmap2_build_id {
+    static constexpr size_t longest = 20;
+
+    struct until_size : gap<0, 39> {};
+    struct build_id_size : member<40, uint8_t> {};
+    struct reserved_1 : gap<41, 43> {};
+    struct build_id : gap<44, 63> {};
+    struct prot : member<64, uint32_t> {};
+    struct flags : member<68, uint32_t> {};
+    struct bytes : byte_layout<until_size, build_id_size, reserved_1, build_id, prot, flags> {};
+};
+
+/// PERF_RECORD_LOST.
+struct lost {
+    struct id : member<8, uint64_t> {};
+    struct count : member<16, uint64_t> {};  ///< `lost` in Linux
+    struct bytes : byte_layout<header, id, count> {};
+};
+
+/// PERF_RECORD_LOST_SAMPLES.
+struct lost_samples {
+    struct count : member<8, uint64_t> {};
+    struct bytes : byte_layout<header, count> {};
+};
+
+/// PERF_RECORD_THROTTLE and PERF_RECORD_UNTHROTTLE.
+struct throttle {
+    struct time : member<8, uint64_t> {};
+    struct id : member<16, uint64_t> {};
+    struct stream_id : member<24, uint64_t> {};
+    struct bytes : byte_layout<header, time, id, stream_id> {};
+};
+
+/// PERF_RECORD_AUX.
+struct aux {
+    struct aux_offset : member<8, uint64_t> {};
+    struct aux_size : member<16, uint64_t> {};
+    struct flags : member<24, uint64_t> {};
+    struct bytes : byte_layout<header, aux_offset, aux_size, flags> {};
+};
+
+/// PERF_RECORD_ITRACE_START.
+struct itrace_start {
+    struct pid : member<8, uint32_t> {};
+    struct tid : member<12, uint32_t> {};
+    struct bytes : byte_layout<header, pid, tid> {};
+};
+
+/// PERF_RECORD_SWITCH_CPU_WIDE. PERF_RECORD_SWITCH is only a header.
+struct switch_cpu_wide {
+    struct next_prev_pid : member<8, uint32_t> {};
+    struct next_prev_tid : member<12, uint32_t> {};
+    struct bytes : byte_layout<header, next_prev_pid, next_prev_tid> {};
+};
+
+/// PERF_RECORD_HEADER_ATTR. A `perf_event_attr` follows, then the ids up to the end.
+struct header_attr {
+    static constexpr size_t attr_offset = 8;
+};
+
+/// PERF_RECORD_HEADER_TRACING_DATA. `data_size` bytes follow the record.
+struct header_tracing_data {
+    struct data_size : member<8, uint32_t> {};
+    struct bytes : byte_layout<header, data_size> {};
+};
+
+/// PERF_RECORD_HEADER_FEATURE. The data of the feature follow.
+struct header_feature {
+    struct feat_id : member<8, uint64_t> {};
+    struct bytes : byte_layout<header, feat_id> {};
+};
+
+/// PERF_RECORD_ID_INDEX. `nr` entries follow.
+struct id_index {
+    struct nr : member<8, uint64_t> {};
+    struct bytes : byte_layout<header, nr> {};
+};
+struct id_index_entry {
+    struct id : member<0, uint64_t> {};
+    struct idx : member<8, uint64_t> {};
+    struct cpu : member<16, uint64_t> {};
+    struct tid : member<24, uint64_t> {};
+    struct bytes : byte_layout<id, idx, cpu, tid> {};
+};
+
+/// PERF_RECORD_TIME_CONV. Old files end after `time_zero`.
+struct time_conv {
+    struct time_shift : member<8, uint64_t> {};
+    struct time_mult : member<16, uint64_t> {};
+    struct time_zero : member<24, uint64_t> {};
+    struct time_cycles : member<32, uint64_t> {};
+    struct time_mask : member<40, uint64_t> {};
+    struct cap_user_time_zero : member<48, uint8_t> {};
+    struct cap_user_time_short : member<49, uint8_t> {};
+    struct reserved_1 : gap<50, 55> {};
+    struct bytes : byte_layout<header, time_shift, time_mult, time_zero, time_cycles, time_mask,
+                               cap_user_time_zero, cap_user_time_short, reserved_1> {};
+    static constexpr size_t old_size = time_zero::end;
+};
+
+/// PERF_RECORD_AUXTRACE_ERROR. Old files have no `time`, and no members after the message.
+struct auxtrace_error {
+    struct type : member<8, uint32_t> {};
+    struct code : member<12, uint32_t> {};
+    struct cpu : member<16, uint32_t> {};
+    struct pid : member<20, uint32_t> {};
+    struct tid : member<24, uint32_t> {};
+    struct fmt : member<28, uint32_t> {};  ///< 0: the message is in place of `time`
+    struct ip : member<32, uint64_t> {};
+    struct time : member<40, uint64_t> {};
+    struct msg : gap<48, 111> {};
+    struct machine_pid : member<112, uint32_t> {};
+    struct vcpu : member<116, uint32_t> {};
+    struct bytes
+        : byte_layout<header, type, code, cpu, pid, tid, fmt, ip, time, msg, machine_pid, vcpu> {};
+    static constexpr size_t old_size = ip::end;
+    static constexpr size_t longest = 64;  ///< MAX_AUXTRACE_ERROR_MSG
+};
+
+/// PERF_RECORD_COMPRESSED2. Zstandard data follow, padded to 8 bytes. In PERF_RECORD_COMPRESSED
+/// they follow the header.
+struct compressed2 {
+    struct data_size : member<8, uint64_t> {};
+    struct bytes : byte_layout<header, data_size> {};
 };
 
 /// PERF_RECORD_AUXTRACE_INFO of Intel PT. If FILTER_STR_LEN is not 0, the filter follows it, with

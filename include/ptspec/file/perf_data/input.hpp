@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/quirks.hpp>
+#include <ptspec/file/perf_data/record.hpp>
+
+/// Opens perf.data files: their header, their events and their features.
+namespace ptspec::file::perf_data {
+
+enum class file_layout : uint8_t {
+    file,  ///< attributes, data and features in sections
+    pipe,  ///< written to a pipe: attributes and features are records
+};
+
+/// An opened file. It borrows the bytes.
+struct input {
+    read_result result{};  ///< why the file could not be opened
+    file_layout layout = file_layout::file;
+    byte_view bytes{};  ///< the whole file
+    /// Where the records are. `data_end` is the end of the file if the file is cut.
+    size_t data_begin = 0;
+    size_t data_end = 0;
+    bool is_cut = false;  ///< the header announces more records
+    /// File layout: the section of attributes. Pipe layout: from the first to the last of their
+    /// records.
+    size_t attrs_begin = 0;
+    size_t attrs_end = 0;
+    size_t attrs_step = 0;  ///< of one entry of the section
+    /// File layout: the bits of `adds_features`, and the table of their sections.
+    uint64_t features[4] = {};
+    uint64_t features_begin = 0;
+    /// `sample_type` of the first event, and whether others have other bits there.
+    sample_type first_type{};
+    bool has_sample_ids = false;       ///< `sample_id_all` of the first event
+    bool id_types_differ = false;      ///< in bits that the end of a record depends on
+    bool sample_types_differ = false;  ///< in any bit
+    bool all_have_identifier = false;
+
+    constexpr explicit operator bool() const noexcept { return bool{result}; }
+};
+
+// ------------------------------------------------------------------------------------ events
+
+/// Reads the events of a file, one by one.
+///
+/// Units:  `steps` counts entries, or records in pipe layout: the work of one call of `next`.
+class attr_reader {
+public:
+    constexpr explicit attr_reader(input const& of) noexcept : of_{&of}, at_{of.attrs_begin} {}
+
+    /// The next event, or none: at the end, or after an error.
+    [[nodiscard]] constexpr auto next() noexcept -> event_attr {
+        steps_ = 0;
+        return of_->layout == file_layout::file ? next_entry() : next_record();
+    }
+    [[nodiscard]] constexpr auto result() const noexcept -> read_result { return result_; }
+    [[nodiscard]] constexpr auto steps() const noexcept -> size_t { return steps_; }
+
+private:
+    constexpr auto fail(read_error why, uint64_t offset) noexcept -> event_attr {
+        result_ = {why, offset};
+        at_ = of_->attrs_end;
+        return {};
+    }
+
+    /// Errors: bad_header, truncated.
+    constexpr auto next_entry() noexcept -> event_attr {
+        using layout::section;
+        if (of_->attrs_end - at_ < of_->attrs_step) { return {}; }
+        size_t const begin = at_;
+        auto const entry = of_->bytes.from(begin).first(of_->attrs_step);
+        size_t const size = detail::attr_size(entry);
+        if (size < layout::attr::first_size || size > of_->attrs_step - section::bytes::size) {
+            return fail(read_error::bad_header, begin);
+        }
+        auto made = detail::attr_of(entry, begin);
+        auto const ids = entry.from(size);
+        uint64_t const offset = load<section::offset>(ids);
+        uint64_t const ids_size = load<section::size>(ids);
+        uint64_t const whole = of_->bytes.size();
+        if (ids_size != 0 && (offset > whole || ids_size > whole - offset)) {
+            return fail(read_error::truncated, begin + size);
+        }
+        made.id_bytes =
+            of_->bytes.from(static_cast<size_t>(offset)).first(static_cast<size_t>(ids_size));
+        at_ += of_->attrs_step;
+        steps_ = 1;
+        return made;
+    }
+    constexpr auto next_record() noexcept -> event_attr {
+        while (at_ < of_->attrs_end) {
+            ++steps_;
+            auto const framed = detail::frame_at(of_->bytes, at_);
+            if (!framed.result) { return fail(framed.result.why, framed.result.offset); }
+            at_ = framed.next;
+            if (framed.found.type != record_type::header_attr) { continue; }
+            auto const made = read_as<event_attr>(framed.found);
+            return made ? made.value : fail(made.result.why, made.result.offset);
+        }
+        return {};
+    }
+
+    input const* of_;
+    size_t at_;
+    size_t steps_ = 0;
+    read_result result_{};
+};
+
+/// The events of a file, from the first on. The file must outlive the reader.
+[[nodiscard]] constexpr auto attrs_of(input const& of) noexcept -> attr_reader {
+    return attr_reader{of};
+}
+
+// ------------------------------------------------------------------------------------ features
+
+/// The data of a feature, and their place in the file.
+struct [[nodiscard]] feature_data {
+    read_result result{};
+    uint64_t offset = 0;
+    byte_view bytes{};
+
+    constexpr explicit operator bool() const noexcept { return bool{result}; }
+};
+
+namespace detail {
+
+constexpr auto feature_in_table(input const& of, unsigned bit) noexcept -> feature_data {
+    using layout::section;
+    if ((of.features[bit / 64] >> (bit % 64) & 1) == 0) {
+        return {.result = {read_error::no_feature, 0}};
+    }
+    uint64_t index = popcount(of.features[bit / 64] & ((uint64_t{1} << (bit % 64)) - 1));
+    for (unsigned i = 0; i < bit / 64; ++i) { index += popcount(of.features[i]); }
+    uint64_t const whole = of.bytes.size();
+    index *= section::bytes::size;
+    if (of.features_begin > whole || index + section::bytes::size > whole - of.features_begin) {
+        return {.result = {read_error::truncated, whole}};
+    }
+    uint64_t const entry = of.features_begin + index;
+    auto const in = of.bytes.from(static_cast<size_t>(entry));
+    uint64_t const offset = load<section::offset>(in);
+    uint64_t const size = load<section::size>(in);
+    if (offset > whole || size > whole - offset) {
+        return {.result = {read_error::truncated, entry}};
+    }
+    return {.offset = offset,
+            .bytes = of.bytes.from(static_cast<size_t>(offset)).first(static_cast<size_t>(size))};
+}
+
+constexpr auto feature_in_records(input const& of, unsigned which) noexcept -> feature_data {
+    for (size_t at = of.data_begin; at < of.data_end;) {
+        auto const framed = frame_at(of.bytes, at);
+        if (!framed.result) { break; }
+        at = framed.next;
+        if (framed.found.type != record_type::header_feature) { continue; }
+        auto const made = read_as<feature_record>(framed.found);
+        if (made && made->feature == which) {
+            return {.offset = framed.found.offset + layout::header_feature::bytes::size,
+                    .bytes = made->data};
+        }
+    }
+    return {.result = {read_error::no_feature, 0}};
+}
+
+}  // namespace detail
+
+/// The data of a feature. In pipe layout this searches all records.
+///
+/// Errors: no_feature; truncated.
+[[nodiscard]] constexpr auto feature_of(input const& of, feature_id which) noexcept
+    -> feature_data {
+    return of.layout == file_layout::file ? detail::feature_in_table(of, underlying(which))
+                                          : detail::feature_in_records(of, underlying(which));
+}
+
+/// The string that a feature consists of, without the NUL.
+///
+/// Shape:  a length of 4 bytes, with padding; the string.
+/// Errors: no_feature; truncated, if the string is longer than the feature.
+[[nodiscard]] constexpr auto text_feature_of(input const& of, feature_id which) noexcept
+    -> feature_data {
+    auto found = feature_of(of, which);
+    if (!found) { return found; }
+    constexpr size_t begin = sizeof(uint32_t);
+    uint64_t const length = load_le(found.bytes.first(begin));
+    auto const all = found.bytes.from(begin);
+    if (found.bytes.size() < begin || length > all.size()) {
+        return {.result = {read_error::truncated, found.offset}};
+    }
+    found.bytes = detail::until_nul(all.first(static_cast<size_t>(length)));
+    found.offset += begin;
+    return found;
+}
+
+/// A model of a processor, if it is known.
+struct found_model {
+    bool is_known = false;
+    cpu::cpu_model model{};
+
+    constexpr explicit operator bool() const noexcept { return is_known; }
+};
+
+/// The model in a string of the feature CPUID: "GenuineIntel,6,78,3". Another vendor, and a string
+/// of another form, give no model.
+[[nodiscard]] constexpr auto model_in(byte_view cpuid) noexcept -> found_model {
+    constexpr text vendor = "GenuineIntel";
+    size_t at = 0;
+    for (; at < vendor.size(); ++at) {
+        if (at == cpuid.size() || cpuid[at] != static_cast<uint8_t>(vendor.data()[at])) {
+            return {};
+        }
+    }
+    unsigned numbers[3] = {};
+    for (unsigned& number : numbers) {
+        if (at == cpuid.size() || cpuid[at] != ',') { return {}; }
+        size_t const first = ++at;
+        for (; at < cpuid.size() && cpuid[at] >= '0' && cpuid[at] <= '9'; ++at) {
+            number = number * 10 + (cpuid[at] - unsigned{'0'});
+        }
+        if (at == first || at - first > 4) { return {}; }
+    }
+    if (at != cpuid.size()) { return {}; }
+    return {true, {numbers[0], numbers[1], numbers[2]}};
+}
+
+/// The model of the processor that recorded a file, if the file names it.
+[[nodiscard]] constexpr auto model_of(input const& of) noexcept -> found_model {
+    auto const found = text_feature_of(of, feature_id::cpuid);
+    return found ? model_in(found.bytes) : found_model{};
+}
+
+// ------------------------------------------------------------------------------------ opening
+
+namespace detail {
+
+/// Reads the header of file layout, and finds the sections.
+constexpr auto open_sections(input& made) noexcept -> read_result {
+    using header = layout::file_header;
+    using layout::section;
+    auto const bytes = made.bytes;
+    uint64_t const whole = bytes.size();
+    uint64_t const header_size = load<header::header_size>(bytes);
+    bool const has_features = header_size != header::featureless_size;
+    if (whole < header_size) { return {read_error::truncated, 0}; }
+
+    uint64_t const step = load<header::attr_size>(bytes);
+    uint64_t const attrs = load<header::attrs_offset>(bytes);
+    uint64_t const attrs_size = load<header::attrs_size>(bytes);
+    if (attrs_size != 0) {
+        if (step < layout::attr::first_size + section::bytes::size) {
+            return {read_error::bad_header, header::attr_size::first};
+        }
+        if (attrs > whole || attrs_size > whole - attrs) {
+            return {read_error::truncated, header::attrs_offset::first};
+        }
+        if (attrs_size % step != 0) { return {read_error::bad_header, header::attrs_size::first}; }
+        made.attrs_begin = static_cast<size_t>(attrs);
+        made.attrs_end = static_cast<size_t>(attrs + attrs_size);
+        made.attrs_step = static_cast<size_t>(step);
+    }
+
+    uint64_t const data = load<header::data_offset>(bytes);
+    uint64_t const data_size = load<header::data_size>(bytes);
+    made.features_begin = data + data_size;
+    if (has_features) {
+        quadwords in{bytes.from(header::adds_features::first).first(sizeof made.features)};
+        for (uint64_t& word : made.features) { word = in.number(); }
+        constexpr auto dir_bit = unsigned{underlying(feature_id::dir_format)};
+        auto const directory = feature_in_table(made, dir_bit);
+        // Version 0 is a directory with one file of records: this one.
+        if (directory.result.why == read_error::truncated) { return directory.result; }
+        if (directory && load_le(directory.bytes.first(8)) != 0) {
+            return {read_error::directory, header::adds_features::first};
+        }
+    }
+    if (data_size == 0) { return {read_error::unfinished, header::data_size::first}; }
+    if (data > whole || data > data + data_size) {
+        return {read_error::truncated, header::data_offset::first};
+    }
+    made.is_cut = data_size > whole - data;
+    made.data_begin = static_cast<size_t>(data);
+    made.data_end = made.is_cut ? bytes.size() : static_cast<size_t>(data + data_size);
+    return {};
+}
+
+/// Finds the records of attributes in pipe layout. At a bad record it ends: reading the records
+/// reports it.
+constexpr void open_pipe(input& made) noexcept {
+    made.layout = file_layout::pipe;
+    made.data_begin = layout::file_header::pipe_size;
+    made.data_end = made.bytes.size();
+    made.attrs_begin = made.data_end;
+    for (size_t at = made.data_begin; at < made.data_end;) {
+        auto const framed = frame_at(made.bytes, at);
+        if (!framed.result) { break; }
+        if (framed.found.type == record_type::header_attr) {
+            if (made.attrs_end == 0) { made.attrs_begin = at; }
+            made.attrs_end = framed.next;
+        }
+        at = framed.next;
+    }
+    if (made.attrs_end == 0) { made.attrs_end = made.attrs_begin; }
+}
+
+/// Reads all attributes once.
+constexpr auto compare_attrs(input& made) noexcept -> read_result {
+    auto events = attrs_of(made);
+    bool is_first = true;
+    while (auto const event = events.next()) {
+        uint64_t const type = event.sample_type.raw;
+        if (is_first) {
+            made.first_type = event.sample_type;
+            made.has_sample_ids = event.flags.get<attr_flags::sample_id_all>();
+            made.all_have_identifier = true;
+            is_first = false;
+        }
+        uint64_t const differs = type ^ made.first_type.raw;
+        made.id_types_differ = made.id_types_differ || (differs & id_bits) != 0;
+        made.sample_types_differ = made.sample_types_differ || differs != 0;
+        made.all_have_identifier = made.all_have_identifier &&
+                                   event.sample_type.get<sample_type::IDENTIFIER>();
+    }
+    return events.result();
+}
+
+}  // namespace detail
+
+/// Opens a perf.data file of either layout. Its records are read by `records`.
+///
+/// Errors: not_perf_data, big_endian, old_format; truncated, if a header, the attributes or their
+///         ids end after the end of the file; bad_header; unfinished; directory. A file that ends
+///         inside its records is opened.
+/// Source: Linux, tools/perf/Documentation/perf.data-file-format.txt.
+[[nodiscard]] constexpr auto open(byte_view bytes) noexcept -> input {
+    using header = layout::file_header;
+    input made;
+    made.bytes = bytes;
+    uint64_t const magic = load<header::magic>(bytes);
+    made.result = magic == header::swapped_magic_value ? read_result{read_error::big_endian, 0}
+                  : magic == header::old_magic_value   ? read_result{read_error::old_format, 0}
+                  : magic != header::magic_value       ? read_result{read_error::not_perf_data, 0}
+                  : bytes.size() < header::pipe_size   ? read_result{read_error::truncated, 0}
+                                                       : read_result{};
+    if (!made.result) { return made; }
+    uint64_t const size = load<header::header_size>(bytes);
+    if (size == header::pipe_size) {
+        detail::open_pipe(made);
+    } else if (size == header::bytes::size || size == header::featureless_size) {
+        made.result = detail::open_sections(made);
+    } else {
+        made.result = {read_error::bad_header, header::header_size::first};
+    }
+    if (made.result) { made.result = detail::compare_attrs(made); }
+    return made;
+}
+
+}  // namespace ptspec::file::perf_data

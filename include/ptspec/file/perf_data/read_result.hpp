@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/lang.hpp>
+
+/// Why a perf.data file could not be read, and where.
+namespace ptspec::file::perf_data {
+
+enum class read_error : uint8_t {
+    none,
+    not_perf_data,      ///< the first bytes are of another format
+    big_endian,         ///< "2ELIFREP": recorded by a processor with the other byte order
+    old_format,         ///< "PERFFILE": perf of before 2011
+    truncated,          ///< a section or a record ends after the end of the file
+    bad_header,         ///< a size in the header is impossible
+    unfinished,         ///< the size of the data is 0: perf did not end the file
+    directory,          ///< one file of a directory: the records are in the others
+    bad_record_size,    ///< the size of a record is less than that of its header
+    record_too_short,   ///< the record has fewer bytes than its type needs
+    other_record_type,  ///< the record has another type
+    unknown_id,         ///< no event has the id of this record, so its end cannot be read
+    too_many_ids,       ///< the file has so many ids that finding one each time takes too long
+    no_feature,         ///< the file does not have this feature
+    no_auxtrace_info,   ///< the file has no AUXTRACE_INFO: it has no traces
+    not_intel_pt,       ///< the traces are of another kind
+    no_intel_pt_event,  ///< no event has the PMU that AUXTRACE_INFO names
+    too_few_slots,      ///< more pieces than slots: `needed` has their number
+};
+
+/// The error as one sentence.
+[[nodiscard]] constexpr auto describe(read_error which) noexcept -> text {
+    switch (which) {
+        case read_error::none: return "nothing is wrong";
+        case read_error::not_perf_data: return "this is no perf.data file";
+        case read_error::big_endian: return "the file has big-endian byte order";
+        case read_error::old_format: return "the file has the format of before 2011";
+        case read_error::truncated: return "the file ends too early";
+        case read_error::bad_header: return "a size in the header is impossible";
+        case read_error::unfinished: return "the recording was not finished";
+        case read_error::directory: return "the records are in other files of the directory";
+        case read_error::bad_record_size: return "a record is shorter than its header";
+        case read_error::record_too_short: return "a record is too short for its type";
+        case read_error::other_record_type: return "the record has another type";
+        case read_error::unknown_id: return "no event has the id of the record";
+        case read_error::too_many_ids: return "the file has too many ids";
+        case read_error::no_feature: return "the file does not have this feature";
+        case read_error::no_auxtrace_info: return "the file has no AUXTRACE_INFO record";
+        case read_error::not_intel_pt: return "the traces are not of Intel PT";
+        case read_error::no_intel_pt_event: return "no event is of the PMU intel_pt";
+        case read_error::too_few_slots: return "there are more pieces than slots";
+    }
+    return "unknown error";
+}
+
+/// What is wrong, and where.
+///
+/// Units:  `offset` in bytes from the start of the file, of the structure that is wrong; the
+///         end of the file, if it is after that.
+struct [[nodiscard]] read_result {
+    read_error why = read_error::none;
+    uint64_t offset = 0;
+
+    constexpr explicit operator bool() const noexcept { return why == read_error::none; }
+    friend constexpr auto operator==(read_result const&, read_result const&) -> bool = default;
+};
+
+}  // namespace ptspec::file::perf_data

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/file/byte_layout.hpp>
+
+/// Reads traces of the Intel PT driver of Windows (ipt.sys).
+namespace ptspec::file::winipt {
+
+/// The structures, as in the interface of the driver.
+///
+/// Source: drivers.md, 4.4; the interface as published by the project WinIPT.
+namespace layout {
+
+/// IPT_TRACE_DATA, at byte 0.
+struct trace_data {
+    static constexpr uint16_t version_value = 1;
+
+    struct TraceVersion : member<0, uint16_t> {};
+    struct ValidTrace : member<2, uint16_t> {};
+    struct TraceSize : member<4, uint32_t> {};  ///< of the bytes after it
+    struct bytes : byte_layout<TraceVersion, ValidTrace, TraceSize> {};
+};
+
+/// IPT_TRACE_HEADER. TraceSize bytes of trace follow it, and directly after them the next one.
+struct trace_header {
+    struct ThreadId : member<0, uint64_t> {};
+    struct TimingSettings : member<8, uint32_t> {};
+    struct MtcFrequency : member<12, uint32_t> {};
+    struct FrequencyToTscRatio : member<16, uint32_t> {};
+    struct RingBufferOffset : member<20, uint32_t> {};
+    struct TraceSize : member<24, uint32_t> {};
+    struct bytes : byte_layout<ThreadId, TimingSettings, MtcFrequency, FrequencyToTscRatio,
+                               RingBufferOffset, TraceSize> {};
+};
+
+}  // namespace layout
+
+/// The timing packets of a trace.
+enum class timing : uint32_t {
+    none = 0,
+    mtc = 1,  ///< TSCEn and MTCEn
+    cyc = 2,  ///< TSCEn, MTCEn and CYCEn
+};
+
+enum class error : uint8_t {
+    none,
+    truncated,        ///< a structure or a trace ends after the end of the file
+    unknown_version,  ///< TraceVersion is not 1: the layout may be another one
+    not_valid,        ///< ValidTrace is 0: the driver has no trace
+    bad_ring_offset,  ///< the ring begins after the end of the trace
+    trailing_bytes,   ///< less than a header follows the last trace
+};
+
+/// The error as one sentence.
+[[nodiscard]] constexpr auto describe(error which) noexcept -> text {
+    switch (which) {
+        case error::none: return "nothing is wrong";
+        case error::truncated: return "the file ends too early";
+        case error::unknown_version: return "the version of the trace is unknown";
+        case error::not_valid: return "the file says that it has no valid trace";
+        case error::bad_ring_offset: return "the ring begins after the end of its trace";
+        case error::trailing_bytes: return "bytes follow the last trace";
+    }
+    return "unknown error";
+}
+
+/// What is wrong, and the byte of the file where the structure begins that is wrong.
+struct [[nodiscard]] read_result {
+    error why = error::none;
+    uint64_t offset = 0;
+
+    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    friend constexpr auto operator==(read_result const&, read_result const&) -> bool = default;
+};
+
+/// The trace of a thread: a ring. The driver does not say whether the ring is full: if it is not,
+/// `older` has no PSB, or is empty.
+///
+/// Units:  `mtc_frequency` is the encoding in MTCFreq. `tsc_ratio` is that of the TSC to the
+///         crystal clock.
+struct thread_trace {
+    uint64_t offset = 0;     ///< of the header in the file
+    uint64_t thread_id = 0;  ///< of a processor, if a processor was traced
+    timing timing_settings = timing::none;
+    uint32_t mtc_frequency = 0;
+    uint32_t tsc_ratio = 0;
+    uint32_t ring_offset = 0;  ///< where the next byte would be stored
+    byte_view ring{};          ///< as stored
+
+    bool exists = false;
+    constexpr explicit operator bool() const noexcept { return exists; }
+
+    /// The first part of the trace: the ring from its oldest byte to the end of the memory.
+    [[nodiscard]] constexpr auto older() const noexcept -> byte_view {
+        return ring.from(ring_offset);
+    }
+    /// The second part.
+    [[nodiscard]] constexpr auto newer() const noexcept -> byte_view {
+        return ring.first(ring_offset);
+    }
+};
+
+/// Reads the traces of a file, one by one. It borrows the bytes.
+///
+/// Errors: after an error there are no more traces.
+class reader {
+public:
+    constexpr explicit reader(byte_view file) noexcept : file_{file} {
+        using data = layout::trace_data;
+        uint64_t const rest = file.size() - file.first(data::bytes::size).size();
+        result_ = file.size() < data::bytes::size ? read_result{error::truncated, 0}
+                  : load<data::TraceVersion>(file) != data::version_value
+                      ? read_result{error::unknown_version, data::TraceVersion::first}
+                  : load<data::ValidTrace>(file) == 0
+                      ? read_result{error::not_valid, data::ValidTrace::first}
+                      : read_result{};
+        if (!result_) { return; }
+        uint64_t const size = load<data::TraceSize>(file);
+        at_ = data::bytes::size;
+        is_cut_ = size > rest;
+        end_ = is_cut_ ? file.size() : at_ + static_cast<size_t>(size);
+    }
+
+    /// The next trace, or none: at the end, or after an error.
+    ///
+    /// Errors: truncated; bad_ring_offset; trailing_bytes, unless they are 0.
+    [[nodiscard]] constexpr auto next() noexcept -> thread_trace {
+        using header = layout::trace_header;
+        if (!result_) { return {}; }
+        auto const rest = file_.first(end_).from(at_);
+        if (rest.size() < header::bytes::size) { return finish(rest); }
+        thread_trace made;
+        made.exists = true;
+        made.offset = at_;
+        made.thread_id = load<header::ThreadId>(rest);
+        made.timing_settings = static_cast<timing>(load<header::TimingSettings>(rest));
+        made.mtc_frequency = load<header::MtcFrequency>(rest);
+        made.tsc_ratio = load<header::FrequencyToTscRatio>(rest);
+        made.ring_offset = load<header::RingBufferOffset>(rest);
+        size_t const size = load<header::TraceSize>(rest);
+        if (size > rest.size() - header::bytes::size) { return fail(error::truncated); }
+        if (made.ring_offset > size) { return fail(error::bad_ring_offset); }
+        made.ring = rest.from(header::bytes::size).first(size);
+        at_ += header::bytes::size + size;
+        return made;
+    }
+
+    /// Why there are no more traces; at the end of the file, and before, it is no error.
+    [[nodiscard]] constexpr auto result() const noexcept -> read_result { return result_; }
+
+private:
+    constexpr auto fail(error why) noexcept -> thread_trace {
+        result_ = {why, at_};
+        return {};
+    }
+    constexpr auto finish(byte_view rest) noexcept -> thread_trace {
+        if (is_cut_) { return fail(error::truncated); }
+        for (uint8_t const byte : rest) {
+            if (byte != 0) { return fail(error::trailing_bytes); }
+        }
+        return {};
+    }
+
+    byte_view file_;
+    size_t at_ = 0;
+    size_t end_ = 0;
+    bool is_cut_ = false;
+    read_result result_{};
+};
+
+/// The traces of a file, from the first on.
+[[nodiscard]] constexpr auto traces(byte_view file) noexcept -> reader { return reader{file}; }
+
+}  // namespace ptspec::file::winipt

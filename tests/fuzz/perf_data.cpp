@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// Any bytes as a perf.data file: nothing outside of them is read, every error has a place, and
+// streams contain exactly the bytes of records. The two halves also as snapshots of one ring.
+
+#include <ptspec/file/perf_data/decoder_config.hpp>
+#include <ptspec/file/perf_data/streams.hpp>
+
+#include <fuzz/check.hpp>
+
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+using namespace ptspec::file::perf_data;
+using fuzz::require;
+
+struct whole_file {
+    byte_view bytes;
+
+    void contains(byte_view part) const {
+        require(part.empty() || (part.begin() >= bytes.begin() && part.end() <= bytes.end()),
+                "a view is inside the file");
+    }
+    void contains(read_result result) const {
+        require(result || result.offset <= bytes.size(), "an error is inside the file");
+        require(!result || result.offset == 0, "no error has no place");
+        require(!(describe(result.why) == "unknown error"), "an error has a sentence");
+    }
+};
+
+template <class Value>
+auto value_of(whole_file of, record const& from) -> Value {
+    auto const got = read_as<Value>(from);
+    of.contains(got.result);
+    require(holds<Value>(from) == (got.result.why != read_error::other_record_type),
+            "a record of the right type has the value, or is too short");
+    return got.value;
+}
+
+void check_record(whole_file of, record const& one) {
+    of.contains(one.bytes);
+    of.contains(one.trace);
+    require(one.bytes.begin() == of.bytes.begin() + one.offset, "a record begins at its offset");
+    require(one.content.size() >= 8 && one.content.begin() == one.bytes.begin() &&
+                one.content.size() <= one.bytes.size(),
+            "the content is the begin of the record");
+    of.contains(value_of<thread_name>(of, one).name);
+    auto const mapped = value_of<mapping>(of, one);
+    of.contains(mapped.filename);
+    of.contains(mapped.build_id);
+    static_cast<void>(value_of<fork_record>(of, one));
+    static_cast<void>(value_of<exit_record>(of, one));
+    static_cast<void>(value_of<lost_record>(of, one));
+    static_cast<void>(value_of<throttle_record>(of, one));
+    static_cast<void>(value_of<aux_record>(of, one));
+    static_cast<void>(value_of<itrace_start_record>(of, one));
+    static_cast<void>(value_of<switch_record>(of, one));
+    of.contains(value_of<sample_record>(of, one).rest);
+    of.contains(value_of<auxtrace_info_record>(of, one).filter);
+    auto const piece = value_of<auxtrace_record>(of, one);
+    require(piece.size == 0 || piece.size == one.trace.size(), "the trace has its size");
+    of.contains(value_of<auxtrace_error_record>(of, one).message);
+    static_cast<void>(value_of<time_conv_record>(of, one));
+    auto const index = value_of<id_index_record>(of, one);
+    for (size_t i = 0; i < index.count; ++i) { static_cast<void>(index[i]); }
+    auto const event = value_of<event_attr>(of, one);
+    of.contains(event.bytes);
+    of.contains(event.id_bytes);
+    of.contains(value_of<feature_record>(of, one).data);
+    of.contains(value_of<compressed_record>(of, one).data);
+}
+
+void check_events(whole_file of, input const& file) {
+    auto events = attrs_of(file);
+    uint64_t last = 0;
+    while (auto const event = events.next()) {
+        of.contains(event.bytes);
+        of.contains(event.id_bytes);
+        require(event.bytes.size() >= 64, "attributes have 64 bytes or more");
+        require(event.offset > last || last == 0, "each event is after the one before");
+        last = event.offset;
+        uint64_t sum = 0;
+        for (size_t i = 0; i < event.id_count(); ++i) { sum += event.id(i); }
+        static_cast<void>(sum);
+    }
+    require(bool{events.result()}, "open has read all events");
+}
+
+void check_streams(whole_file of, input const& file) {
+    size_t const count = count_pieces(file);
+    std::vector<piece> slots(count);
+    if (count != 0) {
+        require(streams_of(file, slots.data(), count - 1).result.why == read_error::too_few_slots ||
+                    streams_of(file, slots.data(), count - 1).needed <= count,
+                "one slot less is too few");
+    }
+    auto const list = streams_of(file, slots.data(), slots.size());
+    of.contains(list.result);
+    require(list.needed <= count, "the number of pieces");
+    size_t pieces = 0;
+    for (auto const one : list) {
+        require(one.size() != 0, "a stream has a piece");
+        for (auto const& part : one) {
+            ++pieces;
+            require(part.idx == one.idx(), "a stream has one idx");
+            of.contains(part.recorded);
+            of.contains(part.trace);
+            require(part.trace.empty() || (part.trace.begin() >= part.recorded.begin() &&
+                                           part.trace.end() <= part.recorded.end()),
+                    "a piece is a part of its record");
+        }
+    }
+    require(pieces == list.piece_count, "each piece is in one stream");
+}
+
+void check_snapshots(byte_view one, byte_view two) {
+    auto const found = find_new_bytes(one, two);
+    require(found.begin <= two.size() && found.padding <= 7 && found.padding <= one.size(),
+            "the new bytes are in the snapshot");
+    if (found.continues) {
+        auto const kept = one.first(one.size() - found.padding);
+        size_t const psb = trace::find_psb_before(kept, kept.size());
+        require(psb != trace::npos, "a snapshot continues one with a PSB");
+        for (uint8_t const byte : one.from(kept.size())) { require(byte == 0, "PADs are 0"); }
+    } else {
+        require(found.begin == two.size() || trace::find_psb(two, found.begin) == found.begin,
+                "other new bytes begin at a PSB");
+    }
+}
+
+}  // namespace
+
+extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
+    fuzz::copy const bytes{{data, size}};
+    whole_file const of{bytes};
+    auto const file = open(bytes);
+    of.contains(file.result);
+    if (file) {
+        check_events(of, file);
+        for (unsigned i = 0; i < 256; ++i) {
+            auto const found = feature_of(file, static_cast<feature_id>(i));
+            of.contains(found.bytes);
+            auto const text = text_feature_of(file, static_cast<feature_id>(i));
+            of.contains(text.bytes);
+        }
+    }
+    auto all = records(file);
+    uint64_t next = file.data_begin;
+    while (auto const one = all.next()) {
+        require(one.offset == next, "a record begins after the one before");
+        next = one.offset + one.bytes.size() + one.trace.size();
+        check_record(of, one);
+    }
+    of.contains(all.result());
+    require(!all.result() || !file || next == file.data_end, "without an error all was read");
+
+    check_streams(of, file);
+    auto const config = decoder_config_of(file);
+    of.contains(config.result);
+    require(config.clock.shift < 64, "times can be computed");
+    static_cast<void>(config.clock.time_of(~uint64_t{0}));
+
+    byte_view const whole{bytes};
+    fuzz::copy const first{whole.first(size / 2)};
+    fuzz::copy const second{whole.from(size / 2)};
+    check_snapshots(first, second);
+    return 0;
+}
