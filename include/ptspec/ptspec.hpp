@@ -117,7 +117,9 @@
 #include <ptspec/trace/split.hpp>
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/context.hpp>
+#include <ptspec/trace/time_conversion.hpp>
 #include <ptspec/trace/events.hpp>
+#include <ptspec/trace/flow_query.hpp>
 #include <ptspec/trace/write/state.hpp>
 #include <ptspec/trace/write/batch.hpp>
 #include <ptspec/trace/write/direct.hpp>

@@ -13622,6 +13622,47 @@ private:
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/time_conversion.hpp ----
+
+namespace ptspec::trace {
+
+/// The conversion of the TSC to nanoseconds and back, as Linux and perf compute it:
+/// `perf_event_mmap_page` and the TIME_CONV record have these numbers.
+///
+/// Units:  time in ns = zero + TSC * mult / 2^shift.
+/// Source: Linux, include/uapi/linux/perf_event.h, `cap_user_time_zero`.
+struct time_conversion {
+    uint16_t shift = 0;  ///< below 64
+    uint32_t mult = 0;   ///< 0: unknown
+    uint64_t zero = 0;
+
+    /// The conversion for a TSC of `hz`, where time 0 is TSC 0; unknown if `hz` is 0.
+    [[nodiscard]] static constexpr auto of_frequency(uint64_t hz) noexcept -> time_conversion {
+        constexpr uint64_t ns_per_s = 1'000'000'000;
+        if (hz == 0) { return {}; }
+        uint16_t shift = 31;
+        while ((ns_per_s << shift) / hz > 0xFFFF'FFFF) { --shift; }
+        return {.shift = shift, .mult = static_cast<uint32_t>((ns_per_s << shift) / hz)};
+    }
+    /// The time of a TSC value.
+    [[nodiscard]] constexpr auto time_of(uint64_t tsc) const noexcept -> uint64_t {
+        uint64_t const low = tsc & ((uint64_t{1} << shift) - 1);
+        return zero + (tsc >> shift) * mult + ((low * mult) >> shift);
+    }
+    /// The TSC value of a time, rounded down; 0 if the conversion is unknown. Because times are in
+    /// nanoseconds, it may be lower than the value of which `time_of` gave the time.
+    [[nodiscard]] constexpr auto tsc_of(uint64_t time) const noexcept -> uint64_t {
+        if (mult == 0) { return 0; }
+        uint64_t const since = time - zero;
+        return ((since / mult) << shift) + ((since % mult) << shift) / mult;
+    }
+
+    friend constexpr auto operator==(time_conversion const&, time_conversion const&)
+        -> bool = default;
+};
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/trace/events.hpp ----
 
 /// What happened: the events that the packets of a trace describe, with their IPs and times.
@@ -14242,6 +14283,129 @@ private:
     known_ip stopped_{};   ///< where the core clock stopped
     item item_{};
     event events_[room]{};
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/flow_query.hpp ----
+
+/// The questions of a decoder that walks code: is this branch taken, where does that one go.
+namespace ptspec::trace {
+
+/// Why a question has no answer.
+enum class no_answer : uint8_t {
+    none,        ///< there is one
+    event,       ///< an event comes first: `pending()`
+    branch,      ///< the trace has the target of an indirect branch next
+    need_input,  ///< the chunk is consumed: call `feed()` with the next, or `finish()`
+    end,         ///< the end of the trace
+};
+
+/// The outcome of a conditional branch or compressed return.
+struct [[nodiscard]] branch_answer {
+    no_answer why = no_answer::none;
+    bool taken = false;
+
+    constexpr explicit operator bool() const noexcept { return why == no_answer::none; }
+};
+
+/// The target of an indirect branch, an uncompressed return or a far transfer.
+struct [[nodiscard]] target_answer {
+    no_answer why = no_answer::none;
+    bool has_ip = false;
+    uint64_t ip = 0;
+
+    constexpr explicit operator bool() const noexcept { return why == no_answer::none; }
+};
+
+/// Answers the questions of a decoder that walks code with an image of it.
+///
+/// At a conditional branch it asks `take_branch()`, at an indirect one `take_target()`. If the
+/// answer is `no_answer::event`, `pending()` is what happens at its IP, or here if it has none; the
+/// decoder applies it and calls `pop()`.
+///
+/// A processor may send a TNT before the TIPs of indirect branches between its branches. So while
+/// branches are left, `take_target()` takes the TIP that follows them, and they stay.
+///
+/// Shape:  a value of about 5 KB.
+/// Source: PKT-275, PKT-277, GEN-145.
+template <class Clock = no_clock, opcode_hook Hook = no_hook>
+class flow_query {
+public:
+    constexpr explicit flow_query(event_reader<Clock, Hook> const& from) noexcept : reader_{from} {}
+
+    [[nodiscard]] constexpr auto feed(borrowed_bytes chunk) noexcept -> bool {
+        if (has_next_ && next_.what == event_type::need_input) { has_next_ = false; }
+        return reader_.feed(chunk);
+    }
+    constexpr void finish() noexcept {
+        if (has_next_ && next_.what == event_type::need_input) { has_next_ = false; }
+        reader_.finish();
+    }
+
+    /// Takes the outcome of the next conditional branch.
+    constexpr auto take_branch() noexcept -> branch_answer {
+        if (left_.count == 0) {
+            fetch();
+            if (next_.what != event_type::branches) { return {reason()}; }
+            left_ = next_.branches();
+            when_ = next_.when;
+            has_next_ = false;
+        }
+        --left_.count;
+        return {no_answer::none, (left_.bits >> left_.count & 1) != 0};
+    }
+    /// Takes the target of the next indirect branch.
+    constexpr auto take_target() noexcept -> target_answer {
+        fetch();
+        if (next_.what != event_type::indirect_branch) { return {reason()}; }
+        has_next_ = false;
+        when_ = next_.when;
+        return {no_answer::none, next_.has_to, next_.to};
+    }
+    /// The next event that is no branch, when it is next: none while branches are left.
+    [[nodiscard]] constexpr auto pending() noexcept -> event const* {
+        if (left_.count != 0) { return nullptr; }
+        fetch();
+        return reason() == no_answer::event ? &next_ : nullptr;
+    }
+    /// Removes the pending event.
+    constexpr void pop() noexcept {
+        if (left_.count != 0 || reason() != no_answer::event) { return; }
+        when_ = next_.when;
+        has_next_ = false;
+    }
+    /// The branches of the last TNT that were not taken yet. Where a compound event or a PSB is
+    /// reached, branches that are left mean that trace and image do not match.
+    [[nodiscard]] constexpr auto branches_left() const noexcept -> unsigned { return left_.count; }
+    /// The time of the last answer or event.
+    [[nodiscard]] constexpr auto when() const noexcept -> time const& { return when_; }
+    /// The state of the processor: of the next event, which may be pending.
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
+        return reader_.state();
+    }
+
+private:
+    constexpr void fetch() noexcept {
+        if (has_next_) { return; }
+        next_ = reader_.next();
+        has_next_ = true;
+    }
+    [[nodiscard]] constexpr auto reason() const noexcept -> no_answer {
+        switch (next_.what) {
+            case event_type::branches:
+            case event_type::indirect_branch: return no_answer::branch;
+            case event_type::need_input: return no_answer::need_input;
+            case event_type::end: return no_answer::end;
+            default: return no_answer::event;
+        }
+    }
+
+    event_reader<Clock, Hook> reader_;
+    event next_{};
+    bool has_next_ = false;
+    packet::branches left_{};
+    time when_{};
 };
 
 }  // namespace ptspec::trace

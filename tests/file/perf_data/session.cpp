@@ -49,39 +49,6 @@ constexpr long_name<4097> longest{};
 
 }  // namespace
 
-TEST_CASE("a time is zero + TSC * mult / 2^shift") {
-    CHECK_TWICE([](auto value) {
-        time_conversion const half{.shift = 31, .mult = 0x4000'0000, .zero = 1'000'000'000};
-        return half.time_of(value(std::uint64_t{0})) == 1'000'000'000 &&
-               half.time_of(value(std::uint64_t{2'000'000})) == 1'001'000'000 &&
-               half.time_of(value(std::uint64_t{2'000'001})) == 1'001'000'000 &&
-               half.time_of(value(std::uint64_t{1} << 60)) == (std::uint64_t{1} << 59) + ghz;
-    });
-    CHECK_TWICE([](auto value) {
-        // Of a Core m7-6Y75 with 1.2 GHz, recorded by Linux 4.14.
-        time_conversion const skylake{value(std::uint16_t{31}), 1'789'569'706,
-                                      18'446'744'041'015'200'657U};
-        return skylake.time_of(value(std::uint64_t{120'000'000'000})) == 67'305'649'003;
-    });
-}
-
-TEST_CASE("the conversion of a frequency has the largest multiplier of 32 bits") {
-    CHECK_TWICE([](auto value) {
-        auto const two = time_conversion::of_frequency(value(2 * ghz));
-        auto const skylake = time_conversion::of_frequency(value(std::uint64_t{1'200'000'000}));
-        auto const slow = time_conversion::of_frequency(value(std::uint64_t{400'000'000}));
-        auto const slowest = time_conversion::of_frequency(value(std::uint64_t{1}));
-        return two.shift == 31 && two.mult == 0x4000'0000 && two.zero == 0 && skylake.shift == 31 &&
-               skylake.mult == 1'789'569'706 &&                   //
-               slow.shift == 30 && slow.mult == 2'684'354'560 &&  //
-               slowest.shift == 2 && slowest.mult == 4'000'000'000;
-    });
-    CHECK_TWICE([](auto value) {
-        return time_conversion::of_frequency(value(std::uint64_t{0})).mult == 0 &&
-               time_conversion::of_frequency(value(~std::uint64_t{0})).mult == 0;
-    });
-}
-
 TEST_CASE("a file is timed if it has TSC packets and a clock") {
     CHECK_TWICE([](auto value) {
         auto without_tsc = timed_session();

@@ -4,6 +4,7 @@
 #include <ptspec/config/perf_config.hpp>
 #include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/file/perf_data/records.hpp>
+#include <ptspec/trace/time_conversion.hpp>
 
 namespace ptspec::file::perf_data {
 
@@ -11,28 +12,7 @@ namespace detail {
 inline constexpr uint64_t ns_per_s = 1'000'000'000;
 }  // namespace detail
 
-/// The conversion of the TSC to the time of records, as in `perf_event_mmap_page`.
-///
-/// Units:  time in ns = zero + TSC * mult / 2^shift.
-/// Source: Linux, include/uapi/linux/perf_event.h, `cap_user_time_zero`.
-struct time_conversion {
-    uint16_t shift = 0;
-    uint32_t mult = 0;  ///< 0: unknown
-    uint64_t zero = 0;
-
-    /// The conversion for a TSC of `hz`, where time 0 is TSC 0; unknown if `hz` is 0.
-    [[nodiscard]] static constexpr auto of_frequency(uint64_t hz) noexcept -> time_conversion {
-        if (hz == 0) { return {}; }
-        uint16_t shift = 31;
-        while ((detail::ns_per_s << shift) / hz > 0xFFFF'FFFF) { --shift; }
-        return {.shift = shift, .mult = static_cast<uint32_t>((detail::ns_per_s << shift) / hz)};
-    }
-    /// The time of a TSC value as perf computes it. `shift` must be below 64.
-    [[nodiscard]] constexpr auto time_of(uint64_t tsc) const noexcept -> uint64_t {
-        uint64_t const low = tsc & ((uint64_t{1} << shift) - 1);
-        return zero + (tsc >> shift) * mult + ((low * mult) >> shift);
-    }
-};
+using trace::time_conversion;
 
 /// How the traces of a file were recorded, with one configuration on one kind of processor.
 struct session {
