@@ -55,7 +55,9 @@ TEST_CASE("a FUP opens an event, which TIP ends; its state applies there (PKT-07
     // PIP, VMCS and MODE.Exec, and timing packets between (PKT-272).
     EVENTS("ON 3d1010 024301a000000000 1900000000000000 02c80500000000 5901 9902 2d0020",
            ON "async@1010>2000 paging@2000 vmcs@2000 exec_mode@2000");
-    EVENTS("ON 3d1010 0203200000 2d0020", ON "cbr async@1010>2000");
+    EVENTS("ON 3d1010 02032000 02c3880100000000000000 2d0020", ON "cbr mnt async@1010>2000");
+    EVENTS("ON 02b20100000000000000 02032000 3d1010", ON "cbr ptwrite@1010");
+    EVENTS("ON 9901 02032000 2d0020", ON "cbr indirect>2000 exec_mode@2000");
 }
 
 TEST_CASE("PIP, VMCS and MODE.Exec without a FUP (PKT-082,092,163,274)") {
@@ -91,7 +93,7 @@ TEST_CASE("C-states: one FUP for MWAIT, PWRE and EXSTOP; PWRX has their IP (PKT-
 
 TEST_CASE("a PEBS record has the IP of the FUP after BEP (PKT-204,206)") {
     EVENTS("ON 026384 0c01000000 026301 0c0100000000000000 02b3 3d1010",
-           ON "pebs_group@1010 pebs_item@1010 pebs_group@1010 pebs_item@1010 pebs_end@1010");
+           ON "pebs_group pebs_item pebs_group pebs_item pebs_end@1010");
     EVENTS("ON 026384 0c01000000 0233 06", ON "pebs_group pebs_item pebs_end branches:T");
 }
 
@@ -153,19 +155,19 @@ TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-
 }
 
 TEST_CASE("more waiting events than there is room for are returned without an IP") {
-    std::string stream = "ON 026384";
-    for (unsigned i = 0; i < 40; ++i) { stream += " 0c01000000"; }
-    made_stream const made{stream + " 02b3 3d1010 06", engine::kind::manual};
+    std::string stream = "ON";
+    for (unsigned i = 0; i < 40; ++i) { stream += " 0253000100000000000000"; }
+    made_stream const made{stream + " 0213810e 3d1010 06", engine::kind::manual};
     trace::event_reader<> from{made.view()};
     unsigned items = 0;
     unsigned with_ip = 0;
     while (auto const& e = from.next()) {
-        if (e.what != trace::event_type::pebs_item) { continue; }
+        if (e.what != trace::event_type::event_data) { continue; }
         ++items;
         with_ip += e.has_ip;
     }
     CHECK(items == 40);
-    CHECK(with_ip == 12);
+    CHECK(with_ip == 11);
 }
 
 namespace {
@@ -230,6 +232,7 @@ TEST_CASE("errata: BDM70, APL11, APL12, SKD010, SKD007, SKZ84, BDM64") {
     EVENTS("ON 01 ON 310030 06", ON "disabled " ON "enabled@3000 branches:T");
     // APL11: TIP.PGD in place of the FUP after OVF.
     EVENTS_WITH(apl11, "ON 02f3 210040 310030", ON "overflow disabled>4000 enabled@3000");
+    EVENTS_WITH(skd010, "ON 02f3 210040 310030", ON "overflow disabled>4000 enabled@3000");
     EVENTS("ON 02f3 210040 310030", ON "overflow damage!GEN227 disabled>4000 enabled@3000");
     // APL12: a FUP after OVF, then TIP.PGE.
     EVENTS_WITH(apl12, "ON 02f3 3d1010 310030", ON "overflow resumed@1010 enabled@3000");

@@ -498,7 +498,7 @@ private:
                 is_calibrated_ = true;
             }
         }
-        is_clean_ = has_cyc_ && is_exact;
+        is_clean_ = is_exact;
     }
 
     /// The measured ratio gives the number of ticks to 1 / 256. This saves most divisions.

@@ -352,7 +352,8 @@ private:
             found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
         } else if (has(off)) {
             found.broken = rule::GEN_101;
-        } else if (has(overflow) && !quirks_.has(cpu::quirk::apl11)) {
+        } else if (has(overflow) && !quirks_.has(cpu::quirk::apl11) &&
+                   !quirks_.has(cpu::quirk::skd010)) {
             found.broken = rule::GEN_227;
         }
         set(waiting | overflow | lost, false);

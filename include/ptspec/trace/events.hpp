@@ -29,8 +29,8 @@ enum class event_type : uint8_t {
     mwait,            ///< MWAIT
     pwre,             ///< entry of a C-state: PWRE
     pwrx,             ///< exit from a C-state: PWRX; `ip` is that of the entry
-    pebs_group,       ///< BBP
-    pebs_item,        ///< BIP
+    pebs_group,       ///< BBP, without `ip`: the record's is that of `pebs_end`
+    pebs_item,        ///< BIP, likewise
     pebs_end,         ///< BEP
     event_data,       ///< EVD: of the `control_flow` event that follows
     control_flow,     ///< an event of event trace: CFE
@@ -54,10 +54,11 @@ struct event {
     event_type what = event_type::end;
     bool has_ip = false;
     bool has_to = false;
-    bool is_status = false;    ///< a PSB+ reports it: it happened before
-    rule broken = rule::none;  ///< of damage
-    uint32_t skipped = 0;      ///< in bytes
-    uint64_t offset = 0;       ///< of `packet`, in bytes from the start of the trace
+    bool is_status = false;                   ///< a PSB+ reports it: it happened before
+    packet::error why = packet::error::none;  ///< of damage to the bytes
+    rule broken = rule::none;                 ///< of damage
+    uint32_t skipped = 0;                     ///< in bytes
+    uint64_t offset = 0;                      ///< of `packet`, in bytes from the start of the trace
     uint64_t ip = 0;
     uint64_t to = 0;
     packet::any_packet packet{};
@@ -202,8 +203,8 @@ private:
 
     static constexpr options from_first_psb{.sync = true};
     static constexpr unsigned room = 32;
-    /// The most events that wait for one IP, as those of a PEBS record or of an entry of a C-state.
-    /// More are returned without an IP. One packet adds up to three.
+    /// The most events that wait for one IP, as those of an entry of a C-state. More are returned
+    /// without an IP. One packet adds up to three.
     static constexpr unsigned most_waiting = room - 4;
 
     // ------------------------------------------------------------------------- the events
@@ -289,6 +290,7 @@ private:
         context_.restart();
         clock_.lose();
         auto one = made(what, got);
+        one.why = got.why;
         one.broken = got.broken;
         one.skipped = got.skipped < 0             ? 0
                       : got.skipped > 0xFFFF'FFFF ? 0xFFFF'FFFF
@@ -529,10 +531,10 @@ private:
     constexpr void end_async(item const& got, bool has_to) noexcept {
         for (unsigned i = ready_; i < count_; ++i) {
             auto& one = events_[i];
+            one.when = clock_.now();
             if (one.what == event_type::async_branch || one.what == event_type::async_disabled) {
                 one.has_to = has_to;
                 one.to = got.ip;
-                one.when = clock_.now();
             } else {
                 one.has_ip = has_to;
                 one.ip = got.ip;
@@ -591,10 +593,10 @@ private:
                 one.ip = stopped_.ip;
                 stopped_ = {};
                 return ready(one);
+            case kind::bbp:
+            case kind::bip: return ready(one);
             case kind::mwait:
             case kind::pwre:
-            case kind::bbp:
-            case kind::bip:
             case kind::evd: return wait(one);
             default: break;
         }
