@@ -207,7 +207,7 @@ void append_text(std::string& out, std::uint64_t bytes, trace::packet_counts con
     }
 }
 
-void append_json(listing::json_fields& fields, std::string& out, std::uint64_t bytes,
+void append_json(json::json_fields& fields, std::string& out, std::uint64_t bytes,
                  trace::packet_counts const& of) {
     fields.number("bytes", bytes);
     fields.number("packets", of.total());
@@ -240,7 +240,7 @@ void print(settings const& how, std::vector<std::uint64_t> const& sizes,
         bytes += sizes[i];
         total += counts[i];
         if (how.json) {
-            listing::json_fields fields{out += '{'};
+            json::json_fields fields{out += '{'};
             fields.string("file", how.files[i]);
             append_json(fields, out, sizes[i], counts[i]);
         } else {
@@ -249,7 +249,7 @@ void print(settings const& how, std::vector<std::uint64_t> const& sizes,
         }
     }
     if (several && how.json) {
-        listing::json_fields fields{out += '{'};
+        json::json_fields fields{out += '{'};
         fields.number("files", how.files.size());
         append_json(fields, out, bytes, total);
     } else if (several) {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The JSON that tools print: objects of numbers and strings.
+// JSON, as the tools write it.
 
-#include "listing_names.hpp"
+#include <ptspec/packet/tnt.hpp>
 
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
-namespace listing {
+namespace json {
 
 /// The length of the UTF-8 character at the front of a text; 0 when the bytes are not UTF-8.
 inline auto utf8_length(std::string_view text) -> std::size_t {
@@ -58,13 +60,16 @@ public:
     template <class Number>
     void number(std::string_view name, Number value) {
         begin(name);
-        out_ += std::to_string(value);
+        char digits[24];
+        // +: a bool becomes an int.
+        out_.append(digits, std::to_chars(digits, digits + sizeof digits, +value).ptr);
     }
     void hex(std::string_view name, std::uint64_t value) {
         begin(name);
         char digits[24];
-        std::snprintf(digits, sizeof digits, "\"0x%llx\"", static_cast<unsigned long long>(value));
-        out_ += digits;
+        out_ += "\"0x";
+        out_.append(digits, std::to_chars(digits, digits + sizeof digits, value, 16).ptr);
+        out_ += '"';
     }
     void nothing(std::string_view name) {
         begin(name);
@@ -74,7 +79,7 @@ public:
         begin(name);
         append_json_string(out_, value);
     }
-    void branches(std::string_view name, packet::branches which) {
+    void branches(std::string_view name, ptspec::packet::branches which) {
         begin(name);
         out_ += '"';
         for (unsigned i = 0; i < which.count; ++i) { out_ += which.taken(i) ? 'T' : 'N'; }
@@ -85,14 +90,16 @@ public:
         out_ += '{';
     }
 
+    /// `name` has no character that JSON escapes.
     void begin(std::string_view name) {
         if (out_.back() != '{') { out_ += ','; }
-        append_json_string(out_, name);
-        out_ += ':';
+        out_ += '"';
+        out_ += name;
+        out_ += "\":";
     }
 
 private:
     std::string& out_;
 };
 
-}  // namespace listing
+}  // namespace json

@@ -45,6 +45,7 @@ public:
     auto operator=(stream_checker const&) -> stream_checker& = delete;
 
     void begin(std::string_view name) { append_file(out_, how_, name); }
+    [[nodiscard]] auto reader() const -> trace::reader<> { return trace::reader<>{how_.how}; }
 
     template <class Reader>
     void read(Reader& reader) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// pt_dump: lists the packets of Intel PT traces, or summarises them. See `pt_dump --help`.
+// pt_dump: lists the packets or the events of Intel PT traces, or summarises them. See `pt_dump
+// --help`.
 
 #include "check.hpp"
+#include "chrome_trace.hpp"
+#include "events.hpp"
 #include "jobs.hpp"
+#include "options.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -18,46 +22,126 @@ using namespace pt_dump;
 
 constexpr std::string_view usage = R"(usage: pt_dump [OPTION...] FILE...
 
-Lists the packets of raw Intel PT traces, one packet a line. FILE may be - for standard input.
+Lists the packets of raw Intel PT traces, one packet a line, or the events that they describe. FILE
+may be - for standard input.
 
-  --no-sync     read from the first byte instead of from the first PSB
-  --no-pad      do not list PAD packets
-  --strict      report a set reserved bit of TMA as damage
-  --hex BYTES   read these bytes, given as pairs of hexadecimal digits; may be repeated
-  --summary     print counts, PSB spacing, errors and the range of IPs instead of the listing
-  --check       print the violations of rules that streams obey instead of the listing
-  --kind K      check also what this kind of processor does: broadwell, skylake, icelake or atom;
-                manual: only what all do; auto, the default: the kind with the fewest violations
-  --json        print JSON, one object a line
-  --jobs N      read in up to N threads, 1 to 256; the output is the same
-  -h, --help    print this text
+What is printed instead of the packets; give one of these:
+  --events        what happened, one event a line
+  --summary       counts, PSB spacing, errors and the range of IPs
+  --check         the violations of rules that streams obey
+  --chrome-trace  a timeline in the trace event format, which Perfetto and chrome://tracing open
+
+Reading:
+  --no-sync       read from the first byte instead of from the first PSB
+  --no-pad        do not list PAD packets
+  --strict        report a set reserved bit of TMA as damage
+  --hex BYTES     read these bytes, given as pairs of hexadecimal digits; may be repeated
+  --cpu FAMILY/MODEL[/STEPPING]
+                  the processor, in decimal: events and times allow for its errata
+  --kind K        check also what this kind of processor does: broadwell, skylake, icelake or atom;
+                  manual: only what all do; auto, the default: the kind with the fewest violations
+  --jobs N        read in up to N threads, 1 to 256; the output is the same. Not with --events,
+                  --time and --chrome-trace, which depend on all packets before
+  --json          print JSON, one object a line
+
+Time, for --time and --chrome-trace. Without --tsc-ratio MTCs give no time, without --non-turbo CYCs
+give none until their rate is measured:
+  --time          add the time to each line of a listing, and times to a summary
+  --mtc-freq N    IA32_RTIT_CTL.MTCFreq; 0 by default
+  --cyc-thresh N  IA32_RTIT_CTL.CycThresh; 0 by default
+  --tsc-ratio B/A CPUID.15H: EBX/EAX
+  --non-turbo R   the maximum non-turbo ratio, MSR_PLATFORM_INFO[15:8]
+  --tsc-reference TSC
+                  a TSC near the trace, for the 8 bits that TSC packets lack
+  --monotonic     no time is lower than one before it
+  --tsc-hz HZ     the frequency of the TSC: gives also nanoseconds
+  --perf-clock SHIFT,MULT,ZERO
+                  the same by perf's time_shift, time_mult and time_zero: the times of perf. Of a
+                  perf.data, `perf script -D` prints these numbers and the ratios above
+
+  -h, --help      print this text
 
 A line of the listing is `OFFSET name len=N field=value...`; the offset is hexadecimal. After
 damage, reading continues at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync
 skipped=N`.
 
+With --events a line is `OFFSET event field=value...`, with the offset of the packet that gave the
+event its name. An event that has its IP from a later FUP or TIP is printed when that comes. `-` is
+an unknown value, status=1 marks what a PSB+ reports: it happened before.
+  branches n bits               conditional branches and compressed returns: T taken, N not taken
+  indirect_branch to            an indirect branch, a return that is not compressed, a far transfer
+  enabled ip; disabled to       tracing starts at ip; it ends with a branch to `to`
+  async_branch ip to            an interrupt, an exception or the like at ip; its handler at `to`
+  async_disabled ip to          the same, which ends tracing
+  overflow; resumed ip          packets are lost; control flow continues at ip
+  trace_stop ip                 TraceStop
+  paging cr3 nr ip              CR3; nr=1 in VMX non-root operation
+  vmcs base ip                  the current VMCS
+  exec_mode mode if ip          64-, 32- or 16-bit code; if: RFLAGS.IF, with event trace
+  transaction state ip          begin, commit, abort; in a PSB+ inside, outside
+  ptwrite size payload ip       PTWRITE
+  mwait hints ext ip; exstop ip; pwre state sub_state hw ip; pwrx last deepest wake ip
+                                power events; wake is interrupt, store, hardware or other
+  pebs_group group size ip; pebs_item id payload ip; pebs_end ip
+                                a PEBS record: groups general, basic, memory, lbr and xmm
+  event_data type payload ip; control_flow type vector ip
+                                event trace; a type that has no name is a number
+  trigger trbv mult icnt ip     TRIG
+  frequency ratio               CBR
+  maintenance payload           MNT
+  psb ip                        a PSB+ ends; ip is - where tracing is off
+  !damage packet rule: text     bytes that are no packet, or a packet that violates the rule
+  !sync, !resync, !nosync       with skipped: the first PSB, the next PSB after damage, no PSB
+  !end events errors resyncs    always the last line
+
+With --time, `time=0xa0008-8+40` is the time in TSC ticks: probably 0xa0008, but up to 8 ticks
+earlier or 40 later; `+?` is not limited. Before the first TSC packet, `relative=` stands in place
+of `time=`, and counts from 0. `ns=` has the nanoseconds.
+
+With --summary and --time: the first and the last TSC and the ticks between them, traced, not
+traced, and unknown after a loss of packets; cycles of the core clock and its mean frequency, while
+it ran and counted, in relation to that of the TSC; MTCs that are missing; overflows.
+
 With --check a line is `OFFSET name RULE: text`, with the first 100 violations in the order of their
 offsets; the last line has the number of all. Packets are checked from the first PSB on. With
 --jobs, one thread checks.
+
+The timeline of --chrome-trace has a process for each FILE: a track with the traced intervals, and
+as instants interrupts, overflows, damage, PSBs, PTWRITEs and other rare events; a track with the
+values of CR3; counters of branches in every 10 units of time and of the core:bus ratio. The unit is
+a microsecond with --tsc-hz or --perf-clock, otherwise 1000 TSC ticks; without TSC packets 1000
+bytes. Times do not step back.
 
 JSON: every object has "offset" (a number, in bytes). A packet has "packet" (its name in the
 listing), "len", and its fields with their names in the listing. Fields are numbers, except that
 addresses, payloads and counters are strings "0x...", branches are a string of T and N, and `-` in
 the listing is null. Other lines have "event" instead of "packet": "sync", "resync" and "nosync"
-with "skipped"; "error" with "code", and with "left" when the trace ends within a packet;
-"unknown" with "len"; "end" with "packets", "errors" and "resyncs". With several files,
-{"event":"file","file":NAME} precedes the objects of each file. With --summary there is one
-object for each file: "file", "bytes", "packets", "skipped", "errors" and "resyncs" (numbers),
-"errors_by_code" (a number for each error), "by_type" (for each packet an object with "packets" and
-"bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip" ("lowest" and "highest"). The
-last two are null when the trace has no such value. Bytes of a name that are not UTF-8 are written
-as \ufffd. With --check an object has "offset", "packet" (null where no packet is), "rule" and
-"text"; the last one "event":"end", "violations" and "kind".
+with "skipped"; "error" with "code", and with "left" when the trace ends within a packet; "unknown"
+with "len"; "end" with "packets", "errors" and "resyncs". With several files,
+{"event":"file","file":NAME} precedes the objects of each file. With --events, "event" is the name
+of the event without !, types and states are strings, and "damage" has also "text". With --time
+there are "time" or "relative", "earliest", "latest" (null: not limited) and "ns". With --summary
+there is one object for each file: "file", "bytes", "packets", "skipped", "errors" and "resyncs"
+(numbers), "errors_by_code" (a number for each error), "by_type" (for each packet an object with
+"packets" and "bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip" ("lowest" and
+"highest"). The last two are null when the trace has no such value. With --time also "time": "first"
+and "last" (null without a TSC; otherwise also "duration", "traced", "untraced" and "unknown", and
+"first_ns" and "last_ns" where a clock is given), "cycles", "frequency" (null when unknown),
+"missing_mtcs" and "overflows". Bytes of a name that are not UTF-8 are written as \ufffd. With
+--check an object has "offset", "packet" (null where no packet is), "rule" and "text"; the last one
+"event":"end", "violations" and "kind".
 
 Example:
   $ pt_dump --no-sync --hex '02 03 18 00'
   00000000 cbr len=4 ratio=24
   00000004 !end packets=1 errors=0 resyncs=0
+  $ pt_dump --events --hex '02820282028202820282028202820282 0223 71001000000000 06 2d0020 01'
+  00000010 psb ip=-
+  00000012 enabled ip=0x1000
+  00000019 branches n=1 bits=T
+  0000001a indirect_branch to=0x2000
+  0000001d disabled to=-
+  0000001e !end events=5 errors=0 resyncs=0
 
 Exit status: 0 no damage; 1 damage, which is listed, or with --check a violation; 2 wrong usage, a
 file that is empty or cannot be read, or output that cannot be written; 3 no PSB. With several files
@@ -103,7 +187,9 @@ auto dump_bytes(std::vector<std::uint8_t> const& bytes, settings const& how, out
     -> status {
     Report report{how, out};
     report.begin("--hex");
-    trace::reader reader{byte_view{bytes}, how.how};
+    auto reader = report.reader();
+    (void)reader.feed(byte_view{bytes});
+    reader.finish();
     report.read(reader);
     return report.end(bytes.size());
 }
@@ -127,7 +213,7 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
         return count != 0;
     };
     auto const read_in_order = [&] {
-        trace::reader<> reader{how.how};
+        auto reader = report.reader();
         for (std::vector<std::uint8_t> piece; more(piece); piece.clear()) {
             (void)reader.feed(byte_view{piece});
             report.read(reader);
@@ -178,17 +264,68 @@ auto parse_hex(std::string_view text) -> std::optional<std::vector<std::uint8_t>
     return bytes;
 }
 
-/// The number of threads; 0 when it is invalid.
-auto parse_jobs(std::string_view text) -> unsigned {
-    unsigned value = 0;
-    auto const [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && stop == text.data() + text.size() && value <= 256 ? value : 0;
+/// Refuses options that do not belong together. `clock_option` is the last one that describes a
+/// clock, `given` are the options that select what is printed.
+void check_options(settings const& how, std::vector<std::string> const& given, bool has_cpu,
+                   std::string const& clock_option) {
+    if (given.size() > 1) {
+        throw tool::failure{given[0] + " and " + given[1] + " print different things: give one"};
+    }
+    if (how.time && how.what == form::check) {
+        throw tool::failure{"--check prints no times: --time is for the listings and --summary"};
+    }
+    bool const has_clock = how.time || how.what == form::chrome_trace;
+    if (!clock_option.empty() && !has_clock) {
+        throw tool::failure{clock_option + " needs --time or --chrome-trace"};
+    }
+    if (has_cpu && !how.is_sequential()) {
+        throw tool::failure{"--cpu needs --events, --time or --chrome-trace"};
+    }
+    if (how.to_ns.is_perf && how.to_ns.frequency != 0) {
+        throw tool::failure{"--tsc-hz and --perf-clock both convert times: give one"};
+    }
+    if (how.jobs > 1 && how.is_sequential()) {
+        throw tool::failure{"--jobs is for packets without times: events and times depend on all "
+                            "packets before them"};
+    }
+    bool const has_events = how.what == form::events || how.what == form::chrome_trace;
+    if (has_events && (!how.how.sync || how.how.strict)) {
+        throw tool::failure{"events are read from the first PSB on, and reserved bits are ignored: "
+                            "--no-sync and --strict are for packets"};
+    }
+    if (how.json && how.what == form::chrome_trace) {
+        throw tool::failure{"--chrome-trace has its own JSON: leave out --json"};
+    }
+}
+
+/// Calls `body.operator()<Report>()` with what the settings select.
+template <class Body>
+auto with_report(settings const& how, Body const& body) -> status {
+    switch (how.what) {
+        case form::listing: break;
+        case form::summary:
+            return how.time ? body.template operator()<summariser<time_sum>>()
+                            : body.template operator()<summariser<no_time_sum>>();
+        case form::check: return body.template operator()<stream_checker>();
+        case form::events:
+            return how.time ? body.template operator()<event_lister<trace::clock>>()
+                            : body.template operator()<event_lister<trace::no_clock>>();
+        case form::chrome_trace: return body.template operator()<chrome_tracer>();
+    }
+    return body.template operator()<lister>();
 }
 
 auto run(tool::command_line& line) -> int {
     settings how;
     std::vector<std::string> files;
     std::vector<std::vector<std::uint8_t>> literals;
+    std::vector<std::string> given;  // what is printed
+    std::string clock_option;
+    bool has_cpu = false;
+    auto const select = [&](form what) {
+        if (how.what != what) { given.push_back(line.argument()); }
+        how.what = what;
+    };
     while (line.next()) {
         if (line.is_operand()) {
             files.push_back(line.argument());
@@ -202,9 +339,18 @@ auto run(tool::command_line& line) -> int {
         } else if (line.is("--strict")) {
             how.how.strict = true;
         } else if (line.is("--summary")) {
-            how.summary = true;
+            select(form::summary);
         } else if (line.is("--check")) {
-            how.check = true;
+            select(form::check);
+        } else if (line.is("--events")) {
+            select(form::events);
+        } else if (line.is("--chrome-trace")) {
+            select(form::chrome_trace);
+        } else if (line.is("--time")) {
+            how.time = true;
+        } else if (line.is("--cpu")) {
+            how.quirks = how.clock.quirks = take_cpu(line);
+            has_cpu = true;
         } else if (line.is("--kind")) {
             how.kinds = kinds_of(line.value());
             if (how.kinds.empty()) {
@@ -214,8 +360,7 @@ auto run(tool::command_line& line) -> int {
         } else if (line.is("--json")) {
             how.json = true;
         } else if (line.is("--jobs")) {
-            how.jobs = parse_jobs(line.value());
-            if (how.jobs == 0) { throw tool::failure{"--jobs takes a number from 1 to 256"}; }
+            how.jobs = take_jobs(line);
         } else if (line.is("--hex")) {
             auto const bytes = parse_hex(line.value());
             if (!bytes) {
@@ -223,6 +368,8 @@ auto run(tool::command_line& line) -> int {
                                     "'02 03 18 00'"};
             }
             literals.push_back(*bytes);
+        } else if (auto const option = line.argument(); take_clock_option(line, how)) {
+            clock_option = option;
         } else {
             line.refuse();
         }
@@ -231,28 +378,34 @@ auto run(tool::command_line& line) -> int {
         throw tool::failure{"nothing to read: give a file, - for standard input, or --hex BYTES; "
                             "--help tells more"};
     }
-    if (how.check && how.summary) {
-        throw tool::failure{"--check and --summary print different things: give one"};
-    }
+    check_options(how, given, has_cpu, clock_option);
     how.several = files.size() + literals.size() > 1;
+    bool is_continued = false;
+    how.is_continued = &is_continued;
 
     tool::output standard;
     output out{&standard};
+    if (how.what == form::chrome_trace) { begin_chrome_trace(out, how); }
     status worst = clean;
     for (auto const& bytes : literals) {
-        worst = worse(worst, how.check     ? dump_bytes<stream_checker>(bytes, how, out)
-                             : how.summary ? dump_bytes<summariser>(bytes, how, out)
-                                           : dump_bytes<lister>(bytes, how, out));
+        ++how.input;
+        worst = worse(worst, with_report(how, [&]<class Report>() {
+                          return dump_bytes<Report>(bytes, how, out);
+                      }));
     }
     for (auto const& file : files) {
-        worst = worse(worst, how.check     ? try_file<stream_checker>(file, how, out)
-                             : how.summary ? try_file<summariser>(file, how, out)
-                                           : try_file<lister>(file, how, out));
+        ++how.input;
+        worst = worse(worst, with_report(how, [&]<class Report>() {
+                          return try_file<Report>(file, how, out);
+                      }));
     }
+    if (how.what == form::chrome_trace) { end_chrome_trace(out); }
     out.flush();
     standard.close();
     if (worst == no_psb) {
-        tool::print_error("no PSB to begin at; --no-sync reads from the first byte");
+        tool::print_error(how.what == form::events || how.what == form::chrome_trace
+                              ? "no PSB to begin at"
+                              : "no PSB to begin at; --no-sync reads from the first byte");
     }
     return worst;
 }

@@ -3,6 +3,8 @@
 
 // The two forms of output of pt_dump: a listing or a summary, each as text or as JSON.
 
+#include "options.hpp"
+#include "time.hpp"
 #include "../common/tool.hpp"
 #include "../common/listing.hpp"
 #include "../common/json.hpp"
@@ -10,6 +12,7 @@
 #include <ptspec/ptspec.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstddef>
 #include <cstdio>
@@ -20,21 +23,10 @@
 
 namespace pt_dump {
 
-using namespace ptspec;
-using listing::json_fields;
+using json::append_json_string;
+using json::json_fields;
 
 enum status : std::uint8_t { clean = 0, damaged = 1, failed = tool::failed, no_psb = 3 };
-
-struct settings {
-    trace::options how{};
-    bool pads = true;
-    bool summary = false;
-    bool check = false;
-    std::vector<engine::kind> kinds{};  ///< of which the best is used; empty: all but manual
-    bool json = false;
-    bool several = false;  ///< more than one input
-    unsigned jobs = 1;
-};
 
 /// Buffered text for standard output.
 class output {
@@ -64,7 +56,9 @@ private:
 
 // ------------------------------------------------------------------------------------------- JSON
 
-inline void append_json(std::string& out, trace::item const& item, listing::totals const& sofar) {
+/// Appends the object of one item, without its end.
+inline void append_json_item(std::string& out, trace::item const& item,
+                             listing::totals const& sofar) {
     using trace::item_type;
     out += '{';
     json_fields fields{out};
@@ -100,7 +94,6 @@ inline void append_json(std::string& out, trace::item const& item, listing::tota
             fields.number("resyncs", sofar.resyncs);
             break;
     }
-    out += "}\n";
 }
 
 // ------------------------------------------------------------------------------------ reports
@@ -127,15 +120,17 @@ public:
     static constexpr bool is_splittable = true;
 
     lister(settings const& how, output& out, std::uint64_t begin = 0)
-        : how_{how}, out_{out}, begin_{begin} {}
+        : how_{how}, out_{out}, begin_{begin}, clock_{how.clock} {}
 
     void begin(std::string_view name) { append_file(out_, how_, name); }
+    [[nodiscard]] auto reader() const -> trace::reader<> { return trace::reader<>{how_.how}; }
 
     template <class Reader>
     void read(Reader& reader) {
         for (auto item = reader.next(); item; item = reader.next()) {
             item.offset += begin_;
             totals_.count(item);
+            if (how_.time) { time_ = add_to(clock_, item); }
             bool const hidden = !how_.pads && item.what == trace::item_type::packet &&
                                 item.packet.kind() == packet::kind::pad;
             if (!hidden) { print(item); }
@@ -152,7 +147,13 @@ public:
 
 private:
     void print(trace::item const& item) {
-        (how_.json ? append_json : listing::append_line)(out_.text(), item, totals_);
+        auto& out = out_.text();
+        (how_.json ? append_json_item : listing::append_item)(out, item, totals_);
+        if (how_.time && item) {
+            how_.json ? append_json_time(json_fields{out}, time_, how_.to_ns)
+                      : append_text_time(out, time_, how_.to_ns);
+        }
+        out += how_.json ? "}\n" : "\n";
         out_.line_done();
     }
 
@@ -160,18 +161,22 @@ private:
     output& out_;
     std::uint64_t begin_;  ///< offset of the reader's first byte in the trace
     listing::totals totals_{};
+    trace::clock clock_;
+    trace::time time_{};
 };
 
-/// Counts packets, and prints a summary.
+/// Counts packets, and prints a summary. `Times` is `time_sum` or `no_time_sum`.
+template <class Times>
 class summariser {
 public:
     static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
     static constexpr bool is_splittable = true;
 
     summariser(settings const& how, output& out, std::uint64_t begin = 0)
-        : how_{how}, out_{out}, begin_{begin} {}
+        : how_{how}, out_{out}, begin_{begin}, times_{how} {}
 
     void begin(std::string_view name) { name_ = name; }
+    [[nodiscard]] auto reader() const -> trace::reader<> { return trace::reader<>{how_.how}; }
 
     template <class Reader>
     void read(Reader& reader) {
@@ -198,17 +203,21 @@ public:
     }
 
     [[nodiscard]] auto end(std::uint64_t bytes) -> status {
+        if constexpr (is_timed) { times_.finish(); }
         how_.json ? print_json(bytes) : print_text(bytes);
         return sum_.errors != 0 ? damaged : sum_.total() != 0 ? clean : no_psb;
     }
 
 private:
+    static constexpr bool is_timed = std::is_same_v<Times, time_sum>;
+
     struct visitor {
         summariser& to;
 
         template <packet::packet_type Packet>
         void operator()(Packet const& packet, trace::at where) const {
             to.sum_.add(Packet::about.id, where.length);
+            if constexpr (is_timed) { to.times_.add(packet, where.length); }
             if constexpr (requires { packet.has_ip(); }) {
                 if (packet.has_ip()) {
                     to.lowest_ip_ = std::min(to.lowest_ip_, where.ip);
@@ -224,6 +233,7 @@ private:
                 to.by_code_[static_cast<unsigned>(other.why)] += 1;
             }
             to.skipped_ += other.skipped;
+            if constexpr (is_timed) { to.times_.add(other); }
         }
     };
 
@@ -279,6 +289,7 @@ private:
                           static_cast<unsigned long long>(highest_ip_));
             out += buffer;
         }
+        if constexpr (is_timed) { print_times(out); }
         if (sum_.total() != 0) { out += "\ntype              packets        bytes\n"; }
         for (unsigned i = 0; i < packet::kinds; ++i) {
             if (sum_.packets[i] == 0) { continue; }
@@ -332,7 +343,74 @@ private:
         } else {
             fields.nothing("ip");
         }
+        if constexpr (is_timed) { add_times(fields); }
         out += "}\n";
+    }
+
+    void print_times(std::string& out) const {
+        char buffer[160];
+        auto const line = [&](char const* name, char const* unit, auto value) {
+            std::snprintf(buffer, sizeof buffer, "%-12s %12lld%s\n", name,
+                          static_cast<long long>(value), unit);
+            out += buffer;
+        };
+        if (times_.has_time()) {
+            std::snprintf(buffer, sizeof buffer, "tsc          0x%llx to 0x%llx\n",
+                          static_cast<unsigned long long>(times_.first()),
+                          static_cast<unsigned long long>(times_.last()));
+            out += buffer;
+            if (how_.to_ns.is_known()) {
+                std::snprintf(buffer, sizeof buffer, "time         %llu to %llu ns\n",
+                              static_cast<unsigned long long>(how_.to_ns.ns(times_.first())),
+                              static_cast<unsigned long long>(how_.to_ns.ns(times_.last())));
+                out += buffer;
+            }
+            line("duration", " ticks", times_.duration());
+            line("  traced", " ticks", times_.traced());
+            line("  not traced", " ticks", times_.untraced());
+            line("  unknown", " ticks", times_.lost());
+        }
+        line("cycles", "", times_.cycles());
+        if (times_.frequency() != 0) {
+            std::snprintf(buffer, sizeof buffer, "frequency    %7llu.%04llu of the TSC's\n",
+                          static_cast<unsigned long long>(times_.frequency() / 10'000),
+                          static_cast<unsigned long long>(times_.frequency() % 10'000));
+            out += buffer;
+        }
+        line("missing mtcs", "", times_.missing_mtcs());
+        line("overflows", "", times_.overflows());
+    }
+    void add_times(json_fields& fields) const {
+        fields.open("time");
+        if (times_.has_time()) {
+            fields.hex("first", times_.first());
+            fields.hex("last", times_.last());
+            if (how_.to_ns.is_known()) {
+                fields.number("first_ns", how_.to_ns.ns(times_.first()));
+                fields.number("last_ns", how_.to_ns.ns(times_.last()));
+            }
+            fields.number("duration", times_.duration());
+            fields.number("traced", times_.traced());
+            fields.number("untraced", times_.untraced());
+            fields.number("unknown", times_.lost());
+        } else {
+            fields.nothing("first");
+            fields.nothing("last");
+        }
+        fields.number("cycles", times_.cycles());
+        if (times_.frequency() != 0) {
+            fields.begin("frequency");
+            char buffer[40];
+            std::snprintf(buffer, sizeof buffer, "%llu.%04llu",
+                          static_cast<unsigned long long>(times_.frequency() / 10'000),
+                          static_cast<unsigned long long>(times_.frequency() % 10'000));
+            out_.text() += buffer;
+        } else {
+            fields.nothing("frequency");
+        }
+        fields.number("missing_mtcs", times_.missing_mtcs());
+        fields.number("overflows", times_.overflows());
+        out_.text() += '}';
     }
 
     static constexpr packet::error codes[] = {packet::error::bad_opcode, packet::error::bad_packet,
@@ -359,6 +437,7 @@ private:
     std::uint64_t first_psb_ = 0;
     std::uint64_t nearest_ = ~std::uint64_t{0};
     std::uint64_t farthest_ = 0;
+    [[no_unique_address]] Times times_;
 };
 
 }  // namespace pt_dump

@@ -57,8 +57,10 @@ class PtDump(ToolChecks, unittest.TestCase):
     PRINTS = [(["-"], SMALL * 3000), (["--json", "--jobs", "3", "-"], SMALL * 3000),
               (["--summary", "-"], SMALL), (["--summary", "--json", "-"], SMALL),
               (["--check", "-"], OBEYS), (["--check", "--json", "-"], OBEYS),
+              (["--events", "-"], OBEYS), (["--time", "--json", "-"], OBEYS),
+              (["--summary", "--time", "-"], OBEYS), (["--chrome-trace", "-"], OBEYS),
               (["--hex", SMALL.hex()], b"")]
-    READS = [[], ["--summary"], ["--check"], ["--jobs", "2"]]
+    READS = [[], ["--summary"], ["--check"], ["--events"], ["--jobs", "2"]]
     READS_STDIN = [["-"], ["--jobs", "2", "-"]]
 
 

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// pt_dump --chrome-trace: a timeline in the trace event format, which Perfetto and chrome://tracing
+// open. Every input is a process with a track of traced intervals and one of address spaces.
+
+#include "events.hpp"
+
+#include <ptspec/ptspec.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pt_dump {
+
+/// The text before and after the events of all inputs.
+inline void begin_chrome_trace(output& out, settings const& how) {
+    out.text() += R"({"displayTimeUnit":"ns","otherData":{"producer":"ptspec pt_dump","ts":)";
+    out.text() += how.to_ns.is_known()
+                      ? R"("microseconds of the given clock")"
+                      : R"("TSC ticks / 1000: --tsc-hz or --perf-clock gives microseconds")";
+    out.text() += "},\"traceEvents\":[";
+}
+inline void end_chrome_trace(output& out) { out.text() += "\n]}\n"; }
+
+/// Writes the events of one input.
+class chrome_tracer {
+public:
+    static constexpr std::size_t piece_bytes = std::size_t{1} << 17;
+    static constexpr bool is_splittable = false;
+
+    chrome_tracer(settings const& how, output& out) : how_{how}, out_{out} {}
+
+    void begin(std::string_view name) {
+        name_process("process_name", name);
+        name_thread(flow_track, "control flow");
+        name_thread(space_track, "address space");
+    }
+    [[nodiscard]] auto reader() const { return event_reader_for<trace::clock>(how_); }
+
+    template <class Reader>
+    void read(Reader& reader) {
+        for (auto one = reader.next(); one; one = reader.next()) {
+            totals_.count(one.what);
+            auto const state = reader.state().enabled;
+            bool const is_on = state == trace::tracing::on || state == trace::tracing::entering;
+            add(one, is_on, one.when.is_absolute());
+        }
+    }
+
+    [[nodiscard]] auto end(std::uint64_t /*bytes*/) -> status {
+        if (!has_scale_) { choose_scale(false); }
+        count_until(now_ / ticks_per_bin + 1);
+        if (is_open_) { end_slice(flow_track); }
+        if (has_space_) { end_slice(space_track); }
+        return totals_.result();
+    }
+
+private:
+    static constexpr unsigned flow_track = 1;
+    static constexpr unsigned space_track = 2;
+    /// Branches are counted in bins of 10 units of `ts`.
+    static constexpr std::uint64_t ticks_per_bin = 10'000;
+    /// So many events may precede the first TSC. Their time is then that of this TSC.
+    static constexpr std::size_t most_early = 4096;
+
+    struct moment {
+        trace::event event;
+        bool is_on;  ///< after the event, tracing is on
+    };
+
+    // ------------------------------------------------------------------------------ time
+
+    /// Times before the first TSC are relative: these events wait for it.
+    void add(trace::event const& one, bool is_on, bool is_absolute) {
+        if (!has_scale_) [[unlikely]] {
+            if (!is_absolute && early_.size() < most_early) {
+                early_.push_back({one, is_on});
+                return;
+            }
+            if (is_absolute) { now_ = first_ = ticks_of(one); }
+            choose_scale(is_absolute);
+        }
+        move_to(one);
+        write(one, is_on);
+    }
+    void choose_scale(bool is_absolute) {
+        has_scale_ = true;
+        has_tsc_ = is_absolute;
+        if (!has_tsc_) {
+            name_process("process_labels", "without TSC packets: ts is the offset in bytes / 1000");
+        }
+        for (auto const& one : early_) {
+            if (!has_tsc_) { move_to(one.event); }
+            write(one.event, one.is_on);
+        }
+        early_ = {};
+    }
+    [[nodiscard]] auto ticks_of(trace::event const& one) const -> std::uint64_t {
+        return how_.to_ns.is_known() ? how_.to_ns.ns(one.when.tsc) : one.when.tsc;
+    }
+    /// No event is earlier than one before it.
+    void move_to(trace::event const& one) {
+        std::uint64_t const here = has_tsc_ ? ticks_of(one) : one.offset;
+        if (here > now_) { now_ = here; }
+    }
+
+    // ------------------------------------------------------------------------------ events
+
+    void write(trace::event const& event, bool is_on) {
+        using enum trace::event_type;
+        bool const ends = is_open_ && !is_on;
+        if (!is_open_ && is_on) {
+            begin_slice(flow_track, "traced");
+            auto fields = args();
+            fields.number("offset", event.offset);
+            if (event.has_ip || event.has_to) {
+                fields.hex("ip", event.has_ip ? event.ip : event.to);
+            }
+            finish_args();
+            is_open_ = true;
+        }
+        switch (event.what) {
+            case branches: count(event.branches().count); break;
+            case indirect_branch: count(1); break;
+            case paging: change_space(event.packet.as<packet::pip>()); break;
+            case frequency: change_frequency(event.packet.as<packet::cbr>()); break;
+            case enabled:
+            case disabled:
+            case vmcs:
+            case exec_mode:
+            case transaction:
+            case resumed:
+            case pebs_group:
+            case pebs_item:
+            case maintenance:
+            case synced:
+            case unknown:
+            case need_input:
+            case end: break;
+            default: mark(event);
+        }
+        if (ends) {
+            end_slice(flow_track);
+            is_open_ = false;
+        }
+        out_.line_done();
+    }
+    void mark(trace::event const& event) {
+        begin_event("i", flow_track, name(event.what));
+        out_.text() += R"(,"s":"t")";
+        auto fields = args();
+        fields.number("offset", event.offset);
+        add_fields(fields, event);
+        if (event.what == trace::event_type::damage) {
+            fields.string("text", text_of(event.broken));
+        }
+        finish_args();
+    }
+    void change_space(packet::pip which) {
+        if (has_space_ && space_ == which) { return; }
+        if (has_space_) { end_slice(space_track); }
+        has_space_ = true;
+        space_ = which;
+        std::string title = which.get<packet::pip::NR>() ? "guest cr3 0x" : "cr3 0x";
+        detail::append_digits(title, which.get<packet::pip::CR3>(), 16);
+        begin_slice(space_track, title);
+        auto fields = args();
+        fields.hex("cr3", which.get<packet::pip::CR3>());
+        fields.number("nr", which.get<packet::pip::NR>());
+        finish_args();
+    }
+    void change_frequency(packet::cbr which) {
+        auto const ratio = which.get<packet::cbr::CoreBusRatio>();
+        if (has_ratio_ && ratio_ == ratio) { return; }
+        has_ratio_ = true;
+        ratio_ = ratio;
+        counter("core:bus ratio", "ratio", now_, ratio);
+    }
+
+    // ------------------------------------------------------------------------------ branches
+
+    void count(std::uint64_t number) {
+        count_until(now_ / ticks_per_bin);
+        bin_ = now_ / ticks_per_bin;
+        branches_ += number;
+    }
+    /// Writes the counter of the last bin with branches, when it is before this one.
+    void count_until(std::uint64_t bin) {
+        if (branches_ == 0 || bin_ >= bin) { return; }
+        counter("branches", "branches", std::max(bin_ * ticks_per_bin, first_), branches_);
+        branches_ = 0;
+        // The counter is 0 up to the next branches, or after the last.
+        bool const is_last = bin > now_ / ticks_per_bin;
+        constexpr std::uint64_t last_bin = ~std::uint64_t{0} / ticks_per_bin;
+        if ((bin_ + 1 < bin || is_last) && bin_ < last_bin) {
+            counter("branches", "branches", (bin_ + 1) * ticks_per_bin, 0);
+        }
+    }
+
+    // ------------------------------------------------------------------------------ JSON
+
+    void next_object() {
+        auto& out = out_.text();
+        out += *how_.is_continued ? ",\n" : "\n";
+        *how_.is_continued = true;
+    }
+    /// Units of 1/1000, with three digits after the point.
+    void append_ts(std::uint64_t ticks) {
+        auto& out = out_.text();
+        detail::append_digits(out, ticks / 1000);
+        auto const rest = std::to_string(1000 + ticks % 1000);
+        out += '.';
+        out.append(rest, 1);
+    }
+    void begin_event(std::string_view phase, unsigned track, std::string_view title) {
+        begin_event_at(phase, track, title, now_);
+    }
+    void begin_event_at(std::string_view phase, unsigned track, std::string_view title,
+                        std::uint64_t ticks) {
+        next_object();
+        auto& out = out_.text();
+        out += R"({"ph":")";
+        out += phase;
+        out += R"(","pid":)";
+        detail::append_digits(out, how_.input);
+        out += R"(,"tid":)";
+        detail::append_digits(out, track);
+        out += R"(,"ts":)";
+        append_ts(ticks);
+        if (title.empty()) { return; }
+        out += R"(,"name":)";
+        append_json_string(out, title);
+    }
+    auto args() -> json_fields {
+        out_.text() += R"(,"args":{)";
+        return json_fields{out_.text()};
+    }
+    void finish_args() { out_.text() += "}}"; }
+    void begin_slice(unsigned track, std::string_view title) { begin_event("B", track, title); }
+    void end_slice(unsigned track) {
+        begin_event("E", track, "");
+        out_.text() += '}';
+    }
+    void counter(std::string_view title, std::string_view series, std::uint64_t ticks,
+                 std::uint64_t value) {
+        begin_event_at("C", 0, title, ticks);
+        auto fields = args();
+        fields.number(series, value);
+        finish_args();
+    }
+    void name_process(std::string_view what, std::string_view value) {
+        begin_event("M", 0, what);
+        auto fields = args();
+        fields.string(what == "process_labels" ? "labels" : "name", value);
+        finish_args();
+    }
+    void name_thread(unsigned track, std::string_view value) {
+        begin_event("M", track, "thread_name");
+        auto fields = args();
+        fields.string("name", value);
+        finish_args();
+    }
+
+    settings const& how_;
+    output& out_;
+    event_totals totals_{};
+    std::vector<moment> early_{};
+    bool has_scale_ = false;
+    bool has_tsc_ = false;
+    std::uint64_t now_ = 0;  ///< the time of the last event, in 1/1000 of the unit of `ts`
+    std::uint64_t first_ = 0;
+    bool is_open_ = false;  ///< the slice of a traced interval
+    bool has_space_ = false;
+    packet::pip space_{};
+    bool has_ratio_ = false;
+    std::uint64_t ratio_ = 0;
+    std::uint64_t bin_ = 0;
+    std::uint64_t branches_ = 0;
+};
+
+}  // namespace pt_dump

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What the options of pt_dump select.
+
+#include "../common/tool.hpp"
+
+#include <ptspec/cpu/quirks.hpp>
+#include <ptspec/engine/check_options.hpp>
+#include <ptspec/ptspec.hpp>
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pt_dump {
+
+using namespace ptspec;
+
+enum class form : std::uint8_t { listing, summary, check, events, chrome_trace };
+
+/// Converts TSC ticks to nanoseconds.
+struct conversion {
+    std::uint64_t frequency = 0;  ///< of the TSC, in Hz; 0: unknown
+    bool is_perf = false;         ///< by the fields time_shift, time_mult and time_zero of perf
+    unsigned shift = 0;
+    std::uint64_t mult = 0;
+    std::uint64_t zero = 0;
+
+    [[nodiscard]] auto is_known() const -> bool { return is_perf || frequency != 0; }
+    /// Modulo 2^64.
+    [[nodiscard]] auto ns(std::uint64_t tsc) const -> std::uint64_t {
+        if (is_perf) {
+            std::uint64_t const rest = tsc & ((std::uint64_t{1} << shift) - 1);
+            return zero + (tsc >> shift) * mult + ((rest * mult) >> shift);
+        }
+        constexpr std::uint64_t second = 1'000'000'000;
+        return tsc / frequency * second + tsc % frequency * second / frequency;
+    }
+};
+
+struct settings {
+    trace::options how{};
+    form what = form::listing;
+    bool pads = true;
+    std::vector<engine::kind> kinds{};  ///< of which the best is used; empty: all but manual
+    bool json = false;
+    bool several = false;  ///< more than one input
+    unsigned jobs = 1;
+    cpu::quirk_set quirks{};
+    bool time = false;
+    trace::clock_options clock{};
+    conversion to_ns{};
+    unsigned input = 0;            ///< the number of this input, from 1 on
+    bool* is_continued = nullptr;  ///< an input before this one has been written
+
+    /// Packets cannot be read without all before them.
+    [[nodiscard]] auto is_sequential() const -> bool {
+        return time || what == form::events || what == form::chrome_trace;
+    }
+};
+
+/// A number from 0 to `most`, decimal or with 0x hexadecimal.
+inline auto parse_number(std::string_view text, std::uint64_t most)
+    -> std::optional<std::uint64_t> {
+    bool const is_hex = text.starts_with("0x") || text.starts_with("0X");
+    if (is_hex) { text.remove_prefix(2); }
+    std::uint64_t value = 0;
+    auto const end = text.data() + text.size();
+    auto const [stop, error] = std::from_chars(text.data(), end, value, is_hex ? 16 : 10);
+    if (error != std::errc{} || stop != end || value > most) { return std::nullopt; }
+    return value;
+}
+
+/// Numbers between separators.
+inline auto parse_numbers(std::string_view text, char separator,
+                          std::vector<std::uint64_t> const& most)
+    -> std::optional<std::vector<std::uint64_t>> {
+    std::vector<std::uint64_t> found;
+    for (bool is_last = false; !is_last;) {
+        auto const end = text.find(separator);
+        is_last = end == std::string_view::npos;
+        auto const value = found.size() < most.size()
+                               ? parse_number(text.substr(0, end), most[found.size()])
+                               : std::nullopt;
+        if (!value) { return std::nullopt; }
+        found.push_back(*value);
+        if (!is_last) { text.remove_prefix(end + 1); }
+    }
+    return found;
+}
+
+namespace detail {
+
+inline auto number_of(tool::command_line& line, std::string_view takes, std::uint64_t most,
+                      std::uint64_t least = 0) -> std::uint64_t {
+    auto const option = line.argument();
+    auto const value = parse_number(line.value(), most);
+    if (!value || *value < least) { throw tool::failure{option + " takes " + std::string{takes}}; }
+    return *value;
+}
+inline auto numbers_of(tool::command_line& line, std::string_view takes, char separator,
+                       std::vector<std::uint64_t> const& most, std::size_t least)
+    -> std::vector<std::uint64_t> {
+    auto const option = line.argument();
+    auto const found = parse_numbers(line.value(), separator, most);
+    if (!found || found->size() < least) {
+        throw tool::failure{option + " takes " + std::string{takes}};
+    }
+    return *found;
+}
+
+}  // namespace detail
+
+/// Takes an option that describes the clocks. Returns false when it is another option.
+inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
+    constexpr std::uint64_t any = ~std::uint64_t{0};
+    constexpr std::uint64_t any32 = 0xFFFF'FFFF;
+    auto& clock = how.clock;
+    if (line.is("--mtc-freq")) {
+        clock.mtc_freq = static_cast<std::uint8_t>(
+            detail::number_of(line, "MTCFreq, a number from 0 to 15", 15));
+    } else if (line.is("--cyc-thresh")) {
+        clock.cyc_thresh = static_cast<std::uint8_t>(
+            detail::number_of(line, "CycThresh, a number from 0 to 15", 15));
+    } else if (line.is("--non-turbo")) {
+        clock.max_non_turbo_ratio = static_cast<std::uint8_t>(
+            detail::number_of(line, "a ratio from 1 to 255", 255, 1));
+    } else if (line.is("--tsc-ratio")) {
+        constexpr std::string_view takes = "EBX/EAX of CPUID.15H, like 168/2";
+        auto const found = detail::numbers_of(line, takes, '/', {any32, any32}, 2);
+        if (found[0] == 0 || found[1] == 0) {
+            throw tool::failure{"--tsc-ratio takes " + std::string{takes}};
+        }
+        clock.tsc_numerator = static_cast<std::uint32_t>(found[0]);
+        clock.tsc_denominator = static_cast<std::uint32_t>(found[1]);
+    } else if (line.is("--monotonic")) {
+        clock.monotonic = true;
+    } else if (line.is("--tsc-reference")) {
+        clock.tsc_reference = detail::number_of(line, "a TSC of 64 bits, not 0", any, 1);
+    } else if (line.is("--tsc-hz")) {
+        how.to_ns.frequency = detail::number_of(line, "a frequency from 1 to 10000000000 Hz",
+                                                10'000'000'000, 1);
+    } else if (line.is("--perf-clock")) {
+        auto const found = detail::numbers_of(
+            line, "SHIFT,MULT,ZERO: time_shift up to 32, time_mult and time_zero of perf", ',',
+            {32, any32, any}, 3);
+        how.to_ns.is_perf = true;
+        how.to_ns.shift = static_cast<unsigned>(found[0]);
+        how.to_ns.mult = found[1];
+        how.to_ns.zero = found[2];
+    } else {
+        return false;
+    }
+    return true;
+}
+
+inline auto take_jobs(tool::command_line& line) -> unsigned {
+    return static_cast<unsigned>(detail::number_of(line, "a number from 1 to 256", 256, 1));
+}
+
+/// The quirks of the processor that --cpu names.
+inline auto take_cpu(tool::command_line& line) -> cpu::quirk_set {
+    auto const found = detail::numbers_of(
+        line, "FAMILY/MODEL or FAMILY/MODEL/STEPPING in decimal, like 6/94/3", '/',
+        {255 + 15, 255, 15}, 2);
+    auto const part = [](std::uint64_t value) { return static_cast<unsigned>(value); };
+    return cpu::quirks_of(
+        cpu::cpu_model{part(found[0]), part(found[1]), found.size() == 3 ? part(found[2]) : 0});
+}
+
+}  // namespace pt_dump
