@@ -369,9 +369,7 @@ private:
         listing::text_fields fields{out};
         add_fields(fields, one);
         if (one.is_status) { fields.number("status", 1); }
-        if constexpr (is_timed) {
-            append_text_time(out, one.when, how_.to_ns);
-        }
+        if constexpr (is_timed) { append_text_time(out, one.when, how_.to_ns); }
         if (one.what == trace::event_type::damage) { (out += ": ") += text_of(one.broken); }
         out += '\n';
         out_.line_done();
@@ -384,9 +382,7 @@ private:
         fields.string("event", name(one.what));
         add_fields(fields, one);
         if (one.is_status) { fields.number("status", 1); }
-        if constexpr (is_timed) {
-            append_json_time(fields, one.when, how_.to_ns);
-        }
+        if constexpr (is_timed) { append_json_time(fields, one.when, how_.to_ns); }
         if (one.what == trace::event_type::damage) { fields.string("text", text_of(one.broken)); }
         out += "}\n";
         out_.line_done();

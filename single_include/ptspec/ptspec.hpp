@@ -12606,6 +12606,7 @@ struct clock_options {
 /// A time: an estimate, and the bounds of the true time.
 ///
 /// Units:  TSC ticks, and core clock cycles. `latest` is `unbounded` when no packet limits it.
+///         Before the first TSC the estimate is relative, and the bounds are 0 and `unbounded`.
 struct time {
     static constexpr uint64_t unbounded = ~uint64_t{0};
 
@@ -12614,6 +12615,10 @@ struct time {
     uint64_t latest = unbounded;
     uint64_t cycles = 0;  ///< the sum of all CYCs before
 
+    /// The estimate is a value of the time-stamp counter.
+    [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool {
+        return earliest != 0 || latest != unbounded;
+    }
     friend constexpr auto operator==(time const&, time const&) -> bool = default;
 };
 
@@ -13078,8 +13083,9 @@ private:
     }
     /// The time `slack` cycles or less after the last CYC.
     [[nodiscard]] constexpr auto estimate(uint64_t slack) const noexcept -> time {
+        uint64_t const ticks = has_cyc_ ? ratio_.of(cycles_) : 0;
+        if (!has_tsc_) { return {anchor_ + ticks, 0, time::unbounded, all_}; }
         if (!has_cyc_ || !ratio_.is_known()) { return {anchor_, floor_, ceiling_, all_}; }
-        uint64_t const ticks = ratio_.of(cycles_);
         uint64_t const error = error_of(ticks);
         uint64_t high = ceiling_;
         if (slack != time::unbounded && !is_unlimited_) {
@@ -13114,8 +13120,8 @@ private:
     /// Sets the time after a packet.
     constexpr void refresh() noexcept {
         cycle_ticks_ = (ratio_.scaled() >> 32) + 2;
-        is_simple_ = has_cyc_ && threshold_ == 0 && !is_unlimited_ && ratio_.is_known() &&
-                     !mixes_ && !is_monotonic_ && high_ >> 63 == 0;
+        is_simple_ = has_tsc_ && has_cyc_ && threshold_ == 0 && !is_unlimited_ &&
+                     ratio_.is_known() && !mixes_ && !is_monotonic_ && high_ >> 63 == 0;
         is_regular_ = has_tsc_ && has_mtc_ && period_ticks_ != 0 && remainder_ == 0 &&
                       base_error_ == 0 && (is_simple_ || !has_cyc_) && threshold_ == 0 &&
                       !is_unlimited_ && !is_monotonic_;

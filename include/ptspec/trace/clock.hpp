@@ -555,8 +555,8 @@ private:
     /// Sets the time after a packet.
     constexpr void refresh() noexcept {
         cycle_ticks_ = (ratio_.scaled() >> 32) + 2;
-        is_simple_ = has_tsc_ && has_cyc_ && threshold_ == 0 && !is_unlimited_ && ratio_.is_known() &&
-                     !mixes_ && !is_monotonic_ && high_ >> 63 == 0;
+        is_simple_ = has_tsc_ && has_cyc_ && threshold_ == 0 && !is_unlimited_ &&
+                     ratio_.is_known() && !mixes_ && !is_monotonic_ && high_ >> 63 == 0;
         is_regular_ = has_tsc_ && has_mtc_ && period_ticks_ != 0 && remainder_ == 0 &&
                       base_error_ == 0 && (is_simple_ || !has_cyc_) && threshold_ == 0 &&
                       !is_unlimited_ && !is_monotonic_;

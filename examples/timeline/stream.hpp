@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Everything that the page shows of one trace.
+
+#include "slices.hpp"
+#include "../common/listing.hpp"
+
+#include <ptspec/print/text.hpp>
+#include <ptspec/rule.hpp>
+#include <ptspec/trace/clock.hpp>
+#include <ptspec/trace/events.hpp>
+#include <ptspec/trace/packet_counts.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace timeline {
+
+/// How much of each trace is kept.
+struct limits {
+    std::size_t slices = std::size_t{1} << 15;
+    std::size_t listed = 6000;    ///< events of each lane, and changes of each state
+    std::size_t contexts = 1000;  ///< different values of CR3
+};
+
+/// The limits for each of `streams` traces. The page stays below 5 MB for up to 60 traces.
+constexpr auto limits_of(std::size_t streams) -> limits {
+    limits one;
+    std::size_t const count = streams == 0 ? 1 : streams;
+    while (one.slices > 256 && one.slices * count > std::size_t{1} << 15) { one.slices /= 2; }
+    one.listed = std::clamp(one.listed / count, std::size_t{24}, one.listed);
+    one.contexts = std::clamp(std::size_t{4000} / count, std::size_t{16}, one.contexts);
+    return one;
+}
+
+/// The changes of a state: the first `limits::listed` of them.
+struct changes {
+    struct change {
+        std::uint64_t offset;
+        std::uint64_t time;
+        std::uint64_t value;
+    };
+    std::vector<change> first{};
+    std::uint64_t count = 0;
+    std::uint64_t now = 0;
+
+    void set(std::uint64_t value, trace::event const& at, std::size_t most) {
+        if (value == now && count != 0) { return; }
+        now = value;
+        count += 1;
+        if (first.size() < most) { first.push_back({at.offset, at.when.tsc, value}); }
+    }
+};
+
+/// An event that the page lists.
+struct listed_event {
+    trace::event_type what;
+    std::uint64_t offset;
+    std::uint64_t time;
+    std::string ip;    ///< hexadecimal; empty: unknown
+    std::string to;    ///< hexadecimal; empty: unknown
+    std::string text;  ///< the fields of the packet
+};
+
+/// Reads a trace in pieces, and summarises it.
+class stream {
+public:
+    stream(std::string name, trace::clock_options const& how, limits most)
+        : name_{std::move(name)}, most_{most}, reader_{trace::clock{how}}, slices_{most.slices} {}
+
+    /// Reads the next bytes of the trace, at least one.
+    void feed(byte_view bytes) {
+        bytes_ += bytes.size();
+        (void)counter_.feed(bytes);
+        packets_ = counter_.scan(packets_);
+        (void)reader_.feed(bytes);
+        read();
+    }
+    /// Call this after the last byte.
+    void finish() {
+        counter_.finish();
+        packets_ = counter_.scan(packets_);
+        reader_.finish();
+        read();
+        advance(bytes_, last_time_, reader_.clock().cycles());
+        auto const [first, last] = slices_.finish(bytes_, last_time_);
+        first_time_ = first;
+        last_time_ = last;
+        is_timed_ = reader_.clock().is_absolute() && last > first;
+        for (auto& one : events_) { one.time = slices_.time_of(one.time, one.offset, last); }
+        for (auto* state : {&tracing_, &context_, &ratio_, &power_}) {
+            for (auto& one : state->first) {
+                one.time = slices_.time_of(one.time, one.offset, last);
+            }
+        }
+    }
+
+    [[nodiscard]] auto name() const -> std::string const& { return name_; }
+    [[nodiscard]] auto bytes() const -> std::uint64_t { return bytes_; }
+    [[nodiscard]] auto packets() const -> trace::packet_counts const& { return packets_; }
+    [[nodiscard]] auto count(trace::event_type what) const -> std::uint64_t {
+        return counts_[static_cast<std::size_t>(what)];
+    }
+    [[nodiscard]] auto lane_count(std::size_t lane) const -> std::uint64_t {
+        return lane_counts_[lane];
+    }
+    [[nodiscard]] auto conditional_branches() const -> std::uint64_t { return conditional_; }
+    [[nodiscard]] auto skipped() const -> std::uint64_t { return skipped_; }
+    [[nodiscard]] auto cycles() const -> std::uint64_t { return reader_.clock().cycles(); }
+    [[nodiscard]] auto unused_cycs() const -> std::uint64_t {
+        return reader_.clock().unused_cycs();
+    }
+    /// How often the time went back, as after bytes that were misread as a TSC.
+    [[nodiscard]] auto times_back() const -> std::uint64_t { return times_back_; }
+    [[nodiscard]] auto has_psb() const -> bool { return packets_.of(packet::kind::psb) != 0; }
+    /// The events have times: the trace has a TSC, and time passes.
+    [[nodiscard]] auto is_timed() const -> bool { return is_timed_; }
+    [[nodiscard]] auto first_time() const -> std::uint64_t { return first_time_; }
+    [[nodiscard]] auto last_time() const -> std::uint64_t { return last_time_; }
+    [[nodiscard]] auto parts() const -> slices const& { return slices_; }
+    [[nodiscard]] auto events() const -> std::vector<listed_event> const& { return events_; }
+    /// The values of CR3, with bit 0 set in VMX non-root operation. Number N is at N - 1.
+    [[nodiscard]] auto contexts() const -> std::vector<std::uint64_t> const& { return contexts_; }
+    /// Off 0, on 1, unknown 2.
+    [[nodiscard]] auto tracing() const -> changes const& { return tracing_; }
+    /// Numbers of `contexts()`; 0 for those beyond the limit.
+    [[nodiscard]] auto context() const -> changes const& { return context_; }
+    /// The ratio of the core clock to the bus clock.
+    [[nodiscard]] auto ratio() const -> changes const& { return ratio_; }
+    /// 0: executes; 1: the clock is stopped; otherwise the C-state of PWRE plus 2.
+    [[nodiscard]] auto power() const -> changes const& { return power_; }
+
+private:
+    using type = trace::event_type;
+
+    enum tracing_state : std::uint8_t { off = 0, on = 1, unknown = 2 };
+
+    void read() {
+        for (auto one = reader_.next(); one; one = reader_.next()) { add(one); }
+    }
+
+    /// What passed up to this point belongs to the last event.
+    void advance(std::uint64_t offset, std::uint64_t time, std::uint64_t cycles) {
+        auto& before = slices_.at(last_offset_);
+        if (cycles > last_cycles_) {
+            before.cycles += cycles - last_cycles_;
+            last_cycles_ = cycles;
+        }
+        if (tracing_.now == on) {
+            if (time > last_time_) { before.on_ticks += time - last_time_; }
+            slices_.add_traced(last_offset_, offset);
+        }
+        last_offset_ = offset > last_offset_ ? offset : last_offset_;
+        last_time_ = time;
+    }
+
+    void add(trace::event one) {
+        set_time(one);
+        advance(one.offset, one.when.tsc, one.when.cycles);
+        auto& here = slices_.at(one.offset);
+        if (!here.has_time && has_time_) {
+            here.has_time = true;
+            here.time = one.when.tsc;
+        }
+        counts_[static_cast<std::size_t>(one.what)] += 1;
+        switch (one.what) {
+            case type::branches: {
+                auto const count = one.branches().count;
+                here.conditional += count;
+                conditional_ += count;
+                return trace(on, one);
+            }
+            case type::indirect_branch: here.indirect += 1; return trace(on, one);
+            case type::enabled:
+            case type::resumed: trace(on, one); break;
+            case type::disabled:
+            case type::async_disabled:
+            case type::trace_stop: trace(off, one); break;
+            case type::psb: trace(one.has_ip ? on : off, one); break;
+            case type::overflow:
+            case type::damage:
+            case type::lost: trace(unknown, one); break;
+            case type::paging: set_context(one, here); break;
+            case type::frequency:
+                ratio_.set(one.packet.as<packet::cbr>().get<packet::cbr::CoreBusRatio>(), one,
+                           most_.listed);
+                break;
+            case type::exstop:
+                power_.set(power_.now == 0 ? 1 : power_.now, one, most_.listed);
+                break;
+            case type::pwre:
+                power_.set(one.packet.as<packet::pwre>().get<packet::pwre::state>() + 2, one,
+                           most_.listed);
+                break;
+            case type::pwrx: power_.set(0, one, most_.listed); break;
+            default: break;
+        }
+        skipped_ += one.what == type::synced || one.what == type::resynced || one.what == type::lost
+                        ? one.skipped
+                        : 0;
+        auto const lane = event_types[static_cast<std::size_t>(one.what)].where;
+        here.events[static_cast<std::size_t>(lane)] += 1;
+        auto& listed = lane_counts_[static_cast<std::size_t>(lane)];
+        listed += 1;
+        if (listed <= most_.listed) { list(one); }
+    }
+
+    /// Events before the first TSC have no time: they get that of the first TSC. Estimates of a
+    /// clock may go back by little; a time that goes back by more follows a wrong one.
+    void set_time(trace::event& one) {
+        constexpr std::uint64_t little = std::uint64_t{1} << 20;
+        auto& now = one.when.tsc;
+        if (!has_time_) {
+            has_time_ = one.when.is_absolute() && now != 0;
+            last_time_ = has_time_ ? now : 0;
+        }
+        if (!has_time_) {
+            now = 0;
+        } else if (now < last_time_) {
+            if (last_time_ - now < little) {
+                now = last_time_;
+            } else {
+                times_back_ += 1;
+            }
+        }
+    }
+    void trace(tracing_state now, trace::event const& one) { tracing_.set(now, one, most_.listed); }
+    void set_context(trace::event const& one, slice& here) {
+        auto const pip = one.packet.as<packet::pip>();
+        std::uint64_t const key = pip.get<packet::pip::CR3>() |
+                                  (pip.get<packet::pip::NR>() ? 1 : 0);
+        auto found = context_numbers_.find(key);
+        if (found == context_numbers_.end() && contexts_.size() < most_.contexts) {
+            contexts_.push_back(key);
+            found = context_numbers_.emplace(key, contexts_.size()).first;
+        }
+        auto const number = found == context_numbers_.end() ? 0 : found->second;
+        if (number != 0) { here.context = static_cast<std::uint32_t>(number); }
+        context_.set(number, one, most_.listed);
+    }
+    void list(trace::event const& one) {
+        listed_event next{one.what, one.offset, one.when.tsc, {}, {}, {}};
+        if (one.has_ip) { append_hex(next.ip, one.ip); }
+        if (one.has_to) { append_hex(next.to, one.to); }
+        switch (one.what) {
+            case type::damage: {
+                auto const text = describe(one.broken);
+                next.text = std::string{rule_id{one.broken}.letters} + ": ";
+                next.text.append(text.data(), text.size());
+                break;
+            }
+            case type::synced:
+            case type::resynced:
+            case type::lost: next.text = "skipped=" + std::to_string(one.skipped); break;
+            case type::enabled:
+            case type::disabled:
+            case type::async_branch:
+            case type::async_disabled:
+            case type::resumed:
+            case type::psb:
+            case type::unknown: break;
+            default: {
+                listing::text_fields fields{next.text};
+                packet::visit(listing::fields_of{fields, one.ip}, one.packet);
+                if (!next.text.empty()) { next.text.erase(0, 1); }
+                if (one.is_status) { next.text += " (PSB+)"; }
+            }
+        }
+        events_.push_back(std::move(next));
+    }
+    static void append_hex(std::string& out, std::uint64_t value) {
+        char digits[16];
+        out.append(digits, std::to_chars(digits, digits + sizeof digits, value, 16).ptr);
+    }
+
+    std::string name_;
+    limits most_;
+    trace::event_reader<trace::clock> reader_;
+    trace::reader<> counter_{trace::options{.sync = true}};
+    trace::packet_counts packets_{};
+    slices slices_;
+    std::uint64_t bytes_ = 0;
+    std::uint64_t counts_[event_type_count] = {};
+    std::uint64_t lane_counts_[lanes] = {};
+    std::uint64_t conditional_ = 0;
+    std::uint64_t skipped_ = 0;
+    bool has_time_ = false;
+    bool is_timed_ = false;
+    std::uint64_t first_time_ = 0;
+    std::uint64_t last_time_ = 0;
+    std::uint64_t times_back_ = 0;
+    std::uint64_t last_offset_ = 0;
+    std::uint64_t last_cycles_ = 0;
+    changes tracing_{.now = unknown};
+    changes context_{};
+    changes ratio_{};
+    changes power_{};
+    std::vector<std::uint64_t> contexts_{};
+    std::map<std::uint64_t, std::size_t> context_numbers_{};
+    std::vector<listed_event> events_{};
+};
+
+}  // namespace timeline

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Reads the data of a page of `timeline`, and the golden listings that it is compared with."""
+
+import itertools
+import json
+import re
+
+import traces
+
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.S)
+
+
+def data_of(page):
+    return json.loads(DATA.search(page)[1])
+
+
+def decode(packed):
+    """The numbers of a column: -N stands for N zeros."""
+    values = []
+    for value in packed:
+        values += [0] * -value if value < 0 else [value]
+    return values
+
+
+def undiff(packed):
+    return list(itertools.accumulate(decode(packed)))
+
+
+def events_of(page, stream):
+    """The listed events of a trace, as dictionaries."""
+    columns = page["streams"][stream]["events"]
+    offsets, types = undiff(columns["offset"]), decode(columns["type"])
+    times = undiff(columns["time"]) if "time" in columns else [None] * len(offsets)
+    return [{"offset": offset, "time": time, "type": page["types"][kind],
+             "lane": page["type_lanes"][kind], "ip": ip, "to": to, "text": text or ""}
+            for offset, time, kind, ip, to, text in zip(
+                offsets, times, types, columns["ip"], columns["to"], columns["text"], strict=True)]
+
+
+def packets_of(listing):
+    """The packets of a golden listing: (offset, name, fields)."""
+    found = []
+    for line in listing.splitlines():
+        offset, name, *fields = line.split(" ")
+        if not name.startswith("!"):
+            found.append((int(offset, 16), name, dict(field.split("=", 1) for field in fields)))
+    return found
+
+
+def recorded(name):
+    """The bytes of a recorded trace, and its golden listing."""
+    where = traces.folder()
+    return traces.read(where / f"{name}.pt"), traces.read(where / f"{name}.packets").decode()
