@@ -60,6 +60,13 @@ ROWS = [
     Row("write/cyc", 1.4, 1.6),
     Row("write/all", 2, 4),
 ]
+EVENTS = [  # with recorded traces only
+    Row("context/real", 3, 8),
+    Row("events/real", 4, 10),
+    Row("events/cyc", 4, 10),
+    Row("times/real", 4, 10),
+    Row("times/cyc", 3, 8),
+]
 INSTRUCTIONS = [  # per packet or branch: at most the floor
     Row("next/real", 32, 24, 30),
     Row("next/cyc", 0, 0, 54),
@@ -71,6 +78,11 @@ INSTRUCTIONS = [  # per packet or branch: at most the floor
     Row("write/real", 80, 40, 34),
     Row("write/cyc", 0, 0, 34),
     Row("write/all", 0, 0, 34),
+    Row("context/real", 0, 0, 36),
+    Row("events/real", 0, 0, 66),
+    Row("events/cyc", 0, 0, 53),
+    Row("times/real", 0, 0, 81),
+    Row("times/cyc", 0, 0, 104),
     Row("unit/branches", 110, 60, 64),
     Row("unit/branches/skylake", 110, 60, 75),
     Row("unit/ranges", 110, 60, 64),
@@ -85,9 +97,9 @@ BRANCHES = [  # millions per second: at least the floor
     Row("unit/cyc/skylake", 17, 50),
 ]
 SOURCES = [ROOT / "tests" / "bench" / f"{name}.cpp"
-           for name in ("read", "unit", "write", "output", "their_summary")]
+           for name in ("read", "events", "unit", "write", "output", "their_summary")]
 SOURCES.insert(0, ROOT / "examples" / "pt_dump" / "pt_dump.cpp")  # the longest build first
-MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"]}  # normally, and with --quick
+MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"], "events": ["16", "2"]}  # normally, and with --quick
 
 
 def real_trace():
@@ -102,7 +114,8 @@ def run(command):
 
 def counted_rows(program):
     """The rows whose instructions a program counts."""
-    ways = {"read": ("next", "for_each", "scan")}.get(program, (program,))
+    ways = {"read": ("next", "for_each", "scan"),
+            "events": ("context", "events", "times")}.get(program, (program,))
     return [row.name for row in INSTRUCTIONS if row.name.partition("/")[0] in ways]
 
 
@@ -120,9 +133,9 @@ def build(pool, compilers, folder):
 
 def ratios(programs, common, quick, kept):
     """{row: counters}, from Google Benchmark's JSON."""
-    wanted = "|".join(f"^{row.name}/" for row in ROWS)
+    wanted = "|".join(f"^{row.name}/" for row in ROWS + EVENTS)
     found = {}
-    for program in (programs["read"], programs["write"]):
+    for program in (programs["read"], programs["write"], programs["events"]):
         out = kept / f"{program.name}.json"
         run([str(program), *common, "--mega", MEGABYTES[program.name.split("-")[0]][int(quick)],
              f"--benchmark_min_time={0.2 if quick else 5}", f"--benchmark_filter={wanted}",
@@ -209,12 +222,14 @@ def main():
             print(f"no traces at {traces.folder()}: what is called real is made")
         else:
             (folder / "real.pt").write_bytes(real)
-            common = ["--real", str(folder / "real.pt")]
+            (folder / "cyc.pt").write_bytes(traces.read(traces.folder() / "dr-hello-dyn.pt"))
+            common = ["--real", str(folder / "real.pt"), "--cyc", str(folder / "cyc.pt")]
         # Builds and instruction counts run in parallel, before anything is timed.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             programs = build(pool, options.cxx, folder)
             counting = {cxx: [pool.submit(instructions, program, common, counted_rows(name))
-                              for name, program in built.items() if counted_rows(name)]
+                              for name, program in built.items()
+                              if counted_rows(name) and (real or name != "events")]
                         for cxx, built in programs.items()}
         counts = {cxx: {row: count for done in all_done for row, count in done.result().items()}
                   for cxx, all_done in counting.items()}
@@ -222,7 +237,7 @@ def main():
                  for cxx, built in programs.items()}
         print("times as fast as libipt".ljust(24) +
               "".join(f"{cxx + ' (min .. max)':>28}" for cxx in programs) + "   floor   aim")
-        for row in ROWS:
+        for row in ROWS + (EVENTS if real else []):
             line = row.name.ljust(24)
             for cxx in programs:
                 got = found[cxx][row.name]
@@ -235,6 +250,8 @@ def main():
             print(f"{row.name:24}{figures}{row.floor:8g}{row.aim:6g}")
         print("instructions a packet".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         for row in INSTRUCTIONS:
+            if any(row.name not in counts[cxx] for cxx in programs):
+                continue  # no recorded traces
             figures = "".join(f"{counts[cxx][row.name]:28.1f}" for cxx in programs)
             print(f"{row.name:24}{figures}" +
                   (f"{row.floor:8g}{row.aim:6g}" if row.floor else ""))

@@ -83,6 +83,7 @@ void count(std::string_view row, size_t units, Body const& body) {
 /// The command line of a benchmark program: its own options, then those of Google Benchmark.
 struct arguments {
     char const* real = nullptr;             ///< --real FILE
+    char const* cyc = nullptr;              ///< --cyc FILE
     size_t size;                            ///< --mega N, in bytes
     std::vector<std::string_view> counted;  ///< --count ROW, any number of times
 
@@ -93,6 +94,8 @@ struct arguments {
             std::string_view const word = argv[i];
             if (word == "--real" && i + 1 < argc) {
                 real = argv[++i];
+            } else if (word == "--cyc" && i + 1 < argc) {
+                cyc = argv[++i];
             } else if (word == "--mega" && i + 1 < argc) {
                 size = static_cast<size_t>(std::strtoull(argv[++i], nullptr, 10)) << 20;
             } else if (word == "--count" && i + 1 < argc) {

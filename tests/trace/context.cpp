@@ -122,3 +122,25 @@ TEST_CASE("packets in a wrong order (PKT-138,142,270,273, GEN-006,100,101,105,17
     LAST("ON 06 3d1010 PSB", last.is(owner::none, false));
     LAST("ON 06 3d1010 9901 2d0020", last.is(owner::asynchronous, true));
 }
+
+TEST_CASE("packets bind the same one by one and as a visitor gets them") {
+    CHECK_TWICE([](auto value) {
+        auto const stream = value(made_stream{
+            "ON 06 3d1010 024301a000000000 2d0020 5901 01 OFF 310030 02f3 3d1010 02b201000000000000"
+            "00 3d1010 9921 3d1010 06",
+            engine::kind::manual});
+        trace::reader from{stream.view(), trace::options{.sync = true}};
+        trace::context one;
+        trace::context two;
+        while (auto const got = from.next()) {
+            auto const first = one.add(got.packet);
+            auto const second = packet::visit(
+                [&](auto const& which) { return two.add(which, got.length); }, got.packet);
+            if (first.to != second.to || first.completes != second.completes ||
+                first.broken != second.broken || one.state() != two.state()) {
+                return false;
+            }
+        }
+        return one.state().enabled == tracing::on && one.state().transaction;
+    });
+}

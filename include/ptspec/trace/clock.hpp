@@ -217,7 +217,6 @@ public:
         if (is_simple_ && (value | sum) < quick_cycles) [[likely]] {
             all_ += value;
             cycles_ = sum;
-            now_ = quick_estimate();
         } else {
             add_cycles(value);
         }
@@ -291,11 +290,13 @@ public:
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return has_tsc_; }
 
     /// The time of the last packet, which is one that a CYC may precede.
-    [[nodiscard]] constexpr auto now() const noexcept -> time const& { return now_; }
+    [[nodiscard]] constexpr auto now() const noexcept -> time {
+        return is_simple_ ? quick_estimate() : now_;
+    }
     /// The time of the last packet, which has no CYC: it may be later than the last packet with
     /// one.
     [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time {
-        auto found = now_;
+        auto found = now();
         if (has_cyc_) { found.latest = ceiling_; }
         return found;
     }
@@ -352,7 +353,7 @@ private:
         high_ = detail::saturating_add(base_, cycle_ticks_);
         ceiling_ = detail::saturating_add(base_, (1 + uint64_t{lost_mtcs_}) * period_ticks_);
         cycles_ = 0;
-        now_ = {base_, base_, is_simple_ ? high_ : ceiling_, all_};
+        now_ = {base_, base_, ceiling_, all_};
     }
     constexpr void add_mtc(uint32_t payload) noexcept {
         // MTCs between a TSC and its TMA are ignored.
@@ -556,7 +557,8 @@ private:
     constexpr void refresh() noexcept {
         cycle_ticks_ = (ratio_.scaled() >> 32) + 2;
         is_simple_ = has_tsc_ && has_cyc_ && threshold_ == 0 && !is_unlimited_ &&
-                     ratio_.is_known() && !mixes_ && !is_monotonic_ && high_ >> 63 == 0;
+                     ratio_.is_known() && !mixes_ && !is_monotonic_ && high_ >> 63 == 0 &&
+                     cycles_ < quick_cycles;
         is_regular_ = has_tsc_ && has_mtc_ && period_ticks_ != 0 && remainder_ == 0 &&
                       base_error_ == 0 && (is_simple_ || !has_cyc_) && threshold_ == 0 &&
                       !is_unlimited_ && !is_monotonic_;

@@ -95,9 +95,29 @@ public:
         flags_ = lost;
     }
 
-    constexpr auto add(packet::any_packet const& which) noexcept -> binding {
+    /// Binds the next packet, as a visitor gets it.
+    template <packet::packet_type Packet>
+    constexpr auto add(Packet const& which, unsigned length) noexcept -> binding {
+        using namespace packet;
+        if constexpr (one_of<Packet, tnt_short, tnt_long, tip>) {
+            if (is_plain()) [[likely]] { return {.to = owner::branch}; }
+        } else if constexpr (one_of<Packet, pad, tsc, tma, mtc, cyc, cbr, mnt>) {
+            return {.in_psb_plus = in_psb_plus()};
+        }
+        return add_other({which, length});
+    }
+    /// Binds the next packet.
+    ///
+    /// always_inline: most packets are bound by a comparison. Without it the reading of real traces
+    /// takes 60 % more instructions (g++ 12).
+    [[gnu::always_inline]] constexpr auto add(packet::any_packet const& which) noexcept -> binding {
         using packet::kind;
         switch (which.kind()) {
+            case kind::tnt_short:
+            case kind::tnt_long:
+            case kind::tip:
+                if (is_plain()) [[likely]] { return {.to = owner::branch}; }
+                break;
             case kind::pad:
             case kind::tsc:
             case kind::tma:
@@ -105,6 +125,29 @@ public:
             case kind::cyc:
             case kind::cbr:
             case kind::mnt: return {.in_psb_plus = in_psb_plus()};
+            default: break;
+        }
+        return add_other(which);
+    }
+    /// Tracing ends at a TIP.PGD that belongs to a branch. For readers of events.
+    [[nodiscard]] constexpr auto ends_plainly() noexcept -> bool {
+        if (!is_plain()) { return false; }
+        set(tracing::off);
+        return true;
+    }
+    /// Tracing starts at a TIP.PGE before which nothing waits. For readers of events.
+    [[nodiscard]] constexpr auto starts_plainly() noexcept -> bool {
+        if (flags_ != off) { return false; }
+        set(tracing::on);
+        return true;
+    }
+
+private:
+    /// noinline: keeps `add` small.
+    [[gnu::noinline]] constexpr auto add_other(packet::any_packet const& which) noexcept
+        -> binding {
+        using packet::kind;
+        switch (which.kind()) {
             case kind::psb: return begin_psb_plus();
             case kind::psbend: return end_psb_plus();
             case kind::ovf: return add_ovf();
@@ -119,7 +162,6 @@ public:
         return found;
     }
 
-private:
     // What the next packets mean. `off` and `lost` are flags, so that one comparison tells that TNT
     // and TIP belong to branches.
     static constexpr uint32_t psb_plus = 1U << 0;
