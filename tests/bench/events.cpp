@@ -2,8 +2,8 @@
 // Measures the speed of reading events, with libipt's query decoder in the same process.
 //
 //   events --real FILE --cyc FILE [--mega N] [options of Google Benchmark]
-//   events --real FILE --cyc FILE [--mega N] --count WAY/STREAM ...   reads once, for callgrind, and
-//                                                                     prints the number of packets
+//   events --real FILE --cyc FILE [--mega N] --count WAY/STREAM ...
+//                            reads once, for callgrind, and prints the number of packets
 //
 // The traces are those of the files, repeated to N MB (16). Ways: `context` binds every packet,
 // `events` reads events, `times` events with their times. libipt is asked for each event, branch

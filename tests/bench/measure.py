@@ -99,7 +99,8 @@ BRANCHES = [  # millions per second: at least the floor
 SOURCES = [ROOT / "tests" / "bench" / f"{name}.cpp"
            for name in ("read", "events", "unit", "write", "output", "their_summary")]
 SOURCES.insert(0, ROOT / "examples" / "pt_dump" / "pt_dump.cpp")  # the longest build first
-MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"], "events": ["16", "2"]}  # normally, and with --quick
+# Normally, and with --quick.
+MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"], "events": ["16", "2"]}
 
 
 def real_trace():
