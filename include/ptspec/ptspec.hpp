@@ -60,6 +60,7 @@
 #include <ptspec/packet/decode.hpp>
 #include <ptspec/packet/encode.hpp>
 
+#include <ptspec/cpu/quirk_set.hpp>
 #include <ptspec/cpu/quirks.hpp>
 #include <ptspec/cpu/periods.hpp>
 #include <ptspec/cpu/capabilities.hpp>
@@ -116,6 +117,7 @@
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
 #include <ptspec/trace/clock.hpp>
+#include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/context.hpp>
 #include <ptspec/trace/time_conversion.hpp>
 #include <ptspec/trace/events.hpp>

@@ -5306,32 +5306,9 @@ template <class Packet>
 
 }  // namespace ptspec::packet
 
-// ---- ptspec/cpu/quirks.hpp ----
+// ---- ptspec/cpu/quirk_set.hpp ----
 
-/// The model of a processor, and quirks of models that CPUID does not enumerate.
 namespace ptspec::cpu {
-
-/// A processor's model as the SDM names it: 06_5EH is family 6, model 5EH.
-struct cpu_model {
-    unsigned family = 0;
-    unsigned model = 0;
-    unsigned stepping = 0;
-
-    friend constexpr auto operator==(cpu_model const&, cpu_model const&) -> bool = default;
-};
-
-/// DisplayFamily, DisplayModel and stepping.
-///
-/// Source: SDM vol. 2A, "CPUID"; PRG-001.
-[[nodiscard]] constexpr auto model_of(reg::cpuid_01h_eax signature) noexcept -> cpu_model {
-    using eax = reg::cpuid_01h_eax;
-    auto const part = [](uint64_t value) { return static_cast<unsigned>(value); };
-    unsigned const family = part(signature.get<eax::Family>());
-    unsigned const model = part(signature.get<eax::Model>());
-    return {family == 15 ? family + part(signature.get<eax::ExtFamily>()) : family,
-            family == 6 || family == 15 ? part(signature.get<eax::ExtModel>()) << 4 | model : model,
-            part(signature.get<eax::Stepping>())};
-}
 
 /// A deviation of a processor from the architecture. The lower ones matter to drivers. Those from
 /// `bdm70` on are named after errata and matter to decoders.
@@ -5389,6 +5366,35 @@ struct quirk_set {
 template <same_as<quirk>... Quirks>
 [[nodiscard]] constexpr auto quirks(Quirks... all) noexcept -> quirk_set {
     return {(0U | ... | underlying(all))};
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/quirks.hpp ----
+
+/// The model of a processor, and quirks of models that CPUID does not enumerate.
+namespace ptspec::cpu {
+
+/// A processor's model as the SDM names it: 06_5EH is family 6, model 5EH.
+struct cpu_model {
+    unsigned family = 0;
+    unsigned model = 0;
+    unsigned stepping = 0;
+
+    friend constexpr auto operator==(cpu_model const&, cpu_model const&) -> bool = default;
+};
+
+/// DisplayFamily, DisplayModel and stepping.
+///
+/// Source: SDM vol. 2A, "CPUID"; PRG-001.
+[[nodiscard]] constexpr auto model_of(reg::cpuid_01h_eax signature) noexcept -> cpu_model {
+    using eax = reg::cpuid_01h_eax;
+    auto const part = [](uint64_t value) { return static_cast<unsigned>(value); };
+    unsigned const family = part(signature.get<eax::Family>());
+    unsigned const model = part(signature.get<eax::Model>());
+    return {family == 15 ? family + part(signature.get<eax::ExtFamily>()) : family,
+            family == 6 || family == 15 ? part(signature.get<eax::ExtModel>()) << 4 | model : model,
+            part(signature.get<eax::Stepping>())};
 }
 
 // ------------------------------------------------------------------------------------ by model
@@ -12574,7 +12580,7 @@ private:
 /// The time of packets, computed from TSC, TMA, MTC, CYC and CBR packets in integers.
 namespace ptspec::trace {
 
-/// The constants from which a clock computes.
+/// The constants from which a clock computes: those of a processor by `clock_options_of`.
 struct clock_options {
     uint8_t mtc_freq = 0;             ///< IA32_RTIT_CTL.MTCFreq
     uint8_t cyc_thresh = 0;           ///< IA32_RTIT_CTL.CycThresh
@@ -12588,19 +12594,6 @@ struct clock_options {
     bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
     uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
     cpu::quirk_set quirks{};     ///< skl168, skz84
-
-    /// The constants of a configuration on a processor.
-    [[nodiscard]] static constexpr auto of(reg::ia32_rtit_ctl ctl,
-                                           cpu::capabilities const& caps) noexcept
-        -> clock_options {
-        using ctl_word = reg::ia32_rtit_ctl;
-        return {.mtc_freq = static_cast<uint8_t>(ctl.get<ctl_word::MTCFreq>()),
-                .cyc_thresh = static_cast<uint8_t>(ctl.get<ctl_word::CycThresh>()),
-                .max_non_turbo_ratio = static_cast<uint8_t>(
-                    caps.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>()),
-                .tsc_numerator = static_cast<uint32_t>(caps.leaf_15_ebx.raw),
-                .tsc_denominator = static_cast<uint32_t>(caps.leaf_15_eax.raw)};
-    }
 };
 
 /// A time: an estimate, and the bounds of the true time.
@@ -13188,6 +13181,27 @@ private:
     detail::ratio fewest_{};   ///< the least and the greatest ratio since the last CYC, where
     detail::ratio most_{};     ///< `mixes_`
 };
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/clock_options.hpp ----
+
+namespace ptspec::trace {
+
+/// The constants of the clock of a trace that this configuration makes on this processor.
+///
+/// Source: PKT-101, PKT-301, PKT-311, REG-168.
+[[nodiscard]] constexpr auto clock_options_of(reg::ia32_rtit_ctl ctl,
+                                              cpu::capabilities const& caps) noexcept
+    -> clock_options {
+    using word = reg::ia32_rtit_ctl;
+    auto const ratio = caps.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
+    return {.mtc_freq = static_cast<uint8_t>(ctl.get<word::MTCFreq>()),
+            .cyc_thresh = static_cast<uint8_t>(ctl.get<word::CycThresh>()),
+            .max_non_turbo_ratio = static_cast<uint8_t>(ratio),
+            .tsc_numerator = static_cast<uint32_t>(caps.leaf_15_ebx.raw),
+            .tsc_denominator = static_cast<uint32_t>(caps.leaf_15_eax.raw)};
+}
 
 }  // namespace ptspec::trace
 

@@ -30,10 +30,11 @@ PARTS = [
     ([INCLUDE / "registers.hpp"], 0.99),
     ([INCLUDE / "tables.hpp"], 0.96),
     ([INCLUDE / "trace.hpp"], 0.84),
+    ([INCLUDE / "events.hpp"], 1.38),
     ([INCLUDE / "model.hpp"], 2.18),
     ([INCLUDE / "driver.hpp"], 1.78),
     ([INCLUDE / "hypervisor.hpp"], 1.26),
-    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.05),
+    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.38),
 ]
 
 

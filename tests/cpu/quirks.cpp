@@ -122,24 +122,6 @@ TEST_CASE("every quirk is a distinct bit") {
     CHECK((seen & (seen + 1)) == 0);
 }
 
-TEST_CASE("a quirk set contains the quirks that were added") {
-    CHECK_TWICE([](auto value) {
-        auto const some = quirks(value(quirk::no_vmx), value(quirk::apl11));
-        return some.has(quirk::no_vmx) && some.has(quirk::apl11) && !some.has(quirk::bdm70) &&
-               !quirks().has(quirk::no_vmx) && quirks().bits == 0;
-    });
-    CHECK_TWICE([](auto value) {
-        auto const one = quirks(value(quirk::bdm70));
-        return one.with(quirk::bdm64) == quirks(quirk::bdm64, quirk::bdm70) &&
-               one.with(quirk::bdm64, value(true)).has(quirk::bdm64) &&
-               one.with(quirk::bdm64, value(false)) == one && one.with(quirk::bdm70) == one &&
-               (one | quirks(quirk::bdm64)) == quirks(quirk::bdm64, quirk::bdm70) &&
-               !(one == quirks(quirk::bdm64));
-    });
-}
-
-// ------------------------------------------------------------------------------------ the table
-
 TEST_CASE("a model has exactly the quirks of the catalogue's tables (REG-040, REG-180)") {
     for (unsigned model = 0; model < 0x100; ++model) {
         CAPTURE(model);

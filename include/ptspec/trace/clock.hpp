@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/cpu/capabilities.hpp>
-#include <ptspec/cpu/quirks.hpp>
+#include <ptspec/cpu/quirk_set.hpp>
 #include <ptspec/packet/any_packet.hpp>
-#include <ptspec/reg/rtit_ctl.hpp>
 
 /// The time of packets, computed from TSC, TMA, MTC, CYC and CBR packets in integers.
 namespace ptspec::trace {
 
-/// The constants from which a clock computes.
+/// The constants from which a clock computes: those of a processor by `clock_options_of`.
 struct clock_options {
     uint8_t mtc_freq = 0;             ///< IA32_RTIT_CTL.MTCFreq
     uint8_t cyc_thresh = 0;           ///< IA32_RTIT_CTL.CycThresh
@@ -23,19 +21,6 @@ struct clock_options {
     bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
     uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
     cpu::quirk_set quirks{};     ///< skl168, skz84
-
-    /// The constants of a configuration on a processor.
-    [[nodiscard]] static constexpr auto of(reg::ia32_rtit_ctl ctl,
-                                           cpu::capabilities const& caps) noexcept
-        -> clock_options {
-        using ctl_word = reg::ia32_rtit_ctl;
-        return {.mtc_freq = static_cast<uint8_t>(ctl.get<ctl_word::MTCFreq>()),
-                .cyc_thresh = static_cast<uint8_t>(ctl.get<ctl_word::CycThresh>()),
-                .max_non_turbo_ratio = static_cast<uint8_t>(
-                    caps.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>()),
-                .tsc_numerator = static_cast<uint32_t>(caps.leaf_15_ebx.raw),
-                .tsc_denominator = static_cast<uint32_t>(caps.leaf_15_eax.raw)};
-    }
 };
 
 /// A time: an estimate, and the bounds of the true time.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/cpu/quirks.hpp>
+#include <ptspec/cpu/quirk_set.hpp>
 #include <ptspec/packet/any_packet.hpp>
 
 /// What packets belong to, and the state of the processor after each.

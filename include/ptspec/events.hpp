@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What happened in a trace, and when.
+
+#include <ptspec/cpu/quirks.hpp>
+#include <ptspec/trace/clock_options.hpp>
+#include <ptspec/trace/flow_query.hpp>
+#include <ptspec/trace/time_conversion.hpp>

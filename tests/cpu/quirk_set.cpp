@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/cpu/quirk_set.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec::cpu;
+
+TEST_CASE("a quirk set contains the quirks that were added") {
+    CHECK_TWICE([](auto value) {
+        auto const some = quirks(value(quirk::no_vmx), value(quirk::apl11));
+        return some.has(quirk::no_vmx) && some.has(quirk::apl11) && !some.has(quirk::bdm70) &&
+               !quirks().has(quirk::no_vmx) && quirks().bits == 0;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const one = quirks(value(quirk::bdm70));
+        return one.with(quirk::bdm64) == quirks(quirk::bdm64, quirk::bdm70) &&
+               one.with(quirk::bdm64, value(true)).has(quirk::bdm64) &&
+               one.with(quirk::bdm64, value(false)) == one && one.with(quirk::bdm70) == one &&
+               (one | quirks(quirk::bdm64)) == quirks(quirk::bdm64, quirk::bdm70) &&
+               !(one == quirks(quirk::bdm64));
+    });
+}
+
+// ------------------------------------------------------------------------------------ the table
