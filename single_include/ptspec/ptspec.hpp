@@ -12907,8 +12907,8 @@ private:
         base_ += periods * period_ticks_;
         calibrate(base_, true);
         anchor_ = floor_ = base_;
-        early_ = cycle_ticks_;
-        high_ = detail::saturating_add(base_, cycle_ticks_);
+        early_ = 0;
+        high_ = base_;
         ceiling_ = detail::saturating_add(base_, (1 + uint64_t{lost_mtcs_}) * period_ticks_);
         cycles_ = 0;
         now_ = {base_, base_, ceiling_, all_};
@@ -12986,8 +12986,8 @@ private:
         if (spans_anchor_ && !is_first) { take_off_cycles(tsc); }
         anchor_ = tsc;
         floor_ = detail::saturating_sub(tsc, error);
-        early_ = error + cycle_ticks_;
-        high_ = detail::saturating_add(tsc, error + cycle_ticks_);
+        early_ = error;
+        high_ = detail::saturating_add(tsc, error);
         ceiling_ = ceiling < floor_ ? time::unbounded : ceiling;
         cycles_ = 0;
         mixes_ = false;
@@ -13096,7 +13096,7 @@ private:
         uint64_t const ticks = (cycles_ * ratio_.scaled()) >> 32;
         uint64_t const error = error_of(ticks);
         uint64_t const high = least(high_ + ticks + error, ceiling_);
-        uint64_t const low = detail::saturating_sub(anchor_ + ticks - error, early_);
+        uint64_t const low = detail::saturating_sub(anchor_ + ticks, error + early_);
         return {least(anchor_ + ticks, high), least(low < floor_ ? floor_ : low, high), high, all_};
     }
     /// The most TSC ticks that cycles since the last CYC may take.
@@ -13104,9 +13104,9 @@ private:
         uint64_t const ticks = (mixes_ ? most_ : ratio_).of(cycles) + 1;
         return ticks + error_of(ticks);
     }
-    /// Rounded up.
+    /// The error of so many ticks: the deviation of the core clock, rounded up, and a cycle.
     [[nodiscard]] constexpr auto error_of(uint64_t ticks) const noexcept -> uint64_t {
-        return (ticks + round_up_) >> tolerance_;
+        return ((ticks + round_up_) >> tolerance_) + cycle_ticks_;
     }
     static constexpr auto least(uint64_t one, uint64_t two) noexcept -> uint64_t {
         return one < two ? one : two;

@@ -34,12 +34,12 @@ READING_ORDER = """
     engine/output/ engine/event/ engine/model_options engine/kind engine/byte_queue engine/packets/
     engine/
     driver/ vmx/ x86/ flow/
-    registers tables trace model driver hypervisor ptspec conformance
+    registers tables trace events model driver hypervisor ptspec conformance
     trace/check/ engine/check_options draw/ file/ ports/ std
 """.split()
 
 # The umbrella headers, which contain only includes.
-UMBRELLAS = ("registers", "tables", "trace", "model", "driver", "hypervisor", "ptspec")
+UMBRELLAS = ("registers", "tables", "trace", "events", "model", "driver", "hypervisor", "ptspec")
 # Stops the build when the single header and separate headers meet in one translation unit. It
 # defines a macro for that.
 ONE_COPY = "one_copy"

@@ -119,6 +119,12 @@ TEST_CASE("MTCs wrap after 256, and up to 255 may be lost (PKT-306,307, GEN-206)
         return wraps && lost && clock.at() == 1000 + 96 + 255 * 16 &&
                clock.missing_mtcs() == 3 + 254 && clock.mtc(3).at() == 1000 + 96 + 255 * 16;
     });
+    // The same where a period is no number of TSC ticks.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(clock_options{.mtc_freq = 3, .tsc_numerator = 250, .tsc_denominator = 3})};
+        clock.tsc(1000).tma(0x7F8, 0).mtc(0x00);
+        return clock.mtc(0x04).missing_mtcs() == 3 && clock.at() == 1000 + 40 * 250 / 3;
+    });
 }
 
 TEST_CASE("without CPUID.15H there is no time from MTC, and nothing is divided (PKT-301)") {
@@ -156,6 +162,11 @@ TEST_CASE("a CYC advances by its cycles at the ratio of CBR: the example of PKT-
         fed clock{value(simple)};
         return clock.tsc(1000).cbr(30).cyc(100).at() == 1080 && clock.cyc(50).at() == 1120 &&
                clock.cycles() == 150 && clock.now().cycles == 150;
+    });
+    // The greatest ratio.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.max_non_turbo_ratio = 255; }))};
+        return clock.tsc(1000).cbr(1).cyc(10).at() == 1000 + 2550;
     });
     // Every product below 2^24 cycles is exact, and larger ones do not wrap.
     CHECK_TWICE([](auto value) {
@@ -239,7 +250,7 @@ TEST_CASE("with a threshold, a CYC has cycles of before the last MTC (PKT-115,31
     CHECK_TWICE([](auto value) {
         fed clock{value(with(simple, [](auto& how) { how.cyc_thresh = 9; }))};
         clock.tsc(0).cbr(24).cyc(300);
-        bool const exact = clock.cycle() == trace::cycle_time{300, 0} && clock.now().latest < 320;
+        bool const exact = clock.cycle() == trace::cycle_time{300, 0} && clock.now().latest < 330;
         clock.other<packet::tip>();
         return exact && clock.cycle() == trace::cycle_time{300, 255} &&
                clock.now().latest >= 300 + 255 && clock.now().tsc == 300;
@@ -275,6 +286,17 @@ TEST_CASE("the bounds of a time: from the last MTC to the next, or the one after
     });
 }
 
+TEST_CASE("the bounds of a CYC: the deviation of the core clock, a cycle and rounding (PKT-311)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.tolerance = 3; }))};
+        clock.tsc(1000).cbr(12).cyc(100);
+        // 200 ticks, an eighth of them; a cycle has 2, and 2 for rounding.
+        bool const first = clock.now() == time{1200, 1200 - 25 - 4, 1200 + 25 + 4, 100};
+        clock.cyc(1);
+        return first && clock.now() == time{1202, 1202 - 26 - 4, 1202 + 26 + 4, 101};
+    });
+}
+
 TEST_CASE("after an OVF no time is limited until the next TSC (PKT-117,318, GEN-220,225)") {
     CHECK_TWICE([](auto value) {
         fed clock{value(simple)};
@@ -306,8 +328,9 @@ TEST_CASE("a TSC has 56 bits: the nearest to the last time, or to a reference (P
         bool const after = clock.tsc(4).at() == 3 * wrap + 4;
         bool const back = clock.tsc(2).at() == 3 * wrap + 2;
         fed without{value(simple)};
+        bool const first = fed{simple}.tsc(wrap - 9).at() == wrap - 9;
         without.tsc(5);
-        return before && after && back && without.at() == 5 && without.tsc(3).at() == 3 &&
+        return first && before && after && back && without.at() == 5 && without.tsc(3).at() == 3 &&
                without.tsc(wrap - 1).at() == wrap - 1;
     });
 }

@@ -60,7 +60,7 @@ TEST_CASE("a packet of a PSB+ reports the state (PKT-134,136)") {
     LAST("ON", last.is_plain == false && last.state.enabled == tracing::entering);
     LAST("ON 06", last.is(owner::branch, true) && last.state.enabled == tracing::on &&
                       last.is_plain && last.state.code_bits == 64);
-    LAST("OFF", last.state.enabled == tracing::off);
+    LAST("OFF", last.state == execution_state{.enabled = tracing::off});
 }
 
 TEST_CASE("the state after packets outside of a PSB+ (PKT-081,082,083,086,163)") {

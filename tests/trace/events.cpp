@@ -81,6 +81,7 @@ TEST_CASE("PTWRITE, with and without its FUP (PKT-172,174)") {
     EVENTS("ON 02320100000000000000 021201000000 06", ON "ptwrite ptwrite branches:T");
     EVENTS("ON 02b20100000000000000 3d1010", ON "ptwrite@1010");
     EVENTS("OFF 02b20100000000000000 5901 3d1010", OFF " ptwrite@1010");
+    EVENTS("ON 02320100000000000000 02032000 06", ON "ptwrite cbr branches:T");
 }
 
 TEST_CASE("C-states: one FUP for MWAIT, PWRE and EXSTOP; PWRX has their IP (PKT-181,188,189)") {
@@ -89,6 +90,7 @@ TEST_CASE("C-states: one FUP for MWAIT, PWRE and EXSTOP; PWRX has their IP (PKT-
     EVENTS("OFF 0222 0010 0262 02a2 1001000000", OFF " pwre exstop pwrx");
     // C0.1 has no EXSTOP: a PWRE alone (PKT-188).
     EVENTS("ON 0222 0010 06", ON "pwre branches:T");
+    EVENTS("ON 0222 0010 ON 06", ON "pwre " ON "branches:T");
 }
 
 TEST_CASE("a PEBS record has the IP of the FUP after BEP (PKT-204,206)") {
@@ -119,6 +121,8 @@ TEST_CASE("triggers (PKT-241,243)") {
 TEST_CASE("TraceStop belongs to the TIP.PGD before it (PKT-161)") {
     EVENTS("ON 210040 0283", ON "disabled>4000 stop@4000");
     EVENTS("ON 01 0283", ON "disabled stop");
+    EVENTS("ON 06 210040 0283", ON "branches:T disabled>4000 stop@4000");
+    EVENTS("ON 06 210040 310030 01 0283", ON "branches:T disabled>4000 enabled@3000 disabled stop");
 }
 
 TEST_CASE("an overflow ends at a FUP, or tracing is off (PKT-151..157, GEN-227,228)") {
@@ -139,6 +143,9 @@ TEST_CASE("an overflow ends at a FUP, or tracing is off (PKT-151..157, GEN-227,2
 TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-254)") {
     EVENTS("ON 06 05 06 ON 04", ON "branches:T damage!PKT015 resynced " ON "branches:N");
     EVENTS("ON 05", ON "damage!PKT015 lost");
+    // What waited is forgotten.
+    EVENTS("ON 02b20100000000000000 05 ON 06",
+           ON "ptwrite damage!PKT015 resynced " ON "branches:T");
     // A packet in the wrong order: reading continues with it.
     EVENTS("ON 02b20100000000000000 06 04 2d0020 06",
            ON "ptwrite damage!PKT273 branches:T branches:N indirect>2000 branches:T");
