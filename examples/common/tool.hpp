@@ -99,6 +99,11 @@ public:
         if (::fseeko(from_, static_cast<::off_t>(offset), SEEK_SET) != 0) { refuse(); }
     }
     [[nodiscard]] auto at_end() const -> bool { return std::feof(from_) != 0; }
+    /// The position in a regular file; 2^64 - 1 when there is none.
+    [[nodiscard]] auto offset() const -> std::uint64_t {
+        return static_cast<std::uint64_t>(::ftello(from_));
+    }
+    [[nodiscard]] auto descriptor() const -> int { return ::fileno(from_); }
     [[nodiscard]] auto name() const -> std::string const& { return name_; }
     /// The size of a regular file; 0 when the size is unknown.
     [[nodiscard]] auto size() const -> std::uint64_t {

@@ -46,6 +46,13 @@ public:
 
     void begin(std::string_view name) { append_file(out_, how_, name); }
     [[nodiscard]] auto reader() const -> trace::reader<> { return trace::reader<>{how_.how}; }
+    [[nodiscard]] auto reader_after(trace::reader<> const&, trace_file::gap const& which)
+        -> trace::reader<> {
+        for (auto& one : checkers_) { one.restart(); }
+        begin_ = which.offset;
+        gaps_.push_back(which);
+        return packet_reader_after_gap(how_);
+    }
 
     template <class Reader>
     void read(Reader& reader) {
@@ -62,7 +69,17 @@ public:
                       return one.offset != two.offset ? one.offset < two.offset
                                                       : one.broken < two.broken;
                   });
-        for (auto const& one : best.first) { print(one); }
+        auto next_gap = gaps_.begin();
+        auto const print_gaps = [&](std::uint64_t up_to) {
+            for (; next_gap != gaps_.end() && next_gap->offset <= up_to; ++next_gap) {
+                append_gap(out_, how_, *next_gap);
+            }
+        };
+        for (auto const& one : best.first) {
+            print_gaps(one.offset);
+            print(one);
+        }
+        print_gaps(bytes);
         print_end(best, bytes);
         return best.count != 0 ? damaged : is_synced_ ? clean : no_psb;
     }
@@ -90,13 +107,16 @@ private:
 
         template <packet::packet_type Packet>
         void operator()(Packet const& packet, trace::at where) const {
+            where.offset += to.begin_;
             to.is_synced_ = true;
             for (auto& one : to.checkers_) { one(packet, where); }
         }
-        void operator()(trace::item const& other) const {
+        void operator()(trace::item other) const {
+            other.offset += to.begin_;
             for (auto& one : to.checkers_) { one(other); }
         }
         void pads(unsigned count, trace::at where) const {
+            where.offset += to.begin_;
             for (auto& one : to.checkers_) { one.pads(count, where); }
         }
     };
@@ -157,6 +177,8 @@ private:
 
     settings const& how_;
     output& out_;
+    std::uint64_t begin_ = 0;  ///< offset of the reader's first byte in the trace
+    std::vector<trace_file::gap> gaps_{};
     std::vector<findings> found_{};
     std::vector<trace::checker<recorder>> checkers_{};
     bool is_synced_ = false;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,14 +18,16 @@
 namespace pt_dump {
 
 /// The text before and after the events of all inputs.
-inline void begin_chrome_trace(output& out, settings const& how) {
-    out.text() += R"({"displayTimeUnit":"ns","otherData":{"producer":"ptspec pt_dump","ts":)";
-    out.text() += how.to_ns.is_known()
-                      ? R"("microseconds of the given clock")"
-                      : R"("TSC ticks / 1000: --tsc-hz or --perf-clock gives microseconds")";
-    out.text() += "},\"traceEvents\":[";
+inline void begin_chrome_trace(output& out) {
+    out.text() += R"({"displayTimeUnit":"ns","traceEvents":[)";
 }
-inline void end_chrome_trace(output& out) { out.text() += "\n]}\n"; }
+inline void end_chrome_trace(output& out, timeline_state const& of) {
+    out.text() += "\n],\"otherData\":{\"producer\":\"ptspec pt_dump\",\"ts\":\"";
+    out.text() += !of.has_ns     ? "TSC ticks / 1000: --tsc-hz or --perf-clock gives microseconds"
+                  : of.has_ticks ? "microseconds of the given clock, or TSC ticks / 1000"
+                                 : "microseconds of the given clock";
+    out.text() += "\"}}\n";
+}
 
 /// Writes the events of one input.
 class chrome_tracer {
@@ -35,15 +38,27 @@ public:
     chrome_tracer(settings const& how, output& out) : how_{how}, out_{out} {}
 
     void begin(std::string_view name) {
+        (how_.to_ns.is_known() ? how_.shared->has_ns : how_.shared->has_ticks) = true;
         name_process("process_name", name);
         name_thread(flow_track, "control flow");
         name_thread(space_track, "address space");
     }
     [[nodiscard]] auto reader() const { return event_reader_for<trace::clock>(how_); }
+    [[nodiscard]] auto reader_after(trace::event_reader<trace::clock> const& before,
+                                    trace_file::gap const& which) {
+        begin_ = which.offset;
+        if (has_scale_) {
+            write_gap(which);
+        } else {
+            early_.push_back({{}, false, which});
+        }
+        return event_reader_after_gap(before, how_);
+    }
 
     template <class Reader>
     void read(Reader& reader) {
         for (auto one = reader.next(); one; one = reader.next()) {
+            one.offset += begin_;
             totals_.count(one.what);
             auto const state = reader.state().enabled;
             bool const is_on = state == trace::tracing::on || state == trace::tracing::entering;
@@ -69,7 +84,8 @@ private:
 
     struct moment {
         trace::event event;
-        bool is_on;  ///< after the event, tracing is on
+        bool is_on;                            ///< after the event, tracing is on
+        std::optional<trace_file::gap> gap{};  ///< this, and no event
     };
 
     // ------------------------------------------------------------------------------ time
@@ -78,7 +94,7 @@ private:
     void add(trace::event const& one, bool is_on, bool is_absolute) {
         if (!has_scale_) [[unlikely]] {
             if (!is_absolute && early_.size() < most_early) {
-                early_.push_back({one, is_on});
+                early_.push_back({one, is_on, {}});
                 return;
             }
             if (is_absolute) { now_ = first_ = ticks_of(one); }
@@ -94,6 +110,10 @@ private:
             name_process("process_labels", "without TSC packets: ts is the offset in bytes / 1000");
         }
         for (auto const& one : early_) {
+            if (one.gap) {
+                write_gap(*one.gap);
+                continue;
+            }
             if (!has_tsc_) { move_to(one.event); }
             write(one.event, one.is_on);
         }
@@ -148,6 +168,18 @@ private:
             is_open_ = false;
         }
         out_.line_done();
+    }
+    /// A gap ends the traced interval.
+    void write_gap(trace_file::gap const& which) {
+        if (!has_tsc_ && which.offset > now_) { now_ = which.offset; }
+        if (is_open_) { end_slice(flow_track); }
+        is_open_ = false;
+        begin_event("i", flow_track, "gap");
+        out_.text() += R"(,"s":"t")";
+        auto fields = args();
+        fields.number("offset", which.offset);
+        if (which.missing) { fields.number("missing", *which.missing); }
+        finish_args();
     }
     void mark(trace::event const& event) {
         begin_event("i", flow_track, name(event.what));
@@ -205,8 +237,8 @@ private:
 
     void next_object() {
         auto& out = out_.text();
-        out += *how_.is_continued ? ",\n" : "\n";
-        *how_.is_continued = true;
+        out += how_.shared->is_continued ? ",\n" : "\n";
+        how_.shared->is_continued = true;
     }
     /// Units of 1/1000, with three digits after the point.
     void append_ts(std::uint64_t ticks) {
@@ -226,7 +258,7 @@ private:
         out += R"({"ph":")";
         out += phase;
         out += R"(","pid":)";
-        detail::append_digits(out, how_.input);
+        detail::append_digits(out, *how_.inputs);
         out += R"(,"tid":)";
         detail::append_digits(out, track);
         out += R"(,"ts":)";
@@ -267,6 +299,7 @@ private:
 
     settings const& how_;
     output& out_;
+    std::uint64_t begin_ = 0;  ///< offset of the reader's first byte in the trace
     event_totals totals_{};
     std::vector<moment> early_{};
     bool has_scale_ = false;

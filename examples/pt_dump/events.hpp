@@ -308,6 +308,15 @@ auto event_reader_for(settings const& how) -> trace::event_reader<Clock> {
     }
 }
 
+/// A reader that continues after a gap, at the next PSB.
+template <class Clock>
+auto event_reader_after_gap(trace::event_reader<Clock> const& before, settings const& how)
+    -> trace::event_reader<Clock> {
+    auto clock = before.clock();
+    clock.lose();
+    return trace::event_reader<Clock>{clock, how.quirks};
+}
+
 /// Prints every event as a line.
 template <class Clock>
 class event_lister {
@@ -320,10 +329,17 @@ public:
 
     void begin(std::string_view name) { append_file(out_, how_, name); }
     [[nodiscard]] auto reader() const { return event_reader_for<Clock>(how_); }
+    [[nodiscard]] auto reader_after(trace::event_reader<Clock> const& before,
+                                    trace_file::gap const& which) {
+        append_gap(out_, how_, which);
+        begin_ = which.offset;
+        return event_reader_after_gap(before, how_);
+    }
 
     template <class Reader>
     void read(Reader& reader) {
         for (auto one = reader.next(); one; one = reader.next()) {
+            one.offset += begin_;
             totals_.count(one.what);
             how_.json ? print_json(one) : print_text(one);
         }
@@ -390,6 +406,7 @@ private:
 
     settings const& how_;
     output& out_;
+    std::uint64_t begin_ = 0;  ///< offset of the reader's first byte in the trace
     event_totals totals_{};
 };
 

@@ -57,13 +57,13 @@ inline auto pieces_of(byte_view bytes, bool all, settings const& how) -> std::ve
 
 /// Reads what `more(bytes)` appends until it returns false, in `how.jobs` threads. At most
 /// `Report::piece_bytes` for each thread, and one segment, are in memory. Where these bytes cannot
-/// be split, one thread reads the rest.
+/// be split, one thread reads the rest. The first byte is that at `begin` of the trace.
 template <class Report, class More>
-void read_in_threads(Report& whole, output& out, settings const& how, More const& more) {
+void read_in_threads(Report& whole, output& out, settings const& how, More const& more,
+                     std::uint64_t begin = 0) {
     std::vector<std::uint8_t> bytes;
     std::vector<buffered_output> texts;  // reused for each round
     texts.resize(how.jobs);
-    std::uint64_t begin = 0;
     for (bool all = false; !all;) {
         all = !more(bytes);
         auto pieces = pieces_of(byte_view{bytes}, all, how);

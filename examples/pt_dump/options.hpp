@@ -4,6 +4,7 @@
 // What the options of pt_dump select.
 
 #include "../common/tool.hpp"
+#include "../common/trace_file.hpp"
 
 #include <ptspec/cpu/quirks.hpp>
 #include <ptspec/engine/check_options.hpp>
@@ -20,7 +21,7 @@ namespace pt_dump {
 
 using namespace ptspec;
 
-enum class form : std::uint8_t { listing, summary, check, events, chrome_trace };
+enum class form : std::uint8_t { listing, summary, check, events, chrome_trace, streams };
 
 /// Converts TSC ticks to nanoseconds.
 struct conversion {
@@ -42,6 +43,13 @@ struct conversion {
     }
 };
 
+/// What the processes of a timeline share.
+struct timeline_state {
+    bool is_continued = false;  ///< an event has been written
+    bool has_ns = false;        ///< the times of a process are converted
+    bool has_ticks = false;     ///< those of another are not
+};
+
 struct settings {
     trace::options how{};
     form what = form::listing;
@@ -54,8 +62,12 @@ struct settings {
     bool time = false;
     trace::clock_options clock{};
     conversion to_ns{};
-    unsigned input = 0;            ///< the number of this input, from 1 on
-    bool* is_continued = nullptr;  ///< an input before this one has been written
+    bool is_after_gap = false;              ///< the bytes follow a gap of their stream
+    bool winipt = false;                    ///< files are those of the driver of Windows
+    std::optional<std::uint64_t> stream{};  ///< the only one that is read of a file of several
+    trace_file::given_options given{};
+    timeline_state* shared = nullptr;
+    unsigned* inputs = nullptr;  ///< how many traces were begun, this one included
 
     /// Packets cannot be read without all before them.
     [[nodiscard]] auto is_sequential() const -> bool {
@@ -121,9 +133,11 @@ inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
     constexpr std::uint64_t any32 = 0xFFFF'FFFF;
     auto& clock = how.clock;
     if (line.is("--mtc-freq")) {
+        how.given.mtc_freq = true;
         clock.mtc_freq = static_cast<std::uint8_t>(
             detail::number_of(line, "MTCFreq, a number from 0 to 15", 15));
     } else if (line.is("--cyc-thresh")) {
+        how.given.cyc_thresh = true;
         clock.cyc_thresh = static_cast<std::uint8_t>(
             detail::number_of(line, "CycThresh, a number from 0 to 15", 15));
     } else if (line.is("--non-turbo")) {
@@ -156,6 +170,21 @@ inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
         return false;
     }
     return true;
+}
+
+/// The settings for a stream of a file. What the command line says precedes what the file says.
+inline auto settings_for(settings how, trace_file::stream const& from) -> settings {
+    how.clock = trace_file::clock_of(from, how.clock, how.given);
+    how.quirks = how.clock.quirks;
+    auto const& to_ns = from.how.to_ns;
+    if (!how.to_ns.is_known() && to_ns.mult != 0) {
+        how.to_ns = {.is_perf = true, .shift = to_ns.shift, .mult = to_ns.mult, .zero = to_ns.zero};
+    }
+    return how;
+}
+
+inline auto take_stream(tool::command_line& line) -> std::uint64_t {
+    return detail::number_of(line, "the number of a stream; --streams lists them", 0xFFFF'FFFF);
 }
 
 inline auto take_jobs(tool::command_line& line) -> unsigned {

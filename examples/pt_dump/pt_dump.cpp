@@ -8,6 +8,7 @@
 #include "events.hpp"
 #include "jobs.hpp"
 #include "options.hpp"
+#include "streams.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -22,16 +23,19 @@ using namespace pt_dump;
 
 constexpr std::string_view usage = R"(usage: pt_dump [OPTION...] FILE...
 
-Lists the packets of raw Intel PT traces, one packet a line, or the events that they describe. FILE
-may be - for standard input.
+Lists the packets of Intel PT traces, one packet a line, or the events that they describe. FILE is a
+raw trace, or a perf.data file, with one or more streams; it may be - for standard input.
 
 What is printed instead of the packets; give one of these:
   --events        what happened, one event a line
   --summary       counts, PSB spacing, errors and the range of IPs
   --check         the violations of rules that streams obey
   --chrome-trace  a timeline in the trace event format, which Perfetto and chrome://tracing open
+  --streams       the streams of files, and how they were recorded
 
 Reading:
+  --stream N      read only this stream of a file, by its number in --streams
+  --winipt        the files are those of the Intel PT driver of Windows, with a stream a thread
   --no-sync       read from the first byte instead of from the first PSB
   --no-pad        do not list PAD packets
   --strict        report a set reserved bit of TMA as damage
@@ -45,7 +49,8 @@ Reading:
   --json          print JSON, one object a line
 
 Time, for --time and --chrome-trace. Without --tsc-ratio MTCs give no time, without --non-turbo CYCs
-give none until their rate is measured:
+give none until their rate is measured. Of a perf.data file the errata and these numbers are known;
+an option replaces what the file says:
   --time          add the time to each line of a listing, and times to a summary
   --mtc-freq N    IA32_RTIT_CTL.MTCFreq; 0 by default
   --cyc-thresh N  IA32_RTIT_CTL.CycThresh; 0 by default
@@ -56,14 +61,26 @@ give none until their rate is measured:
   --monotonic     no time is lower than one before it
   --tsc-hz HZ     the frequency of the TSC: gives also nanoseconds
   --perf-clock SHIFT,MULT,ZERO
-                  the same by perf's time_shift, time_mult and time_zero: the times of perf. Of a
-                  perf.data, `perf script -D` prints these numbers and the ratios above
+                  the same by perf's time_shift, time_mult and time_zero: the times of perf
 
   -h, --help      print this text
 
 A line of the listing is `OFFSET name len=N field=value...`; the offset is hexadecimal. After
 damage, reading continues at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync
 skipped=N`.
+
+A file of several streams is read stream by stream, with `# FILE stream N: cpu C` or `tid T (COMM)`
+before each. Pieces of a stream that continue each other are read as one. Where bytes are missing
+between two pieces, a line is `OFFSET !gap missing=N`, with - for an unknown number, and reading
+continues at the next PSB; offsets count only the bytes that are there. Snapshots are read without
+what they repeat. A file that is cut or damaged is read up to there; a message then has the byte of
+the file. Records that perf compressed are not read: traces are not compressed, but names of threads
+may be missing.
+
+With --streams a line is `stream N` with idx, cpu, tid, bytes, pieces, gaps, reference (a TSC near
+the first piece) and comm (the name of the thread). The line `config` before it has layout (file or
+pipe of perf.data, or winipt), snapshot, the enabled packets tsc, mtc and cyc, and mtc_freq,
+cyc_thresh, tsc_ratio, non_turbo, cpu, its errata, and perf_clock in the form of the options.
 
 With --events a line is `OFFSET event field=value...`, with the offset of the packet that gave the
 event its name. An event that has its IP from a later FUP or TIP is printed when that comes. `-` is
@@ -106,7 +123,7 @@ With --check a line is `OFFSET name RULE: text`, with the first 100 violations i
 offsets; the last line has the number of all. Packets are checked from the first PSB on. With
 --jobs, one thread checks.
 
-The timeline of --chrome-trace has a process for each FILE: a track with the traced intervals, and
+The timeline of --chrome-trace has a process for each stream: a track with the traced intervals, and
 as instants interrupts, overflows, damage, PSBs, PTWRITEs and other rare events; a track with the
 values of CR3; counters of branches in every 10 units of time and of the core:bus ratio. The unit is
 a microsecond with --tsc-hz or --perf-clock, otherwise 1000 TSC ticks; without TSC packets 1000
@@ -117,8 +134,9 @@ listing), "len", and its fields with their names in the listing. Fields are numb
 addresses, payloads and counters are strings "0x...", branches are a string of T and N, and `-` in
 the listing is null. Other lines have "event" instead of "packet": "sync", "resync" and "nosync"
 with "skipped"; "error" with "code", and with "left" when the trace ends within a packet; "unknown"
-with "len"; "end" with "packets", "errors" and "resyncs". With several files,
-{"event":"file","file":NAME} precedes the objects of each file. With --events, "event" is the name
+with "len"; "gap" with "missing"; "end" with "packets", "errors" and "resyncs". With several files
+or streams, {"event":"file","file":NAME} precedes the objects of each. With --streams, "event" is
+"config" or "stream". With --events, "event" is the name
 of the event without !, types and states are strings, and "damage" has also "text". With --time
 there are "time" or "relative", "earliest", "latest" (null: not limited) and "ns". With --summary
 there is one object for each file: "file", "bytes", "packets", "skipped", "errors" and "resyncs"
@@ -144,8 +162,9 @@ Example:
   0000001e !end events=5 errors=0 resyncs=0
 
 Exit status: 0 no damage; 1 damage, which is listed, or with --check a violation; 2 wrong usage, a
-file that is empty or cannot be read, or output that cannot be written; 3 no PSB. With several files
-the worst status is returned, in the order 2, 3, 1.
+file that is empty or cannot be read to its end, or output that cannot be written; 3 no PSB. With
+several files or streams the worst status is returned, in the order 2, 3, 1. A gap is no damage, but
+a packet that it cuts is.
 )";
 
 /// The status for several files: the worst in the order failed, no_psb, damaged.
@@ -194,9 +213,104 @@ auto dump_bytes(std::vector<std::uint8_t> const& bytes, settings const& how, out
     return report.end(bytes.size());
 }
 
+/// Appends up to `most` bytes of the pieces from `next` up to `end`. `rest` is what is left of the
+/// piece before `next`. Returns false at the end.
+auto append_pieces(std::vector<std::uint8_t>& bytes, std::size_t most, byte_view& rest,
+                   trace_file::piece const*& next, trace_file::piece const* end) -> bool {
+    std::size_t left = most;
+    while (left != 0 && (!rest.empty() || next != end)) {
+        if (rest.empty()) {
+            rest = next->bytes;
+            ++next;
+        }
+        auto const part = rest.first(left);
+        bytes.insert(bytes.end(), part.begin(), part.end());
+        rest = rest.from(part.size());
+        left -= part.size();
+    }
+    return left != most;
+}
+
+/// Reads a stream in threads, from one gap to the next.
+template <class Report>
+void read_stream_in_threads(Report& report, trace_file::stream const& from, settings const& how,
+                            output& out) {
+    auto after_gap = how;
+    after_gap.how.sync = true;
+    after_gap.is_after_gap = true;
+    std::uint64_t offset = 0;
+    auto const* const all_end = from.pieces.data() + from.pieces.size();
+    auto const* next = from.pieces.data();
+    while (next != all_end) {
+        bool const has_gap = next->has_gap_before;
+        if (has_gap) { (void)report.reader_after(report.reader(), {offset, next->missing}); }
+        std::uint64_t const begin = offset;
+        auto const* end = next;
+        do { offset += end++->bytes.size(); } while (end != all_end && !end->has_gap_before);
+        byte_view rest;
+        auto const more = [&](std::vector<std::uint8_t>& bytes) {
+            return append_pieces(bytes, how.jobs * Report::piece_bytes, rest, next, end);
+        };
+        read_in_threads(report, out, has_gap ? after_gap : how, more, begin);
+    }
+}
+
+/// Dumps a stream of a file of several. A gap ends the trace; another begins after it.
+template <class Report>
+auto dump_stream(trace_file::stream const& from, std::string const& file, settings const& how,
+                 output& out) -> status {
+    Report report{how, out};
+    report.begin(file + " stream " + std::to_string(from.number) + ": " + from.label());
+    std::uint64_t const size = from.bytes();
+    progress bar{size};
+    bool const in_threads = Report::is_splittable && how.jobs > 1;
+    if constexpr (Report::is_splittable) {
+        if (in_threads) { read_stream_in_threads(report, from, how, out); }
+    }
+    if (!in_threads) {
+        auto reader = report.reader();
+        std::uint64_t done = 0;
+        auto const read = [&](byte_view bytes) {
+            (void)reader.feed(bytes);
+            report.read(reader);
+            bar.at(done += bytes.size());
+        };
+        auto const finish = [&] {
+            reader.finish();
+            report.read(reader);
+        };
+        trace_file::for_each_piece(from, read, [&](trace_file::gap const& which) {
+            finish();
+            reader = report.reader_after(reader, which);
+        });
+        finish();
+    }
+    auto const result = report.end(size);
+    return size == 0 ? clean : result;
+}
+
+/// Dumps the streams of a file of several. What cannot be read is reported after the others.
+template <class Report>
+auto dump_streams(trace_file::container const& file, settings const& how, output& out) -> status {
+    if (!file.warning.empty()) { tool::print_error(file.name + ": " + file.warning); }
+    auto const selected = file.selected(how.stream);
+    status worst = clean;
+    for (auto const* one : selected) {
+        if (one != selected.front()) { ++*how.inputs; }
+        auto own = settings_for(how, *one);
+        own.several = how.several || selected.size() > 1;
+        worst = worse(worst, dump_stream<Report>(*one, file.name, own, out));
+    }
+    if (!file.error.empty()) { out.flush_all(); }
+    file.check();
+    return worst;
+}
+
 template <class Report>
 auto dump_file(std::string const& name, settings const& how, output& out) -> status {
-    tool::input file{name};
+    trace_file::opened file{name, how.winipt};
+    if (!file.is_raw()) { return dump_streams<Report>(file.streams(), how, out); }
+    if (how.stream) { throw tool::unreadable{file.name() + ": a raw trace has no streams"}; }
     Report report{how, out};
     progress bar{file.size()};
     std::uint64_t size = 0;
@@ -239,6 +353,25 @@ template <class Report>
 auto try_file(std::string const& name, settings const& how, output& out) -> status {
     try {
         return dump_file<Report>(name, how, out);
+    } catch (tool::unreadable const& why) {
+        tool::print_error(why.what());
+        return failed;
+    }
+}
+
+/// Lists the streams of a file.
+auto try_streams(std::string const& name, settings const& how, output& out) -> status {
+    try {
+        trace_file::opened file{name, how.winipt};
+        if (file.is_raw()) {
+            throw tool::unreadable{file.name() + ": a raw trace, or no trace: it has no streams"};
+        }
+        auto const all = file.streams();
+        list_streams(all, how, out);
+        out.flush_all();
+        if (!all.warning.empty()) { tool::print_error(all.name + ": " + all.warning); }
+        all.check();
+        return clean;
     } catch (tool::unreadable const& why) {
         tool::print_error(why.what());
         return failed;
@@ -293,6 +426,9 @@ void check_options(settings const& how, std::vector<std::string> const& given, b
         throw tool::failure{"events are read from the first PSB on, and reserved bits are ignored: "
                             "--no-sync and --strict are for packets"};
     }
+    if (how.what == form::streams && how.jobs > 1) {
+        throw tool::failure{"--streams reads no packets: leave out --jobs"};
+    }
     if (how.json && how.what == form::chrome_trace) {
         throw tool::failure{"--chrome-trace has its own JSON: leave out --json"};
     }
@@ -311,6 +447,7 @@ auto with_report(settings const& how, Body const& body) -> status {
             return how.time ? body.template operator()<event_lister<trace::clock>>()
                             : body.template operator()<event_lister<trace::no_clock>>();
         case form::chrome_trace: return body.template operator()<chrome_tracer>();
+        case form::streams: break;  // reads no packets
     }
     return body.template operator()<lister>();
 }
@@ -346,11 +483,17 @@ auto run(tool::command_line& line) -> int {
             select(form::events);
         } else if (line.is("--chrome-trace")) {
             select(form::chrome_trace);
+        } else if (line.is("--streams")) {
+            select(form::streams);
+        } else if (line.is("--stream")) {
+            how.stream = take_stream(line);
+        } else if (line.is("--winipt")) {
+            how.winipt = true;
         } else if (line.is("--time")) {
             how.time = true;
         } else if (line.is("--cpu")) {
             how.quirks = how.clock.quirks = take_cpu(line);
-            has_cpu = true;
+            has_cpu = how.given.quirks = true;
         } else if (line.is("--kind")) {
             how.kinds = kinds_of(line.value());
             if (how.kinds.empty()) {
@@ -379,27 +522,37 @@ auto run(tool::command_line& line) -> int {
                             "--help tells more"};
     }
     check_options(how, given, has_cpu, clock_option);
+    bool const for_files = how.stream || how.winipt || how.what == form::streams;
+    if (for_files && !literals.empty()) {
+        throw tool::failure{"--streams, --stream and --winipt are for files: leave out --hex"};
+    }
     how.several = files.size() + literals.size() > 1;
-    bool is_continued = false;
-    how.is_continued = &is_continued;
+    timeline_state shared;
+    unsigned inputs = 0;
+    how.shared = &shared;
+    how.inputs = &inputs;
 
     tool::output standard;
     output out{&standard};
-    if (how.what == form::chrome_trace) { begin_chrome_trace(out, how); }
+    if (how.what == form::chrome_trace) { begin_chrome_trace(out); }
     status worst = clean;
     for (auto const& bytes : literals) {
-        ++how.input;
+        ++inputs;
         worst = worse(worst, with_report(how, [&]<class Report>() {
                           return dump_bytes<Report>(bytes, how, out);
                       }));
     }
     for (auto const& file : files) {
-        ++how.input;
+        ++inputs;
+        if (how.what == form::streams) {
+            worst = worse(worst, try_streams(file, how, out));
+            continue;
+        }
         worst = worse(worst, with_report(how, [&]<class Report>() {
                           return try_file<Report>(file, how, out);
                       }));
     }
-    if (how.what == form::chrome_trace) { end_chrome_trace(out); }
+    if (how.what == form::chrome_trace) { end_chrome_trace(out, shared); }
     out.flush();
     standard.close();
     if (worst == no_psb) {

@@ -48,6 +48,11 @@ public:
         to_->write(text_);
         text_.clear();
     }
+    /// The same, before a message on standard error.
+    void flush_all() {
+        flush();
+        to_->flush();
+    }
 
 private:
     std::string text_{};
@@ -112,6 +117,38 @@ inline void append_file(output& out, settings const& how, std::string_view name)
     }
 }
 
+/// Appends the line of a gap: `OFFSET !gap missing=N`.
+inline void append_gap(output& out, settings const& how, trace_file::gap const& which) {
+    auto const add = [&](auto fields) {
+        if (which.missing) {
+            fields.number("missing", *which.missing);
+        } else {
+            fields.nothing("missing");
+        }
+    };
+    if (how.json) {
+        out.text() += '{';
+        json_fields fields{out.text()};
+        fields.number("offset", which.offset);
+        fields.string("event", "gap");
+        add(fields);
+        out.text() += "}\n";
+    } else {
+        listing::append_offset(out.text(), which.offset);
+        out.text() += " !gap";
+        add(listing::text_fields{out.text()});
+        out.text() += '\n';
+    }
+    out.line_done();
+}
+
+/// A reader of packets that begins after a gap: at the next PSB.
+inline auto packet_reader_after_gap(settings const& how) -> trace::reader<> {
+    auto options = how.how;
+    options.sync = true;
+    return trace::reader<>{options};
+}
+
 /// Prints every item as a line.
 class lister {
 public:
@@ -120,7 +157,11 @@ public:
     static constexpr bool is_splittable = true;
 
     lister(settings const& how, output& out, std::uint64_t begin = 0)
-        : how_{how}, out_{out}, begin_{begin}, clock_{how.clock} {}
+        : how_{how},
+          out_{out},
+          begin_{begin},
+          totals_{.synced = how.is_after_gap},
+          clock_{how.clock} {}
 
     void begin(std::string_view name) { append_file(out_, how_, name); }
     [[nodiscard]] auto reader() const -> trace::reader<> { return trace::reader<>{how_.how}; }
@@ -137,12 +178,22 @@ public:
         }
     }
 
+    /// Continues with another reader after a gap. `begin` of the reader is the end of the gap.
+    [[nodiscard]] auto reader_after(trace::reader<> const&, trace_file::gap const& which)
+        -> trace::reader<> {
+        append_gap(out_, how_, which);
+        begin_ = which.offset;
+        totals_.synced = true;  // a missing PSB is reported with its offset
+        clock_.lose();
+        return packet_reader_after_gap(how_);
+    }
+
     /// Adds the totals of the next segment of the trace.
     void add(lister const& next) { totals_.add(next.totals_); }
 
     [[nodiscard]] auto end(std::uint64_t bytes) -> status {
         print({.what = trace::item_type::end, .offset = bytes});
-        return totals_.errors != 0 ? damaged : totals_.synced ? clean : no_psb;
+        return totals_.errors != 0 ? damaged : totals_.packets != 0 ? clean : no_psb;
     }
 
 private:
@@ -183,14 +234,20 @@ public:
         (void)reader.for_each(visitor{*this});
     }
 
+    /// Continues with another reader after a gap.
+    [[nodiscard]] auto reader_after(trace::reader<> const&, trace_file::gap const& which)
+        -> trace::reader<> {
+        begin_ = which.offset;
+        gaps_ += 1;
+        is_after_gap_ = psbs() != 0;
+        if constexpr (is_timed) { times_.add({.what = trace::item_type::resynced}); }
+        return packet_reader_after_gap(how_);
+    }
+
     /// Adds the counts of the next segment of the trace.
     void add(summariser const& next) {
         if (next.psbs() != 0) {
-            if (psbs() != 0) {
-                count_spacing(next.first_psb_ - last_psb_);
-            } else {
-                first_psb_ = next.first_psb_;
-            }
+            next_psb(next.first_psb_, psbs() == 0);
             last_psb_ = next.last_psb_;
             nearest_ = std::min(nearest_, next.nearest_);
             farthest_ = std::max(farthest_, next.farthest_);
@@ -238,12 +295,20 @@ private:
     };
 
     void count_psb(std::uint64_t offset) {
-        if (psbs() == 1) {
+        next_psb(offset, psbs() == 1);
+        last_psb_ = offset;
+    }
+    /// Counts the distance to a PSB from the one before it, unless a gap is between them.
+    void next_psb(std::uint64_t offset, bool is_first) {
+        if (is_first) {
             first_psb_ = offset;
+        } else if (is_after_gap_) {
+            first_psb_ += offset - last_psb_;
+            separated_ += 1;
         } else {
             count_spacing(offset - last_psb_);
         }
-        last_psb_ = offset;
+        is_after_gap_ = false;
     }
     void count_spacing(std::uint64_t bytes) {
         nearest_ = std::min(nearest_, bytes);
@@ -252,7 +317,10 @@ private:
 
     [[nodiscard]] auto psbs() const -> std::uint64_t { return sum_.of(packet::kind::psb); }
     [[nodiscard]] auto mean_spacing() const -> std::uint64_t {
-        return (last_psb_ - first_psb_) / (psbs() - 1);
+        return (last_psb_ - first_psb_) / spacings();
+    }
+    [[nodiscard]] auto spacings() const -> std::uint64_t {
+        return psbs() == 0 ? 0 : psbs() - 1 - separated_;
     }
 
     void print_text(std::uint64_t bytes) {
@@ -274,8 +342,9 @@ private:
             }
         }
         line("resyncs", sum_.resyncs);
+        if (gaps_ != 0) { line("gaps", gaps_); }
         char buffer[120];
-        if (psbs() > 1) {
+        if (spacings() != 0) {
             std::snprintf(buffer, sizeof buffer,
                           "psb spacing  min %llu, mean %llu, max %llu bytes\n",
                           static_cast<unsigned long long>(nearest_),
@@ -312,6 +381,7 @@ private:
         fields.number("skipped", skipped_);
         fields.number("errors", sum_.errors);
         fields.number("resyncs", sum_.resyncs);
+        if (gaps_ != 0) { fields.number("gaps", gaps_); }
         fields.open("errors_by_code");
         for (auto const why : codes) {
             if (count(why) != 0) { fields.number(listing::error_name(why), count(why)); }
@@ -326,7 +396,7 @@ private:
             out += '}';
         }
         out += '}';
-        if (psbs() > 1) {
+        if (spacings() != 0) {
             fields.open("psb_spacing");
             fields.number("min", nearest_);
             fields.number("mean", mean_spacing());
@@ -433,6 +503,9 @@ private:
     std::int64_t skipped_ = 0;
     std::uint64_t lowest_ip_ = ~std::uint64_t{0};
     std::uint64_t highest_ip_ = 0;
+    std::uint64_t gaps_ = 0;
+    bool is_after_gap_ = false;    ///< no PSB since the last gap, but some before it
+    std::uint64_t separated_ = 0;  ///< pairs of PSBs that a gap separates
     std::uint64_t last_psb_ = 0;
     std::uint64_t first_psb_ = 0;
     std::uint64_t nearest_ = ~std::uint64_t{0};

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The traces in a file: one raw trace, the streams of a perf.data file, or those of the Intel PT
+// driver of Windows.
+
+#include "tool.hpp"
+
+#include <ptspec/file/perf_data/decoder_config.hpp>
+#include <ptspec/file/perf_data/streams.hpp>
+#include <ptspec/file/winipt.hpp>
+#include <ptspec/trace/clock.hpp>
+#include <ptspec/trace/time_conversion.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sys/mman.h>
+
+namespace trace_file {
+
+using namespace ptspec;
+
+// ------------------------------------------------------------------------------------ streams
+
+/// How a stream was recorded. Unknown numbers are 0.
+struct recording {
+    bool is_known = false;  ///< the members below are valid
+    bool has_tsc = false;   ///< the packets that are enabled
+    bool has_mtc = false;
+    bool has_cyc = false;
+    bool is_snapshot = false;
+    trace::clock_options clock{};  ///< with the quirks of the processor
+    bool has_model = false;
+    cpu::cpu_model model{};
+    trace::time_conversion to_ns{};
+
+    friend auto operator==(recording const& one, recording const& two) -> bool {
+        auto const& a = one.clock;
+        auto const& b = two.clock;
+        return one.is_known == two.is_known && one.has_tsc == two.has_tsc &&
+               one.has_mtc == two.has_mtc && one.has_cyc == two.has_cyc &&
+               one.is_snapshot == two.is_snapshot && one.model == two.model &&
+               one.to_ns == two.to_ns && a.mtc_freq == b.mtc_freq && a.cyc_thresh == b.cyc_thresh &&
+               a.max_non_turbo_ratio == b.max_non_turbo_ratio &&
+               a.tsc_numerator == b.tsc_numerator && a.tsc_denominator == b.tsc_denominator;
+    }
+};
+
+/// Bytes that the file lacks.
+struct gap {
+    std::uint64_t offset = 0;                ///< of the first byte after it, in the stream
+    std::optional<std::uint64_t> missing{};  ///< bytes, if their number is known
+};
+
+/// Bytes of a stream. Those of consecutive pieces without a gap continue each other.
+struct piece {
+    byte_view bytes{};
+    bool has_gap_before = false;
+    std::optional<std::uint64_t> missing{};  ///< bytes in the gap
+};
+
+/// A stream: its offsets count the bytes of its pieces.
+struct stream {
+    std::size_t number = 0;  ///< in the file, from 0 on
+    std::uint32_t idx = 0;   ///< as perf numbers it
+    std::optional<std::uint32_t> cpu{};
+    std::optional<std::uint64_t> tid{};
+    std::string comm{};           ///< the name of the thread; empty: unknown
+    std::uint64_t reference = 0;  ///< TSC near the first piece; 0: unknown
+    std::vector<piece> pieces{};
+    recording how{};
+
+    [[nodiscard]] auto bytes() const -> std::uint64_t {
+        std::uint64_t sum = 0;
+        for (auto const& one : pieces) { sum += one.bytes.size(); }
+        return sum;
+    }
+    [[nodiscard]] auto gaps() const -> std::size_t {
+        std::size_t count = 0;
+        for (auto const& one : pieces) { count += one.has_gap_before; }
+        return count;
+    }
+    /// The processor or the thread that was traced: `cpu 0`, `tid 7 (bash)`.
+    [[nodiscard]] auto label() const -> std::string {
+        std::string text;
+        if (cpu) { text = "cpu " + std::to_string(*cpu); }
+        if (tid) { (text += text.empty() ? "tid " : ", tid ") += std::to_string(*tid); }
+        if (!comm.empty()) { ((text += " (") += comm) += ')'; }
+        return text.empty() ? "stream " + std::to_string(number) : text;
+    }
+};
+
+/// Which options a command line gave, of those that may be 0.
+struct given_options {
+    bool mtc_freq = false;
+    bool cyc_thresh = false;
+    bool quirks = false;
+};
+
+/// The clock of a stream: what the command line gave, and the rest from the file.
+inline auto clock_of(stream const& from, trace::clock_options said, given_options given)
+    -> trace::clock_options {
+    auto const& file = from.how.clock;
+    if (!given.mtc_freq) { said.mtc_freq = file.mtc_freq; }
+    if (!given.cyc_thresh) { said.cyc_thresh = file.cyc_thresh; }
+    if (!given.quirks) { said.quirks = file.quirks; }
+    if (said.max_non_turbo_ratio == 0) { said.max_non_turbo_ratio = file.max_non_turbo_ratio; }
+    if (said.tsc_numerator == 0) {
+        said.tsc_numerator = file.tsc_numerator;
+        said.tsc_denominator = file.tsc_denominator;
+    }
+    if (said.tsc_reference == 0) { said.tsc_reference = from.reference; }
+    return said;
+}
+
+/// Calls `read(bytes)` for the pieces of a stream in order, and `skip(gap)` where bytes are missing
+/// before the next one.
+template <class Read, class Skip>
+void for_each_piece(stream const& of, Read const& read, Skip const& skip) {
+    std::uint64_t offset = 0;
+    for (auto const& one : of.pieces) {
+        if (one.has_gap_before) { skip(gap{offset, one.missing}); }
+        if (!one.bytes.empty()) { read(one.bytes); }
+        offset += one.bytes.size();
+    }
+}
+
+// ------------------------------------------------------------------------------------ memory
+
+/// All bytes of a file: mapped, or read when it is a pipe.
+class memory {
+public:
+    /// `head` are the bytes that were read already.
+    memory(tool::input& from, std::string_view head) {
+        bool const is_whole = from.size() != 0 && from.offset() == head.size();
+        if (!is_whole || !map(from)) { read(from, head); }
+    }
+    memory(memory const&) = delete;
+    auto operator=(memory const&) -> memory& = delete;
+    ~memory() {
+        if (mapped_ != MAP_FAILED) { (void)::munmap(mapped_, size_); }
+    }
+
+    [[nodiscard]] auto bytes() const -> byte_view {
+        return {mapped_ != MAP_FAILED ? static_cast<std::uint8_t const*>(mapped_) : owned_.get(),
+                size_};
+    }
+
+private:
+    struct deleter {
+        void operator()(std::uint8_t* which) const { std::free(which); }
+    };
+
+    /// A file that another program shortens, or that cannot be read, ends the tool.
+    static void on_bus_error(int /*signal*/) {
+        constexpr std::string_view what = ": the file cannot be read, or was changed\n";
+        (void)!::write(STDERR_FILENO, tool::name.data(), tool::name.size());
+        (void)!::write(STDERR_FILENO, what.data(), what.size());
+        std::_Exit(tool::failed);
+    }
+    auto map(tool::input const& from) -> bool {
+        if (from.size() > SIZE_MAX) { return false; }
+        size_ = static_cast<std::size_t>(from.size());
+        mapped_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, from.descriptor(), 0);
+        if (mapped_ == MAP_FAILED) { return false; }
+        (void)std::signal(SIGBUS, on_bus_error);
+        return true;
+    }
+    /// `realloc` moves large blocks without copying them.
+    void read(tool::input& from, std::string_view head) {
+        std::size_t room = std::size_t{1} << 20;
+        owned_.reset(static_cast<std::uint8_t*>(std::malloc(room)));
+        if (!owned_) { throw std::bad_alloc{}; }
+        std::memcpy(owned_.get(), head.data(), head.size());
+        size_ = head.size();
+        while (!from.at_end()) {
+            if (size_ == room) {
+                room *= 2;
+                auto* const moved = std::realloc(owned_.get(), room);
+                if (moved == nullptr) { throw std::bad_alloc{}; }
+                (void)owned_.release();
+                owned_.reset(static_cast<std::uint8_t*>(moved));
+            }
+            size_ += from.read(owned_.get() + size_, room - size_);
+        }
+    }
+
+    void* mapped_ = MAP_FAILED;
+    std::unique_ptr<std::uint8_t, deleter> owned_{};
+    std::size_t size_ = 0;
+};
+
+// ------------------------------------------------------------------------------------ containers
+
+/// The streams of a file of several. It owns the bytes.
+struct container {
+    std::unique_ptr<memory> from{};
+    std::string name{};    ///< of the file
+    std::string layout{};  ///< "file" or "pipe" of perf.data, or "winipt"
+    std::vector<stream> streams{};
+    /// Why not all of the file could be read, and where; empty: all was read.
+    std::string error{};
+    /// What is missing although all streams were read; or empty.
+    std::string warning{};
+
+    /// The stream that a command line selects, or all streams.
+    [[nodiscard]] auto selected(std::optional<std::uint64_t> which) const
+        -> std::vector<stream const*> {
+        std::vector<stream const*> found;
+        for (auto const& one : streams) {
+            if (!which || *which == one.number) { found.push_back(&one); }
+        }
+        if (which && found.empty()) {
+            std::string const why = error.empty() ? "" : "; " + error;
+            throw tool::unreadable{name + ": has no stream " + std::to_string(*which) +
+                                   "; --streams of pt_dump lists them" + why};
+        }
+        return found;
+    }
+    /// Throws the error of a file that was read in part.
+    void check() const {
+        if (!error.empty()) { throw tool::unreadable{name + ": " + error}; }
+    }
+};
+
+namespace detail {
+
+namespace perf_data = ptspec::file::perf_data;
+namespace winipt = ptspec::file::winipt;
+
+template <class Result>
+auto text_of(Result const& result) -> std::string {
+    auto const why = describe(result.why);
+    return "byte " + std::to_string(result.offset) + ": " + std::string{why.data(), why.size()};
+}
+
+/// The names of threads, as the last COMM record of each gives them. A thread without one has the
+/// name of its parent.
+class thread_names {
+public:
+    explicit thread_names(perf_data::input const& of) {
+        auto all = perf_data::records(of);
+        while (auto const one = all.next()) {
+            if (auto const name = perf_data::read_as<perf_data::thread_name>(one)) {
+                names_[name->thread.tid] = {reinterpret_cast<char const*>(name->name.data()),
+                                            name->name.size()};
+            } else if (auto const fork = perf_data::read_as<perf_data::fork_record>(one)) {
+                auto const parent = names_.find(fork->parent.tid);
+                if (parent != names_.end()) { names_.emplace(fork->thread.tid, parent->second); }
+            } else if (perf_data::is_compressed(one.type) && !compressed_) {
+                compressed_ = one.offset;
+            }
+        }
+        result_ = all.result();
+    }
+    [[nodiscard]] auto of(std::uint64_t tid) const -> std::string {
+        auto const found = names_.find(tid);
+        return found == names_.end() ? "" : tool::one_line(found->second);
+    }
+    [[nodiscard]] auto result() const -> perf_data::read_result { return result_; }
+    /// The offset of the first compressed record.
+    [[nodiscard]] auto compressed() const -> std::optional<std::uint64_t> { return compressed_; }
+
+private:
+    std::map<std::uint64_t, std::string> names_{};
+    std::optional<std::uint64_t> compressed_{};
+    perf_data::read_result result_{};
+};
+
+inline auto recording_of(perf_data::decoder_config const& config) -> recording {
+    using ctl = reg::ia32_rtit_ctl;
+    recording made;
+    if (!config) { return made; }
+    made.is_known = true;
+    made.has_tsc = config.ctl.get<ctl::TSCEn>();
+    made.has_mtc = config.ctl.get<ctl::MTCEn>();
+    made.has_cyc = config.ctl.get<ctl::CYCEn>();
+    made.is_snapshot = config.info.SNAPSHOT_MODE != 0;
+    made.clock.mtc_freq = static_cast<std::uint8_t>(config.ctl.get<ctl::MTCFreq>());
+    made.clock.cyc_thresh = static_cast<std::uint8_t>(config.ctl.get<ctl::CycThresh>());
+    made.clock.tsc_numerator = config.tsc_ctc_n;
+    made.clock.tsc_denominator = config.tsc_ctc_d;
+    if (config.max_non_turbo_ratio <= 0xFF) {
+        made.clock.max_non_turbo_ratio = static_cast<std::uint8_t>(config.max_non_turbo_ratio);
+    }
+    made.clock.quirks = config.quirks;
+    made.has_model = bool{config.model};
+    made.model = config.model.model;
+    made.to_ns = config.clock;
+    return made;
+}
+
+inline void add_piece(stream& to, perf_data::piece const& next, perf_data::piece const* before,
+                      bool is_snapshot) {
+    piece made{next.trace, next.has_gap_before, {}};
+    std::uint64_t const end = before == nullptr ? 0 : before->offset + before->trace.size();
+    if (next.has_gap_before && !is_snapshot && next.offset > end) {
+        made.missing = next.offset - end;
+    }
+    to.pieces.push_back(made);
+}
+
+inline void read_perf_data(container& to) {
+    auto const in = perf_data::open(to.from->bytes());
+    to.layout = in.layout == perf_data::file_layout::file ? "file" : "pipe";
+    if (!in) {
+        to.error = text_of(in.result);
+        return;
+    }
+    std::vector<perf_data::piece> slots(perf_data::count_pieces(in));
+    auto const found = perf_data::streams_of(in, slots.data(), slots.size());
+    auto const config = perf_data::decoder_config_of(in);
+    thread_names const names{in};
+    auto const how = recording_of(config);
+    for (perf_data::stream const of : found) {
+        stream made;
+        made.number = to.streams.size();
+        made.idx = of.idx();
+        if (of.cpu() != perf_data::no_cpu) { made.cpu = of.cpu(); }
+        if (of.tid() != perf_data::no_cpu) { made.tid = of.tid(); }
+        if (made.tid) { made.comm = names.of(*made.tid); }
+        made.reference = of[0].reference;
+        made.how = how;
+        made.pieces.reserve(of.size());
+        for (std::size_t i = 0; i < of.size(); ++i) {
+            add_piece(made, of[i], i == 0 ? nullptr : &of[i - 1], found.is_snapshot);
+        }
+        to.streams.push_back(std::move(made));
+    }
+    // The first error in this order: the traces, how to read them, the names.
+    auto const wrong = !found.result    ? found.result
+                       : !config.result ? config.result
+                                        : names.result();
+    if (!wrong) {
+        to.error = text_of(wrong);
+    } else if (to.streams.empty()) {
+        to.error = "has no traces of Intel PT";
+    }
+    if (names.compressed()) {
+        to.warning = "byte " + std::to_string(*names.compressed()) +
+                     ": compressed records are not read: names of threads may be missing";
+    }
+}
+
+inline void read_winipt(container& to) {
+    to.layout = "winipt";
+    auto all = winipt::traces(to.from->bytes());
+    while (auto const one = all.next()) {
+        stream made;
+        made.number = to.streams.size();
+        made.idx = static_cast<std::uint32_t>(made.number);
+        made.tid = one.thread_id;
+        made.how.is_known = true;
+        made.how.has_tsc = made.how.has_mtc = one.timing_settings != winipt::timing::none;
+        made.how.has_cyc = one.timing_settings == winipt::timing::cyc;
+        if (one.mtc_frequency <= 15) {
+            made.how.clock.mtc_freq = static_cast<std::uint8_t>(one.mtc_frequency);
+        }
+        made.how.clock.tsc_numerator = one.tsc_ratio;
+        made.how.clock.tsc_denominator = one.tsc_ratio == 0 ? 0 : 1;
+        // What the ring has before its oldest byte is overwritten. If the ring was never full, the
+        // first piece has no PSB.
+        made.pieces = {{one.older(), false, {}}, {one.newer(), false, {}}};
+        to.streams.push_back(std::move(made));
+    }
+    if (!all.result()) {
+        to.error = text_of(all.result());
+    } else if (to.streams.empty()) {
+        to.error = "has no traces of Intel PT";
+    }
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ opening
+
+/// A file opened for reading, of a format that its first bytes tell: perf.data, or a raw trace.
+/// Files of the driver of Windows have no such bytes: `is_winipt` tells them.
+class opened {
+public:
+    opened(std::string const& path, bool is_winipt) : input_{path}, is_winipt_{is_winipt} {
+        head_size_ = input_.read(head_, sizeof head_);
+    }
+
+    /// True for a file that `read` reads, false for one that `streams` reads.
+    [[nodiscard]] auto is_raw() const -> bool {
+        return !is_winipt_ && head() != "PERFILE2" && head() != "2ELIFREP" && head() != "PERFFILE";
+    }
+    /// The streams of the file. Call this once.
+    [[nodiscard]] auto streams() -> container {
+        container made;
+        made.from = std::make_unique<memory>(input_, head());
+        made.name = input_.name();
+        is_winipt_ ? detail::read_winipt(made) : detail::read_perf_data(made);
+        return made;
+    }
+
+    /// As those of `tool::input`.
+    auto read(void* to, std::size_t size) -> std::size_t {
+        std::size_t const ready = std::min(size, head_size_ - used_);
+        if (ready != 0) { std::memcpy(to, head_ + used_, ready); }
+        used_ += ready;
+        if (ready == size || input_.at_end()) { return ready; }
+        return ready + input_.read(static_cast<char*>(to) + ready, size - ready);
+    }
+    [[nodiscard]] auto at_end() const -> bool { return used_ == head_size_ && input_.at_end(); }
+    [[nodiscard]] auto name() const -> std::string const& { return input_.name(); }
+    [[nodiscard]] auto size() const -> std::uint64_t { return input_.size(); }
+    [[nodiscard]] auto is(std::string const& path) const -> bool { return input_.is(path); }
+
+private:
+    [[nodiscard]] auto head() const -> std::string_view { return {head_, head_size_}; }
+
+    tool::input input_;
+    bool is_winipt_;
+    char head_[8] = {};
+    std::size_t head_size_ = 0;
+    std::size_t used_ = 0;
+};
+
+}  // namespace trace_file
