@@ -71,7 +71,11 @@ struct listed_event {
 class stream {
 public:
     stream(std::string name, trace::clock_options const& how, limits most)
-        : name_{std::move(name)}, most_{most}, reader_{trace::clock{how}}, slices_{most.slices} {}
+        : name_{std::move(name)},
+          most_{most},
+          quirks_{how.quirks},
+          reader_{trace::clock{how}, how.quirks},
+          slices_{most.slices} {}
 
     /// Reads the next bytes of the trace, at least one.
     void feed(byte_view bytes) {
@@ -81,12 +85,23 @@ public:
         (void)reader_.feed(bytes);
         read();
     }
+    /// Bytes are missing here: tracing is unknown up to the next PSB.
+    void skip_gap() {
+        end_part();
+        counter_ = new_counter();
+        auto clock = reader_.clock();
+        clock.lose();
+        reader_ = trace::event_reader<trace::clock>{clock, quirks_};
+        begin_ = bytes_;
+        advance(bytes_, last_time_, reader_.clock().cycles());
+        trace::event here;
+        here.offset = bytes_;
+        here.when.tsc = last_time_;
+        trace(unknown, here);
+    }
     /// Call this after the last byte.
     void finish() {
-        counter_.finish();
-        packets_ = counter_.scan(packets_);
-        reader_.finish();
-        read();
+        end_part();
         advance(bytes_, last_time_, reader_.clock().cycles());
         auto const [first, last] = slices_.finish(bytes_, last_time_);
         first_time_ = first;
@@ -140,8 +155,21 @@ private:
 
     enum tracing_state : std::uint8_t { off = 0, on = 1, unknown = 2 };
 
+    static auto new_counter() -> trace::reader<> {
+        return trace::reader<>{trace::options{.sync = true}};
+    }
     void read() {
-        for (auto one = reader_.next(); one; one = reader_.next()) { add(one); }
+        for (auto one = reader_.next(); one; one = reader_.next()) {
+            one.offset += begin_;
+            add(one);
+        }
+    }
+    /// Reads what waits for more bytes.
+    void end_part() {
+        counter_.finish();
+        packets_ = counter_.scan(packets_);
+        reader_.finish();
+        read();
     }
 
     /// What passed up to this point belongs to the last event.
@@ -280,8 +308,10 @@ private:
 
     std::string name_;
     limits most_;
+    cpu::quirk_set quirks_;
     trace::event_reader<trace::clock> reader_;
-    trace::reader<> counter_{trace::options{.sync = true}};
+    trace::reader<> counter_{new_counter()};
+    std::uint64_t begin_ = 0;  ///< offset of the readers' first byte in the trace
     trace::packet_counts packets_{};
     slices slices_;
     std::uint64_t bytes_ = 0;

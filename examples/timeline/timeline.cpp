@@ -4,10 +4,12 @@
 
 #include "page.hpp"
 #include "../common/tool.hpp"
+#include "../common/trace_file.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,11 +20,14 @@ using namespace timeline;
 
 constexpr std::string_view usage = R"(usage: timeline [OPTION...] -o OUT.html TRACE...
 
-Draws raw Intel PT traces over time, as one HTML page that loads nothing else. TRACE may be - for
-standard input, and so may OUT.html for standard output.
+Draws Intel PT traces over time, as one HTML page that loads nothing else. TRACE is a raw trace, or
+a perf.data file with one or more streams, of processors or threads. It may be - for standard input,
+and so may OUT.html for standard output.
 
   -o OUT.html        the page
   --title TEXT       its title; the default names the first trace
+  --stream N         draw only this stream of a file; pt_dump --streams lists them
+  --winipt           the files are those of the Intel PT driver of Windows, with a stream a thread
   --mtc-freq N       IA32_RTIT_CTL.MTCFreq, 0 to 15
   --tsc-ratio B/A    CPUID.15H EBX/EAX, the ratio of the TSC to the crystal clock, as in 168/2
   --non-turbo R      MSR_PLATFORM_INFO[15:8], the ratio of the TSC to the bus clock
@@ -35,7 +40,12 @@ core, PSBs, overflows, damage, interrupts, PTWRITE and other events. The wheel z
 ? in the page lists all keys. A trace without TSC packets is drawn over the offset in the trace.
 
 Without --tsc-ratio and --mtc-freq, MTCs give no time; without --non-turbo, CYCs give none until the
-clock is calibrated. The page says so.
+clock is calibrated. The page says so. Of a perf.data file these numbers, the errata of the
+processor and the frequency of the TSC are known; an option replaces what the file says. All traces
+of a page have the same TSC.
+
+Where bytes of a stream are missing, tracing is unknown up to the next PSB; offsets count only the
+bytes that are there.
 
 Counts are exact. The page lists the first 6000 events of each lane, divided by the number of
 traces, and says where there are more.
@@ -46,7 +56,8 @@ Example:
 
 Exit status: 0 no damage; 1 damage, which the page shows; 2 wrong usage, a file that is empty or
 cannot be read, or output that cannot be written; 3 no PSB. With several traces the worst status is
-returned, in the order 2, 3, 1. With status 2 no page is written.
+returned, in the order 2, 3, 1. With status 2 no page is written, except for the streams of a file
+that is cut or damaged: those that can be read are drawn.
 )";
 
 enum status : std::uint8_t { clean = 0, damaged = 1, failed = tool::failed, no_psb = 3 };
@@ -60,6 +71,9 @@ struct settings {
     bool has_title = false;
     trace::clock_options clock{};
     std::uint64_t tsc_hz = 0;
+    trace_file::given_options given{};
+    std::optional<std::uint64_t> stream{};
+    bool winipt = false;
 };
 
 /// The number that the whole text is, up to `most`.
@@ -103,21 +117,116 @@ auto status_of(std::vector<stream> const& all) -> status {
     return worst;
 }
 
-auto read_file(std::string const& name, settings const& how, limits most) -> stream {
-    constexpr std::size_t piece_bytes = std::size_t{1} << 18;
-    tool::input file{name};
-    if (how.out != "-" && file.is(how.out)) {
+/// A file of one trace or more.
+struct source {
+    std::string name{};
+    std::optional<trace_file::opened> raw{};
+    trace_file::container all{};
+    std::vector<trace_file::stream const*> streams{};
+};
+
+/// Opens a file, and reads the streams of a file of several. Other files are opened again when they
+/// are read, except for pipes.
+auto open_source(std::string const& name, settings const& how) -> source {
+    source made;
+    made.name = name == "-" ? "standard input" : name;
+    made.raw.emplace(name, how.winipt);
+    if (how.out != "-" && made.raw->is(how.out)) {
         throw tool::failure{name + ": the page would overwrite this trace"};
     }
-    stream one{name == "-" ? "standard input" : name, how.clock, most};
+    if (!made.raw->is_raw()) {
+        made.all = made.raw->streams();
+        made.raw.reset();
+        for (auto const* one : made.all.selected(how.stream)) {
+            if (one->bytes() != 0) { made.streams.push_back(one); }
+        }
+        if (made.streams.empty()) { made.all.check(); }
+        if (made.streams.empty()) { throw tool::unreadable{name + ": the streams are empty"}; }
+        return made;
+    }
+    if (how.stream) { throw tool::unreadable{made.name + ": a raw trace has no streams"}; }
+    bool const is_regular = made.raw->size() != 0 && name != "-";
+    if (is_regular) { made.raw.reset(); }  // files are not open all at once
+    return made;
+}
+
+auto read_raw(source& from, settings const& how, limits most) -> stream {
+    constexpr std::size_t piece_bytes = std::size_t{1} << 18;
+    if (!from.raw) { from.raw.emplace(from.name, false); }
+    auto& file = *from.raw;
+    stream one{from.name, how.clock, most};
     std::vector<std::uint8_t> piece(piece_bytes);
     while (!file.at_end()) {
         auto const count = file.read(piece.data(), piece.size());
         if (count != 0) { one.feed(byte_view{piece.data(), count}); }
     }
-    if (one.bytes() == 0) { throw tool::unreadable{file.name() + ": the file is empty"}; }
+    from.raw.reset();
+    if (one.bytes() == 0) { throw tool::unreadable{from.name + ": the file is empty"}; }
     one.finish();
     return one;
+}
+
+/// The name of a lane. The page shows what follows the last slash, so the label has none.
+auto lane_name(std::string const& file, trace_file::stream const& of) -> std::string {
+    auto label = of.label();
+    std::replace(label.begin(), label.end(), '/', '_');
+    return file + ' ' + label;
+}
+
+auto read_stream(trace_file::stream const& from, std::string const& file, settings const& how,
+                 limits most) -> stream {
+    stream one{lane_name(file, from), trace_file::clock_of(from, how.clock, how.given), most};
+    trace_file::for_each_piece(
+        from, [&](byte_view bytes) { one.feed(bytes); },
+        [&](trace_file::gap const&) { one.skip_gap(); });
+    one.finish();
+    return one;
+}
+
+/// The frequency of the TSC that the conversion of a file has, in Hz.
+auto frequency_of(trace::time_conversion const& to_ns) -> std::uint64_t {
+    constexpr double ns_per_s = 1e9;
+    double ticks = 1;  // in `mult` ns
+    for (unsigned i = 0; i < to_ns.shift; ++i) { ticks *= 2; }
+    double const hz = to_ns.mult == 0 ? 0 : ticks * ns_per_s / to_ns.mult;
+    return hz < 1 || hz > 1e12 ? 0 : static_cast<std::uint64_t>(hz + 0.5);
+}
+
+/// Completes the clock of the page from that of the first stream that has one.
+void take_page_clock(std::vector<source> const& all, settings& page) {
+    bool const is_given = page.tsc_hz != 0;
+    bool has_clock = false;
+    for (auto const& file : all) {
+        for (auto const* one : file.streams) {
+            if (!has_clock && one->how.is_known) {
+                page.clock = trace_file::clock_of(*one, page.clock, page.given);
+                has_clock = true;
+            }
+            auto const hz = frequency_of(one->how.to_ns);
+            if (is_given || hz == 0) { continue; }
+            if (page.tsc_hz == 0) { page.tsc_hz = hz; }
+            auto const apart = hz < page.tsc_hz ? page.tsc_hz - hz : hz - page.tsc_hz;
+            if (apart > page.tsc_hz / 1000) {
+                throw tool::failure{file.name + ": its TSC has another frequency than that of the "
+                                                "files before it; draw it on another page"};
+            }
+        }
+    }
+}
+
+[[noreturn]] void refuse_count() {
+    throw tool::failure{"a page takes at most " + std::to_string(most_traces) + " traces"};
+}
+
+/// Reports what could not be read of files that were drawn.
+auto report_errors(std::vector<source> const& all) -> bool {
+    bool found = false;
+    for (auto const& file : all) {
+        if (!file.all.warning.empty()) { tool::print_error(file.name + ": " + file.all.warning); }
+        if (!file.all.error.empty()) { tool::print_error(file.name + ": " + file.all.error); }
+        found = found || !file.all.error.empty();
+    }
+    return found;
 }
 
 auto run(tool::command_line& line) -> int {
@@ -137,13 +246,19 @@ auto run(tool::command_line& line) -> int {
             how.title = line.value();
             how.has_title = true;
         } else if (line.is("--mtc-freq")) {
+            how.given.mtc_freq = true;
             how.clock.mtc_freq = static_cast<std::uint8_t>(number(line, 0, 15));
         } else if (line.is("--tsc-ratio")) {
             set_tsc_ratio(line, how.clock);
         } else if (line.is("--non-turbo")) {
             how.clock.max_non_turbo_ratio = static_cast<std::uint8_t>(number(line, 1, 255));
         } else if (line.is("--cyc-thresh")) {
+            how.given.cyc_thresh = true;
             how.clock.cyc_thresh = static_cast<std::uint8_t>(number(line, 0, 15));
+        } else if (line.is("--stream")) {
+            how.stream = number(line, 0, 0xFFFF'FFFF);
+        } else if (line.is("--winipt")) {
+            how.winipt = true;
         } else if (line.is("--tsc-hz")) {
             how.tsc_hz = number(line, 1, 1'000'000'000'000);
         } else {
@@ -155,16 +270,31 @@ auto run(tool::command_line& line) -> int {
         throw tool::failure{"nothing to read: give a trace, or - for standard input; --help tells "
                             "more"};
     }
-    if (files.size() > most_traces) {
-        throw tool::failure{"a page takes at most " + std::to_string(most_traces) + " traces"};
+    if (files.size() > most_traces) { refuse_count(); }
+    if (std::count(files.begin(), files.end(), "-") > 1) {
+        throw tool::failure{"standard input can be read once"};
     }
 
-    auto const most = limits_of(files.size());
+    std::vector<source> sources;
+    std::size_t count = 0;
+    for (auto const& name : files) {
+        sources.push_back(open_source(name, how));
+        count += std::max<std::size_t>(sources.back().streams.size(), 1);
+        if (count > most_traces) { refuse_count(); }
+    }
+    auto const most = limits_of(count);
     std::vector<stream> streams;
-    streams.reserve(files.size());
-    for (auto const& name : files) { streams.push_back(read_file(name, how, most)); }
+    streams.reserve(count);
+    for (auto& file : sources) {
+        if (file.streams.empty()) { streams.push_back(read_raw(file, how, most)); }
+        for (auto const* one : file.streams) {
+            streams.push_back(read_stream(*one, file.name, how, most));
+        }
+    }
+    auto page = how;
+    take_page_clock(sources, page);
     if (!how.has_title) {
-        auto const& name = streams.front().name();
+        auto const& name = sources.front().name;
         auto const slash = name.rfind('/');
         how.title = "Trace " + (slash == std::string::npos ? name : name.substr(slash + 1));
         if (streams.size() > 1) {
@@ -172,13 +302,14 @@ auto run(tool::command_line& line) -> int {
         }
     }
     std::string data;
-    page_data to{data, how.title, how.clock, how.tsc_hz};
+    page_data to{data, how.title, page.clock, page.tsc_hz};
     for (auto const& one : streams) { to.add(one); }
     to.end();
 
     tool::output out{how.out};
     write_page(out, how.title, data);
     out.close();
+    if (report_errors(sources)) { return failed; }
     auto const worst = status_of(streams);
     if (worst == no_psb) { tool::print_error("a trace has no PSB to begin at"); }
     return worst;

@@ -1,0 +1,628 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Tests of pt_dump and timeline with perf.data files and those of the driver of Windows.
+
+    pt_dump_perf.py PT_DUMP TIMELINE PERF_DATA_FILE
+
+What a stream gives is compared with what the same bytes give as raw traces, which other tests
+compare with golden listings. Recorded files are read from ../shared/perfdata beside the source
+tree, or PTSPEC_PERF_DATA; without them the tests that need them are skipped.
+"""
+
+import json
+import lzma
+import os
+import pathlib
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import perf_data_files as made  # noqa: E402
+import timeline_page  # noqa: E402
+import traces  # noqa: E402
+
+PT_DUMP, TIMELINE, PERF_DATA_FILE = sys.argv[1:4]
+
+RECORDED = pathlib.Path(os.environ.get("PTSPEC_PERF_DATA") or
+                        traces.ROOT.parent / "shared" / "perfdata")
+FILES = {"perf.data.intel_pt-4.14": "google-m7-cpu0",
+         "perf.data.piped.intel_pt-4.14": "google-m7-piped-idx0"}
+# What the files say, as options for the raw trace.
+CLOCK = {"--mtc-freq": "3", "--tsc-ratio": "100/2", "--non-turbo": "12", "--cpu": "6/78/3",
+         "--perf-clock": "31,1789569706,18446744041015200657"}
+NO_CPU = 0xFFFFFFFF
+FORK, COMPRESSED = 7, 81
+CBR = bytes.fromhex("02031800")
+ENABLED = bytes.fromhex("9901" "71001000000000")  # MODE.Exec, TIP.PGE to 0x1000
+
+
+def recorded(name):
+    path = RECORDED / f"{name}.xz"
+    if not path.is_file():
+        raise unittest.SkipTest(f"no {path}; PTSPEC_PERF_DATA names the folder")
+    return lzma.decompress(path.read_bytes())
+
+
+def options(numbers):
+    return [word for pair in numbers.items() for word in pair]
+
+
+def event():
+    return made.Event(config=0x600 | 3 << 14, sample_type=made.TID, ids=[1])
+
+
+def end():
+    return made.u32(1, 1), ""
+
+
+def comm(tid, name):
+    return made.Record(made.COMM, made.u32(tid, tid) + made.c_string(name), "", end=end())
+
+
+def fork(child, parent):
+    return made.Record(FORK, made.u32(child, parent, child, parent) + made.u64(0), "", end=end())
+
+
+def file_of(*records, features=None, **info):
+    return made.file_of([event()], [made.info_of(**info), *records], features)[0]
+
+
+def pipe_of(*records, **info):
+    return made.pipe_of([event()], [made.info_of(**info), *records])[0]
+
+
+def segment(chance, tsc, size):
+    """A trace without damage and violations, of at least `size` bytes: PSB, TSC, a traced part."""
+    out = made.PSB + b"\x19" + tsc.to_bytes(7, "little") + CBR + made.PSBEND + ENABLED
+    while len(out) < size - 1:
+        out += chance.choice((b"\x8a", b"\xfc", b"\x2d" + chance.randbytes(2),
+                              CBR[:2] + bytes((chance.randrange(8, 40), 0))))
+    return out + b"\x01"  # TIP.PGD
+
+
+def shifted(listing, by):
+    """A listing of lines `OFFSET ...`, with `by` added to the offsets, without the last line."""
+    lines = [line.split(" ", 1) for line in listing.splitlines()[:-1]]
+    return [f"{int(offset, 16) + by:08x} {rest}" for offset, rest in lines]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        self.path = self.folder / "perf.data"
+
+    def run_tool(self, *arguments, tool=PT_DUMP, data=b""):
+        done = subprocess.run([tool, *map(str, arguments)], input=data, capture_output=True,
+                              timeout=300, check=False)
+        self.assertIn(done.returncode, (0, 1, 2, 3), (arguments, done.stderr))
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def dump(self, *arguments, status=0, data=b"", said=""):
+        got, out, error = self.run_tool(*arguments, data=data)
+        self.assertEqual((got, error), (status, said), arguments)
+        return out
+
+    def raw(self, data, *arguments, status=0):
+        return self.dump(*arguments, "-", data=data, status=status)
+
+    def write(self, data):
+        self.path.write_bytes(data)
+        return self.path
+
+    def streams(self, data, *arguments, **how):
+        """The fields of each stream, and those of the configuration before it."""
+        found, config = [], None
+        text = self.dump("--streams", "--json", *arguments, self.write(data), **how)
+        for one in map(json.loads, text.splitlines()):
+            if one.pop("event") == "config":
+                config = one
+            else:
+                found.append((one, config))
+        return found
+
+
+class RecordedFiles(Case):
+    def test_the_listing_of_a_stream_is_the_golden_listing_of_its_trace(self):
+        for name, trace in FILES.items():
+            golden = traces.read(traces.folder() / f"{trace}.packets")
+            if golden is None:
+                self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+            data = recorded(name)
+            how = ("--strict", "--stream", 0)
+            self.assertEqual(self.dump(*how, self.write(data)), golden.decode(), name)
+            self.assertEqual(self.dump(*how, "-", data=data), golden.decode(), name)
+            self.assertEqual(self.dump(*how, "--jobs", 3, self.path), golden.decode(), name)
+
+    def test_the_streams_and_their_configuration(self):
+        wanted = {"perf.data.intel_pt-4.14": [(0, 0, 3174, 12240), (3, 3, 3174, 137728)],
+                  "perf.data.piped.intel_pt-4.14": [(0, 0, 3587, 76400), (3, 3, 3587, 68192)]}
+        for name, rows in wanted.items():
+            found = self.streams(recorded(name))
+            self.assertEqual([tuple(one[field] for field in ("idx", "cpu", "tid", "bytes"))
+                              for one, _ in found], rows)
+            for number, (one, config) in enumerate(found):
+                self.assertEqual((one["stream"], one["pieces"], one["gaps"], one["comm"]),
+                                 (number, 1, 0, "echo"))
+                self.assertGreater(int(one["reference"], 16), 1 << 32)
+                self.assertEqual(config, {
+                    "layout": "pipe" if "piped" in name else "file", "snapshot": 0, "tsc": 1,
+                    "mtc": 1, "cyc": 0, "mtc_freq": 3, "cyc_thresh": 0, "tsc_ratio": "100/2",
+                    "non_turbo": 12, "cpu": "6/78/3",
+                    "errata": "bdm70,skd007,skd022,skd010,skl014,skl168",
+                    "perf_clock": "31,1789569706,18446744041015200657"})
+        text = self.dump("--streams", self.path).splitlines()
+        self.assertEqual([line.split()[0] for line in text], ["config", "stream", "stream"])
+        self.assertTrue(text[1].startswith("stream 0 idx=0 cpu=0 tid=3587 bytes=76400 pieces=1 "))
+        self.assertTrue(text[1].endswith(" comm=echo"))
+
+    def test_the_clock_is_that_of_the_file_and_options_replace_it(self):
+        name, trace = next(iter(FILES.items()))
+        data = traces.read(traces.folder() / f"{trace}.pt")
+        if data is None:
+            self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+        self.write(recorded(name))
+        changes = [{}, {"--mtc-freq": "0"}, {"--tsc-ratio": "168/2"}, {"--non-turbo": "36"},
+                   {"--perf-clock": "10,2000,5"}]
+        seen = set()
+        for what in ("--time", "--events --time", "--summary --time"):
+            for change in changes:
+                how = what.split()
+                wanted = self.raw(data, *how, *options(CLOCK | change))
+                got = self.dump(*how, *options(change), "--stream", 0, self.path)
+                self.assertEqual(got, wanted, (what, change))
+                seen.add(got)
+        self.assertGreater(len(seen), 8)
+        hz = self.dump("--time", "--tsc-hz", 1_000_000_000, "--stream", 0, self.path)
+        self.assertIn(" ns=808742735", hz)
+        self.assertEqual(self.dump("--time", "--cpu", "6/61/4", "--cyc-thresh", 5, "--stream", 0,
+                                   self.path),
+                         self.raw(data, "--time", *options(CLOCK | {"--cpu": "6/61/4"}),
+                                  "--cyc-thresh", 5))
+
+        def timeline(text):
+            return [one for one in json.loads(text)["traceEvents"]
+                    if one.get("name") != "process_name"]
+        got = self.dump("--chrome-trace", "--stream", 0, self.path)
+        self.assertEqual(timeline(got), timeline(self.raw(data, "--chrome-trace",
+                                                          *options(CLOCK))))
+        self.assertIn("microseconds of the given clock", got)
+
+    def test_every_form_of_output_reads_all_streams(self):
+        self.write(recorded("perf.data.piped.intel_pt-4.14"))
+        headings = [f"# {self.path} stream 0: cpu 0, tid 3587 (echo)",
+                    f"# {self.path} stream 1: cpu 3, tid 3587 (echo)"]
+        for what in ("", "--summary", "--events", "--check", "--time", "--jobs 2"):
+            text = self.dump(*what.split(), self.path)
+            self.assertEqual([line for line in text.splitlines() if line.startswith("#")], headings)
+            parts = [self.dump(*what.split(), "--stream", number, self.path)
+                     for number in (0, 1)]
+            self.assertEqual(text, "".join(f"{heading}\n{part}"
+                                           for heading, part in zip(headings, parts)))
+        listed = [json.loads(line) for line in self.dump("--json", self.path).splitlines()]
+        self.assertEqual([f"# {one['file']}" for one in listed if one.get("event") == "file"],
+                         headings)
+        events = json.loads(self.dump("--chrome-trace", self.path))["traceEvents"]
+        names = {one["pid"]: one["args"]["name"] for one in events
+                 if one.get("name") == "process_name"}
+        self.assertEqual(names, {1: headings[0][2:], 2: headings[1][2:]})
+
+
+class MadeFiles(Case):
+    def parts(self, seed, count):
+        """Traces that begin with a PSB and a TSC, of different sizes, which are multiples of 8."""
+        chance = random.Random(seed)
+        return [made.padded(segment(chance, 5000 + 1000 * i, chance.randrange(60, 300)))
+                for i in range(count)]
+
+    def test_pieces_are_joined_and_gaps_begin_another_trace(self):
+        one, two, three, other = self.parts(1, 4)
+        begin = len(one) + len(two)
+        # Two pieces whose border is within a PSB, a gap of 24 bytes, and bytes before a PSB.
+        whole, cut = one + two, len(one) + 8
+        late = b"\x04" * 8 + three
+        records = [comm(7, b"perf"), comm(7, b"first"), fork(9, 7),
+                   made.auxtrace(other, 0, 70, idx=5, tid=9),
+                   made.auxtrace(late, begin + 24, 60, idx=2, tid=7),
+                   made.auxtrace(whole[:cut], 0, 50, idx=2, tid=7),
+                   made.auxtrace(whole[cut:], cut, 55, idx=2, tid=7)]
+        for data in (file_of(*records), pipe_of(*records)):
+            rows = [tuple(one[name] for name in ("stream", "idx", "cpu", "tid", "bytes", "pieces",
+                                                 "gaps", "reference", "comm"))
+                    for one, _ in self.streams(data)]
+            self.assertEqual(rows, [(0, 2, None, 7, begin + len(late), 3, 1, "0x32", "first"),
+                                    (1, 5, None, 9, len(other), 1, 0, "0x46", "first")])
+            gap = f"{begin:08x} !gap missing=24"
+            for how in ([], ["--jobs", 2], ["--no-sync"], ["--no-sync", "--jobs", 2], ["--events"]):
+                raw_how = [word for word in how if word != "--no-sync"]
+                first, last = self.raw(whole, *raw_how), self.raw(late, *raw_how)
+                wanted = shifted(first, 0) + [gap] + shifted(last, begin)
+                self.assertIn("!sync skipped=8", wanted[len(shifted(first, 0)) + 1])
+                text = self.dump(*how, "--stream", 0, self.path).splitlines()
+                self.assertEqual(text[:-1], wanted, how)
+                sums = [list(map(int, re.findall(r"=(\d+)", listing.splitlines()[-1])))
+                        for listing in (first, last)]
+                self.assertEqual(list(map(int, re.findall(r"=(\d+)", text[-1]))),
+                                 [a + b for a, b in zip(*sums)])
+                self.assertEqual(text[-1].split()[0], f"{begin + len(late):08x}")
+                self.assertEqual(self.dump(*how, "--stream", 1, self.path),
+                                 self.raw(other, *raw_how))
+        objects = [json.loads(line) for line in
+                   self.dump("--json", "--stream", 0, self.path).splitlines()]
+        self.assertIn({"offset": begin, "event": "gap", "missing": 24}, objects)
+
+    def test_a_summary_does_not_count_across_gaps(self):
+        one, two, three = self.parts(2, 3)
+        gap = 1 << 20
+        self.write(file_of(made.auxtrace(one + two),
+                           made.auxtrace(three + one, len(one + two) + gap)))
+        for how in ([], ["--jobs", 2], ["--time"]):
+            got = json.loads(self.dump("--summary", "--json", *how, self.path))
+            self.assertEqual(got["gaps"], 1)
+            self.assertEqual(got["by_type"]["psb"]["packets"], 4)
+            spacing = sorted((len(one), len(three)))
+            self.assertEqual(got["psb_spacing"], {"min": spacing[0], "mean": sum(spacing) // 2,
+                                                  "max": spacing[1]}, how)
+        self.assertIn("\ngaps                    1\n", self.dump("--summary", self.path))
+
+    def test_the_check_begins_again_after_a_gap(self):
+        # Where tracing continues, a PSB+ has a FUP.
+        enabled = made.padded(made.PSB + CBR + made.PSBEND + ENABLED)
+        how = ("--check", "--kind", "manual")
+        self.write(file_of(made.auxtrace(enabled), made.auxtrace(enabled, len(enabled))))
+        self.assertEqual(self.dump(*how, self.path, status=1),
+                         self.raw(enabled * 2, *how, status=1))
+        self.write(file_of(made.auxtrace(enabled), made.auxtrace(enabled, 100)))
+        self.assertEqual(self.dump(*how, self.path).splitlines(),
+                         [f"{len(enabled):08x} !gap missing={100 - len(enabled)}",
+                          f"{2 * len(enabled):08x} !end violations=0 kind=manual"])
+        # Violations after the gap have their offsets in the stream, and follow the line of the gap.
+        bad = made.padded(enabled + ENABLED)
+        alone = self.raw(bad, *how, status=1)
+        self.assertIn("GEN-100", alone)
+        self.write(file_of(made.auxtrace(bad), made.auxtrace(bad, 100)))
+        self.assertEqual(self.dump(*how, self.path, status=1).splitlines()[:-1],
+                         [*shifted(alone, 0), f"{len(bad):08x} !gap missing={100 - len(bad)}",
+                          *shifted(alone, len(bad))])
+
+    def test_a_timeline_has_the_gap(self):
+        one, two, _ = self.parts(3, 3)
+        self.write(file_of(made.auxtrace(one), made.auxtrace(two, len(one) + 80)))
+        events = json.loads(self.dump("--chrome-trace", self.path))["traceEvents"]
+        gaps = [one for one in events if one.get("name") == "gap"]
+        self.assertEqual([one["args"] for one in gaps], [{"offset": len(one), "missing": 80}])
+        psbs = [event["args"]["offset"] for event in events if event.get("name") == "psb"]
+        self.assertEqual(len(psbs), 2)
+        self.assertGreater(psbs[1], len(one))
+        # The intervals of both tracks end.
+        for track in (1, 2):
+            phases = "".join(one["ph"] for one in events if one["tid"] == track)
+            self.assertEqual(phases.count("B"), phases.count("E"), phases)
+
+    def test_tracing_is_unknown_after_a_gap(self):
+        on = made.PSB + CBR + made.PSBEND + ENABLED + b"\xfe"
+        on += bytes(-len(on) % 8)
+        self.write(file_of(made.auxtrace(on), made.auxtrace(on, len(on) + 8)))
+        events = json.loads(self.dump("--chrome-trace", self.path))["traceEvents"]
+        self.assertEqual([one["ph"] for one in events if one["ph"] in "BEi" and one["tid"] == 1
+                          and one.get("name") != "psb"], ["B", "E", "i", "B", "E"])
+
+    def test_errata_are_those_of_the_model(self):
+        # SKZ84: a TMA with a reserved bit is no time.
+        one = (made.PSB + b"\x19" + (1 << 30).to_bytes(7, "little") +
+               bytes.fromhex("0273" "0000" "02" "0000") + CBR + made.PSBEND + ENABLED)
+        one += b"\x59\x05" * 4
+        one += bytes(-len(one) % 8)
+        model = {9: made.text_feature(b"GenuineIntel,6,85,4")}
+        self.write(file_of(made.auxtrace(one), features=model))
+        clock = ["--time", "--mtc-freq", 3, "--tsc-ratio", "168/2", "--non-turbo", 24,
+                 "--perf-clock", f"31,{1 << 30},77"]
+        with_it = self.raw(one, *clock, "--cpu", "6/85/4")
+        without = self.raw(one, *clock, "--cpu", "6/94/3")
+        self.assertNotEqual(with_it, without)
+        self.assertEqual(self.dump(*clock, self.path), with_it)
+        self.assertEqual(self.dump(*clock, "--cpu", "6/94/3", self.path), without)
+
+    def test_times_after_a_gap_continue(self):
+        one, two = self.parts(4, 2)
+        self.write(file_of(made.auxtrace(one, 0, 77 << 56), made.auxtrace(two, len(one) + 8)))
+        for how in (["--time"], ["--events", "--time"]):
+            lines = self.dump(*how, self.path).splitlines()
+            at = next(i for i, line in enumerate(lines) if " !gap " in line)
+            times = [int(re.search(r"time=0x(\w+)", line)[1], 16)
+                     for line in lines if " psb" in line and "time=" in line]
+            self.assertEqual([time >> 56 for time in times][-1], 77)
+            self.assertTrue(any(" time=" in line for line in lines[at + 1:]))
+
+    def test_snapshots_are_read_without_what_they_repeat(self):
+        one, two, three, four = self.parts(5, 4)
+        snapshots = [one + two, two + three, four]
+        records = [made.auxtrace(data, 0, idx=1) for data in snapshots]
+        self.write(file_of(*records, snapshot=1))
+        (stream, config), = self.streams(self.path.read_bytes())
+        self.assertEqual((config["snapshot"], stream["pieces"], stream["gaps"]), (1, 3, 1))
+        whole = one + two + three
+        text = self.dump(self.path).splitlines()
+        self.assertEqual(text[:-1], shifted(self.raw(whole), 0) +
+                         [f"{len(whole):08x} !gap missing=-"] +
+                         shifted(self.raw(four), len(whole)))
+
+    def test_a_stream_whose_begin_is_missing(self):
+        one, = self.parts(6, 1)
+        self.write(file_of(made.auxtrace(b"\x04" * 8 + one, 4096)))
+        self.assertEqual(self.dump(self.path).splitlines()[:-1],
+                         ["00000000 !gap missing=4096", *shifted(self.raw(b"\x04" * 8 + one), 0)])
+
+    def test_a_gap_without_a_psb_after_it(self):
+        one, = self.parts(7, 1)
+        self.write(file_of(made.auxtrace(one), made.auxtrace(b"\x04" * 16, len(one) + 8)))
+        for how in ([], ["--jobs", 4]):
+            self.assertEqual(self.dump(*how, self.path).splitlines()[-2],
+                             f"{len(one) + 16:08x} !nosync skipped=16", how)
+        self.write(file_of(made.auxtrace(b"\x04" * 8), made.auxtrace(b"\x04" * 16, 88)))
+        for how in ([], ["--jobs", 4], ["--events"], ["--summary"], ["--check"]):
+            self.assertEqual(self.run_tool(*how, self.path)[0], 3, how)
+
+    def test_streams_without_bytes_are_no_error(self):
+        one, = self.parts(8, 1)
+        self.write(file_of(made.auxtrace(b"", idx=0), made.auxtrace(one, idx=1)))
+        self.assertIn(" !end packets=0 ", self.dump(self.path))
+
+    def test_files_that_ptspec_writes(self):
+        subprocess.run([PERF_DATA_FILE, "mtc", "/bin/program", self.path], check=True, timeout=60)
+        found = [one for one, _ in self.streams(self.path.read_bytes())]
+        self.assertEqual([(one["tid"], one["comm"], one["pieces"], one["gaps"]) for one in found],
+                         [(100, "first", 2, 0), (101, "second-thread-o", 2, 0)])
+
+    def test_compressed_records_give_a_message(self):
+        one, = self.parts(9, 1)
+        data = file_of(made.Record(COMPRESSED, bytes(16), ""), made.auxtrace(one, tid=7))
+        at = data.index(made.u32(COMPRESSED) + made.u16(0, 24))
+        said = (f"pt_dump: {self.path}: byte {at}: compressed records are not read: names of "
+                "threads may be missing\n")
+        self.write(data)
+        self.assertEqual(self.dump(self.path, said=said), self.raw(one))
+        self.assertIn("comm=-", self.dump("--streams", self.path, said=said))
+
+
+class DamagedFiles(Case):
+    def test_each_prefix_of_a_file_is_read_up_to_its_end(self):
+        chance = random.Random(1)
+        parts = [made.padded(segment(chance, 1000 + i, 40)) for i in range(3)]
+        records = [comm(7, b"first"), *(made.auxtrace(data, idx=i) for i, data in
+                                        enumerate(parts))]
+        for data, begin in ((file_of(*records), None), (pipe_of(*records), 16)):
+            places, at = [], data.index(made.info_of().data)
+            first = at
+            for record in (made.info_of(), *records):
+                places.append(at)
+                at += len(record.data)
+            for size in (*range(8, len(data), 7), *places, first + 1):
+                self.path.write_bytes(data[:size])
+                status, out, said = self.run_tool("--json", self.path)
+                whole = begin is not None and size in places and size > places[0]
+                ends = [place for place in (*places[2:], at) if place <= size]
+                streams = max(0, len(ends) - 1)
+                self.assertEqual(out.count('"event":"end"'), streams, (size, said))
+                if whole and streams:
+                    self.assertEqual((status, said), (0, ""), size)
+                    continue
+                self.assertEqual(status, 2, size)
+                offset = re.fullmatch(rf"pt_dump: {self.path}: (?:byte (\d+): .*|has no .*)\n",
+                                      said)
+                self.assertTrue(offset, said)
+                if size > first and offset[1] and not whole:
+                    self.assertEqual(int(offset[1]), max(place for place in places
+                                                         if place <= size), (size, said))
+
+    def test_every_form_of_output_of_a_cut_file(self):
+        chance = random.Random(2)
+        one, two = (made.padded(segment(chance, 1000, 200)) for _ in range(2))
+        data = file_of(made.auxtrace(one), made.auxtrace(two, len(one)))
+        self.write(data[:-20])
+        at = data.index(two) - 48
+        for how in ("", "--summary", "--events", "--check", "--time --tsc-hz 5000", "--jobs 3"):
+            self.assertEqual(self.dump(*how.split(), self.path, status=2,
+                                       said=f"pt_dump: {self.path}: byte {at}: the file ends too "
+                                            "early\n"),
+                             self.raw(one, *how.split()))
+        got, out, said = self.run_tool("--chrome-trace", self.path)
+        self.assertEqual((got, bool(json.loads(out)["traceEvents"])), (2, True))
+        got, out, said = self.run_tool("--streams", self.path)
+        self.assertEqual((got, out.count("\nstream ")), (2, 1))
+
+    def test_changed_bytes_end_with_a_status(self):
+        chance = random.Random(3)
+        parts = [made.padded(segment(chance, 1000 + i, 60)) for i in range(2)]
+        data = file_of(comm(7, b"first"), *(made.auxtrace(one, idx=i)
+                                            for i, one in enumerate(parts)),
+                       features={9: made.text_feature(b"GenuineIntel,6,78,3")})
+        for _ in range(150):
+            changed = bytearray(data)
+            for _ in range(chance.randrange(1, 4)):
+                changed[chance.randrange(len(data))] = chance.choice((0, 1, 255,
+                                                                      chance.randrange(256)))
+            how = chance.choice(("--streams", "--summary", "--events --time", "--check"))
+            status, _, said = self.run_tool(*how.split(), self.write(bytes(changed)))
+            if status == 2:
+                self.assertRegex(said, r"\Apt_dump: .+\n\Z")
+
+    def test_other_files_and_wrong_usage(self):
+        trace = made.PSB + made.PSBEND
+        raw = self.folder / "raw.pt"
+        raw.write_bytes(trace)
+        self.write(file_of(made.auxtrace(trace + bytes(6))))
+        for arguments, about in (
+                (["--streams", raw], "it has no streams"),
+                (["--stream", 0, raw], "a raw trace has no streams"),
+                (["--stream", 1, self.path], "has no stream 1; --streams of pt_dump lists them"),
+                (["--stream", "x", self.path], "--stream takes the number of a stream"),
+                (["--stream", 0, "--hex", "00"], "are for files"),
+                (["--streams", "--events", self.path], "print different things"),
+                (["--streams", "--jobs", 2, self.path], "leave out --jobs"),
+                (["--winipt", self.path], "byte 0: the version of the trace is unknown")):
+            status, _, said = self.run_tool(*arguments)
+            self.assertEqual(status, 2, arguments)
+            self.assertIn(about, said)
+        for data, about in ((b"2ELIFREP" + bytes(96), "byte 0: the file has big-endian"),
+                            (b"PERFFILE" + bytes(96), "byte 0: the file has the format of before"),
+                            (b"PERFILE2", "byte 0: the file ends too early"),
+                            (file_of(), "has no traces of Intel PT"),
+                            (made.file_of([event()], [])[0], "unfinished|was not finished"),
+                            (made.file_of([made.Event(type=3, ids=[1])],
+                                          [made.info_of(), made.auxtrace(bytes(8))])[0],
+                             "no event is of the PMU intel_pt")):
+            status, _, said = self.run_tool(self.write(data))
+            self.assertEqual(status, 2, about)
+            self.assertRegex(said, about)
+        # The others are read all the same.
+        status, out, _ = self.run_tool(self.write(b"PERFILE2"), raw)
+        self.assertEqual((status, out.count(" psb ")), (2, 1))
+
+
+class WinIpt(Case):
+    def file(self, *threads):
+        data = b"".join(struct.pack("<QIIIII", tid, timing, mtc, ratio, at, len(ring)) + ring
+                        for tid, timing, mtc, ratio, at, ring in threads)
+        return self.write(struct.pack("<HHI", 1, 1, len(data)) + data)
+
+    def test_rings_are_read_from_their_oldest_byte(self):
+        chance = random.Random(4)
+        one = b"".join(segment(chance, 1000 * i, 150) for i in range(1, 5))
+        two = segment(chance, 7000, 90)
+        at = 77
+        full = one[-at:] + one[:-at]
+        self.file((1 << 40, 1, 5, 84, at, full), (9, 2, 3, 168, len(two), two + bytes(40)),
+                  (10, 0, 0, 0, 0, b""))
+        text = self.dump("--winipt", "--streams", "--json", self.path)
+        rows = list(map(json.loads, text.splitlines()))
+        self.assertEqual([(one["tid"], one["bytes"], one["comm"]) for one in rows
+                          if one["event"] == "stream"],
+                         [(1 << 40, len(one), None), (9, len(two) + 40, None), (10, 0, None)])
+        self.assertEqual([(one["layout"], one["mtc"], one["cyc"], one["mtc_freq"],
+                           one["tsc_ratio"], one["non_turbo"]) for one in rows
+                          if one["event"] == "config"],
+                         [("winipt", 1, 0, 5, "84/1", None), ("winipt", 1, 1, 3, "168/1", None),
+                          ("winipt", 0, 0, 0, None, None)])
+        how = ("--winipt", "--stream")
+        self.assertEqual(self.dump(*how, 0, self.path), self.raw(one))
+        self.assertEqual(self.dump(*how, 1, self.path), self.raw(bytes(40) + two))
+        self.assertEqual(self.dump("--time", *how, 0, self.path),
+                         self.raw(one, "--time", "--mtc-freq", 5, "--tsc-ratio", "84/1"))
+
+    def test_a_file_that_is_cut(self):
+        chance = random.Random(5)
+        one = segment(chance, 1000, 90)
+        whole = self.file((1, 1, 3, 84, 0, one), (2, 1, 3, 84, 0, one)).read_bytes()
+        for size in range(len(whole)):
+            self.path.write_bytes(whole[:size])
+            status, out, said = self.run_tool("--winipt", self.path)
+            end = 8 + 28 + len(one)
+            self.assertEqual((status, out.count("!end")), (2, int(size >= end)), size)
+            place = 0 if size < 8 else 8 if size < end else end
+            self.assertIn(f"byte {place}: the file ends too early", said)
+
+
+class Timeline(Case):
+    def page(self, *arguments, status=0):
+        page = self.folder / "page.html"
+        got, _, said = self.run_tool("-o", page, *arguments, tool=TIMELINE)
+        self.assertEqual(got, status, said)
+        return timeline_page.data_of(page.read_text()), said
+
+    def test_a_recorded_file_has_a_lane_for_each_stream(self):
+        self.write(recorded("perf.data.intel_pt-4.14"))
+        data, _ = self.page(self.path)
+        self.assertEqual([one["name"] for one in data["streams"]],
+                         [f"{self.path} cpu 0, tid 3174 (echo)",
+                          f"{self.path} cpu 3, tid 3174 (echo)"])
+        self.assertEqual([one["bytes"] for one in data["streams"]], [12240, 137728])
+        self.assertTrue(all(one["timed"] for one in data["streams"]))
+        # 2^31 / 1789569706 ticks a ns
+        self.assertEqual((data["tsc_hz"], data["tsc_ratio"], data["non_turbo"]),
+                         (round(2**31 * 10**9 / 1789569706), 1, 12))
+        trace = traces.read(traces.folder() / "google-m7-cpu0.pt")
+        if trace is None:
+            self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+        raw = self.folder / "raw.pt"
+        raw.write_bytes(trace)
+        one, _ = self.page("--stream", 0, self.path)
+        other, _ = self.page("--mtc-freq", 3, "--tsc-ratio", "100/2", "--non-turbo", 12, raw)
+        for data in (one, other):
+            data["streams"][0].pop("name")
+        self.assertEqual(one["streams"], other["streams"])
+        given, _ = self.page("--tsc-hz", 5, "--stream", 0, self.path)
+        self.assertEqual(given["tsc_hz"], 5)
+        changed, _ = self.page("--mtc-freq", 0, "--stream", 0, self.path)
+        self.assertNotEqual(changed["streams"][0]["columns"], one["streams"][0]["columns"])
+
+    def test_a_gap(self):
+        chance = random.Random(6)
+        one, two = (made.padded(segment(chance, 1000 * i, 200)) for i in (1, 2))
+        self.write(file_of(comm(7, b"a/b"), made.auxtrace(one, tid=7),
+                           made.auxtrace(b"\x04" * 8 + two, len(one) + 8, tid=7)))
+        data, _ = self.page(self.path)
+        stream, = data["streams"]
+        self.assertEqual((stream["name"], stream["bytes"]),
+                         (f"{self.path} tid 7 (a_b)", len(one + two) + 8))
+        self.assertEqual((stream["counts"]["psb"], stream["packets"]["psb"], stream["skipped"]),
+                         (2, 2, 8))
+        states = stream["states"]["tracing"]
+        changes = list(zip(timeline_page.undiff(states["offset"]),
+                           timeline_page.decode(states["value"])))
+        self.assertIn((len(one), 2), changes)
+        offsets = [one["offset"] for one in timeline_page.events_of(data, 0)
+                   if one["type"] == "psb"]
+        self.assertGreater(offsets[-1], len(one))
+
+    def test_what_can_be_read_of_a_cut_file_is_drawn(self):
+        chance = random.Random(7)
+        one = made.padded(segment(chance, 1000, 200))
+        data = file_of(made.auxtrace(one, idx=0), made.auxtrace(one, idx=1))
+        page, said = self.page(self.write(data[:-8]), status=2)
+        self.assertEqual(len(page["streams"]), 1)
+        self.assertRegex(said, r"byte \d+: the file ends too early")
+
+    def test_files_of_the_driver_of_windows(self):
+        chance = random.Random(8)
+        one = segment(chance, 1000, 200)
+        rings = b"".join(struct.pack("<QIIIII", tid, 1, 3, 84, 0, len(one)) + one
+                         for tid in (5, 6))
+        self.write(struct.pack("<HHI", 1, 1, len(rings)) + rings)
+        page, _ = self.page("--winipt", self.path)
+        self.assertEqual([stream["name"] for stream in page["streams"]],
+                         [f"{self.path} tid 5", f"{self.path} tid 6"])
+
+    def test_wrong_usage(self):
+        chance = random.Random(9)
+        one = made.padded(segment(chance, 1000, 60))
+        numbers = [8, 31, 1 << 30, 77, 1, 0x400, 0x800, 2, 0, 1, 0x200, 0x3C000, 168, 2, 2, 24]
+        self.write(file_of(made.auxtrace(one)))
+        other = self.folder / "other"
+        other.write_bytes(file_of(made.auxtrace(one), numbers=numbers[:2] + [1 << 31] +
+                                  numbers[3:]))
+        raw = self.folder / "raw.pt"
+        raw.write_bytes(one)
+        many = self.folder / "many"
+        many.write_bytes(file_of(*(made.auxtrace(one, idx=i) for i in range(257))))
+        for arguments, about in (([self.path, other], "another frequency"),
+                                 (["--stream", 3, self.path], "has no stream 3"),
+                                 (["--stream", 0, raw], "a raw trace has no streams"),
+                                 ([many], "at most 256 traces"), (["-", "-"], "can be read once")):
+            status, _, said = self.run_tool("-o", self.folder / "x.html", *arguments,
+                                            tool=TIMELINE)
+            self.assertEqual(status, 2, arguments)
+            self.assertIn(about, said)
+        status, _, said = self.run_tool("-o", self.path, self.path, tool=TIMELINE)
+        self.assertEqual(status, 2)
+        self.assertIn("would overwrite", said)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
