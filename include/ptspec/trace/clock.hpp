@@ -528,12 +528,17 @@ private:
     }
     /// The most TSC ticks that cycles since the last CYC may take.
     [[nodiscard]] constexpr auto longest_of(uint64_t cycles) const noexcept -> uint64_t {
+        if (cycles == 0) { return 0; }
         uint64_t const ticks = (mixes_ ? most_ : ratio_).of(cycles) + 1;
-        return ticks + error_of(ticks);
+        return ticks + deviation_of(ticks);
     }
-    /// The error of so many ticks: the deviation of the core clock, rounded up, and a cycle.
+    /// The error of so many ticks: the deviation of the core clock, and a cycle.
     [[nodiscard]] constexpr auto error_of(uint64_t ticks) const noexcept -> uint64_t {
-        return ((ticks + round_up_) >> tolerance_) + cycle_ticks_;
+        return deviation_of(ticks) + cycle_ticks_;
+    }
+    /// Rounded up.
+    [[nodiscard]] constexpr auto deviation_of(uint64_t ticks) const noexcept -> uint64_t {
+        return (ticks + round_up_) >> tolerance_;
     }
     static constexpr auto least(uint64_t one, uint64_t two) noexcept -> uint64_t {
         return one < two ? one : two;
