@@ -97,6 +97,17 @@ TEST_CASE("a TSC restarts; MTCs before its TMA are ignored (PKT-302, GEN-171,218
     });
 }
 
+TEST_CASE("a TSC with another VMX offset changes the times of the MTCs after it (PKT-317)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.tsc(900'000).tma(0x10, 0).mtc(3);
+        // VM entry: the guest's TSC is lower. MTCs before its TSC have the host's.
+        bool const host = clock.mtc(4).at() == 900'032;
+        clock.tsc(5000).tma(0x22, 0);
+        return host && clock.mtc(5).at() == 5000 + 12 && clock.mtc(6).at() == 5000 + 28;
+    });
+}
+
 TEST_CASE("a TMA without a TSC, and a second one, are refused (PKT-303)") {
     CHECK_TWICE([](auto value) {
         fed clock{value(simple)};

@@ -63,7 +63,7 @@ TEST_CASE("a packet of a PSB+ reports the state (PKT-134,136)") {
     LAST("OFF", last.state == execution_state{.enabled = tracing::off});
 }
 
-TEST_CASE("the state after packets outside of a PSB+ (PKT-081,082,083,086,163)") {
+TEST_CASE("the state after packets outside of a PSB+ (PKT-081,082,083,086,163,224)") {
     LAST("ON 9902 2d0020", last.state.code_bits == 32 && last.is(owner::far_transfer, true));
     LAST("ON 024300a000000000", last.is(owner::paging, true) && last.state.has_cr3 &&
                                     last.state.cr3 == 0xA'0000 && !last.state.non_root);
@@ -102,7 +102,7 @@ TEST_CASE("timing packets and PADs disturb nothing (PKT-272)") {
     }
 }
 
-TEST_CASE("packets in a wrong order (PKT-138,142,270,273, GEN-006,100,101,105,172,227,235,302)") {
+TEST_CASE("packets in a wrong order (PKT-138,139,142,270,273, GEN-006,100,101,105,172,227,235,302)") {
     LAST("PSB 06", last.is(owner::branch, true, rule::GEN_172));
     LAST("PSB CBR PSB", last.is(owner::none, false, rule::PKT_142));
     LAST("ON 0223", last.is(owner::none, true, rule::PKT_134));
