@@ -5,6 +5,7 @@
 
 #include "common/tool.hpp"
 #include "common/json.hpp"
+#include "common/listing_names.hpp"
 
 #include <ptspec/trace.hpp>
 

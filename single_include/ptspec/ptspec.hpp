@@ -14371,7 +14371,7 @@ private:
     };
 
     reader<Hook, Packets> reader_;
-    [[no_unique_address]] Clock clock_;
+    Clock clock_;
     context context_;
     cpu::quirk_set quirks_;
     unsigned first_ = 0;

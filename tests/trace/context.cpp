@@ -102,7 +102,8 @@ TEST_CASE("timing packets and PADs disturb nothing (PKT-272)") {
     }
 }
 
-TEST_CASE("packets in a wrong order (PKT-138,139,142,270,273, GEN-006,100,101,105,172,227,235,302)") {
+TEST_CASE(
+    "packets in a wrong order (PKT-138,139,142,270,273, GEN-006,100,101,105,172,227,235,302)") {
     LAST("PSB 06", last.is(owner::branch, true, rule::GEN_172));
     LAST("PSB CBR PSB", last.is(owner::none, false, rule::PKT_142));
     LAST("ON 0223", last.is(owner::none, true, rule::PKT_134));

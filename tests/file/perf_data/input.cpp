@@ -188,13 +188,13 @@ TEST_CASE("a header without features, and a file without events") {
 
 TEST_CASE("a file of a directory") {
     CHECK_TWICE([](auto value) {
-        auto const file = [&](uint64_t version) {
+        auto const made = [&](uint64_t version) {
             return value(join(letters("PERFILE2"), u64(104), u64(0), u64(0), u64(0), u64(104),
                               u64(8), u64(0), u64(0), u64(1U << 24), u64(0), u64(0), u64(0),
                               finished_round, u64(128), u64(8), u64(version)));
         };
-        auto const alone = file(0);
-        return open(alone) && fails(file(1), read_error::directory, 72) &&
+        auto const alone = made(0);
+        return open(alone) && fails(made(1), read_error::directory, 72) &&
                fails(byte_view{alone}.first(127), read_error::truncated, 127) &&
                fails(byte_view{alone}.first(135), read_error::truncated, 112);
     });

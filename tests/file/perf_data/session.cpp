@@ -14,8 +14,6 @@ using test::bytes;
 
 namespace {
 
-constexpr std::uint64_t ghz = 1'000'000'000;
-
 /// A session with TSC packets and a clock of 1 ns.
 constexpr auto timed_session() -> session {
     session made;
