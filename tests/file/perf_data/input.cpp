@@ -188,10 +188,10 @@ TEST_CASE("a header without features, and a file without events") {
 
 TEST_CASE("a file of a directory") {
     CHECK_TWICE([](auto value) {
-        auto const made = [&](uint64_t version) {
+        auto const made = [&](uint64_t directory) {
             return value(join(letters("PERFILE2"), u64(104), u64(0), u64(0), u64(0), u64(104),
                               u64(8), u64(0), u64(0), u64(1U << 24), u64(0), u64(0), u64(0),
-                              finished_round, u64(128), u64(8), u64(version)));
+                              finished_round, u64(128), u64(8), u64(directory)));
         };
         auto const alone = made(0);
         return open(alone) && fails(made(1), read_error::directory, 72) &&
