@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-#include <ptspec/trace/events.hpp>
+#include <ptspec/events.hpp>
 
 namespace {
 
