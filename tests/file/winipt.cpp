@@ -75,13 +75,13 @@ TEST_CASE("broken files") {
             right = right &&
                     fails_after(byte_view{file}.first(size), 0, error::truncated, size < 8 ? 0 : 8);
         }
-        auto const version = value(join(u16(2), u16(1), u32(0)));
+        auto const newer = value(join(u16(2), u16(1), u32(0)));
         auto const valid = value(join(u16(1), u16(0), u32(0)));
         auto const ring = value(join(data(30), header(7, 3, 2), bytes(1, 2)));
         auto const large = value(join(data(30), header(7, 0, 3), bytes(1, 2)));
         auto const huge = value(join(data(0xFFFF'FFFF), header(7, 0, 0xFFFF'FFFF), bytes(1, 2)));
         auto const cut = value(join(data(31), header(7, 1, 2), bytes(1, 2)));
-        return right && fails_after(version, 0, error::unknown_version, 0) &&
+        return right && fails_after(newer, 0, error::unknown_version, 0) &&
                fails_after(valid, 0, error::not_valid, 2) &&
                fails_after(ring, 0, error::bad_ring_offset, 8) &&
                fails_after(large, 0, error::truncated, 8) &&
