@@ -47,14 +47,14 @@ struct conversion {
 struct timeline_state {
     bool is_continued = false;  ///< an event has been written
     bool has_ns = false;        ///< the times of a process are converted
-    bool has_ticks = false;     ///< those of another are not
+    bool has_ticks = false;     ///< but those of another process are not
 };
 
 struct settings {
     trace::options how{};
     form what = form::listing;
     bool pads = true;
-    std::vector<engine::kind> kinds{};  ///< of which the best is used; empty: all but manual
+    std::vector<engine::kind> kinds{};  ///< candidates for --check; empty: all but manual
     bool json = false;
     bool several = false;  ///< more than one input
     unsigned jobs = 1;
@@ -64,12 +64,12 @@ struct settings {
     conversion to_ns{};
     bool is_after_gap = false;              ///< the bytes follow a gap of their stream
     bool winipt = false;                    ///< files are those of the driver of Windows
-    std::optional<std::uint64_t> stream{};  ///< the only one that is read of a file of several
+    std::optional<std::uint64_t> stream{};  ///< the stream to read, if only one
     trace_file::given_options given{};
     timeline_state* shared = nullptr;
     unsigned* inputs = nullptr;  ///< how many traces were begun, this one included
 
-    /// Packets cannot be read without all before them.
+    /// Each packet depends on all packets before it.
     [[nodiscard]] auto is_sequential() const -> bool {
         return time || what == form::events || what == form::chrome_trace;
     }

@@ -97,7 +97,7 @@ public:
         using namespace packet;
         if constexpr (ptspec::one_of<Packet, tnt_short, tnt_long, tip>) {
             clock_.pass();
-            if (!context_.is_plain()) [[unlikely]] { bind(any_packet{packet, length}); }
+            if (!context_.binds_branches()) [[unlikely]] { bind(any_packet{packet, length}); }
         } else if constexpr (ptspec::same_as<Packet, packet::tsc>) {
             add(packet);
         } else if constexpr (ptspec::one_of<Packet, tma, mtc, cyc, cbr, mnt>) {

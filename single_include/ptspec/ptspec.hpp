@@ -12690,12 +12690,12 @@ constexpr auto saturating_sub(uint64_t one, uint64_t two) noexcept -> uint64_t {
 
 }  // namespace detail
 
-/// The clock of a trace. It takes all packets in order, and gives the time of the last.
+/// Computes the time of each packet of a trace. `add` must get all packets, in order.
 ///
-/// TSC, TMA and MTC give the time of an edge of the crystal clock, CYC and CBR the time since then.
-/// The time of a packet is that of the last edge or later; MTCs limit it, because each comes in
-/// time; a CYC is exact but for the frequency of the core clock. After an OVF the time is unlimited
-/// until the next TSC, because any number of MTCs and cycles may be lost.
+/// TSC, TMA and MTC give the time of an edge of the crystal clock; CYC and CBR give the time since
+/// that edge. Lower bound: the last edge. Upper bound: the edge of the next MTC, if MTC packets are
+/// enabled, and the time that CYC and CBR give plus the deviation of the core clock. After an OVF
+/// there is no upper bound until the next TSC, because MTCs and CYCs may be lost.
 ///
 /// Before the first TSC, times are relative: MTCs advance from 0, and `is_absolute()` is false.
 ///
@@ -12792,10 +12792,10 @@ public:
         if (ratio_.is_known()) {
             // The cycles up to the next CYC ran partly at the old frequency.
             anchor_here();
-            if (!mixes_) { fewest_ = most_ = ratio_; }
-            mixes_ = true;
-            if (found.scaled() < fewest_.scaled()) { fewest_ = found; }
-            if (found.scaled() > most_.scaled()) { most_ = found; }
+            if (!has_mixed_ratios_) { least_ratio_ = greatest_ratio_ = ratio_; }
+            has_mixed_ratios_ = true;
+            if (found.scaled() < least_ratio_.scaled()) { least_ratio_ = found; }
+            if (found.scaled() > greatest_ratio_.scaled()) { greatest_ratio_ = found; }
         }
         nominal_ = ratio_ = found;
         is_calibrated_ = is_clean_ = false;
@@ -12811,7 +12811,7 @@ public:
         in_psb_plus_ = false;
         return rule::none;
     }
-    /// Packets are lost: MTCs, CYCs, and what makes the clocks stop.
+    /// MTCs, CYCs and the packets at which clocks stop may be lost.
     constexpr auto add(packet::ovf) noexcept -> rule {
         lose();
         return rule::none;
@@ -12826,7 +12826,7 @@ public:
         return packet::visit([this](auto const& one) { return add(one); }, which);
     }
 
-    /// Packets before may be lost: until the next TSC, no time is limited.
+    /// Packets may be lost here: times have no upper bound until the next TSC.
     constexpr void lose() noexcept {
         anchor_here();
         is_unlimited_ = true;
@@ -12834,7 +12834,8 @@ public:
         ceiling_ = time::unbounded;
         refresh();
     }
-    /// A packet that a CYC may precede has been read. Only a threshold makes a difference.
+    /// Call this after a CYC-eligible packet that is not passed to `add`. It matters only with a
+    /// threshold.
     constexpr void pass() noexcept {
         if (is_fresh_ && threshold_ != 0) [[unlikely]] {
             is_fresh_ = false;
@@ -12847,12 +12848,11 @@ public:
     /// A TSC was read: times are those of the time-stamp counter.
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return has_tsc_; }
 
-    /// The time of the last packet, which is one that a CYC may precede.
+    /// The time of the last packet, if it is CYC-eligible.
     [[nodiscard]] constexpr auto now() const noexcept -> time {
         return is_simple_ ? quick_estimate() : now_;
     }
-    /// The time of the last packet, which has no CYC: it may be later than the last packet with
-    /// one.
+    /// The time of the last packet, if it is not CYC-eligible. It has the upper bound of the MTCs.
     [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time {
         auto found = now();
         if (has_cyc_) { found.latest = ceiling_; }
@@ -12861,8 +12861,8 @@ public:
 
     // --------------------------------------------------------------------------- cycles
 
-    /// The cycle of the last packet, which is one that a CYC may precede. With a threshold, a
-    /// packet directly after a CYC is exact, and others are up to the threshold later.
+    /// The cycle of the last packet, if it is CYC-eligible. With a threshold, it is exact for a
+    /// packet directly after a CYC; other packets are less than the threshold later.
     ///
     /// Source: GEN-211..218, PKT-109..113.
     [[nodiscard]] constexpr auto cycle() const noexcept -> cycle_time { return {all_, slack()}; }
@@ -12881,7 +12881,7 @@ public:
     ///
     /// Source: PKT-306, PKT-307.
     [[nodiscard]] constexpr auto missing_mtcs() const noexcept -> uint64_t { return lost_; }
-    /// The number of CYCs that gave no time, because no ratio was known.
+    /// The number of CYCs without a known ratio. They give no time.
     ///
     /// Source: PKT-311.
     [[nodiscard]] constexpr auto unused_cycs() const noexcept -> uint64_t { return unused_; }
@@ -12899,7 +12899,7 @@ private:
     [[nodiscard]] constexpr auto is_corrupt(packet::tma which) const noexcept -> bool {
         return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
     }
-    /// An MTC after another, where a period of MTCs is a number of TSC ticks and nothing is lost.
+    /// Handles the MTC after an MTC, if an MTC period is a whole number of TSC ticks.
     constexpr void add_regular(uint32_t payload) noexcept {
         uint32_t const periods = (payload - (ctc_ >> mtc_freq_)) & 0xFF;
         if (periods > 1) { lost_ += periods - 1; }
@@ -12983,21 +12983,21 @@ private:
     constexpr void anchor_at(uint64_t tsc, uint64_t error, uint64_t ceiling) noexcept {
         bool const is_first = ceiling_ == time::unbounded && anchor_ == 0;
         spans_anchor_ = threshold_ != 0 && !is_fresh_;
-        if (spans_anchor_ && !is_first) { take_off_cycles(tsc); }
+        if (spans_anchor_ && !is_first) { estimate_early_cycles(tsc); }
         anchor_ = tsc;
         floor_ = detail::saturating_sub(tsc, error);
         early_ = error;
         high_ = detail::saturating_add(tsc, error);
         ceiling_ = ceiling < floor_ ? time::unbounded : ceiling;
         cycles_ = 0;
-        mixes_ = false;
+        has_mixed_ratios_ = false;
         is_fresh_ = false;
     }
     /// With a threshold, the next CYC has cycles of before the point `tsc`: their number is not
     /// known, but lower than the threshold.
     ///
     /// Source: PKT-314, GEN-212.
-    constexpr void take_off_cycles(uint64_t tsc) noexcept {
+    constexpr void estimate_early_cycles(uint64_t tsc) noexcept {
         uint64_t const here = anchor_ + ratio_.of(cycles_);
         uint64_t const ticks = detail::saturating_sub(tsc, here);
         uint64_t const scaled = ratio_.scaled() >> 16;
@@ -13021,27 +13021,27 @@ private:
         uint64_t const sum = detail::saturating_add(cycles_, value);
         if (spans_anchor_) { return add_first_cycles(sum); }
         cycles_ = sum < most_cycles ? sum : most_cycles;
-        if (mixes_) { mix_frequencies(); }
+        if (has_mixed_ratios_) { mix_frequencies(); }
         refresh();
     }
-    /// The first CYC after a point that had none: part of it belongs to the time before the point.
+    /// Handles the first CYC after an anchor without a CYC: some of its cycles precede the anchor.
     constexpr void add_first_cycles(uint64_t sum) noexcept {
         uint64_t const before = early_cycles_ < sum ? early_cycles_ : sum;
         uint64_t const most = threshold_ - 1U;
         cycles_ = sum - before < most_cycles ? sum - before : most_cycles;
-        early_ = detail::saturating_add(early_, longest_of(most - early_cycles_));
-        high_ = detail::saturating_add(high_, longest_of(before));
+        early_ = detail::saturating_add(early_, most_ticks_of(most - early_cycles_));
+        high_ = detail::saturating_add(high_, most_ticks_of(before));
         early_cycles_ = 0;
         spans_anchor_ = is_clean_ = false;
-        if (mixes_) { mix_frequencies(); }
+        if (has_mixed_ratios_) { mix_frequencies(); }
         refresh();
     }
-    /// The cycles since the last CYC ran at one frequency or another.
+    /// Accounts for a CBR since the last CYC: the cycles ran partly at each frequency.
     constexpr void mix_frequencies() noexcept {
         uint64_t const ticks = ratio_.of(cycles_);
-        early_ = detail::saturating_add(early_, ticks - fewest_.of(cycles_));
-        high_ = detail::saturating_add(high_, most_.of(cycles_) - ticks);
-        mixes_ = false;
+        early_ = detail::saturating_add(early_, ticks - least_ratio_.of(cycles_));
+        high_ = detail::saturating_add(high_, greatest_ratio_.of(cycles_) - ticks);
+        has_mixed_ratios_ = false;
         anchor_here();
     }
 
@@ -13065,7 +13065,7 @@ private:
         is_clean_ = is_exact;
     }
 
-    /// The measured ratio gives the number of ticks to 1 / 256. This saves most divisions.
+    /// The measured ratio still predicts the ticks to 1 / 256. This saves most divisions.
     [[nodiscard]] constexpr auto is_right(uint64_t ticks) const noexcept -> bool {
         uint64_t const expected = ratio_.of(cycles_);
         uint64_t const apart = expected < ticks ? ticks - expected : expected - ticks;
@@ -13084,7 +13084,7 @@ private:
         uint64_t high = ceiling_;
         if (slack != time::unbounded && !is_unlimited_) {
             uint64_t const most = detail::saturating_add(high_, ticks + error);
-            high = least(detail::saturating_add(most, longest_of(slack)), high);
+            high = least(detail::saturating_add(most, most_ticks_of(slack)), high);
         }
         // At least the last TSC or MTC.
         uint64_t const middle = detail::saturating_add(anchor_, ticks);
@@ -13100,9 +13100,9 @@ private:
         return {least(anchor_ + ticks, high), least(low < floor_ ? floor_ : low, high), high, all_};
     }
     /// The most TSC ticks that cycles since the last CYC may take.
-    [[nodiscard]] constexpr auto longest_of(uint64_t cycles) const noexcept -> uint64_t {
+    [[nodiscard]] constexpr auto most_ticks_of(uint64_t cycles) const noexcept -> uint64_t {
         if (cycles == 0) { return 0; }
-        uint64_t const ticks = (mixes_ ? most_ : ratio_).of(cycles) + 1;
+        uint64_t const ticks = (has_mixed_ratios_ ? greatest_ratio_ : ratio_).of(cycles) + 1;
         return ticks + deviation_of(ticks);
     }
     /// The error of so many ticks: the deviation of the core clock, and a cycle.
@@ -13120,8 +13120,8 @@ private:
     constexpr void refresh() noexcept {
         cycle_ticks_ = (ratio_.scaled() >> 32) + 2;
         is_simple_ = has_tsc_ && has_cyc_ && threshold_ == 0 && !is_unlimited_ &&
-                     ratio_.is_known() && !mixes_ && !is_monotonic_ && high_ >> 63 == 0 &&
-                     cycles_ < quick_cycles;
+                     ratio_.is_known() && !has_mixed_ratios_ && !is_monotonic_ &&
+                     high_ >> 63 == 0 && cycles_ < quick_cycles;
         is_regular_ = has_tsc_ && has_mtc_ && period_ticks_ != 0 && remainder_ == 0 &&
                       base_error_ == 0 && (is_simple_ || !has_cyc_) && threshold_ == 0 &&
                       !is_unlimited_ && !is_monotonic_;
@@ -13134,23 +13134,23 @@ private:
 
     // The last point with a known time, and the cycles since then.
     uint64_t anchor_ = 0;
-    uint64_t early_ = 0;                  ///< so much earlier `anchor_` may be
-    uint64_t high_ = 0;                   ///< the latest that it may be
-    uint64_t floor_ = 0;                  ///< no packet is earlier
-    uint64_t ceiling_ = time::unbounded;  ///< or later
+    uint64_t early_ = 0;                  ///< the maximum error of `anchor_` downwards
+    uint64_t high_ = 0;                   ///< the upper bound of `anchor_`
+    uint64_t floor_ = 0;                  ///< the lower bound of all packets after the anchor
+    uint64_t ceiling_ = time::unbounded;  ///< their upper bound
     uint64_t cycles_ = 0;
     uint64_t all_ = 0;
     detail::ratio ratio_{};     ///< TSC ticks in a core clock cycle
-    uint64_t cycle_ticks_ = 1;  ///< of one cycle and rounding: CYC counts whole cycles
+    uint64_t cycle_ticks_ = 1;  ///< in one cycle, plus rounding: CYC counts whole cycles
     bool is_simple_ = false;    ///< `quick_estimate` applies
     bool is_regular_ = false;   ///< `add_regular` applies
     time now_{};
     uint32_t threshold_ = 0;     ///< in cycles; 0: none
     uint32_t early_cycles_ = 0;  ///< the estimated cycles from the last CYC to the anchor
     bool has_cyc_ = false;
-    bool is_fresh_ = false;      ///< no packet since the last CYC
-    bool mixes_ = false;         ///< a CBR since the last CYC
-    bool spans_anchor_ = false;  ///< the next CYC has cycles of before the anchor
+    bool is_fresh_ = false;          ///< no packet since the last CYC
+    bool has_mixed_ratios_ = false;  ///< a CBR since the last CYC
+    bool spans_anchor_ = false;      ///< the next CYC includes cycles before the anchor
     bool is_unlimited_ = false;
     bool is_clean_ = false;  ///< the ratio can be measured from the anchor on
     bool is_calibrated_ = false;
@@ -13175,16 +13175,16 @@ private:
     uint64_t period_ticks_ = 0;  ///< in a period of MTCs, where that is an integer
     uint32_t ctc_ = 0;           ///< the crystal counter at `base_`
     uint64_t base_ = 0;          ///< the TSC at the last edge of the crystal clock
-    uint64_t base_error_ = 0;    ///< so much earlier it may be
+    uint64_t base_error_ = 0;    ///< the maximum error of `base_` downwards
     uint64_t remainder_ = 0;     ///< of the division by `denominator_`
     uint64_t tsc_ = 0;
     uint64_t reference_ = 0;
     uint64_t reported_ = 0;  ///< the last estimate, if it is monotonic
     uint64_t lost_ = 0;
     uint64_t unused_ = 0;
-    detail::ratio nominal_{};  ///< by the last CBR
-    detail::ratio fewest_{};   ///< the least and the greatest ratio since the last CYC, where
-    detail::ratio most_{};     ///< `mixes_`
+    detail::ratio nominal_{};         ///< by the last CBR
+    detail::ratio least_ratio_{};     ///< extremes since the last CYC, valid if
+    detail::ratio greatest_ratio_{};  ///< `has_mixed_ratios_`
 };
 
 }  // namespace ptspec::trace
@@ -13219,7 +13219,7 @@ namespace ptspec::trace {
 enum class tracing : uint8_t {
     unknown,   ///< at the start, after an OVF and after damage
     off,       ///< control flow is not traced: the next is TIP.PGE
-    entering,  ///< on, as a PSB+ tells that may precede a TIP.PGE: BDM70, PKT-140
+    entering,  ///< on according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
     on,
 };
 
@@ -13248,16 +13248,16 @@ enum class owner : uint8_t {
 
 /// What a packet belongs to, and whether it completes it.
 ///
-/// MODE.Exec has the owner `far_transfer` when the packet that it belongs to is still to come: that
-/// is TIP, TIP.PGE or FUP.
+/// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
 struct binding {
     owner to = owner::none;
-    bool completes = true;     ///< no packet of the same owner has to follow
-    rule broken = rule::none;  ///< the packet violates the order of packets: what waited is lost
+    bool completes = true;  ///< no packet of the same owner has to follow
+    rule broken =
+        rule::none;  ///< the rule that the order of packets violates; pending packets are dropped
     bool in_psb_plus = false;  ///< between PSB and PSBEND
 };
 
-/// The state of the processor as far as the packets tell.
+/// The state of the processor, as far as it is known from the packets.
 struct execution_state {
     tracing enabled = tracing::unknown;
     uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown
@@ -13273,11 +13273,11 @@ struct execution_state {
         -> bool = default;
 };
 
-/// Binds packets: tells for each what it belongs to, and keeps the state of the processor.
+/// Binds each packet to its owner, and tracks the state of the processor.
 ///
-/// A packet that violates the order of packets gives the rule. Then what waited for another packet
-/// is forgotten, and the packet is taken as if nothing had waited. After packets of control flow
-/// that cannot be bound, `is_lost()` is true until a packet with an IP.
+/// If a packet violates the order of packets, its binding has the violated rule. The pending
+/// packets are dropped, and the packet is bound without them. After control flow packets that
+/// cannot be bound, `is_lost()` is true until the next packet with an IP.
 ///
 /// Shape:  a plain value of fixed size.
 /// Source: PKT-070..078, PKT-082, PKT-092, PKT-093, PKT-134..142, PKT-150..154, PKT-161, PKT-163,
@@ -13290,14 +13290,14 @@ public:
     /// The state after the last packet.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
     [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_plus); }
-    /// After an OVF, until a packet tells where or whether tracing resumes.
+    /// After an OVF, until a packet shows whether and where tracing resumes.
     [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return has(overflow); }
     /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
     [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
-    /// Tracing is on and nothing waits: TNT and TIP belong to branches.
-    [[nodiscard]] constexpr auto is_plain() const noexcept -> bool { return flags_ == 0; }
+    /// Tracing is on and no packet is pending: TNT and TIP belong to branches.
+    [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
 
-    /// Packets are lost: forgets everything.
+    /// Packets are lost: resets the state to unknown.
     constexpr void restart() noexcept {
         now_ = {};
         flags_ = lost;
@@ -13308,7 +13308,7 @@ public:
     constexpr auto add(Packet const& which, unsigned length) noexcept -> binding {
         using namespace packet;
         if constexpr (one_of<Packet, tnt_short, tnt_long, tip>) {
-            if (is_plain()) [[likely]] { return {.to = owner::branch}; }
+            if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
         } else if constexpr (one_of<Packet, pad, tsc, tma, mtc, cyc, cbr, mnt>) {
             return {.in_psb_plus = in_psb_plus()};
         }
@@ -13324,7 +13324,7 @@ public:
             case kind::tnt_short:
             case kind::tnt_long:
             case kind::tip:
-                if (is_plain()) [[likely]] { return {.to = owner::branch}; }
+                if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
                 break;
             case kind::pad:
             case kind::tsc:
@@ -13337,14 +13337,16 @@ public:
         }
         return add_other(which);
     }
-    /// Tracing ends at a TIP.PGD that belongs to a branch. For readers of events.
-    [[nodiscard]] constexpr auto ends_plainly() noexcept -> bool {
-        if (!is_plain()) { return false; }
+    /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
+    /// TIP.PGD.
+    [[nodiscard]] constexpr auto try_end_tracing() noexcept -> bool {
+        if (!binds_branches()) { return false; }
         set(tracing::off);
         return true;
     }
-    /// Tracing starts at a TIP.PGE before which nothing waits. For readers of events.
-    [[nodiscard]] constexpr auto starts_plainly() noexcept -> bool {
+    /// Binds a TIP.PGE without a MODE.Exec. Returns false, and changes nothing, for any other
+    /// TIP.PGE.
+    [[nodiscard]] constexpr auto try_start_tracing() noexcept -> bool {
         if (flags_ != off) { return false; }
         set(tracing::on);
         return true;
@@ -13370,12 +13372,13 @@ private:
         return found;
     }
 
-    // What the next packets mean. `off` and `lost` are flags, so that one comparison tells that TNT
-    // and TIP belong to branches.
+    // What is pending. `off` and `lost` are flags, too: if no flag is set, TNT and TIP belong to
+    // branches.
     static constexpr uint32_t psb_plus = 1U << 0;
-    static constexpr uint32_t has_psb_ip = 1U << 1;   ///< the PSB+ has a FUP with an IP
-    static constexpr uint32_t overflow = 1U << 2;     ///< a FUP or TIP.PGE ends the overflow
-    static constexpr uint32_t transaction = 1U << 3;  ///< the next FUP belongs to it; and below
+    static constexpr uint32_t has_psb_ip = 1U << 1;  ///< the PSB+ has a FUP with an IP
+    static constexpr uint32_t overflow = 1U << 2;    ///< a FUP or TIP.PGE ends the overflow
+    static constexpr uint32_t transaction =
+        1U << 3;  ///< this flag to `trigger`: the owner of the next FUP
     static constexpr uint32_t abort = 1U << 4;
     static constexpr uint32_t ptwrite = 1U << 5;
     static constexpr uint32_t exstop = 1U << 6;
@@ -13527,7 +13530,7 @@ private:
         }
     }
 
-    /// Forgets what a packet other than the expected ones leaves incomplete, and returns the rule.
+    /// Drops the pending packets that `which` selects. Returns the rule that this violates.
     constexpr auto drop(uint32_t which) noexcept -> rule {
         uint32_t const left = flags_ & which;
         set(which, false);
@@ -13538,13 +13541,14 @@ private:
                : (left & event_data) != 0                ? rule::GEN_302
                                                          : rule::none;
     }
-    /// Control flow that cannot be bound: it is lost until the next IP.
+    /// Marks the control flow as lost until the next packet with an IP.
     constexpr void lose_flow() noexcept {
         set(overflow, false);
         set(tracing::unknown);
         set(lost);
     }
-    /// A packet that does not depend on PacketEn. After an OVF it tells that tracing is off.
+    /// Handles a packet that does not depend on PacketEn: after an OVF it shows that tracing is
+    /// off.
     ///
     /// Source: PKT-153.
     constexpr void end_overflow() noexcept {
@@ -13552,7 +13556,7 @@ private:
         set(overflow, false);
         set(tracing::off);
     }
-    /// The PSB+ before told the truth: no TIP.PGE follows it.
+    /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
     constexpr void enter() noexcept {
         if (now_.enabled == tracing::entering) { set(tracing::on); }
     }
@@ -13719,8 +13723,8 @@ struct time_conversion {
         uint64_t const low = tsc & ((uint64_t{1} << shift) - 1);
         return zero + (tsc >> shift) * mult + ((low * mult) >> shift);
     }
-    /// The TSC value of a time, rounded down; 0 if the conversion is unknown. Because times are in
-    /// nanoseconds, it may be lower than the value of which `time_of` gave the time.
+    /// The TSC value of a time, rounded down; 0 if the conversion is unknown. `time_of` rounds to
+    /// nanoseconds: `tsc_of(time_of(tsc))` can be lower than `tsc`.
     [[nodiscard]] constexpr auto tsc_of(uint64_t time) const noexcept -> uint64_t {
         if (mult == 0) { return 0; }
         uint64_t const since = time - zero;
@@ -13784,7 +13788,7 @@ struct event {
     event_type what = event_type::end;
     bool has_ip = false;
     bool has_to = false;
-    bool is_status = false;                   ///< a PSB+ reports it: it happened before
+    bool is_status = false;                   ///< reported by a PSB+: not a change
     packet::error why = packet::error::none;  ///< of damage to the bytes
     rule broken = rule::none;                 ///< of damage
     uint32_t skipped = 0;                     ///< in bytes
@@ -13805,7 +13809,7 @@ struct event {
     }
 };
 
-/// For readers of events without time: it costs nothing.
+/// The clock of an event reader that computes no times. It generates no instructions.
 struct no_clock {
     template <class Packet>
     [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
@@ -13819,18 +13823,18 @@ struct no_clock {
 
 namespace detail {
 
-/// Reads the packets that change nothing but the time: PAD, TSC, MTC, CYC, and while nothing waits
-/// TNT and TIP. It stops at another packet, when there is no more room for events, and after a
-/// TIP.PGE or TIP.PGD before which nothing waits.
+/// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
+/// pending, TNT and TIP. Stops at any other packet, when the event buffer is full, and after a
+/// TIP.PGE or TIP.PGD that needs no binding.
 template <class Clock>
-struct plain_packets {
+struct simple_packets {
     event* out;
     event* end;
     Clock* clock;
     item* stopped_at;
     context* binds;
     bool takes_branches;
-    bool nothing_waits;
+    bool has_no_pending;
     bool has_stopped = false;  ///< at an item
 
     template <packet::packet_type Packet>
@@ -13847,13 +13851,13 @@ struct plain_packets {
         return out != end;
     }
     constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
-        if (!nothing_waits || !binds->ends_plainly()) { return stop(which, where); }
+        if (!has_no_pending || !binds->try_end_tracing()) { return stop(which, where); }
         bool const has_to = which.has_ip();
         write(event_type::disabled, which, where, false, has_to, 0, has_to ? where.ip : 0);
         return false;
     }
     constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
-        if (!nothing_waits || !binds->starts_plainly()) { return stop(which, where); }
+        if (!has_no_pending || !binds->try_start_tracing()) { return stop(which, where); }
         bool const has_ip = which.has_ip();
         write(event_type::enabled, which, where, has_ip, false, has_ip ? where.ip : 0, 0);
         return false;
@@ -13908,15 +13912,15 @@ private:
 
 /// Reads the events of a trace in order.
 ///
-/// An event whose IP is in a later FUP, TIP or PSBEND is returned when that arrives; its time is
-/// that of its own packet. Events of a PSB+ have its time and the IP of its FUP.
+/// An event whose IP is in a later FUP, TIP or PSB+ is returned after that packet; its time is that
+/// of its own packet. Events of a PSB+ have its time and the IP of its FUP.
 ///
-/// Damage is an event, with the rule that is broken. After bytes that are no packets reading
-/// continues at the next PSB, as in `reader`. After a packet that violates only the order of
-/// packets it continues with that packet; where this loses the control flow, the branches up to the
-/// next IP are left out, and the event `resumed` has that IP.
+/// Damage is an event that names the violated rule. After bytes that are no packet, the reader
+/// continues at the next PSB, as `reader` does. After a packet that violates only the order of
+/// packets, it continues with that packet. If this loses the control flow, it omits the branches up
+/// to the next IP, and the event `resumed` has that IP.
 ///
-/// The reader reads ahead, up to the next packet that is neither a branch nor time.
+/// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
 /// Shape:  a value of about 4 KB. A copy continues independently.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
@@ -13957,12 +13961,13 @@ private:
 
     static constexpr options from_first_psb{.sync = true};
     static constexpr unsigned room = 32;
-    /// The most events that wait for one IP, as those of an entry of a C-state. More are returned
-    /// without an IP. One packet adds up to three.
-    static constexpr unsigned most_waiting = room - 4;
+    /// The maximum number of events pending for one IP. More are returned without an IP. One packet
+    /// adds up to three events.
+    static constexpr unsigned max_pending = room - 4;
 
     // ------------------------------------------------------------------------- the events
-    // [first_, ready_) can be returned; [ready_, count_) wait for an IP.
+    // [first_, ready_) are ready to return; [ready_, count_) are pending: their IP is not known
+    // yet.
 
     /// noinline: keeps `next` small.
     [[gnu::noinline]] constexpr void refill() noexcept {
@@ -13972,12 +13977,12 @@ private:
         count_ = waiting;
         before_ = context_.state();
         while (ready_ == 0) {
-            if (count_ > most_waiting) { return release(); }
+            if (count_ > max_pending) { return complete_pending(); }
             if (has_item_) {
                 has_item_ = false;
                 add(item_);
             } else if (!needs_single_packets()) {
-                read_plain_packets();
+                read_simple_packets();
             } else if (skips_byte_ && reader_.skip_byte()) {
                 skips_byte_ = false;
             } else {
@@ -13985,13 +13990,13 @@ private:
             }
         }
     }
-    constexpr void read_plain_packets() noexcept {
-        bool const nothing_waits = count_ == 0;
-        bool const takes_branches = context_.is_plain() && nothing_waits;
-        detail::plain_packets<Clock> plain{events_ + count_, events_ + room, &clock_,      &item_,
-                                           &context_,        takes_branches, nothing_waits};
+    constexpr void read_simple_packets() noexcept {
+        bool const has_no_pending = count_ == 0;
+        bool const takes_branches = context_.binds_branches() && has_no_pending;
+        detail::simple_packets<Clock> plain{events_ + count_, events_ + room, &clock_,       &item_,
+                                            &context_,        takes_branches, has_no_pending};
         (void)reader_.for_each(plain);
-        if (nothing_waits) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
+        if (has_no_pending) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
         if (count_ != 0 && events_[count_ - 1].what == event_type::disabled) {
             disabled_ = {events_[count_ - 1].has_to, events_[count_ - 1].to};
         }
@@ -14000,24 +14005,24 @@ private:
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
         return skips_byte_ || quirks_.has(cpu::quirk::skd007) || quirks_.has(cpu::quirk::bdm64);
     }
-    /// An event that waits for its IP.
-    constexpr void wait(event const& one) noexcept {
+    /// Appends a pending event.
+    constexpr void add_pending(event const& one) noexcept {
         events_[count_] = one;
         ++count_;
     }
-    constexpr void ready(event const& one) noexcept {
-        wait(one);
-        release();
+    constexpr void add_ready(event const& one) noexcept {
+        add_pending(one);
+        complete_pending();
     }
-    /// What waits is complete.
-    constexpr void release() noexcept { ready_ = count_; }
-    /// Gives an IP to all that waits.
-    constexpr void release_at(uint64_t ip) noexcept {
+    /// Makes all pending events ready.
+    constexpr void complete_pending() noexcept { ready_ = count_; }
+    /// Sets the IP of all pending events, and makes them ready.
+    constexpr void complete_pending_at(uint64_t ip) noexcept {
         for (unsigned i = ready_; i < count_; ++i) {
             events_[i].has_ip = true;
             events_[i].ip = ip;
         }
-        release();
+        complete_pending();
     }
 
     // ------------------------------------------------------------------------- items
@@ -14029,16 +14034,16 @@ private:
     constexpr void add(item const& got) noexcept {
         switch (got.what) {
             case item_type::packet: return add_packet(got);
-            case item_type::unknown: return ready(made(event_type::unknown, got));
+            case item_type::unknown: return add_ready(made(event_type::unknown, got));
             case item_type::synced: return lose(event_type::synced, got);
             case item_type::damage: return lose(event_type::damage, got);
             case item_type::resynced: return lose(event_type::resynced, got);
             case item_type::lost: return lose(event_type::lost, got);
             case item_type::need_input: return add_need_input(got);
-            case item_type::end: return ready({.what = event_type::end, .offset = got.offset});
+            case item_type::end: return add_ready({.what = event_type::end, .offset = got.offset});
         }
     }
-    /// The end of a chunk comes before the events that wait: they continue to wait.
+    /// Returns the end of the chunk before the pending events, which stay pending.
     constexpr void add_need_input(item const& got) noexcept {
         for (unsigned i = count_; i > 0; --i) { events_[i] = events_[i - 1]; }
         events_[0] = {.what = event_type::need_input, .offset = got.offset};
@@ -14054,7 +14059,7 @@ private:
         one.skipped = got.skipped < 0             ? 0
                       : got.skipped > 0xFFFF'FFFF ? 0xFFFF'FFFF
                                                   : static_cast<uint32_t>(got.skipped);
-        ready(one);
+        add_ready(one);
     }
 
     // ------------------------------------------------------------------------- packets
@@ -14069,7 +14074,7 @@ private:
         if (broken != rule::none) {
             auto one = made(event_type::damage, got);
             one.broken = broken;
-            ready(one);
+            add_ready(one);
         }
         switch (bound.to) {
             case owner::none: return add_unbound(got);
@@ -14079,7 +14084,7 @@ private:
             case owner::asynchronous:
             case owner::entry:
             case owner::interrupt_flag: return add_flow(got, bound, was_lost, was);
-            case owner::paging: return ready(made(type_of(got.packet.kind()), got));
+            case owner::paging: return add_ready(made(type_of(got.packet.kind()), got));
             case owner::transaction:
             case owner::transaction_abort: return add_transaction(got, bound);
             case owner::overflow: return add_overflow(got);
@@ -14095,7 +14100,8 @@ private:
     /// Corrects a packet that an erratum changes.
     constexpr void apply_errata(item& got) noexcept {
         if (got.packet.is<packet::cyc>() && quirks_.has(cpu::quirk::skd007)) {
-            // An OVF replaces the second byte of a CYC: its first byte looks like that.
+            // An OVF follows the first byte of a CYC: its own first byte, 02H, was read as the
+            // second byte of the CYC.
             auto next = reader_;
             item const ovf = next.next();
             bool const is_ovf = got.length == 2 && got.packet.raw().low >> 8 == 0x02 &&
@@ -14108,7 +14114,7 @@ private:
         } else if (got.packet.is<packet::tma>() && quirks_.has(cpu::quirk::skz84)) {
             skips_byte_ = got.packet.as<packet::tma>().reserved_bits_set() != 0;
         } else if (got.packet.is<packet::tip>() && quirks_.has(cpu::quirk::bdm64) &&
-                   context_.is_plain()) {
+                   context_.binds_branches()) {
             // The target before an abort may be wrong.
             if (aborts_next()) { got.packet = packet::tip{}; }
         }
@@ -14156,18 +14162,18 @@ private:
             case kind::mnt: {
                 auto one = made(type_of(got.packet.kind()), got);
                 one.is_status = context_.in_psb_plus();
-                // In a compound event they come at once, before the events that wait.
-                return one.is_status ? wait(one) : insert(one);
+                // Inside a compound event they are returned first.
+                return one.is_status ? add_pending(one) : insert(one);
             }
             case kind::psb:
-                release();
+                complete_pending();
                 psb_ip_ = {};
                 return;
             case kind::psbend: return end_psb_plus(got);
             default: return;
         }
     }
-    /// Before the events that wait, which continue to wait.
+    /// Inserts a ready event before the pending ones.
     constexpr void insert(event const& one) noexcept {
         for (unsigned i = count_; i > ready_; --i) { events_[i] = events_[i - 1]; }
         events_[ready_] = one;
@@ -14182,28 +14188,28 @@ private:
         }
         auto one = made(type_of(got.packet.kind()), got);
         one.is_status = true;
-        wait(one);
+        add_pending(one);
     }
     constexpr void end_psb_plus(item const& got) noexcept {
-        // The packets of a PSB+ report one moment, that of its TSC.
+        // All packets of a PSB+ have the time of its TSC.
         auto one = made(event_type::psb, got);
         for (unsigned i = ready_; i < count_; ++i) { events_[i].when = one.when; }
         if (psb_ip_.is_known) {
-            release_at(psb_ip_.ip);
+            complete_pending_at(psb_ip_.ip);
         } else {
-            release();
+            complete_pending();
         }
         one.has_ip = psb_ip_.is_known;
         one.ip = psb_ip_.ip;
         psb_ip_ = {};
-        ready(one);
+        add_ready(one);
     }
 
     constexpr void add_flow(item const& got, binding bound, bool was_lost, tracing was) noexcept {
         switch (got.packet.kind()) {
             case kind::tnt_short:
             case kind::tnt_long:
-                if (!context_.is_lost()) { ready(made(event_type::branches, got)); }
+                if (!context_.is_lost()) { add_ready(made(event_type::branches, got)); }
                 return;
             case kind::tip: return add_tip(got, bound, was_lost, was);
             case kind::tip_pge: {
@@ -14211,7 +14217,7 @@ private:
                 one.has_ip = got.packet.as<packet::tip_pge>().has_ip();
                 one.ip = got.ip;
                 event const mode = take_mode();
-                ready(one);
+                add_ready(one);
                 return ready_mode(mode, got.ip);
             }
             case kind::tip_pgd: return add_tip_pgd(got, bound);
@@ -14222,14 +14228,14 @@ private:
                     auto one = made(event_type::async_branch, got);
                     one.has_ip = true;
                     one.ip = got.ip;
-                    release();
-                    wait(one);
+                    complete_pending();
+                    add_pending(one);
                 }
                 return;
             case kind::mode_exec:
-                if (bound.to != owner::asynchronous) { release(); }
+                if (bound.to != owner::asynchronous) { complete_pending(); }
                 [[fallthrough]];
-            default: return wait(made(type_of(got.packet.kind()), got));
+            default: return add_pending(made(type_of(got.packet.kind()), got));
         }
     }
     /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
@@ -14242,7 +14248,7 @@ private:
             }
         }
     }
-    /// Takes the MODE.Exec that waits, if there is one.
+    /// Removes the pending MODE.Exec, if there is one.
     constexpr auto take_mode() noexcept -> event {
         if (count_ > ready_ && events_[count_ - 1].what == event_type::exec_mode) {
             --count_;
@@ -14254,7 +14260,7 @@ private:
         if (mode.what != event_type::exec_mode) { return; }
         mode.has_ip = true;
         mode.ip = ip;
-        ready(mode);
+        add_ready(mode);
     }
     constexpr void add_tip(item const& got, binding bound, bool was_lost, tracing was) noexcept {
         bool const has_to = got.packet.as<packet::tip>().has_ip();
@@ -14266,7 +14272,7 @@ private:
         auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, got);
         (resumes ? one.has_ip : one.has_to) = has_to;
         (resumes ? one.ip : one.to) = got.ip;
-        ready(one);
+        add_ready(one);
         ready_mode(mode, got.ip);
     }
     constexpr void add_tip_pgd(item const& got, binding bound) noexcept {
@@ -14283,7 +14289,7 @@ private:
         auto one = made(event_type::disabled, got);
         one.has_to = has_to;
         one.to = got.ip;
-        ready(one);
+        add_ready(one);
     }
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
@@ -14299,41 +14305,41 @@ private:
                 one.ip = got.ip;
             }
         }
-        release();
+        complete_pending();
     }
 
     constexpr void add_transaction(item const& got, binding bound) noexcept {
         switch (got.packet.kind()) {
             case kind::mode_tsx:
-                release();
-                wait(made(event_type::transaction, got));
-                if (bound.completes) { release(); }
+                complete_pending();
+                add_pending(made(event_type::transaction, got));
+                if (bound.completes) { complete_pending(); }
                 return;
             case kind::fup: {
-                release_at(got.ip);
+                complete_pending_at(got.ip);
                 if (bound.completes) { return; }
                 auto one = made(event_type::async_branch, got);
                 one.has_ip = true;
                 one.ip = got.ip;
-                return wait(one);
+                return add_pending(one);
             }
             case kind::tip: return end_async(got, got.packet.as<packet::tip>().has_ip());
             default: return add_tip_pgd(got, bound);
         }
     }
     constexpr void add_overflow(item const& got) noexcept {
-        release();
-        if (got.packet.is<packet::ovf>()) { return ready(made(event_type::overflow, got)); }
+        complete_pending();
+        if (got.packet.is<packet::ovf>()) { return add_ready(made(event_type::overflow, got)); }
         auto one = made(event_type::resumed, got);
         one.has_ip = true;
         one.ip = got.ip;
-        ready(one);
+        add_ready(one);
     }
     /// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
     constexpr void add_value(item const& got, binding bound) noexcept {
         if (got.packet.is<packet::fup>()) {
             if (bound.to == owner::power) { stopped_ = {true, got.ip}; }
-            return release_at(got.ip);
+            return complete_pending_at(got.ip);
         }
         auto one = made(type_of(got.packet.kind()), got);
         if constexpr (!__is_empty(Clock)) {
@@ -14346,23 +14352,23 @@ private:
             case kind::tracestop:
                 one.has_ip = disabled_.is_known;
                 one.ip = disabled_.ip;
-                return ready(one);
+                return add_ready(one);
             case kind::pwrx:
                 one.has_ip = stopped_.is_known;
                 one.ip = stopped_.ip;
                 stopped_ = {};
-                return ready(one);
+                return add_ready(one);
             case kind::bbp:
-            case kind::bip: return ready(one);
+            case kind::bip: return add_ready(one);
             case kind::mwait:
             case kind::pwre:
-            case kind::evd: return wait(one);
+            case kind::evd: return add_pending(one);
             default: break;
         }
-        wait(one);
+        add_pending(one);
         bool const may_be_compound = got.packet.is<packet::cfe>() &&
                                      context_.state().enabled != tracing::off;
-        if (bound.completes && !may_be_compound) { release(); }
+        if (bound.completes && !may_be_compound) { complete_pending(); }
     }
 
     struct known_ip {
@@ -14391,12 +14397,13 @@ private:
 
 // ---- ptspec/trace/flow_query.hpp ----
 
-/// The questions of a decoder that walks code: is this branch taken, where does that one go.
+/// Queries for a decoder that walks code: the outcome of the next conditional branch, and the
+/// target of the next indirect branch.
 namespace ptspec::trace {
 
-/// Why a question has no answer.
+/// Why a query has no answer.
 enum class no_answer : uint8_t {
-    none,        ///< there is one
+    none,        ///< the query has an answer
     event,       ///< an event comes first: `pending()`
     branch,      ///< the trace has the target of an indirect branch next
     need_input,  ///< the chunk is consumed: call `feed()` with the next, or `finish()`
@@ -14420,14 +14427,15 @@ struct [[nodiscard]] target_answer {
     constexpr explicit operator bool() const noexcept { return why == no_answer::none; }
 };
 
-/// Answers the questions of a decoder that walks code with an image of it.
+/// Supplies branch outcomes, targets and events to a decoder that walks a memory image.
 ///
-/// At a conditional branch it asks `take_branch()`, at an indirect one `take_target()`. If the
-/// answer is `no_answer::event`, `pending()` is what happens at its IP, or here if it has none; the
-/// decoder applies it and calls `pop()`.
+/// The decoder calls `take_branch()` at a conditional branch and `take_target()` at an indirect
+/// one. If the result is `no_answer::event`, `pending()` returns an event, which applies at its IP,
+/// or at the current instruction if it has none. The decoder applies it and calls `pop()`.
 ///
-/// A processor may send a TNT before the TIPs of indirect branches between its branches. So while
-/// branches are left, `take_target()` takes the TIP that follows them, and they stay.
+/// A processor may send a TNT before the TIPs of indirect branches that precede some of its
+/// branches. Therefore `take_target()` takes the TIP after the TNT even while outcomes of that TNT
+/// are unused.
 ///
 /// Shape:  a value of about 5 KB.
 /// Source: PKT-275, PKT-277, GEN-145.
@@ -14465,7 +14473,7 @@ public:
         when_ = next_.when;
         return {no_answer::none, next_.has_to, next_.to};
     }
-    /// The next event that is no branch, when it is next: none while branches are left.
+    /// The next event, if it is not a branch and no branch outcomes are unused; otherwise nullptr.
     [[nodiscard]] constexpr auto pending() noexcept -> event const* {
         if (left_.count != 0) { return nullptr; }
         fetch();
@@ -14477,8 +14485,8 @@ public:
         when_ = next_.when;
         has_next_ = false;
     }
-    /// The branches of the last TNT that were not taken yet. Where a compound event or a PSB is
-    /// reached, branches that are left mean that trace and image do not match.
+    /// The number of unused branch outcomes of the last TNT. At a compound event or a PSB it must
+    /// be 0; otherwise trace and image do not match.
     [[nodiscard]] constexpr auto branches_left() const noexcept -> unsigned { return left_.count; }
     /// The time of the last answer or event.
     [[nodiscard]] constexpr auto when() const noexcept -> time const& { return when_; }

@@ -20,7 +20,7 @@ namespace {
 struct last {
     trace::binding bound{};
     execution_state state{};
-    bool is_plain = false;
+    bool binds_branches = false;
 
     [[nodiscard]] constexpr auto is(owner to, bool completes, rule broken = rule::none) const
         -> bool {
@@ -40,7 +40,7 @@ constexpr auto last_of(made_stream const& stream) -> last {
         found.bound = context.add(got.packet);
     }
     found.state = context.state();
-    found.is_plain = context.is_plain();
+    found.binds_branches = context.binds_branches();
     return found;
 }
 
@@ -57,9 +57,9 @@ TEST_CASE("a packet of a PSB+ reports the state (PKT-134,136)") {
     LAST("PSB 024301a000000000", last.is(owner::status, true) && last.bound.in_psb_plus &&
                                      last.state.cr3 == 0xA000 << 4 && last.state.non_root);
     LAST("PSB 9922", last.is(owner::status, true));
-    LAST("ON", last.is_plain == false && last.state.enabled == tracing::entering);
+    LAST("ON", last.binds_branches == false && last.state.enabled == tracing::entering);
     LAST("ON 06", last.is(owner::branch, true) && last.state.enabled == tracing::on &&
-                      last.is_plain && last.state.code_bits == 64);
+                      last.binds_branches && last.state.code_bits == 64);
     LAST("OFF", last.state == execution_state{.enabled = tracing::off});
 }
 

@@ -117,12 +117,12 @@ constexpr auto saturating_sub(uint64_t one, uint64_t two) noexcept -> uint64_t {
 
 }  // namespace detail
 
-/// The clock of a trace. It takes all packets in order, and gives the time of the last.
+/// Computes the time of each packet of a trace. `add` must get all packets, in order.
 ///
-/// TSC, TMA and MTC give the time of an edge of the crystal clock, CYC and CBR the time since then.
-/// The time of a packet is that of the last edge or later; MTCs limit it, because each comes in
-/// time; a CYC is exact but for the frequency of the core clock. After an OVF the time is unlimited
-/// until the next TSC, because any number of MTCs and cycles may be lost.
+/// TSC, TMA and MTC give the time of an edge of the crystal clock; CYC and CBR give the time since
+/// that edge. Lower bound: the last edge. Upper bound: the edge of the next MTC, if MTC packets are
+/// enabled, and the time that CYC and CBR give plus the deviation of the core clock. After an OVF
+/// there is no upper bound until the next TSC, because MTCs and CYCs may be lost.
 ///
 /// Before the first TSC, times are relative: MTCs advance from 0, and `is_absolute()` is false.
 ///
@@ -219,10 +219,10 @@ public:
         if (ratio_.is_known()) {
             // The cycles up to the next CYC ran partly at the old frequency.
             anchor_here();
-            if (!mixes_) { fewest_ = most_ = ratio_; }
-            mixes_ = true;
-            if (found.scaled() < fewest_.scaled()) { fewest_ = found; }
-            if (found.scaled() > most_.scaled()) { most_ = found; }
+            if (!has_mixed_ratios_) { least_ratio_ = greatest_ratio_ = ratio_; }
+            has_mixed_ratios_ = true;
+            if (found.scaled() < least_ratio_.scaled()) { least_ratio_ = found; }
+            if (found.scaled() > greatest_ratio_.scaled()) { greatest_ratio_ = found; }
         }
         nominal_ = ratio_ = found;
         is_calibrated_ = is_clean_ = false;
@@ -238,7 +238,7 @@ public:
         in_psb_plus_ = false;
         return rule::none;
     }
-    /// Packets are lost: MTCs, CYCs, and what makes the clocks stop.
+    /// MTCs, CYCs and the packets at which clocks stop may be lost.
     constexpr auto add(packet::ovf) noexcept -> rule {
         lose();
         return rule::none;
@@ -253,7 +253,7 @@ public:
         return packet::visit([this](auto const& one) { return add(one); }, which);
     }
 
-    /// Packets before may be lost: until the next TSC, no time is limited.
+    /// Packets may be lost here: times have no upper bound until the next TSC.
     constexpr void lose() noexcept {
         anchor_here();
         is_unlimited_ = true;
@@ -261,7 +261,8 @@ public:
         ceiling_ = time::unbounded;
         refresh();
     }
-    /// A packet that a CYC may precede has been read. Only a threshold makes a difference.
+    /// Call this after a CYC-eligible packet that is not passed to `add`. It matters only with a
+    /// threshold.
     constexpr void pass() noexcept {
         if (is_fresh_ && threshold_ != 0) [[unlikely]] {
             is_fresh_ = false;
@@ -274,12 +275,11 @@ public:
     /// A TSC was read: times are those of the time-stamp counter.
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return has_tsc_; }
 
-    /// The time of the last packet, which is one that a CYC may precede.
+    /// The time of the last packet, if it is CYC-eligible.
     [[nodiscard]] constexpr auto now() const noexcept -> time {
         return is_simple_ ? quick_estimate() : now_;
     }
-    /// The time of the last packet, which has no CYC: it may be later than the last packet with
-    /// one.
+    /// The time of the last packet, if it is not CYC-eligible. It has the upper bound of the MTCs.
     [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time {
         auto found = now();
         if (has_cyc_) { found.latest = ceiling_; }
@@ -288,8 +288,8 @@ public:
 
     // --------------------------------------------------------------------------- cycles
 
-    /// The cycle of the last packet, which is one that a CYC may precede. With a threshold, a
-    /// packet directly after a CYC is exact, and others are up to the threshold later.
+    /// The cycle of the last packet, if it is CYC-eligible. With a threshold, it is exact for a
+    /// packet directly after a CYC; other packets are less than the threshold later.
     ///
     /// Source: GEN-211..218, PKT-109..113.
     [[nodiscard]] constexpr auto cycle() const noexcept -> cycle_time { return {all_, slack()}; }
@@ -308,7 +308,7 @@ public:
     ///
     /// Source: PKT-306, PKT-307.
     [[nodiscard]] constexpr auto missing_mtcs() const noexcept -> uint64_t { return lost_; }
-    /// The number of CYCs that gave no time, because no ratio was known.
+    /// The number of CYCs without a known ratio. They give no time.
     ///
     /// Source: PKT-311.
     [[nodiscard]] constexpr auto unused_cycs() const noexcept -> uint64_t { return unused_; }
@@ -326,7 +326,7 @@ private:
     [[nodiscard]] constexpr auto is_corrupt(packet::tma which) const noexcept -> bool {
         return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
     }
-    /// An MTC after another, where a period of MTCs is a number of TSC ticks and nothing is lost.
+    /// Handles the MTC after an MTC, if an MTC period is a whole number of TSC ticks.
     constexpr void add_regular(uint32_t payload) noexcept {
         uint32_t const periods = (payload - (ctc_ >> mtc_freq_)) & 0xFF;
         if (periods > 1) { lost_ += periods - 1; }
@@ -410,21 +410,21 @@ private:
     constexpr void anchor_at(uint64_t tsc, uint64_t error, uint64_t ceiling) noexcept {
         bool const is_first = ceiling_ == time::unbounded && anchor_ == 0;
         spans_anchor_ = threshold_ != 0 && !is_fresh_;
-        if (spans_anchor_ && !is_first) { take_off_cycles(tsc); }
+        if (spans_anchor_ && !is_first) { estimate_early_cycles(tsc); }
         anchor_ = tsc;
         floor_ = detail::saturating_sub(tsc, error);
         early_ = error;
         high_ = detail::saturating_add(tsc, error);
         ceiling_ = ceiling < floor_ ? time::unbounded : ceiling;
         cycles_ = 0;
-        mixes_ = false;
+        has_mixed_ratios_ = false;
         is_fresh_ = false;
     }
     /// With a threshold, the next CYC has cycles of before the point `tsc`: their number is not
     /// known, but lower than the threshold.
     ///
     /// Source: PKT-314, GEN-212.
-    constexpr void take_off_cycles(uint64_t tsc) noexcept {
+    constexpr void estimate_early_cycles(uint64_t tsc) noexcept {
         uint64_t const here = anchor_ + ratio_.of(cycles_);
         uint64_t const ticks = detail::saturating_sub(tsc, here);
         uint64_t const scaled = ratio_.scaled() >> 16;
@@ -448,27 +448,27 @@ private:
         uint64_t const sum = detail::saturating_add(cycles_, value);
         if (spans_anchor_) { return add_first_cycles(sum); }
         cycles_ = sum < most_cycles ? sum : most_cycles;
-        if (mixes_) { mix_frequencies(); }
+        if (has_mixed_ratios_) { mix_frequencies(); }
         refresh();
     }
-    /// The first CYC after a point that had none: part of it belongs to the time before the point.
+    /// Handles the first CYC after an anchor without a CYC: some of its cycles precede the anchor.
     constexpr void add_first_cycles(uint64_t sum) noexcept {
         uint64_t const before = early_cycles_ < sum ? early_cycles_ : sum;
         uint64_t const most = threshold_ - 1U;
         cycles_ = sum - before < most_cycles ? sum - before : most_cycles;
-        early_ = detail::saturating_add(early_, longest_of(most - early_cycles_));
-        high_ = detail::saturating_add(high_, longest_of(before));
+        early_ = detail::saturating_add(early_, most_ticks_of(most - early_cycles_));
+        high_ = detail::saturating_add(high_, most_ticks_of(before));
         early_cycles_ = 0;
         spans_anchor_ = is_clean_ = false;
-        if (mixes_) { mix_frequencies(); }
+        if (has_mixed_ratios_) { mix_frequencies(); }
         refresh();
     }
-    /// The cycles since the last CYC ran at one frequency or another.
+    /// Accounts for a CBR since the last CYC: the cycles ran partly at each frequency.
     constexpr void mix_frequencies() noexcept {
         uint64_t const ticks = ratio_.of(cycles_);
-        early_ = detail::saturating_add(early_, ticks - fewest_.of(cycles_));
-        high_ = detail::saturating_add(high_, most_.of(cycles_) - ticks);
-        mixes_ = false;
+        early_ = detail::saturating_add(early_, ticks - least_ratio_.of(cycles_));
+        high_ = detail::saturating_add(high_, greatest_ratio_.of(cycles_) - ticks);
+        has_mixed_ratios_ = false;
         anchor_here();
     }
 
@@ -492,7 +492,7 @@ private:
         is_clean_ = is_exact;
     }
 
-    /// The measured ratio gives the number of ticks to 1 / 256. This saves most divisions.
+    /// The measured ratio still predicts the ticks to 1 / 256. This saves most divisions.
     [[nodiscard]] constexpr auto is_right(uint64_t ticks) const noexcept -> bool {
         uint64_t const expected = ratio_.of(cycles_);
         uint64_t const apart = expected < ticks ? ticks - expected : expected - ticks;
@@ -511,7 +511,7 @@ private:
         uint64_t high = ceiling_;
         if (slack != time::unbounded && !is_unlimited_) {
             uint64_t const most = detail::saturating_add(high_, ticks + error);
-            high = least(detail::saturating_add(most, longest_of(slack)), high);
+            high = least(detail::saturating_add(most, most_ticks_of(slack)), high);
         }
         // At least the last TSC or MTC.
         uint64_t const middle = detail::saturating_add(anchor_, ticks);
@@ -527,9 +527,9 @@ private:
         return {least(anchor_ + ticks, high), least(low < floor_ ? floor_ : low, high), high, all_};
     }
     /// The most TSC ticks that cycles since the last CYC may take.
-    [[nodiscard]] constexpr auto longest_of(uint64_t cycles) const noexcept -> uint64_t {
+    [[nodiscard]] constexpr auto most_ticks_of(uint64_t cycles) const noexcept -> uint64_t {
         if (cycles == 0) { return 0; }
-        uint64_t const ticks = (mixes_ ? most_ : ratio_).of(cycles) + 1;
+        uint64_t const ticks = (has_mixed_ratios_ ? greatest_ratio_ : ratio_).of(cycles) + 1;
         return ticks + deviation_of(ticks);
     }
     /// The error of so many ticks: the deviation of the core clock, and a cycle.
@@ -547,8 +547,8 @@ private:
     constexpr void refresh() noexcept {
         cycle_ticks_ = (ratio_.scaled() >> 32) + 2;
         is_simple_ = has_tsc_ && has_cyc_ && threshold_ == 0 && !is_unlimited_ &&
-                     ratio_.is_known() && !mixes_ && !is_monotonic_ && high_ >> 63 == 0 &&
-                     cycles_ < quick_cycles;
+                     ratio_.is_known() && !has_mixed_ratios_ && !is_monotonic_ &&
+                     high_ >> 63 == 0 && cycles_ < quick_cycles;
         is_regular_ = has_tsc_ && has_mtc_ && period_ticks_ != 0 && remainder_ == 0 &&
                       base_error_ == 0 && (is_simple_ || !has_cyc_) && threshold_ == 0 &&
                       !is_unlimited_ && !is_monotonic_;
@@ -561,23 +561,23 @@ private:
 
     // The last point with a known time, and the cycles since then.
     uint64_t anchor_ = 0;
-    uint64_t early_ = 0;                  ///< so much earlier `anchor_` may be
-    uint64_t high_ = 0;                   ///< the latest that it may be
-    uint64_t floor_ = 0;                  ///< no packet is earlier
-    uint64_t ceiling_ = time::unbounded;  ///< or later
+    uint64_t early_ = 0;                  ///< the maximum error of `anchor_` downwards
+    uint64_t high_ = 0;                   ///< the upper bound of `anchor_`
+    uint64_t floor_ = 0;                  ///< the lower bound of all packets after the anchor
+    uint64_t ceiling_ = time::unbounded;  ///< their upper bound
     uint64_t cycles_ = 0;
     uint64_t all_ = 0;
     detail::ratio ratio_{};     ///< TSC ticks in a core clock cycle
-    uint64_t cycle_ticks_ = 1;  ///< of one cycle and rounding: CYC counts whole cycles
+    uint64_t cycle_ticks_ = 1;  ///< in one cycle, plus rounding: CYC counts whole cycles
     bool is_simple_ = false;    ///< `quick_estimate` applies
     bool is_regular_ = false;   ///< `add_regular` applies
     time now_{};
     uint32_t threshold_ = 0;     ///< in cycles; 0: none
     uint32_t early_cycles_ = 0;  ///< the estimated cycles from the last CYC to the anchor
     bool has_cyc_ = false;
-    bool is_fresh_ = false;      ///< no packet since the last CYC
-    bool mixes_ = false;         ///< a CBR since the last CYC
-    bool spans_anchor_ = false;  ///< the next CYC has cycles of before the anchor
+    bool is_fresh_ = false;          ///< no packet since the last CYC
+    bool has_mixed_ratios_ = false;  ///< a CBR since the last CYC
+    bool spans_anchor_ = false;      ///< the next CYC includes cycles before the anchor
     bool is_unlimited_ = false;
     bool is_clean_ = false;  ///< the ratio can be measured from the anchor on
     bool is_calibrated_ = false;
@@ -602,16 +602,16 @@ private:
     uint64_t period_ticks_ = 0;  ///< in a period of MTCs, where that is an integer
     uint32_t ctc_ = 0;           ///< the crystal counter at `base_`
     uint64_t base_ = 0;          ///< the TSC at the last edge of the crystal clock
-    uint64_t base_error_ = 0;    ///< so much earlier it may be
+    uint64_t base_error_ = 0;    ///< the maximum error of `base_` downwards
     uint64_t remainder_ = 0;     ///< of the division by `denominator_`
     uint64_t tsc_ = 0;
     uint64_t reference_ = 0;
     uint64_t reported_ = 0;  ///< the last estimate, if it is monotonic
     uint64_t lost_ = 0;
     uint64_t unused_ = 0;
-    detail::ratio nominal_{};  ///< by the last CBR
-    detail::ratio fewest_{};   ///< the least and the greatest ratio since the last CYC, where
-    detail::ratio most_{};     ///< `mixes_`
+    detail::ratio nominal_{};         ///< by the last CBR
+    detail::ratio least_ratio_{};     ///< extremes since the last CYC, valid if
+    detail::ratio greatest_ratio_{};  ///< `has_mixed_ratios_`
 };
 
 }  // namespace ptspec::trace

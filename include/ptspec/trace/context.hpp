@@ -11,7 +11,7 @@ namespace ptspec::trace {
 enum class tracing : uint8_t {
     unknown,   ///< at the start, after an OVF and after damage
     off,       ///< control flow is not traced: the next is TIP.PGE
-    entering,  ///< on, as a PSB+ tells that may precede a TIP.PGE: BDM70, PKT-140
+    entering,  ///< on according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
     on,
 };
 
@@ -40,16 +40,16 @@ enum class owner : uint8_t {
 
 /// What a packet belongs to, and whether it completes it.
 ///
-/// MODE.Exec has the owner `far_transfer` when the packet that it belongs to is still to come: that
-/// is TIP, TIP.PGE or FUP.
+/// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
 struct binding {
     owner to = owner::none;
-    bool completes = true;     ///< no packet of the same owner has to follow
-    rule broken = rule::none;  ///< the packet violates the order of packets: what waited is lost
+    bool completes = true;  ///< no packet of the same owner has to follow
+    rule broken =
+        rule::none;  ///< the rule that the order of packets violates; pending packets are dropped
     bool in_psb_plus = false;  ///< between PSB and PSBEND
 };
 
-/// The state of the processor as far as the packets tell.
+/// The state of the processor, as far as it is known from the packets.
 struct execution_state {
     tracing enabled = tracing::unknown;
     uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown
@@ -65,11 +65,11 @@ struct execution_state {
         -> bool = default;
 };
 
-/// Binds packets: tells for each what it belongs to, and keeps the state of the processor.
+/// Binds each packet to its owner, and tracks the state of the processor.
 ///
-/// A packet that violates the order of packets gives the rule. Then what waited for another packet
-/// is forgotten, and the packet is taken as if nothing had waited. After packets of control flow
-/// that cannot be bound, `is_lost()` is true until a packet with an IP.
+/// If a packet violates the order of packets, its binding has the violated rule. The pending
+/// packets are dropped, and the packet is bound without them. After control flow packets that
+/// cannot be bound, `is_lost()` is true until the next packet with an IP.
 ///
 /// Shape:  a plain value of fixed size.
 /// Source: PKT-070..078, PKT-082, PKT-092, PKT-093, PKT-134..142, PKT-150..154, PKT-161, PKT-163,
@@ -82,14 +82,14 @@ public:
     /// The state after the last packet.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
     [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_plus); }
-    /// After an OVF, until a packet tells where or whether tracing resumes.
+    /// After an OVF, until a packet shows whether and where tracing resumes.
     [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return has(overflow); }
     /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
     [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
-    /// Tracing is on and nothing waits: TNT and TIP belong to branches.
-    [[nodiscard]] constexpr auto is_plain() const noexcept -> bool { return flags_ == 0; }
+    /// Tracing is on and no packet is pending: TNT and TIP belong to branches.
+    [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
 
-    /// Packets are lost: forgets everything.
+    /// Packets are lost: resets the state to unknown.
     constexpr void restart() noexcept {
         now_ = {};
         flags_ = lost;
@@ -100,7 +100,7 @@ public:
     constexpr auto add(Packet const& which, unsigned length) noexcept -> binding {
         using namespace packet;
         if constexpr (one_of<Packet, tnt_short, tnt_long, tip>) {
-            if (is_plain()) [[likely]] { return {.to = owner::branch}; }
+            if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
         } else if constexpr (one_of<Packet, pad, tsc, tma, mtc, cyc, cbr, mnt>) {
             return {.in_psb_plus = in_psb_plus()};
         }
@@ -116,7 +116,7 @@ public:
             case kind::tnt_short:
             case kind::tnt_long:
             case kind::tip:
-                if (is_plain()) [[likely]] { return {.to = owner::branch}; }
+                if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
                 break;
             case kind::pad:
             case kind::tsc:
@@ -129,14 +129,16 @@ public:
         }
         return add_other(which);
     }
-    /// Tracing ends at a TIP.PGD that belongs to a branch. For readers of events.
-    [[nodiscard]] constexpr auto ends_plainly() noexcept -> bool {
-        if (!is_plain()) { return false; }
+    /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
+    /// TIP.PGD.
+    [[nodiscard]] constexpr auto try_end_tracing() noexcept -> bool {
+        if (!binds_branches()) { return false; }
         set(tracing::off);
         return true;
     }
-    /// Tracing starts at a TIP.PGE before which nothing waits. For readers of events.
-    [[nodiscard]] constexpr auto starts_plainly() noexcept -> bool {
+    /// Binds a TIP.PGE without a MODE.Exec. Returns false, and changes nothing, for any other
+    /// TIP.PGE.
+    [[nodiscard]] constexpr auto try_start_tracing() noexcept -> bool {
         if (flags_ != off) { return false; }
         set(tracing::on);
         return true;
@@ -162,12 +164,13 @@ private:
         return found;
     }
 
-    // What the next packets mean. `off` and `lost` are flags, so that one comparison tells that TNT
-    // and TIP belong to branches.
+    // What is pending. `off` and `lost` are flags, too: if no flag is set, TNT and TIP belong to
+    // branches.
     static constexpr uint32_t psb_plus = 1U << 0;
-    static constexpr uint32_t has_psb_ip = 1U << 1;   ///< the PSB+ has a FUP with an IP
-    static constexpr uint32_t overflow = 1U << 2;     ///< a FUP or TIP.PGE ends the overflow
-    static constexpr uint32_t transaction = 1U << 3;  ///< the next FUP belongs to it; and below
+    static constexpr uint32_t has_psb_ip = 1U << 1;  ///< the PSB+ has a FUP with an IP
+    static constexpr uint32_t overflow = 1U << 2;    ///< a FUP or TIP.PGE ends the overflow
+    static constexpr uint32_t transaction =
+        1U << 3;  ///< this flag to `trigger`: the owner of the next FUP
     static constexpr uint32_t abort = 1U << 4;
     static constexpr uint32_t ptwrite = 1U << 5;
     static constexpr uint32_t exstop = 1U << 6;
@@ -319,7 +322,7 @@ private:
         }
     }
 
-    /// Forgets what a packet other than the expected ones leaves incomplete, and returns the rule.
+    /// Drops the pending packets that `which` selects. Returns the rule that this violates.
     constexpr auto drop(uint32_t which) noexcept -> rule {
         uint32_t const left = flags_ & which;
         set(which, false);
@@ -330,13 +333,14 @@ private:
                : (left & event_data) != 0                ? rule::GEN_302
                                                          : rule::none;
     }
-    /// Control flow that cannot be bound: it is lost until the next IP.
+    /// Marks the control flow as lost until the next packet with an IP.
     constexpr void lose_flow() noexcept {
         set(overflow, false);
         set(tracing::unknown);
         set(lost);
     }
-    /// A packet that does not depend on PacketEn. After an OVF it tells that tracing is off.
+    /// Handles a packet that does not depend on PacketEn: after an OVF it shows that tracing is
+    /// off.
     ///
     /// Source: PKT-153.
     constexpr void end_overflow() noexcept {
@@ -344,7 +348,7 @@ private:
         set(overflow, false);
         set(tracing::off);
     }
-    /// The PSB+ before told the truth: no TIP.PGE follows it.
+    /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
     constexpr void enter() noexcept {
         if (now_.enabled == tracing::entering) { set(tracing::on); }
     }

@@ -54,7 +54,7 @@ struct event {
     event_type what = event_type::end;
     bool has_ip = false;
     bool has_to = false;
-    bool is_status = false;                   ///< a PSB+ reports it: it happened before
+    bool is_status = false;                   ///< reported by a PSB+: not a change
     packet::error why = packet::error::none;  ///< of damage to the bytes
     rule broken = rule::none;                 ///< of damage
     uint32_t skipped = 0;                     ///< in bytes
@@ -75,7 +75,7 @@ struct event {
     }
 };
 
-/// For readers of events without time: it costs nothing.
+/// The clock of an event reader that computes no times. It generates no instructions.
 struct no_clock {
     template <class Packet>
     [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
@@ -89,18 +89,18 @@ struct no_clock {
 
 namespace detail {
 
-/// Reads the packets that change nothing but the time: PAD, TSC, MTC, CYC, and while nothing waits
-/// TNT and TIP. It stops at another packet, when there is no more room for events, and after a
-/// TIP.PGE or TIP.PGD before which nothing waits.
+/// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
+/// pending, TNT and TIP. Stops at any other packet, when the event buffer is full, and after a
+/// TIP.PGE or TIP.PGD that needs no binding.
 template <class Clock>
-struct plain_packets {
+struct simple_packets {
     event* out;
     event* end;
     Clock* clock;
     item* stopped_at;
     context* binds;
     bool takes_branches;
-    bool nothing_waits;
+    bool has_no_pending;
     bool has_stopped = false;  ///< at an item
 
     template <packet::packet_type Packet>
@@ -117,13 +117,13 @@ struct plain_packets {
         return out != end;
     }
     constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
-        if (!nothing_waits || !binds->ends_plainly()) { return stop(which, where); }
+        if (!has_no_pending || !binds->try_end_tracing()) { return stop(which, where); }
         bool const has_to = which.has_ip();
         write(event_type::disabled, which, where, false, has_to, 0, has_to ? where.ip : 0);
         return false;
     }
     constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
-        if (!nothing_waits || !binds->starts_plainly()) { return stop(which, where); }
+        if (!has_no_pending || !binds->try_start_tracing()) { return stop(which, where); }
         bool const has_ip = which.has_ip();
         write(event_type::enabled, which, where, has_ip, false, has_ip ? where.ip : 0, 0);
         return false;
@@ -178,15 +178,15 @@ private:
 
 /// Reads the events of a trace in order.
 ///
-/// An event whose IP is in a later FUP, TIP or PSBEND is returned when that arrives; its time is
-/// that of its own packet. Events of a PSB+ have its time and the IP of its FUP.
+/// An event whose IP is in a later FUP, TIP or PSB+ is returned after that packet; its time is that
+/// of its own packet. Events of a PSB+ have its time and the IP of its FUP.
 ///
-/// Damage is an event, with the rule that is broken. After bytes that are no packets reading
-/// continues at the next PSB, as in `reader`. After a packet that violates only the order of
-/// packets it continues with that packet; where this loses the control flow, the branches up to the
-/// next IP are left out, and the event `resumed` has that IP.
+/// Damage is an event that names the violated rule. After bytes that are no packet, the reader
+/// continues at the next PSB, as `reader` does. After a packet that violates only the order of
+/// packets, it continues with that packet. If this loses the control flow, it omits the branches up
+/// to the next IP, and the event `resumed` has that IP.
 ///
-/// The reader reads ahead, up to the next packet that is neither a branch nor time.
+/// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
 /// Shape:  a value of about 4 KB. A copy continues independently.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
@@ -227,12 +227,13 @@ private:
 
     static constexpr options from_first_psb{.sync = true};
     static constexpr unsigned room = 32;
-    /// The most events that wait for one IP, as those of an entry of a C-state. More are returned
-    /// without an IP. One packet adds up to three.
-    static constexpr unsigned most_waiting = room - 4;
+    /// The maximum number of events pending for one IP. More are returned without an IP. One packet
+    /// adds up to three events.
+    static constexpr unsigned max_pending = room - 4;
 
     // ------------------------------------------------------------------------- the events
-    // [first_, ready_) can be returned; [ready_, count_) wait for an IP.
+    // [first_, ready_) are ready to return; [ready_, count_) are pending: their IP is not known
+    // yet.
 
     /// noinline: keeps `next` small.
     [[gnu::noinline]] constexpr void refill() noexcept {
@@ -242,12 +243,12 @@ private:
         count_ = waiting;
         before_ = context_.state();
         while (ready_ == 0) {
-            if (count_ > most_waiting) { return release(); }
+            if (count_ > max_pending) { return complete_pending(); }
             if (has_item_) {
                 has_item_ = false;
                 add(item_);
             } else if (!needs_single_packets()) {
-                read_plain_packets();
+                read_simple_packets();
             } else if (skips_byte_ && reader_.skip_byte()) {
                 skips_byte_ = false;
             } else {
@@ -255,13 +256,13 @@ private:
             }
         }
     }
-    constexpr void read_plain_packets() noexcept {
-        bool const nothing_waits = count_ == 0;
-        bool const takes_branches = context_.is_plain() && nothing_waits;
-        detail::plain_packets<Clock> plain{events_ + count_, events_ + room, &clock_,      &item_,
-                                           &context_,        takes_branches, nothing_waits};
+    constexpr void read_simple_packets() noexcept {
+        bool const has_no_pending = count_ == 0;
+        bool const takes_branches = context_.binds_branches() && has_no_pending;
+        detail::simple_packets<Clock> plain{events_ + count_, events_ + room, &clock_,       &item_,
+                                            &context_,        takes_branches, has_no_pending};
         (void)reader_.for_each(plain);
-        if (nothing_waits) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
+        if (has_no_pending) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
         if (count_ != 0 && events_[count_ - 1].what == event_type::disabled) {
             disabled_ = {events_[count_ - 1].has_to, events_[count_ - 1].to};
         }
@@ -270,24 +271,24 @@ private:
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
         return skips_byte_ || quirks_.has(cpu::quirk::skd007) || quirks_.has(cpu::quirk::bdm64);
     }
-    /// An event that waits for its IP.
-    constexpr void wait(event const& one) noexcept {
+    /// Appends a pending event.
+    constexpr void add_pending(event const& one) noexcept {
         events_[count_] = one;
         ++count_;
     }
-    constexpr void ready(event const& one) noexcept {
-        wait(one);
-        release();
+    constexpr void add_ready(event const& one) noexcept {
+        add_pending(one);
+        complete_pending();
     }
-    /// What waits is complete.
-    constexpr void release() noexcept { ready_ = count_; }
-    /// Gives an IP to all that waits.
-    constexpr void release_at(uint64_t ip) noexcept {
+    /// Makes all pending events ready.
+    constexpr void complete_pending() noexcept { ready_ = count_; }
+    /// Sets the IP of all pending events, and makes them ready.
+    constexpr void complete_pending_at(uint64_t ip) noexcept {
         for (unsigned i = ready_; i < count_; ++i) {
             events_[i].has_ip = true;
             events_[i].ip = ip;
         }
-        release();
+        complete_pending();
     }
 
     // ------------------------------------------------------------------------- items
@@ -299,16 +300,16 @@ private:
     constexpr void add(item const& got) noexcept {
         switch (got.what) {
             case item_type::packet: return add_packet(got);
-            case item_type::unknown: return ready(made(event_type::unknown, got));
+            case item_type::unknown: return add_ready(made(event_type::unknown, got));
             case item_type::synced: return lose(event_type::synced, got);
             case item_type::damage: return lose(event_type::damage, got);
             case item_type::resynced: return lose(event_type::resynced, got);
             case item_type::lost: return lose(event_type::lost, got);
             case item_type::need_input: return add_need_input(got);
-            case item_type::end: return ready({.what = event_type::end, .offset = got.offset});
+            case item_type::end: return add_ready({.what = event_type::end, .offset = got.offset});
         }
     }
-    /// The end of a chunk comes before the events that wait: they continue to wait.
+    /// Returns the end of the chunk before the pending events, which stay pending.
     constexpr void add_need_input(item const& got) noexcept {
         for (unsigned i = count_; i > 0; --i) { events_[i] = events_[i - 1]; }
         events_[0] = {.what = event_type::need_input, .offset = got.offset};
@@ -324,7 +325,7 @@ private:
         one.skipped = got.skipped < 0             ? 0
                       : got.skipped > 0xFFFF'FFFF ? 0xFFFF'FFFF
                                                   : static_cast<uint32_t>(got.skipped);
-        ready(one);
+        add_ready(one);
     }
 
     // ------------------------------------------------------------------------- packets
@@ -339,7 +340,7 @@ private:
         if (broken != rule::none) {
             auto one = made(event_type::damage, got);
             one.broken = broken;
-            ready(one);
+            add_ready(one);
         }
         switch (bound.to) {
             case owner::none: return add_unbound(got);
@@ -349,7 +350,7 @@ private:
             case owner::asynchronous:
             case owner::entry:
             case owner::interrupt_flag: return add_flow(got, bound, was_lost, was);
-            case owner::paging: return ready(made(type_of(got.packet.kind()), got));
+            case owner::paging: return add_ready(made(type_of(got.packet.kind()), got));
             case owner::transaction:
             case owner::transaction_abort: return add_transaction(got, bound);
             case owner::overflow: return add_overflow(got);
@@ -365,7 +366,8 @@ private:
     /// Corrects a packet that an erratum changes.
     constexpr void apply_errata(item& got) noexcept {
         if (got.packet.is<packet::cyc>() && quirks_.has(cpu::quirk::skd007)) {
-            // An OVF replaces the second byte of a CYC: its first byte looks like that.
+            // An OVF follows the first byte of a CYC: its own first byte, 02H, was read as the
+            // second byte of the CYC.
             auto next = reader_;
             item const ovf = next.next();
             bool const is_ovf = got.length == 2 && got.packet.raw().low >> 8 == 0x02 &&
@@ -378,7 +380,7 @@ private:
         } else if (got.packet.is<packet::tma>() && quirks_.has(cpu::quirk::skz84)) {
             skips_byte_ = got.packet.as<packet::tma>().reserved_bits_set() != 0;
         } else if (got.packet.is<packet::tip>() && quirks_.has(cpu::quirk::bdm64) &&
-                   context_.is_plain()) {
+                   context_.binds_branches()) {
             // The target before an abort may be wrong.
             if (aborts_next()) { got.packet = packet::tip{}; }
         }
@@ -426,18 +428,18 @@ private:
             case kind::mnt: {
                 auto one = made(type_of(got.packet.kind()), got);
                 one.is_status = context_.in_psb_plus();
-                // In a compound event they come at once, before the events that wait.
-                return one.is_status ? wait(one) : insert(one);
+                // Inside a compound event they are returned first.
+                return one.is_status ? add_pending(one) : insert(one);
             }
             case kind::psb:
-                release();
+                complete_pending();
                 psb_ip_ = {};
                 return;
             case kind::psbend: return end_psb_plus(got);
             default: return;
         }
     }
-    /// Before the events that wait, which continue to wait.
+    /// Inserts a ready event before the pending ones.
     constexpr void insert(event const& one) noexcept {
         for (unsigned i = count_; i > ready_; --i) { events_[i] = events_[i - 1]; }
         events_[ready_] = one;
@@ -452,28 +454,28 @@ private:
         }
         auto one = made(type_of(got.packet.kind()), got);
         one.is_status = true;
-        wait(one);
+        add_pending(one);
     }
     constexpr void end_psb_plus(item const& got) noexcept {
-        // The packets of a PSB+ report one moment, that of its TSC.
+        // All packets of a PSB+ have the time of its TSC.
         auto one = made(event_type::psb, got);
         for (unsigned i = ready_; i < count_; ++i) { events_[i].when = one.when; }
         if (psb_ip_.is_known) {
-            release_at(psb_ip_.ip);
+            complete_pending_at(psb_ip_.ip);
         } else {
-            release();
+            complete_pending();
         }
         one.has_ip = psb_ip_.is_known;
         one.ip = psb_ip_.ip;
         psb_ip_ = {};
-        ready(one);
+        add_ready(one);
     }
 
     constexpr void add_flow(item const& got, binding bound, bool was_lost, tracing was) noexcept {
         switch (got.packet.kind()) {
             case kind::tnt_short:
             case kind::tnt_long:
-                if (!context_.is_lost()) { ready(made(event_type::branches, got)); }
+                if (!context_.is_lost()) { add_ready(made(event_type::branches, got)); }
                 return;
             case kind::tip: return add_tip(got, bound, was_lost, was);
             case kind::tip_pge: {
@@ -481,7 +483,7 @@ private:
                 one.has_ip = got.packet.as<packet::tip_pge>().has_ip();
                 one.ip = got.ip;
                 event const mode = take_mode();
-                ready(one);
+                add_ready(one);
                 return ready_mode(mode, got.ip);
             }
             case kind::tip_pgd: return add_tip_pgd(got, bound);
@@ -492,14 +494,14 @@ private:
                     auto one = made(event_type::async_branch, got);
                     one.has_ip = true;
                     one.ip = got.ip;
-                    release();
-                    wait(one);
+                    complete_pending();
+                    add_pending(one);
                 }
                 return;
             case kind::mode_exec:
-                if (bound.to != owner::asynchronous) { release(); }
+                if (bound.to != owner::asynchronous) { complete_pending(); }
                 [[fallthrough]];
-            default: return wait(made(type_of(got.packet.kind()), got));
+            default: return add_pending(made(type_of(got.packet.kind()), got));
         }
     }
     /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
@@ -512,7 +514,7 @@ private:
             }
         }
     }
-    /// Takes the MODE.Exec that waits, if there is one.
+    /// Removes the pending MODE.Exec, if there is one.
     constexpr auto take_mode() noexcept -> event {
         if (count_ > ready_ && events_[count_ - 1].what == event_type::exec_mode) {
             --count_;
@@ -524,7 +526,7 @@ private:
         if (mode.what != event_type::exec_mode) { return; }
         mode.has_ip = true;
         mode.ip = ip;
-        ready(mode);
+        add_ready(mode);
     }
     constexpr void add_tip(item const& got, binding bound, bool was_lost, tracing was) noexcept {
         bool const has_to = got.packet.as<packet::tip>().has_ip();
@@ -536,7 +538,7 @@ private:
         auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, got);
         (resumes ? one.has_ip : one.has_to) = has_to;
         (resumes ? one.ip : one.to) = got.ip;
-        ready(one);
+        add_ready(one);
         ready_mode(mode, got.ip);
     }
     constexpr void add_tip_pgd(item const& got, binding bound) noexcept {
@@ -553,7 +555,7 @@ private:
         auto one = made(event_type::disabled, got);
         one.has_to = has_to;
         one.to = got.ip;
-        ready(one);
+        add_ready(one);
     }
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
@@ -569,41 +571,41 @@ private:
                 one.ip = got.ip;
             }
         }
-        release();
+        complete_pending();
     }
 
     constexpr void add_transaction(item const& got, binding bound) noexcept {
         switch (got.packet.kind()) {
             case kind::mode_tsx:
-                release();
-                wait(made(event_type::transaction, got));
-                if (bound.completes) { release(); }
+                complete_pending();
+                add_pending(made(event_type::transaction, got));
+                if (bound.completes) { complete_pending(); }
                 return;
             case kind::fup: {
-                release_at(got.ip);
+                complete_pending_at(got.ip);
                 if (bound.completes) { return; }
                 auto one = made(event_type::async_branch, got);
                 one.has_ip = true;
                 one.ip = got.ip;
-                return wait(one);
+                return add_pending(one);
             }
             case kind::tip: return end_async(got, got.packet.as<packet::tip>().has_ip());
             default: return add_tip_pgd(got, bound);
         }
     }
     constexpr void add_overflow(item const& got) noexcept {
-        release();
-        if (got.packet.is<packet::ovf>()) { return ready(made(event_type::overflow, got)); }
+        complete_pending();
+        if (got.packet.is<packet::ovf>()) { return add_ready(made(event_type::overflow, got)); }
         auto one = made(event_type::resumed, got);
         one.has_ip = true;
         one.ip = got.ip;
-        ready(one);
+        add_ready(one);
     }
     /// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
     constexpr void add_value(item const& got, binding bound) noexcept {
         if (got.packet.is<packet::fup>()) {
             if (bound.to == owner::power) { stopped_ = {true, got.ip}; }
-            return release_at(got.ip);
+            return complete_pending_at(got.ip);
         }
         auto one = made(type_of(got.packet.kind()), got);
         if constexpr (!__is_empty(Clock)) {
@@ -616,23 +618,23 @@ private:
             case kind::tracestop:
                 one.has_ip = disabled_.is_known;
                 one.ip = disabled_.ip;
-                return ready(one);
+                return add_ready(one);
             case kind::pwrx:
                 one.has_ip = stopped_.is_known;
                 one.ip = stopped_.ip;
                 stopped_ = {};
-                return ready(one);
+                return add_ready(one);
             case kind::bbp:
-            case kind::bip: return ready(one);
+            case kind::bip: return add_ready(one);
             case kind::mwait:
             case kind::pwre:
-            case kind::evd: return wait(one);
+            case kind::evd: return add_pending(one);
             default: break;
         }
-        wait(one);
+        add_pending(one);
         bool const may_be_compound = got.packet.is<packet::cfe>() &&
                                      context_.state().enabled != tracing::off;
-        if (bound.completes && !may_be_compound) { release(); }
+        if (bound.completes && !may_be_compound) { complete_pending(); }
     }
 
     struct known_ip {

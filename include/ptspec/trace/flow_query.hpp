@@ -3,12 +3,13 @@
 
 #include <ptspec/trace/events.hpp>
 
-/// The questions of a decoder that walks code: is this branch taken, where does that one go.
+/// Queries for a decoder that walks code: the outcome of the next conditional branch, and the
+/// target of the next indirect branch.
 namespace ptspec::trace {
 
-/// Why a question has no answer.
+/// Why a query has no answer.
 enum class no_answer : uint8_t {
-    none,        ///< there is one
+    none,        ///< the query has an answer
     event,       ///< an event comes first: `pending()`
     branch,      ///< the trace has the target of an indirect branch next
     need_input,  ///< the chunk is consumed: call `feed()` with the next, or `finish()`
@@ -32,14 +33,15 @@ struct [[nodiscard]] target_answer {
     constexpr explicit operator bool() const noexcept { return why == no_answer::none; }
 };
 
-/// Answers the questions of a decoder that walks code with an image of it.
+/// Supplies branch outcomes, targets and events to a decoder that walks a memory image.
 ///
-/// At a conditional branch it asks `take_branch()`, at an indirect one `take_target()`. If the
-/// answer is `no_answer::event`, `pending()` is what happens at its IP, or here if it has none; the
-/// decoder applies it and calls `pop()`.
+/// The decoder calls `take_branch()` at a conditional branch and `take_target()` at an indirect
+/// one. If the result is `no_answer::event`, `pending()` returns an event, which applies at its IP,
+/// or at the current instruction if it has none. The decoder applies it and calls `pop()`.
 ///
-/// A processor may send a TNT before the TIPs of indirect branches between its branches. So while
-/// branches are left, `take_target()` takes the TIP that follows them, and they stay.
+/// A processor may send a TNT before the TIPs of indirect branches that precede some of its
+/// branches. Therefore `take_target()` takes the TIP after the TNT even while outcomes of that TNT
+/// are unused.
 ///
 /// Shape:  a value of about 5 KB.
 /// Source: PKT-275, PKT-277, GEN-145.
@@ -77,7 +79,7 @@ public:
         when_ = next_.when;
         return {no_answer::none, next_.has_to, next_.to};
     }
-    /// The next event that is no branch, when it is next: none while branches are left.
+    /// The next event, if it is not a branch and no branch outcomes are unused; otherwise nullptr.
     [[nodiscard]] constexpr auto pending() noexcept -> event const* {
         if (left_.count != 0) { return nullptr; }
         fetch();
@@ -89,8 +91,8 @@ public:
         when_ = next_.when;
         has_next_ = false;
     }
-    /// The branches of the last TNT that were not taken yet. Where a compound event or a PSB is
-    /// reached, branches that are left mean that trace and image do not match.
+    /// The number of unused branch outcomes of the last TNT. At a compound event or a PSB it must
+    /// be 0; otherwise trace and image do not match.
     [[nodiscard]] constexpr auto branches_left() const noexcept -> unsigned { return left_.count; }
     /// The time of the last answer or event.
     [[nodiscard]] constexpr auto when() const noexcept -> time const& { return when_; }

@@ -28,8 +28,8 @@ struct time_conversion {
         uint64_t const low = tsc & ((uint64_t{1} << shift) - 1);
         return zero + (tsc >> shift) * mult + ((low * mult) >> shift);
     }
-    /// The TSC value of a time, rounded down; 0 if the conversion is unknown. Because times are in
-    /// nanoseconds, it may be lower than the value of which `time_of` gave the time.
+    /// The TSC value of a time, rounded down; 0 if the conversion is unknown. `time_of` rounds to
+    /// nanoseconds: `tsc_of(time_of(tsc))` can be lower than `tsc`.
     [[nodiscard]] constexpr auto tsc_of(uint64_t time) const noexcept -> uint64_t {
         if (mult == 0) { return 0; }
         uint64_t const since = time - zero;
