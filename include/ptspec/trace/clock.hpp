@@ -326,7 +326,8 @@ private:
     [[nodiscard]] constexpr auto is_corrupt(packet::tma which) const noexcept -> bool {
         return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
     }
-    /// Handles the MTC after an MTC, if an MTC period is a whole number of TSC ticks.
+    /// Handles the MTC after an MTC, if an MTC period is a whole number of TSC ticks. Without it,
+    /// event times of a trace with MTC and CYC packets take 26 % more instructions.
     constexpr void add_regular(uint32_t payload) noexcept {
         uint32_t const periods = (payload - (ctc_ >> mtc_freq_)) & 0xFF;
         if (periods > 1) { lost_ += periods - 1; }
@@ -481,8 +482,7 @@ private:
         bool const is_exact = threshold_ == 0 || is_fresh_;
         bool const is_same = anchor_is_mtc_ == is_mtc;
         anchor_is_mtc_ = is_mtc;
-        if (cycles_ != 0 && is_clean_ && is_exact && is_same && tsc > anchor_ &&
-            !is_right(tsc - anchor_)) {
+        if (cycles_ != 0 && is_clean_ && is_exact && is_same && tsc > anchor_) {
             auto const found = detail::ratio::of(tsc - anchor_, cycles_);
             if (found.is_known() && (!nominal_.is_known() || found.is_near(nominal_))) {
                 ratio_ = found;
@@ -490,13 +490,6 @@ private:
             }
         }
         is_clean_ = is_exact;
-    }
-
-    /// The measured ratio still predicts the ticks to 1 / 256. This saves most divisions.
-    [[nodiscard]] constexpr auto is_right(uint64_t ticks) const noexcept -> bool {
-        uint64_t const expected = ratio_.of(cycles_);
-        uint64_t const apart = expected < ticks ? ticks - expected : expected - ticks;
-        return is_calibrated_ && apart <= ticks / 256;
     }
 
     [[nodiscard]] constexpr auto slack() const noexcept -> uint64_t {

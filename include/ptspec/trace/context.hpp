@@ -108,8 +108,8 @@ public:
     }
     /// Binds the next packet.
     ///
-    /// always_inline: most packets are bound by a comparison. Without it the reading of real traces
-    /// takes 60 % more instructions (g++ 12).
+    /// always_inline: without it, binding each packet of `reader.next()` takes 6 % more instructions
+    /// (g++ 12).
     [[gnu::always_inline]] constexpr auto add(packet::any_packet const& which) noexcept -> binding {
         using packet::kind;
         switch (which.kind()) {
@@ -145,9 +145,7 @@ public:
     }
 
 private:
-    /// noinline: keeps `add` small.
-    [[gnu::noinline]] constexpr auto add_other(packet::any_packet const& which) noexcept
-        -> binding {
+    constexpr auto add_other(packet::any_packet const& which) noexcept -> binding {
         using packet::kind;
         switch (which.kind()) {
             case kind::psb: return begin_psb_plus();

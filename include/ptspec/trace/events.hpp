@@ -235,8 +235,7 @@ private:
     // [first_, ready_) are ready to return; [ready_, count_) are pending: their IP is not known
     // yet.
 
-    /// noinline: keeps `next` small.
-    [[gnu::noinline]] constexpr void refill() noexcept {
+    constexpr void refill() noexcept {
         unsigned const waiting = count_ - ready_;
         for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
         first_ = ready_ = 0;
