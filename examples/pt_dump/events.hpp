@@ -4,6 +4,7 @@
 // pt_dump --events: what happened, one event a line.
 
 #include "report.hpp"
+#include "../common/event_names.hpp"
 
 #include <ptspec/ptspec.hpp>
 
@@ -14,46 +15,15 @@
 
 namespace pt_dump {
 
-/// The name of an event in a listing. Events that are not of the processor begin with `!` there.
+/// The name of an event in a listing. Events that are not of the processor begin with `!` there, and
+/// have the names of the packet listing.
 inline auto name(trace::event_type what) -> std::string_view {
-    using enum trace::event_type;
     switch (what) {
-        case branches: return "branches";
-        case indirect_branch: return "indirect_branch";
-        case enabled: return "enabled";
-        case disabled: return "disabled";
-        case async_branch: return "async_branch";
-        case async_disabled: return "async_disabled";
-        case paging: return "paging";
-        case vmcs: return "vmcs";
-        case exec_mode: return "exec_mode";
-        case transaction: return "transaction";
-        case overflow: return "overflow";
-        case resumed: return "resumed";
-        case trace_stop: return "trace_stop";
-        case ptwrite: return "ptwrite";
-        case exstop: return "exstop";
-        case mwait: return "mwait";
-        case pwre: return "pwre";
-        case pwrx: return "pwrx";
-        case pebs_group: return "pebs_group";
-        case pebs_item: return "pebs_item";
-        case pebs_end: return "pebs_end";
-        case event_data: return "event_data";
-        case control_flow: return "control_flow";
-        case trigger: return "trigger";
-        case frequency: return "frequency";
-        case maintenance: return "maintenance";
-        case psb: return "psb";
-        case damage: return "damage";
-        case synced: return "sync";
-        case resynced: return "resync";
-        case lost: return "nosync";
-        case unknown: return "unknown";
-        case need_input:
-        case end: return "end";
+        case trace::event_type::synced: return "sync";
+        case trace::event_type::resynced: return "resync";
+        case trace::event_type::lost: return "nosync";
+        default: return events::name_of(what);
     }
-    return "";
 }
 
 namespace detail {

@@ -25,19 +25,13 @@ enum class form : std::uint8_t { listing, summary, check, events, chrome_trace, 
 
 /// Converts TSC ticks to nanoseconds.
 struct conversion {
-    std::uint64_t frequency = 0;  ///< of the TSC, in Hz; 0: unknown
-    bool is_perf = false;         ///< by the fields time_shift, time_mult and time_zero of perf
-    unsigned shift = 0;
-    std::uint64_t mult = 0;
-    std::uint64_t zero = 0;
+    std::uint64_t frequency = 0;    ///< of the TSC, in Hz; 0: unknown
+    trace::time_conversion perf{};  ///< takes precedence
 
-    [[nodiscard]] auto is_known() const -> bool { return is_perf || frequency != 0; }
+    [[nodiscard]] auto is_known() const -> bool { return perf.mult != 0 || frequency != 0; }
     /// Modulo 2^64.
     [[nodiscard]] auto ns(std::uint64_t tsc) const -> std::uint64_t {
-        if (is_perf) {
-            std::uint64_t const rest = tsc & ((std::uint64_t{1} << shift) - 1);
-            return zero + (tsc >> shift) * mult + ((rest * mult) >> shift);
-        }
+        if (perf.mult != 0) { return perf.time_of(tsc); }
         constexpr std::uint64_t second = 1'000'000'000;
         return tsc / frequency * second + tsc % frequency * second / frequency;
     }
@@ -162,10 +156,10 @@ inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
         auto const found = detail::numbers_of(
             line, "SHIFT,MULT,ZERO: time_shift up to 32, time_mult and time_zero of perf", ',',
             {32, any32, any}, 3);
-        how.to_ns.is_perf = true;
-        how.to_ns.shift = static_cast<unsigned>(found[0]);
-        how.to_ns.mult = found[1];
-        how.to_ns.zero = found[2];
+        how.to_ns.perf = {.shift = static_cast<std::uint16_t>(found[0]),
+                          .mult = static_cast<std::uint32_t>(found[1]),
+                          .zero = found[2]};
+        if (found[1] == 0) { throw tool::failure{"--perf-clock takes a MULT above 0"}; }
     } else {
         return false;
     }
@@ -176,10 +170,7 @@ inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
 inline auto settings_for(settings how, trace_file::stream const& from) -> settings {
     how.clock = trace_file::clock_of(from, how.clock, how.given);
     how.quirks = how.clock.quirks;
-    auto const& to_ns = from.how.to_ns;
-    if (!how.to_ns.is_known() && to_ns.mult != 0) {
-        how.to_ns = {.is_perf = true, .shift = to_ns.shift, .mult = to_ns.mult, .zero = to_ns.zero};
-    }
+    if (!how.to_ns.is_known()) { how.to_ns.perf = from.how.to_ns; }
     return how;
 }
 

@@ -414,7 +414,7 @@ void check_options(settings const& how, std::vector<std::string> const& given, b
     if (has_cpu && !how.is_sequential()) {
         throw tool::failure{"--cpu needs --events, --time or --chrome-trace"};
     }
-    if (how.to_ns.is_perf && how.to_ns.frequency != 0) {
+    if (how.to_ns.perf.mult != 0 && how.to_ns.frequency != 0) {
         throw tool::failure{"--tsc-hz and --perf-clock both convert times: give one"};
     }
     if (how.jobs > 1 && how.is_sequential()) {

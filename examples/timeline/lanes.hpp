@@ -3,8 +3,11 @@
 
 // The lanes of a trace, and the event types that each shows.
 
+#include "../common/event_names.hpp"
+
 #include <ptspec/trace/events.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -37,47 +40,54 @@ inline constexpr std::string_view lane_names[lanes] = {
     "tracing", "context",   "psb",          "overflow", "damage",      "interrupts", "ptwrite",
     "power",   "frequency", "transactions", "pebs",     "event_trace", "other"};
 
-struct event_facts {
-    std::string_view name;
-    lane where;
-};
+/// The lane of the events of a type.
+constexpr auto lane_of(trace::event_type which) -> lane {
+    using enum trace::event_type;
+    switch (which) {
+        case enabled:
+        case disabled:
+        case trace_stop: return lane::tracing;
+        case async_branch:
+        case async_disabled: return lane::interrupts;
+        case paging:
+        case vmcs: return lane::context;
+        case exec_mode:
+        case resumed:
+        case maintenance:
+        case synced:
+        case resynced:
+        case unknown: return lane::other;
+        case transaction: return lane::transactions;
+        case overflow: return lane::overflow;
+        case ptwrite: return lane::ptwrite;
+        case exstop:
+        case mwait:
+        case pwre:
+        case pwrx: return lane::power;
+        case pebs_group:
+        case pebs_item:
+        case pebs_end: return lane::pebs;
+        case event_data:
+        case control_flow:
+        case trigger: return lane::event_trace;
+        case frequency: return lane::frequency;
+        case psb: return lane::psb;
+        case damage:
+        case lost: return lane::damage;
+        case branches:
+        case indirect_branch:
+        case need_input:
+        case end: break;
+    }
+    return lane::none;
+}
+inline constexpr std::size_t event_type_count = underlying(trace::event_type::need_input);
 
-/// The name of each event type, as in `trace::event_type`, and its lane.
-inline constexpr event_facts event_types[] = {
-    {"branches", lane::none},
-    {"indirect_branch", lane::none},
-    {"enabled", lane::tracing},
-    {"disabled", lane::tracing},
-    {"async_branch", lane::interrupts},
-    {"async_disabled", lane::interrupts},
-    {"paging", lane::context},
-    {"vmcs", lane::context},
-    {"exec_mode", lane::other},
-    {"transaction", lane::transactions},
-    {"overflow", lane::overflow},
-    {"resumed", lane::other},
-    {"trace_stop", lane::tracing},
-    {"ptwrite", lane::ptwrite},
-    {"exstop", lane::power},
-    {"mwait", lane::power},
-    {"pwre", lane::power},
-    {"pwrx", lane::power},
-    {"pebs_group", lane::pebs},
-    {"pebs_item", lane::pebs},
-    {"pebs_end", lane::pebs},
-    {"event_data", lane::event_trace},
-    {"control_flow", lane::event_trace},
-    {"trigger", lane::event_trace},
-    {"frequency", lane::frequency},
-    {"maintenance", lane::other},
-    {"psb", lane::psb},
-    {"damage", lane::damage},
-    {"synced", lane::other},
-    {"resynced", lane::other},
-    {"lost", lane::damage},
-    {"unknown", lane::other},
-};
-inline constexpr std::size_t event_type_count = sizeof event_types / sizeof *event_types;
-static_assert(event_type_count == static_cast<std::size_t>(trace::event_type::need_input));
+/// The types of events of a whole trace, except its end.
+inline constexpr auto event_types = [] {
+    std::array<trace::event_type, event_type_count> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) { all[i] = static_cast<trace::event_type>(i); }
+    return all;
+}();
 
 }  // namespace timeline

@@ -86,9 +86,10 @@ public:
         fields_.number("tsc_ratio", clock.tsc_numerator != 0 ? 1 : 0);
         fields_.number("non_turbo", clock.max_non_turbo_ratio);
         list("lanes", lane_names, [](std::string_view name) { return name; });
-        list("types", event_types, [](event_facts const& type) { return type.name; });
-        list("type_lanes", event_types, [](event_facts const& type) {
-            return type.where == lane::none ? "" : lane_names[static_cast<std::size_t>(type.where)];
+        list("types", event_types, events::name_of);
+        list("type_lanes", event_types, [](trace::event_type which) {
+            auto const place = lane_of(which);
+            return place == lane::none ? "" : lane_names[static_cast<std::size_t>(place)];
         });
         fields_.begin("streams");
         out_ += '[';
@@ -137,7 +138,9 @@ private:
         fields_.open("counts");
         for (std::size_t i = 0; i < event_type_count; ++i) {
             auto const count = one.count(static_cast<trace::event_type>(i));
-            if (count != 0) { fields_.number(event_types[i].name, count); }
+            if (count != 0) {
+                fields_.number(events::name_of(static_cast<trace::event_type>(i)), count);
+            }
         }
         out_ += '}';
     }

@@ -231,7 +231,7 @@ private:
         skipped_ += one.what == type::synced || one.what == type::resynced || one.what == type::lost
                         ? one.skipped
                         : 0;
-        auto const lane = event_types[static_cast<std::size_t>(one.what)].where;
+        auto const lane = lane_of(one.what);
         here.events[static_cast<std::size_t>(lane)] += 1;
         auto& listed = lane_counts_[static_cast<std::size_t>(lane)];
         listed += 1;
