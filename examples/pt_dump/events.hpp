@@ -15,8 +15,8 @@
 
 namespace pt_dump {
 
-/// The name of an event in a listing. Events that are not of the processor begin with `!` there, and
-/// have the names of the packet listing.
+/// The name of an event in a listing. Events that are not of the processor begin with `!` there,
+/// and have the names of the packet listing.
 inline auto name(trace::event_type what) -> std::string_view {
     switch (what) {
         case trace::event_type::synced: return "sync";

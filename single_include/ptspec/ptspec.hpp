@@ -4110,8 +4110,8 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
 
     /// The cycle count.
     [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
-        // One or two bytes. Without this, event times of a trace with CYC packets take 7 to 10 % more
-        // instructions.
+        // One or two bytes. Without this, event times of a trace with CYC packets take 7 to 10 %
+        // more instructions.
         if (raw.low >> 16 == 0) [[likely]] { return get<value_4_0>() | raw.low >> 9 << 5; }
         return get<value_4_0>() |
                detail::pack_7_bit_groups(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |
@@ -13267,6 +13267,31 @@ struct execution_state {
         -> bool = default;
 };
 
+namespace detail {
+
+/// A packet that belongs to the next branches, if nothing is pending.
+template <class Packet>
+inline constexpr bool is_branch = one_of<Packet, packet::tnt_short, packet::tnt_long, packet::tip>;
+
+/// A packet that belongs to no other. Source: PKT-272.
+template <class Packet>
+inline constexpr bool is_unbound = Packet::about.binds_to_ip == packet::binding::no &&
+                                   !one_of<Packet, packet::psb, packet::psbend>;
+
+/// A bit for each kind of packet.
+template <class... Packets>
+constexpr auto branch_kinds_of(type_list<Packets...>) noexcept -> uint32_t {
+    return (... | (uint32_t{is_branch<Packets>} << underlying(Packets::about.id)));
+}
+template <class... Packets>
+constexpr auto unbound_kinds_of(type_list<Packets...>) noexcept -> uint32_t {
+    return (... | (uint32_t{is_unbound<Packets>} << underlying(Packets::about.id)));
+}
+inline constexpr uint32_t branch_kinds = branch_kinds_of(packet::all{});
+inline constexpr uint32_t unbound_kinds = unbound_kinds_of(packet::all{});
+
+}  // namespace detail
+
 /// Binds each packet to its owner, and tracks the state of the processor.
 ///
 /// If a packet violates the order of packets, its binding has the violated rule. The pending
@@ -13300,35 +13325,20 @@ public:
     /// Binds the next packet, as a visitor gets it.
     template <packet::packet_type Packet>
     constexpr auto add(Packet const& which, unsigned length) noexcept -> binding {
-        using namespace packet;
-        if constexpr (one_of<Packet, tnt_short, tnt_long, tip>) {
+        if constexpr (detail::is_branch<Packet>) {
             if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
-        } else if constexpr (one_of<Packet, pad, tsc, tma, mtc, cyc, cbr, mnt>) {
+        } else if constexpr (detail::is_unbound<Packet>) {
             return {.in_psb_plus = in_psb_plus()};
         }
         return add_other({which, length});
     }
     /// Binds the next packet.
-    ///
-    /// always_inline: without it, binding each packet of `reader.next()` takes 6 % more instructions
-    /// (g++ 12).
-    [[gnu::always_inline]] constexpr auto add(packet::any_packet const& which) noexcept -> binding {
-        using packet::kind;
-        switch (which.kind()) {
-            case kind::tnt_short:
-            case kind::tnt_long:
-            case kind::tip:
-                if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
-                break;
-            case kind::pad:
-            case kind::tsc:
-            case kind::tma:
-            case kind::mtc:
-            case kind::cyc:
-            case kind::cbr:
-            case kind::mnt: return {.in_psb_plus = in_psb_plus()};
-            default: break;
+    constexpr auto add(packet::any_packet const& which) noexcept -> binding {
+        uint32_t const kind = uint32_t{1} << underlying(which.kind());
+        if ((kind & detail::branch_kinds) != 0 && binds_branches()) [[likely]] {
+            return {.to = owner::branch};
         }
+        if ((kind & detail::unbound_kinds) != 0) { return {.in_psb_plus = in_psb_plus()}; }
         return add_other(which);
     }
     /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
@@ -14115,8 +14125,7 @@ private:
         auto from = reader_;
         item got = from.next();
         while (got.what == item_type::packet &&
-               (got.packet.is<packet::pad>() || got.packet.is<packet::cyc>() ||
-                got.packet.is<packet::mtc>())) {
+               (detail::unbound_kinds >> underlying(got.packet.kind()) & 1) != 0) {
             got = from.next();
         }
         return got.what == item_type::packet && got.packet.is<packet::mode_tsx>() &&
@@ -14334,9 +14343,10 @@ private:
         }
         auto one = made(type_of(got.packet.kind()), got);
         if constexpr (!__is_empty(Clock)) {
-            auto const which = got.packet.kind();
-            bool const is_eligible = which == kind::ptw || which == kind::exstop ||
-                                     which == kind::mwait;
+            bool const is_eligible = packet::for_kind(
+                got.packet.kind(),
+                []<class Packet>() { return Packet::about.cyc_eligible == packet::cyc_rule::yes; },
+                Packets{});
             if (!is_eligible) { one.when = clock_.now_without_cyc(); }
         }
         switch (got.packet.kind()) {

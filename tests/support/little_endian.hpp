@@ -44,4 +44,24 @@ constexpr auto perf_record(unsigned type, unsigned misc) {
     return join(u32(type), u16(misc), u16(8));
 }
 
+/// A perf.data file in pipe layout.
+template <class... Records>
+constexpr auto perf_pipe(Records const&... all) {
+    return join(letters("PERFILE2"), u64(16), all...);
+}
+
+/// A `perf_event_attr` of 64 bytes.
+struct perf_attr {
+    unsigned type = 8;
+    std::uint64_t config = 0;
+    std::uint64_t sample_type = 0;
+    std::uint64_t read_format = 0;
+    std::uint64_t flags = 0;
+
+    [[nodiscard]] constexpr auto bytes() const {
+        return join(u32(type), u32(64), u64(config), u64(1), u64(sample_type), u64(read_format),
+                    u64(flags), u64(0), u64(0));
+    }
+};
+
 }  // namespace ptspec::test

@@ -95,8 +95,8 @@ TEST_CASE("who consumes a FUP (PKT-273)") {
 }
 
 TEST_CASE("timing packets and PADs disturb nothing (PKT-272)") {
-    for (auto const* between :
-         {"5901", "1900100000000000", "02032000", "07 02", "00", "02c3880100000000000000"}) {
+    for (auto const* between : {"5901", "02732000000000", "1900100000000000", "02032000", "07 02",
+                                "00", "02c3880100000000000000"}) {
         std::string const stream = std::string{"ON 02b20100000000000000 "} + between + " 3d1010";
         CHECK(last_of(made_stream{stream, engine::kind::manual}).is(owner::ptwrite, true));
     }

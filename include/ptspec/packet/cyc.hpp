@@ -39,8 +39,8 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
 
     /// The cycle count.
     [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
-        // One or two bytes. Without this, event times of a trace with CYC packets take 7 to 10 % more
-        // instructions.
+        // One or two bytes. Without this, event times of a trace with CYC packets take 7 to 10 %
+        // more instructions.
         if (raw.low >> 16 == 0) [[likely]] { return get<value_4_0>() | raw.low >> 9 << 5; }
         return get<value_4_0>() |
                detail::pack_7_bit_groups(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |

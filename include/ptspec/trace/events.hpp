@@ -389,8 +389,7 @@ private:
         auto from = reader_;
         item got = from.next();
         while (got.what == item_type::packet &&
-               (got.packet.is<packet::pad>() || got.packet.is<packet::cyc>() ||
-                got.packet.is<packet::mtc>())) {
+               (detail::unbound_kinds >> underlying(got.packet.kind()) & 1) != 0) {
             got = from.next();
         }
         return got.what == item_type::packet && got.packet.is<packet::mode_tsx>() &&
@@ -608,9 +607,10 @@ private:
         }
         auto one = made(type_of(got.packet.kind()), got);
         if constexpr (!__is_empty(Clock)) {
-            auto const which = got.packet.kind();
-            bool const is_eligible = which == kind::ptw || which == kind::exstop ||
-                                     which == kind::mwait;
+            bool const is_eligible = packet::for_kind(
+                got.packet.kind(),
+                []<class Packet>() { return Packet::about.cyc_eligible == packet::cyc_rule::yes; },
+                Packets{});
             if (!is_eligible) { one.when = clock_.now_without_cyc(); }
         }
         switch (got.packet.kind()) {

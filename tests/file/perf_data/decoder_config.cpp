@@ -9,21 +9,16 @@ using namespace ptspec::file::perf_data;
 using test::bytes;
 using test::join;
 using test::letters;
+using test::perf_pipe;
 using test::perf_record;
 using test::u32;
 using test::u64;
 
 namespace {
 
-template <class... Records>
-constexpr auto pipe(Records const&... all) {
-    return join(letters("PERFILE2"), u64(16), all...);
-}
-
 constexpr auto attr(unsigned type, uint64_t config, uint64_t flags) {
-    return perf_record(
-        64, 0,
-        join(u32(type), u32(64), u64(config), u64(1), u64(0), u64(0), u64(flags), u64(0), u64(0)));
+    return perf_record(64, 0,
+                       test::perf_attr{.type = type, .config = config, .flags = flags}.bytes());
 }
 
 /// What a test changes of AUXTRACE_INFO.
@@ -52,7 +47,7 @@ constexpr auto cpuid = perf_record(80, 0,
 TEST_CASE("what a decoder needs") {
     CHECK_TWICE([](auto value) {
         auto const all = value(
-            pipe(cpuid, attr(1, 0xFFFF, 0), attr(8, 0x0300'E601, 1 << 5), info()));
+            perf_pipe(cpuid, attr(1, 0xFFFF, 0), attr(8, 0x0300'E601, 1 << 5), info()));
         auto const got = decoder_config_of(open(all));
         // TSC, MTC, branches, MTCFreq 3 and PSBFreq 3; User and ToPA.
         return got && got.ctl.raw == (0x0300'E600 | 0x8 | 0x100) && got.event.type == 8 &&
@@ -67,7 +62,7 @@ TEST_CASE("what a decoder needs") {
 TEST_CASE("the masks of AUXTRACE_INFO tell where bits of the event are") {
     CHECK_TWICE([](auto value) {
         auto const ctl = [&](uint64_t config, numbers of = {}) {
-            auto const all = value(pipe(attr(8, config, 0), info(of)));
+            auto const all = value(perf_pipe(attr(8, config, 0), info(of)));
             return decoder_config_of(open(all)).ctl.raw;
         };
         constexpr uint64_t always = 0x4 | 0x8 | 0x100;
@@ -87,7 +82,7 @@ TEST_CASE("the masks of AUXTRACE_INFO tell where bits of the event are") {
 
 TEST_CASE("a bit of the event that means nothing is reported") {
     CHECK_TWICE([](auto value) {
-        auto const all = value(pipe(attr(8, 0x101 | uint64_t{1} << 63, 0), info()));
+        auto const all = value(perf_pipe(attr(8, 0x101 | uint64_t{1} << 63, 0), info()));
         return decoder_config_of(open(all)).unknown_config == (0x100 | uint64_t{1} << 63);
     });
 }
@@ -95,7 +90,7 @@ TEST_CASE("a bit of the event that means nothing is reported") {
 TEST_CASE("numbers that no processor can have are unknown") {
     CHECK_TWICE([](auto value) {
         auto const of = [&](numbers change) {
-            auto const all = value(pipe(attr(8, 0, 0), info(change)));
+            auto const all = value(perf_pipe(attr(8, 0, 0), info(change)));
             return decoder_config_of(open(all));
         };
         constexpr uint64_t large = uint64_t{1} << 32;
@@ -111,14 +106,15 @@ TEST_CASE("numbers that no processor can have are unknown") {
 TEST_CASE("files that say too little") {
     CHECK_TWICE([](auto value) {
         auto const why = [&](auto const& all) { return decoder_config_of(open(all)).result; };
-        return why(value(pipe(attr(8, 0, 0)))) == read_result{read_error::no_auxtrace_info, 0} &&
-               why(value(pipe(attr(8, 0, 0), info({}, 2)))) ==
+        return why(value(perf_pipe(attr(8, 0, 0)))) ==
+                   read_result{read_error::no_auxtrace_info, 0} &&
+               why(value(perf_pipe(attr(8, 0, 0), info({}, 2)))) ==
                    read_result{read_error::not_intel_pt, 88} &&
-               why(value(pipe(attr(7, 0, 0), info()))) ==
+               why(value(perf_pipe(attr(7, 0, 0), info()))) ==
                    read_result{read_error::no_intel_pt_event, 88} &&
-               why(value(pipe(perf_record(70, 0, u32(1))))) ==
+               why(value(perf_pipe(perf_record(70, 0, u32(1))))) ==
                    read_result{read_error::record_too_short, 16} &&
-               why(value(pipe(bytes(1, 2, 3)))) == read_result{read_error::truncated, 16} &&
+               why(value(perf_pipe(bytes(1, 2, 3)))) == read_result{read_error::truncated, 16} &&
                why(byte_view{}) == read_result{read_error::not_perf_data, 0};
     });
 }

@@ -19,8 +19,7 @@ constexpr auto finished_round = perf_record(68, 0);
 
 /// A perf_event_attr of 64 bytes.
 constexpr auto attr_of(unsigned type, uint64_t sample_type, uint64_t flags) {
-    return join(u32(type), u32(64), u64(0x2401), u64(1), u64(sample_type), u64(4), u64(flags),
-                u64(0), u64(0));
+    return test::perf_attr{type, 0x2401, sample_type, 4, flags}.bytes();
 }
 
 /// Ids at 104, two attributes at 128, a record at 288, the table of sections of two features at

@@ -10,6 +10,7 @@ using namespace ptspec::file::perf_data;
 using test::bytes;
 using test::join;
 using test::letters;
+using test::perf_pipe;
 using test::perf_record;
 using test::u32;
 using test::u64;
@@ -28,15 +29,8 @@ constexpr uint64_t sample_id_all = 0x4'0000;
 
 /// HEADER_ATTR with one id.
 constexpr auto attr(uint64_t sample_type, uint64_t own_id, uint64_t flags = sample_id_all) {
-    return perf_record(64, 0,
-                       join(u32(8), u32(64), u64(0), u64(1), u64(sample_type), u64(0), u64(flags),
-                            u64(0), u64(0), u64(own_id)));
-}
-
-/// A file in pipe layout.
-template <class... Records>
-constexpr auto pipe(Records const&... all) {
-    return join(letters("PERFILE2"), u64(16), all...);
+    test::perf_attr const made{.sample_type = sample_type, .flags = flags};
+    return perf_record(64, 0, join(made.bytes(), u64(own_id)));
 }
 
 /// The record after `skip` others.
@@ -63,8 +57,9 @@ TEST_CASE("a record of the kernel ends as sample_type says") {
     CHECK_TWICE([](auto value) {
         auto const content = join(u32(1), u32(2), letters("12345678"));
         auto const end = join(u32(3), u32(4), u64(5), u64(6), u64(7), u32(8), u32(9), u64(10));
-        auto const all = value(pipe(attr(tid | time | id | stream_id | cpu_bit | identifier, 10),
-                                    perf_record(3, 0, join(content, end))));
+        auto const all = value(
+            perf_pipe(attr(tid | time | id | stream_id | cpu_bit | identifier, 10),
+                      perf_record(3, 0, join(content, end))));
         auto const got = record_after(all, 1);
         return got.type == record_type::comm && got.offset == 16 + 80 && got.bytes.size() == 72 &&
                got.body() == byte_view{content} && got.id.thread == thread_id{3, 4} &&
@@ -73,7 +68,7 @@ TEST_CASE("a record of the kernel ends as sample_type says") {
     });
     CHECK_TWICE([](auto value) {
         auto const all = value(
-            pipe(attr(time | id, 10), perf_record(12, 0, join(u64(1), u64(5), u64(10)))));
+            perf_pipe(attr(time | id, 10), perf_record(12, 0, join(u64(1), u64(5), u64(10)))));
         auto const got = record_after(all, 1);
         return got.body() == byte_view{u64(1)} && got.id.time == 5 && got.id.id == 10 &&
                got.id.cpu == no_cpu && got.id.thread == thread_id{};
@@ -83,9 +78,9 @@ TEST_CASE("a record of the kernel ends as sample_type says") {
 TEST_CASE("without sample_id_all, and in records of perf, there is no end") {
     CHECK_TWICE([](auto value) {
         auto const comm = perf_record(3, 0, join(u64(1), u64(2)));
-        auto const all = value(pipe(attr(tid | time, 10, 0), comm));
+        auto const all = value(perf_pipe(attr(tid | time, 10, 0), comm));
         auto const other = value(
-            pipe(attr(tid | time, 10), perf_record(84, 0, join(u64(1), u64(2)))));
+            perf_pipe(attr(tid | time, 10), perf_record(84, 0, join(u64(1), u64(2)))));
         return record_after(all, 1).body().size() == 16 && record_after(all, 1).id.id == 0 &&
                record_after(all, 1).id == sample_id{} &&
                record_after(other, 1).body().size() == 16 &&
@@ -96,11 +91,11 @@ TEST_CASE("without sample_id_all, and in records of perf, there is no end") {
 TEST_CASE("the id of a record tells which event it belongs to") {
     CHECK_TWICE([](auto value) {
         auto const all = value(
-            pipe(attr(tid | identifier, 10), attr(tid | time | identifier, 20),
-                 perf_record(12, 0, join(u64(1), u32(3), u32(4), u64(5), u64(20))),
-                 perf_record(12, 0, join(u64(1), u32(3), u32(4), u64(10))),
-                 perf_record(12, 0, join(u64(1), u32(3), u32(4), u64(5), u64(20))),
-                 perf_record(12, 0, join(u64(1), u32(3), u32(4), u64(0)))));
+            perf_pipe(attr(tid | identifier, 10), attr(tid | time | identifier, 20),
+                      perf_record(12, 0, join(u64(1), u32(3), u32(4), u64(5), u64(20))),
+                      perf_record(12, 0, join(u64(1), u32(3), u32(4), u64(10))),
+                      perf_record(12, 0, join(u64(1), u32(3), u32(4), u64(5), u64(20))),
+                      perf_record(12, 0, join(u64(1), u32(3), u32(4), u64(0)))));
         return record_after(all, 2).id.time == 5 && record_after(all, 2).id.id == 20 &&
                record_after(all, 3).id.thread == thread_id{3, 4} &&
                record_after(all, 3).id.has.raw == 0x1'0002 &&
@@ -110,10 +105,10 @@ TEST_CASE("the id of a record tells which event it belongs to") {
 
 TEST_CASE("a SAMPLE is read as its event says") {
     CHECK_TWICE([](auto value) {
-        auto const all = value(
-            pipe(attr(tid | identifier, 10), attr(tid | time | addr | identifier | cpu_bit, 20),
-                 perf_record(9, 0, join(u64(20), u32(3), u32(4), u64(5), u64(6), u32(7), u32(0))),
-                 perf_record(9, 0, join(u64(10), u32(3), u32(4), u64(99)))));
+        auto const all = value(perf_pipe(
+            attr(tid | identifier, 10), attr(tid | time | addr | identifier | cpu_bit, 20),
+            perf_record(9, 0, join(u64(20), u32(3), u32(4), u64(5), u64(6), u32(7), u32(0))),
+            perf_record(9, 0, join(u64(10), u32(3), u32(4), u64(99)))));
         auto const one = record_after(all, 2);
         auto const two = record_after(all, 3);
         return one.id.thread == thread_id{3, 4} && one.id.time == 5 && one.id.cpu == 7 &&
@@ -126,10 +121,10 @@ TEST_CASE("a SAMPLE is read as its event says") {
 TEST_CASE("the id of a SAMPLE is IDENTIFIER, or else ID") {
     CHECK_TWICE([](auto value) {
         auto const both = value(
-            pipe(attr(id | identifier, 10), perf_record(9, 0, join(u64(10), u64(11)))));
-        auto const plain = value(pipe(attr(id, 10), perf_record(9, 0, u64(11))));
-        auto const alone = value(
-            pipe(attr(identifier, 10), attr(tid | identifier, 20), perf_record(9, 0, u64(10))));
+            perf_pipe(attr(id | identifier, 10), perf_record(9, 0, join(u64(10), u64(11)))));
+        auto const plain = value(perf_pipe(attr(id, 10), perf_record(9, 0, u64(11))));
+        auto const alone = value(perf_pipe(attr(identifier, 10), attr(tid | identifier, 20),
+                                           perf_record(9, 0, u64(10))));
         return record_after(both, 1).id.id == 10 && record_after(plain, 1).id.id == 11 &&
                record_after(alone, 2).id.id == 10;
     });
@@ -137,8 +132,8 @@ TEST_CASE("the id of a SAMPLE is IDENTIFIER, or else ID") {
 
 TEST_CASE("the last bytes of a file can be those of a trace") {
     CHECK_TWICE([](auto value) {
-        auto const all = value(
-            pipe(perf_record(71, 0, join(u64(8), u64(0), u64(0), u32(0), u32(1), u64(2))), u64(9)));
+        auto const all = value(perf_pipe(
+            perf_record(71, 0, join(u64(8), u64(0), u64(0), u32(0), u32(1), u64(2))), u64(9)));
         auto of = records(open(all));
         return of.next().trace == byte_view{u64(9)} && !of.next() && of.result();
     });
@@ -148,10 +143,10 @@ TEST_CASE("an id that no event has is an error where events differ") {
     CHECK_TWICE([](auto value) {
         auto const comm = perf_record(12, 0, join(u64(1), u32(3), u32(4), u64(99)));
         auto const differ = value(
-            pipe(attr(tid | identifier, 10), attr(tid | time | identifier, 20), comm));
+            perf_pipe(attr(tid | identifier, 10), attr(tid | time | identifier, 20), comm));
         auto const same = value(
-            pipe(attr(tid | identifier, 10), attr(tid | addr | identifier, 20), comm));
-        auto const without = value(pipe(attr(tid, 10), attr(tid | time, 20), comm));
+            perf_pipe(attr(tid | identifier, 10), attr(tid | addr | identifier, 20), comm));
+        auto const without = value(perf_pipe(attr(tid, 10), attr(tid | time, 20), comm));
         return fails_after(differ, 2, read_error::unknown_id, 176) &&
                record_after(same, 2).id.id == 99 &&
                fails_after(without, 2, read_error::unknown_id, 176);
@@ -162,8 +157,8 @@ TEST_CASE("bytes after AUXTRACE and HEADER_TRACING_DATA are no records") {
     CHECK_TWICE([](auto value) {
         auto const trace = join(u64(0x0202'0202'0202'0202), u64(0));
         auto const all = value(
-            pipe(perf_record(71, 0, join(u64(16), u64(0), u64(0), u32(0), u32(1), u64(2))), trace,
-                 perf_record(66, 0, join(u32(8), u32(0))), u64(7), perf_record(68, 0)));
+            perf_pipe(perf_record(71, 0, join(u64(16), u64(0), u64(0), u32(0), u32(1), u64(2))),
+                      trace, perf_record(66, 0, join(u32(8), u32(0))), u64(7), perf_record(68, 0)));
         return record_after(all, 0).trace == byte_view{trace} &&
                record_after(all, 1).trace == byte_view{u64(7)} &&
                record_after(all, 2).type == record_type::finished_round && !record_after(all, 3);
@@ -177,7 +172,7 @@ TEST_CASE("records that cannot be") {
         };
         auto const first = perf_record(68, 0);
         auto const is = [&](auto const& last, read_error why) {
-            auto const all = value(pipe(first, last));
+            auto const all = value(perf_pipe(first, last));
             return fails_after(all, 1, why, 24);
         };
         return is(join(u32(68), test::u16(0), test::u16(0)), read_error::bad_record_size) &&
@@ -195,10 +190,10 @@ TEST_CASE("records that cannot be") {
 
 TEST_CASE("a record that is too short for its end is an error") {
     CHECK_TWICE([](auto value) {
-        auto const all = value(pipe(attr(tid | time, 10), perf_record(3, 0, u64(1))));
-        auto const sample = value(pipe(attr(tid | time, 10), perf_record(9, 0, u64(1))));
+        auto const all = value(perf_pipe(attr(tid | time, 10), perf_record(3, 0, u64(1))));
+        auto const sample = value(perf_pipe(attr(tid | time, 10), perf_record(9, 0, u64(1))));
         auto const several = value(
-            pipe(attr(identifier, 1), attr(tid | identifier, 2), perf_record(14, 0)));
+            perf_pipe(attr(identifier, 1), attr(tid | identifier, 2), perf_record(14, 0)));
         return fails_after(all, 1, read_error::record_too_short, 96) &&
                fails_after(sample, 1, read_error::record_too_short, 96) &&
                fails_after(several, 2, read_error::record_too_short, 176);
@@ -207,7 +202,7 @@ TEST_CASE("a record that is too short for its end is an error") {
 
 TEST_CASE("a pipe without records") {
     CHECK_TWICE([](auto value) {
-        auto const empty = value(pipe());
+        auto const empty = value(perf_pipe());
         auto all = records(open(empty));
         return !all.next() && all.result() && all.offset() == 16;
     });

@@ -11,16 +11,12 @@ using namespace ptspec::file::perf_data;
 using test::bytes;
 using test::join;
 using test::letters;
+using test::perf_pipe;
 using test::perf_record;
 using test::u32;
 using test::u64;
 
 namespace {
-
-template <class... Records>
-constexpr auto pipe(Records const&... all) {
-    return join(letters("PERFILE2"), u64(16), all...);
-}
 
 constexpr auto info(uint64_t snapshot = 0, unsigned kind = 1) {
     return perf_record(70, 0,
@@ -44,9 +40,9 @@ constexpr auto eight(unsigned byte) {
 
 TEST_CASE("the pieces of an idx are one stream, in the order of their offsets") {
     CHECK_TWICE([](auto value) {
-        auto const all = value(pipe(auxtrace(7, 8, eight(2)), auxtrace(3, 0, eight(3)), info(),
-                                    auxtrace(7, 0, eight(1)), auxtrace(7, 24, eight(4)),
-                                    perf_record(81, 0), auxtrace(3, 8, eight(5))));
+        auto const all = value(perf_pipe(auxtrace(7, 8, eight(2)), auxtrace(3, 0, eight(3)), info(),
+                                         auxtrace(7, 0, eight(1)), auxtrace(7, 24, eight(4)),
+                                         perf_record(81, 0), auxtrace(3, 8, eight(5))));
         auto const of = open(all);
         piece slots[8] = {};
         auto const got = streams_of(of, slots);
@@ -70,9 +66,9 @@ TEST_CASE("the pieces of an idx are one stream, in the order of their offsets") 
 
 TEST_CASE("PADs of perf between two pieces are removed") {
     CHECK_TWICE([](auto value) {
-        auto const all = value(pipe(info(), auxtrace(0, 0, bytes(1, 2, 3, 0, 0, 0, 0, 0)),
-                                    auxtrace(0, 3, bytes(4, 5, 6, 7, 8, 9, 10, 0)),
-                                    auxtrace(0, 10, eight(8)), auxtrace(0, 17, eight(9))));
+        auto const all = value(perf_pipe(info(), auxtrace(0, 0, bytes(1, 2, 3, 0, 0, 0, 0, 0)),
+                                         auxtrace(0, 3, bytes(4, 5, 6, 7, 8, 9, 10, 0)),
+                                         auxtrace(0, 10, eight(8)), auxtrace(0, 17, eight(9))));
         piece slots[4] = {};
         auto const got = streams_of(open(all), slots);
         auto const one = *got.begin();
@@ -86,7 +82,7 @@ TEST_CASE("PADs of perf between two pieces are removed") {
 
 TEST_CASE("a stream without its begin has a gap before it") {
     CHECK_TWICE([](auto value) {
-        auto const all = value(pipe(info(), auxtrace(0, 8, eight(1))));
+        auto const all = value(perf_pipe(info(), auxtrace(0, 8, eight(1))));
         piece slots[1] = {};
         auto const got = streams_of(open(all), slots);
         return (*got.begin())[0].has_gap_before;
@@ -102,8 +98,8 @@ TEST_CASE("a snapshot is trimmed to what is new, in the order of the file") {
         auto const first = join(segment(1), segment(2), bytes(0x2D, 0, 0, 0));
         auto const second = join(segment(2), bytes(0x2D, 0x11, 0x22, 0x06, 0x06, 0x06));
         auto const third = segment(9);
-        auto const all = value(pipe(info(1), auxtrace(0, 500, first), auxtrace(0, 100, second),
-                                    auxtrace(0, 300, third)));
+        auto const all = value(perf_pipe(info(1), auxtrace(0, 500, first), auxtrace(0, 100, second),
+                                         auxtrace(0, 300, third)));
         piece slots[3] = {};
         auto const got = streams_of(open(all), slots);
         auto const one = *got.begin();
@@ -116,7 +112,8 @@ TEST_CASE("a snapshot is trimmed to what is new, in the order of the file") {
 
 TEST_CASE("too few slots, and their number") {
     CHECK_TWICE([](auto value) {
-        auto const all = value(pipe(info(), auxtrace(0, 0, eight(1)), auxtrace(0, 8, eight(2))));
+        auto const all = value(
+            perf_pipe(info(), auxtrace(0, 0, eight(1)), auxtrace(0, 8, eight(2))));
         piece slots[1] = {};
         auto const got = streams_of(open(all), slots);
         return !got && got.result.why == read_error::too_few_slots && got.needed == 2 &&
@@ -126,9 +123,11 @@ TEST_CASE("too few slots, and their number") {
 
 TEST_CASE("files without traces of Intel PT, and broken ones") {
     CHECK_TWICE([](auto value) {
-        auto const without = value(pipe(auxtrace(0, 0, eight(1))));
-        auto const other = value(pipe(perf_record(68, 0), info(0, 3), auxtrace(0, 0, eight(1))));
-        auto const whole = value(pipe(info(), auxtrace(0, 0, eight(1)), auxtrace(0, 8, eight(2))));
+        auto const without = value(perf_pipe(auxtrace(0, 0, eight(1))));
+        auto const other = value(
+            perf_pipe(perf_record(68, 0), info(0, 3), auxtrace(0, 0, eight(1))));
+        auto const whole = value(
+            perf_pipe(info(), auxtrace(0, 0, eight(1)), auxtrace(0, 8, eight(2))));
         auto const cut = byte_view{whole}.first(whole.size() - 1);
         piece slots[2] = {};
         auto const why = [&](byte_view of) { return streams_of(open(of), slots).result; };
@@ -146,7 +145,7 @@ TEST_CASE("a million records in the worst order are sorted") {
     auto const add = [&](auto const& more) {
         file.insert(file.end(), more.data(), more.data() + more.size());
     };
-    add(pipe(info()));
+    add(perf_pipe(info()));
     constexpr unsigned count = 1'000'000;
     for (unsigned i = count; i != 0; --i) {
         add(perf_record(71, 0, join(u64(0), u64(i % 7), u64(0), u32(i / 3), u32(0), u64(0))));
