@@ -14016,7 +14016,10 @@ private:
         complete_pending();
     }
     /// Makes all pending events ready.
-    constexpr void complete_pending() noexcept { ready_ = count_; }
+    constexpr void complete_pending() noexcept {
+        ready_ = count_;
+        awaits_abort_ = false;
+    }
     /// Sets the IP of all pending events, and makes them ready.
     constexpr void complete_pending_at(uint64_t ip) noexcept {
         for (unsigned i = ready_; i < count_; ++i) {
@@ -14066,7 +14069,15 @@ private:
     // ------------------------------------------------------------------------- packets
 
     constexpr void add_packet(item got) noexcept {
-        if (quirks_.bits != 0) { apply_errata(got); }
+        if (quirks_.bits != 0) {
+            auto const after = item_after_cyc(got);
+            if (after.what == item_type::need_input) {
+                item_ = got;
+                has_item_ = true;
+                return add_need_input(after);
+            }
+            apply_errata(got, after);
+        }
         bool const was_lost = context_.is_lost();
         auto const was = context_.state().enabled;
         auto const bound = context_.add(got.packet);
@@ -14098,38 +14109,43 @@ private:
         }
     }
 
-    /// Corrects a packet that an erratum changes.
-    constexpr void apply_errata(item& got) noexcept {
-        if (got.packet.is<packet::cyc>() && quirks_.has(cpu::quirk::skd007)) {
-            // An OVF follows the first byte of a CYC: its own first byte, 02H, was read as the
-            // second byte of the CYC.
-            auto next = reader_;
-            item const ovf = next.next();
-            bool const is_ovf = got.length == 2 && got.packet.raw().low >> 8 == 0x02 &&
-                                ovf.what == item_type::packet && ovf.length == 1 &&
-                                ovf.packet.raw().low == 0xF3;
-            if (!is_ovf) { return; }
-            reader_ = next;
+    /// The item after a CYC that SKD007 may concern; else any item but `need_input`. The reader only
+    /// moves to ask for input.
+    [[nodiscard]] constexpr auto item_after_cyc(item const& got) noexcept -> item {
+        bool const may_be_ovf = quirks_.has(cpu::quirk::skd007) && got.packet.is<packet::cyc>() &&
+                                got.length == 2 && got.packet.raw().low >> 8 == 0x02;
+        if (!may_be_ovf) { return {.what = item_type::end}; }
+        auto next = reader_;
+        auto const after = next.next();
+        if (after.what == item_type::need_input) { reader_ = next; }
+        return after;
+    }
+    /// Corrects a packet that an erratum changes. `after` is the result of `item_after_cyc`.
+    constexpr void apply_errata(item& got, item const& after) noexcept {
+        if (after.what == item_type::packet && after.length == 1 &&
+            after.packet.raw().low == 0xF3) {
+            // SKD007: an OVF follows the first byte of a CYC. Its own first byte, 02H, was read as
+            // the second byte of the CYC.
+            (void)reader_.next();
             got.offset += 1;
             got.packet = packet::ovf{};
         } else if (got.packet.is<packet::tma>() && quirks_.has(cpu::quirk::skz84)) {
             skips_byte_ = got.packet.as<packet::tma>().reserved_bits_set() != 0;
-        } else if (got.packet.is<packet::tip>() && quirks_.has(cpu::quirk::bdm64) &&
-                   context_.binds_branches()) {
-            // The target before an abort may be wrong.
-            if (aborts_next()) { got.packet = packet::tip{}; }
+        }
+        if (awaits_abort_ && !is_unbound(got.packet.kind())) {
+            // BDM64: the target before an abort may be wrong.
+            event& branch = events_[ready_];
+            if (got.packet.is<packet::mode_tsx>() &&
+                got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
+                branch.has_to = false;
+                branch.to = 0;
+                branch.packet = packet::tip{};
+            }
+            complete_pending();
         }
     }
-    /// A MODE.TSX follows that aborts a transaction.
-    [[nodiscard]] constexpr auto aborts_next() const noexcept -> bool {
-        auto from = reader_;
-        item got = from.next();
-        while (got.what == item_type::packet &&
-               (detail::unbound_kinds >> underlying(got.packet.kind()) & 1) != 0) {
-            got = from.next();
-        }
-        return got.what == item_type::packet && got.packet.is<packet::mode_tsx>() &&
-               got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>();
+    static constexpr auto is_unbound(kind which) noexcept -> bool {
+        return (detail::unbound_kinds >> underlying(which) & 1) != 0;
     }
 
     static constexpr auto type_of(kind which) noexcept -> event_type {
@@ -14163,7 +14179,7 @@ private:
                 auto one = made(type_of(got.packet.kind()), got);
                 one.is_status = context_.in_psb_plus();
                 // Inside a compound event they are returned first.
-                return one.is_status ? add_pending(one) : insert(one);
+                return one.is_status || awaits_abort_ ? add_pending(one) : insert(one);
             }
             case kind::psb:
                 complete_pending();
@@ -14272,6 +14288,12 @@ private:
         auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, got);
         (resumes ? one.has_ip : one.has_to) = has_to;
         (resumes ? one.ip : one.to) = got.ip;
+        if (quirks_.has(cpu::quirk::bdm64) && bound.to == owner::branch && !resumes) {
+            complete_pending();
+            add_pending(one);
+            awaits_abort_ = true;
+            return;
+        }
         add_ready(one);
         ready_mode(mode, got.ip);
     }
@@ -14386,6 +14408,7 @@ private:
     unsigned count_ = 0;
     bool has_item_ = false;    ///< `item_` is the next item
     bool skips_byte_ = false;  ///< SKZ84: the next byte is no packet
+    bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
     known_ip psb_ip_{};
     known_ip disabled_{};  ///< the IP of the last TIP.PGD
     known_ip stopped_{};   ///< where the core clock stopped

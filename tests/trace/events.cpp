@@ -12,6 +12,31 @@ using test::events_of;
 using test::made_stream;
 
 // `ON` is PSB, CBR, MODE.Exec, FUP 1000H, PSBEND; its events are `on`. `OFF` has only CBR.
+namespace {
+
+/// The events of a stream that is given in chunks of `size` bytes.
+constexpr auto events_in_chunks(made_stream const& whole, size_t size, cpu::quirk_set quirks = {})
+    -> test::short_text {
+    test::short_text got;
+    trace::event_reader<> from{{}, quirks};
+    size_t at = 0;
+    while (true) {
+        auto const& e = from.next();
+        if (e.what == trace::event_type::end) { return got; }
+        if (e.what == trace::event_type::need_input) {
+            auto const chunk = whole.view().from(at).first(size);
+            at += chunk.size();
+            if (chunk.empty()) { from.finish(); }
+            if (!chunk.empty() && !from.feed(chunk)) { return {}; }
+            continue;
+        }
+        if (got.size != 0) { got.add(" "); }
+        test::add_event(got, e);
+    }
+}
+
+}  // namespace
+
 #define EVENTS(stream, ...)                                                                        \
     INFO(std::string{events_of(stream).letters});                                                  \
     CHECK_TWICE([](auto value) {                                                                   \
@@ -19,8 +44,10 @@ using test::made_stream;
     })
 #define EVENTS_WITH(which, stream, ...)                                                            \
     CHECK_TWICE([](auto value) {                                                                   \
-        return events_in(value(made_stream{stream, engine::kind::manual}),                         \
-                         cpu::quirks(cpu::quirk::which)) == (__VA_ARGS__);                         \
+        auto const whole = value(made_stream{stream, engine::kind::manual});                       \
+        auto const quirks = cpu::quirks(cpu::quirk::which);                                        \
+        return events_in(whole, quirks) == (__VA_ARGS__) &&                                        \
+               events_in_chunks(whole, 1, quirks) == (__VA_ARGS__);                                \
     })
 #define ON "cbr@1000' exec_mode@1000' psb@1000 "
 #define OFF "cbr' psb"
@@ -177,30 +204,6 @@ TEST_CASE("more waiting events than there is room for are returned without an IP
     CHECK(with_ip == 11);
 }
 
-namespace {
-
-/// The events of a stream that is given in chunks of `size` bytes.
-constexpr auto events_in_chunks(made_stream const& whole, size_t size) -> test::short_text {
-    test::short_text got;
-    trace::event_reader<> from;
-    size_t at = 0;
-    while (true) {
-        auto const& e = from.next();
-        if (e.what == trace::event_type::end) { return got; }
-        if (e.what == trace::event_type::need_input) {
-            auto const chunk = whole.view().from(at).first(size);
-            at += chunk.size();
-            if (chunk.empty()) { from.finish(); }
-            if (!chunk.empty() && !from.feed(chunk)) { return {}; }
-            continue;
-        }
-        if (got.size != 0) { got.add(" "); }
-        test::add_event(got, e);
-    }
-}
-
-}  // namespace
-
 TEST_CASE("a trace in chunks of any size gives the same events") {
     CHECK_TWICE([](auto value) {
         auto const whole = value(made_stream{"ON 06 3d1010 2d0020 04", engine::kind::manual});
@@ -258,6 +261,10 @@ TEST_CASE("errata: BDM70, APL11, APL12, SKD010, SKD007, SKZ84, BDM64") {
     // BDM64: the target before an abort may be wrong.
     EVENTS_WITH(bdm64, "ON 9921 3d1010 2d0020 03 9922 3d2010 2d0030",
                 ON "tsx@1010 indirect tsx@1020 async@1020>3000");
+    EVENTS_WITH(bdm64, "ON 9921 3d1010 2d0020 03 02031800 9922 3d2010 2d0030",
+                ON "tsx@1010 indirect cbr tsx@1020 async@1020>3000");
+    EVENTS_WITH(bdm64, "ON 2d0020 03 2d0030 9921 3d1010",
+                ON "indirect>2000 indirect>3000 tsx@1010");
     EVENTS("ON 9921 3d1010 2d0020 9922 3d2010 2d0030",
            ON "tsx@1010 indirect>2000 tsx@1020 async@1020>3000");
 }
