@@ -20093,14 +20093,12 @@ struct [[nodiscard]] detection : procedure_result {
 ///         PRG-005, PRG-030, PRG-260.
 template <cpuid_port Cpuid, msr_port Msrs>
 constexpr auto detect(Cpuid& cpuid, Msrs& msrs) noexcept -> detection {
-    detection found;
-    found.caps = cpu::detect(cpuid, msrs);
-    found.trace = trace_state::disabled;
+    detection found{{.trace = trace_state::disabled}, cpu::detect(cpuid, msrs)};
     if (!found.caps.has_pt()) { return found; }
-    detail::msr_sequence from{msrs};
-    found.ctl = from.template read<reg::ia32_rtit_ctl>();
-    found.failed = from.failed();
-    found.trace = from ? trace_state_of(found.ctl) : trace_state::unknown;
+    auto const ctl = read<reg::ia32_rtit_ctl>(msrs);
+    if (!ctl) { found.failed = {.happened = true, .index = reg::ia32_rtit_ctl::address}; }
+    found.ctl = ctl.value;
+    found.trace = ctl ? trace_state_of(ctl.value) : trace_state::unknown;
     return found;
 }
 

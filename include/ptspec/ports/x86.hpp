@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#if !defined(PTSPEC_SINGLE_HEADER)  // the single header, included before this one, is enough
 #include <ptspec/driver/msr_sequence.hpp>
+#endif
 
 /// The instructions of the logical processor that executes this, as ports, for code in ring 0. They
 /// are inline assembly for g++ and clang, 32-bit or 64-bit.
