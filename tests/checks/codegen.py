@@ -5,6 +5,7 @@ masks and shifts.
 
     codegen.py COMPILER...   compile tests/firmware/accessors.cpp with each and compare its pairs,
                              and check the sizes of the files of tests/firmware/sizes
+    codegen.py --sizes COMPILER...   check the sizes only
     codegen.py --self-test
 
 The instructions of lib_NAME and hand_NAME must be the same, without padding at the end. Differences
@@ -17,7 +18,8 @@ order the tests of several masks differently.
 
 The head of a file in tests/firmware/sizes limits the size of its object, compiled with -Os or as it
 says, and lists texts that must not occur in it: `// at most: 100 bytes`,
-`// at most: 100 bytes, with -O2`, `// without: TEXT`. The size is that of code and constants.
+`// at most: 100 bytes, with -O2`, `// at most: 100 bytes by clang++`, `// without: TEXT`. The size
+is that of code and constants, of the functions in the file and of all that they need.
 """
 
 import os
@@ -36,7 +38,7 @@ FLAGS = ["-fcf-protection=none"]
 
 SIZES = FIRMWARE / "sizes"
 SIZE_FLAGS = ["-fno-asynchronous-unwind-tables", *FLAGS]
-AT_MOST = re.compile(r"^// at most: (\d+) bytes(?:, with (-O\w))?$", re.M)
+AT_MOST = re.compile(r"^// at most: (\d+) bytes(?:, with (-O\w)| by (g\+\+|clang\+\+))?$", re.M)
 WITHOUT = re.compile(r"^// without: (.+)$", re.M)
 SECTION = re.compile(r"^\.(?:text|rodata|data|bss)\S*\s+(\d+)", re.M)
 
@@ -144,17 +146,28 @@ def bytes_in(path):
     return sum(map(int, SECTION.findall(output_of("size", "-A", str(path)))))
 
 
-def problems_of_size(source, path):
+def family_of_compiler(compiler):
+    """Which compiler a command such as c++ is."""
+    about = output_of(*compiler.split(), "--version")
+    return "clang++" if "clang" in about else "g++"
+
+
+def limit_of_size(source, family):
+    """The limit in the source text for a compiler, or None."""
+    limits = [int(limit) for limit, _, of in AT_MOST.findall(source) if of in ("", family)]
+    return min(limits, default=None)
+
+
+def problems_of_size(source, path, family):
     """The violations of the limits in the source text by the object at `path`."""
-    limits, texts = AT_MOST.findall(source), WITHOUT.findall(source)
-    if not limits and not texts:
+    limit, texts = limit_of_size(source, family), WITHOUT.findall(source)
+    if not AT_MOST.search(source) and not texts:
         yield "no line `// at most: N bytes` and none `// without: TEXT`"
     size = bytes_in(path)
     if size == 0:
         yield "nothing in it"
-    for limit, _ in limits:
-        if size > int(limit):
-            yield f"{size} bytes, more than {limit}"
+    if limit is not None and size > limit:
+        yield f"{size} bytes, more than {limit}"
     for text in texts:
         if text.encode() in path.read_bytes():
             yield f"has the text {text!r}"
@@ -162,7 +175,7 @@ def problems_of_size(source, path):
 
 def size_flags(source):
     """The flags with which a file is compiled whose size is limited."""
-    levels = {level for _, level in AT_MOST.findall(source) if level}
+    levels = {level for _, level, _ in AT_MOST.findall(source) if level}
     return [*(levels or ["-Os"]), *SIZE_FLAGS]
 
 
@@ -172,14 +185,16 @@ def check_sizes(compilers):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "object.o")
         for compiler in compilers:
+            family = family_of_compiler(compiler)
             for source in sources:
                 text = source.read_text(encoding="utf-8")
                 flags = size_flags(text)
                 name = f"{compiler} {flags[0]}: {source.name}"
                 try:
                     compile_to(path, source, compiler, *flags)
-                    problems = list(problems_of_size(text, path))
-                    print(f"{name}: {bytes_in(path)} bytes")
+                    problems = list(problems_of_size(text, path, family))
+                    limit = limit_of_size(text, family)
+                    print(f"{name}: {bytes_in(path)} bytes" + (f" of {limit}" if limit else ""))
                 except (OSError, subprocess.CalledProcessError) as error:
                     problems = [str(error)]
                 for problem in problems:
@@ -287,21 +302,33 @@ def self_test():
         ("// at most: 11 bytes\n" + worded, ["more than 11"]),  # constants are counted
         ("// without: words\n// without: some\n" + sized, []),
         ("// without: other\n// without: words\n" + worded, ["has the text 'words'"]),
+        ("// at most: 20 bytes by g++\n// at most: 20 bytes by clang++\n" + sized, []),
+        ("// at most: 1 bytes by g++\n// at most: 1 bytes by clang++\n" + sized, ["more than 1"]),
+        ("// at most: 1 bytes by c++\n" + sized, ["no line"]),
         (sized, ["no line"]),
         ("// at most: 20 bytes\n", ["nothing in it"]),
         (unrolled, []),
         (unrolled.replace("-Os", "-O3"), ["more than 150"]),
     ]
+    family = family_of_compiler(compiler)
     with tempfile.TemporaryDirectory() as folder:
         source, path = pathlib.Path(folder, "case.cpp"), pathlib.Path(folder, "case.o")
         for text, wanted in sizes:
             source.write_text(text, encoding="utf-8")
             compile_to(path, source, compiler, *size_flags(text))
-            found = list(problems_of_size(text, path))
+            found = list(problems_of_size(text, path, family))
             if len(found) != len(wanted) or any(a not in b for a, b in zip(wanted, found)):
                 print(f"{text}: expected {wanted}, got {found}")
                 failures += 1
-    count = len(cases) + len(checks) + len(renamings) + len(multisets) + len(sizes) + 1
+    both = "// at most: 7 bytes by g++\n// at most: 8 bytes by clang++\n"
+    limits = [(both, "g++", 7), (both, "clang++", 8), (both[:26], "g++", 7),
+              (both[:26], "clang++", None)]
+    for text, name, limit in limits:
+        if limit_of_size(text, name) != limit:
+            print(f"{text}: expected {limit} for {name}")
+            failures += 1
+    all_cases = (cases, checks, renamings, multisets, limits, sizes)
+    count = sum(map(len, all_cases)) + 1
     print(f"{count} cases, {failures} failures")
     return 1 if failures else 0
 
@@ -309,10 +336,12 @@ def self_test():
 def main(arguments):
     if arguments == ["--self-test"]:
         return self_test()
-    if not arguments or arguments[0].startswith("-"):
+    only_sizes = arguments[:1] == ["--sizes"]
+    compilers = arguments[1:] if only_sizes else arguments
+    if not compilers or compilers[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    return check(arguments)
+    return check_sizes(compilers) if only_sizes else check(compilers)
 
 
 if __name__ == "__main__":

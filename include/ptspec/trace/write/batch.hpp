@@ -40,6 +40,24 @@ struct alignment_of_next {
     return place + next.whole > 8 ? skipped + (8 - place) % 8 : skipped;
 }
 
+/// What the place of a packet among PADs depends on.
+enum class placed_as : uint8_t { other, mode, cbr, status, tnt, ip, psb, cyc };
+
+template <class Packet>
+[[nodiscard]] constexpr auto placed_as_of() noexcept -> placed_as {
+    using namespace packet;
+    if (same_as<Packet, mode_tsx> || same_as<Packet, mode_exec>) { return placed_as::mode; }
+    if (same_as<Packet, packet::cbr>) { return placed_as::cbr; }
+    if (same_as<Packet, pip> || same_as<Packet, vmcs> || same_as<Packet, tsc> ||
+        same_as<Packet, tma>) {
+        return placed_as::status;
+    }
+    if (same_as<Packet, tnt_short> || same_as<Packet, tnt_long>) { return placed_as::tnt; }
+    if (derived_from<Packet, ip_packet<Packet>>) { return placed_as::ip; }
+    if (same_as<Packet, packet::psb>) { return placed_as::psb; }
+    return same_as<Packet, packet::cyc> ? placed_as::cyc : placed_as::other;
+}
+
 }  // namespace detail
 
 /// Packets that are written all together or not at all, and the writer's state after them.
@@ -47,9 +65,11 @@ struct alignment_of_next {
 /// Source: as `writer`.
 template <class Packets = packet::all>
 class packet_batch {
+    using code = packet::detail::code;
+
     writer_state now_;
     writer_options const& how_;
-    byte_array<writer_state::max_bytes> bytes_{};
+    byte_array<writer_state::max_bytes + 16> bytes_{};  // `put` stores 16 bytes
     size_t size_ = 0;
     rule broken_ = rule::none;
     bool shares_word_ = false;  ///< the last packet may share its word: `pad_policy::broadwell`
@@ -62,47 +82,52 @@ class packet_batch {
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
+        auto const bytes = packet::detail::encoding_of<Packets>(which, now_.items);
+        if (write_code(bytes, detail::placed_as_of<Packet>(), has_cyc)) {
+            now_.record(which, bytes.length);
+        }
+    }
+    /// The same for all packets. It does not count the bytes of `bytes`.
+    constexpr auto write_code(code const& bytes, detail::placed_as as, bool has_cyc) noexcept
+        -> bool {
         using packet::cyc;
-        auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
-        auto const time = has_cyc ? packet::encode<cyc, Packets>(cyc::of(now_.cycles), now_.items)
-                                  : packet::encoded<cyc::max_bytes>{};
         broken_ = bytes.broken;
-        if (!bytes) { return; }
-        if (has_cyc) { now_.cycles = 0; }
+        if (broken_ != rule::none) { return false; }
+        code time{};
+        if (has_cyc) {
+            time = packet::detail::encoding_of<Packets>(cyc::of(now_.cycles), now_.items);
+            now_.cycles = 0;
+        }
         if (how_.pads != pad_policy::none) [[unlikely]] {
-            write_aligned(which, byte_view{time}, byte_view{bytes});
+            write_aligned(as, time, bytes);
         } else {
-            put(byte_view{time});
-            put(byte_view{bytes});
+            put(time);
+            put(bytes);
             now_.bytes += time.length;
         }
-        now_.record(which, bytes.length);
+        return true;
     }
     /// Writes a packet after PADs. It does not count the bytes of `bytes`.
-    template <class Packet>
     [[gnu::noinline]]  // inlined, packets with CYCs take 3 % more instructions (g++ 12)
     constexpr void
-    write_aligned(Packet const& which, byte_view time, byte_view bytes) noexcept {
+    write_aligned(detail::placed_as as, code const& time, code const& bytes) noexcept {
         constexpr size_t most_pads = 14;  // to the end of a wide payload, and to the next header
-        if (held_size_ + time.size() + bytes.size() + most_pads > bytes_.size() - size_) {
+        if (held_size_ + time.length + bytes.length + most_pads > room()) {
             broken_ = rule::PKT_347;
             return;
         }
-        if (how_.pads == pad_policy::skylake) { return place(which, time, bytes); }
-        align<Packet>(static_cast<unsigned>(time.size() + bytes.size()));
+        if (how_.pads == pad_policy::skylake) { return place(as, time, bytes); }
+        bool const shares_word = as == detail::placed_as::mode || as == detail::placed_as::cbr;
+        align(time.length + bytes.length, shares_word);
         put(time);
         put(bytes);
-        now_.bytes += time.size();
-        shares_word_ = same_as<Packet, packet::mode_tsx> || same_as<Packet, packet::mode_exec> ||
-                       same_as<Packet, packet::cbr>;
+        now_.bytes += time.length;
+        shares_word_ = shares_word;
     }
     /// Writes PADs up to the next multiple of 8: if `length` bytes would cross it, or always.
-    template <class Packet>
-    constexpr void align(unsigned length) noexcept {
+    constexpr void align(size_t length, bool shares_word) noexcept {
         uint64_t const at = now_.bytes % 8;
         bool const crosses = at + length > 8;
-        bool const shares_word = same_as<Packet, packet::mode_tsx> ||
-                                 same_as<Packet, packet::mode_exec> || same_as<Packet, packet::cbr>;
         if (at == 0 || (how_.pads == pad_policy::within_words && !crosses)) { return; }
         if (how_.pads == pad_policy::broadwell && shares_word && shares_word_ && !crosses) {
             return;
@@ -111,51 +136,46 @@ class packet_batch {
     }
     /// Places a packet as `pad_policy::skylake` says, with the MODEs that were held for it. It does
     /// not count the bytes of `bytes`. Source: GEN-010.
-    template <class Packet>
-    constexpr void place(Packet const& which, byte_view time, byte_view bytes) noexcept {
-        using namespace packet;
-        constexpr bool is_mode = same_as<Packet, mode_tsx> || same_as<Packet, mode_exec>;
-        constexpr bool is_status = same_as<Packet, pip> || same_as<Packet, vmcs> ||
-                                   same_as<Packet, tsc> || same_as<Packet, tma>;
-        constexpr bool is_tnt = same_as<Packet, tnt_short> || same_as<Packet, tnt_long>;
-        constexpr bool is_ip = derived_from<Packet, ip_packet<Packet>>;
-        bool const is_wide_ip = is_ip && bytes.size() >= 7;
-        bool has_ip = false;
-        if constexpr (is_ip) { has_ip = which.has_ip(); }
-        if (is_mode) {
+    constexpr void place(detail::placed_as as, code time, code const& bytes) noexcept {
+        using detail::placed_as;
+        bool const is_status = as == placed_as::status;
+        bool const is_ip = as == placed_as::ip;
+        bool const has_ip = is_ip && bytes.length > 1;
+        bool const is_wide_ip = is_ip && bytes.length >= 7;
+        if (as == placed_as::mode) {
             hold(time);
             hold(bytes);
-            now_.bytes += time.size();
+            now_.bytes += time.length;
             return;
         }
-        if (is_ip && has_ip) {  // with the MODEs before it, one group
+        if (has_ip) {  // with the MODEs before it, one group
             hold(time);
-            now_.bytes += time.size();
+            now_.bytes += time.length;
             time = {};
         } else {
             release_held();
         }
-        size_t const group = held_size_ + time.size();
+        size_t const group = held_size_ + time.length;
         if (is_wide_ip || is_status) {
             align_head(group + (is_status ? 2 : 1));
-        } else if (same_as<Packet, psb>) {
+        } else if (as == placed_as::psb) {
             align_head(0);
-        } else if (is_tnt || (is_ip && !has_ip)) {
-            align_whole(time.size());
+        } else if (as == placed_as::tnt || (is_ip && !has_ip)) {
+            align_whole(time.length);
             put(time);
-            now_.bytes += time.size();
+            now_.bytes += time.length;
             time = {};
-            align_whole(bytes.size());
-        } else if (same_as<Packet, cyc> && now_.cyc_crosses) {
+            align_whole(bytes.length);
+        } else if (as == placed_as::cyc && now_.cyc_crosses) {
             align_whole(0);
         } else {
-            align_whole(group + bytes.size());
+            align_whole(group + bytes.length);
         }
         now_.cyc_crosses = false;
         put_held();
         put(time);
         put(bytes);
-        now_.bytes += time.size();
+        now_.bytes += time.length;
         now_.ends_in_payload = is_wide_ip || is_status;
     }
     /// Writes PADs so that the next bytes, of which some are held, do not cross a multiple of 8.
@@ -167,13 +187,14 @@ class packet_batch {
         now_.ends_in_payload = false;
     }
     /// Keeps bytes for the group that they begin. A group that is too long is no group.
-    constexpr void hold(byte_view bytes) noexcept {
-        if (bytes.size() > sizeof held_ - held_size_) { release_held(); }
-        copy_bytes(held_ + held_size_, bytes.data(), bytes.size());
-        held_size_ += static_cast<unsigned>(bytes.size());
+    constexpr void hold(code const& bytes) noexcept {
+        if (bytes.length > sizeof held_ - held_size_) { release_held(); }
+        copy_bytes(held_ + held_size_, to_le(bytes.bytes).data(), bytes.length);
+        held_size_ += bytes.length;
     }
     constexpr void put_held() noexcept {
-        put(byte_view{held_}.first(held_size_));
+        copy_bytes(bytes_.data() + size_, held_, held_size_);
+        size_ += held_size_;
         held_size_ = 0;
     }
     /// Writes the MODEs that no IP follows, at a multiple of 8.
@@ -184,16 +205,21 @@ class packet_batch {
     }
     /// Writes PADs, or breaks PKT-347 where the batch has no room for them.
     constexpr void pad(uint64_t count) noexcept {
-        if (count > bytes_.size() - size_) {
+        if (count > room()) {
             broken_ = rule::PKT_347;
             return;
         }
         size_ += static_cast<size_t>(count);  // the buffer is zero, and zeros are PADs
         now_.bytes += count;
     }
-    constexpr void put(byte_view bytes) noexcept {
-        copy_bytes(bytes_.data() + size_, bytes.data(), bytes.size());
-        size_ += bytes.size();
+    /// Stores zeros after the packet, up to 16 bytes.
+    constexpr void put(code const& bytes) noexcept {
+        store_le64(bytes_.data() + size_, bytes.bytes.low);
+        store_le64(bytes_.data() + size_ + 8, bytes.bytes.high);
+        size_ += bytes.length;
+    }
+    [[nodiscard]] constexpr auto room() const noexcept -> size_t {
+        return writer_state::max_bytes - size_;
     }
 
 public:
