@@ -14811,7 +14811,8 @@ class packet_batch {
         return true;
     }
     /// Writes a packet after PADs. It does not count the bytes of `bytes`.
-    constexpr void write_aligned(detail::placed_as as, code const& time, code const& bytes) noexcept {
+    constexpr void write_aligned(detail::placed_as as, code const& time,
+                                 code const& bytes) noexcept {
         constexpr size_t most_pads = 14;  // to the end of a wide payload, and to the next header
         if (held_size_ + time.length + bytes.length + most_pads > room()) {
             broken_ = rule::PKT_347;

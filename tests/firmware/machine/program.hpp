@@ -41,7 +41,7 @@ static_assert(table.size() == 4);
 static_assert(table.entries[0].raw == 0x1002'0100 && table.entries[1].raw == 0x1001'0100);
 static_assert(table.entries[2].raw == 0x1003'0100 && table.entries[3].raw == 0x1000'0001);
 
-/// The table and the regions as the driver sees them. It does not write to them.
+/// The buffer as a driver holds it, with a copy of the table that is built at run time.
 struct buffer {
     topa::entry entries[table.size()]{};
     driver::table_page page{memory_at, entries};
@@ -294,6 +294,9 @@ void trace_into(auto& out, uint8_t* bytes) {
     out.check("the processor has executed everything", run.ok());
 
     buffer const in;
+    for (size_t i = 0; i < table.size(); ++i) {
+        out.check("the table is the same at run time", in.entries[i] == table.entries[i]);
+    }
     auto const found = driver::snapshot(in.ring, stopped.output, false);
     out.check("the position is in the ring", found && found.part.from == 0);
     out.line("PC-12:");

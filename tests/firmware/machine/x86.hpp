@@ -4,6 +4,10 @@
 // What both machines do with the processor and with devices of QEMU: I/O ports, a serial port, the
 // exit, and the handler of #GP.
 
+#include <ptspec/ptspec.hpp>
+
+#include <ptspec/ports/x86.hpp>
+
 #include <stdint.h>
 
 namespace machine {
