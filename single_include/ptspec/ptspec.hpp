@@ -14406,8 +14406,8 @@ private:
     unsigned first_ = 0;
     unsigned ready_ = 0;
     unsigned count_ = 0;
-    bool has_item_ = false;    ///< `item_` is the next item
-    bool skips_byte_ = false;  ///< SKZ84: the next byte is no packet
+    bool has_item_ = false;      ///< `item_` is the next item
+    bool skips_byte_ = false;    ///< SKZ84: the next byte is no packet
     bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
     known_ip psb_ip_{};
     known_ip disabled_{};  ///< the IP of the last TIP.PGD
