@@ -61,6 +61,7 @@ enum class rule : uint16_t {
     REG_121 = detail::reg + 121,
     REG_129 = detail::reg + 129,
     REG_130 = detail::reg + 130,
+    REG_131 = detail::reg + 131,
     REG_132 = detail::reg + 132,
     REG_135 = detail::reg + 135,
     REG_136 = detail::reg + 136,
@@ -158,6 +159,8 @@ enum class rule : uint16_t {
     GEN_320 = detail::gen + 320,
     GEN_321 = detail::gen + 321,
     GEN_342 = detail::gen + 342,
+    PRG_165 = detail::prg + 165,
+    PRG_166 = detail::prg + 166,
 };
 
 /// One sentence that states the rule.
@@ -211,6 +214,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_129:
             return "guest-physical output needs EPT and IA32_RTIT_CTL loaded and cleared";
         case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";
+        case rule::REG_131: return "VM entry may not load reserved bits of IA32_RTIT_CTL";
         case rule::REG_132: return "this processor has no VMX controls of Intel PT";
         case rule::REG_135: return "a capability MSR does not allow this VMX control of Intel PT";
         case rule::REG_136: return "without XFAM[8] a trust domain has no IA32_RTIT MSR";
@@ -328,6 +332,13 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::GEN_320: return "a BEP ends a block";
         case rule::GEN_321: return "no packet but BBP and BEP ends a block";
         case rule::GEN_342: return "no FUP of an event while PacketEn is 0";
+        case rule::PRG_165:
+            return "an MSR list has at most as many entries as IA32_VMX_MISC says, and bits 63:32 "
+                   "of "
+                   "an entry are 0";
+        case rule::PRG_166:
+            return "the VM-exit MSR-store list stores output MSRs and IA32_RTIT_STATUS while "
+                   "tracing";
     }
     return "unknown rule";
 }

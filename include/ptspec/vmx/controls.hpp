@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/cpu/capabilities.hpp>
-#include <ptspec/reg/rtit_ctl.hpp>
-#include <ptspec/rule.hpp>
+#include <ptspec/access/effect.hpp>
 
-/// The VM-execution, VM-exit and VM-entry controls of Intel PT, and the checks of VM entry on them.
+/// The VM-execution, VM-exit and VM-entry controls of Intel PT and the MSR lists of a VMCS: the
+/// checks of VM entry on them, their effects, and their values for each usage model.
 namespace ptspec::vmx {
 
+using access::ia32_rtit_ctl;
+using access::msr_state;
 using cpu::capabilities;
-using reg::ia32_rtit_ctl;
+
+// ------------------------------------------------------------------------------------ controls
 
 /// The control words of a VMCS that concern Intel PT.
 struct controls {
@@ -97,6 +99,369 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
 [[nodiscard]] constexpr auto without_pt(reg::cpuid_07h_0_ebx leaf) noexcept
     -> reg::cpuid_07h_0_ebx {
     return leaf.with(reg::cpuid_07h_0_ebx::INTEL_PT{false});
+}
+
+/// True where the guest-state field for IA32_RTIT_CTL exists in a VMCS.
+///
+/// Source: REG-127.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto has_guest_ctl_field(Capabilities const& caps) noexcept -> bool {
+    return caps.vmx_exit_ctls.template get<reg::ia32_vmx_exit_ctls::Can1_CLEAR_IA32_RTIT_CTL>() ||
+           caps.vmx_entry_ctls.template get<reg::ia32_vmx_entry_ctls::Can1_LOAD_IA32_RTIT_CTL>();
+}
+
+// ------------------------------------------------------------------------------------ MSR lists
+
+/// An entry of an MSR list of a VMCS.
+///
+/// Shape:  16 bytes, as in memory.
+/// Source: SDM vol. 3, "VM-Entry Controls for MSRs"; PRG-165.
+struct msr_list_entry {
+    uint32_t index = 0;
+    uint32_t reserved = 0;
+    uint64_t value = 0;
+
+    friend constexpr auto operator==(msr_list_entry const&, msr_list_entry const&)
+        -> bool = default;
+};
+static_assert(sizeof(msr_list_entry) == 16);
+
+/// The entries of an MSR list, owned by the caller.
+struct msr_list {
+    msr_list_entry const* entries = nullptr;
+    size_t count = 0;
+};
+
+/// The fields of a VMCS that concern Intel PT.
+struct vmcs_fields {
+    controls set{};
+    ia32_rtit_ctl guest_ctl{};  ///< the guest-state field, 2814H
+    msr_list entry_load{};
+    msr_list exit_store{};
+    msr_list exit_load{};
+};
+
+/// The steps of VM entry and VM exit that can fail.
+enum class step : uint8_t {
+    control_checks,      ///< VM entry fails with VM-instruction error 7
+    guest_state_checks,  ///< VM entry fails with exit reason 33 and bit 31
+    entry_load,          ///< VM entry fails with exit reason 34 and bit 31
+    exit_store,          ///< VMX abort, except for PRG-166: the stored value is not exact
+    exit_load,           ///< VMX abort
+};
+
+/// A broken rule of a VM entry or a VM exit.
+struct finding {
+    rule why = rule::none;
+    step where = step::control_checks;
+    size_t position = 0;  ///< of the entry in the list, for the steps with a list
+    uint32_t index = 0;   ///< the MSR of that entry
+
+    constexpr explicit operator bool() const noexcept { return why != rule::none; }
+    friend constexpr auto operator==(finding const&, finding const&) -> bool = default;
+};
+
+/// The state after a VM entry, a VM exit or an MSR list, and the first rule that it breaks.
+struct [[nodiscard]] transition {
+    finding failed{};
+    msr_state state{};  ///< where it failed, the state at that point
+
+    constexpr explicit operator bool() const noexcept { return !failed; }
+};
+
+namespace detail {
+
+/// Calls `use` with the entries of a list, in order, up to the first one that breaks a rule. `use`
+/// returns that rule or none.
+///
+/// Source: PRG-165.
+template <class Capabilities>
+constexpr auto first_broken(Capabilities const& caps, msr_list list, step where,
+                            auto const& use) noexcept -> finding {
+    using size = reg::ia32_vmx_misc::MaxMsrList;
+    uint64_t const most = size::amount(caps.vmx_misc.template get<size>()).count;
+    for (size_t i = 0; i < list.count; ++i) {
+        if (i == most) { return {rule::PRG_165, where, i}; }
+        auto const& entry = list.entries[i];
+        rule const why = entry.reserved != 0 ? rule::PRG_165 : use(entry);
+        if (why != rule::none) { return {why, where, i, entry.index}; }
+    }
+    return {};
+}
+
+template <class Capabilities>
+constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_state now,
+                    access::context const& code, access::policy const& how) noexcept -> transition {
+    auto const failed = first_broken(caps, list, where, [&](msr_list_entry const& entry) {
+        auto const checked = access::check_write(caps, now, entry.index, entry.value, 0, how);
+        if (checked.what == access::outcome::general_protection) { return checked.why; }
+        now = entry.index == ia32_rtit_ctl::address
+                  ? access::detail::write_ctl(caps, now, {entry.value}, code).state
+                  : access::detail::store(now, entry.index, entry.value);
+        return rule::none;
+    });
+    return {failed, now};
+}
+
+/// Source: REG-012..017, PRG-165, PRG-166.
+template <class Capabilities>
+constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& now,
+                     bool as_failure) noexcept -> finding {
+    bool const tracing = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    return first_broken(caps, list, step::exit_store, [&](msr_list_entry const& entry) {
+        auto const checked = access::check_read(caps, entry.index);
+        bool const faults = checked.what == access::outcome::general_protection;
+        if (as_failure || faults) { return faults ? checked.why : rule::none; }
+        bool const changes = entry.index == access::ia32_rtit_status::address ||
+                             entry.index == access::ia32_rtit_output_base::address ||
+                             entry.index == access::ia32_rtit_output_mask_ptrs::address;
+        return tracing && changes ? rule::PRG_166 : rule::none;
+    });
+}
+
+/// The state in VMX non-root operation before the MSR-load list.
+///
+/// Source: REG-125.
+template <class Capabilities>
+constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
+                          access::context const& code) noexcept -> msr_state {
+    now.in_vmx_operation = true;
+    bool const load = fields.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
+    return load ? access::detail::write_ctl(caps, now, fields.guest_ctl, code).state : now;
+}
+
+/// Source: REG-126.
+template <class Capabilities>
+constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
+                         access::context const& code, access::policy const& how) noexcept
+    -> transition {
+    now.in_vmx_operation = true;
+    bool const clear = fields.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
+    if (clear) { now = access::detail::write_ctl(caps, now, {}, code).state; }
+    return load(caps, fields.exit_load, step::exit_load, now, code, how);
+}
+
+/// Source: REG-131.
+template <class Capabilities>
+constexpr auto is_bad_guest_ctl(Capabilities const& caps, vmcs_fields const& fields) noexcept
+    -> bool {
+    return fields.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>() &&
+           (fields.guest_ctl.raw & ~access::writable_ctl_mask(caps)) != 0;
+}
+
+}  // namespace detail
+
+/// Executes a VM entry: the checks, the load of IA32_RTIT_CTL, then the MSR-load list, whose
+/// entries are written in order as by WRMSR. `code` is the context of the guest.
+///
+/// Errors: those of `check`. A VM entry that fails after the control checks loads the host's
+///         state as a VM exit does, without the MSR-store list.
+/// Source: SDM vol. 3, "VM Entries"; REG-010, REG-125, REG-129..132, REG-135, PRG-162, PRG-165.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto vm_entry(Capabilities const& caps, vmcs_fields const& fields,
+                                      msr_state const& now, access::context const& code = {},
+                                      access::policy const& how = {}) noexcept -> transition {
+    rule const why = broken_rule(caps, fields.set, now.ctl);
+    if (why != rule::none) { return {{why, step::control_checks}, now}; }
+    if (detail::is_bad_guest_ctl(caps, fields)) {
+        return {{rule::REG_131, step::guest_state_checks}, now};
+    }
+    return detail::load(caps, fields.entry_load, step::entry_load,
+                        detail::load_guest(caps, fields, now, code), code, how);
+}
+
+/// Executes a VM exit: the MSR-store list, which does not change the state, then the clear of
+/// IA32_RTIT_CTL, then the MSR-load list. `now` is the state of the guest, `code` the context of
+/// the host. The guest-state field, where it exists, has `now.ctl` afterwards.
+///
+/// Errors: a VMX abort, with the rule and the entry of the list.
+/// Source: SDM vol. 3, "VM Exits"; REG-010, REG-126, REG-127, PRG-165..167.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto vm_exit(Capabilities const& caps, vmcs_fields const& fields,
+                                     msr_state const& now, access::context const& code = {},
+                                     access::policy const& how = {}) noexcept -> transition {
+    if (auto const failed = detail::store(caps, fields.exit_store, now, true)) {
+        return {failed, now};
+    }
+    return detail::load_host(caps, fields, now, code, how);
+}
+
+/// Calls `found` with every finding of a VM entry from the state `host` and of the VM exit that
+/// follows it: every rule of the control checks, REG-131, and the first entry of each list that
+/// fails. The guest is assumed not to change IA32_RTIT_CTL; else check the VM exit with `vm_exit`.
+///
+/// Errors: REG-129, REG-130, REG-132, REG-135 as for the controls alone; REG-131 the guest-state
+///         field has bits that are reserved on this processor; PRG-165 bits 63:32 of an entry, or
+///         too many entries; PRG-166 an MSR that changes while it is stored; for other entries the
+///         rule by which WRMSR, or RDMSR in the MSR-store list, raises #GP.
+/// Source: SDM vol. 3, "VM Entries", "VM Exits"; REG-010, REG-129..132, REG-135, PRG-162,
+///         PRG-165, PRG-166.
+template <same_as<capabilities> Capabilities, class Found>
+constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_state const& host,
+                     Found&& found, access::policy const& how = {}) noexcept {
+    find_broken_rules(caps, fields.set, host.ctl,
+                      [&](rule why) { found(finding{why, step::control_checks}); });
+    if (detail::is_bad_guest_ctl(caps, fields)) {
+        found(finding{rule::REG_131, step::guest_state_checks});
+    }
+    auto const entered = detail::load(caps, fields.entry_load, step::entry_load,
+                                      detail::load_guest(caps, fields, host, {}), {}, how);
+    if (!entered) { found(entered.failed); }
+    if (entered) {
+        auto const stored = detail::store(caps, fields.exit_store, entered.state, false);
+        if (stored) { found(stored); }
+    }
+    auto const left = detail::load_host(caps, fields, entered.state, {}, how);
+    if (!left) { found(left.failed); }
+}
+
+// ------------------------------------------------------------------------------------ usage models
+
+/// An MSR list with its entries.
+struct stored_list {
+    /// CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, and both ends of each range.
+    static constexpr size_t capacity = 5 + 2 * access::ia32_rtit_addr::count;
+
+    msr_list_entry entries[capacity]{};
+    size_t count = 0;
+
+    [[nodiscard]] constexpr auto view() const& noexcept -> msr_list { return {entries, count}; }
+    [[nodiscard]] auto view() const&& -> msr_list = delete;
+};
+
+namespace detail {
+
+constexpr void append(stored_list& list, uint32_t index, uint64_t value = 0) noexcept {
+    list.entries[list.count] = {index, 0, value};
+    ++list.count;
+}
+constexpr void append(stored_list& list, ia32_rtit_ctl value, bool trace_en) noexcept {
+    append(list, ia32_rtit_ctl::address, value.with(ia32_rtit_ctl::TraceEn{trace_en}).raw);
+}
+
+/// The MSRs of a trace except CTL, in the order for a start.
+///
+/// Source: PRG-165.
+template <class Capabilities>
+constexpr void append_all_but_ctl(stored_list& list, Capabilities const& caps,
+                                  msr_state const& from) noexcept {
+    using namespace access;
+    auto const add = [&](uint32_t index) {
+        if (check_read(caps, index)) { append(list, index, value_of(from, index)); }
+    };
+    add(ia32_rtit_status::address);
+    add(ia32_rtit_output_base::address);
+    add(ia32_rtit_output_mask_ptrs::address);
+    add(ia32_rtit_cr3_match::address);
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
+        add(ia32_rtit_addr::address(n, range_end::a));
+        add(ia32_rtit_addr::address(n, range_end::b));
+    }
+}
+
+template <class Controls>
+constexpr auto with_conceal(Controls set, bool conceal) noexcept -> Controls {
+    using reg::vmcs_secondary_proc_ctls, reg::vmcs_vmexit_ctls, reg::vmcs_vmentry_ctls;
+    set.secondary = set.secondary.with(vmcs_secondary_proc_ctls::ConcealVmxNonRootFromPT{conceal},
+                                       vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{false});
+    set.vm_exit = set.vm_exit.with(vmcs_vmexit_ctls::ConcealVmExitsFromPT{conceal},
+                                   vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{false});
+    set.vm_entry = set.vm_entry.with(vmcs_vmentry_ctls::ConcealVmEntriesFromPT{conceal},
+                                     vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{false});
+    return set;
+}
+
+}  // namespace detail
+
+/// The VMCS fields of a usage model, with the entries of the MSR lists.
+struct [[nodiscard]] usage {
+    rule why = rule::none;  ///< why the processor cannot do this
+    controls set{};
+    ia32_rtit_ctl guest_ctl{};
+    stored_list entry_load{};
+    stored_list exit_store{};
+    stored_list exit_load{};
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    /// The fields; the lists are views of this object.
+    [[nodiscard]] constexpr auto fields() const& noexcept -> vmcs_fields {
+        return {set, guest_ctl, entry_load.view(), exit_store.view(), exit_load.view()};
+    }
+    [[nodiscard]] auto fields() const&& -> vmcs_fields = delete;
+};
+
+namespace detail {
+
+/// Source: REG-121, REG-132, REG-135.
+template <class Capabilities>
+constexpr auto usage_with(Capabilities const& caps, controls set) noexcept -> usage {
+    bool const none = caps.vmx() == cpu::vmx_support::none;
+    return {none ? rule::REG_121 : broken_rule(caps, set, {}), set};
+}
+
+}  // namespace detail
+
+/// The host traces itself and all guests: nothing is concealed, and TraceEn stays 1. Hide Intel PT
+/// from the guests (`without_pt`). TSC packets in a guest include its TSC offset and scaling.
+///
+/// Errors: `why` is REG-121 where Intel PT is not allowed in VMX operation.
+/// Source: SDM vol. 3, "System-Wide Tracing"; PRG-163, PRG-164.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto system_wide(Capabilities const& caps, controls set) noexcept -> usage {
+    return detail::usage_with(caps, detail::with_conceal(set, false));
+}
+
+/// The host traces itself only: VM entry clears TraceEn, VM exit sets it. `host` is the host's
+/// IA32_RTIT_CTL while it traces.
+///
+/// Errors: as `system_wide`; REG-135 where the controls that conceal VMX are missing.
+/// Source: SDM vol. 3, "Host-Only Tracing"; PRG-163, PRG-165.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto vmm_only(Capabilities const& caps, controls set,
+                                      ia32_rtit_ctl host) noexcept -> usage {
+    auto made = detail::usage_with(caps, detail::with_conceal(set, true));
+    detail::append(made.entry_load, host, false);
+    detail::append(made.exit_load, host, true);
+    return made;
+}
+
+/// The host traces a guest only: VM entry sets TraceEn, VM exit clears it. `guest` is IA32_RTIT_CTL
+/// while the guest runs; the host writes the other MSRs before the first VM entry.
+///
+/// Errors: as `vmm_only`.
+/// Source: SDM vol. 3, "Guest-Only Tracing"; PRG-163, PRG-165, PRG-166.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto vm_only(Capabilities const& caps, controls set,
+                                     ia32_rtit_ctl guest) noexcept -> usage {
+    auto made = detail::usage_with(caps, detail::with_conceal(set, true));
+    detail::append(made.entry_load, guest, true);
+    detail::append(made.exit_load, guest, false);
+    return made;
+}
+
+/// The guest traces itself: its MSRs are `guest`, as the processor is to have them.
+///
+/// With all controls of Intel PT, and EPT, VM entry loads IA32_RTIT_CTL from the guest-state field
+/// and VM exit clears it; the VMM swaps the other MSRs by WRMSR before and after it. Without them
+/// the MSR lists load the guest's MSRs, clear TraceEn, and store the guest's IA32_RTIT_CTL; the
+/// output must then lie in host-physical memory.
+///
+/// Errors: as `vmm_only`.
+/// Source: SDM vol. 3, "Guest-Only Tracing"; PRG-163, PRG-165..167, PRG-170.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto pt_aware_guest(Capabilities const& caps, controls set,
+                                            msr_state const& guest) noexcept -> usage {
+    controls const given = with_guest_pt(caps, detail::with_conceal(set, true));
+    auto made = detail::usage_with(caps, given);
+    if (given.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>()) {
+        made.guest_ctl = guest.ctl;
+        return made;
+    }
+    detail::append_all_but_ctl(made.entry_load, caps, guest);
+    detail::append(made.entry_load, guest.ctl, guest.ctl.get<ia32_rtit_ctl::TraceEn>());
+    detail::append(made.exit_store, ia32_rtit_ctl::address);
+    detail::append(made.exit_load, guest.ctl, false);
+    return made;
 }
 
 }  // namespace ptspec::vmx
