@@ -12,5 +12,6 @@
 #include <ptspec/access/pmi.hpp>
 #include <ptspec/access/image.hpp>
 #include <ptspec/vmx/controls.hpp>
+#include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/intercepts.hpp>
 #include <ptspec/vmx/tdx.hpp>

@@ -187,6 +187,7 @@
 #include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/fake_processor.hpp>
 #include <ptspec/vmx/controls.hpp>
+#include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/intercepts.hpp>
 #include <ptspec/vmx/tdx.hpp>
 #include <ptspec/x86/instruction.hpp>

@@ -161,6 +161,8 @@ enum class rule : uint16_t {
     GEN_342 = detail::gen + 342,
     PRG_165 = detail::prg + 165,
     PRG_166 = detail::prg + 166,
+    PRG_170 = detail::prg + 170,
+    PRG_174 = detail::prg + 174,
 };
 
 /// One sentence that states the rule.
@@ -339,6 +341,11 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::PRG_166:
             return "the VM-exit MSR-store list stores output MSRs and IA32_RTIT_STATUS while "
                    "tracing";
+        case rule::PRG_170: return "guest-physical output needs all VMX controls of Intel PT";
+        case rule::PRG_174:
+            return "a guest has a subset of the processor's Intel PT that can be virtualized, and "
+                   "the "
+                   "same LIP";
     }
     return "unknown rule";
 }

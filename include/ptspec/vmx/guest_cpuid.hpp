@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/compare.hpp>
+#include <ptspec/reg/rtit_addr.hpp>
+#include <ptspec/rule.hpp>
+
+/// The Intel PT that a guest sees: its capabilities, the CPUID answers that enumerate them, and
+/// whether a processor can honour the CPUID answers of a saved guest.
+namespace ptspec::vmx {
+
+using cpu::capabilities;
+
+/// How the trace of a guest reaches guest-physical memory.
+///
+/// Source: PRG-180, PRG-184, PRG-185.
+enum class guest_output : uint8_t {
+    guest_physical,  ///< the processor translates the addresses by EPT
+    shadow_tables,   ///< the VMM copies the guest's ToPA tables, with host-physical addresses
+};
+
+/// What a VMM offers to a guest where the processor has it.
+struct guest_policy {
+    guest_output output = guest_output::guest_physical;
+    reg::cpuid_14h_0_ebx features{0xFFFF'FFFF};
+    unsigned address_ranges = reg::ia32_rtit_addr::count;
+    /// PT state in XSAVES. The VMM must intercept XSAVES and XRSTORS (XSS-exiting bitmap) while the
+    /// guest's MSRs are not in the processor.
+    bool xsaves = false;
+    bool nested = false;  ///< Intel PT in VMX operation of the guest
+    /// The guest stays on processors of the type of the first one. Otherwise it may run on each
+    /// one, and does not see its core type.
+    bool pinned = false;
+};
+
+/// The Intel PT of a guest.
+struct guest_offer {
+    rule why = rule::none;  ///< why the guest gets none
+    capabilities value{};   ///< without Intel PT if it gets none
+    bool hides_core_type = false;
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    friend constexpr auto operator==(guest_offer const&, guest_offer const&) -> bool = default;
+};
+
+// Functions that read or change words are templates, as in cpu/compare.hpp.
+
+namespace detail {
+
+/// The features of 14H.0:EBX that a VMM can offer. Trigger tracing has MSRs that neither the MSR
+/// bitmaps of PRG-172 nor XSAVES cover; reserved bits may be features with state of their own.
+///
+/// Source: PRG-174, REG-141.
+inline constexpr uint32_t offered_features =
+    ~reg::cpuid_14h_0_ebx::reserved_mask() &
+    ~ptspec::detail::field_mask<reg::cpuid_14h_0_ebx::PTTT>;
+
+/// The words of a processor without PT state in XSAVES.
+template <class Capabilities>
+constexpr void hide_xsaves_state(Capabilities& from) noexcept {
+    from.leaf_0d_1_ecx = from.leaf_0d_1_ecx.with(reg::cpuid_0dh_1_ecx::PT_STATE{false});
+    from.leaf_0d_8_eax = {};
+    from.leaf_0d_8_ecx = {};
+}
+
+template <class Capabilities>
+constexpr void hide_guest_physical_output(Capabilities& from) noexcept {
+    using word = reg::ia32_vmx_procbased_ctls2;
+    from.vmx_procbased_ctls2 = from.vmx_procbased_ctls2.with(word::Can1_PT_USES_GPA{false},
+                                                             word::Must1_PT_USES_GPA{false});
+}
+
+/// Source: REG-120, REG-122..128.
+template <class Capabilities>
+constexpr void hide_vmx(Capabilities& from) noexcept {
+    using secondary = reg::ia32_vmx_procbased_ctls2;
+    using vm_exit = reg::ia32_vmx_exit_ctls;
+    using vm_entry = reg::ia32_vmx_entry_ctls;
+    hide_guest_physical_output(from);
+    from.vmx_misc = from.vmx_misc.with(reg::ia32_vmx_misc::INTEL_PT{false});
+    from.vmx_procbased_ctls2 = from.vmx_procbased_ctls2.with(
+        secondary::Can1_CONCEAL_VMX_NONROOT_FROM_PT{false},
+        secondary::Must1_CONCEAL_VMX_NONROOT_FROM_PT{false});
+    from.vmx_exit_ctls = from.vmx_exit_ctls.with(
+        vm_exit::Can1_CONCEAL_VMEXITS_FROM_PT{false}, vm_exit::Must1_CONCEAL_VMEXITS_FROM_PT{false},
+        vm_exit::Can1_CLEAR_IA32_RTIT_CTL{false}, vm_exit::Must1_CLEAR_IA32_RTIT_CTL{false});
+    from.vmx_entry_ctls = from.vmx_entry_ctls.with(vm_entry::Can1_CONCEAL_VMENTRIES_FROM_PT{false},
+                                                   vm_entry::Must1_CONCEAL_VMENTRIES_FROM_PT{false},
+                                                   vm_entry::Can1_LOAD_IA32_RTIT_CTL{false},
+                                                   vm_entry::Must1_LOAD_IA32_RTIT_CTL{false});
+}
+
+}  // namespace detail
+
+/// A processor with everything of Intel PT hidden.
+///
+/// Source: REG-134, PRG-164.
+template <same_as<capabilities> Capabilities>
+[[nodiscard]] constexpr auto without_pt(Capabilities from) noexcept -> Capabilities {
+    from.leaf_07_0_ebx = from.leaf_07_0_ebx.with(reg::cpuid_07h_0_ebx::INTEL_PT{false});
+    from.leaf_14_0_eax = {};
+    from.leaf_14_0_ebx = {};
+    from.leaf_14_0_ecx = {};
+    from.leaf_14_1_eax = {};
+    from.leaf_14_1_ebx = {};
+    from.leaf_14_1_ecx = {};
+    from.perf_capabilities = from.perf_capabilities.with(
+        reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL{false});
+    detail::hide_xsaves_state(from);
+    detail::hide_vmx(from);
+    return from;
+}
+
+namespace detail {
+
+/// Leaf 14H of a guest.
+///
+/// Source: REG-046, REG-163, PRG-174, PRG-184, PRG-185.
+template <class Capabilities>
+constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexcept {
+    using ebx = reg::cpuid_14h_0_ebx;
+    using ecx = reg::cpuid_14h_0_ecx;
+    using eax_1 = reg::cpuid_14h_1_eax;
+    Capabilities const host = guest;
+    bool const has_ranges = host.leaf_14_0_eax.raw != 0;
+    guest.leaf_14_0_eax = {has_ranges ? 1U : 0U};
+    guest.leaf_14_0_ebx = {host.leaf_14_0_ebx.raw & how.features.raw & offered_features};
+    // A region of a shadow table is as contiguous as host memory, so tables need many regions, and
+    // a single range becomes a table.
+    bool const translated = how.output == guest_output::guest_physical ||
+                            host.has_topa_of_many_entries();
+    guest.leaf_14_0_ecx = reg::cpuid_14h_0_ecx{}.with(
+        ecx::TOPAOUT{translated && host.supports(cpu::output_scheme::topa)},
+        ecx::MENTRY{translated && host.has_topa_of_many_entries()},
+        ecx::SNGLRNGOUT{translated && host.supports(cpu::output_scheme::single_range)},
+        ecx::LIP{host.ip_payload() == cpu::ip_payload::linear});
+    auto const ranges = guest.address_ranges();
+    uint32_t const most = ranges < how.address_ranges ? ranges : how.address_ranges;
+    auto const encodings = [&](uint64_t periods, bool enumerated) {
+        return has_ranges && enumerated ? wrapped{periods} : wrapped{0};
+    };
+    guest.leaf_14_1_eax = reg::cpuid_14h_1_eax{}.with(
+        eax_1::RANGECNT{wrapped{most}},
+        eax_1::MTC_PERIODS{encodings(cpu::detail::number_of<eax_1::MTC_PERIODS>(host.leaf_14_1_eax),
+                                     cpu::detail::has<ebx::MTC>(guest.leaf_14_0_ebx))});
+    bool const has_psb_periods = has_ranges && cpu::detail::has<ebx::CPSB_CAM>(guest.leaf_14_0_ebx);
+    guest.leaf_14_1_ebx = {has_psb_periods ? host.leaf_14_1_ebx.raw : 0};
+    guest.leaf_14_1_ecx = {};
+}
+
+}  // namespace detail
+
+/// The Intel PT that a guest of these processors may see: what all of them have and what a VMM can
+/// virtualize. Not offered: output to the trace transport subsystem, trigger tracing, reserved
+/// bits, PEBS output, and what `how` excludes. Where it gets none, `value` has none.
+///
+/// Several processors are the core types of a hybrid part, or the hosts between which the guest
+/// may migrate. The clocks must match what the guest's TSC shows.
+///
+/// Errors: `why` is REG-001 a processor has no Intel PT; REG-121 it has none in VMX operation;
+///         PRG-170 guest-physical output needs all VMX controls of Intel PT; PRG-174 LIP differs
+///         between the processors, no output can be virtualized, or `count` is 0.
+/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; REG-134, REG-166, PRG-164, PRG-170,
+///         PRG-174, PRG-184, PRG-185.
+template <same_as<capabilities> Capabilities>
+[[nodiscard]] constexpr auto guest_capabilities(Capabilities const* hosts, size_t count,
+                                                guest_policy const& how = {}) noexcept
+    -> guest_offer {
+    if (count == 0) { return {rule::PRG_174}; }
+    guest_offer made{rule::none, hosts[0]};
+    bool same_ip_payload = true;
+    for (size_t i = 1; i < count && !how.pinned; ++i) {
+        auto const both = cpu::common(made.value, hosts[i]);
+        made.value = both.value;
+        same_ip_payload = same_ip_payload && both.same_ip_payload;
+        made.hides_core_type = true;
+    }
+    auto const support = made.value.vmx();
+    bool const is_translated = how.output == guest_output::shadow_tables ||
+                               support == cpu::vmx_support::whole;
+    made.why = !made.value.has_pt()                ? rule::REG_001
+               : support == cpu::vmx_support::none ? rule::REG_121
+               : !is_translated                    ? rule::PRG_170
+               : !same_ip_payload                  ? rule::PRG_174
+                                                   : rule::none;
+    detail::limit_leaf_14(made.value, how);
+    if (made && !made.value.has_output_msrs()) { made.why = rule::PRG_174; }
+    if (!made) {
+        made.value = without_pt(made.value);
+        return made;
+    }
+    made.value.perf_capabilities = made.value.perf_capabilities.with(
+        reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL{false});
+    // The size of the component is 0 where it differs between the processors.
+    if (!how.xsaves || made.value.leaf_0d_8_eax.raw == 0) { detail::hide_xsaves_state(made.value); }
+    if (how.output == guest_output::shadow_tables) {
+        detail::hide_guest_physical_output(made.value);
+    }
+    if (!how.nested) { detail::hide_vmx(made.value); }
+    return made;
+}
+
+/// The same for one processor.
+///
+/// Errors: as above.
+/// Source: PRG-170, PRG-174.
+template <same_as<capabilities> Capabilities>
+[[nodiscard]] constexpr auto guest_capabilities(Capabilities const& host,
+                                                guest_policy const& how = {}) noexcept
+    -> guest_offer {
+    return guest_capabilities(&host, 1, how);
+}
+
+// ------------------------------------------------------------------------------------ CPUID
+
+namespace detail {
+
+/// CPUID.07H.0:EDX[15]: the part has cores of several types.
+inline constexpr uint32_t hybrid = 1U << 15;
+
+/// `Flag` as `from` has it; the other bits of a register.
+template <class Flag, class Word>
+constexpr auto with_flag_of(Word from, uint32_t rest) noexcept -> uint32_t {
+    return Word{rest}.with(Flag{from.template get<Flag>()}).raw;
+}
+
+}  // namespace detail
+
+/// The answer to a CPUID instruction of a guest. `rest` is the answer without regard to Intel PT,
+/// for example that of the processor; everything that concerns Intel PT is replaced in it: leaf
+/// 14H, 07H.0:EBX[25], 0DH.1:ECX[8], 0DH.8, and where core types are hidden 1AH and the flag of
+/// hybrid parts, 07H.0:EDX[15]. `cpu::detect` decodes the answers to `guest.value`, save the MSRs.
+///
+/// The size in 0DH.1:EBX depends on the guest's XCR0 and IA32_XSS: the VMM computes it.
+/// Source: SDM vol. 2A, "CPUID"; REG-134, REG-140, REG-160, PRG-164, PRG-174.
+template <same_as<guest_offer> Offer>
+[[nodiscard]] constexpr auto answer(Offer const& guest, uint32_t leaf, uint32_t subleaf,
+                                    cpuid_registers rest) noexcept -> cpuid_registers {
+    auto const& of = guest.value;
+    if (leaf == 0x07 && subleaf == 0) {
+        rest.ebx = detail::with_flag_of<reg::cpuid_07h_0_ebx::INTEL_PT>(of.leaf_07_0_ebx, rest.ebx);
+        if (guest.hides_core_type) { rest.edx &= ~detail::hybrid; }
+    } else if (leaf == 0x0D && subleaf == 1) {
+        rest.ecx = detail::with_flag_of<reg::cpuid_0dh_1_ecx::PT_STATE>(of.leaf_0d_1_ecx, rest.ecx);
+    } else if (leaf == 0x0D && subleaf == 8) {
+        return {of.leaf_0d_8_eax.raw, 0, of.leaf_0d_8_ecx.raw, 0};
+    } else if (leaf == 0x14 && subleaf == 0) {
+        return {of.leaf_14_0_eax.raw, of.leaf_14_0_ebx.raw, of.leaf_14_0_ecx.raw, 0};
+    } else if (leaf == 0x14 && subleaf == 1) {
+        return {of.leaf_14_1_eax.raw, of.leaf_14_1_ebx.raw, of.leaf_14_1_ecx.raw, 0};
+    } else if (leaf == 0x14 || (leaf == 0x1A && guest.hides_core_type)) {
+        return {};
+    }
+    return rest;
+}
+
+// ------------------------------------------------------------------------------------ honouring
+
+/// A bit, or the lowest bit of a number, that a processor cannot honour.
+struct unhonourable {
+    rule why = rule::none;
+    uint32_t leaf = 0;  ///< of CPUID, and its sub-leaf and register; or the index of an MSR
+    uint32_t subleaf = 0;
+    reg::cpuid_register part = reg::cpuid_register::eax;
+    unsigned bit = 0;
+
+    friend constexpr auto operator==(unhonourable const&, unhonourable const&) -> bool = default;
+};
+
+namespace detail {
+
+/// The rule by which IA32_RTIT_CTL, or a table, needs a bit of 14H.0:EBX or 14H.0:ECX.
+///
+/// Source: REG-014, REG-024, REG-025, REG-027, REG-030..036, OUT-067, PRG-174.
+constexpr auto rule_of_feature(unsigned bit) noexcept -> rule {
+    constexpr rule rules[] = {rule::REG_031, rule::REG_027, rule::REG_014,
+                              rule::REG_030, rule::REG_032, rule::REG_033,
+                              rule::REG_034, rule::REG_035, rule::REG_036};
+    return bit < sizeof(rules) / sizeof(rules[0]) ? rules[bit] : rule::PRG_174;
+}
+constexpr auto rule_of_output(unsigned bit) noexcept -> rule {
+    constexpr rule rules[] = {rule::REG_024, rule::OUT_067, rule::REG_025};
+    return bit < sizeof(rules) / sizeof(rules[0]) ? rules[bit] : rule::PRG_174;
+}
+
+/// Calls `found` for each of the bits.
+template <class Word, class Found>
+constexpr void report(Found& found, uint64_t bits, auto rule_of) noexcept {
+    for (unsigned bit = 0; bits != 0; ++bit, bits >>= 1) {
+        if ((bits & 1) == 0) { continue; }
+        if constexpr (requires { Word::leaf; }) {
+            found(unhonourable{rule_of(bit), Word::leaf, Word::subleaf, Word::part, bit});
+        } else {
+            found(unhonourable{rule_of(bit), Word::address, 0, reg::cpuid_register::eax, bit});
+        }
+    }
+}
+template <class Word, class Found>
+constexpr void report(Found& found, uint64_t bits, rule why) noexcept {
+    report<Word>(found, bits, [=](unsigned) { return why; });
+}
+
+/// The lowest bit of a field that is wrong.
+template <class Field>
+constexpr auto lowest_bit(bool wrong) noexcept -> uint64_t {
+    return wrong ? uint64_t{1} << Field::lsb : 0;
+}
+
+/// The bits of a VMX capability MSR that concern Intel PT and that the processor does not have: a
+/// control may be 1 in the guest but not here, or must be 1 here but not in the guest.
+template <class Control, class Word>
+constexpr auto excess(Word guest, Word host) noexcept -> uint64_t {
+    uint64_t const pt = low_bits(32) & ~uint64_t{ptspec::detail::bits_of_kind<uint32_t>(
+                                           typename Control::layout::rows{}, row_kind::other)};
+    return (guest.raw & ~host.raw & pt << 32) | (host.raw & ~guest.raw & pt);
+}
+
+/// Leaf 14H.
+template <class Capabilities, class Found>
+constexpr void find_unhonourable_leaf_14(Capabilities const& host, Capabilities const& guest,
+                                         Found& found) noexcept {
+    using namespace reg;
+    using ecx = cpuid_14h_0_ecx;
+    using eax_1 = cpuid_14h_1_eax;
+    using ebx_1 = cpuid_14h_1_ebx;
+    uint32_t const max_subleaf = guest.leaf_14_0_eax.raw;
+    report<cpuid_14h_0_eax>(
+        found, lowest_bit<cpuid_14h_0_eax::MaxSubleaf>(max_subleaf > host.leaf_14_0_eax.raw),
+        rule::PRG_174);
+    report<cpuid_14h_0_ebx>(found,
+                            guest.leaf_14_0_ebx.raw & ~(host.leaf_14_0_ebx.raw & offered_features),
+                            rule_of_feature);
+    uint32_t const outputs = host.leaf_14_0_ecx.with(ecx::FABRIC{false}, ecx::LIP{false}).raw &
+                             ~ecx::reserved_mask();
+    auto const wanted = guest.leaf_14_0_ecx.with(ecx::LIP{false},
+                                                 ecx::MENTRY{guest.has_topa_of_many_entries()});
+    report<ecx>(found, wanted.raw & ~outputs, rule_of_output);
+    report<ecx>(found, lowest_bit<ecx::LIP>(guest.ip_payload() != host.ip_payload()),
+                rule::PRG_174);
+    if (max_subleaf == 0) { return; }
+    bool const has_ranges = guest.has_ip_filtering();
+    report<eax_1>(found,
+                  lowest_bit<eax_1::RANGECNT>(
+                      has_ranges && cpu::detail::number_of<eax_1::RANGECNT>(guest.leaf_14_1_eax) >
+                                        host.address_ranges()),
+                  rule::REG_014);
+    report<eax_1>(found,
+                  guest.leaf_14_1_eax.reserved_bits_set() |
+                      lowest_bit<eax_1::TRIGGER_CFG_CNT>(
+                          cpu::detail::number_of<eax_1::TRIGGER_CFG_CNT>(guest.leaf_14_1_eax) != 0),
+                  rule::PRG_174);
+    report<eax_1>(found,
+                  uint64_t{guest.mtc_periods() & ~host.mtc_periods()} << eax_1::MTC_PERIODS::lsb,
+                  rule::REG_028);
+    report<ebx_1>(found,
+                  (guest.cyc_thresholds() & ~host.cyc_thresholds()) |
+                      uint64_t{guest.psb_periods() & ~host.psb_periods()}
+                          << ebx_1::PSB_PERIODS::lsb,
+                  rule::REG_028);
+    report<cpuid_14h_1_ecx>(found, guest.leaf_14_1_ecx.raw, rule::PRG_174);
+}
+
+/// The capability MSRs of a guest with nested VMX operation.
+template <class Capabilities, class Found>
+constexpr void find_unhonourable_vmx(Capabilities const& host, Capabilities const& guest,
+                                     Found& found) noexcept {
+    using namespace reg;
+    if (guest.vmx() == cpu::vmx_support::none) { return; }
+    report<ia32_vmx_misc>(found,
+                          lowest_bit<ia32_vmx_misc::INTEL_PT>(host.vmx() == cpu::vmx_support::none),
+                          rule::REG_132);
+    report<ia32_vmx_procbased_ctls2>(
+        found,
+        excess<vmcs_secondary_proc_ctls>(guest.vmx_procbased_ctls2, host.vmx_procbased_ctls2),
+        rule::REG_135);
+    report<ia32_vmx_exit_ctls>(
+        found, excess<vmcs_vmexit_ctls>(guest.vmx_exit_ctls, host.vmx_exit_ctls), rule::REG_135);
+    report<ia32_vmx_entry_ctls>(
+        found, excess<vmcs_vmentry_ctls>(guest.vmx_entry_ctls, host.vmx_entry_ctls), rule::REG_135);
+}
+
+/// PT state in XSAVES.
+template <class Capabilities, class Found>
+constexpr void find_unhonourable_xsaves(Capabilities const& host, Capabilities const& guest,
+                                        Found& found) noexcept {
+    using namespace reg;
+    if (!guest.has_xsaves_state()) { return; }
+    if (!host.has_xsaves_state()) {
+        return report<cpuid_0dh_1_ecx>(found, lowest_bit<cpuid_0dh_1_ecx::PT_STATE>(true),
+                                       rule::REG_140);
+    }
+    report<cpuid_0dh_8_eax>(
+        found, lowest_bit<cpuid_0dh_8_eax::Size>(guest.leaf_0d_8_eax != host.leaf_0d_8_eax),
+        rule::REG_140);
+    report<cpuid_0dh_8_ecx>(found, guest.leaf_0d_8_ecx.raw ^ host.leaf_0d_8_ecx.raw, rule::REG_140);
+}
+
+}  // namespace detail
+
+/// Calls `found` with every bit of a guest's CPUID answers, and of its VMX capability MSRs, that a
+/// processor cannot honour, for example where a guest is restored or user space sets its CPUID. No
+/// policy is assumed: a VMM may support less. Encodings and ranges count only with the bit that
+/// enumerates them.
+///
+/// Errors: REG-001 the processor has no Intel PT, then only this is reported for it; REG-121 it
+///         has none in VMX operation; REG-014, REG-024..036 an access of the guest would fault;
+///         OUT-067 tables of many regions; REG-070, REG-076 wider addresses; REG-140 PT state in
+///         XSAVES; REG-132, REG-135 nested VMX operation; REG-200 PEBS output; PRG-174 LIP, and
+///         what no VMM can offer: output to the trace transport subsystem, trigger tracing,
+///         reserved bits, further sub-leaves.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-164,
+///         REG-166, PRG-173, PRG-174.
+template <same_as<capabilities> Capabilities, class Found>
+constexpr void find_unhonourable(Capabilities const& host, Capabilities const& guest,
+                                 Found&& found) noexcept {
+    using namespace reg;
+    using detail::lowest_bit, detail::report;
+    using widths = cpuid_80000008h_eax;
+    using pebs = ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
+    detail::find_unhonourable_xsaves(host, guest, found);
+    detail::find_unhonourable_vmx(host, guest, found);
+    if (!guest.has_pt()) { return; }
+    auto const pt = lowest_bit<cpuid_07h_0_ebx::INTEL_PT>(true);
+    if (!host.has_pt()) { return report<cpuid_07h_0_ebx>(found, pt, rule::REG_001); }
+    bool const in_vmx = host.vmx() != cpu::vmx_support::none;
+    report<cpuid_07h_0_ebx>(found, in_vmx ? 0 : pt, rule::REG_121);
+    detail::find_unhonourable_leaf_14(host, guest, found);
+    report<widths>(
+        found,
+        lowest_bit<widths::MAXPHYADDR>(guest.max_phys_addr().bits > host.max_phys_addr().bits),
+        rule::REG_070);
+    report<widths>(
+        found,
+        lowest_bit<widths::LinearBits>(guest.linear_address_bits() > host.linear_address_bits()),
+        rule::REG_076);
+    report<ia32_perf_capabilities>(
+        found,
+        lowest_bit<pebs>(cpu::detail::has<pebs>(guest.perf_capabilities) &&
+                         !cpu::detail::has<pebs>(host.perf_capabilities)),
+        rule::REG_200);
+}
+
+}  // namespace ptspec::vmx
