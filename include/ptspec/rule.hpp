@@ -65,6 +65,8 @@ enum class rule : uint16_t {
     REG_132 = detail::reg + 132,
     REG_135 = detail::reg + 135,
     REG_136 = detail::reg + 136,
+    REG_137 = detail::reg + 137,
+    REG_139 = detail::reg + 139,
     REG_140 = detail::reg + 140,
     REG_143 = detail::reg + 143,
     REG_144 = detail::reg + 144,
@@ -220,6 +222,11 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_132: return "this processor has no VMX controls of Intel PT";
         case rule::REG_135: return "a capability MSR does not allow this VMX control of Intel PT";
         case rule::REG_136: return "without XFAM[8] a trust domain has no IA32_RTIT MSR";
+        case rule::REG_137:
+            return "all logical processors of a TDX platform report the same leaf 14H";
+        case rule::REG_139:
+            return "a debugger may not write IA32_RTIT_CTL or the header in a trust domain's XSAVE "
+                   "image";
         case rule::REG_140: return "IA32_XSS has PT_STATE only where CPUID.0DH.1:ECX has it";
         case rule::REG_143: return "XRSTORS may not touch the state of Intel PT while TraceEn is 1";
         case rule::REG_144:

@@ -380,6 +380,8 @@ enum class rule : uint16_t {
     REG_132 = detail::reg + 132,
     REG_135 = detail::reg + 135,
     REG_136 = detail::reg + 136,
+    REG_137 = detail::reg + 137,
+    REG_139 = detail::reg + 139,
     REG_140 = detail::reg + 140,
     REG_143 = detail::reg + 143,
     REG_144 = detail::reg + 144,
@@ -535,6 +537,11 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_132: return "this processor has no VMX controls of Intel PT";
         case rule::REG_135: return "a capability MSR does not allow this VMX control of Intel PT";
         case rule::REG_136: return "without XFAM[8] a trust domain has no IA32_RTIT MSR";
+        case rule::REG_137:
+            return "all logical processors of a TDX platform report the same leaf 14H";
+        case rule::REG_139:
+            return "a debugger may not write IA32_RTIT_CTL or the header in a trust domain's XSAVE "
+                   "image";
         case rule::REG_140: return "IA32_XSS has PT_STATE only where CPUID.0DH.1:ECX has it";
         case rule::REG_143: return "XRSTORS may not touch the state of Intel PT while TraceEn is 1";
         case rule::REG_144:
@@ -22979,20 +22986,26 @@ enum class guest_access : uint8_t {
 /// Intel TDX: Intel PT in a trust domain (TD).
 namespace ptspec::vmx::tdx {
 
+/// True when XFAM gives a TD Intel PT: its bit 8 has the place of IA32_XSS.PT_STATE.
+///
+/// Source: TDX module, branch tdx_1.5; REG-136.
+[[nodiscard]] constexpr auto has_pt(reg::ia32_xss xfam) noexcept -> bool {
+    return xfam.get<reg::ia32_xss::PT_STATE>();
+}
+
 /// The rule by which the TDX module makes RDMSR and WRMSR of an index raise #GP in a TD, or none.
 /// The other checks of an access are separate.
 ///
 /// Errors: REG-136 an MSR of Intel PT, and `xfam` has no PT_STATE.
 /// Source: TDX module, branch tdx_1.5; REG-136.
 [[nodiscard]] constexpr auto broken_rule(reg::ia32_xss xfam, uint32_t index) noexcept -> rule {
-    bool const allowed = (xfam.raw >> reg::ia32_xss::PT_STATE::lsb & 1) != 0;
     bool const of_output = index == reg::ia32_rtit_output_base::address ||
                            index == reg::ia32_rtit_output_mask_ptrs::address;
     bool const of_control = index >= reg::ia32_rtit_ctl::address &&
                             index <= reg::ia32_rtit_cr3_match::address;
     uint32_t const first_end = reg::ia32_rtit_addr::address(0, reg::range_end::a);
     bool const of_ranges = index >= first_end && index < first_end + 8;
-    return !allowed && (of_output || of_control || of_ranges) ? rule::REG_136 : rule::none;
+    return !has_pt(xfam) && (of_output || of_control || of_ranges) ? rule::REG_136 : rule::none;
 }
 
 /// The capabilities that a TD with Intel PT sees: the TDX module masks leaf 14H.
@@ -23004,6 +23017,61 @@ namespace ptspec::vmx::tdx {
     caps.leaf_14_1_eax.raw &= 0xFFFF'0007;
     caps.leaf_14_1_ecx.raw = 0;
     return caps;
+}
+
+/// The capabilities that a TD with this XFAM sees. A TD has no VMX operation.
+///
+/// Source: TDX module, branch tdx_1.5; REG-136, REG-137.
+template <same_as<cpu::capabilities> Capabilities>
+[[nodiscard]] constexpr auto td_capabilities(Capabilities const& caps, reg::ia32_xss xfam) noexcept
+    -> cpu::capabilities {
+    auto td = has_pt(xfam) ? td_capabilities(caps) : without_pt(caps);
+    vmx::detail::hide_vmx(td);
+    return td;
+}
+
+/// The rule by which the TDX module refuses a platform with these logical processors, or none.
+///
+/// Errors: REG-137 leaf 14H differs between two of them.
+/// Source: TDX module, branch tdx_1.5; REG-137.
+[[nodiscard]] constexpr auto broken_rule(cpu::capabilities const* all, size_t count) noexcept
+    -> rule {
+    for (size_t i = 1; i < count; ++i) {
+        auto const& one = all[i];
+        bool const same = one.leaf_14_0_eax == all[0].leaf_14_0_eax &&
+                          one.leaf_14_0_ebx == all[0].leaf_14_0_ebx &&
+                          one.leaf_14_0_ecx == all[0].leaf_14_0_ecx &&
+                          one.leaf_14_1_eax == all[0].leaf_14_1_eax &&
+                          one.leaf_14_1_ebx == all[0].leaf_14_1_ebx &&
+                          one.leaf_14_1_ecx == all[0].leaf_14_1_ecx;
+        if (!same) { return rule::REG_137; }
+    }
+    return rule::none;
+}
+
+/// The MSRs of the host after a return from a TD: those of component 8 are in their initial
+/// configuration if the TD has Intel PT. A host that traces restores them.
+///
+/// Source: TDX module, branch tdx_1.5; REG-138, REG-146.
+[[nodiscard]] constexpr auto after_td_exit(reg::ia32_xss xfam,
+                                           access::msr_state const& host) noexcept
+    -> access::msr_state {
+    return has_pt(xfam) ? access::xrstors_init(access::detail::disabled(host)).effect.state : host;
+}
+
+/// The rule by which a debugger may not write the 8 bytes at `offset` of a TD's XSAVE image, or
+/// none. Component 8 lies at `pt_offset`.
+///
+/// Units:  offsets are in bytes; writes are aligned to 8 bytes.
+/// Errors: REG-139 the XSAVE header; IA32_RTIT_CTL of a TD with Intel PT.
+/// Source: TDX module, branch tdx_1.5; REG-139.
+[[nodiscard]] constexpr auto broken_rule_of_debug_write(reg::ia32_xss xfam, size_t offset,
+                                                        size_t pt_offset) noexcept -> rule {
+    constexpr size_t header = reg::xsave_header_xstate_bv::offset;
+    constexpr size_t end_of_header = header + 64;
+    bool const of_header = offset >= header && offset < end_of_header;
+    bool const of_ctl = has_pt(xfam) && offset / 8 == pt_offset / 8;
+    return of_header || of_ctl ? rule::REG_139 : rule::none;
 }
 
 }  // namespace ptspec::vmx::tdx
