@@ -13294,26 +13294,33 @@ struct execution_state {
 
 namespace detail {
 
-/// A packet that belongs to the next branches, if nothing is pending.
-template <class Packet>
-inline constexpr bool is_branch = one_of<Packet, packet::tnt_short, packet::tnt_long, packet::tip>;
-
-/// A packet that belongs to no other. Source: PKT-272.
-template <class Packet>
-inline constexpr bool is_unbound = Packet::about.binds_to_ip == packet::binding::no &&
-                                   !one_of<Packet, packet::psb, packet::psbend>;
-
-/// A bit for each kind of packet.
+/// A bit for each kind of packet whose facts satisfy a condition.
 template <class... Packets>
-constexpr auto branch_kinds_of(type_list<Packets...>) noexcept -> uint32_t {
-    return (... | (uint32_t{is_branch<Packets>} << underlying(Packets::about.id)));
+constexpr auto kinds_where(auto const& holds, type_list<Packets...>) noexcept -> uint32_t {
+    packet::facts const every[] = {Packets::about...};
+    uint32_t bits = 0;
+    for (auto const& one : every) { bits |= uint32_t{holds(one)} << underlying(one.id); }
+    return bits;
 }
-template <class... Packets>
-constexpr auto unbound_kinds_of(type_list<Packets...>) noexcept -> uint32_t {
-    return (... | (uint32_t{is_unbound<Packets>} << underlying(Packets::about.id)));
+
+/// Packets that belong to the next branches, if nothing is pending.
+inline constexpr uint32_t branch_kinds = kinds_where(
+    [](packet::facts const& one) {
+        return one.id == packet::kind::tnt_short || one.id == packet::kind::tnt_long ||
+               one.id == packet::kind::tip;
+    },
+    packet::all{});
+/// Packets that belong to no other. Source: PKT-272.
+inline constexpr uint32_t unbound_kinds = kinds_where(
+    [](packet::facts const& one) {
+        return one.binds_to_ip == packet::binding::no && one.id != packet::kind::psb &&
+               one.id != packet::kind::psbend;
+    },
+    packet::all{});
+
+constexpr auto has_kind(uint32_t kinds, packet::kind which) noexcept -> bool {
+    return (kinds >> underlying(which) & 1) != 0;
 }
-inline constexpr uint32_t branch_kinds = branch_kinds_of(packet::all{});
-inline constexpr uint32_t unbound_kinds = unbound_kinds_of(packet::all{});
 
 }  // namespace detail
 
@@ -13350,20 +13357,21 @@ public:
     /// Binds the next packet, as a visitor gets it.
     template <packet::packet_type Packet>
     constexpr auto add(Packet const& which, unsigned length) noexcept -> binding {
-        if constexpr (detail::is_branch<Packet>) {
+        if constexpr (detail::has_kind(detail::branch_kinds, Packet::about.id)) {
             if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
-        } else if constexpr (detail::is_unbound<Packet>) {
+        } else if constexpr (detail::has_kind(detail::unbound_kinds, Packet::about.id)) {
             return {.in_psb_plus = in_psb_plus()};
         }
         return add_other({which, length});
     }
     /// Binds the next packet.
     constexpr auto add(packet::any_packet const& which) noexcept -> binding {
-        uint32_t const kind = uint32_t{1} << underlying(which.kind());
-        if ((kind & detail::branch_kinds) != 0 && binds_branches()) [[likely]] {
+        if (detail::has_kind(detail::branch_kinds, which.kind()) && binds_branches()) [[likely]] {
             return {.to = owner::branch};
         }
-        if ((kind & detail::unbound_kinds) != 0) { return {.in_psb_plus = in_psb_plus()}; }
+        if (detail::has_kind(detail::unbound_kinds, which.kind())) {
+            return {.in_psb_plus = in_psb_plus()};
+        }
         return add_other(which);
     }
     /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
@@ -13850,6 +13858,11 @@ struct no_clock {
 
 namespace detail {
 
+/// Packets before which a CYC gives their cycle.
+inline constexpr uint32_t cyc_kinds = kinds_where(
+    [](packet::facts const& one) { return one.cyc_eligible == packet::cyc_rule::yes; },
+    packet::all{});
+
 /// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
 /// pending, TNT and TIP. Stops at any other packet, when the event buffer is full, and after a
 /// TIP.PGE or TIP.PGD that needs no binding.
@@ -14134,8 +14147,8 @@ private:
         }
     }
 
-    /// The item after a CYC that SKD007 may concern; else any item but `need_input`. The reader only
-    /// moves to ask for input.
+    /// The item after a CYC that SKD007 may concern; else any item but `need_input`. The reader
+    /// moves only to ask for input.
     [[nodiscard]] constexpr auto item_after_cyc(item const& got) noexcept -> item {
         bool const may_be_ovf = quirks_.has(cpu::quirk::skd007) && got.packet.is<packet::cyc>() &&
                                 got.length == 2 && got.packet.raw().low >> 8 == 0x02;
@@ -14157,7 +14170,7 @@ private:
         } else if (got.packet.is<packet::tma>() && quirks_.has(cpu::quirk::skz84)) {
             skips_byte_ = got.packet.as<packet::tma>().reserved_bits_set() != 0;
         }
-        if (awaits_abort_ && !is_unbound(got.packet.kind())) {
+        if (awaits_abort_ && !detail::has_kind(detail::unbound_kinds, got.packet.kind())) {
             // BDM64: the target before an abort may be wrong.
             event& branch = events_[ready_];
             if (got.packet.is<packet::mode_tsx>() &&
@@ -14168,9 +14181,6 @@ private:
             }
             complete_pending();
         }
-    }
-    static constexpr auto is_unbound(kind which) noexcept -> bool {
-        return (detail::unbound_kinds >> underlying(which) & 1) != 0;
     }
 
     static constexpr auto type_of(kind which) noexcept -> event_type {
@@ -14390,11 +14400,9 @@ private:
         }
         auto one = made(type_of(got.packet.kind()), got);
         if constexpr (!__is_empty(Clock)) {
-            bool const is_eligible = packet::for_kind(
-                got.packet.kind(),
-                []<class Packet>() { return Packet::about.cyc_eligible == packet::cyc_rule::yes; },
-                Packets{});
-            if (!is_eligible) { one.when = clock_.now_without_cyc(); }
+            if (!detail::has_kind(detail::cyc_kinds, got.packet.kind())) {
+                one.when = clock_.now_without_cyc();
+            }
         }
         switch (got.packet.kind()) {
             case kind::tracestop:

@@ -30,7 +30,7 @@ PARTS = [
     ([INCLUDE / "registers.hpp"], 0.99),
     ([INCLUDE / "tables.hpp"], 0.96),
     ([INCLUDE / "trace.hpp"], 0.84),
-    ([INCLUDE / "events.hpp"], 1.38),
+    ([INCLUDE / "events.hpp"], 1.40),
     ([INCLUDE / "model.hpp"], 2.18),
     ([INCLUDE / "driver.hpp"], 1.78),
     ([INCLUDE / "hypervisor.hpp"], 1.26),

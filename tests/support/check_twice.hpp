@@ -33,8 +33,8 @@ struct unknown {
 
 }  // namespace ptspec::test
 
-// Sanitizers have no part in constant expressions, which take clang much time.
-#if defined(PTSPEC_SANITIZED)
+// Sanitizers and emulators have no part in constant expressions, which take much time.
+#if defined(PTSPEC_ONLY_AT_RUN_TIME)
 #define PTSPEC_CHECK_AS_CONSTANT(...) static_cast<void>(0)
 #else
 #define PTSPEC_CHECK_AS_CONSTANT(...) static_assert((__VA_ARGS__)(::ptspec::test::known{}))

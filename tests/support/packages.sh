@@ -14,7 +14,10 @@ install_packages() {
         exit 1
     fi
     echo "Installing: $*"
-    local started=$SECONDS
+    local started=$SECONDS lock
+    # Only one script installs at a time.
+    exec {lock}>"${TMPDIR:-/tmp}/ptspec_packages.lock"
+    flock "$lock"
     local apt=(apt-get -q -y -o Acquire::Retries=3 -o Dpkg::Use-Pty=0)
     if ! "${apt[@]}" update >/dev/null || ! DEBIAN_FRONTEND=noninteractive \
         "${apt[@]}" install --no-install-recommends "$@" >/dev/null; then
@@ -24,6 +27,7 @@ install_packages() {
     if [ -n "${PTSPEC_INSTALL_TIMES:-}" ]; then
         echo $((SECONDS - started)) >>"$PTSPEC_INSTALL_TIMES"
     fi
+    exec {lock}>&-
 }
 
 # packages_not_installed PACKAGE...: prints the packages that are not installed.

@@ -67,26 +67,33 @@ struct execution_state {
 
 namespace detail {
 
-/// A packet that belongs to the next branches, if nothing is pending.
-template <class Packet>
-inline constexpr bool is_branch = one_of<Packet, packet::tnt_short, packet::tnt_long, packet::tip>;
-
-/// A packet that belongs to no other. Source: PKT-272.
-template <class Packet>
-inline constexpr bool is_unbound = Packet::about.binds_to_ip == packet::binding::no &&
-                                   !one_of<Packet, packet::psb, packet::psbend>;
-
-/// A bit for each kind of packet.
+/// A bit for each kind of packet whose facts satisfy a condition.
 template <class... Packets>
-constexpr auto branch_kinds_of(type_list<Packets...>) noexcept -> uint32_t {
-    return (... | (uint32_t{is_branch<Packets>} << underlying(Packets::about.id)));
+constexpr auto kinds_where(auto const& holds, type_list<Packets...>) noexcept -> uint32_t {
+    packet::facts const every[] = {Packets::about...};
+    uint32_t bits = 0;
+    for (auto const& one : every) { bits |= uint32_t{holds(one)} << underlying(one.id); }
+    return bits;
 }
-template <class... Packets>
-constexpr auto unbound_kinds_of(type_list<Packets...>) noexcept -> uint32_t {
-    return (... | (uint32_t{is_unbound<Packets>} << underlying(Packets::about.id)));
+
+/// Packets that belong to the next branches, if nothing is pending.
+inline constexpr uint32_t branch_kinds = kinds_where(
+    [](packet::facts const& one) {
+        return one.id == packet::kind::tnt_short || one.id == packet::kind::tnt_long ||
+               one.id == packet::kind::tip;
+    },
+    packet::all{});
+/// Packets that belong to no other. Source: PKT-272.
+inline constexpr uint32_t unbound_kinds = kinds_where(
+    [](packet::facts const& one) {
+        return one.binds_to_ip == packet::binding::no && one.id != packet::kind::psb &&
+               one.id != packet::kind::psbend;
+    },
+    packet::all{});
+
+constexpr auto has_kind(uint32_t kinds, packet::kind which) noexcept -> bool {
+    return (kinds >> underlying(which) & 1) != 0;
 }
-inline constexpr uint32_t branch_kinds = branch_kinds_of(packet::all{});
-inline constexpr uint32_t unbound_kinds = unbound_kinds_of(packet::all{});
 
 }  // namespace detail
 
@@ -123,20 +130,21 @@ public:
     /// Binds the next packet, as a visitor gets it.
     template <packet::packet_type Packet>
     constexpr auto add(Packet const& which, unsigned length) noexcept -> binding {
-        if constexpr (detail::is_branch<Packet>) {
+        if constexpr (detail::has_kind(detail::branch_kinds, Packet::about.id)) {
             if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
-        } else if constexpr (detail::is_unbound<Packet>) {
+        } else if constexpr (detail::has_kind(detail::unbound_kinds, Packet::about.id)) {
             return {.in_psb_plus = in_psb_plus()};
         }
         return add_other({which, length});
     }
     /// Binds the next packet.
     constexpr auto add(packet::any_packet const& which) noexcept -> binding {
-        uint32_t const kind = uint32_t{1} << underlying(which.kind());
-        if ((kind & detail::branch_kinds) != 0 && binds_branches()) [[likely]] {
+        if (detail::has_kind(detail::branch_kinds, which.kind()) && binds_branches()) [[likely]] {
             return {.to = owner::branch};
         }
-        if ((kind & detail::unbound_kinds) != 0) { return {.in_psb_plus = in_psb_plus()}; }
+        if (detail::has_kind(detail::unbound_kinds, which.kind())) {
+            return {.in_psb_plus = in_psb_plus()};
+        }
         return add_other(which);
     }
     /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other

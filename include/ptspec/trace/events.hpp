@@ -89,6 +89,11 @@ struct no_clock {
 
 namespace detail {
 
+/// Packets before which a CYC gives their cycle.
+inline constexpr uint32_t cyc_kinds = kinds_where(
+    [](packet::facts const& one) { return one.cyc_eligible == packet::cyc_rule::yes; },
+    packet::all{});
+
 /// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
 /// pending, TNT and TIP. Stops at any other packet, when the event buffer is full, and after a
 /// TIP.PGE or TIP.PGD that needs no binding.
@@ -373,8 +378,8 @@ private:
         }
     }
 
-    /// The item after a CYC that SKD007 may concern; else any item but `need_input`. The reader only
-    /// moves to ask for input.
+    /// The item after a CYC that SKD007 may concern; else any item but `need_input`. The reader
+    /// moves only to ask for input.
     [[nodiscard]] constexpr auto item_after_cyc(item const& got) noexcept -> item {
         bool const may_be_ovf = quirks_.has(cpu::quirk::skd007) && got.packet.is<packet::cyc>() &&
                                 got.length == 2 && got.packet.raw().low >> 8 == 0x02;
@@ -396,7 +401,7 @@ private:
         } else if (got.packet.is<packet::tma>() && quirks_.has(cpu::quirk::skz84)) {
             skips_byte_ = got.packet.as<packet::tma>().reserved_bits_set() != 0;
         }
-        if (awaits_abort_ && !is_unbound(got.packet.kind())) {
+        if (awaits_abort_ && !detail::has_kind(detail::unbound_kinds, got.packet.kind())) {
             // BDM64: the target before an abort may be wrong.
             event& branch = events_[ready_];
             if (got.packet.is<packet::mode_tsx>() &&
@@ -407,9 +412,6 @@ private:
             }
             complete_pending();
         }
-    }
-    static constexpr auto is_unbound(kind which) noexcept -> bool {
-        return (detail::unbound_kinds >> underlying(which) & 1) != 0;
     }
 
     static constexpr auto type_of(kind which) noexcept -> event_type {
@@ -629,11 +631,9 @@ private:
         }
         auto one = made(type_of(got.packet.kind()), got);
         if constexpr (!__is_empty(Clock)) {
-            bool const is_eligible = packet::for_kind(
-                got.packet.kind(),
-                []<class Packet>() { return Packet::about.cyc_eligible == packet::cyc_rule::yes; },
-                Packets{});
-            if (!is_eligible) { one.when = clock_.now_without_cyc(); }
+            if (!detail::has_kind(detail::cyc_kinds, got.packet.kind())) {
+                one.when = clock_.now_without_cyc();
+            }
         }
         switch (got.packet.kind()) {
             case kind::tracestop:
