@@ -14,4 +14,5 @@
 #include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/intercepts.hpp>
+#include <ptspec/vmx/shadow.hpp>
 #include <ptspec/vmx/tdx.hpp>
