@@ -200,6 +200,19 @@ TEST_CASE("state that is visible only later is moved, too") {
         both.enable().on(event::transaction_begin{0x1010, 0x1013});
         return both.on(event::overflow{}).on(event::overflow_end{0x1020}).disable().are_same();
     });
+    CHECK_TWICE([](auto value) {  // when a PSB is due, if the count is compared at multiples
+        engine::model_options how;
+        how.psb_step = value(std::uint16_t{64});
+        twins<> both{"CPL=0", how};
+        both.both([](auto& unit, auto& to) {
+            std::uint64_t const count = std::uint64_t{2000} << 32;
+            (void)unit.wrmsr(ia32_rtit_status::address, count, 0x1000, 0x1002, to);
+        });
+        both.enable();
+        for (unsigned i = 0; i < 24; ++i) { both.on(event::indirect_jump{0x2000ULL << i}); }
+        bool const had_psb = both.stays.msrs().status.get<ia32_rtit_status::PacketByteCnt>() < 200;
+        return had_psb && both.are_same();
+    });
     CHECK_TWICE([](auto value) {  // that the processor shut down
         twins<> both{"CPL=0"};
         both.enable().on(event::smi{.next = 0x1010, .to = 0x8'0000}).enable();

@@ -206,6 +206,7 @@ struct unit_codec {
                         : first.flushing == 1 ? pending::flush
                         : is_on && !has_ended ? pending::start_output
                                               : pending::none;
+        start_period(unit.state_, unit.state_.view.count_start);
         refresh_cache(unit.state_);
         return image_error::none;
     }
