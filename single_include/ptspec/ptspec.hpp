@@ -23171,10 +23171,11 @@ public:
                                        shadow_page const* pages, size_t page_count) noexcept
         -> rule;
 
-    /// Builds tables until they are complete, or until the VMM has to act. Makes at most
-    /// `most_calls` calls of the port.
+    /// Builds tables until they are complete, or until the VMM has to act. Reads entries and
+    /// translates runs of pages, at most `most_steps` together. A call continues where the one
+    /// before ended.
     template <guest_memory_port Memory>
-    constexpr auto build(Memory& memory, uint64_t most_calls = ~uint64_t{0}) noexcept
+    constexpr auto build(Memory& memory, uint64_t most_steps = ~uint64_t{0}) noexcept
         -> shadow_result;
 
     /// More pages for a shadow that is not complete. The pages used so far must come first.
@@ -23342,11 +23343,11 @@ constexpr void after_pieces(shadow_state& s) noexcept {
 
 /// Translates the pages of the region, and puts its pieces.
 template <guest_memory_port Memory>
-constexpr auto shadow_region(shadow_state& s, Memory& memory, uint64_t& calls) noexcept
+constexpr auto shadow_region(shadow_state& s, Memory& memory, uint64_t& steps) noexcept
     -> shadow_result {
     for (uint64_t const limit = piece_limit(s); s.offset + s.run_bytes < limit;) {
-        if (calls == 0) { return {shadow_progress::paused}; }
-        --calls;
+        if (steps == 0) { return {shadow_progress::paused}; }
+        --steps;
         uint64_t const at = s.offset + s.run_bytes;
         auto const page = memory.translate(s.region_base + at, limit - at);
         if (page.how == backing::missing) {
@@ -23412,14 +23413,14 @@ constexpr void begin_region(shadow_state& s, topa::entry current) noexcept {
 
 /// Reads the entry at the position.
 template <guest_memory_port Memory>
-constexpr auto shadow_entry(shadow_state& s, Memory& memory, uint64_t& calls) noexcept
+constexpr auto shadow_entry(shadow_state& s, Memory& memory, uint64_t& steps) noexcept
     -> shadow_result {
     if (s.used != 0 && s.at == s.first) {
         begin_region(s, s.first_entry);
         return {shadow_progress::complete};
     }
-    if (calls == 0) { return {shadow_progress::paused}; }
-    --calls;
+    if (steps == 0) { return {shadow_progress::paused}; }
+    --steps;
     topa::position const here{s.at.table, s.at.index, 0};
     single_load<Memory> once{memory};
     auto const loaded = topa::load_entry(once, here, s.guest);
@@ -23459,10 +23460,10 @@ constexpr auto shadow_link(shadow_state& s) noexcept -> shadow_result {
 
 /// A range that lies in one page stays a single range.
 template <guest_memory_port Memory>
-constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t& calls) noexcept
+constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t& steps) noexcept
     -> shadow_result {
-    if (calls == 0) { return {shadow_progress::paused}; }
-    --calls;
+    if (steps == 0) { return {shadow_progress::paused}; }
+    --steps;
     auto const page = memory.translate(s.region_base, 4096);
     if (page.how == backing::missing) { return {shadow_progress::missing_page, s.region_base}; }
     if (page.how == backing::none) {
@@ -23580,17 +23581,17 @@ constexpr auto shadow::begin(cpu::capabilities const& host, cpu::capabilities co
 }
 
 template <guest_memory_port Memory>
-constexpr auto shadow::build(Memory& memory, uint64_t most_calls) noexcept -> shadow_result {
+constexpr auto shadow::build(Memory& memory, uint64_t most_steps) noexcept -> shadow_result {
     using detail::shadow_phase;
     for (;;) {
         shadow_result step{shadow_progress::complete};
         switch (s_.phase) {
             case shadow_phase::off: return {};
-            case shadow_phase::entry: step = detail::shadow_entry(s_, memory, most_calls); break;
+            case shadow_phase::entry: step = detail::shadow_entry(s_, memory, most_steps); break;
             case shadow_phase::region:
                 step = s_.kind == detail::shadow_kind::direct
-                           ? detail::shadow_direct(s_, memory, most_calls)
-                           : detail::shadow_region(s_, memory, most_calls);
+                           ? detail::shadow_direct(s_, memory, most_steps)
+                           : detail::shadow_region(s_, memory, most_steps);
                 break;
             case shadow_phase::link: step = detail::shadow_link(s_); break;
             case shadow_phase::error: step = detail::close_with_error(s_); break;

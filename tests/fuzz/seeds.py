@@ -214,6 +214,12 @@ def unit():
         yield bytes([head]) + chance.randbytes(chance.choice((30, 300, 1500)))
 
 
+def shadow():
+    chance = random.Random(8)
+    for number in range(96):
+        yield bytes([number % 2]) + chance.randbytes(chance.choice((300, 700, 1500)))
+
+
 def script():
     for case in tc_cases.read_cases(spec_page.Catalogue()):
         for part in case.parts:
@@ -272,8 +278,8 @@ def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    for target in (decode, encode, reader, events, psb, topa, output, unit, script, x86,
-                   perf_data, winipt):
+    for target in (decode, encode, reader, events, psb, topa, output, unit, shadow, script,
+                   x86, perf_data, winipt):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(target()):

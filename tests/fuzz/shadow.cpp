@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fuzzes shadow tables: a guest with them, and the same guest on a processor of its own, must get
+// the same bytes, positions, status bits and interrupts. No memory that is not the guest's may be
+// read or written, and the work is bounded by the storage.
+//
+//   byte 0       bit 0: 0 output alone, written range by range
+//                       1 trace units that record events
+//   the rest     choices, each in as few bytes as possible; after the end the last choice
+
+#include <fuzz/check.hpp>
+#include <support/shadow_twin.hpp>
+
+namespace {
+
+constexpr unsigned most_steps = 80;
+
+}  // namespace
+
+extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
+    using namespace ptspec::test;
+    fuzz::input input{data, size};
+    unsigned const head = input.byte();
+    shadowed::dice const from{[&](uint64_t sides) {
+        if (input.is_empty()) { return sides - 1; }
+        uint64_t value = input.byte();
+        if (sides > 0x100) { value |= uint64_t{input.byte()} << 8; }
+        if (sides > 0x1'0000) { value |= (input.number() & ptspec::low_bits(48)) << 16; }
+        return value % sides;
+    }};
+    size_t const whole = size / 8;
+    unsigned const steps = whole < most_steps ? static_cast<unsigned>(whole) : most_steps;
+    shadowed::counts seen;
+    char const* const what = (head & 1) != 0 ? shadowed::unit_run{from, seen}.run(steps)
+                                             : shadowed::output_run{from, seen}.run(steps);
+    fuzz::require(what == nullptr, what != nullptr ? what : "");
+    return 0;
+}
