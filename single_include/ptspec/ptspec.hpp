@@ -23293,7 +23293,7 @@ constexpr auto piece_limit(shadow_state const& s) noexcept -> uint64_t {
         if (s.offset < offset && offset < limit) { limit = offset; }
     };
     if (s.current.get<topa::entry::INT>()) { until(interrupt_offset(s)); }
-    if (s.used != 0 && s.at == s.first) { until(s.first_offset); }
+    if (s.at == s.first) { until(s.first_offset); }
     return limit;
 }
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Shadow tables entry by entry, and a guest with them against the same guest on a processor of its
-// own: 100 000 random writes of output, and as many events, unless the environment variable
-// PTSPEC_SHADOW says how many.
 #include <ptspec/vmx/shadow.hpp>
 
 #include <ptspec/cpu/presets.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/how_many.hpp>
-#include <support/shadow_twin.hpp>
 
 #include <initializer_list>
-#include <random>
+#include <memory>
 
 using namespace ptspec;
 namespace preset = ptspec::cpu::preset;
@@ -270,6 +265,18 @@ TEST_CASE("a table is shadowed from the start of output, the rest only if a link
                on.maps(P, pointers(0, 0x345), A, pointers(1, 0x2345)) &&
                on.maps(Q, pointers(1, 0x1FFF), A, pointers(1, 0x1FFF)) &&
                on.finds(A, pointers(1, 0x2000), P, pointers(0, 0));
+    });
+    CHECK_TWICE([](auto value) {  // only that region is split
+        machine on{A, 0, value(uint64_t{0x1000})};
+        on.guest.put(A, {size_8K, 0x4000 | size_16K, A | END});
+        return on.make() && on.has(0, {H(1), H(4) | size_16K, Q | END}) &&
+               on.has(1, {H(0), P | END});
+    });
+    CHECK_TWICE([](auto value) {  // a table at address 0, which is like no table before
+        machine on{0, 0, value(uint64_t{0x1000})};
+        on.guest.put(0, {0x4000 | size_8K, 0 | END});
+        return on.make() && on.has(0, {H(5), Q | END}) && on.has(1, {H(4), P | END}) &&
+               on.guest.loads == 2;
     });
     CHECK_TWICE([](auto value) {  // the region of entry 0
         machine on{A, 0, value(uint64_t{0x3FFF})};
@@ -806,62 +813,4 @@ TEST_CASE("pages that the VMM gives are checked (OUT-061..063)") {
         on.guest.host[0] = 0x4000;  // asked again
         return wide && on.build() == shadow_progress::complete;
     });
-}
-
-// ------------------------------------------------------------------------------------ equality
-
-namespace {
-
-using namespace ptspec::test::shadowed;
-
-template <class Run>
-auto run_many(uint64_t count, unsigned each) -> counts {
-    counts seen;
-    unsigned wrong = 0;
-    for (uint64_t seed = 0; seen.writes < count && wrong < 5; ++seed) {
-        std::mt19937_64 engine{seed};
-        dice const from{[&](uint64_t sides) { return engine() % sides; }};
-        Run one{from, seen};
-        char const* const what = one.run(each);
-        if (what == nullptr) { continue; }
-        ++wrong;
-        FAIL_CHECK("seed ", seed, ": ", what);
-    }
-    return seen;
-}
-
-}  // namespace
-
-TEST_CASE("a guest with a shadow and one with a processor of its own get the same output "
-          "(PRG-083..091, PRG-184, PRG-185)") {
-    auto const count = ptspec::test::number_from("PTSPEC_SHADOW", 100'000);
-    auto const seen = run_many<output_run>(count, 100);
-    MESSAGE(seen.enables, " shadows of up to ", seen.most_pages, " pages, ", seen.moves,
-            " pages moved, ", seen.faults, " faults, ", seen.missing, " pages missing, ",
-            seen.no_room, " times no room");
-    if (count < 10'000) { return; }
-    CHECK(seen.errors > count / 50);
-    CHECK(seen.errors_later > count / 100);
-    CHECK(seen.pmis > count / 200);
-    CHECK(seen.moves > count / 20);
-    CHECK(seen.faults > count / 50);
-    CHECK(seen.missing > count / 50);
-    CHECK(seen.no_room > count / 50);
-    CHECK(seen.cut != 0);
-    CHECK(seen.ranges > count / 50);
-    CHECK(seen.direct > count / 500);
-    for (int const number : {22, 23, 24, 60, 61, 62, 63, 64, 65, 66, 67, 68, 71, 80, 91, 111}) {
-        CAPTURE(number);
-        CHECK(seen.rules[number] != 0);
-    }
-}
-
-TEST_CASE("trace units record the same events for both, and lose nothing when a page is gone "
-          "(PRG-180, PRG-184)") {
-    auto const count = ptspec::test::number_from("PTSPEC_SHADOW", 100'000);
-    auto const seen = run_many<unit_run>(count, 1000);
-    MESSAGE(seen.enables, " shadows, ", seen.faults, " faults, ", seen.missing, " pages missing");
-    if (count < 10'000) { return; }
-    CHECK(seen.enables > count / 100);
-    CHECK(seen.faults > count / 5000);
 }
