@@ -14,5 +14,8 @@
 #include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/intercepts.hpp>
+#include <ptspec/vmx/guest_pt.hpp>
 #include <ptspec/vmx/shadow.hpp>
+#include <ptspec/vmx/world_switch.hpp>
+#include <ptspec/vmx/nested.hpp>
 #include <ptspec/vmx/tdx.hpp>

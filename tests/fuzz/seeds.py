@@ -207,6 +207,13 @@ def output():
             *(struct.pack("<BQ", *one) for one in faults)))
 
 
+def guest():
+    chance = random.Random(8)
+    for how in range(4):
+        for count in (200, 1500):
+            yield bytes([how]) + chance.randbytes(2 * count)
+
+
 def unit():
     chance = random.Random(5)
     for number in range(96):
@@ -278,7 +285,7 @@ def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    for target in (decode, encode, reader, events, psb, topa, output, unit, shadow, script,
+    for target in (decode, encode, reader, events, psb, topa, output, guest, unit, shadow, script,
                    x86, perf_data, winipt):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ namespace test = ptspec::test;
 
 namespace {
 
-constexpr guest_policy shadow{.output = guest_output::shadow_tables};
+constexpr guest_policy shadow{.output = guest_output::shadow};
 
 /// The CPUID instruction of a processor, without regard to its other features.
 constexpr auto cpuid_of(capabilities const& of, uint32_t leaf, uint32_t subleaf)
@@ -305,7 +305,7 @@ TEST_CASE("PT state in XSAVES, PEBS output and nested VMX operation are offered 
         of.vmx_misc = {~uint64_t{0}};
         auto const made = vmx::guest_capabilities(of).value;
         auto const nested = vmx::guest_capabilities(
-            of, {.output = guest_output::shadow_tables, .nested = true});
+            of, {.output = guest_output::shadow, .nested = true});
         return made.vmx_misc.raw == 0xFFFF'FFFF'FFFF'BFFF &&
                made.vmx_procbased_ctls2.raw == 0xFEF7'FFFF'FEF7'FFFF &&
                made.vmx_exit_ctls.raw == 0xFCFF'FFFF'FCFF'FFFF &&
@@ -318,7 +318,7 @@ TEST_CASE("PT state in XSAVES, PEBS output and nested VMX operation are offered 
         auto const with = vmx::guest_capabilities(preset::ice_lake_u, {.nested = true}).value;
         auto const less = vmx::guest_capabilities(
                               preset::ice_lake_u,
-                              {.output = guest_output::shadow_tables, .nested = true})
+                              {.output = guest_output::shadow, .nested = true})
                               .value;
         auto const none = vmx::guest_capabilities(preset::ice_lake_u).value;
         return vmx::broken_rule(with, three, {}) == rule::none &&
@@ -404,7 +404,7 @@ TEST_CASE("the CPUID answers decode to the capabilities of the guest (REG-160, P
         CAPTURE(one.name);
         for (unsigned i = 0; i < 8; ++i) {
             guest_policy how;
-            how.output = (i & 1) != 0 ? guest_output::shadow_tables : guest_output::guest_physical;
+            how.output = (i & 1) != 0 ? guest_output::shadow : guest_output::guest_physical;
             how.xsaves = (i & 2) != 0;
             if ((i & 4) != 0) { how.features = {0x2A5}; }
             guest_port port{vmx::guest_capabilities(of, how), of};

@@ -35,6 +35,16 @@ struct address_range {
     friend constexpr auto operator==(address_range const&, address_range const&) -> bool = default;
 };
 
+/// The values of IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS: an output buffer, or a
+/// position in it.
+struct output_registers {
+    ia32_rtit_output_base base{};
+    ia32_rtit_output_mask_ptrs mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
+
+    friend constexpr auto operator==(output_registers const&, output_registers const&)
+        -> bool = default;
+};
+
 /// The MSRs of Intel PT on one logical processor, related MSRs that Intel PT uses, and the
 /// processor modes that affect them. The default is the state after a cold reset.
 ///

@@ -18,13 +18,8 @@ using reg::ia32_rtit_output_base;
 using reg::ia32_rtit_output_mask_ptrs;
 using reg::ia32_rtit_status;
 
-/// The values of IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS for a buffer.
-struct output_buffer {
-    ia32_rtit_output_base base{};
-    ia32_rtit_output_mask_ptrs mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
-
-    friend constexpr auto operator==(output_buffer const&, output_buffer const&) -> bool = default;
-};
+/// The output registers for a buffer.
+using output_buffer = access::output_registers;
 
 /// A chain of ToPA tables, from a position on: `in_topa({.table = 0x1000})`.
 ///

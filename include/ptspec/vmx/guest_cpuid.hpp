@@ -4,20 +4,13 @@
 #include <ptspec/cpu/compare.hpp>
 #include <ptspec/reg/rtit_addr.hpp>
 #include <ptspec/rule.hpp>
+#include <ptspec/vmx/intercepts.hpp>
 
 /// The Intel PT that a guest sees: its capabilities, the CPUID answers that enumerate them, and
 /// whether a processor can honour the CPUID answers of a saved guest.
 namespace ptspec::vmx {
 
 using cpu::capabilities;
-
-/// How the trace of a guest reaches guest-physical memory.
-///
-/// Source: PRG-180, PRG-184, PRG-185.
-enum class guest_output : uint8_t {
-    guest_physical,  ///< the processor translates the addresses by EPT
-    shadow_tables,   ///< the VMM copies the guest's ToPA tables, with host-physical addresses
-};
 
 /// What a VMM offers to a guest where the processor has it.
 struct guest_policy {
@@ -176,7 +169,7 @@ template <same_as<capabilities> Capabilities>
         made.hides_core_type = true;
     }
     auto const support = made.value.vmx();
-    bool const is_translated = how.output == guest_output::shadow_tables ||
+    bool const is_translated = how.output == guest_output::shadow ||
                                support == cpu::vmx_support::whole;
     made.why = !made.value.has_pt()                ? rule::REG_001
                : support == cpu::vmx_support::none ? rule::REG_121
@@ -193,7 +186,7 @@ template <same_as<capabilities> Capabilities>
         reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL{false});
     // The size of the component is 0 where it differs between the processors.
     if (!how.xsaves || made.value.leaf_0d_8_eax.raw == 0) { detail::hide_xsaves_state(made.value); }
-    if (how.output == guest_output::shadow_tables) {
+    if (how.output == guest_output::shadow) {
         detail::hide_guest_physical_output(made.value);
     }
     if (!how.nested) { detail::hide_vmx(made.value); }

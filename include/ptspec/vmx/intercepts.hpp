@@ -8,6 +8,14 @@
 /// Which MSR accesses of a guest with its own Intel PT exit to the VMM.
 namespace ptspec::vmx {
 
+/// How the addresses of a guest's output are translated to those of the host.
+///
+/// Source: PRG-180, PRG-184, PRG-185.
+enum class guest_output : uint8_t {
+    guest_physical,  ///< by EPT: the control "PT uses guest-physical addresses" is 1
+    shadow,          ///< by the VMM, which gives the processor tables of its own
+};
+
 /// What a VMM does with an RDMSR or WRMSR of a guest.
 enum class guest_access : uint8_t {
     intercept,     ///< emulate it: the guest's value is not in the processor
@@ -17,16 +25,22 @@ enum class guest_access : uint8_t {
 };
 
 /// How to handle accesses to `index` of a guest with these capabilities. IA32_RTIT_CTL is always
-/// intercepted; the others only while the guest's TraceEn is 0: while it is 1 they are live.
+/// intercepted, and with shadow tables IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS, too,
+/// since the processor holds those of the host. The others are intercepted only while the guest's
+/// TraceEn is 0: while it is 1 they are live.
 ///
-/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-172.
-[[nodiscard]] constexpr auto access_of_guest(cpu::capabilities const& guest, bool trace_en,
-                                             uint32_t index) noexcept -> guest_access {
+/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-172, PRG-184.
+[[nodiscard]] constexpr auto access_of_guest(
+    cpu::capabilities const& guest, bool trace_en, uint32_t index,
+    guest_output output = guest_output::guest_physical) noexcept -> guest_access {
     auto const read = access::check_read(guest, index);
     if (!access::detail::is_pt_msr(index)) { return guest_access::not_pt; }
     if (!read) { return guest_access::inject_gp; }
-    if (index == reg::ia32_rtit_ctl::address) { return guest_access::intercept; }
-    return trace_en ? guest_access::pass_through : guest_access::intercept;
+    bool const is_translated = output == guest_output::shadow &&
+                               (index == reg::ia32_rtit_output_base::address ||
+                                index == reg::ia32_rtit_output_mask_ptrs::address);
+    bool const is_live = trace_en && index != reg::ia32_rtit_ctl::address && !is_translated;
+    return is_live ? guest_access::pass_through : guest_access::intercept;
 }
 
 }  // namespace ptspec::vmx

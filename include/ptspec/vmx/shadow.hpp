@@ -18,6 +18,8 @@ namespace ptspec::vmx {
 
 // ------------------------------------------------------------------------------------ memory
 
+using access::output_registers;
+
 /// What the VMM knows about a guest-physical address.
 enum class backing : uint8_t {
     mapped,   ///< in host memory, where it stays until the shadow is no longer used
@@ -76,16 +78,6 @@ struct [[nodiscard]] shadow_result {
 
     constexpr explicit operator bool() const noexcept { return what == shadow_progress::complete; }
     friend constexpr auto operator==(shadow_result const&, shadow_result const&) -> bool = default;
-};
-
-/// The two output registers.
-struct output_registers {
-    access::ia32_rtit_output_base base{};
-    access::ia32_rtit_output_mask_ptrs mask_ptrs{
-        access::ia32_rtit_output_mask_ptrs::forced_1_mask()};
-
-    friend constexpr auto operator==(output_registers const&, output_registers const&)
-        -> bool = default;
 };
 
 /// What the processor must hold while the guest traces.

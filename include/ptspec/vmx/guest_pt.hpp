@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/effect.hpp>
+#include <ptspec/access/resets.hpp>
+#include <ptspec/access/xsave.hpp>
+#include <ptspec/ports.hpp>
+#include <ptspec/vmx/intercepts.hpp>
+
+/// Intel PT of a virtual processor: what its accesses read, write, and raise.
+///
+/// A VM exit ends the guest's trace, and VM entry continues it (`vmx/world_switch.hpp`). Between
+/// the two, `guest_pt::msrs` has the guest's values, and no value of the guest is in the processor.
+namespace ptspec::vmx {
+
+/// Intel PT of a virtual processor.
+///
+/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-170..177.
+struct guest_pt {
+    cpu::capabilities caps{};  ///< what CPUID tells the guest
+    guest_output output = guest_output::guest_physical;
+    /// The values that the guest sees. Of IA32_PERF_GLOBAL_STATUS only Trace_ToPA_PMI is in use.
+    access::msr_state msrs{};
+    /// With shadow tables: what the processor holds while the guest traces, in place of the output
+    /// MSRs of the guest, and CTL.ToPA.
+    access::output_registers host_output{};
+    bool host_topa = true;
+
+    bool pmi_pending = false;  ///< inject a PMI: `take_pmi` clears it
+    /// TraceEn rose, and VM entry has not loaded it yet: what enabling does is still to be done by
+    /// the processor.
+    bool starts = false;
+    /// The processor holds a STATUS without PendToPAPMI: its reads are intercepted.
+    bool hides_pend_topa_pmi = false;
+
+    [[nodiscard]] constexpr auto trace_en() const noexcept -> bool {
+        return msrs.ctl.get<access::ia32_rtit_ctl::TraceEn>();
+    }
+};
+
+/// How to handle accesses of a guest to `index` while it runs. Changes with each write of CTL, and
+/// with each VM entry.
+///
+/// Source: PRG-172, PRG-184.
+[[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, uint32_t index) noexcept
+    -> guest_access {
+    if (guest.hides_pend_topa_pmi && index == access::ia32_rtit_status::address) {
+        return guest_access::intercept;
+    }
+    return access_of_guest(guest.caps, guest.trace_en(), index, guest.output);
+}
+
+// ------------------------------------------------------------------------------------ MSR exits
+
+/// What a VMM does after an exit of a guest at RDMSR or WRMSR.
+enum class exit_action : uint8_t {
+    skip,       ///< skip the instruction; RDMSR returns `value`
+    inject_gp,  ///< inject #GP(0)
+    not_pt,     ///< not an MSR of Intel PT: the caller's own code handles it
+};
+
+struct [[nodiscard]] exit_answer {
+    exit_action what = exit_action::skip;
+    rule why = rule::none;  ///< of `inject_gp`
+    uint64_t value = 0;     ///< that RDMSR reads
+    /// TraceEn changed: update what is intercepted and, with shadow tables, build them.
+    bool trace_en_changed = false;
+
+    constexpr explicit operator bool() const noexcept { return what == exit_action::skip; }
+    friend constexpr auto operator==(exit_answer const&, exit_answer const&) -> bool = default;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
+    return {.what = exit_action::inject_gp, .why = checked.why};
+}
+
+}  // namespace detail
+
+/// Handles an exit at RDMSR.
+///
+/// Errors: `inject_gp` with the rule of `access::check_read`.
+/// Source: PRG-172, PRG-173.
+constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0) noexcept
+    -> exit_answer {
+    if (!access::detail::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
+    auto const checked = access::check_read(guest.caps, index, cpl);
+    if (!checked) { return detail::gp_of(checked); }
+    return {.value = access::value_of(guest.msrs, index)};
+}
+
+/// Handles an exit at WRMSR. `code` is the guest's, after the instruction. What the processor does
+/// when TraceEn rises is left to it: it happens at the next VM entry.
+///
+/// Errors: `inject_gp` with the rule of `access::check_write`, against the guest's capabilities.
+///         Nothing has changed then.
+/// Source: PRG-173.
+constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
+                        access::context const& code = {}, access::policy const& how = {}) noexcept
+    -> exit_answer {
+    if (!access::detail::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
+    bool const was_on = guest.trace_en();
+    auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl, how);
+    if (!checked) { return detail::gp_of(checked); }
+    access::ia32_rtit_ctl const ctl{value};
+    bool const starts = index == access::ia32_rtit_ctl::address && !was_on &&
+                        ctl.get<access::ia32_rtit_ctl::TraceEn>();
+    if (starts) {
+        guest.msrs.ctl = ctl;
+        guest.starts = true;
+    } else {
+        guest.msrs = access::effect_of_write(guest.caps, guest.msrs, index, value, code, how).state;
+        guest.starts = guest.starts && guest.trace_en();
+    }
+    return {.trace_en_changed = was_on != guest.trace_en()};
+}
+
+/// Handles an exit at XSAVES that saves component 8. Source: REG-142, PRG-110.
+constexpr auto on_xsaves(guest_pt& guest) noexcept -> access::xsave_pt_state {
+    auto const saved = access::xsaves(guest.caps, guest.msrs);
+    guest.msrs = saved.state;
+    guest.starts = false;
+    return saved.image;
+}
+
+/// Handles an exit at XRSTORS that loads component 8.
+///
+/// Errors: `inject_gp`: REG-143 while TraceEn is 1, REG-144 for a value that a WRMSR would not
+///         write. Nothing has changed then.
+/// Source: REG-143..145, PRG-112.
+constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
+                          access::policy const& how = {}) noexcept -> exit_answer {
+    auto const checked = access::xrstors(guest.caps, guest.msrs, image, {}, how);
+    if (!checked) { return detail::gp_of(checked.effect.verdict); }
+    using area = access::xsave_pt_state;
+    auto const ctl = image.get<area::IA32_RTIT_CTL>();
+    bool const starts = ctl.get<access::ia32_rtit_ctl::TraceEn>();
+    auto stopped = image;
+    stopped.quadwords[0] = ctl.with(access::ia32_rtit_ctl::TraceEn{false}).raw;
+    guest.msrs = access::xrstors(guest.caps, guest.msrs, stopped, {}, how).effect.state;
+    guest.msrs.ctl = ctl;
+    guest.starts = starts;
+    return {.trace_en_changed = starts};
+}
+
+// ------------------------------------------------------------------------------------ events
+
+/// A PMI that the VMM injects now. True once for each interrupt that output raised.
+///
+/// Source: PRG-177.
+[[nodiscard]] constexpr auto take_pmi(guest_pt& guest) noexcept -> bool {
+    bool const pending = guest.pmi_pending;
+    guest.pmi_pending = false;
+    return pending;
+}
+
+/// Emulates a cold reset of the guest. Source: REG-090.
+constexpr void cold_reset(guest_pt& guest) noexcept {
+    guest.msrs = access::cold_reset();
+    guest.pmi_pending = guest.starts = false;
+}
+/// Emulates a warm reset of the guest. Source: REG-091..093.
+constexpr void warm_reset(guest_pt& guest) noexcept {
+    guest.msrs = access::warm_reset(guest.caps, guest.msrs);
+    guest.pmi_pending = guest.starts = false;
+}
+/// Emulates the delivery of an SMI to the guest. INIT and SIPI change nothing of Intel PT.
+///
+/// Source: REG-094, REG-100.
+constexpr void smi(guest_pt& guest) noexcept {
+    guest.msrs = access::smi(guest.msrs);
+    guest.starts = false;
+}
+/// Emulates RSM of the guest.
+///
+/// Errors: the outcome and rule of `access::rsm`; nothing has changed then.
+/// Source: REG-101..103.
+constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
+    -> access::rsm_result {
+    auto const result = access::rsm(guest.caps, guest.msrs, {}, how);
+    if (!result) { return result; }
+    bool const starts = guest.msrs.smram_trace_en;
+    guest.msrs.ctl = guest.msrs.ctl.with(access::ia32_rtit_ctl::TraceEn{starts});
+    guest.msrs.in_smm = guest.msrs.smram_trace_en = false;
+    guest.starts = starts;
+    return result;
+}
+
+// ------------------------------------------------------------------------------------ a port
+
+/// The MSRs of Intel PT as the guest sees them, between VM exit and VM entry: each access is an
+/// exit. For a driver or a nested hypervisor that runs in a test.
+struct guest_msr_port {
+    guest_pt& guest;
+
+    [[nodiscard]] constexpr auto read(uint32_t index) noexcept -> port_value {
+        auto const answer = on_rdmsr(guest, index);
+        return {static_cast<bool>(answer), answer.value};
+    }
+    [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        return static_cast<bool>(on_wrmsr(guest, index, value));
+    }
+};
+
+}  // namespace ptspec::vmx

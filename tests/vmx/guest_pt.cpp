@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/vmx/guest_pt.hpp>
+
+#include <ptspec/cpu/presets.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+namespace preset = ptspec::cpu::preset;
+using access::ia32_rtit_ctl;
+using access::ia32_rtit_status;
+using vmx::exit_action;
+using vmx::guest_access;
+using vmx::guest_pt;
+
+namespace {
+
+constexpr auto a_guest(cpu::capabilities const& caps = preset::ice_lake_u) -> guest_pt {
+    guest_pt guest;
+    guest.caps = caps;
+    return guest;
+}
+constexpr auto gp(rule why) -> vmx::exit_answer { return {exit_action::inject_gp, why}; }
+
+}  // namespace
+
+TEST_CASE("an intercepted write obeys the capabilities that the guest sees (PRG-173)") {
+    CHECK_TWICE([](auto value) {
+        auto caps = preset::ice_lake_u;
+        caps.leaf_14_1_eax = caps.leaf_14_1_eax.with(reg::cpuid_14h_1_eax::RANGECNT{1});
+        caps.leaf_14_0_ebx = caps.leaf_14_0_ebx.with(reg::cpuid_14h_0_ebx::MTC{false});
+        guest_pt guest = a_guest(caps);
+        auto const write = [&](uint32_t index, uint64_t to) {
+            return on_wrmsr(guest, index, value(to));
+        };
+        return write(0x570, 0x2205) == gp(rule::REG_030) && guest.msrs.ctl.raw == 0 &&
+               write(0x582, 0) == gp(rule::REG_014) && write(0x580, 0x1234) &&
+               guest.msrs.addr[0].a.raw == 0x1234 && write(0x560, 0x1040) == gp(rule::REG_070) &&
+               write(0x561, 0) && guest.msrs.output_mask_ptrs.raw == 0x7F;
+    });
+}
+
+TEST_CASE("writes of other MSRs fault while the guest's TraceEn is 1, and CTL keeps its other bits "
+          "(PRG-173, REG-004, REG-021)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        bool const on = on_wrmsr(guest, 0x570, value(uint64_t{0x2109})) ==
+                        vmx::exit_answer{.trace_en_changed = true};
+        bool const refused = on_wrmsr(guest, 0x571, 0) == gp(rule::REG_004) &&
+                             on_wrmsr(guest, 0x570, 0x2509) == gp(rule::REG_021) &&
+                             guest.msrs.ctl.raw == 0x2109 && guest.starts;
+        bool const off = on_wrmsr(guest, 0x570, value(uint64_t{0x2108})) ==
+                             vmx::exit_answer{.trace_en_changed = true} &&
+                         !guest.starts;
+        return on && refused && off && on_wrmsr(guest, 0x571, value(uint64_t{0x10})) &&
+               guest.msrs.status.get<ia32_rtit_status::Error>();
+    });
+}
+
+TEST_CASE("what enabling does is left to the processor (PRG-173, OUT-086)") {
+    CHECK_TWICE([](auto value) {
+        // PendPSB and PendToPAPMI, and a TraceStop range around the next instruction.
+        guest_pt guest = a_guest(preset::P_ATM);
+        (void)on_wrmsr(guest, 0x571, value(uint64_t{0xC0}));
+        (void)on_wrmsr(guest, 0x581, 0xFFFF);
+        bool const done = static_cast<bool>(
+            on_wrmsr(guest, 0x570, value(uint64_t{0x0100'0002'0000'2109}), {.ip = 0x1000}));
+        return done && guest.msrs.status.raw == 0xC0 && guest.starts && !guest.pmi_pending &&
+               guest.msrs.perf_global_status.raw == 0;
+    });
+}
+
+TEST_CASE("an intercepted read returns the guest's value, and faults for an MSR that the guest does "
+          "not have (PRG-172)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        (void)on_wrmsr(guest, 0x572, value(uint64_t{0x5000}));
+        return on_rdmsr(guest, 0x572).value == 0x5000 && on_rdmsr(guest, 0x561).value == 0x7F &&
+               on_rdmsr(guest, 0x584) == gp(rule::REG_014) &&
+               on_rdmsr(guest, 0x570, 3) == gp(rule::REG_002) &&
+               on_rdmsr(a_guest(preset::P_NONE), 0x570) == gp(rule::REG_001) &&
+               on_rdmsr(guest, 0x38E).what == exit_action::not_pt &&
+               on_wrmsr(guest, 0x38E, 0).what == exit_action::not_pt;
+    });
+}
+
+TEST_CASE("with shadow tables the output MSRs are always intercepted (PRG-184)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        guest.output = value(vmx::guest_output::shadow);
+        (void)on_wrmsr(guest, 0x570, 0x2109);
+        auto const how = [&](uint32_t index) { return access_of_guest(guest, index); };
+        bool const shadowed = how(0x560) == guest_access::intercept &&
+                              how(0x561) == guest_access::intercept &&
+                              how(0x571) == guest_access::pass_through;
+        guest.output = value(vmx::guest_output::guest_physical);
+        return shadowed && how(0x560) == guest_access::pass_through &&
+               how(0x561) == guest_access::pass_through;
+    });
+}
+
+TEST_CASE("XSAVES and XRSTORS of a guest save, clear and load its MSRs (REG-142..145)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        (void)on_wrmsr(guest, 0x560, 0x3000);
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+        auto const image = on_xsaves(guest);
+        bool const saved = image.get<access::xsave_pt_state::IA32_RTIT_CTL>().raw == 0x2109 &&
+                           !guest.trace_en() && !guest.starts;
+        (void)on_wrmsr(guest, 0x560, 0x4000);
+        bool const loaded = on_xrstors(guest, value(image)) ==
+                                vmx::exit_answer{.trace_en_changed = true} &&
+                            guest.msrs.ctl.raw == 0x2109 && guest.starts &&
+                            guest.msrs.output_base.raw == 0x3000;
+        auto illegal = image;
+        illegal.quadwords[0] = value(uint64_t{0x8000'0000'0000'0000});
+        bool const refused = on_xrstors(guest, image) == gp(rule::REG_143) &&
+                             on_wrmsr(guest, 0x570, 0) &&
+                             on_xrstors(guest, illegal) == gp(rule::REG_144) &&
+                             guest.msrs.ctl.raw == 0;
+        illegal.quadwords[0] = 0x2108;
+        return saved && loaded && refused && on_xrstors(guest, illegal) && !guest.starts;
+    });
+}
+
+TEST_CASE("an SMI clears the guest's TraceEn, and RSM restores it (REG-100..102)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+        smi(guest);
+        bool const in_smm = !guest.trace_en() && guest.msrs.in_smm && !guest.starts;
+        guest_pt enabled = guest;
+        (void)on_wrmsr(enabled, 0x570, value(uint64_t{0x2109}));
+        auto const shutdown = rsm(enabled);
+        auto const back = rsm(guest);
+        return in_smm && shutdown.outcome == access::rsm_outcome::shutdown &&
+               shutdown.why == rule::REG_102 && enabled.msrs.in_smm && back && guest.trace_en() &&
+               guest.starts && !guest.msrs.in_smm &&
+               rsm(guest).outcome == access::rsm_outcome::undefined_opcode;
+    });
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        (void)on_wrmsr(guest, 0x571, value(uint64_t{0x10}));
+        smi(guest);
+        return rsm(guest) && !guest.trace_en() && !guest.starts && guest.msrs.status.raw == 0x10;
+    });
+}
+
+TEST_CASE("a reset of the guest clears what waits for it (REG-090..093)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        (void)on_wrmsr(guest, 0x580, 0x5000);
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+        guest.pmi_pending = true;
+        warm_reset(guest);
+        bool const warm = guest.msrs.ctl.raw == 0x2108 && !guest.starts && !take_pmi(guest) &&
+                          guest.msrs.addr[0].a.raw == 0x5000;
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+        guest.pmi_pending = true;
+        cold_reset(guest);
+        return warm && guest.msrs == access::msr_state{} && !guest.starts && !guest.pmi_pending;
+    });
+}
+
+TEST_CASE("an interrupt is injected once (PRG-177)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        guest.pmi_pending = value(true);
+        return take_pmi(guest) && !take_pmi(guest);
+    });
+}
+
+TEST_CASE("the guest's MSRs are a port: a driver of the library runs on it (PRG-030)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        vmx::guest_msr_port port{guest};
+        static_assert(msr_port<vmx::guest_msr_port>);
+        return port.write(0x570, value(uint64_t{0x2109})) && port.read(0x570).value == 0x2109 &&
+               !port.write(0x571, 0) && !port.read(0x584).done && !port.read(0x10).done;
+    });
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/vmx/world_switch.hpp>
+
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/vmx/controls.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/virtual_machine.hpp>
+
+#include <string>
+
+using namespace ptspec;
+namespace preset = ptspec::cpu::preset;
+namespace event = ptspec::engine::event;
+using access::ia32_rtit_ctl;
+using access::ia32_rtit_status;
+using vmx::guest_pt;
+using vmx::host_pt;
+
+namespace {
+
+/// The MSRs of a processor as stored words. An access of `faulty` faults.
+struct msr_file {
+    uint64_t words[0x28] = {};  ///< from 560H on
+    uint64_t global_status = 0;
+    uint32_t faulty = 0;
+
+    constexpr auto read(uint32_t index) noexcept -> port_value {
+        if (index == faulty) { return {}; }
+        if (index == 0x38E) { return {true, global_status}; }
+        return {index >= 0x560 && index < 0x588, words[(index - 0x560) % 0x28]};
+    }
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        if (index == faulty) { return false; }
+        if (index == 0x390) {
+            global_status &= ~value;
+            return true;
+        }
+        if (index < 0x560 || index >= 0x588) { return false; }
+        // TraceEn is 1: only CTL may be written.
+        if ((words[0x10] & 1) != 0 && index != 0x570) { return false; }
+        words[index - 0x560] = value;
+        return true;
+    }
+    [[nodiscard]] constexpr auto at(uint32_t index) const noexcept -> uint64_t {
+        return words[index - 0x560];
+    }
+};
+
+/// Two ranges, as CAP-A.
+constexpr auto tracing_guest(uint64_t ctl) -> guest_pt {
+    guest_pt guest;
+    guest.caps = preset::ice_lake_u;
+    for (uint32_t const index : {0x560U, 0x561U, 0x571U, 0x572U, 0x580U, 0x581U, 0x582U, 0x583U}) {
+        access::set_raw(guest.msrs, index, uint64_t{index} << 12);
+    }
+    guest.msrs.ctl = {ctl};
+    guest.starts = true;
+    return guest;
+}
+constexpr auto host_file(uint64_t ctl) -> msr_file {
+    msr_file host;
+    for (uint32_t index = 0x560; index < 0x588; ++index) { host.words[index - 0x560] = index; }
+    host.words[0x10] = ctl;
+    return host;
+}
+
+/// The accesses in the notation of the catalogue.
+template <class Log>
+auto text_of(Log const& log) -> std::string {
+    std::string got;
+    for (auto const& one : log) {
+        if (!got.empty()) { got += "; "; }
+        driver::print_access(one, [&](text part) { got.append(part.characters, part.length); });
+    }
+    return got;
+}
+
+}  // namespace
+
+TEST_CASE("PC-31, 32: the host's trace is stopped and saved before VM entry, the guest's is loaded, "
+          "and after VM exit both ways back (PRG-167,170,171)") {
+    msr_file cpu = host_file(0x250D);
+    driver::recording_port log{cpu};
+    guest_pt guest = tracing_guest(0xE70D);
+    host_pt host;
+    auto const entry = enter(guest, host, log);
+    CHECK(entry);
+    CHECK(entry.ctl.raw == 0xE70D);
+    CHECK(entry.trace == driver::trace_state::disabled);
+    CHECK(text_of(log) ==
+          "RDMSR(570)->250D; WRMSR(570,0); RDMSR(571)->571; RDMSR(560)->560; RDMSR(561)->561; "
+          "RDMSR(572)->572; RDMSR(580)->580; RDMSR(581)->581; RDMSR(582)->582; RDMSR(583)->583; "
+          "WRMSR(571,571000); WRMSR(560,560000); WRMSR(561,56107F); WRMSR(572,572000); "
+          "WRMSR(580,580000); WRMSR(581,581000); WRMSR(582,582000); WRMSR(583,583000)");
+    log.clear();
+    cpu.words[0x11] = 0x0000'0123'0000'0010;  // STATUS and the position after a while
+    cpu.words[0x01] = 0x0000'0456'0000'017F;
+    CHECK(leave(guest, host, log).trace == driver::trace_state::enabled);
+    CHECK(text_of(log) ==
+          "RDMSR(571)->0000012300000010; RDMSR(560)->560000; RDMSR(561)->000004560000017F; "
+          "RDMSR(572)->572000; RDMSR(580)->580000; RDMSR(581)->581000; RDMSR(582)->582000; "
+          "RDMSR(583)->583000; "
+          "WRMSR(571,571); WRMSR(560,560); WRMSR(561,57F); WRMSR(572,572); WRMSR(580,580); "
+          "WRMSR(581,581); WRMSR(582,582); WRMSR(583,583); WRMSR(570,250D)");
+    CHECK(guest.msrs.status.raw == 0x0000'0123'0000'0010);
+    CHECK(guest.msrs.output_mask_ptrs.raw == 0x0000'0456'0000'017F);
+    CHECK(guest.msrs.ctl.raw == 0xE70D);
+    CHECK(!guest.starts);
+}
+
+TEST_CASE("only the MSRs that the guest has are exchanged (PRG-170,172)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0);
+        guest_pt guest = tracing_guest(0x2109);
+        guest.caps.leaf_14_1_eax =
+            guest.caps.leaf_14_1_eax.with(reg::cpuid_14h_1_eax::RANGECNT{1});
+        guest.caps.leaf_14_0_ebx =
+            guest.caps.leaf_14_0_ebx.with(reg::cpuid_14h_0_ebx::CR3FILTER{value(false)});
+        host_pt host;
+        bool const entered = static_cast<bool>(enter(guest, host, cpu));
+        return entered && cpu.at(0x581) == 0x581000 && cpu.at(0x582) == 0x582 &&
+               cpu.at(0x572) == 0x572 && leave(guest, host, cpu) && cpu.at(0x581) == 0x581 &&
+               cpu.at(0x570) == 0;
+    });
+}
+
+TEST_CASE("CVE-2024-53135: the host's TraceEn is cleared, also for a guest that does not trace "
+          "(REG-130, PRG-171)") {
+    CHECK_TWICE([](auto value) {
+        vmx::controls set{.enable_ept = true};
+        set = vmx::with_guest_pt(preset::ice_lake_u, set);
+        msr_file cpu = host_file(0x250D);
+        bool const fails_without =
+            vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) == rule::REG_130;
+        guest_pt guest = tracing_guest(value(uint64_t{0x250C}));
+        host_pt host;
+        auto const entry = enter(guest, host, cpu);
+        bool const right = entry && !host.is_saved && entry.ctl.raw == 0x250C &&
+                           cpu.at(0x580) == 0x580 &&
+                           vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) == rule::none;
+        return fails_without && right && leave(guest, host, cpu) && cpu.at(0x570) == 0x250D;
+    });
+}
+
+TEST_CASE("a fault of any access refuses VM entry, and leaves the host as it was (PRG-170,171)") {
+    CHECK_TWICE([](auto value) {
+        for (uint32_t const index :
+             {0x570U, 0x571U, 0x560U, 0x561U, 0x572U, 0x580U, 0x581U, 0x582U, 0x583U}) {
+            msr_file cpu = host_file(0x250D);
+            guest_pt guest = tracing_guest(0x2109);
+            host_pt host;
+            cpu.faulty = value(index);
+            auto const entry = enter(guest, host, cpu);
+            bool const traces = (cpu.at(0x570) & 1) != 0;
+            if (entry || entry.failed.index != index ||
+                entry.trace != driver::trace_state::unknown) {
+                return false;
+            }
+            cpu.faulty = 0;
+            if (!traces && !leave(guest, host, cpu, false)) { return false; }
+            msr_file expected = host_file(0x250D);
+            for (uint32_t i = 0x560; i < 0x588; ++i) {
+                if (cpu.at(i) != expected.at(i) && i != 0x561) { return false; }
+            }
+            if (!guest.starts || guest.msrs.status.raw != 0x571000) { return false; }
+        }
+        return true;
+    });
+    CHECK_TWICE([](auto value) {  // the same on the way back
+        msr_file cpu = host_file(0x250D);
+        guest_pt guest = tracing_guest(0x2109);
+        host_pt host;
+        bool const entered = static_cast<bool>(enter(guest, host, cpu));
+        cpu.faulty = value(0x582U);
+        auto const left = leave(guest, host, cpu);
+        return entered && !left && left.failed.index == 0x582 &&
+               left.trace == driver::trace_state::unknown && (cpu.at(0x570) & 1) == 0;
+    });
+}
+
+TEST_CASE("an interrupt that is preserved is raised by the processor when the guest enables, and "
+          "not again at each VM entry (OUT-086, PRG-177)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0);
+        guest_pt guest = tracing_guest(0x0100'0000'0000'2109);
+        guest.caps = preset::P_ATM;
+        guest.msrs.status = {value(uint64_t{0x80})};
+        host_pt host;
+        bool right = static_cast<bool>(enter(guest, host, cpu));
+        right = right && cpu.at(0x571) == 0x80 && !guest.hides_pend_topa_pmi;
+        right = right && leave(guest, host, cpu);
+        right = right && enter(guest, host, cpu) && cpu.at(0x571) == 0 &&
+                access_of_guest(guest, 0x571) == vmx::guest_access::intercept;
+        cpu.words[0x11] = 0x40;
+        right = right && leave(guest, host, cpu) && guest.msrs.status.raw == 0xC0 &&
+                !guest.hides_pend_topa_pmi &&
+                access_of_guest(guest, 0x571) == vmx::guest_access::pass_through;
+        // Without PMI preservation, or without a pending interrupt, nothing is hidden.
+        guest.msrs.ctl = {0x2109};
+        right = right && enter(guest, host, cpu) && cpu.at(0x571) == 0xC0;
+        right = right && leave(guest, host, cpu);
+        guest.msrs.ctl = {0x0100'0000'0000'2109};
+        guest.msrs.status = {0x40};
+        return right && enter(guest, host, cpu) && cpu.at(0x571) == 0x40 &&
+               access_of_guest(guest, 0x571) == vmx::guest_access::pass_through;
+    });
+}
+
+TEST_CASE("a ToPA PMI of the guest is taken from the processor and injected once (PRG-177)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0);
+        guest_pt guest = tracing_guest(0x2109);
+        cpu.global_status = value(uint64_t{1} << 54);
+        bool const other = take_topa_pmi(guest, cpu) || guest.pmi_pending;
+        cpu.global_status = value(uint64_t{3} << 54);
+        bool const taken = take_topa_pmi(guest, cpu) && cpu.global_status == uint64_t{1} << 54 &&
+                           guest.msrs.perf_global_status.raw == uint64_t{1} << 55;
+        bool const once = !take_topa_pmi(guest, cpu) && take_pmi(guest) && !take_pmi(guest);
+        cpu.faulty = 0x38E;
+        cpu.global_status = uint64_t{1} << 55;
+        return !other && taken && once && !take_topa_pmi(guest, cpu);
+    });
+}
+
+TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (PRG-184,185)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0);
+        guest_pt guest = tracing_guest(value(uint64_t{0x2009}));  // a single range
+        guest.output = vmx::guest_output::shadow;
+        guest.host_output = {{0x7'0000'0000}, {0x1'0000'00FF}};
+        host_pt host;
+        auto const entry = enter(guest, host, cpu);
+        bool const loaded = entry && entry.ctl.raw == 0x2109 && cpu.at(0x560) == 0x7'0000'0000 &&
+                            cpu.at(0x561) == 0x1'0000'00FF && guest.msrs.ctl.raw == 0x2009;
+        cpu.words[0x01] = 0x2'0000'00FF;
+        bool const left = static_cast<bool>(leave(guest, host, cpu));
+        return loaded && left && guest.host_output.mask_ptrs.raw == 0x2'0000'00FF &&
+               guest.msrs.output_base.raw == 0x560000 &&
+               guest.msrs.output_mask_ptrs.raw == 0x56107F && guest.msrs.ctl.raw == 0x2009;
+    });
+    CHECK_TWICE([](auto value) {  // no shadow: nothing is done
+        msr_file cpu = host_file(0x250D);
+        guest_pt guest = tracing_guest(value(uint64_t{0x2109}));
+        guest.output = vmx::guest_output::shadow;
+        host_pt host;
+        auto const entry = enter(guest, vmx::shadow{}, host, cpu);
+        bool const refused = !entry && entry.needs_shadow && cpu.at(0x570) == 0x250D;
+        guest.msrs.ctl = {0x2108};
+        return refused && enter(guest, vmx::shadow{}, host, cpu);
+    });
+}
+
+TEST_CASE("a guest on a processor: its trace goes to its memory, the host's goes on after "
+          "(PRG-170,180)") {
+    test::virtual_machine vm{preset::ice_lake_u, preset::ice_lake_u,
+                             vmx::guest_output::guest_physical, [] { return std::uint64_t{0}; }};
+    vm.memory.writable.insert(0x1'0000);
+    CHECK(vm.processor.write(0x560, 0x1000'0000));
+    CHECK(vm.processor.write(0x561, 0xFFF));
+    CHECK(vm.processor.write(0x570, 0x2005));
+    CHECK(on_wrmsr(vm.guest, 0x560, 0x4000));
+    CHECK(on_wrmsr(vm.guest, 0x561, 0xFFF));
+    CHECK(on_wrmsr(vm.guest, 0x570, 0x2005));
+    CHECK(vm.run(0x2000, {}));
+    (void)vm.processor.on(event::indirect_jump{0x3000});
+    CHECK(vm.exit(0x3000));
+    CHECK(vm.guest.msrs.output_mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>() !=
+          0);
+    CHECK(vm.memory.guest_byte(0x4000) == 0x02);
+    CHECK(vm.memory.host.at(0x1000'0000) == 0x02);
+    CHECK(vm.memory.violations == 0);
+    CHECK(vm.processor.is_tracing());
+    // While the host traces, VM entry that loads CTL is refused by the processor.
+    CHECK(vm.processor.msrs().ctl.raw == 0x2005);
+}
