@@ -12,8 +12,8 @@
 #include <ptspec/access/pmi.hpp>
 #include <ptspec/access/image.hpp>
 #include <ptspec/vmx/controls.hpp>
-#include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/intercepts.hpp>
+#include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/guest_pt.hpp>
 #include <ptspec/vmx/shadow.hpp>
 #include <ptspec/vmx/world_switch.hpp>

@@ -8444,6 +8444,16 @@ struct address_range {
     friend constexpr auto operator==(address_range const&, address_range const&) -> bool = default;
 };
 
+/// The values of IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS: an output buffer, or a
+/// position in it.
+struct output_registers {
+    ia32_rtit_output_base base{};
+    ia32_rtit_output_mask_ptrs mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
+
+    friend constexpr auto operator==(output_registers const&, output_registers const&)
+        -> bool = default;
+};
+
 /// The MSRs of Intel PT on one logical processor, related MSRs that Intel PT uses, and the
 /// processor modes that affect them. The default is the state after a cold reset.
 ///
@@ -20208,13 +20218,8 @@ using reg::ia32_rtit_output_base;
 using reg::ia32_rtit_output_mask_ptrs;
 using reg::ia32_rtit_status;
 
-/// The values of IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS for a buffer.
-struct output_buffer {
-    ia32_rtit_output_base base{};
-    ia32_rtit_output_mask_ptrs mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
-
-    friend constexpr auto operator==(output_buffer const&, output_buffer const&) -> bool = default;
-};
+/// The output registers for a buffer.
+using output_buffer = access::output_registers;
 
 /// A chain of ToPA tables, from a position on: `in_topa({.table = 0x1000})`.
 ///
@@ -22523,6 +22528,48 @@ template <same_as<capabilities> Capabilities = capabilities>
 
 }  // namespace ptspec::vmx
 
+// ---- ptspec/vmx/intercepts.hpp ----
+
+/// Which MSR accesses of a guest with its own Intel PT exit to the VMM.
+namespace ptspec::vmx {
+
+/// How the addresses of a guest's output are translated to those of the host.
+///
+/// Source: PRG-180, PRG-184, PRG-185.
+enum class guest_output : uint8_t {
+    guest_physical,  ///< by EPT: the control "PT uses guest-physical addresses" is 1
+    shadow,          ///< by the VMM, which gives the processor tables of its own
+};
+
+/// What a VMM does with an RDMSR or WRMSR of a guest.
+enum class guest_access : uint8_t {
+    intercept,     ///< emulate it: the guest's value is not in the processor
+    pass_through,  ///< the guest's value is in the processor, which raises #GP as for anyone
+    inject_gp,     ///< the guest has no such MSR
+    not_pt,        ///< not an MSR of Intel PT
+};
+
+/// How to handle accesses to `index` of a guest with these capabilities. IA32_RTIT_CTL is always
+/// intercepted, and with shadow tables IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS, too,
+/// since the processor holds those of the host. The others are intercepted only while the guest's
+/// TraceEn is 0: while it is 1 they are live.
+///
+/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-172, PRG-184.
+[[nodiscard]] constexpr auto access_of_guest(
+    cpu::capabilities const& guest, bool trace_en, uint32_t index,
+    guest_output output = guest_output::guest_physical) noexcept -> guest_access {
+    auto const read = access::check_read(guest, index);
+    if (!access::detail::is_pt_msr(index)) { return guest_access::not_pt; }
+    if (!read) { return guest_access::inject_gp; }
+    bool const is_translated = output == guest_output::shadow &&
+                               (index == reg::ia32_rtit_output_base::address ||
+                                index == reg::ia32_rtit_output_mask_ptrs::address);
+    bool const is_live = trace_en && index != reg::ia32_rtit_ctl::address && !is_translated;
+    return is_live ? guest_access::pass_through : guest_access::intercept;
+}
+
+}  // namespace ptspec::vmx
+
 // ---- ptspec/vmx/guest_cpuid.hpp ----
 
 /// The Intel PT that a guest sees: its capabilities, the CPUID answers that enumerate them, and
@@ -22530,14 +22577,6 @@ template <same_as<capabilities> Capabilities = capabilities>
 namespace ptspec::vmx {
 
 using cpu::capabilities;
-
-/// How the trace of a guest reaches guest-physical memory.
-///
-/// Source: PRG-180, PRG-184, PRG-185.
-enum class guest_output : uint8_t {
-    guest_physical,  ///< the processor translates the addresses by EPT
-    shadow_tables,   ///< the VMM copies the guest's ToPA tables, with host-physical addresses
-};
 
 /// What a VMM offers to a guest where the processor has it.
 struct guest_policy {
@@ -22696,7 +22735,7 @@ template <same_as<capabilities> Capabilities>
         made.hides_core_type = true;
     }
     auto const support = made.value.vmx();
-    bool const is_translated = how.output == guest_output::shadow_tables ||
+    bool const is_translated = how.output == guest_output::shadow ||
                                support == cpu::vmx_support::whole;
     made.why = !made.value.has_pt()                ? rule::REG_001
                : support == cpu::vmx_support::none ? rule::REG_121
@@ -22713,9 +22752,7 @@ template <same_as<capabilities> Capabilities>
         reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL{false});
     // The size of the component is 0 where it differs between the processors.
     if (!how.xsaves || made.value.leaf_0d_8_eax.raw == 0) { detail::hide_xsaves_state(made.value); }
-    if (how.output == guest_output::shadow_tables) {
-        detail::hide_guest_physical_output(made.value);
-    }
+    if (how.output == guest_output::shadow) { detail::hide_guest_physical_output(made.value); }
     if (!how.nested) { detail::hide_vmx(made.value); }
     return made;
 }
@@ -22962,31 +22999,204 @@ constexpr void find_unhonourable(Capabilities const& host, Capabilities const& g
 
 }  // namespace ptspec::vmx
 
-// ---- ptspec/vmx/intercepts.hpp ----
+// ---- ptspec/vmx/guest_pt.hpp ----
 
-/// Which MSR accesses of a guest with its own Intel PT exit to the VMM.
+/// Intel PT of a virtual processor: what its accesses read, write, and raise.
+///
+/// A VM exit ends the guest's trace, and VM entry continues it (`vmx/world_switch.hpp`). Between
+/// the two, `guest_pt::msrs` has the guest's values, and no value of the guest is in the processor.
 namespace ptspec::vmx {
 
-/// What a VMM does with an RDMSR or WRMSR of a guest.
-enum class guest_access : uint8_t {
-    intercept,     ///< emulate it: the guest's value is not in the processor
-    pass_through,  ///< the guest's value is in the processor, which raises #GP as for anyone
-    inject_gp,     ///< the guest has no such MSR
-    not_pt,        ///< not an MSR of Intel PT
+/// Intel PT of a virtual processor.
+///
+/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-170..177.
+struct guest_pt {
+    cpu::capabilities caps{};  ///< what CPUID tells the guest
+    guest_output output = guest_output::guest_physical;
+    /// The values that the guest sees. Of IA32_PERF_GLOBAL_STATUS only Trace_ToPA_PMI is in use.
+    access::msr_state msrs{};
+    /// With shadow tables: what the processor holds while the guest traces, in place of the output
+    /// MSRs of the guest, and CTL.ToPA.
+    access::output_registers host_output{};
+    bool host_topa = true;
+
+    bool pmi_pending = false;  ///< inject a PMI: `take_pmi` clears it
+    /// TraceEn rose, and VM entry has not loaded it yet: what enabling does is still to be done by
+    /// the processor.
+    bool starts = false;
+    /// The processor holds a STATUS without PendToPAPMI: its reads are intercepted.
+    bool hides_pend_topa_pmi = false;
+
+    [[nodiscard]] constexpr auto trace_en() const noexcept -> bool {
+        return msrs.ctl.get<access::ia32_rtit_ctl::TraceEn>();
+    }
 };
 
-/// How to handle accesses to `index` of a guest with these capabilities. IA32_RTIT_CTL is always
-/// intercepted; the others only while the guest's TraceEn is 0: while it is 1 they are live.
+/// How to handle accesses of a guest to `index` while it runs. Changes with each write of CTL, and
+/// with each VM entry.
 ///
-/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-172.
-[[nodiscard]] constexpr auto access_of_guest(cpu::capabilities const& guest, bool trace_en,
-                                             uint32_t index) noexcept -> guest_access {
-    auto const read = access::check_read(guest, index);
-    if (!access::detail::is_pt_msr(index)) { return guest_access::not_pt; }
-    if (!read) { return guest_access::inject_gp; }
-    if (index == reg::ia32_rtit_ctl::address) { return guest_access::intercept; }
-    return trace_en ? guest_access::pass_through : guest_access::intercept;
+/// Source: PRG-172, PRG-184.
+[[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, uint32_t index) noexcept
+    -> guest_access {
+    if (guest.hides_pend_topa_pmi && index == access::ia32_rtit_status::address) {
+        return guest_access::intercept;
+    }
+    return access_of_guest(guest.caps, guest.trace_en(), index, guest.output);
 }
+
+// ------------------------------------------------------------------------------------ MSR exits
+
+/// What a VMM does after an exit of a guest at RDMSR or WRMSR.
+enum class exit_action : uint8_t {
+    skip,       ///< skip the instruction; RDMSR returns `value`
+    inject_gp,  ///< inject #GP(0)
+    not_pt,     ///< not an MSR of Intel PT: the caller's own code handles it
+};
+
+struct [[nodiscard]] exit_answer {
+    exit_action what = exit_action::skip;
+    rule why = rule::none;  ///< of `inject_gp`
+    uint64_t value = 0;     ///< that RDMSR reads
+    /// TraceEn changed: update what is intercepted and, with shadow tables, build them.
+    bool trace_en_changed = false;
+
+    constexpr explicit operator bool() const noexcept { return what == exit_action::skip; }
+    friend constexpr auto operator==(exit_answer const&, exit_answer const&) -> bool = default;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
+    return {.what = exit_action::inject_gp, .why = checked.why};
+}
+
+}  // namespace detail
+
+/// Handles an exit at RDMSR.
+///
+/// Errors: `inject_gp` with the rule of `access::check_read`.
+/// Source: PRG-172, PRG-173.
+constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0) noexcept
+    -> exit_answer {
+    if (!access::detail::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
+    auto const checked = access::check_read(guest.caps, index, cpl);
+    if (!checked) { return detail::gp_of(checked); }
+    return {.value = access::value_of(guest.msrs, index)};
+}
+
+/// Handles an exit at WRMSR. `code` is the guest's, after the instruction. What the processor does
+/// when TraceEn rises is left to it: it happens at the next VM entry.
+///
+/// Errors: `inject_gp` with the rule of `access::check_write`, against the guest's capabilities.
+///         Nothing has changed then.
+/// Source: PRG-173.
+constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
+                        access::context const& code = {}, access::policy const& how = {}) noexcept
+    -> exit_answer {
+    if (!access::detail::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
+    bool const was_on = guest.trace_en();
+    auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl, how);
+    if (!checked) { return detail::gp_of(checked); }
+    access::ia32_rtit_ctl const ctl{value};
+    bool const starts = index == access::ia32_rtit_ctl::address && !was_on &&
+                        ctl.get<access::ia32_rtit_ctl::TraceEn>();
+    if (starts) {
+        guest.msrs.ctl = ctl;
+        guest.starts = true;
+    } else {
+        guest.msrs = access::effect_of_write(guest.caps, guest.msrs, index, value, code, how).state;
+        guest.starts = guest.starts && guest.trace_en();
+    }
+    return {.trace_en_changed = was_on != guest.trace_en()};
+}
+
+/// Handles an exit at XSAVES that saves component 8. Source: REG-142, PRG-110.
+[[nodiscard]] constexpr auto on_xsaves(guest_pt& guest) noexcept -> access::xsave_pt_state {
+    auto const saved = access::xsaves(guest.caps, guest.msrs);
+    guest.msrs = saved.state;
+    guest.starts = false;
+    return saved.image;
+}
+
+/// Handles an exit at XRSTORS that loads component 8.
+///
+/// Errors: `inject_gp`: REG-143 while TraceEn is 1, REG-144 for a value that a WRMSR would not
+///         write. Nothing has changed then.
+/// Source: REG-143..145, PRG-112.
+constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
+                          access::policy const& how = {}) noexcept -> exit_answer {
+    auto const checked = access::xrstors(guest.caps, guest.msrs, image, {}, how);
+    if (!checked) { return detail::gp_of(checked.effect.verdict); }
+    using area = access::xsave_pt_state;
+    auto const ctl = image.get<area::IA32_RTIT_CTL>();
+    bool const starts = ctl.get<access::ia32_rtit_ctl::TraceEn>();
+    auto stopped = image;
+    stopped.quadwords[0] = ctl.with(access::ia32_rtit_ctl::TraceEn{false}).raw;
+    guest.msrs = access::xrstors(guest.caps, guest.msrs, stopped, {}, how).effect.state;
+    guest.msrs.ctl = ctl;
+    guest.starts = starts;
+    return {.trace_en_changed = starts};
+}
+
+// ------------------------------------------------------------------------------------ events
+
+/// A PMI that the VMM injects now. True once for each interrupt that output raised.
+///
+/// Source: PRG-177.
+[[nodiscard]] constexpr auto take_pmi(guest_pt& guest) noexcept -> bool {
+    bool const pending = guest.pmi_pending;
+    guest.pmi_pending = false;
+    return pending;
+}
+
+/// Emulates a cold reset of the guest. Source: REG-090.
+constexpr void cold_reset(guest_pt& guest) noexcept {
+    guest.msrs = access::cold_reset();
+    guest.pmi_pending = guest.starts = false;
+}
+/// Emulates a warm reset of the guest. Source: REG-091..093.
+constexpr void warm_reset(guest_pt& guest) noexcept {
+    guest.msrs = access::warm_reset(guest.caps, guest.msrs);
+    guest.pmi_pending = guest.starts = false;
+}
+/// Emulates the delivery of an SMI to the guest. INIT and SIPI change nothing of Intel PT.
+///
+/// Source: REG-094, REG-100.
+constexpr void smi(guest_pt& guest) noexcept {
+    guest.msrs = access::smi(guest.msrs);
+    guest.starts = false;
+}
+/// Emulates RSM of the guest.
+///
+/// Errors: the outcome and rule of `access::rsm`; nothing has changed then.
+/// Source: REG-101..103.
+[[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept -> access::rsm_result {
+    auto const result = access::rsm(guest.caps, guest.msrs, {}, how);
+    if (!result) { return result; }
+    bool const starts = guest.msrs.smram_trace_en;
+    guest.msrs.ctl = guest.msrs.ctl.with(access::ia32_rtit_ctl::TraceEn{starts});
+    guest.msrs.in_smm = guest.msrs.smram_trace_en = false;
+    guest.starts = starts;
+    return result;
+}
+
+// ------------------------------------------------------------------------------------ a port
+
+/// The MSRs of Intel PT as the guest sees them, between VM exit and VM entry: each access is an
+/// exit. For a driver or a nested hypervisor that runs in a test.
+struct guest_msr_port {
+    guest_pt& guest;
+
+    [[nodiscard]] constexpr auto read(uint32_t index) noexcept -> port_value {
+        auto const answer = on_rdmsr(guest, index);
+        return {static_cast<bool>(answer), answer.value};
+    }
+    [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        return static_cast<bool>(on_wrmsr(guest, index, value));
+    }
+};
 
 }  // namespace ptspec::vmx
 
@@ -23002,6 +23212,8 @@ enum class guest_access : uint8_t {
 namespace ptspec::vmx {
 
 // ------------------------------------------------------------------------------------ memory
+
+using access::output_registers;
 
 /// What the VMM knows about a guest-physical address.
 enum class backing : uint8_t {
@@ -23061,16 +23273,6 @@ struct [[nodiscard]] shadow_result {
 
     constexpr explicit operator bool() const noexcept { return what == shadow_progress::complete; }
     friend constexpr auto operator==(shadow_result const&, shadow_result const&) -> bool = default;
-};
-
-/// The two output registers.
-struct output_registers {
-    access::ia32_rtit_output_base base{};
-    access::ia32_rtit_output_mask_ptrs mask_ptrs{
-        access::ia32_rtit_output_mask_ptrs::forced_1_mask()};
-
-    friend constexpr auto operator==(output_registers const&, output_registers const&)
-        -> bool = default;
 };
 
 /// What the processor must hold while the guest traces.
@@ -23678,6 +23880,308 @@ constexpr auto shadow::to_host(output_registers const& guest) const noexcept
         }
     }
     return {};
+}
+
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/world_switch.hpp ----
+
+/// The world switch of a guest with its own Intel PT: the accesses before VM entry and after VM
+/// exit, in host-guest mode. In host-only mode guests have no Intel PT, and nothing is switched.
+namespace ptspec::vmx {
+
+/// The host's trace while a guest runs. Made by `enter`, used up by `leave`.
+struct host_pt {
+    access::msr_state msrs{};
+    bool is_saved = false;  ///< all MSRs of the guest were exchanged, not CTL alone
+};
+
+/// The result of `enter`.
+struct [[nodiscard]] entry_state : driver::procedure_result {
+    /// For the guest-state field of VM entry or, where the processor has no such control, for the
+    /// last entry of its MSR-load list. VM exit then loads 0.
+    access::ia32_rtit_ctl ctl{};
+    bool needs_shadow =
+        false;  ///< nothing was done: the guest traces, and its shadow is incomplete
+
+    /// True if VM entry may follow.
+    constexpr explicit operator bool() const noexcept { return !failed && !needs_shadow; }
+};
+
+namespace detail {
+
+/// Calls `use(index)` for each MSR that is exchanged: those that the guest has, except CTL.
+///
+/// Source: PRG-170.
+constexpr void for_each_exchanged_msr(cpu::capabilities const& guest, auto&& use) noexcept {
+    auto const use_if_present = [&](uint32_t index) {
+        if (access::detail::rule_of_absence(guest, index) == rule::none) { use(index); }
+    };
+    use_if_present(access::ia32_rtit_status::address);
+    use_if_present(access::ia32_rtit_output_base::address);
+    use_if_present(access::ia32_rtit_output_mask_ptrs::address);
+    use_if_present(access::ia32_rtit_cr3_match::address);
+    for (uint32_t index = access::detail::first_addr_msr; index <= access::detail::last_pt_msr;
+         ++index) {
+        use_if_present(index);
+    }
+}
+
+/// The MSRs that the processor gets while the guest traces.
+constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_state {
+    using status = access::ia32_rtit_status;
+    using ctl = access::ia32_rtit_ctl;
+    auto msrs = guest.msrs;
+    if (guest.hides_pend_topa_pmi) { msrs.status = msrs.status.with(status::PendToPAPMI{false}); }
+    if (guest.output == guest_output::shadow) {
+        msrs.output_base = guest.host_output.base;
+        msrs.output_mask_ptrs = guest.host_output.mask_ptrs;
+        if (!msrs.ctl.get<ctl::FabricEn>()) {
+            msrs.ctl = msrs.ctl.with(ctl::ToPA{guest.host_topa});
+        }
+    }
+    return msrs;
+}
+
+}  // namespace detail
+
+/// Prepares VM entry: stops the host's trace, saves it, and loads the guest's MSRs. CTL is loaded
+/// by VM entry. The host's TraceEn must stay 0 until `leave`, also in a PMI handler.
+///
+/// TraceEn is cleared even if the guest does not trace: VM entry that loads CTL fails otherwise.
+///
+/// A guest in which a PMI is pending by PendToPAPMI is entered without that bit unless TraceEn has
+/// just risen: else each VM entry would raise the interrupt again.
+///
+/// Errors: the access that faulted: do not enter; `leave` restores the host.
+/// Source: REG-130, OUT-086, PRG-170, PRG-171.
+template <msr_port Msrs>
+constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
+    using ctl = access::ia32_rtit_ctl;
+    using status = access::ia32_rtit_status;
+    driver::detail::msr_sequence to{msrs};
+    entry_state result;
+    host = {};
+    host.msrs.ctl = to.template read<ctl>();
+    if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
+    guest.hides_pend_topa_pmi = guest.trace_en() && !guest.starts &&
+                                guest.msrs.ctl.get<ctl::InjectPsbPmiOnEnable>() &&
+                                guest.msrs.status.get<status::PendToPAPMI>();
+    auto const wanted = detail::msrs_of_processor(guest);
+    if (guest.trace_en()) {
+        detail::for_each_exchanged_msr(
+            guest.caps, [&](uint32_t index) { access::set_raw(host.msrs, index, to.read(index)); });
+        host.is_saved = static_cast<bool>(to);
+        detail::for_each_exchanged_msr(
+            guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
+    }
+    result.failed = to.failed();
+    result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
+    result.ctl = wanted.ctl;
+    return result;
+}
+
+/// Continues after VM exit, which has cleared CTL: reads the guest's MSRs, and restores the host's
+/// trace. Also after a VM entry that failed: `entered` is false then.
+///
+/// With shadow tables the position is in `guest.host_output`: translate it to `guest.msrs`, as
+/// `leave` with a shadow does.
+///
+/// Errors: the access that faulted. The guest's values are then incomplete.
+/// Source: PRG-167, PRG-170.
+template <msr_port Msrs>
+constexpr auto leave(guest_pt& guest, host_pt const& host, Msrs& msrs, bool entered = true) noexcept
+    -> driver::procedure_result {
+    using status = access::ia32_rtit_status;
+    driver::detail::msr_sequence on{msrs};
+    if (host.is_saved) {
+        access::msr_state got = guest.msrs;
+        detail::for_each_exchanged_msr(
+            guest.caps, [&](uint32_t index) { access::set_raw(got, index, on.read(index)); });
+        if (on && entered) {
+            if (guest.hides_pend_topa_pmi) {
+                got.status = got.status.with(status::PendToPAPMI{true});
+            }
+            if (guest.output == guest_output::shadow) {
+                guest.host_output = {got.output_base, got.output_mask_ptrs};
+                got.output_base = guest.msrs.output_base;
+                got.output_mask_ptrs = guest.msrs.output_mask_ptrs;
+            }
+            guest.msrs = got;
+        }
+        detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
+            on.write(index, access::value_of(host.msrs, index));
+        });
+    }
+    if (entered) { guest.starts = false; }
+    guest.hides_pend_topa_pmi = false;
+    if (host.msrs.ctl.raw != 0) { on.write(host.msrs.ctl); }
+    return {on.failed(), on ? driver::trace_state_of(host.msrs.ctl) : driver::trace_state::unknown};
+}
+
+// ------------------------------------------------------------------------------------ shadow
+
+/// `enter` with the shadow that was built when the guest enabled its trace, or that continues where
+/// the last exit was.
+///
+/// Errors: those of `enter`; `needs_shadow` if the guest traces and the shadow is not complete.
+template <msr_port Msrs>
+constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
+    -> entry_state {
+    if (guest.trace_en() && !from.is_complete()) {
+        entry_state refused;
+        refused.needs_shadow = true;
+        return refused;
+    }
+    if (guest.starts && from.is_complete()) {
+        auto const wanted = from.host();
+        guest.host_output = wanted.at;
+        guest.host_topa = wanted.topa;
+    }
+    return enter(guest, host, msrs);
+}
+
+/// `leave`, and the guest's position from that of the processor.
+///
+/// Errors: those of `leave`; `placed` is false if the processor's position is not in the shadow.
+template <msr_port Msrs>
+constexpr auto leave(guest_pt& guest, shadow const& from, host_pt const& host, Msrs& msrs,
+                     bool& placed, bool entered = true) noexcept -> driver::procedure_result {
+    auto const result = leave(guest, host, msrs, entered);
+    placed = true;
+    if (!host.is_saved || !entered || !result) { return result; }
+    auto const found = from.to_guest(guest.host_output);
+    placed = found.found;
+    if (found) {
+        guest.msrs.output_base = found.at.base;
+        guest.msrs.output_mask_ptrs = found.at.mask_ptrs;
+    }
+    return result;
+}
+
+// ------------------------------------------------------------------------------------ PMI
+
+/// Takes a ToPA PMI that the guest's output raised from the processor. Call it after each VM exit
+/// of a guest that traces, before `leave`, so that an interrupt which arrives together with another
+/// exit is not lost, and the host's handler does not take it for its own. True if there was one.
+///
+/// Source: SDM vol. 3, "ToPA PMI"; PRG-177.
+template <msr_port Msrs>
+[[nodiscard]] constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> bool {
+    using global_status = reg::ia32_perf_global_status;
+    using reset = reg::ia32_perf_global_status_reset;
+    auto const now = driver::read<global_status>(msrs);
+    if (!now || !now.value.template get<global_status::Trace_ToPA_PMI>()) { return false; }
+    (void)driver::write(msrs, reset{}.with(reset::Trace_ToPA_PMI{true}));
+    guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
+        global_status::Trace_ToPA_PMI{true});
+    guest.pmi_pending = true;
+    return true;
+}
+
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/nested.hpp ----
+
+/// Nested VMX: Intel PT of a guest hypervisor (L1) that runs a guest (L2).
+///
+/// While L2 runs, `guest_pt` of L1 stays the virtual processor: VM entry to L2 and VM exit to L1
+/// change its CTL as the controls of L1 say, and its accesses are those of L2. The VMM (L0) enters
+/// L2 with the controls of `merged_controls`.
+namespace ptspec::vmx {
+
+/// What the VMCS of L1 for L2 says of Intel PT.
+struct nested_vmcs {
+    controls set{};
+    access::ia32_rtit_ctl guest_ctl{};  ///< the guest-state field IA32_RTIT_CTL
+};
+
+/// The controls with which L0 runs L2: its own, and those of L1 that concern what packets L2 makes.
+/// L0's transitions are always concealed: L1 and L2 are the only worlds that the trace may show.
+///
+/// PSB+ in L2 has a VMCS packet with the address of L0's VMCS unless "conceal VMX from PT" is 1 for
+/// L2: `vmx/adjust.hpp` replaces it.
+///
+/// Source: REG-122..129, GEN-278, PRG-161.
+[[nodiscard]] constexpr auto merged_controls(controls own, controls const& nested) noexcept
+    -> controls {
+    using secondary = reg::vmcs_secondary_proc_ctls;
+    using vm_exit = reg::vmcs_vmexit_ctls;
+    using vm_entry = reg::vmcs_vmentry_ctls;
+    bool const conceal = nested.secondary.get<secondary::ConcealVmxNonRootFromPT>();
+    own.secondary = own.secondary.with(secondary::ConcealVmxNonRootFromPT{conceal});
+    own.vm_exit = own.vm_exit.with(vm_exit::ConcealVmExitsFromPT{true});
+    own.vm_entry = own.vm_entry.with(vm_entry::ConcealVmEntriesFromPT{true});
+    return own;
+}
+
+/// How L0 translates the output of L2. If L1 does not use guest-physical output, the addresses are
+/// physical ones of L1, which the EPT of L2 does not translate: then L0 needs shadow tables.
+///
+/// Source: REG-128, PRG-180, PRG-184.
+[[nodiscard]] constexpr auto output_of_nested(guest_output own, controls const& nested) noexcept
+    -> guest_output {
+    bool const is_translated =
+        nested.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>();
+    return is_translated ? own : guest_output::shadow;
+}
+
+/// A VM entry of L1, emulated.
+struct [[nodiscard]] nested_entry {
+    rule why = rule::none;  ///< the entry fails: L1 continues after VMLAUNCH or VMRESUME
+    bool owes_pip = false;  ///< L1 does not conceal the entry: insert a PIP into its trace
+    bool trace_en_changed = false;
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+/// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, and
+/// loads CTL if they say so.
+///
+/// Errors: the first rule of `find_broken_rules`; REG-131 for a reserved bit of the CTL field.
+///         Nothing has changed then.
+/// Source: REG-125, REG-129..132, GEN-272..274, PRG-162.
+constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -> nested_entry {
+    using ctl = access::ia32_rtit_ctl;
+    rule const broken = broken_rule(guest.caps, vmcs.set, guest.msrs.ctl);
+    if (broken != rule::none) { return {.why = broken}; }
+    bool const was_on = guest.trace_en();
+    bool const loads = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
+    if (loads) {
+        if (!access::is_legal(guest.caps, vmcs.guest_ctl)) { return {.why = rule::REG_131}; }
+        guest.msrs.ctl = vmcs.guest_ctl;
+        guest.starts = guest.starts || guest.trace_en();
+    }
+    bool const conceals = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::ConcealVmEntriesFromPT>();
+    return {.owes_pip = was_on && guest.trace_en() && !conceals && guest.msrs.ctl.get<ctl::OS>(),
+            .trace_en_changed = was_on != guest.trace_en()};
+}
+
+/// A VM exit from L2 to L1, emulated.
+struct [[nodiscard]] nested_exit {
+    bool owes_pip = false;  ///< L1 does not conceal the exit: insert a PIP into its trace
+    bool trace_en_changed = false;
+};
+
+/// Emulates VM exit from L2 to L1: saves CTL into the VMCS of L1, and clears it, if the controls
+/// say so.
+///
+/// Source: REG-126, REG-127, GEN-271, GEN-273.
+constexpr auto leave_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> nested_exit {
+    using ctl = access::ia32_rtit_ctl;
+    bool const was_on = guest.trace_en();
+    bool const conceals = vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT>();
+    nested_exit result{.owes_pip = was_on && !conceals && guest.msrs.ctl.get<ctl::OS>()};
+    if (guest.caps.vmx() == cpu::vmx_support::whole) { vmcs.guest_ctl = guest.msrs.ctl; }
+    if (vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>()) {
+        guest.msrs = access::effect_of_write(guest.caps, guest.msrs, ctl::address,
+                                             guest.msrs.ctl.with(ctl::TraceEn{false}).raw)
+                         .state;
+        guest.msrs.ctl = {};
+        guest.starts = false;
+        result.trace_en_changed = was_on;
+    }
+    return result;
 }
 
 }  // namespace ptspec::vmx

@@ -17,7 +17,6 @@
 /// A hostile guest.
 namespace ptspec::test {
 
-
 /// What CPUID tells the guest: as the host, without VMX.
 inline auto guest_caps() -> cpu::capabilities {
     auto caps = cpu::preset::find("ElkhartLake")->value;
@@ -26,7 +25,7 @@ inline auto guest_caps() -> cpu::capabilities {
 }
 
 /// A guest in a virtual machine, and the same guest on a processor of its own whose trace ends and
-/// continues where the VM exits are. Each step does the same with both, and compares what they read.
+/// continues where the VM exits are. Each step does the same with both and compares what they read.
 class pair_of_guests {
 public:
     /// `random` returns the numbers that all is chosen by.
@@ -54,9 +53,7 @@ public:
             case 4: return edit_table();
             case 5: return enable();
             case 6: return exit_and_enter();
-            case 7:
-                move_page();
-                return exit_and_enter();
+            case 7: move_page(); return exit_and_enter();
             case 8: return read_all();
             default: return execute();
         }
@@ -73,7 +70,8 @@ public:
         if (in_vm_.memory.violations != 0) { differ("accesses outside the guest's memory"); }
         if (!host_traces_) { compare_memory(); }
         auto const host = in_vm_.processor.msrs();
-        bool const same = host.ctl == host_before_.ctl && host.cr3_match == host_before_.cr3_match &&
+        bool const same = host.ctl == host_before_.ctl &&
+                          host.cr3_match == host_before_.cr3_match &&
                           host.output_base == host_before_.output_base &&
                           std::equal(host.addr, host.addr + 4, host_before_.addr);
         if (!same) { differ("the host's MSRs changed"); }
@@ -109,10 +107,8 @@ private:
     }
     void exit() {
         if (!in_vm_.exit(ip_)) { differ("the position was lost"); }
-        (void)bare_.on(engine::event::vm_exit{.from = ip_,
-                                      .to = vm_ip,
-                                      .after = virtual_machine::host_code(),
-                                      .loads = {true, {}}});
+        (void)bare_.on(engine::event::vm_exit{
+            .from = ip_, .to = vm_ip, .after = virtual_machine::host_code(), .loads = {true, {}}});
         bool const pends = ctl_.get<access::ia32_rtit_ctl::InjectPsbPmiOnEnable>();
         using reset = reg::ia32_perf_global_status_reset;
         bool const raised =
@@ -156,6 +152,7 @@ private:
         if (state.ctl.raw == 0) { state.ctl = ctl_; }
         return state;
     }
+
 public:
     /// WRMSR by the guest. False: #GP.
     auto write(std::uint32_t index, std::uint64_t value) -> bool {
@@ -314,12 +311,16 @@ private:
     void make_table(std::uint64_t table) {
         std::uint64_t const count = 1 + roll(8);
         for (std::uint64_t i = 0; i < count; ++i) {
-            std::uint64_t const size = roll(500) == 0 ? roll(16) : roll(20) == 0 ? roll(6) : roll(3);
+            std::uint64_t const size = roll(500) == 0  ? roll(16)
+                                       : roll(20) == 0 ? roll(6)
+                                                       : roll(3);
             std::uint64_t base = regions + 0x1000 * roll(32);
             if (roll(10) != 0) { base &= ~((std::uint64_t{4096} << size) - 1); }
             std::uint64_t entry = base | size << 6 | (roll(2) == 0 ? 4U : 0U) |
                                   (roll(12) == 0 ? 16U : 0U);
-            if (roll(30) == 0) { entry |= std::uint64_t{1} << (roll(2) == 0 ? 1 + roll(11) : 28 + roll(36)); }
+            if (roll(30) == 0) {
+                entry |= std::uint64_t{1} << (roll(2) == 0 ? 1 + roll(11) : 28 + roll(36));
+            }
             bool const is_end = i + 1 == count;
             store(table + 8 * i, is_end ? any_table() | 1 : entry);
         }

@@ -155,10 +155,8 @@ public:
     }
     /// A VM exit of the guest at an IP. False if its position was lost.
     auto exit(std::uint64_t ip) -> bool {
-        (void)processor.on(engine::event::vm_exit{.from = ip,
-                                                  .to = host_ip,
-                                                  .after = host_code(),
-                                                  .loads = {true, {}}});
+        (void)processor.on(engine::event::vm_exit{
+            .from = ip, .to = host_ip, .after = host_code(), .loads = {true, {}}});
         memory.uses_ept = false;
         if (guest.trace_en()) { (void)vmx::take_topa_pmi(guest, processor); }
         bool placed = true;

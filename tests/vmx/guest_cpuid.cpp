@@ -316,9 +316,8 @@ TEST_CASE("PT state in XSAVES, PEBS output and nested VMX operation are offered 
     CHECK_TWICE([](auto value) {  // the guest's capabilities decide about its own VM entries
         vmx::controls const three{{value(1U << 24)}, {1U << 25}, {1U << 18}, true};
         auto const with = vmx::guest_capabilities(preset::ice_lake_u, {.nested = true}).value;
-        auto const less = vmx::guest_capabilities(
-                              preset::ice_lake_u,
-                              {.output = guest_output::shadow, .nested = true})
+        auto const less = vmx::guest_capabilities(preset::ice_lake_u,
+                                                  {.output = guest_output::shadow, .nested = true})
                               .value;
         auto const none = vmx::guest_capabilities(preset::ice_lake_u).value;
         return vmx::broken_rule(with, three, {}) == rule::none &&

@@ -70,8 +70,9 @@ TEST_CASE("what enabling does is left to the processor (PRG-173, OUT-086)") {
     });
 }
 
-TEST_CASE("an intercepted read returns the guest's value, and faults for an MSR that the guest does "
-          "not have (PRG-172)") {
+TEST_CASE(
+    "an intercepted read returns the guest's value, and faults for an MSR that the guest does "
+    "not have (PRG-172)") {
     CHECK_TWICE([](auto value) {
         guest_pt guest = a_guest();
         (void)on_wrmsr(guest, 0x572, value(uint64_t{0x5000}));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A hostile guest in a virtual machine, and the same guest on a processor of its own whose trace
-// ends and continues where the VM exits are. What the guest reads, and its memory, must be the same;
-// no access may leave its memory, and the host's MSRs must stay as they were.
+// ends and continues where the VM exits are. What the guest reads, and its memory, must be the
+// same; no access may leave its memory, and the host's MSRs must stay as they were.
 #include <support/check_twice.hpp>
 #include <support/how_many.hpp>
 #include <support/hostile_guest.hpp>
@@ -23,7 +23,7 @@ TEST_CASE("a hostile guest sees what a processor of its own would show, and leav
         auto const output = run % 3 == 0 ? vmx::guest_output::guest_physical
                                          : vmx::guest_output::shadow;
         auto const both = std::make_unique<test::pair_of_guests>(output, std::mt19937_64{run + 1},
-                                                               run % 4 == 3);
+                                                                 run % 4 == 3);
         std::uint64_t step = 0;
         for (; step < in_a_run && both->difference.empty(); ++step) { both->step(); }
         both->finish();

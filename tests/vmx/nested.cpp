@@ -91,8 +91,7 @@ TEST_CASE("L0 owes a PIP for each transition that L1 does not conceal (GEN-271,2
             return 2 * at_entry + leave_nested(guest, vmcs).owes_pip;
         };
         return owes(0x2105, 0, 0) == 3 && owes(0x2105, 1U << 24, 0) == 2 &&
-               owes(0x2105, 0, 1U << 17) == 1 && owes(0x2104, 0, 0) == 0 &&
-               owes(0x2109, 0, 0) == 0;
+               owes(0x2105, 0, 1U << 17) == 1 && owes(0x2104, 0, 0) == 0 && owes(0x2109, 0, 0) == 0;
     });
 }
 
@@ -155,7 +154,9 @@ public:
     std::uint64_t entries = 0;
 
 private:
-    static auto caps_of_l1() -> cpu::capabilities { return cpu::preset::find("ElkhartLake")->value; }
+    static auto caps_of_l1() -> cpu::capabilities {
+        return cpu::preset::find("ElkhartLake")->value;
+    }
 
     /// The hypervisor reads or writes its own MSRs.
     void own_access() {
@@ -222,10 +223,10 @@ private:
     vmx::host_pt host_{};
     guest_pt l2_{};
     access::msr_state expected_{};  ///< what L2 wrote
-    nested_vmcs vmcs_{vmx::with_guest_pt(caps_of_l1(), {.vm_exit = {1U << 24},
-                                                        .vm_entry = {1U << 17},
-                                                        .enable_ept = true}),
-                      {}};
+    nested_vmcs vmcs_{
+        vmx::with_guest_pt(caps_of_l1(),
+                           {.vm_exit = {1U << 24}, .vm_entry = {1U << 17}, .enable_ept = true}),
+        {}};
     bool in_l2_ = false;
 };
 

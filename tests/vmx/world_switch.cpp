@@ -79,8 +79,9 @@ auto text_of(Log const& log) -> std::string {
 
 }  // namespace
 
-TEST_CASE("PC-31, 32: the host's trace is stopped and saved before VM entry, the guest's is loaded, "
-          "and after VM exit both ways back (PRG-167,170,171)") {
+TEST_CASE(
+    "PC-31, 32: the host's trace is stopped and saved before VM entry, the guest's is loaded, "
+    "and after VM exit both ways back (PRG-167,170,171)") {
     msr_file cpu = host_file(0x250D);
     driver::recording_port log{cpu};
     guest_pt guest = tracing_guest(0xE70D);
@@ -114,10 +115,9 @@ TEST_CASE("only the MSRs that the guest has are exchanged (PRG-170,172)") {
     CHECK_TWICE([](auto value) {
         msr_file cpu = host_file(0);
         guest_pt guest = tracing_guest(0x2109);
-        guest.caps.leaf_14_1_eax =
-            guest.caps.leaf_14_1_eax.with(reg::cpuid_14h_1_eax::RANGECNT{1});
-        guest.caps.leaf_14_0_ebx =
-            guest.caps.leaf_14_0_ebx.with(reg::cpuid_14h_0_ebx::CR3FILTER{value(false)});
+        guest.caps.leaf_14_1_eax = guest.caps.leaf_14_1_eax.with(reg::cpuid_14h_1_eax::RANGECNT{1});
+        guest.caps.leaf_14_0_ebx = guest.caps.leaf_14_0_ebx.with(
+            reg::cpuid_14h_0_ebx::CR3FILTER{value(false)});
         host_pt host;
         bool const entered = static_cast<bool>(enter(guest, host, cpu));
         return entered && cpu.at(0x581) == 0x581000 && cpu.at(0x582) == 0x582 &&
@@ -132,8 +132,8 @@ TEST_CASE("CVE-2024-53135: the host's TraceEn is cleared, also for a guest that 
         vmx::controls set{.enable_ept = true};
         set = vmx::with_guest_pt(preset::ice_lake_u, set);
         msr_file cpu = host_file(0x250D);
-        bool const fails_without =
-            vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) == rule::REG_130;
+        bool const fails_without = vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) ==
+                                   rule::REG_130;
         guest_pt guest = tracing_guest(value(uint64_t{0x250C}));
         host_pt host;
         auto const entry = enter(guest, host, cpu);

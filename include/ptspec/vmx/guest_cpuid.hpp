@@ -186,9 +186,7 @@ template <same_as<capabilities> Capabilities>
         reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL{false});
     // The size of the component is 0 where it differs between the processors.
     if (!how.xsaves || made.value.leaf_0d_8_eax.raw == 0) { detail::hide_xsaves_state(made.value); }
-    if (how.output == guest_output::shadow) {
-        detail::hide_guest_physical_output(made.value);
-    }
+    if (how.output == guest_output::shadow) { detail::hide_guest_physical_output(made.value); }
     if (!how.nested) { detail::hide_vmx(made.value); }
     return made;
 }

@@ -119,7 +119,7 @@ constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
 }
 
 /// Handles an exit at XSAVES that saves component 8. Source: REG-142, PRG-110.
-constexpr auto on_xsaves(guest_pt& guest) noexcept -> access::xsave_pt_state {
+[[nodiscard]] constexpr auto on_xsaves(guest_pt& guest) noexcept -> access::xsave_pt_state {
     auto const saved = access::xsaves(guest.caps, guest.msrs);
     guest.msrs = saved.state;
     guest.starts = false;
@@ -178,7 +178,7 @@ constexpr void smi(guest_pt& guest) noexcept {
 ///
 /// Errors: the outcome and rule of `access::rsm`; nothing has changed then.
 /// Source: REG-101..103.
-constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
+[[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
     -> access::rsm_result {
     auto const result = access::rsm(guest.caps, guest.msrs, {}, how);
     if (!result) { return result; }

@@ -49,8 +49,8 @@ struct nested_vmcs {
 
 /// A VM entry of L1, emulated.
 struct [[nodiscard]] nested_entry {
-    rule why = rule::none;   ///< the entry fails: L1 continues after VMLAUNCH or VMRESUME
-    bool owes_pip = false;   ///< L1 does not conceal the entry: insert a PIP into its trace
+    rule why = rule::none;  ///< the entry fails: L1 continues after VMLAUNCH or VMRESUME
+    bool owes_pip = false;  ///< L1 does not conceal the entry: insert a PIP into its trace
     bool trace_en_changed = false;
 
     constexpr explicit operator bool() const noexcept { return why == rule::none; }

@@ -21,7 +21,8 @@ struct [[nodiscard]] entry_state : driver::procedure_result {
     /// For the guest-state field of VM entry or, where the processor has no such control, for the
     /// last entry of its MSR-load list. VM exit then loads 0.
     access::ia32_rtit_ctl ctl{};
-    bool needs_shadow = false;  ///< nothing was done: the guest traces, and its shadow is incomplete
+    bool needs_shadow =
+        false;  ///< nothing was done: the guest traces, and its shadow is incomplete
 
     /// True if VM entry may follow.
     constexpr explicit operator bool() const noexcept { return !failed && !needs_shadow; }
@@ -51,9 +52,7 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
     using status = access::ia32_rtit_status;
     using ctl = access::ia32_rtit_ctl;
     auto msrs = guest.msrs;
-    if (guest.hides_pend_topa_pmi) {
-        msrs.status = msrs.status.with(status::PendToPAPMI{false});
-    }
+    if (guest.hides_pend_topa_pmi) { msrs.status = msrs.status.with(status::PendToPAPMI{false}); }
     if (guest.output == guest_output::shadow) {
         msrs.output_base = guest.host_output.base;
         msrs.output_mask_ptrs = guest.host_output.mask_ptrs;
@@ -66,8 +65,8 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
 
 }  // namespace detail
 
-/// Prepares VM entry: stops the host's trace, saves it, and loads the guest's MSRs. CTL is loaded by
-/// VM entry. The host's TraceEn must stay 0 until `leave`, also in a PMI handler.
+/// Prepares VM entry: stops the host's trace, saves it, and loads the guest's MSRs. CTL is loaded
+/// by VM entry. The host's TraceEn must stay 0 until `leave`, also in a PMI handler.
 ///
 /// TraceEn is cleared even if the guest does not trace: VM entry that loads CTL fails otherwise.
 ///
@@ -90,13 +89,11 @@ constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> ent
                                 guest.msrs.status.get<status::PendToPAPMI>();
     auto const wanted = detail::msrs_of_processor(guest);
     if (guest.trace_en()) {
-        detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
-            access::set_raw(host.msrs, index, to.read(index));
-        });
+        detail::for_each_exchanged_msr(
+            guest.caps, [&](uint32_t index) { access::set_raw(host.msrs, index, to.read(index)); });
         host.is_saved = static_cast<bool>(to);
-        detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
-            to.write(index, access::value_of(wanted, index));
-        });
+        detail::for_each_exchanged_msr(
+            guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
     }
     result.failed = to.failed();
     result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
@@ -119,9 +116,8 @@ constexpr auto leave(guest_pt& guest, host_pt const& host, Msrs& msrs, bool ente
     driver::detail::msr_sequence on{msrs};
     if (host.is_saved) {
         access::msr_state got = guest.msrs;
-        detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
-            access::set_raw(got, index, on.read(index));
-        });
+        detail::for_each_exchanged_msr(
+            guest.caps, [&](uint32_t index) { access::set_raw(got, index, on.read(index)); });
         if (on && entered) {
             if (guest.hides_pend_topa_pmi) {
                 got.status = got.status.with(status::PendToPAPMI{true});
@@ -191,14 +187,14 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt const& host, M
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-177.
 template <msr_port Msrs>
-constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> bool {
+[[nodiscard]] constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> bool {
     using global_status = reg::ia32_perf_global_status;
     using reset = reg::ia32_perf_global_status_reset;
     auto const now = driver::read<global_status>(msrs);
     if (!now || !now.value.template get<global_status::Trace_ToPA_PMI>()) { return false; }
     (void)driver::write(msrs, reset{}.with(reset::Trace_ToPA_PMI{true}));
-    guest.msrs.perf_global_status =
-        guest.msrs.perf_global_status.with(global_status::Trace_ToPA_PMI{true});
+    guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
+        global_status::Trace_ToPA_PMI{true});
     guest.pmi_pending = true;
     return true;
 }
