@@ -22155,6 +22155,16 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return set;
 }
 
+/// True if EPTP switching by VMFUNC exits: while TraceEn is 1, output translated by EPT would go to
+/// other memory.
+///
+/// Source: SDM vol. 3, "VM Functions"; PRG-183.
+[[nodiscard]] constexpr auto eptp_switching_exits(controls const& set, ia32_rtit_ctl now) noexcept
+    -> bool {
+    return set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>() &&
+           now.get<ia32_rtit_ctl::TraceEn>();
+}
+
 /// CPUID.07H.0:EBX for a guest without Intel PT.
 ///
 /// Source: REG-134, REG-234.
@@ -23024,6 +23034,8 @@ struct guest_pt {
     /// TraceEn rose, and VM entry has not loaded it yet: what enabling does is still to be done by
     /// the processor.
     bool starts = false;
+    /// With shadow tables: the processor's position is that of a new shadow, not `host_output`.
+    bool needs_position = false;
     /// The processor holds a STATUS without PendToPAPMI: its reads are intercepted.
     bool hides_pend_topa_pmi = false;
 
@@ -23068,6 +23080,15 @@ namespace detail {
 
 using namespace ptspec::detail;
 
+/// Sets CTL without what the processor does when TraceEn rises. TriggerEn follows.
+constexpr void set_ctl(guest_pt& guest, access::ia32_rtit_ctl value) noexcept {
+    using status = access::ia32_rtit_status;
+    guest.starts = guest.needs_position = value.get<access::ia32_rtit_ctl::TraceEn>();
+    guest.msrs.ctl = value;
+    guest.msrs.status = guest.msrs.status.with(
+        status::TriggerEn{access::trigger_en(value, guest.msrs.status)});
+}
+
 constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
     return {.what = exit_action::inject_gp, .why = checked.why};
 }
@@ -23103,8 +23124,7 @@ constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
     bool const starts = index == access::ia32_rtit_ctl::address && !was_on &&
                         ctl.get<access::ia32_rtit_ctl::TraceEn>();
     if (starts) {
-        guest.msrs.ctl = ctl;
-        guest.starts = true;
+        detail::set_ctl(guest, ctl);
     } else {
         guest.msrs = access::effect_of_write(guest.caps, guest.msrs, index, value, code, how).state;
         guest.starts = guest.starts && guest.trace_en();
@@ -23135,8 +23155,7 @@ constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
     auto stopped = image;
     stopped.quadwords[0] = ctl.with(access::ia32_rtit_ctl::TraceEn{false}).raw;
     guest.msrs = access::xrstors(guest.caps, guest.msrs, stopped, {}, how).effect.state;
-    guest.msrs.ctl = ctl;
-    guest.starts = starts;
+    detail::set_ctl(guest, ctl);
     return {.trace_en_changed = starts};
 }
 
@@ -23172,14 +23191,55 @@ constexpr void smi(guest_pt& guest) noexcept {
 ///
 /// Errors: the outcome and rule of `access::rsm`; nothing has changed then.
 /// Source: REG-101..103.
-[[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept -> access::rsm_result {
+[[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
+    -> access::rsm_result {
     auto const result = access::rsm(guest.caps, guest.msrs, {}, how);
     if (!result) { return result; }
-    bool const starts = guest.msrs.smram_trace_en;
-    guest.msrs.ctl = guest.msrs.ctl.with(access::ia32_rtit_ctl::TraceEn{starts});
+    using ctl = access::ia32_rtit_ctl;
+    detail::set_ctl(guest, guest.msrs.ctl.with(ctl::TraceEn{guest.msrs.smram_trace_en}));
     guest.msrs.in_smm = guest.msrs.smram_trace_en = false;
-    guest.starts = starts;
     return result;
+}
+
+// ------------------------------------------------------------------------------------ migration
+
+/// The size of a guest's image in bytes.
+inline constexpr size_t guest_image_size = access::image_size + 8;
+
+/// Serialises a guest's Intel PT between VM exit and VM entry.
+///
+/// Shape:  `access::save` of the MSRs, then 8 bytes of flags, little-endian: 1 for a PMI that is
+///         pending, 2 if TraceEn rose and VM entry has not loaded it yet.
+[[nodiscard]] constexpr auto save(guest_pt const& guest) noexcept -> byte_array<guest_image_size> {
+    byte_array<guest_image_size> image;
+    auto const msrs = access::save(guest.msrs);
+    copy_bytes(image.data(), msrs.data(), access::image_size);
+    store_le64(image.data() + access::image_size,
+               (guest.pmi_pending ? 1U : 0U) | (guest.starts ? 2U : 0U));
+    return image;
+}
+
+/// Loads an image into a guest whose `caps` and `output` are set. With shadow tables a guest that
+/// traces needs a new shadow before VM entry. The bytes are untrusted.
+///
+/// Errors: those of `access::load`; `unknown_flags`. Nothing has changed then.
+[[nodiscard]] constexpr auto load(guest_pt& guest, byte_view image) noexcept -> access::load_result {
+    if (image.size() < access::image_size) { return access::load(guest.caps, image); }
+    auto const loaded = access::load(guest.caps, image.first(access::image_size));
+    if (!loaded) { return loaded; }
+    if (image.size() < guest_image_size) { return {access::image_error::truncated}; }
+    if (image.size() > guest_image_size) { return {access::image_error::wrong_size}; }
+    uint64_t const flags = load_le64(image.data() + access::image_size);
+    bool const trace_en = loaded.state.ctl.get<access::ia32_rtit_ctl::TraceEn>();
+    if (flags > 3 || ((flags & 2) != 0 && !trace_en)) {
+        return {access::image_error::unknown_flags};
+    }
+    guest.msrs = loaded.state;
+    guest.pmi_pending = (flags & 1) != 0;
+    guest.starts = (flags & 2) != 0;
+    guest.needs_position = trace_en;
+    guest.hides_pend_topa_pmi = false;
+    return loaded;
 }
 
 // ------------------------------------------------------------------------------------ a port
@@ -24007,13 +24067,15 @@ constexpr auto leave(guest_pt& guest, host_pt const& host, Msrs& msrs, bool ente
                 got.output_base = guest.msrs.output_base;
                 got.output_mask_ptrs = guest.msrs.output_mask_ptrs;
             }
+            got.status = got.status.with(
+                status::TriggerEn{access::trigger_en(got.ctl, got.status)});
             guest.msrs = got;
         }
         detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
             on.write(index, access::value_of(host.msrs, index));
         });
     }
-    if (entered) { guest.starts = false; }
+    if (entered) { guest.starts = guest.needs_position = false; }
     guest.hides_pend_topa_pmi = false;
     if (host.msrs.ctl.raw != 0) { on.write(host.msrs.ctl); }
     return {on.failed(), on ? driver::trace_state_of(host.msrs.ctl) : driver::trace_state::unknown};
@@ -24033,7 +24095,7 @@ constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
         refused.needs_shadow = true;
         return refused;
     }
-    if (guest.starts && from.is_complete()) {
+    if (guest.trace_en() && guest.needs_position) {
         auto const wanted = from.host();
         guest.host_output = wanted.at;
         guest.host_topa = wanted.topa;
@@ -24149,8 +24211,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
     bool const loads = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
     if (loads) {
         if (!access::is_legal(guest.caps, vmcs.guest_ctl)) { return {.why = rule::REG_131}; }
-        guest.msrs.ctl = vmcs.guest_ctl;
-        guest.starts = guest.starts || guest.trace_en();
+        detail::set_ctl(guest, vmcs.guest_ctl);
     }
     bool const conceals = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::ConcealVmEntriesFromPT>();
     return {.owes_pip = was_on && guest.trace_en() && !conceals && guest.msrs.ctl.get<ctl::OS>(),

@@ -175,7 +175,8 @@ TEST_CASE("RSM outside SMM is #UD") {
     });
 }
 
-TEST_CASE("RSM that would enable both Intel PT and exclusive LBR follows the policy (REG-103)") {
+TEST_CASE("RSM that would enable both Intel PT and exclusive LBR follows the policy "
+          "(REG-103, PRG-201)") {
     CHECK_TWICE([](auto value) {
         auto const tracing = access::smi([&] {
             auto now = busy(on, 7);

@@ -32,7 +32,8 @@ struct wrmsr {
 
 }  // namespace
 
-TEST_CASE("SMM may trace itself, and has to restore the MSRs before RSM (REG-104)") {
+TEST_CASE("SMM may trace itself, and has to restore the MSRs before RSM "
+          "(REG-104, PRG-200)") {
     CHECK_TWICE([](auto value) {
         auto state = smi(tracing);
         bool const traced = write_all(state, wrmsr{0x571, 0}, wrmsr{0x560, value(0x9000U)},
@@ -55,7 +56,8 @@ TEST_CASE("tracing is off when SMI and RSM change CR3, so no packet reports it (
     });
 }
 
-TEST_CASE("an SMI under dual-monitor treatment neither saves nor clears TraceEn (REG-106)") {
+TEST_CASE("an SMI under dual-monitor treatment neither saves nor clears TraceEn "
+          "(REG-106, PRG-202)") {
     CHECK_TWICE([](auto value) {
         return smi(value(tracing), smm_treatment::dual_monitor) == tracing &&
                smi(value(tracing), smm_treatment::by_default) != tracing;

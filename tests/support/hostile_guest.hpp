@@ -189,7 +189,12 @@ public:
     auto read(std::uint32_t index) -> port_value {
         bool const present = static_cast<bool>(access::check_read(caps_, index));
         auto const expected = [&] {
-            return index == 0x570 ? ctl_.raw : access::value_of(bare_.msrs(), index);
+            if (index == 0x570) { return ctl_.raw; }
+            auto msrs = bare_.msrs();
+            // After an exit this processor has TraceEn = 0.
+            msrs.status = msrs.status.with(
+                access::ia32_rtit_status::TriggerEn{access::trigger_en(ctl_, msrs.status)});
+            return access::value_of(msrs, index);
         };
         switch (access_of_guest(in_vm_.guest, index)) {
             case vmx::guest_access::pass_through: {

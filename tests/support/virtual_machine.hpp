@@ -144,7 +144,7 @@ public:
     auto run(std::uint64_t ip, engine::execution_context code) -> bool {
         code.vmx_non_root = true;
         memory.uses_ept = false;
-        if (guest.output == vmx::guest_output::shadow && guest.starts) { build_shadow(); }
+        if (guest.output == vmx::guest_output::shadow && guest.needs_position) { build_shadow(); }
         auto const entry = guest.output == vmx::guest_output::shadow
                                ? vmx::enter(guest, shadow, host, processor)
                                : vmx::enter(guest, host, processor);

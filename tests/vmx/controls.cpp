@@ -565,3 +565,11 @@ TEST_CASE("usage models: a PT-aware guest gets the three controls, or lists with
                vmx::pt_aware_guest(preset::P_BDW, {}, idle).why == rule::REG_121;
     });
 }
+
+TEST_CASE("EPTP switching exits while a guest with guest-physical output traces (PRG-183)") {
+    CHECK_TWICE([](auto value) {
+        controls const translated{.secondary = {value(guest_physical)}};
+        return vmx::eptp_switching_exits(translated, on) &&
+               !vmx::eptp_switching_exits(translated, off) && !vmx::eptp_switching_exits({}, on);
+    });
+}

@@ -65,7 +65,8 @@ TEST_CASE("what enabling does is left to the processor (PRG-173, OUT-086)") {
         (void)on_wrmsr(guest, 0x581, 0xFFFF);
         bool const done = static_cast<bool>(
             on_wrmsr(guest, 0x570, value(uint64_t{0x0100'0002'0000'2109}), {.ip = 0x1000}));
-        return done && guest.msrs.status.raw == 0xC0 && guest.starts && !guest.pmi_pending &&
+        // Only TriggerEn, which software cannot write, is as after the write.
+        return done && guest.msrs.status.raw == 0xC4 && guest.starts && !guest.pmi_pending &&
                guest.msrs.perf_global_status.raw == 0;
     });
 }
@@ -178,5 +179,48 @@ TEST_CASE("the guest's MSRs are a port: a driver of the library runs on it (PRG-
         static_assert(msr_port<vmx::guest_msr_port>);
         return port.write(0x570, value(uint64_t{0x2109})) && port.read(0x570).value == 0x2109 &&
                !port.write(0x571, 0) && !port.read(0x584).done && !port.read(0x10).done;
+    });
+}
+
+TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        (void)on_wrmsr(guest, 0x560, 0x3000);
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+        guest.pmi_pending = true;
+        auto image = save(guest);
+        guest_pt other = a_guest();
+        bool const moved = load(other, image) && other.msrs == guest.msrs && other.starts &&
+                           other.needs_position && other.pmi_pending;
+        guest.starts = guest.pmi_pending = false;
+        guest_pt running = a_guest();
+        bool const runs = load(running, save(guest)) && running.trace_en() && !running.starts &&
+                          running.needs_position && !running.pmi_pending;
+        return moved && runs;
+    });
+    CHECK_TWICE([](auto value) {
+        using access::image_error;
+        guest_pt guest = a_guest();
+        auto image = save(guest);
+        auto const why = [&](byte_view bytes) {
+            guest_pt other = a_guest();
+            auto const got = load(other, bytes).why;
+            bool const unchanged = other.msrs == access::msr_state{} && !other.needs_position;
+            return unchanged ? got : image_error::none;
+        };
+        byte_view const all{image.data(), image.size()};
+        bool right = why(all.first(100)) == image_error::truncated &&
+                     why(all.first(access::image_size)) == image_error::truncated &&
+                     load(guest, image) && !guest.needs_position;
+        byte_array<vmx::guest_image_size + 1> longer;
+        for (size_t i = 0; i < image.size(); ++i) { longer.bytes[i] = image.bytes[i]; }
+        right = right && why(longer) == image_error::wrong_size;
+        image.bytes[access::image_size] = value(uint8_t{4});
+        right = right && why(image) == image_error::unknown_flags;
+        image.bytes[access::image_size] = 2;  // TraceEn has not risen
+        right = right && why(image) == image_error::unknown_flags;
+        image.bytes[access::image_size] = 1;
+        image.bytes[0] ^= 1U;
+        return right && why(image) == image_error::not_an_image;
     });
 }

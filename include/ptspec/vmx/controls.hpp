@@ -93,6 +93,16 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return set;
 }
 
+/// True if EPTP switching by VMFUNC exits: while TraceEn is 1, output translated by EPT would go to
+/// other memory.
+///
+/// Source: SDM vol. 3, "VM Functions"; PRG-183.
+[[nodiscard]] constexpr auto eptp_switching_exits(controls const& set, ia32_rtit_ctl now) noexcept
+    -> bool {
+    return set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>() &&
+           now.get<ia32_rtit_ctl::TraceEn>();
+}
+
 /// CPUID.07H.0:EBX for a guest without Intel PT.
 ///
 /// Source: REG-134, REG-234.

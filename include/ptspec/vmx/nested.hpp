@@ -70,8 +70,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
     bool const loads = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
     if (loads) {
         if (!access::is_legal(guest.caps, vmcs.guest_ctl)) { return {.why = rule::REG_131}; }
-        guest.msrs.ctl = vmcs.guest_ctl;
-        guest.starts = guest.starts || guest.trace_en();
+        detail::set_ctl(guest, vmcs.guest_ctl);
     }
     bool const conceals = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::ConcealVmEntriesFromPT>();
     return {.owes_pip = was_on && guest.trace_en() && !conceals && guest.msrs.ctl.get<ctl::OS>(),

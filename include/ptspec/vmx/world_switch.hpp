@@ -127,13 +127,15 @@ constexpr auto leave(guest_pt& guest, host_pt const& host, Msrs& msrs, bool ente
                 got.output_base = guest.msrs.output_base;
                 got.output_mask_ptrs = guest.msrs.output_mask_ptrs;
             }
+            got.status = got.status.with(
+                status::TriggerEn{access::trigger_en(got.ctl, got.status)});
             guest.msrs = got;
         }
         detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
             on.write(index, access::value_of(host.msrs, index));
         });
     }
-    if (entered) { guest.starts = false; }
+    if (entered) { guest.starts = guest.needs_position = false; }
     guest.hides_pend_topa_pmi = false;
     if (host.msrs.ctl.raw != 0) { on.write(host.msrs.ctl); }
     return {on.failed(), on ? driver::trace_state_of(host.msrs.ctl) : driver::trace_state::unknown};
@@ -153,7 +155,7 @@ constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
         refused.needs_shadow = true;
         return refused;
     }
-    if (guest.starts && from.is_complete()) {
+    if (guest.trace_en() && guest.needs_position) {
         auto const wanted = from.host();
         guest.host_output = wanted.at;
         guest.host_topa = wanted.topa;
