@@ -275,3 +275,22 @@ TEST_CASE("a guest on a processor: its trace goes to its memory, the host's goes
     // While the host traces, VM entry that loads CTL is refused by the processor.
     CHECK(vm.processor.msrs().ctl.raw == 0x2005);
 }
+
+TEST_CASE("a PMI handler of the host that sets TraceEn between the preparation and VM entry makes "
+          "it fail (REG-130, PRG-171)") {
+    CHECK_TWICE([](auto value) {
+        auto const set = vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = true});
+        msr_file cpu = host_file(0x250D);
+        guest_pt guest = tracing_guest(value(uint64_t{0x2109}));
+        host_pt host;
+        bool const ready = enter(guest, host, cpu) &&
+                           vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) == rule::none;
+        (void)cpu.write(0x570, 0x250D);
+        bool const fails = vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) ==
+                           rule::REG_130;
+        // After the failure: TraceEn is cleared, and the host continues.
+        (void)cpu.write(0x570, 0);
+        return ready && fails && leave(guest, host, cpu, false) && cpu.at(0x570) == 0x250D &&
+               cpu.at(0x581) == 0x581 && guest.starts;
+    });
+}
