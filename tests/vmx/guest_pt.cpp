@@ -81,6 +81,7 @@ TEST_CASE(
                on_rdmsr(guest, 0x584) == gp(rule::REG_014) &&
                on_rdmsr(guest, 0x570, 3) == gp(rule::REG_002) &&
                on_rdmsr(a_guest(preset::P_NONE), 0x570) == gp(rule::REG_001) &&
+               !on_rdmsr(guest, 0x572).trace_en_changed &&
                on_rdmsr(guest, 0x38E).what == exit_action::not_pt &&
                on_wrmsr(guest, 0x38E, 0).what == exit_action::not_pt;
     });
@@ -192,11 +193,14 @@ TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") 
         guest_pt other = a_guest();
         bool const moved = load(other, image) && other.msrs == guest.msrs && other.starts &&
                            other.needs_position && other.pmi_pending;
-        guest.starts = guest.pmi_pending = false;
+        guest.pmi_pending = false;
+        bool const flags = image.size() == 160 && image.bytes[152] == 3 &&
+                           save(guest).bytes[152] == 2;
+        guest.starts = false;
         guest_pt running = a_guest();
         bool const runs = load(running, save(guest)) && running.trace_en() && !running.starts &&
                           running.needs_position && !running.pmi_pending;
-        return moved && runs;
+        return moved && flags && runs;
     });
     CHECK_TWICE([](auto value) {
         using access::image_error;

@@ -248,7 +248,15 @@ TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (P
         auto const entry = enter(guest, vmx::shadow{}, host, cpu);
         bool const refused = !entry && entry.needs_shadow && cpu.at(0x570) == 0x250D;
         guest.msrs.ctl = {0x2108};
-        return refused && enter(guest, vmx::shadow{}, host, cpu);
+        bool placed = false;
+        bool const idle = enter(guest, vmx::shadow{}, host, cpu) &&
+                          leave(guest, vmx::shadow{}, host, cpu, placed) && placed;
+        // A position that is not in the shadow.
+        guest.msrs.ctl = {0x2109};
+        guest.needs_position = false;
+        bool const lost = enter(guest, host, cpu) &&
+                          leave(guest, vmx::shadow{}, host, cpu, placed) && !placed;
+        return refused && idle && lost;
     });
 }
 
