@@ -23427,13 +23427,18 @@ struct shadow_state {
 /// The shadow of a guest's output. A value; pages are borrowed.
 ///
 /// What the guest sees is what a processor with the same tables would show, except that entries are
-/// read when TraceEn is set. A guest page with no memory acts as restricted memory where output
-/// ends with an error: when output reaches it, the processor finds an invalid entry.
+/// read when TraceEn is set. An error occurs when output reaches an invalid entry, or a page with
+/// no memory: there the processor finds an invalid entry. To drop bytes instead, map a page of the
+/// host. For a guest without MENTRY the early interrupt comes a page before the end of the region;
+/// for a region of one page it comes when the region is full.
 ///
 /// Shape:  every region of the guest is one or more entries; INT and STOP are on the last. Every
 ///         table of the guest begins on a page of its own. The rest of a table, from the start of
 ///         output on, is the first page; the part before the start is shadowed only if a link leads
 ///         to it. Each entry of the guest is read once. A page takes 511 pieces of regions.
+/// Units:  the work is bounded by the pages: for each piece one entry is read at most, and the pages
+///         of one region are translated, 2^15 at most; each table is compared with all used pages.
+///         `build` takes a limit, and a VMM can limit the sum.
 /// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-083..089, PRG-184, PRG-185.
 class shadow {
 public:
@@ -23646,7 +23651,7 @@ constexpr auto shadow_region(shadow_state& s, Memory& memory, uint64_t& steps) n
         if (!s.host_width.contains(page.host) || !s.host_width.contains(page.host + bytes - 1)) {
             return {shadow_progress::bad_page, page.host, rule::OUT_063};
         }
-        if (s.run_bytes != 0 && page.host != s.run_base + s.run_bytes) {
+        if (page.host != s.run_base + s.run_bytes) {
             if (auto const done = put_run(s); !done) { return done; }
         }
         if (s.run_bytes == 0) { s.run_base = page.host; }
@@ -23733,17 +23738,15 @@ constexpr auto shadow_link(shadow_state& s) noexcept -> shadow_result {
         return taken;
     }
     s.at = {s.link, 0};
-    s.offset = 0;
     s.phase = shadow_phase::entry;
     return {shadow_progress::complete};
 }
 
 /// A range that lies in one page stays a single range.
 template <guest_memory_port Memory>
-constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t& steps) noexcept
+constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t steps) noexcept
     -> shadow_result {
     if (steps == 0) { return {shadow_progress::paused}; }
-    --steps;
     auto const page = memory.translate(s.region_base, 4096);
     if (page.how == backing::missing) { return {shadow_progress::missing_page, s.region_base}; }
     if (page.how == backing::none) {
@@ -23890,10 +23893,7 @@ constexpr auto shadow::end_with_error() noexcept -> bool {
     using detail::shadow_phase;
     if (s_.phase == shadow_phase::off) { return false; }
     if (s_.phase == shadow_phase::done) { return true; }
-    if (s_.phase == shadow_phase::link) {
-        s_.at = {s_.link, 0};
-        s_.offset = 0;
-    }
+    if (s_.phase == shadow_phase::link) { s_.at = {s_.link, 0}; }
     if (s_.kind == detail::shadow_kind::direct) { s_.kind = detail::shadow_kind::frozen; }
     (void)detail::put_run(s_);  // as much as there is room for
     return static_cast<bool>(detail::close_with_error(s_));

@@ -48,7 +48,9 @@ struct small_guest {
     uint64_t no_table = ~uint64_t{0};       ///< a page that does not exist
     unsigned loads = 0;
     unsigned translations = 0;
+    uint64_t asked = 0;          ///< the bytes that the last translation asked for
     uint64_t most_bytes = 4096;  ///< that one translation covers
+    bool gives_more = false;     ///< a translation covers `most_bytes`, whatever it asked for
 
     /// Each data page is contiguous with the next in the host.
     constexpr small_guest() {
@@ -71,12 +73,14 @@ struct small_guest {
     }
     constexpr auto translate(uint64_t address, uint64_t bytes) noexcept -> vmx::translation {
         ++translations;
+        asked = bytes;
         if (address == missing_table) { return {backing::missing}; }
         uint64_t const page = address / 4096;
         if (page >= 16 || how[page] != backing::mapped) {
             return {page < 16 ? how[page] : backing::none};
         }
-        return {backing::mapped, host[page], bytes < most_bytes ? bytes : most_bytes};
+        return {backing::mapped, host[page],
+                bytes < most_bytes && !gives_more ? bytes : most_bytes};
     }
 };
 
@@ -196,14 +200,27 @@ TEST_CASE("a region becomes the largest aligned pieces of contiguous pages (PRG-
         machine on;
         on.guest.put(A, {0 | size_32K, A | END});
         on.guest.most_bytes = value(uint64_t{0x10'0000});
-        return on.make() && on.has(0, {H(0) | size_32K, P | END}) && on.guest.translations == 1;
+        return on.make() && on.has(0, {H(0) | size_32K, P | END}) && on.guest.translations == 1 &&
+               on.guest.asked == 0x8000;
+    });
+    CHECK_TWICE([](auto value) {  // it is asked for the rest of the region
+        machine on;
+        on.guest.put(A, {0 | size_16K, A | END});
+        on.guest.most_bytes = value(uint64_t{0x3000});
+        return on.make() && on.has(0, {H(0) | size_16K, P | END}) && on.guest.asked == 0x1000 &&
+               on.guest.translations == 2;
     });
     CHECK_TWICE([](auto value) {  // more than asked for, and fractions of pages, are ignored
-        machine on;
-        on.guest.put(A, {0 | size_8K, 0x2000, A | END});
-        on.guest.most_bytes = value(uint64_t{0x1800});
-        return on.make() && on.has(0, {H(0) | size_8K, H(2), P | END}) &&
-               on.guest.translations == 3;
+        auto const ignores = [&](uint64_t bytes, unsigned translations) {
+            machine on;
+            on.guest.put(A, {0 | size_16K, 0x4000, A | END});
+            on.guest.most_bytes = value(bytes);
+            on.guest.gives_more = true;
+            return on.make() && on.has(0, {H(0) | size_16K, H(4), P | END}) &&
+                   on.guest.translations == translations;
+        };
+        return ignores(0x1801, 5) && ignores(0x3000, 3) && ignores(0x5000, 2) && ignores(0, 5) &&
+               ignores(0xFFF, 5) && ignores(~uint64_t{0}, 2);
     });
 }
 
@@ -304,7 +321,8 @@ TEST_CASE("after the last possible entry comes the first (OUT-046, OUT-055)") {
         return on.make() && on.has(0, {H(3), Q | END}) && on.has(1, {H(1), H(2) | STOP, Q | END}) &&
                on.maps(P, pointers(0, 7), A, pointers(0x1FF'FFFF, 7)) &&
                on.shows(P, pointers(1, 0), A, pointers(0, 0)) &&
-               on.finds(A, pointers(0, 0), Q, pointers(0, 0));
+               on.finds(A, pointers(0, 0), Q, pointers(0, 0)) &&
+               on.finds(A, pointers(1, 0), Q, pointers(1, 0));
     });
 }
 
@@ -323,6 +341,21 @@ TEST_CASE("more pieces than a page holds continue on the next page (PRG-184, OUT
     CHECK(on->maps(Q, pointers(0, 5), A, pointers(511, 5)));
     CHECK(on->maps(Q, pointers(8, 0xFFF), A, pointers(519, 0xFFF)));
 
+    SUBCASE("the pieces of a region may be on two pages") {
+        on->guest.count = 0;
+        on->guest.put(A + 8 * 509, {size_16K | INT, A | END});
+        on->guest.host[1] = 0x8000;
+        on->guest.host[3] = 0x4000;
+        CHECK(on->begin(1) == rule::none);
+        CHECK(on->build() == shadow_progress::no_room);
+        on->one.add_pages(on->pages, 2);
+        CHECK(on->build() == shadow_progress::complete);
+        CHECK(on->entries[0][509].raw == H(0));
+        CHECK(on->entries[0][510].raw == 0x8000);
+        CHECK(on->entries[0][511].raw == (Q | END));
+        CHECK(on->has(1, {H(2), 0x4000 | INT, P | END}));
+        CHECK(on->guest.loads == 521 + 511);
+    }
     SUBCASE("511 pieces and a link fill a page") {
         on->guest.count = 0;
         on->guest.put(A + 8 * 511, {A | END});
@@ -567,7 +600,7 @@ TEST_CASE("a range in a page stays a single range (PRG-185)") {
         bool const waits = on.begin() == rule::none &&
                            on.one.build(on.guest) ==
                                vmx::shadow_result{shadow_progress::missing_page, 0x3000} &&
-                           on.build(0) == shadow_progress::paused;
+                           on.build(0) == shadow_progress::paused && on.guest.asked == 0x1000;
         on.guest.how[3] = backing::mapped;
         on.guest.host[3] = uint64_t{1} << 39;
         bool const wide = on.one.build(on.guest) == vmx::shadow_result{shadow_progress::bad_page,
@@ -623,7 +656,7 @@ TEST_CASE("a position that does not belong to the shadow is not translated (PRG-
                lost(P, 3, 0) && lost(P, 4, 0) && lost(P, 511, 0) && lost(P, 512, 0) &&
                lost(Q, 0, 0) && lost(P + 0x80, 0, 0) && lost(P | 1, 0, 0) && lost(A, 0, 0) &&
                !unseen(A, 0, 0x1FFF) && unseen(A, 0, 0x2000) && unseen(A, 3, 0) &&
-               unseen(B, 0, 0) && !unseen(A, 2, 0x1000) && unseen(A, 2, 0x1001);
+               unseen(B, 0, 0) && unseen(0, 0, 0) && !unseen(A, 2, 0x1000) && unseen(A, 2, 0x1001);
     });
     CHECK_TWICE([](auto value) {  // an END of the guest is a position, as is one of the shadow
         machine on;
@@ -641,6 +674,23 @@ TEST_CASE("a position that does not belong to the shadow is not translated (PRG-
         return on.make() && on.maps(P, pointers(1, value(uint64_t{5})), A, pointers(0, 0x1005)) &&
                on.shows(P, pointers(1, 0xFFFF'EFFF), A, pointers(0, 0xFFFF'FFFF)) &&
                on.is_unknown(P, pointers(1, 0xFFFF'F000));
+    });
+    CHECK_TWICE([](auto value) {  // one of an earlier shadow
+        machine on;
+        on.guest.put(A, {0, 0x1000, 0x2000 | STOP});
+        bool const made = on.make() && on.finds(A, pointers(2, 0), P, pointers(2, 0));
+        on.guest.put(B, {value(uint64_t{STOP})});
+        on.place(B, 0, 0);
+        return made && on.make() && on.finds(B, pointers(0, 0), P, pointers(0, 0)) &&
+               !on.one.to_host({{A}, {pointers(2, 0)}}) && on.is_unknown(P, pointers(2, 0));
+    });
+    CHECK_TWICE([](auto value) {  // a shadow that the host cannot make
+        machine on;
+        on.guest.put(A, {value(uint64_t{STOP})});
+        bool const made = on.make();
+        on.host = preset::P_BDW;
+        return made && on.begin() == rule::OUT_067 && !on.one.is_complete() &&
+               on.build() == shadow_progress::not_begun;
     });
     CHECK_TWICE([](auto value) {
         machine on;
@@ -730,7 +780,9 @@ TEST_CASE("pages can be added to a shadow (PRG-184)") {
                           on.one.reached() == topa::position{A, 0, 0} && !on.one.end_with_error();
         on.one.add_pages(on.pages, 1);
         bool const some = on.build() == shadow_progress::no_room && on.one.pages_used() == 1;
-        on.one.add_pages(on.pages, 3);
+        vmx::shadow_page const more[] = {on.pages[0], on.pages[1], on.pages[2]};
+        on.pages[0] = on.pages[1] = {};
+        on.one.add_pages(more, 3);
         return none && some && on.build() == shadow_progress::complete &&
                on.has(0, {H(0), Q | END}) && on.has(1, {H(2), P | END}) && on.guest.loads == 4;
     });
@@ -798,6 +850,7 @@ TEST_CASE("pages that the VMM gives are checked (OUT-061..063)") {
             return vmx::shadow_result{shadow_progress::bad_page, page, why};
         };
         return result_for(0x4080, P) == bad(0x4080, rule::OUT_062) &&
+               result_for(0x4001, P) == bad(0x4001, rule::OUT_062) &&
                result_for(wide, P) == bad(wide, rule::OUT_063) &&
                result_for(0x4000, P + 8) == bad(P + 8, rule::OUT_061) &&
                result_for(0x4000, wide) == bad(wide, rule::OUT_063) &&
