@@ -22158,7 +22158,7 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
 namespace build_error {
 void vm_entry_fails_on_the_controls_of_intel_pt();
 void vm_entry_loads_ctl_while_the_host_traces();
-}
+}  // namespace build_error
 
 /// Controls that are known while compiling. If VM entry would fail on them they do not compile.
 /// `host` is IA32_RTIT_CTL at the start of VM entry.
