@@ -33,8 +33,8 @@ PARTS = [
     ([INCLUDE / "events.hpp"], 1.40),
     ([INCLUDE / "model.hpp"], 2.18),
     ([INCLUDE / "driver.hpp"], 1.78),
-    ([INCLUDE / "hypervisor.hpp"], 1.26),
-    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.38),
+    ([INCLUDE / "hypervisor.hpp"], 1.60),
+    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.62),
 ]
 
 

@@ -163,8 +163,8 @@ struct shadow_state {
 ///         table of the guest begins on a page of its own. The rest of a table, from the start of
 ///         output on, is the first page; the part before the start is shadowed only if a link leads
 ///         to it. Each entry of the guest is read once. A page takes 511 pieces of regions.
-/// Units:  the work is bounded by the pages: for each piece one entry is read at most, and the pages
-///         of one region are translated, 2^15 at most; each table is compared with all used pages.
+/// Units:  the work is bounded by the pages: for each piece, one entry is read at most, and up to
+///         2^15 pages of its region are translated; each table is compared with all used pages.
 ///         `build` takes a limit, and a VMM can limit the sum.
 /// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-083..089, PRG-184, PRG-185.
 class shadow {
