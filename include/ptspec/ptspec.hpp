@@ -116,10 +116,10 @@
 #include <ptspec/trace/fast/count_lanes.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
+#include <ptspec/trace/time_conversion.hpp>
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/context.hpp>
-#include <ptspec/trace/time_conversion.hpp>
 #include <ptspec/trace/events.hpp>
 #include <ptspec/trace/flow_query.hpp>
 #include <ptspec/trace/write/state.hpp>
@@ -193,6 +193,7 @@
 #include <ptspec/vmx/shadow.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 #include <ptspec/vmx/nested.hpp>
+#include <ptspec/vmx/adjust.hpp>
 #include <ptspec/vmx/tdx.hpp>
 #include <ptspec/x86/instruction.hpp>
 #include <ptspec/x86/opcode_map.hpp>

@@ -12611,6 +12611,56 @@ private:
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/time_conversion.hpp ----
+
+namespace ptspec::trace {
+
+/// The 64-bit TSC value nearest to `near_by` that has the 56 bits of a TSC packet.
+///
+/// Source: PKT-315.
+[[nodiscard]] constexpr auto tsc_near(uint64_t low_56, uint64_t near_by) noexcept -> uint64_t {
+    constexpr uint64_t wrap = uint64_t{1} << 56;
+    uint64_t const step = (low_56 - near_by) & (wrap - 1);
+    return step < wrap / 2 || near_by + step < wrap ? near_by + step : near_by + step - wrap;
+}
+
+/// The conversion of the TSC to nanoseconds and back, as Linux and perf compute it:
+/// `perf_event_mmap_page` and the TIME_CONV record have these numbers.
+///
+/// Units:  time in ns = zero + TSC * mult / 2^shift.
+/// Source: Linux, include/uapi/linux/perf_event.h, `cap_user_time_zero`.
+struct time_conversion {
+    uint16_t shift = 0;  ///< below 64
+    uint32_t mult = 0;   ///< 0: unknown
+    uint64_t zero = 0;
+
+    /// The conversion for a TSC of `hz`, where time 0 is TSC 0; unknown if `hz` is 0.
+    [[nodiscard]] static constexpr auto of_frequency(uint64_t hz) noexcept -> time_conversion {
+        constexpr uint64_t ns_per_s = 1'000'000'000;
+        if (hz == 0) { return {}; }
+        uint16_t shift = 31;
+        while ((ns_per_s << shift) / hz > 0xFFFF'FFFF) { --shift; }
+        return {.shift = shift, .mult = static_cast<uint32_t>((ns_per_s << shift) / hz)};
+    }
+    /// The time of a TSC value.
+    [[nodiscard]] constexpr auto time_of(uint64_t tsc) const noexcept -> uint64_t {
+        uint64_t const low = tsc & ((uint64_t{1} << shift) - 1);
+        return zero + (tsc >> shift) * mult + ((low * mult) >> shift);
+    }
+    /// The TSC value of a time, rounded down; 0 if the conversion is unknown. `time_of` rounds to
+    /// nanoseconds: `tsc_of(time_of(tsc))` can be lower than `tsc`.
+    [[nodiscard]] constexpr auto tsc_of(uint64_t time) const noexcept -> uint64_t {
+        if (mult == 0) { return 0; }
+        uint64_t const since = time - zero;
+        return ((since / mult) << shift) + ((since % mult) << shift) / mult;
+    }
+
+    friend constexpr auto operator==(time_conversion const&, time_conversion const&)
+        -> bool = default;
+};
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/trace/clock.hpp ----
 
 /// The time of packets, computed from TSC, TMA, MTC, CYC and CBR packets in integers.
@@ -13010,10 +13060,7 @@ private:
     /// Source: PKT-315.
     [[nodiscard]] constexpr auto extended(uint64_t low_56) const noexcept -> uint64_t {
         if (!has_tsc_ && !has_reference_) { return low_56; }
-        uint64_t const near_by = has_tsc_ ? anchor_ : reference_;
-        constexpr uint64_t wrap = uint64_t{1} << 56;
-        uint64_t const step = (low_56 - near_by) & (wrap - 1);
-        return step < wrap / 2 || near_by + step < wrap ? near_by + step : near_by + step - wrap;
+        return tsc_near(low_56, has_tsc_ ? anchor_ : reference_);
     }
 
     /// Sets the point from which cycles count: a TSC or an MTC, which has the time `tsc`.
@@ -13737,47 +13784,6 @@ private:
     execution_state now_{};
     uint32_t flags_ = lost;
     cpu::quirk_set quirks_{};
-};
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/time_conversion.hpp ----
-
-namespace ptspec::trace {
-
-/// The conversion of the TSC to nanoseconds and back, as Linux and perf compute it:
-/// `perf_event_mmap_page` and the TIME_CONV record have these numbers.
-///
-/// Units:  time in ns = zero + TSC * mult / 2^shift.
-/// Source: Linux, include/uapi/linux/perf_event.h, `cap_user_time_zero`.
-struct time_conversion {
-    uint16_t shift = 0;  ///< below 64
-    uint32_t mult = 0;   ///< 0: unknown
-    uint64_t zero = 0;
-
-    /// The conversion for a TSC of `hz`, where time 0 is TSC 0; unknown if `hz` is 0.
-    [[nodiscard]] static constexpr auto of_frequency(uint64_t hz) noexcept -> time_conversion {
-        constexpr uint64_t ns_per_s = 1'000'000'000;
-        if (hz == 0) { return {}; }
-        uint16_t shift = 31;
-        while ((ns_per_s << shift) / hz > 0xFFFF'FFFF) { --shift; }
-        return {.shift = shift, .mult = static_cast<uint32_t>((ns_per_s << shift) / hz)};
-    }
-    /// The time of a TSC value.
-    [[nodiscard]] constexpr auto time_of(uint64_t tsc) const noexcept -> uint64_t {
-        uint64_t const low = tsc & ((uint64_t{1} << shift) - 1);
-        return zero + (tsc >> shift) * mult + ((low * mult) >> shift);
-    }
-    /// The TSC value of a time, rounded down; 0 if the conversion is unknown. `time_of` rounds to
-    /// nanoseconds: `tsc_of(time_of(tsc))` can be lower than `tsc`.
-    [[nodiscard]] constexpr auto tsc_of(uint64_t time) const noexcept -> uint64_t {
-        if (mult == 0) { return 0; }
-        uint64_t const since = time - zero;
-        return ((since / mult) << shift) + ((since % mult) << shift) / mult;
-    }
-
-    friend constexpr auto operator==(time_conversion const&, time_conversion const&)
-        -> bool = default;
 };
 
 }  // namespace ptspec::trace
@@ -24261,6 +24267,1018 @@ constexpr auto leave_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> nest
         result.trace_en_changed = was_on;
     }
     return result;
+}
+
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/adjust.hpp ----
+
+/// What a VMM adds to the trace of a guest, and what it takes out.
+///
+/// With the three "conceal VMX from PT" controls, the trace of a guest that traces itself (PRG-163)
+/// shows no VMX operation: `count_vmx_packets` is 0. It lacks what the VMM does in its place:
+/// `insert_pip` adds the PIP of a CR3 write that exits, and `rebase_tsc` changes the TSC where the
+/// VMCS did not.
+///
+/// Without these controls, `keep_part` keeps the guest's or the host's part of a trace of both, or
+/// removes the packets of VMX from a trace of the guest alone. It needs the PIPs that these
+/// controls hide: a trace that was recorded with one of them cannot be divided.
+namespace ptspec::vmx {
+
+// ------------------------------------------------------------------------ the CR3 write that exits
+
+/// The result of `insert_pip`.
+struct [[nodiscard]] inserted_pip {
+    bool is_owed = false;  ///< the processor would have generated a PIP
+    engine::write_result written{};
+
+    /// False if the memory port failed: nothing has changed, and the call can be repeated.
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(written); }
+};
+
+namespace detail {
+
+/// The memory of a guest. Interrupts are counted, not raised: the VMM injects them.
+template <memory_port Memory>
+struct guest_memory {
+    Memory& of;
+
+    constexpr auto load(uint64_t address) noexcept -> port_value { return of.load(address); }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        return of.store(address, bytes);
+    }
+    /// A guest without a fabric that takes bytes has no room in it.
+    constexpr auto send([[maybe_unused]] byte_view bytes) noexcept -> size_t {
+        if constexpr (fabric_port<Memory>) { return of.send(bytes); }
+        return 0;
+    }
+};
+
+}  // namespace detail
+
+/// Appends the PIP of a CR3 write that the VMM executed to the guest's output, as the processor
+/// does for one that does not exit. `guest` has the MSRs of the guest: TraceEn as the guest wrote
+/// it, output pointers as the VM exit left them. `after` is the context after the write.
+///
+/// A PIP is owed if TriggerEn, ContextEn after the write, and OS are 1; FilterEn and BranchEn have
+/// no effect on it. Its NR is 0. It counts in PacketByteCnt, except where that is 0: then the next
+/// enable sends a PSB+. A CYC cannot be added: the PIP is bounded by the CYCs around it. If the
+/// write changes PacketEn, the processor reports it at the VM entry.
+///
+/// Output ends as it does for the processor: STOP, or an operational error, sets STATUS of `guest`;
+/// INT sets Trace_ToPA_PMI, and `written.pmis` is not 0: inject the interrupt (PRG-177).
+///
+/// Errors: `written.fault`, then `guest` is unchanged. FabricEn without a `fabric_port` is one.
+/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PRG-177, GEN-028, GEN-161,
+///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
+template <memory_port Memory>
+constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
+                          access::context const& after, Memory& memory,
+                          engine::output_options const& how = {}) noexcept -> inserted_pip {
+    using ctl = access::ia32_rtit_ctl;
+    using status = access::ia32_rtit_status;
+    using packet::pip;
+    if (!access::trigger_en(guest.ctl, guest.status) || !guest.ctl.get<ctl::OS>() ||
+        !access::context_en(guest.ctl, guest.cr3_match, after)) {
+        return {};
+    }
+    auto const bytes = packet::encode(pip{}.with(pip::CR3{wrapped{after.cr3}}));
+    auto now = guest;
+    now.status = now.status.with(status::TriggerEn{true});
+    detail::guest_memory<Memory> port{memory};
+    engine::output output;
+    inserted_pip result{.is_owed = true};
+    result.written.fault = output.start(of, now, port, how);
+    if (!result) { return result; }
+    result.written = output.write(now, port, bytes);
+    if (!result) { return result; }
+    output.stop(now);
+    if (output.why() == rule::none) {
+        now.status = now.status.with(status::TriggerEn{guest.status.get<status::TriggerEn>()});
+    }
+    if (auto const count = now.status.get<status::PacketByteCnt>(); count != 0) {
+        now.status = now.status.with(status::PacketByteCnt{wrapped{count + bytes.size()}});
+    }
+    guest = now;
+    return result;
+}
+
+// ---------------------------------------------------------------------------- the bytes of a trace
+
+/// A trace in memory that can be written: in one piece, or in several, as the two of a ring that
+/// wrapped or the regions of a table. Borrowed; the pieces must not overlap.
+class trace_pieces {
+public:
+    constexpr trace_pieces(byte_window const* first, size_t count) noexcept
+        : first_{first}, count_{count} {}
+    template <size_t Count>
+    constexpr trace_pieces(byte_window const (&pieces)[Count]) noexcept
+        : trace_pieces{pieces, Count} {}
+
+    [[nodiscard]] constexpr auto begin() const noexcept -> byte_window const* { return first_; }
+    [[nodiscard]] constexpr auto end() const noexcept -> byte_window const* {
+        return first_ + count_;
+    }
+    [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> byte_window const& {
+        return first_[i];
+    }
+
+private:
+    byte_window const* first_;
+    size_t count_;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// Reads and writes the bytes of pieces by their offset in the trace.
+class piece_bytes {
+    /// The piece of the last access, and the offset of its first byte.
+    struct place {
+        size_t piece = 0;
+        uint64_t begin = 0;
+    };
+
+    /// Calls `each(bytes, count)` for the parts of a range of the trace.
+    template <class Each>
+    constexpr void visit(place& here, uint64_t from, uint64_t count, Each const& each) noexcept {
+        while (count != 0) {
+            while (from < here.begin) { here.begin -= of_[--here.piece].size; }
+            while (from - here.begin >= of_[here.piece].size) {
+                here.begin += of_[here.piece++].size;
+            }
+            uint64_t const at = from - here.begin;
+            uint64_t const left = of_[here.piece].size - at;
+            auto const bytes = static_cast<size_t>(left < count ? left : count);
+            each(of_[here.piece].first + at, bytes);
+            from += bytes;
+            count -= bytes;
+        }
+    }
+
+public:
+    constexpr explicit piece_bytes(trace_pieces of) noexcept : of_{of} {
+        for (auto const& piece : of) { size_ += piece.size; }
+    }
+    [[nodiscard]] constexpr auto size() const noexcept -> uint64_t { return size_; }
+
+    constexpr void read(uint64_t from, uint8_t* to, size_t count) noexcept {
+        visit(read_, from, count, [&](uint8_t const* part, size_t bytes) {
+            copy_bytes(to, part, bytes);
+            to += bytes;
+        });
+    }
+    constexpr void write(uint64_t to, byte_view bytes) noexcept {
+        uint8_t const* from = bytes.data();
+        visit(written_, to, bytes.size(), [&](uint8_t* part, size_t count) {
+            copy_bytes(part, from, count);
+            from += count;
+        });
+    }
+    /// Writes PADs from one offset to another.
+    constexpr void pad(uint64_t from, uint64_t to) noexcept {
+        visit(written_, from, to - from, [](uint8_t* part, size_t count) {
+            for (size_t i = 0; i < count; ++i) {
+                part[i] = static_cast<uint8_t>(packet::detail::opcode_bits<packet::pad>);
+            }
+        });
+    }
+
+private:
+    trace_pieces of_;
+    uint64_t size_ = 0;
+    place read_{};
+    place written_{};
+};
+
+/// Calls `each(item)` for the items of a trace. The reader gets copies of the bytes, so that they
+/// can be changed behind it, and a search for a PSB still finds the original ones.
+template <class Each>
+constexpr void for_each_item(piece_bytes& in, Each&& each) {
+    constexpr size_t most = 256;
+    byte_array<most> room{};
+    trace::reader<> from;
+    uint64_t given = 0;
+    while (true) {
+        trace::item const got = from.next();
+        if (got.what == trace::item_type::end) { return; }
+        if (got.what != trace::item_type::need_input) {
+            each(got);
+        } else if (given == in.size()) {
+            from.finish();
+        } else {
+            uint64_t const left = in.size() - given;
+            auto const count = static_cast<size_t>(left < most ? left : most);
+            in.read(given, room.data(), count);
+            given += count;
+            (void)from.feed(borrowed_bytes{room.data(), count});
+        }
+    }
+}
+
+/// A packet of VMX: PIP with NR, VMCS, and the events of VM entries and exits.
+[[nodiscard]] constexpr auto is_vmx_event(packet::any_packet const& which) noexcept -> bool {
+    using packet::cfe;
+    using packet::cfe_type;
+    using packet::evd;
+    using packet::evd_type;
+    if (which.is<cfe>()) {
+        auto const type = which.as<cfe>().get<cfe::type>();
+        return type == cfe_type::VMENTRY || type == cfe_type::VMEXIT ||
+               type == cfe_type::VMEXIT_INTR;
+    }
+    auto const type = which.is<evd>() ? which.as<evd>().get<evd::type>() : evd_type::PFA;
+    return type == evd_type::VMXQ || type == evd_type::VMXR;
+}
+
+}  // namespace detail
+
+/// The number of packets that show VMX operation: PIP with NR = 1, VMCS, and the events of VM
+/// transitions. 0 for a guest that runs with the three "conceal VMX from PT" controls.
+///
+/// Source: GEN-278, GEN-306, PKT-081, PKT-274.
+[[nodiscard]] constexpr auto count_vmx_packets(trace_pieces in) noexcept -> uint64_t {
+    using packet::pip;
+    detail::piece_bytes bytes{in};
+    uint64_t count = 0;
+    detail::for_each_item(bytes, [&](trace::item const& got) {
+        auto const& which = got.packet;
+        bool const has_nr = which.is<pip>() && which.as<pip>().get<pip::NR>();
+        count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
+    });
+    return count;
+}
+
+// -------------------------------------------------------------------------- the time-stamp counter
+
+namespace detail {
+
+/// Bits 111:48 of the product of two numbers.
+[[nodiscard]] constexpr auto product_shifted_48(uint64_t a, uint64_t b) noexcept -> uint64_t {
+    uint64_t const low = (a & low_bits(32)) * (b & low_bits(32));
+    uint64_t const one = (a >> 32) * (b & low_bits(32));
+    uint64_t const two = (a & low_bits(32)) * (b >> 32);
+    uint64_t const middle = (low >> 32) + (one & low_bits(32)) + (two & low_bits(32));
+    uint64_t const high = (a >> 32) * (b >> 32) + (one >> 32) + (two >> 32) + (middle >> 32);
+    return high << 16 | (middle & low_bits(32)) >> 16;
+}
+
+}  // namespace detail
+
+/// How a guest sees the time-stamp counter: TSC * multiplier / 2^48 + offset.
+///
+/// Units:  `multiplier` and `offset` as the VMCS has them: 48 bits of fraction; TSC ticks.
+/// Source: SDM vol. 3, "TSC Scaling"; GEN-200, PRG-164.
+struct tsc_change {
+    static constexpr uint64_t unscaled = uint64_t{1} << 48;
+
+    uint64_t multiplier = unscaled;
+    uint64_t offset = 0;
+    /// A TSC of about the time of the trace, before the change: packets have only 56 bits of it.
+    /// Needed with a multiplier.
+    uint64_t near_by = 0;
+
+    [[nodiscard]] constexpr auto scales() const noexcept -> bool { return multiplier != unscaled; }
+    [[nodiscard]] constexpr auto of(uint64_t tsc) const noexcept -> uint64_t {
+        return detail::product_shifted_48(tsc, multiplier) + offset;
+    }
+};
+
+namespace detail {
+
+/// Changes TSC packets and their TMAs.
+class tsc_changer {
+public:
+    constexpr tsc_changer() noexcept = default;
+    constexpr explicit tsc_changer(tsc_change how) noexcept : how_{how}, last_{how.near_by} {}
+
+    /// Source: GEN-200, PKT-315.
+    constexpr auto changed(packet::tsc which) noexcept -> packet::tsc {
+        using tsc = packet::tsc;
+        last_ = trace::tsc_near(which.get<tsc::TSC>(), last_);
+        has_tsc_ = true;
+        return which.with(tsc::TSC{wrapped{how_.of(last_)}});
+    }
+    /// Changes the FC of a TMA: TSC - FC, the TSC at the edge of the crystal clock, is changed as
+    /// the TSC is. The offset cancels, and so does the CTC: the crystal clock is not scaled.
+    ///
+    /// Errors: PKT-303 a TMA without a TSC; PKT-340 FC does not fit.
+    /// Source: PKT-300, PKT-303.
+    constexpr auto change(packet::tma& which) noexcept -> rule {
+        using FC = packet::tma::FC;
+        if (!how_.scales()) { return rule::none; }
+        if (!has_tsc_) { return rule::PKT_303; }
+        has_tsc_ = false;
+        uint64_t const fast = how_.of(last_) - how_.of(last_ - which.get<FC>());
+        if (fast > low_bits(FC::width)) { return rule::PKT_340; }
+        which = which.with(FC{wrapped{fast}});
+        return rule::none;
+    }
+
+private:
+    tsc_change how_{};
+    uint64_t last_ = 0;
+    bool has_tsc_ = false;  ///< since the last TMA
+};
+
+}  // namespace detail
+
+/// The result of `rebase_tsc`.
+struct [[nodiscard]] rebased_tsc {
+    rule why = rule::none;  ///< the rule that a TMA breaks: nothing has changed
+    uint64_t offset = 0;    ///< of that TMA
+    uint64_t count = 0;     ///< TSC packets
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+/// Rewrites the TSC packets of a trace in place, for a guest whose RDTSC the VMM emulates, or that
+/// moved to another processor. Damaged bytes, and those before the first PSB, stay as they are.
+///
+/// MTC, CYC and CBR do not change. With an offset alone, all relations of the clocks stay. With a
+/// multiplier FC changes, too, and MTC and CYC have the guest's time only if its CPUID leaf 15H and
+/// MSR_PLATFORM_INFO are scaled in the same way (PRG-176).
+///
+/// Errors: with a multiplier: PKT-303 a TMA without a TSC; PKT-340 an FC that has more than 9 bits
+///         after the change. Then nothing has changed.
+/// Source: REG-133, GEN-200, GEN-209, PRG-175, PRG-176, PKT-100, PKT-300, PKT-315, PKT-317.
+constexpr auto rebase_tsc(trace_pieces in, tsc_change how) noexcept -> rebased_tsc {
+    detail::piece_bytes bytes{in};
+    rebased_tsc result;
+    auto const pass = [&](auto const& put) {
+        detail::tsc_changer by{how};
+        detail::for_each_item(bytes, [&](trace::item const& got) {
+            auto const write = [&](auto const& which) {
+                put(got.offset, byte_view{packet::encode(which)});
+            };
+            if (got.what == trace::item_type::resynced) {
+                write(packet::psb{});  // a TSC may have had its first bytes
+            } else if (got.packet.is<packet::tsc>()) {
+                write(by.changed(got.packet.as<packet::tsc>()));
+            } else if (got.packet.is<packet::tma>() && how.scales()) {
+                auto tma = got.packet.as<packet::tma>();
+                rule const broken = by.change(tma);
+                if (broken != rule::none && result) {
+                    result.why = broken;
+                    result.offset = got.offset;
+                }
+                write(tma);
+            }
+        });
+    };
+    pass([](uint64_t, byte_view) {});
+    if (!result) { return result; }
+    pass([&](uint64_t offset, byte_view packet) {
+        bytes.write(offset, packet);
+        result.count += packet[0] == packet::detail::opcode_bits<packet::tsc> ? 1U : 0U;
+    });
+    return result;
+}
+
+// ---------------------------------------------------------------------------- the part of one side
+
+/// Whose part of a trace is kept.
+enum class side : uint8_t { guest, host };
+
+/// In which operation TraceEn is 1.
+///
+/// Source: PRG-163.
+enum class traced_in : uint8_t {
+    both,      ///< system-wide
+    non_root,  ///< VM entries set TraceEn, VM exits clear it
+    root,      ///< VM exits set TraceEn, VM entries clear it
+};
+
+/// What `keep_part` keeps, and how.
+struct part_options {
+    static constexpr uint64_t any_vmcs = ~uint64_t{0};
+
+    side keep = side::guest;
+    traced_in where = traced_in::both;
+    /// The guest: the address of its VMCS, as VMCS packets have it. Other guests belong to neither
+    /// side.
+    uint64_t vmcs = any_vmcs;
+    /// A VM exit after which the guest continues at the same or the next instruction leaves no
+    /// trace. If false, and where this is not possible, tracing is disabled and enabled around it.
+    bool hides_exits = true;
+    /// `other_tsc` makes the TSC of the other side that of the side that is kept. If false, TSC and
+    /// TMA of the other side are removed.
+    bool has_other_tsc = false;
+    tsc_change other_tsc{};
+};
+
+/// The result of `keep_part`.
+struct [[nodiscard]] kept_part {
+    rule why = rule::none;      ///< that the first damage breaks
+    uint64_t offset = 0;        ///< of that damage, in the original
+    uint64_t kept = 0;          ///< bytes of packets that remain, without PADs
+    uint64_t unattributed = 0;  ///< bytes of packets that may be of either side: removed
+    uint64_t incomplete = 0;    ///< bytes of an incomplete packet at the end: removed
+    uint64_t left = 0;          ///< how often execution left the side that is kept
+    uint64_t hidden = 0;        ///< VM exits without a trace
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+namespace detail {
+
+/// The state of `keep_part`.
+///
+/// Packets that remain are written at `out_`, never after the bytes that were read. While the
+/// result has the decoder state of the original, PADs keep each packet at its offset; a PSB always.
+/// After a removal packets follow each other directly until an IP was written: it may need a longer
+/// form than in the original, because the last IP is a different one.
+///
+/// There is always room: the two last IPs differ in their low n bytes only if an IP packet with n
+/// bytes, or the PIP of a VM exit, was removed. So was each MODE.Exec that is repeated.
+class part_keeper {
+public:
+    constexpr part_keeper(trace_pieces in, part_options const& how) noexcept
+        : bytes_{in},
+          how_{how},
+          other_tsc_{how.other_tsc},
+          now_{how.where == traced_in::both ? world::unknown : world_of_enable()} {}
+
+    constexpr auto run() noexcept -> kept_part {
+        for_each_item(bytes_, [this](trace::item const& got) { add(got); });
+        bytes_.pad(out_, bytes_.size());
+        return result_;
+    }
+
+private:
+    using any_packet = packet::any_packet;
+    using kind = packet::kind;
+
+    /// What the code that executes belongs to.
+    enum class world : uint8_t {
+        unknown,
+        host,
+        guest,
+        other_guest,
+    };
+    /// A packet of the original.
+    struct input_packet {
+        any_packet which{};
+        uint64_t at = 0;       ///< its offset
+        uint64_t last_ip = 0;  ///< before it
+        uint64_t ip = 0;       ///< the last IP after it
+    };
+    /// A FUP that begins a compound event, and the TIP.PGD that ends it if it is a VM exit.
+    struct exit_event {
+        bool has_fup = false;  ///< nothing but PIP, VMCS, MODE.Exec and time since
+        bool has_pgd = false;
+        uint64_t ip = 0;
+        uint64_t last_ip = 0;  ///< before the FUP
+        uint64_t fup_at = 0;   ///< offsets in the result
+        uint64_t fup_end = 0;
+        uint64_t pgd_at = 0;
+    };
+    /// The IP and mode of a PSB+, not yet in the result, in which tracing is off.
+    struct start_point {
+        bool is_known = false;
+        uint64_t ip = 0;
+        uint64_t mode = 0;
+    };
+    /// What the current PSB+ has shown.
+    struct psb_group {
+        bool is_open = false;
+        bool is_decided = false;  ///< whose it is
+        bool has_pip = false;
+        bool has_vmcs = false;
+        bool has_ip = false;
+        packet::pip pip{};
+    };
+
+    [[nodiscard]] constexpr auto world_of_enable() const noexcept -> world {
+        return how_.where == traced_in::non_root ? world::guest : world::host;
+    }
+    [[nodiscard]] constexpr auto keeps(world which) const noexcept -> bool {
+        return which == (how_.keep == side::guest ? world::guest : world::host);
+    }
+    [[nodiscard]] constexpr auto keeps() const noexcept -> bool { return keeps(now_); }
+    /// Source: PKT-081, PKT-163, PKT-274.
+    [[nodiscard]] constexpr auto world_of(packet::pip which) const noexcept -> world {
+        if (!which.get<packet::pip::NR>()) { return world::host; }
+        if (how_.vmcs == part_options::any_vmcs) { return world::guest; }
+        return !has_vmcs_ ? world::unknown : vmcs_ == how_.vmcs ? world::guest : world::other_guest;
+    }
+    /// PacketEn was 0 before the current packet.
+    [[nodiscard]] constexpr auto was_off() const noexcept -> bool {
+        return before_ == trace::tracing::off;
+    }
+
+    // ----------------------------------------------------------------------- writing
+
+    /// The result has the decoder state of the original.
+    [[nodiscard]] constexpr auto is_in_step() const noexcept -> bool {
+        return keeps() && !cut_ && last_in_ == last_out_ && mode_in_ == mode_out_;
+    }
+    [[nodiscard]] constexpr auto fits(uint64_t count) const noexcept -> bool {
+        return out_ + count <= limit_;
+    }
+    constexpr void pad_to(uint64_t at) noexcept {
+        if (out_ >= at) { return; }
+        bytes_.pad(out_, at);
+        out_ = at;
+    }
+    /// Writes a packet whose place in the original is `at`.
+    constexpr void put_bytes(byte_view which, uint64_t at) noexcept {
+        if (is_in_step()) { pad_to(at); }
+        if (!fits(which.size())) { return; }
+        bytes_.write(out_, which);
+        written_at_ = out_;
+        out_ += which.size();
+        result_.kept += which.size();
+    }
+    template <packet::packet_type Packet>
+    constexpr void put(Packet const& which, uint64_t at) noexcept {
+        put_bytes(packet::encode(which), at);
+        block_out_ = packet::block_after(which, block_out_);
+    }
+    /// Writes a packet unchanged.
+    constexpr void put_same(input_packet const& one) noexcept {
+        block_out_ = packet::block_after(one.which, block_out_);
+        put_bytes(byte_view{to_le(one.which.raw())}.first(one.which.length()), one.at);
+    }
+    /// Ends an open block of the result whose end was removed: a TNT in it would be a BIP.
+    ///
+    /// Source: PKT-203, PKT-205.
+    constexpr void end_block(uint64_t at) noexcept {
+        bool const is_open = block_in_ == packet::block::none && block_out_ != packet::block::none;
+        if (is_open && fits(packet::bep::max_bytes)) { put(packet::bep{}, at); }
+    }
+    /// Writes an IP packet: in the original form, if this gives the same IP.
+    template <class Packet>
+    constexpr void put_ip(input_packet const& one) noexcept {
+        auto const which = one.which.as<Packet>();
+        if (!which.has_ip()) { return put_same(one); }
+        if (which.ip(last_out_) == one.ip) {
+            put_same(one);
+        } else {
+            put(Packet::compressed(one.ip, last_out_), one.at);
+        }
+        last_out_ = one.ip;
+        after_ovf_ = false;
+    }
+    /// Writes a MODE.Exec if the result has another mode. Source: GEN-236.
+    constexpr void put_mode(uint64_t mode, uint64_t at) noexcept {
+        if (mode == mode_out_ || mode == 0) { return; }
+        put(packet::mode_exec{mode}, at);
+        mode_out_ = mode;
+    }
+    /// Writes the MODE.Exec of the original, which has set `mode_in_`.
+    constexpr void put_same_mode(input_packet const& one) noexcept {
+        uint64_t const mode = mode_in_;
+        mode_in_ = mode_out_;  // in step up to this packet
+        put_same(one);
+        mode_in_ = mode_out_ = mode;
+    }
+
+    // ----------------------------------------------------------------------- on and off
+
+    /// The side that is kept was left: tracing is off in the result.
+    ///
+    /// Source: GEN-101, GEN-273, GEN-275.
+    constexpr void leave(uint64_t at) noexcept {
+        if (cut_) { return; }
+        cut_ = true;
+        result_.left += 1;
+        if (was_off()) { return; }
+        exit_.has_pgd = exit_.has_fup && block_out_ == packet::block::none;
+        exit_.pgd_at = out_;
+        put(packet::tip_pgd{}, at);
+    }
+    /// Turns tracing on in the result, at an IP. After an OVF the IP does not depend on the last
+    /// one, if possible.
+    ///
+    /// Source: GEN-100, GEN-229, GEN-236, PKT-076.
+    constexpr void start(uint64_t ip, uint64_t mode, uint64_t at) noexcept {
+        using packet::ip_bytes;
+        using packet::tip_pge;
+        start_ = {};
+        if (hides_exit(ip, mode)) { return; }
+        exit_ = {};
+        put_mode(mode, at);
+        auto const form = sign_extended(ip, 48) == ip ? ip_bytes::sign_48 : ip_bytes::full;
+        auto const whole = tip_pge::of(form, ip);
+        bool const takes_whole = after_ovf_ && fits(packet::encode(whole).size());
+        put(takes_whole ? whole : tip_pge::compressed(ip, last_out_), at);
+        last_out_ = ip;
+        cut_ = after_ovf_ = false;
+    }
+    constexpr void start_if_known(uint64_t at) noexcept {
+        if (start_.is_known) { start(start_.ip, start_.mode, at); }
+    }
+    /// Removes the FUP and TIP.PGD of the last VM exit, if the guest continues at the same or the
+    /// next instruction: they are at most 15 bytes apart.
+    constexpr auto hides_exit(uint64_t ip, uint64_t mode) noexcept -> bool {
+        if (how_.keep != side::guest || !how_.hides_exits || !exit_.has_pgd || ip - exit_.ip > 15 ||
+            mode != mode_out_) {
+            return false;
+        }
+        bytes_.pad(exit_.fup_at, exit_.fup_end);
+        bytes_.pad(exit_.pgd_at, exit_.pgd_at + packet::tip_pgd::head_bytes);
+        result_.kept -= exit_.fup_end - exit_.fup_at + packet::tip_pgd::head_bytes;
+        result_.hidden += 1;
+        last_out_ = exit_.last_ip;
+        exit_ = {};
+        cut_ = false;
+        return true;
+    }
+
+    // ----------------------------------------------------------------------- items
+
+    constexpr void add(trace::item const& got) noexcept {
+        switch (got.what) {
+            case trace::item_type::packet: return add_packet(got);
+            case trace::item_type::damage: return add_damage(got);
+            case trace::item_type::resynced: return resume_at(got.offset);
+            default: return;
+        }
+    }
+    constexpr void add_damage(trace::item const& got) noexcept {
+        if (got.why == packet::error::truncated) {
+            result_.incomplete += static_cast<uint64_t>(got.skipped);
+            return;
+        }
+        if (result_) {
+            result_.why = got.broken;
+            result_.offset = got.offset;
+        }
+        context_.restart();
+        block_in_ = packet::block::none;
+        group_ = {};
+        lose_track();
+        cut_ = true;
+    }
+    /// Decoding resumes at a PSB after damage. It may begin before the damage, in a packet that was
+    /// written.
+    constexpr void resume_at(uint64_t psb) noexcept {
+        if (out_ > psb) { out_ = psb; }
+        limit_ = psb;
+        if (fits(packet::ovf::max_bytes)) { put(packet::ovf{}, psb); }
+    }
+    /// Packets are lost, perhaps those of a VM transition.
+    constexpr void lose_track() noexcept {
+        forget();
+        after_ovf_ = true;
+        if (how_.where != traced_in::both) { return; }
+        now_ = world::unknown;
+        cut_ = true;
+    }
+    /// Drops what waits for a later packet.
+    constexpr void forget() noexcept {
+        exit_ = {};
+        start_ = {};
+        drops_fup_ = false;
+        maybe_enabled_ = false;
+    }
+
+    // ----------------------------------------------------------------------- packets
+
+    constexpr void add_packet(trace::item const& got) noexcept {
+        before_ = context_.state().enabled;
+        trace::binding const bound = context_.add(got.packet);
+        limit_ = got.offset;
+        if (group_.is_open && !bound.in_psb_plus) { end_group(); }
+        limit_ = got.offset + got.length;
+        if (!got.packet.is<packet::pad>()) {
+            dispatch({got.packet, got.offset, last_in_, got.ip}, bound);
+        }
+        block_in_ = packet::block_after(got.packet, block_in_);
+        last_in_ = got.ip;
+    }
+    constexpr void dispatch(input_packet const& one, trace::binding const& bound) noexcept {
+        switch (one.which.kind()) {
+            case kind::psb: return begin_group(one);
+            case kind::psbend:
+                if (group_.is_open) { end_group(); }
+                return put_same(one);
+            case kind::tsc:
+            case kind::tma:
+                if (group_.is_open && now_ == world::unknown) { return hold(one); }
+                return add_time(one);
+            case kind::cbr: maybe_enabled_ = was_off() && !group_.is_open; return put_same(one);
+            case kind::mtc:
+            case kind::cyc: return put_same(one);
+            case kind::ovf: put_same(one); return lose_track();
+            default: break;
+        }
+        if (group_.is_open) { return hold(one); }
+        switch (one.which.kind()) {
+            case kind::pip: add_pip(one); break;
+            case kind::vmcs: add_vmcs(one); break;
+            case kind::tip_pge:
+            case kind::mode_exec:
+                if (maybe_enabled_) { enter_by_enable(); }
+                add_flow(one, bound);
+                break;
+            case kind::tnt_short:
+            case kind::tnt_long:
+            case kind::tip:
+            case kind::tip_pgd:
+            case kind::fup:
+            case kind::mode_tsx: add_flow(one, bound); break;
+            default: add_other(one); break;
+        }
+        maybe_enabled_ = maybe_enabled_ && one.which.is<packet::mode_exec>();
+    }
+    /// Counts a packet that is removed.
+    constexpr void drop(input_packet const& one) noexcept {
+        result_.unattributed += now_ == world::unknown ? one.which.length() : 0;
+    }
+    /// TraceEn rose without a PSB+: MODE.Exec and TIP.PGE stand directly after a CBR.
+    ///
+    /// Source: GEN-181, GEN-274, GEN-275.
+    constexpr void enter_by_enable() noexcept {
+        if (keeps() && !keeps(world_of_enable())) { cut_ = true; }
+        now_ = world_of_enable();
+    }
+
+    /// TSC and TMA. Source: GEN-200, PKT-302, PKT-303, PKT-317.
+    constexpr void add_time(input_packet const& one) noexcept {
+        using packet::tma;
+        using packet::tsc;
+        bool const is_tsc = one.which.is<tsc>();
+        if (is_tsc) { has_tsc_ = keeps() || how_.has_other_tsc; }
+        if (!has_tsc_) { return drop(one); }
+        if (keeps()) { return put_same(one); }
+        if (is_tsc) { return put(other_tsc_.changed(one.which.as<tsc>()), one.at); }
+        auto changed = one.which.as<tma>();
+        if (other_tsc_.change(changed) == rule::none) { put(changed, one.at); }
+    }
+    /// A CR3 write, or a VM transition. Source: PKT-082, PKT-274, GEN-271..273.
+    constexpr void add_pip(input_packet const& one) noexcept {
+        auto const pip = one.which.as<packet::pip>();
+        bool const was_kept = keeps();
+        bool const is_kept = keeps(world_of(pip));
+        if (was_kept) { start_if_known(one.at); }
+        if (was_kept && !is_kept && was_off()) { leave(one.at); }
+        now_ = world_of(pip);
+        if (!is_kept) { return drop(one); }
+        if (was_off()) { cut_ = false; }  // tracing is off in both
+        bool const is_new = !has_cr3_out_ || pip.get<packet::pip::CR3>() != cr3_out_;
+        if (was_kept || is_new) { put_pip(one); }
+    }
+    /// Source: GEN-278, PKT-081.
+    constexpr void put_pip(input_packet const& one) noexcept {
+        using packet::pip;
+        auto const which = one.which.as<pip>();
+        has_cr3_out_ = true;
+        cr3_out_ = which.get<pip::CR3>();
+        put(which.with(pip::NR{false}), one.at);
+    }
+    constexpr void add_vmcs(input_packet const& one) noexcept {
+        take(one.which.as<packet::vmcs>());
+        if (!keeps()) { return drop(one); }
+        if (how_.keep == side::host) { put_same(one); }
+    }
+    constexpr void take(packet::vmcs which) noexcept {
+        has_vmcs_ = true;
+        vmcs_ = which.get<packet::vmcs::base>();
+    }
+    /// Events, values, power: packets that do not need PacketEn.
+    constexpr void add_other(input_packet const& one) noexcept {
+        if (!keeps()) { return drop(one); }
+        if (how_.keep == side::guest && is_vmx_event(one.which)) {
+            drops_fup_ = one.which.is<packet::cfe>() &&
+                         one.which.as<packet::cfe>().get<packet::cfe::IP>();
+            return;
+        }
+        exit_ = {};
+        start_if_known(one.at);
+        put_same(one);
+    }
+
+    // ----------------------------------------------------------------------- control flow
+
+    constexpr void add_flow(input_packet const& one, trace::binding const& bound) noexcept {
+        if (one.which.is<packet::mode_exec>()) { mode_in_ = one.which.raw().low; }
+        if (!keeps()) {
+            leave(one.at);
+            return drop(one);
+        }
+        switch (one.which.kind()) {
+            case kind::tip_pge: return add_tip_pge(one);
+            case kind::tip: return add_tip(one);
+            case kind::tip_pgd: return add_tip_pgd(one);
+            case kind::fup: return add_fup(one, bound);
+            case kind::mode_exec:
+                if (!cut_) { put_same_mode(one); }
+                return;
+            default: break;
+        }
+        exit_.has_fup = false;
+        start_if_known(one.at);
+        if (cut_) { return; }
+        end_block(one.at);
+        if (block_out_ == block_in_) { put_same(one); }
+    }
+    constexpr void add_tip_pge(input_packet const& one) noexcept {
+        if (cut_) { return start_at(one, one.which.as<packet::tip_pge>().has_ip()); }
+        exit_ = {};
+        put_mode(mode_in_, one.at);
+        put_ip<packet::tip_pge>(one);
+    }
+    /// If tracing is off in the result, it starts at the IP of the TIP. Source: PKT-070, PKT-076.
+    constexpr void add_tip(input_packet const& one) noexcept {
+        start_if_known(one.at);
+        if (cut_) { return start_at(one, one.which.as<packet::tip>().has_ip()); }
+        exit_ = {};
+        put_mode(mode_in_, one.at);
+        put_ip<packet::tip>(one);
+    }
+    constexpr void start_at(input_packet const& one, bool has_ip) noexcept {
+        if (has_ip) { start(one.ip, mode_in_, one.at); }
+    }
+    constexpr void add_tip_pgd(input_packet const& one) noexcept {
+        start_if_known(one.at);
+        exit_ = {};
+        if (!cut_) {
+            put_ip<packet::tip_pgd>(one);
+        } else {
+            cut_ = false;  // tracing is off in both
+        }
+    }
+    constexpr void add_fup(input_packet const& one, trace::binding const& bound) noexcept {
+        using trace::owner;
+        bool const drops = drops_fup_ && bound.to == owner::control_flow;
+        drops_fup_ = false;
+        if (drops) { return; }
+        if (cut_ && bound.to == owner::overflow) { return start(one.ip, mode_in_, one.at); }
+        start_if_known(one.at);
+        bool const needs_packet_en = bound.to == owner::asynchronous ||
+                                     bound.to == owner::transaction ||
+                                     bound.to == owner::transaction_abort ||
+                                     bound.to == owner::interrupt_flag;
+        if (cut_ && needs_packet_en) { return; }
+        if (bound.to == owner::interrupt_flag) { put_mode(mode_in_, one.at); }
+        bool const opens = bound.to == owner::asynchronous;
+        exit_ = {.has_fup = opens, .ip = one.ip, .last_ip = last_out_};
+        put_ip<packet::fup>(one);
+        exit_.fup_at = written_at_;
+        exit_.fup_end = out_;
+    }
+
+    // ----------------------------------------------------------------------- PSB+
+
+    constexpr void begin_group(input_packet const& one) noexcept {
+        if (group_.is_open) { end_group(); }
+        if (!keeps() && now_ != world::unknown) { leave_silently(); }
+        forget();
+        pad_to(one.at);
+        put_same(one);
+        group_ = {.is_open = true};
+        held_count_ = 0;
+        last_out_ = 0;
+        mode_in_ = mode_out_ = 0;
+    }
+    /// The PSB+ shows that tracing is off. Source: PKT-140.
+    constexpr void leave_silently() noexcept {
+        result_.left += cut_ ? 0U : 1U;
+        cut_ = true;
+    }
+    /// Holds a status packet until the PIP shows whose PSB+ it is.
+    constexpr void hold(input_packet const& one) noexcept {
+        if (one.which.is<packet::pip>()) {
+            group_.has_pip = true;
+            group_.pip = one.which.as<packet::pip>();
+        } else if (one.which.is<packet::vmcs>()) {
+            group_.has_vmcs = true;
+            take(one.which.as<packet::vmcs>());
+        } else if (one.which.is<packet::fup>()) {
+            group_.has_ip = group_.has_ip || one.which.as<packet::fup>().has_ip();
+        }
+        if (group_.is_decided) { return add_status(one); }
+        if (held_count_ == most_held) { return drop(one); }
+        held_[held_count_++] = one;
+        bool const needs_vmcs = how_.vmcs != part_options::any_vmcs && !group_.has_vmcs;
+        if (group_.has_pip && !needs_vmcs) { decide(); }
+    }
+    constexpr void decide() noexcept {
+        bool const was_kept = keeps();
+        if (group_.has_pip) {
+            now_ = world_of(group_.pip);
+        } else if (how_.where == traced_in::both && group_.has_ip) {
+            now_ = world::unknown;  // PIPs need OS
+        }
+        if (was_kept && !keeps()) { leave_silently(); }
+        group_.is_decided = true;
+        uint64_t const last_ip = last_in_;
+        for (unsigned i = 0; i < held_count_; ++i) {
+            last_in_ = held_[i].last_ip;
+            add_status(held_[i]);
+        }
+        last_in_ = last_ip;
+    }
+    /// A status packet. If tracing is off in the result, the IP waits for a packet that needs it.
+    constexpr void add_status(input_packet const& one) noexcept {
+        bool const is_mode = one.which.is<packet::mode_exec>();
+        if (is_mode) { mode_in_ = one.which.raw().low; }
+        switch (one.which.kind()) {
+            case kind::tsc:
+            case kind::tma: return add_time(one);
+            default: break;
+        }
+        if (!keeps()) { return drop(one); }
+        switch (one.which.kind()) {
+            case kind::pip: return put_pip(one);
+            case kind::vmcs:
+                if (how_.keep == side::host) { put_same(one); }
+                return;
+            case kind::mode_exec:
+                if (!cut_) { put_same_mode(one); }
+                return;
+            case kind::fup:
+                if (!cut_) {
+                    put_ip<packet::fup>(one);
+                } else if (one.which.as<packet::fup>().has_ip()) {
+                    start_ = {.is_known = true, .ip = one.ip};
+                }
+                return;
+            default: return put_same(one);
+        }
+    }
+    constexpr void end_group() noexcept {
+        if (!group_.is_decided) { decide(); }
+        group_.is_open = false;
+        start_.mode = mode_in_;
+        if (!keeps()) {
+            cut_ = true;
+        } else if (!start_.is_known) {
+            cut_ = false;  // tracing is off in both
+        }
+    }
+
+    static constexpr unsigned most_held = 8;  ///< one of each kind of status packet
+
+    piece_bytes bytes_;
+    part_options how_;
+    tsc_changer other_tsc_;
+    kept_part result_{};
+    trace::context context_{};
+    trace::tracing before_ = trace::tracing::unknown;  ///< before the current packet
+
+    world now_;
+    bool has_vmcs_ = false;
+    uint64_t vmcs_ = 0;           ///< the current VMCS
+    bool maybe_enabled_ = false;  ///< TraceEn may have risen: only timing packets since a CBR
+
+    uint64_t out_ = 0;         ///< the offset where the next packet is written
+    uint64_t written_at_ = 0;  ///< the offset of the last packet written
+    uint64_t limit_ = 0;       ///< the end of the bytes that were read
+    uint64_t last_in_ = 0;     ///< the last IP of the original
+    uint64_t last_out_ = 0;    ///< the last IP of the result
+    uint64_t mode_in_ = 0;     ///< the last MODE.Exec of the original since the last PSB; 0: none
+    uint64_t mode_out_ = 0;    ///< the same of the result
+    packet::block block_in_ = packet::block::none;   ///< before the current packet
+    packet::block block_out_ = packet::block::none;  ///< of the result
+    uint64_t cr3_out_ = 0;                           ///< of the last PIP of the result
+    bool has_cr3_out_ = false;
+    bool cut_ = false;        ///< tracing is off in the result only
+    bool after_ovf_ = false;  ///< no IP since an OVF
+    bool has_tsc_ = true;     ///< the last TSC of the original is in the result
+    bool drops_fup_ = false;  ///< the FUP of a CFE that was removed follows
+    exit_event exit_{};
+    start_point start_{};
+
+    psb_group group_{};
+    unsigned held_count_ = 0;
+    input_packet held_[most_held]{};
+};
+
+}  // namespace detail
+
+/// Keeps the guest's or the host's packets of a trace, in place. Packets that are removed become
+/// PADs, here or later; the size does not change. To a decoder the result is the trace of that side
+/// alone.
+///
+/// Whose a packet is follows from PIP.NR, and from the VMCS packets if the guest is one of several.
+/// What cannot be attributed is removed: after an OVF or damage, until the next PIP; a PSB+ with an
+/// IP but without a PIP, as without OS. A TIP.PGE directly after a CBR is one of an enable.
+///
+/// - PIP: NR becomes 0. That of a VM transition remains only if CR3 is another one than before:
+///   then it is the PIP of a CR3 write that exited.
+/// - VMCS, and the events of VM transitions (CFE, EVD), are removed from a guest's part.
+/// - Where a side is left and entered again, TIP becomes TIP.PGD without IP and TIP.PGE, with the
+///   MODE.Exec that it needs. VM exits can be hidden: see `part_options`.
+/// - IPs whose last IP was removed get a longer form. There is room in what was removed.
+/// - A PSB+ of the other side remains with the status of a side that is not traced.
+/// - TSC and TMA of the other side are removed or changed. MTC, CYC and CBR of both sides remain:
+///   time goes on while a side does not execute.
+///
+/// Near RETs of a guest are compressed against a stack of CALLs that the host's CALLs and RETs also
+/// changed. Record with DisRETC = 1, or some decoders (GEN-134) may misread RETs after a VM exit.
+///
+/// Errors: the rule that the first damage breaks. Damage becomes an OVF, if it has two bytes, and
+///         packets are kept again from the next PSB and PIP on.
+/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-163, PRG-164, GEN-028, GEN-100,
+///         GEN-101, GEN-176, GEN-181, GEN-229, GEN-236, GEN-271..275, GEN-278, GEN-306,
+///         PKT-053..062, PKT-076, PKT-081, PKT-082, PKT-136, PKT-140, PKT-151..156, PKT-163,
+///         PKT-250..256, PKT-274, PKT-317.
+constexpr auto keep_part(trace_pieces in, part_options const& how = {}) noexcept -> kept_part {
+    return detail::part_keeper{in, how}.run();
 }
 
 }  // namespace ptspec::vmx

@@ -133,6 +133,25 @@ def events():
                data)
 
 
+def adjust():
+    chance = random.Random(8)
+    entry, exit_ = bytes.fromhex("0243010100000000"), bytes.fromhex("0243000900000000")
+    host, guest = bytes.fromhex("6d000010000080"), bytes.fromhex("6d001040000000")
+    vmcs = bytes.fromhex("02c80700000000")
+    for number in range(160):
+        parts = []
+        for _ in range(chance.randrange(1, 8)):
+            parts += [entry, chance.choice((guest, b"\x2d\x01\x11", b"\x71" + guest[1:])),
+                      trace(chance) if number % 2 else chance.choice(LEGAL), FUP,
+                      chance.choice((b"", vmcs)), exit_, chance.choice((host, b"\x01"))]
+        data = PSB_PLUS + b"".join(parts)
+        if number % 5 == 0:
+            data = damaged(data, chance)
+        scale = chance.choice((1 << 48, 1 << 48, 3 << 47, 1 << 47, chance.getrandbits(64)))
+        yield (bytes([chance.randrange(256), chance.randrange(256)]) + struct.pack("<Q", scale) +
+               data)
+
+
 def psb():
     chance = random.Random(2)
     for description in ([0x08], [0x09], [0x0F, 0x0F], [0x18, 0x21], [0x08, 0x21, 0x08],
@@ -285,8 +304,8 @@ def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    for target in (decode, encode, reader, events, psb, topa, output, guest, unit, shadow, script,
-                   x86, perf_data, winipt):
+    for target in (decode, encode, reader, events, adjust, psb, topa, output, guest, unit, shadow,
+                   script, x86, perf_data, winipt):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(target()):

@@ -3,6 +3,7 @@
 
 #include <ptspec/cpu/quirk_set.hpp>
 #include <ptspec/packet/any_packet.hpp>
+#include <ptspec/trace/time_conversion.hpp>
 
 /// The time of packets, computed from TSC, TMA, MTC, CYC and CBR packets in integers.
 namespace ptspec::trace {
@@ -401,10 +402,7 @@ private:
     /// Source: PKT-315.
     [[nodiscard]] constexpr auto extended(uint64_t low_56) const noexcept -> uint64_t {
         if (!has_tsc_ && !has_reference_) { return low_56; }
-        uint64_t const near_by = has_tsc_ ? anchor_ : reference_;
-        constexpr uint64_t wrap = uint64_t{1} << 56;
-        uint64_t const step = (low_56 - near_by) & (wrap - 1);
-        return step < wrap / 2 || near_by + step < wrap ? near_by + step : near_by + step - wrap;
+        return tsc_near(low_56, has_tsc_ ? anchor_ : reference_);
     }
 
     /// Sets the point from which cycles count: a TSC or an MTC, which has the time `tsc`.

@@ -5,6 +5,15 @@
 
 namespace ptspec::trace {
 
+/// The 64-bit TSC value nearest to `near_by` that has the 56 bits of a TSC packet.
+///
+/// Source: PKT-315.
+[[nodiscard]] constexpr auto tsc_near(uint64_t low_56, uint64_t near_by) noexcept -> uint64_t {
+    constexpr uint64_t wrap = uint64_t{1} << 56;
+    uint64_t const step = (low_56 - near_by) & (wrap - 1);
+    return step < wrap / 2 || near_by + step < wrap ? near_by + step : near_by + step - wrap;
+}
+
 /// The conversion of the TSC to nanoseconds and back, as Linux and perf compute it:
 /// `perf_event_mmap_page` and the TIME_CONV record have these numbers.
 ///

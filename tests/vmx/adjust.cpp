@@ -1,0 +1,943 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/vmx/adjust.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/how_many.hpp>
+#include <support/streams.hpp>
+#include <support/traced.hpp>
+#include <support/unit_memory.hpp>
+#include <support/vm_runs.hpp>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace ptspec;
+using namespace std::string_view_literals;
+using vmx::side;
+using vmx::traced_in;
+
+namespace {
+
+// ------------------------------------------------------------------------------- made traces
+
+/// A trace as text: one word a packet, numbers in hexadecimal. HOST is the PSB+ of a host, ENTRY
+/// its VM entry to a guest with CR3 1000H at 401000H, EXIT a VM exit at 401100H. `tip6:IP` has 6
+/// bytes of IP, which are sign-extended; 2 and 4 bytes replace those of the last IP (PKT-051).
+struct made_trace {
+    std::uint8_t bytes[600] = {};
+    std::size_t size = 0;
+
+    constexpr explicit made_trace(std::string_view text) { add_all(text); }
+    [[nodiscard]] constexpr auto view() const -> byte_view { return {bytes, size}; }
+    /// Appends a packet of at most eight bytes.
+    constexpr void put(std::uint64_t word, unsigned count) {
+        for (unsigned i = 0; i < count; ++i) {
+            bytes[size++] = static_cast<std::uint8_t>(word >> 8 * i);
+        }
+    }
+
+private:
+    constexpr void add_all(std::string_view text) {
+        while (!text.empty()) {
+            std::size_t const end = text.find(' ');
+            add(text.substr(0, end));
+            text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+        }
+    }
+    static constexpr auto number(std::string_view digits) -> std::uint64_t {
+        std::uint64_t value = 0;
+        for (char const one : digits) {
+            value = value * 16 + static_cast<unsigned>(one <= '9' ? one - '0' : one - 'a' + 10);
+        }
+        return value;
+    }
+    static void not_a_packet() { std::abort(); }  // not a constant expression
+    constexpr void add_ip(unsigned opcode, unsigned form, std::uint64_t ip) {
+        unsigned const ip_bytes = form == 2 ? 1 : form == 4 ? 2 : form == 6 ? 3 : 6;
+        bytes[size++] = static_cast<std::uint8_t>(opcode | ip_bytes << 5);
+        put(ip, form);
+    }
+    constexpr void add(std::string_view word) {
+        std::size_t const colon = word.find(':');
+        std::string_view const name = word.substr(0, colon);
+        std::uint64_t const value = colon == std::string_view::npos
+                                        ? 0
+                                        : number(word.substr(colon + 1));
+        auto const form = static_cast<unsigned>(name.back() - '0');
+        if (name == "HOST") {
+            add_all("psb cbr pip0:9000 vmcs:7000 m64 fup6:ffff800000100000 end");
+        } else if (name == "ENTRY") {
+            add_all("pip1:1000 tip6:401000");
+        } else if (name == "EXIT") {
+            add_all("fup6:401100 pip0:9000 tip6:ffff800000200000");
+        } else if (name == "psb") {
+            put(0x8202'8202'8202'8202, 8);
+            put(0x8202'8202'8202'8202, 8);
+        } else if (name == "end") {
+            put(0x2302, 2);
+        } else if (name == "cbr") {
+            put(0x0018'0302, 4);
+        } else if (name == "ovf") {
+            put(0xF302, 2);
+        } else if (name == "m64") {
+            put(0x0199, 2);
+        } else if (name == "m32") {
+            put(0x0299, 2);
+        } else if (name == "abort") {
+            put(0x2299, 2);
+        } else if (name == "t") {
+            put(0x06, 1);
+        } else if (name == "pgd") {
+            put(0x01, 1);
+        } else if (name == "stop") {
+            put(0x8302, 2);
+        } else if (name == "pip0" || name == "pip1") {  // PKT-080
+            put(0x4302 | (value >> 5 << 1 | (form & 1)) << 16, 8);
+        } else if (name == "vmcs") {  // PKT-162
+            put(0xC802 | value >> 12 << 16, 7);
+        } else if (name == "tsc") {
+            put(0x19 | value << 8, 8);
+        } else if (name == "tma") {  // CTC 1234H and this FC
+            put(0x1234'7302 | value << 40, 7);
+        } else if (name == "mtc") {
+            put(0x59 | value << 8, 2);
+        } else if (name == "cyc") {
+            put(0x03 | value << 3, 1);
+        } else if (name == "ptw") {  // with a FUP
+            put(0x9202 | value << 16, 6);
+        } else if (name == "cfe") {  // the byte with type and IP
+            put(0x1302 | value << 16, 4);
+        } else if (name == "evd") {  // the type
+            put(0x5302 | value << 16, 3);
+            put(0x1122'3344, 8);
+        } else if (name == "x") {  // bytes, the first one in the lowest bits
+            put(value, (static_cast<unsigned>(word.size() - colon - 1) + 1) / 2);
+        } else if (name.starts_with("tip")) {
+            add_ip(0x0D, form, value);
+        } else if (name.starts_with("fup")) {
+            add_ip(0x1D, form, value);
+        } else if (name.starts_with("pge")) {
+            add_ip(0x11, form, value);
+        } else if (name.starts_with("pgd")) {
+            add_ip(0x01, form, value);
+        } else {
+            not_a_packet();
+        }
+    }
+};
+
+/// The packets of a trace in the notation of the catalogue, without PADs.
+constexpr auto listed(byte_view bytes) -> test::packets_text {
+    test::packets_text out;
+    trace_script::packet_printer<test::packets_text> printer{out, false};
+    trace::reader from{bytes, {.sync = false}};
+    bool first = true;
+    for (auto it = from.next(); it; it = from.next()) {
+        if (it.what == trace::item_type::packet && it.packet.is<packet::pad>()) { continue; }
+        if (!first) { out(text{", "}); }
+        first = false;
+        if (it.what != trace::item_type::packet) {
+            out(text{"DAMAGE"});
+            continue;
+        }
+        packet::visit(
+            [&](auto const& which) { printer(which, trace::at{it.offset, it.ip, it.length}); },
+            it.packet);
+    }
+    return out;
+}
+
+constexpr auto is(test::packets_text const& got, std::string_view wanted) -> bool {
+    return std::string_view{got.characters, got.length} == wanted;
+}
+
+/// What is kept of a trace.
+struct part {
+    made_trace bytes;
+    vmx::kept_part got{};
+
+    constexpr part(std::string_view text, vmx::part_options const& how) : bytes{text} {
+        byte_window const all[] = {{bytes.bytes, bytes.size}};
+        got = vmx::keep_part(all, how);
+    }
+    [[nodiscard]] constexpr auto is(std::string_view wanted) const -> bool {
+        return ::is(listed(bytes.view()), wanted);
+    }
+};
+
+/// A trace of which a part is kept, and what is left of it.
+constexpr auto keeps(std::string_view text, vmx::part_options const& how, std::string_view wanted)
+    -> bool {
+    part const one{text, how};
+    return one.got && one.is(wanted);
+}
+
+/// The same for a guest's part that begins with HOST and ENTRY; `wanted` are the packets after it.
+constexpr auto guest_sees(std::string_view text, std::string_view wanted,
+                          vmx::part_options const& how = {}) -> bool {
+    constexpr std::string_view begin =
+        "PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000)";
+    part const one{text, how};
+    auto const got = listed(one.bytes.view());
+    std::string_view const all{got.characters, got.length};
+    return one.got && all.starts_with(begin) &&
+           all.substr(begin.size() + (wanted.empty() ? 0 : 2)) == wanted;
+}
+
+constexpr vmx::part_options seen{.hides_exits = false};
+constexpr vmx::part_options host{.keep = side::host};
+
+// ------------------------------------------------------------------------------- insert_pip
+
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_status;
+
+/// A guest that traces with this CTL to a single range of 128 bytes at 1000H.
+constexpr auto guest_with(std::uint64_t ctl, std::uint64_t offset) -> access::msr_state {
+    access::msr_state made;
+    made.ctl = {ctl};
+    made.output_base = {0x1000};
+    made.output_mask_ptrs = {offset << 32 | 0x7F};
+    return made;
+}
+constexpr std::uint64_t traces_all = 0x200D;  // TraceEn, OS, User, BranchEn
+
+struct pip_case {
+    access::msr_state guest;
+    memory_model<128> memory{0x1000, {}};
+    vmx::inserted_pip got{};
+
+    constexpr pip_case(access::msr_state const& from, access::context const& after) : guest{from} {
+        got = vmx::insert_pip(cpu::preset::P_FUT, guest, after, memory);
+    }
+    [[nodiscard]] constexpr auto at(std::size_t offset) const -> byte_view {
+        return byte_view{memory.bytes}.from(offset).first(8);
+    }
+};
+
+/// True if a PIP was stored; if it was not, nothing may have changed.
+constexpr auto is_owed(access::msr_state const& guest, access::context const& after) -> bool {
+    pip_case const one{guest, after};
+    return one.got.is_owed ? one.got.written.stored == 8 : one.guest != guest;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the PIP of a CR3 write that exits is stored at the guest's position (PRG-175, GEN-241)") {
+    CHECK_TWICE([](auto value) {
+        // Bit 63 of the operand is not written to CR3; bits 4:0 have no place in the packet.
+        pip_case const one{guest_with(traces_all, 0x10),
+                           {.cr3 = value(std::uint64_t{0x8000'0001'2345'6FFF})}};
+        return one.got && one.got.is_owed && one.got.written.stored == 8 &&
+               one.at(0x10) == byte_view{{0x02, 0x43, 0xFE, 0x56, 0x34, 0x12, 0x00, 0x00}} &&
+               one.guest.output_mask_ptrs.raw == 0x18'0000'007F;
+    });
+    CHECK_TWICE([](auto value) {  // across the end of the range, which is circular
+        pip_case const one{guest_with(traces_all, value(std::uint64_t{0x7D})), {.cr3 = 0x1000}};
+        return one.at(0x7D).first(3) == byte_view{{0x02, 0x43, 0x00}} &&
+               one.at(0).first(5) == byte_view{{0x01, 0x00, 0x00, 0x00, 0x00}} &&
+               one.guest.output_mask_ptrs.raw == 0x5'0000'007F;
+    });
+}
+
+TEST_CASE("a PIP needs TriggerEn, OS, and ContextEn after the write; not FilterEn or BranchEn "
+          "(GEN-028, GEN-240, GEN-243, PKT-083)") {
+    CHECK_TWICE([](auto value) {
+        auto const with = [&](std::uint64_t ctl, std::uint64_t status = 0) {
+            auto made = guest_with(value(ctl), 0);
+            made.status = {status};
+            made.cr3_match = {0x5000};
+            return made;
+        };
+        access::context const to{.cr3 = value(std::uint64_t{0x5000})};
+        access::context const user{.cpl = 3, .cr3 = 0x5000};
+        return is_owed(with(0x200D), to) && is_owed(with(0x000D), to) &&
+               is_owed(with(0x1'0000'200D), to) && !is_owed(with(0x200C), to) &&
+               !is_owed(with(0x2009), to) && !is_owed(with(0x2009), user) &&
+               !is_owed(with(0x200D, 0x20), to) && !is_owed(with(0x200D, 0x10), to) &&
+               is_owed(with(0x208D), to) && !is_owed(with(0x208D), {.cr3 = 0x6000}) &&
+               !is_owed(with(0x200D), {.cr3 = 0x5000, .production_enclave = true});
+    });
+}
+
+TEST_CASE("a PIP counts in PacketByteCnt, unless the next enable sends a PSB+ anyway (GEN-161, "
+          "GEN-162)") {
+    CHECK_TWICE([](auto value) {
+        auto const count_after = [&](std::uint64_t count) {
+            auto from = guest_with(traces_all, 0);
+            from.status = {value(count << 32)};
+            return pip_case{from, {}}.guest.status.raw;
+        };
+        return count_after(0x300) == std::uint64_t{0x308} << 32 && count_after(0) == 0 &&
+               count_after(0x1'FFFF) == std::uint64_t{7} << 32;
+    });
+    CHECK_TWICE([](auto value) {  // STATUS[2:0] of a guest that does not run now
+        auto from = guest_with(traces_all, 0);
+        from.status = {value(std::uint64_t{0x0000'0300'0000'0003})};
+        return pip_case{from, {}}.guest.status.raw == 0x0000'0308'0000'0003;
+    });
+}
+
+TEST_CASE(
+    "a PIP ends output as the processor does: STOP, INT, errors (PRG-175, PRG-177, PRG-085)") {
+    CHECK_TWICE([](auto value) {
+        test::machine_memory memory{test::INT, test::STOP};
+        auto guest = guest_with(traces_all | 0x100, 0);
+        guest.output_base = {test::table};
+        guest.output_mask_ptrs = {value(std::uint64_t{0xFFD} << 32 | 0x7F)};
+        auto const first = vmx::insert_pip(cpu::preset::P_FUT, guest, {.cr3 = 0x1000}, memory);
+        bool const right = first.written.stored == 8 && first.written.pmis == 1 &&
+                           memory.interrupts == 0 && guest.perf_global_status.raw == 1ULL << 55 &&
+                           guest.output_mask_ptrs.raw == (std::uint64_t{5} << 32 | 0xFF) &&
+                           guest.status.raw == 0;
+        guest.output_mask_ptrs = {std::uint64_t{0xFFA} << 32 | 0xFF};
+        auto const last = vmx::insert_pip(cpu::preset::P_FUT, guest, {.cr3 = 0x1000}, memory);
+        return right && last.written.stored == 6 && last.written.lost == 2 &&
+               guest.status.raw == 0x20 &&
+               guest.output_mask_ptrs.raw == (std::uint64_t{0x1000} << 32 | 0xFF);
+    });
+    CHECK_TWICE([](auto value) {
+        auto from = guest_with(traces_all, value(std::uint64_t{0x80}));  // beyond the mask
+        pip_case const one{from, {}};
+        return one.got && one.got.written.stored == 0 && one.guest.status.raw == 0x10;
+    });
+}
+
+TEST_CASE("if the memory of the guest fails nothing has changed, and the call can be repeated "
+          "(PRG-175)") {
+    CHECK_TWICE([](auto value) {
+        auto guest = guest_with(traces_all, 0);
+        guest.output_base = {test::regions};
+        guest.output_mask_ptrs = {value(std::uint64_t{0xFFF})};
+        auto const before = guest;
+        test::machine_memory memory;
+        memory.fails = true;
+        auto const failed = vmx::insert_pip(cpu::preset::P_FUT, guest, {}, memory);
+        memory.fails = false;
+        bool const right = !failed && failed.is_owed && guest == before;
+        auto const done = vmx::insert_pip(cpu::preset::P_FUT, guest, {}, memory);
+        return right && done && guest.output_mask_ptrs.raw == (std::uint64_t{8} << 32 | 0xFFF);
+    });
+    CHECK_TWICE([](auto value) {  // a fabric that takes nothing
+        pip_case const one{guest_with(traces_all | value(std::uint64_t{0x40}), 0), {}};
+        return one.got.is_owed && !one.got;
+    });
+}
+
+TEST_CASE(
+    "a unit whose CR3 write exits, with the PIP inserted, has the bytes and MSRs of one whose "
+    "write does not exit (PRG-175, GEN-240)") {
+    // Without BranchEn, TSCEn and PSBs, the only packet of either is the PIP.
+    std::uint64_t const count = test::number_from("PTSPEC_VM_PIPS", 20'000);
+    std::mt19937_64 random{1};
+    std::uint64_t owed = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        auto const flags = [&] {
+            return topa::entry{(random() % 4 == 0 ? test::INT.raw : 0) |
+                               (random() % 4 == 0 ? test::STOP.raw : 0)};
+        };
+        test::machine_memory bare_memory{flags(), flags()};
+        auto exit_memory = bare_memory;
+        access::msr_state msrs;
+        msrs.cr3_match = {random() % 3 << 12};
+        msrs.output_base = {test::table};
+        msrs.output_mask_ptrs = {(0xFF0 + random() % 17) << 32 | random() % 2 << 7 | 0x7F};
+        if (random() % 2 == 0) {
+            msrs.output_base = {test::regions};
+            msrs.output_mask_ptrs = {(random() % 64 + 64) << 32 | 0x7F};
+        }
+        msrs.status = {(random() % 3 == 0 ? 0 : random() % 0x700) << 32 |
+                       (random() % 8 == 0 ? 0x20 : 0)};
+        bool const to_topa = msrs.output_base.raw == test::table;
+        msrs.ctl = {1 | 8 | (random() % 4 == 0 ? 0 : 4) | (to_topa ? 0x100 : 0) |
+                    (random() % 3 == 0 ? 0x80 : 0)};
+        msrs.status =
+            access::detail::enabled(cpu::preset::P_FUT, msrs, {.cr3 = 0x1000}).state.status;
+        engine::execution_context const code{.cr3 = 0x1000};
+        engine::trace_unit<384> bare{cpu::preset::P_FUT, msrs, code, 0x40'0000,
+                                     engine::options_of(engine::kind::manual)};
+        engine::trace_unit<384> exits = bare;
+        auto const cr3 = random() % 3 << 12;
+
+        (void)bare.on(engine::event::mov_cr3{0x40'0000, 0x40'0003, cr3}, bare_memory);
+        (void)bare.wrmsr(0x570, msrs.ctl.raw & ~std::uint64_t{1}, 0x40'0003, 0x40'0005,
+                         bare_memory);
+        (void)exits.wrmsr(0x570, msrs.ctl.raw & ~std::uint64_t{1}, 0x40'0000, 0x40'0002,
+                          exit_memory);
+        auto guest = exits.msrs();
+        guest.ctl = msrs.ctl;
+        auto const got = vmx::insert_pip(cpu::preset::P_FUT, guest, {.cr3 = cr3}, exit_memory);
+        owed += got.is_owed ? 1U : 0U;
+        auto const want = bare.msrs();
+        constexpr std::uint64_t kept = ~std::uint64_t{7};  // the three bits of the processor
+        bool const starts_new = guest.status.get<ia32_rtit_status::PacketByteCnt>() == 0;
+        std::uint64_t const counted = starts_new ? kept & 0xFFFF'FFFF : kept;
+        REQUIRE(static_cast<bool>(got));
+        REQUIRE(exit_memory.trace.bytes == bare_memory.trace.bytes);
+        REQUIRE(guest.output_base == want.output_base);
+        REQUIRE(guest.output_mask_ptrs == want.output_mask_ptrs);
+        REQUIRE((guest.status.raw & counted) == (want.status.raw & counted));
+        REQUIRE(guest.perf_global_status == want.perf_global_status);
+        REQUIRE(got.written.pmis == bare_memory.interrupts);
+    }
+    CHECK(owed > count / 4);
+    CHECK(owed < count);
+}
+
+// ------------------------------------------------------------------------------- rebase_tsc
+
+namespace {
+
+constexpr auto rebased(std::string_view before, vmx::tsc_change how, std::string_view after)
+    -> bool {
+    made_trace trace{before};
+    byte_window const all[] = {{trace.bytes, trace.size}};
+    auto const got = vmx::rebase_tsc(all, how);
+    return got && trace.view() == made_trace{after}.view();
+}
+constexpr auto refused(std::string_view text, vmx::tsc_change how) -> vmx::rebased_tsc {
+    made_trace trace{text};
+    byte_window const all[] = {{trace.bytes, trace.size}};
+    auto const got = vmx::rebase_tsc(all, how);
+    return !got && trace.view() == made_trace{text}.view() ? got : vmx::rebased_tsc{};
+}
+
+}  // namespace
+
+TEST_CASE("a TSC offset changes TSC packets modulo 2^56, and nothing else (PRG-175, GEN-209, "
+          "PKT-100, PKT-317)") {
+    CHECK_TWICE([](auto value) {
+        return rebased("psb tsc:1000 tma:50 cbr mtc:47 cyc:5 end t mtc:48",
+                       {.offset = value(std::uint64_t{0x234})},
+                       "psb tsc:1234 tma:50 cbr mtc:47 cyc:5 end t mtc:48") &&
+               rebased("psb tsc:ffffffffffffff end tsc:10", {.offset = value(std::uint64_t{0x11})},
+                       "psb tsc:10 end tsc:21") &&
+               rebased("psb tsc:10 end", {.offset = 0 - value(std::uint64_t{0x11})},
+                       "psb tsc:ffffffffffffff end");
+    });
+    CHECK_TWICE([](auto value) {  // bytes before the first PSB, and damage
+        return rebased("tsc:1000 psb tsc:1000 end x:c9 tsc:1000 psb tsc:2000 x:19",
+                       {.offset = value(std::uint64_t{1})},
+                       "tsc:1000 psb tsc:1001 end x:c9 tsc:1000 psb tsc:2001 x:19");
+    });
+}
+
+TEST_CASE("a TSC multiplier has 48 bits of fraction and needs all 64 bits of the TSC (REG-133, "
+          "PKT-315)") {
+    CHECK_TWICE([](auto value) {
+        auto const of = [&](std::uint64_t multiplier, std::uint64_t tsc) {
+            return vmx::tsc_change{value(multiplier), 0, 0}.of(value(tsc));
+        };
+        constexpr std::uint64_t one = std::uint64_t{1} << 48;
+        return of(one, 0xFEDC'BA98'7654'3210) == 0xFEDC'BA98'7654'3210 &&
+               of(3 * one / 2, 0x1000'0000'0000'0001) == 0x1800'0000'0000'0001 &&
+               of(one / 2, 7) == 3 && of(one + 1, one) == one + 1 &&
+               of(~0ULL, 0x1'0000) == 0xFFFF'FFFF &&
+               of(0xFFFF'FFFF'0000, 0x1'0000'0000) == 0xFFFF'FFFF &&
+               of(0x0001'8000'0001'0000, 0xFFFF'FFFF'FFFF'FFFF) == 0x8000'0000'FFFF'FFFE;
+    });
+    CHECK_TWICE([](auto value) {
+        // 3 * 2^56 + 100H, doubled and a half: 2.5 * 3 * 2^56 = 7.5 * 2^56, and 280H.
+        vmx::tsc_change const how{value(std::uint64_t{5} << 47), 0, std::uint64_t{3} << 56};
+        return rebased("psb tsc:100 end", how, "psb tsc:80000000000280 end") &&
+               rebased("psb tsc:100 end", {.multiplier = std::uint64_t{5} << 47},
+                       "psb tsc:280 end") &&
+               // Each TSC is near the one before it: 2^56 - 1, then 2^56.
+               rebased(
+                   "psb tsc:ffffffffffffff tsc:0 end",
+                   {.multiplier = std::uint64_t{5} << 47, .near_by = (std::uint64_t{1} << 56) - 1},
+                   "psb tsc:7ffffffffffffd tsc:80000000000000 end");
+    });
+}
+
+TEST_CASE("with a multiplier FC changes so that TSC - FC is scaled as a TSC (PKT-300, PKT-303)") {
+    CHECK_TWICE([](auto value) {
+        vmx::tsc_change const how{value(std::uint64_t{5} << 47), 0x7, 0};
+        // 4097 * 2.5 = 10242.5; the edge, 4094 * 2.5 = 10235, is 7 ticks before 10242. And so on.
+        return rebased("psb tsc:1001 tma:3 end", how, "psb tsc:2809 tma:7 end") &&
+               rebased("psb tsc:1002 mtc:5 tma:2 end", how, "psb tsc:280c mtc:5 tma:5 end") &&
+               rebased("psb tsc:1000 tma:cc end", how, "psb tsc:2807 tma:1fe end");
+    });
+    CHECK_TWICE([](auto value) {
+        vmx::tsc_change const how{value(std::uint64_t{5} << 47), 0, 0};
+        auto const wide = refused("psb tsc:1000 tma:10 tsc:1000 tma:cd end", how);
+        auto const alone = refused("psb tma:10 end", how);
+        auto const second = refused("psb tsc:1000 tma:10 tma:10 end tsc:1", how);
+        return wide.why == rule::PKT_340 && wide.offset == 39 && alone.why == rule::PKT_303 &&
+               alone.offset == 16 && second.why == rule::PKT_303 && second.offset == 31;
+    });
+}
+
+// ------------------------------------------------------------------------------- keep_part
+
+TEST_CASE("a guest's part is what it executed, with tracing off around VM exits (GEN-271..273, "
+          "GEN-275, PRG-164)") {
+    CHECK_TWICE([](auto value) {
+        return guest_sees(
+            value("HOST t tip6:ffff800000100100 ENTRY t EXIT t pip1:1000 tip6:401103 t EXIT"sv),
+            "TNT(1), FUP(401100), TIP.PGD(), TIP.PGE(401103), TNT(1), FUP(401100), "
+            "TIP.PGD()",
+            seen);
+    });
+    CHECK_TWICE([](auto value) {  // PacketEn changes with the transition
+        return guest_sees(
+                   value("HOST pgd pip1:1000 pge6:401000 EXIT pgd pip1:1000 pge6:401103 t"sv),
+                   "FUP(401100), TIP.PGD(), TIP.PGE(401103), TNT(1)", seen) &&
+               guest_sees(value("HOST ENTRY fup6:401100 pip0:9000 pgd6:ffff800000300000 stop"sv),
+                          "FUP(401100), TIP.PGD()", seen) &&
+               guest_sees(value("HOST ENTRY EXIT pip1:1000 pgd6:400000 pge6:401000"sv),
+                          "FUP(401100), TIP.PGD(), TIP.PGE(401000)", seen) &&
+               guest_sees(value("HOST ENTRY pgd pip0:9000 pge6:ffff800000100000 pip1:1000 pgd "
+                                "pge6:401000"sv),
+                          "TIP.PGD(), TIP.PGE(401000)", seen);
+    });
+}
+
+TEST_CASE("a VM exit is hidden if the guest continues at most 15 bytes after it (PRG-164)") {
+    CHECK_TWICE([](auto value) {
+        auto const with = [&](std::string_view entry, std::string_view wanted) {
+            char text[128] = {};
+            std::size_t size = 0;
+            for (auto const part : {std::string_view{"HOST ENTRY t EXIT t pip1:1000 "}, entry}) {
+                for (char const one : part) { text[size++] = value(one); }
+            }
+            return guest_sees({text, size}, wanted);
+        };
+        return with("tip6:401100 t", "TNT(1), TNT(1)") && with("tip6:40110f t", "TNT(1), TNT(1)") &&
+               with("tip6:401110 t", "TNT(1), FUP(401100), TIP.PGD(), TIP.PGE(401110), TNT(1)") &&
+               with("tip6:4010ff t", "TNT(1), FUP(401100), TIP.PGD(), TIP.PGE(4010FF), TNT(1)") &&
+               with("m32 tip6:401103 t",
+                    "TNT(1), FUP(401100), TIP.PGD(), MODE.Exec(32), TIP.PGE(401103), TNT(1)");
+    });
+    CHECK_TWICE([](auto value) {  // a transaction that the exit aborts; a PSB+ of the host
+        return guest_sees(value("HOST ENTRY abort EXIT pip1:1000 tip6:401100"sv),
+                          "MODE.TSX(InTX=0,TXAbort=1), FUP(401100), TIP.PGD(), TIP.PGE(401100)") &&
+               guest_sees(value("HOST ENTRY EXIT psb cbr pip0:9000 m64 fup6:ffff800000200000 end "
+                                "pip1:1000 tip6:401100"sv),
+                          "FUP(401100), TIP.PGD(), PSB, CBR, PSBEND, MODE.Exec(64), "
+                          "TIP.PGE(401100)");
+    });
+}
+
+TEST_CASE("a CR3 write that exits is a PIP at the VM entry, as for insert_pip (PRG-175, PKT-081)") {
+    CHECK_TWICE([](auto value) {
+        return guest_sees(value("HOST ENTRY pip1:2000 EXIT pip1:2000 tip6:401103 EXIT pip1:3000 "
+                                "tip6:401103 t"sv),
+                          "PIP(2000,NR=0), PIP(3000,NR=0), TNT(1)") &&
+               guest_sees(value("HOST ENTRY pip1:1000 EXIT pip1:3000 tip6:401200"sv),
+                          "PIP(1000,NR=0), FUP(401100), TIP.PGD(), PIP(3000,NR=0), "
+                          "TIP.PGE(401200)");
+    });
+}
+
+TEST_CASE("VMCS packets and the events of VM transitions are not the guest's (GEN-278, GEN-301, "
+          "GEN-302)") {
+    CHECK_TWICE([](auto value) {
+        // CFE 07H is VMENTRY, 08H VMEXIT, 09H VMEXIT_INTR; with 80H a FUP follows. EVD 1 and 2 are
+        // the qualification and the reason.
+        return guest_sees(
+                   value(
+                       "HOST cfe:87 fup6:ffff800000100010 ENTRY evd:1 evd:2 cfe:08 EXIT vmcs:8000 "
+                       "cfe:87 fup6:ffff800000100010 pip1:1000 tip6:401103 t evd:2 cfe:09 EXIT"sv),
+                   "TNT(1), FUP(401100), TIP.PGD()") &&
+               guest_sees(
+                   value(
+                       "HOST ENTRY pgd evd:2 cfe:88 fup6:401000 pip0:9000 pip1:1000 pge6:401000"sv),
+                   "TIP.PGD(), TIP.PGE(401000)") &&
+               guest_sees(value("HOST ENTRY evd:0 cfe:01 fup6:401000 tip6:402000 vmcs:8000"sv),
+                          "EVD(PFA:11223344), CFE(INTR:0,IP=0), FUP(401000), TIP(402000)");
+    });
+}
+
+TEST_CASE("a PSB+ of the guest keeps its place: NR becomes 0, VMCS PADs (PRG-164, GEN-170)") {
+    CHECK_TWICE([](auto value) {
+        // The order of Skylake, with its PADs (GEN-171).
+        part const one{value("x:0000 psb x:000000 x:2099 m64 fup6:401000 pip1:1000 x:00 vmcs:7000 "
+                             "tsc:55 tma:3 cbr x:00 end t x:000000 tip2:2000"sv),
+                       {}};
+        auto const wanted = made_trace{
+            "x:0000 psb x:000000 x:2099 m64 fup6:401000 pip0:1000 x:00 x:00000000000000 "
+            "tsc:55 tma:3 cbr x:00 end t x:000000 tip2:2000"};
+        return one.got && one.bytes.view() == wanted.view();
+    });
+    CHECK_TWICE([](auto value) {  // also with tracing off, and with MTC and CYC inside
+        return guest_sees(
+            value("HOST ENTRY pgd psb tsc:5 mtc:7 tma:3 cyc:3 cbr pip1:1000 vmcs:7000 "
+                  "end m64 pge6:401000"sv),
+            "TIP.PGD(), PSB, TSC, MTC(7), TMA, CYC(3), CBR, PIP(1000,NR=0), PSBEND, "
+            "MODE.Exec(64), TIP.PGE(401000)");
+    });
+}
+
+TEST_CASE("an IP whose last IP was removed gets a longer form (PKT-053..062)") {
+    CHECK_TWICE([](auto value) {
+        return guest_sees(
+                   value("HOST pip1:1000 tip6:401000 EXIT tip6:501000 pip1:1000 tip2:1103 t t "
+                         "tip2:2222 tip2:3333"sv),
+                   "FUP(401100), TIP.PGD(), TIP.PGE(501103), TNT(1), TNT(1), TIP(502222), "
+                   "TIP(503333)") &&
+               // Hidden: the first IP after it was compressed against the removed TIP.
+               guest_sees(
+                   value("HOST ENTRY tip6:ffff800000001000 fup6:401100 pip0:9000 tip6:402000 "
+                         "pip1:1000 tip6:401103 t t tip2:2222 tip2:3333"sv),
+                   "TIP(FFFF800000001000), TNT(1), TNT(1), TIP(402222), TIP(403333)") &&
+               guest_sees(value("HOST ENTRY fup6:401100 pip0:9000 tip8:123456789abcdef0 pip1:1000 "
+                                "tip4:401103 tip2:1"sv),
+                          "FUP(401100), TIP.PGD(), TIP.PGE(1234567800401103), "
+                          "TIP(1234567800400001)",
+                          seen);
+    });
+}
+
+TEST_CASE("after an OVF packets belong to nobody until a PIP (PKT-151..153, GEN-225)") {
+    CHECK_TWICE([](auto value) {
+        return guest_sees(value("HOST ENTRY t ovf fup6:402000 t tip6:ffff800000100000 t pip1:1000 "
+                                "tip6:403000 t"sv),
+                          "TNT(1), OVF, TIP.PGE(403000), TNT(1)") &&
+               guest_sees(value("HOST ENTRY ovf psb cbr pip1:1000 m64 fup6:402000 end t"sv),
+                          "OVF, PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(402000), "
+                          "TNT(1)") &&
+               guest_sees(value("HOST ENTRY ovf psb cbr m64 fup6:402000 pip0:9000 end t "
+                                "pip1:1000 tip6:403000"sv),
+                          "OVF, PSB, CBR, PSBEND, MODE.Exec(64), TIP.PGE(403000)");
+    });
+    CHECK_TWICE([](auto value) {
+        part const one{value("HOST ENTRY t ovf fup6:402000 t"sv), {}};
+        return one.got && one.got.unattributed == 8;
+    });
+    CHECK_TWICE([](auto value) {  // the guest alone is traced: what follows is the guest's
+        return keeps(value("psb cbr pip1:1000 m64 fup6:401000 end ovf fup6:402000 t"sv),
+                     {.where = traced_in::non_root},
+                     "PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), FUP(401000), PSBEND, OVF, "
+                     "FUP(402000), TNT(1)");
+    });
+}
+
+TEST_CASE("the first IP after an OVF does not depend on an IP before it (GEN-229)") {
+    CHECK_TWICE([](auto value) {
+        part const one{value("HOST ENTRY ovf pip0:9000 t t t t pip1:1000 tip2:1200"sv), {}};
+        auto const at = one.got.kept;
+        return one.got &&
+               one.is("PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), "
+                      "TIP.PGE(401000), OVF, TIP.PGE(401200)") &&
+               at == 16 + 4 + 2 + 8 + 2 + 5 + 2 + 7;
+    });
+}
+
+TEST_CASE("the IP of a PSB+ starts tracing where the next packet needs it (GEN-176, PKT-140)") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto begin = "ovf psb cbr pip1:1000 m64 fup6:402000 end "sv;
+        auto const with = [&](std::string_view rest, std::string_view wanted) {
+            char text[200] = {};
+            std::size_t size = 0;
+            for (auto const piece : {"HOST ENTRY "sv, begin, rest}) {
+                for (char const one : piece) { text[size++] = value(one); }
+            }
+            char all[300] = {};
+            std::size_t length = 0;
+            for (auto const piece : {"OVF, PSB, CBR, PIP(1000,NR=0), PSBEND, "sv, wanted}) {
+                for (char const one : piece) { all[length++] = one; }
+            }
+            return guest_sees({text, size}, {all, length});
+        };
+        return with("mtc:7 tip6:403000", "MTC(7), MODE.Exec(64), TIP.PGE(402000), TIP(403000)") &&
+               with("pge6:402000", "MODE.Exec(64), TIP.PGE(402000)") &&
+               with("m32 pge6:402000", "MODE.Exec(32), TIP.PGE(402000)") &&
+               with("m32 tip6:403000",
+                    "MODE.Exec(64), TIP.PGE(402000), MODE.Exec(32), TIP(403000)") &&
+               with("m32 fup6:402001",
+                    "MODE.Exec(64), TIP.PGE(402000), MODE.Exec(32), FUP(402001)") &&
+               with("pgd6:403000", "MODE.Exec(64), TIP.PGE(402000), TIP.PGD(403000)") &&
+               with("fup6:403000 tip6:404000",  // the FUP of the OVF
+                    "MODE.Exec(64), TIP.PGE(403000), TIP(404000)") &&
+               with("pip1:2000 t", "MODE.Exec(64), TIP.PGE(402000), PIP(2000,NR=0), TNT(1)") &&
+               with("ptw:5 fup6:402004",
+                    "MODE.Exec(64), TIP.PGE(402000), PTW(IP=1,4B,5), FUP(402004)") &&
+               with("t fup6:402002 pip0:9000 tip6:ffff800000100000",
+                    "MODE.Exec(64), TIP.PGE(402000), TNT(1), FUP(402002), TIP.PGD()");
+    });
+}
+
+TEST_CASE("of several guests one is kept, by its VMCS (PKT-162, PKT-163, PRG-164)") {
+    CHECK_TWICE([](auto value) {
+        constexpr vmx::part_options one{.vmcs = 0x7000};
+        constexpr vmx::part_options other{.vmcs = 0x8000};
+        auto const text = value(
+            "HOST ENTRY t EXIT vmcs:8000 pip1:5000 tip6:601000 t t fup6:601100 "
+            "pip0:9000 tip6:ffff800000200000 vmcs:7000 pip1:1000 tip6:401100 t"sv);
+        return guest_sees(text, "TNT(1), TNT(1)", one) &&
+               keeps(text, other,
+                     "PSB, CBR, PSBEND, PIP(5000,NR=0), MODE.Exec(64), TIP.PGE(601000), TNT(1), "
+                     "TNT(1), FUP(601100), TIP.PGD()") &&
+               keeps(value("psb cbr pip1:1000 m64 fup6:401000 vmcs:8000 end t"sv), one,
+                     "PSB, CBR, PSBEND") &&
+               keeps(value("psb cbr vmcs:8000 pip1:1000 m64 fup6:401000 end t"sv), other,
+                     "PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), FUP(401000), PSBEND, TNT(1)") &&
+               keeps(value("psb cbr pip1:1000 m64 fup6:401000 end t vmcs:7000 t"sv), one,
+                     "PSB, CBR, PSBEND");
+    });
+}
+
+TEST_CASE(
+    "a TIP.PGE directly after a CBR is one of an enable, which has no PIP (GEN-181, GEN-274)") {
+    CHECK_TWICE([](auto value) {
+        auto const text = value("HOST ENTRY pgd cbr mtc:1 m64 pge6:ffff800000100000 t pip1:1000 "
+                                "tip6:401000 t"sv);
+        return guest_sees(text, "TIP.PGD(), CBR, MTC(1), TIP.PGE(401000), TNT(1)") &&
+               guest_sees(value("HOST ENTRY pgd cbr cfe:01 m64 pge6:402000 t"sv),
+                          "TIP.PGD(), CBR, CFE(INTR:0,IP=0), MODE.Exec(64), TIP.PGE(402000), "
+                          "TNT(1)") &&
+               guest_sees(value("HOST ENTRY cbr t tip6:402000"sv), "CBR, TNT(1), TIP(402000)");
+    });
+    CHECK_TWICE([](auto value) {  // VM entries set TraceEn, VM exits clear it: PRG-163
+        return keeps(value("psb cbr pip1:1000 m64 end m64 pge6:401000 t fup6:401100 pip0:9000 pgd "
+                           "cbr m64 pge6:401103 t"sv),
+                     {.where = traced_in::non_root, .hides_exits = false},
+                     "PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), PSBEND, MODE.Exec(64), "
+                     "TIP.PGE(401000), TNT(1), FUP(401100), TIP.PGD(), CBR, TIP.PGE(401103), "
+                     "TNT(1)") &&
+               keeps(value("psb cbr pip1:1000 end m64 pge6:401000 t fup6:401100 pip0:9000 pgd "
+                           "cbr m64 pge6:401103 t"sv),
+                     {.where = traced_in::non_root},
+                     "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(401000), TNT(1), "
+                     "CBR, TNT(1)");
+    });
+}
+
+TEST_CASE(
+    "TSC and TMA of the host are removed or changed, MTC, CYC and CBR stay (GEN-200, GEN-209, "
+    "PKT-302)") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto text = "HOST ENTRY tsc:10 tma:5 EXIT tsc:1000 tma:6 cbr mtc:1 cyc:2 t "
+                              "pip1:1000 tip6:401100 tsc:20 tma:7"sv;
+        part const without{value(text), {}};
+        part const with{value(text), {.has_other_tsc = true, .other_tsc = {.offset = 0x234}}};
+        auto const tsc_at = [](part const& one, unsigned number) {
+            std::uint64_t found = 0;
+            trace::reader from{one.bytes.view()};
+            for (auto it = from.next(); it; it = from.next()) {
+                if (it.packet.is<packet::tsc>() && number-- == 0) {
+                    found = it.packet.as<packet::tsc>().get<packet::tsc::TSC>();
+                }
+            }
+            return found;
+        };
+        return without.is("PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000), TSC, "
+                          "TMA, CBR, MTC(1), CYC(2), TSC, TMA") &&
+               with.is("PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000), TSC, "
+                       "TMA, TSC, TMA, CBR, MTC(1), CYC(2), TSC, TMA") &&
+               tsc_at(without, 0) == 0x10 && tsc_at(without, 1) == 0x20 &&
+               tsc_at(with, 1) == 0x1234 && tsc_at(with, 2) == 0x20;
+    });
+    CHECK_TWICE([](auto value) {  // a PSB+ whose PIP comes after the TSC
+        return keeps(value("psb tsc:10 tma:5 cbr pip1:1000 end"sv), {},
+                     "PSB, CBR, TSC, TMA, PIP(1000,NR=0), PSBEND") &&
+               keeps(value("psb tsc:10 tma:5 cbr pip0:1000 end pip1:2000 tsc:10 tma:5"sv), {},
+                     "PSB, CBR, PSBEND, PIP(2000,NR=0), TSC, TMA");
+    });
+}
+
+TEST_CASE("a host's part has the VMX packets, and tracing off while guests execute (GEN-275, "
+          "PRG-163)") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto begin = "PSB, CBR, PIP(9000,NR=0), VMCS(7000), MODE.Exec(64), "
+                               "FUP(FFFF800000100000), PSBEND, "sv;
+        auto const sees = [&](std::string_view text, std::string_view rest) {
+            part const one{text, host};
+            auto const got = listed(one.bytes.view());
+            std::string_view const all{got.characters, got.length};
+            return one.got && all.starts_with(begin) && all.substr(begin.size()) == rest;
+        };
+        return sees(value("HOST t ENTRY t tip2:1234 EXIT t vmcs:8000"sv),
+                    "TNT(1), TIP.PGD(), TIP.PGE(FFFF800000200000), TNT(1), VMCS(8000)") &&
+               sees(value("HOST pip1:1000 m32 tip6:401000 t evd:1 evd:2 cfe:08 fup6:401100 "
+                          "pip0:a000 m64 tip6:ffff800000200000 t"sv),
+                    "TIP.PGD(), PIP(A000,NR=0), TIP.PGE(FFFF800000200000), TNT(1)") &&
+               sees(value("HOST ENTRY psb cbr pip1:1000 m32 fup6:401000 vmcs:7000 end EXIT"sv),
+                    "TIP.PGD(), PSB, CBR, PSBEND, MODE.Exec(32), TIP.PGE(FFFF800000200000)") &&
+               // A VM entry that fails after the guest's state is loaded: GEN-276.
+               sees(value("HOST pip1:1000 pip0:9000 tip6:ffff800000200000 t"sv),
+                    "TIP(FFFF800000200000), TNT(1)");
+    });
+}
+
+TEST_CASE("without OS there are no PIPs, and nobody's packets are kept (GEN-028, GEN-170)") {
+    CHECK_TWICE([](auto value) {
+        part const guest{value("psb cbr m64 fup6:401000 end t tip6:402000"sv), {}};
+        part const other{value("psb cbr m64 fup6:401000 end t tip6:402000"sv), host};
+        return guest.is("PSB, CBR, PSBEND") && guest.got.unattributed == 2 + 7 + 1 + 7 &&
+               other.is("PSB, CBR, PSBEND") &&
+               keeps(value("psb cbr m64 fup6:401000 end t"sv), {.where = traced_in::non_root},
+                     "PSB, CBR, MODE.Exec(64), FUP(401000), PSBEND, TNT(1)") &&
+               keeps(value("psb cbr m64 fup6:401000 end t"sv), {.where = traced_in::root},
+                     "PSB, CBR, PSBEND");
+    });
+}
+
+TEST_CASE("damage becomes an OVF, and decoding resumes at the next PSB (PKT-250..255)") {
+    CHECK_TWICE([](auto value) {
+        part const one{
+            value("tip6:401000 HOST ENTRY t x:c9 tip6:401000 t psb cbr pip1:1000 m64 "
+                  "fup6:402000 end t fup6:402100 pip0:9000 tip6:ffff800000200000 x:025d"sv),
+            {}};
+        return !one.got && one.got.why == rule::PKT_015 && one.got.incomplete == 2 &&
+               one.is("PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000), TNT(1), "
+                      "OVF, PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(402000), "
+                      "TNT(1), FUP(402100), TIP.PGD()");
+    });
+}
+
+TEST_CASE("a trace of a concealed guest has nothing to take out (GEN-278, PKT-274)") {
+    CHECK_TWICE([](auto value) {
+        auto const count = [](std::string_view text) {
+            made_trace trace{text};
+            byte_window const all[] = {
+                {trace.bytes, 4}, {trace.bytes + 4, 0}, {trace.bytes + 4, trace.size - 4}};
+            return vmx::count_vmx_packets(all);
+        };
+        return count(value("HOST ENTRY EXIT evd:1 evd:2 evd:0 cfe:07 cfe:08 cfe:09 cfe:01"sv)) ==
+                   7 &&
+               count(value("psb cbr pip0:1000 m64 end pip0:2000 evd:0 cfe:01"sv)) == 0;
+    });
+    std::uint64_t packets = 0;
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+        std::mt19937_64 random{seed};
+        test::programs::dice dice{[&](std::uint64_t n) { return random() % n; }};
+        test::vm::setting with;
+        with.part.where = traced_in::non_root;
+        with.events = true;
+        test::vm::machine on{with, dice};
+        on.run(200);
+        auto concealed = std::vector<std::uint8_t>(on.wanted().begin(), on.wanted().end());
+        byte_window const one[] = {{concealed.data(), concealed.size()}};
+        CHECK(vmx::count_vmx_packets(one) == 0);
+        byte_window const both[] = {{on.recorded().data(), on.recorded().size()}};
+        packets += vmx::count_vmx_packets(both);
+        (void)vmx::keep_part(both, with.part);
+        CHECK(vmx::count_vmx_packets(both) == 0);
+    }
+    CHECK(packets > 100);
+}
+
+TEST_CASE("an IP after an OVF is compressed where there is no room for a whole one (GEN-229)") {
+    CHECK_TWICE([](auto value) {
+        part const one{value("HOST ENTRY ovf pip1:3000 tip2:1200 t"sv), {}};
+        return one.got.kept == 16 + 4 + 2 + 8 + 2 + 5 + 2 + 8 + 3 + 1 &&
+               one.is("PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000), OVF, "
+                      "PIP(3000,NR=0), TIP.PGE(401200), TNT(1)");
+    });
+}
+
+// ------------------------------------------------------------------------------- pieces
+
+TEST_CASE("a trace may be in any pieces, and bytes beside them do not change (PKT-255, PRG-129)") {
+    constexpr auto text =
+        "tip6:401000 HOST ENTRY t EXIT tsc:5 tma:6 pip1:2000 tip2:1103 t x:c9 t psb "
+        "tsc:7 cbr pip1:1000 m64 fup6:402000 end t EXIT t x:025d"sv;
+    part const whole{text, {}};
+    for (std::size_t one = 0; one <= whole.bytes.size; ++one) {
+        std::size_t const two = one + (whole.bytes.size - one) / 3;
+        // The pieces are far apart and in reverse order.
+        std::vector<std::uint8_t> bytes(3 * 700, 0xA5);
+        made_trace const made{text};
+        std::size_t const ends[] = {0, one, two, made.size};
+        byte_window pieces[3] = {};
+        for (std::size_t i = 0; i < 3; ++i) {
+            auto* const to = bytes.data() + (2 - i) * 700 + 20;
+            pieces[i] = {to, ends[i + 1] - ends[i]};
+            for (auto k = ends[i]; k < ends[i + 1]; ++k) { to[k - ends[i]] = made.bytes[k]; }
+        }
+        auto const got = vmx::keep_part(pieces);
+        REQUIRE(got.why == whole.got.why);
+        REQUIRE(got.kept == whole.got.kept);
+        std::vector<std::uint8_t> all;
+        std::size_t untouched = 0;
+        for (auto const& piece : pieces) {
+            all.insert(all.end(), piece.first, piece.first + piece.size);
+            for (auto const* at : {piece.first - 1, piece.first + piece.size}) {
+                untouched += *at == 0xA5 ? 1U : 0U;
+            }
+        }
+        REQUIRE(byte_view{all} == whole.bytes.view());
+        REQUIRE(untouched == 6);
+    }
+}
+
+// ------------------------------------------------------------------------------- random guests
+
+namespace {
+
+struct sum {
+    std::uint64_t events = 0;
+    std::uint64_t items = 0;
+    std::uint64_t left = 0;
+    std::uint64_t hidden = 0;
+};
+
+/// The first difference between the part that is kept and the trace of that side alone.
+auto difference(test::vm::setting const& with, std::uint64_t seed, sum& all) -> std::string {
+    std::mt19937_64 random{seed};
+    test::programs::dice dice{[&](std::uint64_t n) { return random() % n; }};
+    test::vm::machine on{with, dice};
+    on.run(400);
+    auto& bytes = on.recorded();
+    byte_window const pieces[] = {
+        {bytes.data(), bytes.size() / 3},
+        {bytes.data() + bytes.size() / 3, bytes.size() - bytes.size() / 3}};
+    auto const got = vmx::keep_part(pieces, with.part);
+    auto const found = test::vm::items_of(byte_view{bytes}, with.only_hidden);
+    auto const wanted = test::vm::items_of(on.wanted(), with.only_hidden);
+    all.events += on.events;
+    all.items += found.size();
+    all.left += got.left;
+    all.hidden += got.hidden;
+    auto const at = "seed " + std::to_string(seed) + ": ";
+    if (!got) { return at + "a loss at " + std::to_string(got.offset); }
+    for (std::size_t i = 0; i < found.size() && i < wanted.size(); ++i) {
+        if (found[i] != wanted[i]) {
+            return at + std::to_string(i) + ": " + found[i].text() + ", not " + wanted[i].text();
+        }
+    }
+    return found.size() == wanted.size() ? std::string{} : at + "another number of items";
+}
+
+void compare(test::vm::setting const& with, bool hides) {
+    std::uint64_t const count = test::number_from("PTSPEC_VM_EVENTS", test::usual_count / 10);
+    sum all;
+    for (std::uint64_t seed = 1; all.events < count; ++seed) {
+        auto one = with;
+        one.how = test::programs::kind_of_run(seed).options;
+        REQUIRE(difference(one, seed, all) == "");
+    }
+    CHECK(all.items > count / 2);
+    CHECK(all.left > count / 20);
+    CHECK((all.hidden > all.left / 3) == hides);
+}
+
+}  // namespace
+
+TEST_CASE("a random guest's part of a trace is the trace of the guest without a VM (PRG-164)") {
+    compare({.cyc = true, .mtc = true, .tsc = true, .only_hidden = true}, true);
+    compare({.mtc = true, .events = true}, true);
+    compare({.part = {.hides_exits = false}, .tsc = true}, false);
+}
+
+TEST_CASE("RETs stay compressed where the host does not change the stack of CALLs (GEN-130)") {
+    compare({.dis_retc = false, .cyc = true, .mtc = true, .events = true, .only_hidden = true},
+            true);
+}
+
+TEST_CASE("a random host's part of a trace is the trace of the host alone (GEN-275)") {
+    compare({.part = host, .tsc = true}, false);
+    compare({.part = {.keep = side::host, .where = traced_in::root}, .tsc = true}, false);
+}
+
+TEST_CASE("a random guest that is traced alone loses what the conceal controls hide (GEN-278)") {
+    compare(
+        {.part = {.where = traced_in::non_root, .hides_exits = false}, .tsc = true, .events = true},
+        false);
+}
