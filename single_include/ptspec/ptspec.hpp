@@ -24347,10 +24347,8 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
     now.status = now.status.with(status::TriggerEn{true});
     detail::guest_memory<Memory> port{memory};
     engine::output output;
-    inserted_pip result{.is_owed = true};
-    result.written.fault = output.start(of, now, port, how);
-    if (!result) { return result; }
-    result.written = output.write(now, port, bytes);
+    (void)output.start(of, now, port, how);  // storing bytes reports the same fault again
+    inserted_pip const result{true, output.write(now, port, bytes)};
     if (!result) { return result; }
     output.stop(now);
     if (output.why() == rule::none) {
@@ -24772,7 +24770,8 @@ private:
 
     /// The result has the decoder state of the original.
     [[nodiscard]] constexpr auto is_in_step() const noexcept -> bool {
-        return keeps() && !cut_ && last_in_ == last_out_ && mode_in_ == mode_out_;
+        return keeps() && !cut_ && last_in_ == last_out_ && mode_in_ == mode_out_ &&
+               block_in_ == block_out_;
     }
     [[nodiscard]] constexpr auto fits(uint64_t count) const noexcept -> bool {
         return out_ + count <= limit_;
@@ -24787,6 +24786,7 @@ private:
         if (is_in_step()) { pad_to(at); }
         if (!fits(which.size())) { return; }
         bytes_.write(out_, which);
+        written_before_ = written_at_;
         written_at_ = out_;
         out_ += which.size();
         result_.kept += which.size();
@@ -24801,12 +24801,13 @@ private:
         block_out_ = packet::block_after(one.which, block_out_);
         put_bytes(byte_view{to_le(one.which.raw())}.first(one.which.length()), one.at);
     }
-    /// Ends an open block of the result whose end was removed: a TNT in it would be a BIP.
+    /// Ends an open block of the result whose end was removed: a TNT in it would be a BIP. There is
+    /// room, at least that of the end and the TNT.
     ///
     /// Source: PKT-203, PKT-205.
     constexpr void end_block(uint64_t at) noexcept {
         bool const is_open = block_in_ == packet::block::none && block_out_ != packet::block::none;
-        if (is_open && fits(packet::bep::max_bytes)) { put(packet::bep{}, at); }
+        if (is_open) { put(packet::bep{}, at); }
     }
     /// Writes an IP packet: in the original form, if this gives the same IP.
     template <class Packet>
@@ -24823,7 +24824,7 @@ private:
     }
     /// Writes a MODE.Exec if the result has another mode. Source: GEN-236.
     constexpr void put_mode(uint64_t mode, uint64_t at) noexcept {
-        if (mode == mode_out_ || mode == 0) { return; }
+        if (mode == mode_out_) { return; }
         put(packet::mode_exec{mode}, at);
         mode_out_ = mode;
     }
@@ -24873,8 +24874,7 @@ private:
     /// Removes the FUP and TIP.PGD of the last VM exit, if the guest continues at the same or the
     /// next instruction: they are at most 15 bytes apart.
     constexpr auto hides_exit(uint64_t ip, uint64_t mode) noexcept -> bool {
-        if (how_.keep != side::guest || !how_.hides_exits || !exit_.has_pgd || ip - exit_.ip > 15 ||
-            mode != mode_out_) {
+        if (!how_.hides_exits || !exit_.has_pgd || ip - exit_.ip > 15 || mode != mode_out_) {
             return false;
         }
         bytes_.pad(exit_.fup_at, exit_.fup_end);
@@ -24912,10 +24912,15 @@ private:
         lose_track();
         cut_ = true;
     }
-    /// Decoding resumes at a PSB after damage. It may begin before the damage, in a packet that was
-    /// written.
+    /// Decoding resumes at a PSB after damage. It may begin before the damage, in bytes that were
+    /// taken for packets. These are removed: a TNT may follow the packet that has the first byte.
     constexpr void resume_at(uint64_t psb) noexcept {
-        if (out_ > psb) { out_ = psb; }
+        if (out_ > psb) {
+            uint64_t const first = written_at_ < psb ? written_at_ : written_before_;
+            uint64_t const end = first < psb ? first : psb;
+            result_.kept -= out_ - end;
+            out_ = end;
+        }
         limit_ = psb;
         if (fits(packet::ovf::max_bytes)) { put(packet::ovf{}, psb); }
     }
@@ -24955,18 +24960,16 @@ private:
             case kind::psbend:
                 if (group_.is_open) { end_group(); }
                 return put_same(one);
-            case kind::tsc:
-            case kind::tma:
-                if (group_.is_open && now_ == world::unknown) { return hold(one); }
-                return add_time(one);
-            case kind::cbr: maybe_enabled_ = was_off() && !group_.is_open; return put_same(one);
-            case kind::mtc:
-            case kind::cyc: return put_same(one);
             case kind::ovf: put_same(one); return lose_track();
             default: break;
         }
-        if (group_.is_open) { return hold(one); }
+        if (group_.is_open) { return add_to_group(one); }
         switch (one.which.kind()) {
+            case kind::tsc:
+            case kind::tma: return add_time(one);
+            case kind::cbr: maybe_enabled_ = was_off(); return put_same(one);
+            case kind::mtc:
+            case kind::cyc: return put_same(one);
             case kind::pip: add_pip(one); break;
             case kind::vmcs: add_vmcs(one); break;
             case kind::tip_pge:
@@ -25073,7 +25076,7 @@ private:
         start_if_known(one.at);
         if (cut_) { return; }
         end_block(one.at);
-        if (block_out_ == block_in_) { put_same(one); }
+        put_same(one);
     }
     constexpr void add_tip_pge(input_packet const& one) noexcept {
         if (cut_) { return start_at(one, one.which.as<packet::tip_pge>().has_ip()); }
@@ -25139,9 +25142,10 @@ private:
         result_.left += cut_ ? 0U : 1U;
         cut_ = true;
     }
-    /// Holds a status packet until the PIP shows whose PSB+ it is.
-    constexpr void hold(input_packet const& one) noexcept {
-        if (one.which.is<packet::pip>()) {
+    /// Holds the packets of a PSB+ until the PIP shows whose they are.
+    constexpr void add_to_group(input_packet const& one) noexcept {
+        bool const is_pip = one.which.is<packet::pip>();
+        if (is_pip) {
             group_.has_pip = true;
             group_.pip = one.which.as<packet::pip>();
         } else if (one.which.is<packet::vmcs>()) {
@@ -25150,20 +25154,25 @@ private:
         } else if (one.which.is<packet::fup>()) {
             group_.has_ip = group_.has_ip || one.which.as<packet::fup>().has_ip();
         }
-        if (group_.is_decided) { return add_status(one); }
-        if (held_count_ == most_held) { return drop(one); }
+        if (group_.is_decided) {
+            if (is_pip) { decide_by(world_of(group_.pip)); }
+            return add_status(one);
+        }
         held_[held_count_++] = one;
         bool const needs_vmcs = how_.vmcs != part_options::any_vmcs && !group_.has_vmcs;
-        if (group_.has_pip && !needs_vmcs) { decide(); }
+        if ((group_.has_pip && !needs_vmcs) || held_count_ == most_held) { decide(); }
+    }
+    constexpr void decide_by(world which) noexcept {
+        bool const was_kept = keeps();
+        now_ = which;
+        if (was_kept && !keeps()) { leave_silently(); }
     }
     constexpr void decide() noexcept {
-        bool const was_kept = keeps();
         if (group_.has_pip) {
-            now_ = world_of(group_.pip);
+            decide_by(world_of(group_.pip));
         } else if (how_.where == traced_in::both && group_.has_ip) {
-            now_ = world::unknown;  // PIPs need OS
+            decide_by(world::unknown);  // PIPs need OS
         }
-        if (was_kept && !keeps()) { leave_silently(); }
         group_.is_decided = true;
         uint64_t const last_ip = last_in_;
         for (unsigned i = 0; i < held_count_; ++i) {
@@ -25174,11 +25183,13 @@ private:
     }
     /// A status packet. If tracing is off in the result, the IP waits for a packet that needs it.
     constexpr void add_status(input_packet const& one) noexcept {
-        bool const is_mode = one.which.is<packet::mode_exec>();
-        if (is_mode) { mode_in_ = one.which.raw().low; }
         switch (one.which.kind()) {
             case kind::tsc:
             case kind::tma: return add_time(one);
+            case kind::cbr:
+            case kind::mtc:
+            case kind::cyc: return put_same(one);
+            case kind::mode_exec: mode_in_ = one.which.raw().low; break;
             default: break;
         }
         if (!keeps()) { return drop(one); }
@@ -25211,7 +25222,7 @@ private:
         }
     }
 
-    static constexpr unsigned most_held = 8;  ///< one of each kind of status packet
+    static constexpr unsigned most_held = 16;  ///< more than a PSB+ has before its PIP
 
     piece_bytes bytes_;
     part_options how_;
@@ -25227,6 +25238,7 @@ private:
 
     uint64_t out_ = 0;         ///< the offset where the next packet is written
     uint64_t written_at_ = 0;  ///< the offset of the last packet written
+    uint64_t written_before_ = 0;  ///< of the packet before it
     uint64_t limit_ = 0;       ///< the end of the bytes that were read
     uint64_t last_in_ = 0;     ///< the last IP of the original
     uint64_t last_out_ = 0;    ///< the last IP of the result
@@ -25271,8 +25283,9 @@ private:
 /// Near RETs of a guest are compressed against a stack of CALLs that the host's CALLs and RETs also
 /// changed. Record with DisRETC = 1, or some decoders (GEN-134) may misread RETs after a VM exit.
 ///
-/// Errors: the rule that the first damage breaks. Damage becomes an OVF, if it has two bytes, and
-///         packets are kept again from the next PSB and PIP on.
+/// Errors: the rule that the first damage breaks. Damage becomes an OVF, if there is room for one,
+///         and packets are kept again from the next PSB and PIP on. Bytes before the damage that
+///         were taken for packets may remain.
 /// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-163, PRG-164, GEN-028, GEN-100,
 ///         GEN-101, GEN-176, GEN-181, GEN-229, GEN-236, GEN-271..275, GEN-278, GEN-306,
 ///         PKT-053..062, PKT-076, PKT-081, PKT-082, PKT-136, PKT-140, PKT-151..156, PKT-163,

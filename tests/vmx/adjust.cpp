@@ -8,7 +8,11 @@
 #include <support/unit_memory.hpp>
 #include <support/vm_runs.hpp>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
 #include <string_view>
@@ -300,6 +304,14 @@ TEST_CASE(
                guest.status.raw == 0x20 &&
                guest.output_mask_ptrs.raw == (std::uint64_t{0x1000} << 32 | 0xFF);
     });
+    CHECK_TWICE([](auto value) {  // TriggerEn falls, if the guest's was 1
+        test::machine_memory memory{test::STOP};
+        auto guest = guest_with(traces_all | 0x100, 0xFFA);
+        guest.status = {value(std::uint64_t{7})};
+        guest.output_base = {test::table};
+        (void)vmx::insert_pip(cpu::preset::P_FUT, guest, {.cr3 = 0x1000}, memory);
+        return guest.status.raw == 0x23;
+    });
     CHECK_TWICE([](auto value) {
         auto from = guest_with(traces_all, value(std::uint64_t{0x80}));  // beyond the mask
         pip_case const one{from, {}};
@@ -321,6 +333,19 @@ TEST_CASE("if the memory of the guest fails nothing has changed, and the call ca
         bool const right = !failed && failed.is_owed && guest == before;
         auto const done = vmx::insert_pip(cpu::preset::P_FUT, guest, {}, memory);
         return right && done && guest.output_mask_ptrs.raw == (std::uint64_t{8} << 32 | 0xFFF);
+    });
+    CHECK_TWICE([](auto value) {  // after five bytes; before the first: the table
+        auto guest = guest_with(traces_all, value(std::uint64_t{0x38}));
+        guest.status = {std::uint64_t{5} << 32};
+        auto const before = guest;
+        memory_model<0x3D> memory{0x1000, {}};
+        auto const late = vmx::insert_pip(cpu::preset::P_FUT, guest, {}, memory);
+        bool const right = !late && late.is_owed && guest == before;
+        guest.ctl = {traces_all | 0x100};
+        guest.output_base = {0x5000};
+        auto const early = vmx::insert_pip(cpu::preset::P_FUT, guest, {}, memory);
+        return right && !early && early.written.fault.address == 0x5000 &&
+               guest.output_mask_ptrs == before.output_mask_ptrs;
     });
     CHECK_TWICE([](auto value) {  // a fabric that takes nothing
         pip_case const one{guest_with(traces_all | value(std::uint64_t{0x40}), 0), {}};
@@ -424,6 +449,11 @@ TEST_CASE("a TSC offset changes TSC packets modulo 2^56, and nothing else (PRG-1
                        {.offset = value(std::uint64_t{1})},
                        "tsc:1000 psb tsc:1001 end x:c9 tsc:1000 psb tsc:2001 x:19");
     });
+    CHECK_TWICE([](auto value) {  // a TSC that was cut ends in the bytes of a PSB
+        return rebased("psb tsc:1000 end x:19000000 psb tsc:2000 end",
+                       {.offset = value(std::uint64_t{0x10'0000'0000})},
+                       "psb tsc:1000001000 end x:19000000 psb tsc:1000002000 end");
+    });
 }
 
 TEST_CASE("a TSC multiplier has 48 bits of fraction and needs all 64 bits of the TSC (REG-133, "
@@ -464,7 +494,8 @@ TEST_CASE("with a multiplier FC changes so that TSC - FC is scaled as a TSC (PKT
     });
     CHECK_TWICE([](auto value) {
         vmx::tsc_change const how{value(std::uint64_t{5} << 47), 0, 0};
-        auto const wide = refused("psb tsc:1000 tma:10 tsc:1000 tma:cd end", how);
+        // 10242 - 3892 * 2.5 = 512, which is refused; so is the TMA without a TSC after it.
+        auto const wide = refused("psb tsc:1000 tma:10 tsc:1001 tma:cd tma:1 end", how);
         auto const alone = refused("psb tma:10 end", how);
         auto const second = refused("psb tsc:1000 tma:10 tma:10 end tsc:1", how);
         return wide.why == rule::PKT_340 && wide.offset == 39 && alone.why == rule::PKT_303 &&
@@ -489,8 +520,9 @@ TEST_CASE("a guest's part is what it executed, with tracing off around VM exits 
                    "FUP(401100), TIP.PGD(), TIP.PGE(401103), TNT(1)", seen) &&
                guest_sees(value("HOST ENTRY fup6:401100 pip0:9000 pgd6:ffff800000300000 stop"sv),
                           "FUP(401100), TIP.PGD()", seen) &&
-               guest_sees(value("HOST ENTRY EXIT pip1:1000 pgd6:400000 pge6:401000"sv),
-                          "FUP(401100), TIP.PGD(), TIP.PGE(401000)", seen) &&
+               guest_sees(value("HOST ENTRY EXIT pip1:1000 pgd6:400000 x:2199 pge6:401000"sv),
+                          "FUP(401100), TIP.PGD(), MODE.TSX(InTX=1,TXAbort=0), TIP.PGE(401000)",
+                          seen) &&
                guest_sees(value("HOST ENTRY pgd pip0:9000 pge6:ffff800000100000 pip1:1000 pgd "
                                 "pge6:401000"sv),
                           "TIP.PGD(), TIP.PGE(401000)", seen);
@@ -513,6 +545,39 @@ TEST_CASE("a VM exit is hidden if the guest continues at most 15 bytes after it 
                with("m32 tip6:401103 t",
                     "TNT(1), FUP(401100), TIP.PGD(), MODE.Exec(32), TIP.PGE(401103), TNT(1)");
     });
+    CHECK_TWICE([](auto value) {  // packets that no processor sends there
+        return guest_sees(value("HOST ENTRY fup6:401100 t pip0:9000 tip6:ffff800000200000 "
+                                "pip1:1000 tip6:401100"sv),
+                          "FUP(401100), TNT(1), TIP.PGD(), TIP.PGE(401100)") &&
+               guest_sees(value("HOST pip1:1000 t tip6:401000 t"sv), "TNT(1)") &&
+               guest_sees(value("HOST pip1:1000 x:0d t tip6:401000 t"sv), "TNT(1)") &&
+               keeps(value("HOST pip1:1000 fup6:401000 tip6:402000"sv), {},
+                     "PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(402000)") &&
+               keeps(value("psb cbr m64 fup6:401000 psb cbr pip1:1000 end"sv),
+                     {.where = traced_in::non_root},
+                     "PSB, CBR, MODE.Exec(64), FUP(401000), PSB, CBR, PIP(1000,NR=0), PSBEND") &&
+               guest_sees(value("HOST ENTRY pip0:9000 psb cbr pip1:1000 m64 fup6:402000 end t"sv),
+                          "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(402000), "
+                          "TNT(1)") &&
+               guest_sees(value("HOST ENTRY EXIT pgd psb cbr end pip1:1000 pge6:401100"sv),
+                          "FUP(401100), TIP.PGD(), PSB, CBR, PSBEND, TIP.PGE(401100)") &&
+               // A FUP that does not begin the last exit.
+               guest_sees(value("HOST ENTRY EXIT pip1:1000 tip6:401200 pip0:9000 "
+                                "tip6:ffff800000200000 pip1:1000 tip6:401100"sv),
+                          "FUP(401100), TIP.PGD(), TIP.PGE(401200), TIP.PGD(), "
+                          "TIP.PGE(401100)") &&
+               guest_sees(value("HOST ENTRY fup6:401100 tip6:402000 pip0:9000 "
+                                "tip6:ffff800000200000 pip1:1000 tip6:401100"sv),
+                          "FUP(401100), TIP(402000), TIP.PGD(), TIP.PGE(401100)") &&
+               guest_sees(value("HOST ENTRY pgd fup6:401100 pge6:401100 pip0:9000 "
+                                "tip6:ffff800000200000 pip1:1000 tip6:401100 tip2:2222"sv),
+                          "TIP.PGD(), FUP(401100), TIP.PGE(401100), TIP.PGD(), TIP.PGE(401100), "
+                          "TIP(402222)") &&
+               guest_sees(value("HOST ENTRY fup6:401100 ptw:5 fup6:401104 pip0:9000 "
+                                "tip6:ffff800000200000 pip1:1000 tip6:401100"sv),
+                          "FUP(401100), PTW(IP=1,4B,5), FUP(401104), TIP.PGD(), "
+                          "TIP.PGE(401100)");
+    });
     CHECK_TWICE([](auto value) {  // a transaction that the exit aborts; a PSB+ of the host
         return guest_sees(value("HOST ENTRY abort EXIT pip1:1000 tip6:401100"sv),
                           "MODE.TSX(InTX=0,TXAbort=1), FUP(401100), TIP.PGD(), TIP.PGE(401100)") &&
@@ -520,6 +585,21 @@ TEST_CASE("a VM exit is hidden if the guest continues at most 15 bytes after it 
                                 "pip1:1000 tip6:401100"sv),
                           "FUP(401100), TIP.PGD(), PSB, CBR, PSBEND, MODE.Exec(64), "
                           "TIP.PGE(401100)");
+    });
+}
+
+TEST_CASE("a block of PEBS items whose end was removed is ended (PKT-203, PKT-205)") {
+    CHECK_TWICE([](auto value) {
+        // 04H is a TNT outside a block.
+        return keeps(value("HOST pip1:1000 x:006302 pgd x:04"sv), {},
+                     "PSB, CBR, PSBEND, PIP(1000,NR=0), BBP(0,0), BEP(IP=0), TNT(0)") &&
+               keeps(value("HOST pip1:1000 x:006302 x:ac x:1122334455667788 pgd x:06"sv), {},
+                     "PSB, CBR, PSBEND, PIP(1000,NR=0), BBP(0,0), BIP(15:1122334455667788), "
+                     "BEP(IP=0), TNT(1)") &&
+               guest_sees(value("HOST ENTRY ovf pip1:3000 x:006302 pgd x:04"sv),
+                          "OVF, PIP(3000,NR=0), BBP(0,0), BEP(IP=0)") &&
+               guest_sees(value("HOST ENTRY x:006302 EXIT pip1:1000 tip6:401100 x:04"sv),
+                          "BBP(0,0), FUP(401100), TIP.PGD(), TIP.PGE(401100), TNT(0)");
     });
 }
 
@@ -548,6 +628,11 @@ TEST_CASE("VMCS packets and the events of VM transitions are not the guest's (GE
                    value(
                        "HOST ENTRY pgd evd:2 cfe:88 fup6:401000 pip0:9000 pip1:1000 pge6:401000"sv),
                    "TIP.PGD(), TIP.PGE(401000)") &&
+               // The FUP of a CFE that was removed is missing.
+               guest_sees(value("HOST ENTRY cfe:88 tip6:402000 fup6:402100 tip6:403000 cfe:81 "
+                                "fup6:403100"sv),
+                          "TIP(402000), FUP(402100), TIP(403000), CFE(INTR:0,IP=1), "
+                          "FUP(403100)") &&
                guest_sees(value("HOST ENTRY evd:0 cfe:01 fup6:401000 tip6:402000 vmcs:8000"sv),
                           "EVD(PFA:11223344), CFE(INTR:0,IP=0), FUP(401000), TIP(402000)");
     });
@@ -557,11 +642,11 @@ TEST_CASE("a PSB+ of the guest keeps its place: NR becomes 0, VMCS PADs (PRG-164
     CHECK_TWICE([](auto value) {
         // The order of Skylake, with its PADs (GEN-171).
         part const one{value("x:0000 psb x:000000 x:2099 m64 fup6:401000 pip1:1000 x:00 vmcs:7000 "
-                             "tsc:55 tma:3 cbr x:00 end t x:000000 tip2:2000"sv),
+                             "tsc:55 tma:3 cbr x:00 end t x:000000 m32 tip2:2000"sv),
                        {}};
         auto const wanted = made_trace{
             "x:0000 psb x:000000 x:2099 m64 fup6:401000 pip0:1000 x:00 x:00000000000000 "
-            "tsc:55 tma:3 cbr x:00 end t x:000000 tip2:2000"};
+            "tsc:55 tma:3 cbr x:00 end t x:000000 m32 tip2:2000"};
         return one.got && one.bytes.view() == wanted.view();
     });
     CHECK_TWICE([](auto value) {  // also with tracing off, and with MTC and CYC inside
@@ -678,7 +763,10 @@ TEST_CASE("of several guests one is kept, by its VMCS (PKT-162, PKT-163, PRG-164
                keeps(value("psb cbr vmcs:8000 pip1:1000 m64 fup6:401000 end t"sv), other,
                      "PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), FUP(401000), PSBEND, TNT(1)") &&
                keeps(value("psb cbr pip1:1000 m64 fup6:401000 end t vmcs:7000 t"sv), one,
-                     "PSB, CBR, PSBEND");
+                     "PSB, CBR, PSBEND") &&
+               // Before a VMCS packet it may be either guest.
+               part{"psb cbr pip1:1000 m64 fup6:401000 end t", one}.got.unattributed == 18 &&
+               part{"psb cbr pip1:1000 vmcs:8000 end t", one}.got.unattributed == 0;
     });
 }
 
@@ -735,7 +823,7 @@ TEST_CASE(
     });
     CHECK_TWICE([](auto value) {  // a PSB+ whose PIP comes after the TSC
         return keeps(value("psb tsc:10 tma:5 cbr pip1:1000 end"sv), {},
-                     "PSB, CBR, TSC, TMA, PIP(1000,NR=0), PSBEND") &&
+                     "PSB, TSC, TMA, CBR, PIP(1000,NR=0), PSBEND") &&
                keeps(value("psb tsc:10 tma:5 cbr pip0:1000 end pip1:2000 tsc:10 tma:5"sv), {},
                      "PSB, CBR, PSBEND, PIP(2000,NR=0), TSC, TMA");
     });
@@ -791,6 +879,26 @@ TEST_CASE("damage becomes an OVF, and decoding resumes at the next PSB (PKT-250.
     });
 }
 
+TEST_CASE("a PSB that begins in the packet before the damage stays whole (PKT-250..252)") {
+    CHECK_TWICE([](auto value) {
+        // The last TIP is cut after three bytes, and seems to have four of the PSB.
+        part const kept{value("HOST ENTRY x:11226d psb cbr pip1:1000 m64 fup6:402000 end t"sv), {}};
+        part const removed{value("HOST x:11226d psb cbr pip1:1000 m64 fup6:402000 end t"sv), {}};
+        return !kept.got && !removed.got && kept.got.kept == 16 + 4 + 2 + 8 + 2 + 5 + 2 + 40 &&
+               kept.is(
+                   "PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000), OVF, "
+                   "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(402000), TNT(1)") &&
+               removed.is("PSB, CBR, PSBEND, OVF, PSB, CBR, PIP(1000,NR=0), PSBEND, "
+                          "MODE.Exec(64), TIP.PGE(402000), TNT(1)");
+    });
+    CHECK_TWICE([](auto value) {  // an MTC that ends in the PSB leaves no room for an OVF
+        part const one{value("HOST ENTRY x:59 psb cbr pip1:1000 m64 fup6:402000 end t"sv), {}};
+        return !one.got &&
+               one.is("PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000), PSB, "
+                      "CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(402000), TNT(1)");
+    });
+}
+
 TEST_CASE("a trace of a concealed guest has nothing to take out (GEN-278, PKT-274)") {
     CHECK_TWICE([](auto value) {
         auto const count = [](std::string_view text) {
@@ -825,6 +933,10 @@ TEST_CASE("a trace of a concealed guest has nothing to take out (GEN-278, PKT-27
 
 TEST_CASE("an IP after an OVF is compressed where there is no room for a whole one (GEN-229)") {
     CHECK_TWICE([](auto value) {
+        part const later{value("psb cbr pip1:1000 m64 fup6:401000 end ovf fup6:402000 fup6:402100 "
+                               "pip0:9000 pgd cbr m64 pge6:402200"sv),
+                         {.where = traced_in::non_root}};
+        if (later.got.kept != 16 + 4 + 8 + 2 + 7 + 2 + 2 + 7 + 7 + 1 + 4 + 3) { return false; }
         part const one{value("HOST ENTRY ovf pip1:3000 tip2:1200 t"sv), {}};
         return one.got.kept == 16 + 4 + 2 + 8 + 2 + 5 + 2 + 8 + 3 + 1 &&
                one.is("PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000), OVF, "
@@ -864,6 +976,61 @@ TEST_CASE("a trace may be in any pieces, and bytes beside them do not change (PK
         }
         REQUIRE(byte_view{all} == whole.bytes.view());
         REQUIRE(untouched == 6);
+    }
+}
+
+// ------------------------------------------------------------------------------- recorded traces
+
+namespace {
+
+/// The bytes of a recorded trace: see tests/support/traces.py. Empty if there is none.
+auto recorded(char const* name) -> std::vector<std::uint8_t> {
+    char const* const named = std::getenv("PTSPEC_TRACES");
+    auto const folder = named != nullptr && *named != 0
+                            ? std::filesystem::path{named}
+                            : std::filesystem::path{PTSPEC_ROOT} / ".." / "shared" / "traces";
+    std::ifstream file{folder / name, std::ios::binary};
+    if (!file) { MESSAGE("skipped: no ", name, "; PTSPEC_TRACES names the folder of the traces"); }
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+/// Sets NR to 0 and VMCS packets to PADs, byte by byte.
+void conceal(std::vector<std::uint8_t>& bytes) {
+    auto const original = bytes;
+    trace::reader from{byte_view{original}};
+    for (auto it = from.next(); it; it = from.next()) {
+        auto const at = bytes.begin() + static_cast<std::ptrdiff_t>(it.offset);
+        if (it.packet.is<packet::pip>()) { at[2] &= 0xFE; }
+        if (it.packet.is<packet::vmcs>()) { std::fill_n(at, 7, std::uint8_t{0}); }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("recorded guests that were traced alone lose NR and VMCS, and no other byte changes "
+          "(PRG-163, GEN-278)") {
+    for (auto const* name : {"xdc-foo.pt", "xdc-unzip.pt", "xdc-icelake.pt"}) {
+        auto bytes = recorded(name);
+        auto wanted = bytes;
+        conceal(wanted);
+        byte_window const all[] = {{bytes.data(), bytes.size()}};
+        CHECK((vmx::count_vmx_packets(all) != 0) == !bytes.empty());
+        CHECK(vmx::keep_part(all, {.where = traced_in::non_root}));
+        CHECK(bytes == wanted);
+        CHECK(vmx::count_vmx_packets(all) == 0);
+    }
+}
+
+TEST_CASE("recorded processors without a VM are a host alone, whose trace does not change") {
+    for (auto const* name : {"google-m7-cpu0.pt", "hase-loopy-skl.pt", "dr-hello-dyn.pt"}) {
+        auto bytes = recorded(name);
+        auto const wanted = bytes;
+        byte_window const all[] = {{bytes.data(), bytes.size()}};
+        auto const got = vmx::keep_part(all, {.keep = side::host, .where = traced_in::root});
+        CHECK(got.left == 0);
+        std::size_t const psb = trace::find_psb(byte_view{wanted});
+        if (psb == trace::npos) { continue; }
+        CHECK(byte_view{bytes}.from(psb) == byte_view{wanted}.from(psb));
     }
 }
 
