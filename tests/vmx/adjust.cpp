@@ -545,6 +545,14 @@ TEST_CASE("a VM exit is hidden if the guest continues at most 15 bytes after it 
                with("m32 tip6:401103 t",
                     "TNT(1), FUP(401100), TIP.PGD(), MODE.Exec(32), TIP.PGE(401103), TNT(1)");
     });
+    CHECK_TWICE([](auto value) {  // of the host nothing is traced
+        return guest_sees(value("HOST pgd pip1:1000 pge6:401000 t fup6:401100 pip0:9000 pgd "
+                                "pip1:1000 pge6:401103 t"sv),
+                          "TNT(1), TNT(1)") &&
+               guest_sees(value("HOST pgd pip1:1000 pge6:401000 pgd pip0:9000 pip1:1000 "
+                                "pge6:401103 t"sv),
+                          "TIP.PGD(), TIP.PGE(401103), TNT(1)");
+    });
     CHECK_TWICE([](auto value) {  // packets that no processor sends there
         return guest_sees(value("HOST ENTRY fup6:401100 t pip0:9000 tip6:ffff800000200000 "
                                 "pip1:1000 tip6:401100"sv),
@@ -573,6 +581,9 @@ TEST_CASE("a VM exit is hidden if the guest continues at most 15 bytes after it 
                                 "tip6:ffff800000200000 pip1:1000 tip6:401100 tip2:2222"sv),
                           "TIP.PGD(), FUP(401100), TIP.PGE(401100), TIP.PGD(), TIP.PGE(401100), "
                           "TIP(402222)") &&
+               guest_sees(value("HOST ENTRY fup6:401100 x:000000051202 pip0:9000 "
+                                "tip6:ffff800000200000 pip1:1000 tip6:401100"sv),
+                          "FUP(401100), PTW(IP=0,4B,5), TIP.PGD(), TIP.PGE(401100)") &&
                guest_sees(value("HOST ENTRY fup6:401100 ptw:5 fup6:401104 pip0:9000 "
                                 "tip6:ffff800000200000 pip1:1000 tip6:401100"sv),
                           "FUP(401100), PTW(IP=1,4B,5), FUP(401104), TIP.PGD(), "
@@ -694,6 +705,12 @@ TEST_CASE("after an OVF packets belong to nobody until a PIP (PKT-151..153, GEN-
         part const one{value("HOST ENTRY t ovf fup6:402000 t"sv), {}};
         return one.got && one.got.unattributed == 8;
     });
+    CHECK_TWICE([](auto value) {  // what was before it has no effect on what comes after it
+        return guest_sees(value("HOST ENTRY EXIT ovf pip1:1000 tip6:401100"sv),
+                          "FUP(401100), TIP.PGD(), OVF, TIP.PGE(401100)") &&
+               guest_sees(value("HOST ENTRY cfe:88 ovf pip1:1000 tip6:402000 cfe:81 fup6:402100"sv),
+                          "OVF, TIP.PGE(402000), CFE(INTR:0,IP=1), FUP(402100)");
+    });
     CHECK_TWICE([](auto value) {  // the guest alone is traced: what follows is the guest's
         return keeps(value("psb cbr pip1:1000 m64 fup6:401000 end ovf fup6:402000 t"sv),
                      {.where = traced_in::non_root},
@@ -779,7 +796,12 @@ TEST_CASE(
                guest_sees(value("HOST ENTRY pgd cbr cfe:01 m64 pge6:402000 t"sv),
                           "TIP.PGD(), CBR, CFE(INTR:0,IP=0), MODE.Exec(64), TIP.PGE(402000), "
                           "TNT(1)") &&
-               guest_sees(value("HOST ENTRY cbr t tip6:402000"sv), "CBR, TNT(1), TIP(402000)");
+               guest_sees(value("HOST ENTRY cbr t tip6:402000"sv), "CBR, TNT(1), TIP(402000)") &&
+               guest_sees(value("HOST ENTRY cbr m32 tip6:402000"sv),
+                          "CBR, MODE.Exec(32), TIP(402000)") &&
+               guest_sees(value("HOST ENTRY pgd cbr psb cbr pip1:1000 end m64 pge6:402000"sv),
+                          "TIP.PGD(), CBR, PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), "
+                          "TIP.PGE(402000)");
     });
     CHECK_TWICE([](auto value) {  // VM entries set TraceEn, VM exits clear it: PRG-163
         return keeps(value("psb cbr pip1:1000 m64 end m64 pge6:401000 t fup6:401100 pip0:9000 pgd "
@@ -847,6 +869,8 @@ TEST_CASE("a host's part has the VMX packets, and tracing off while guests execu
                     "TIP.PGD(), PIP(A000,NR=0), TIP.PGE(FFFF800000200000), TNT(1)") &&
                sees(value("HOST ENTRY psb cbr pip1:1000 m32 fup6:401000 vmcs:7000 end EXIT"sv),
                     "TIP.PGD(), PSB, CBR, PSBEND, MODE.Exec(32), TIP.PGE(FFFF800000200000)") &&
+               sees(value("HOST cfe:87 fup6:ffff800000100010 ENTRY"sv),
+                    "CFE(VMENTRY,IP=1), FUP(FFFF800000100010), TIP.PGD()") &&
                // A VM entry that fails after the guest's state is loaded: GEN-276.
                sees(value("HOST pip1:1000 pip0:9000 tip6:ffff800000200000 t"sv),
                     "TIP(FFFF800000200000), TNT(1)");
@@ -866,6 +890,21 @@ TEST_CASE("without OS there are no PIPs, and nobody's packets are kept (GEN-028,
     });
 }
 
+TEST_CASE("a PSB+ at the end of a trace need not be whole (PKT-256)") {
+    CHECK_TWICE([](auto value) {
+        return keeps(value("psb mtc:7 cyc:3 tsc:5"sv), host, "PSB, MTC(7), CYC(3)") &&
+               keeps(value("psb cbr m64 fup6:401000"sv), {.where = traced_in::non_root},
+                     "PSB, CBR, MODE.Exec(64), FUP(401000)");
+    });
+}
+
+TEST_CASE("a PSB+ without PIP and IP changes nobody's place (GEN-170, PKT-140)") {
+    CHECK_TWICE([](auto value) {
+        return guest_sees(value("HOST ENTRY pgd psb cbr end m64 pge6:402000 t"sv),
+                          "TIP.PGD(), PSB, CBR, PSBEND, MODE.Exec(64), TIP.PGE(402000), TNT(1)");
+    });
+}
+
 TEST_CASE("damage becomes an OVF, and decoding resumes at the next PSB (PKT-250..255)") {
     CHECK_TWICE([](auto value) {
         part const one{
@@ -876,6 +915,26 @@ TEST_CASE("damage becomes an OVF, and decoding resumes at the next PSB (PKT-250.
                one.is("PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000), TNT(1), "
                       "OVF, PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(402000), "
                       "TNT(1), FUP(402100), TIP.PGD()");
+    });
+}
+
+TEST_CASE("after damage nothing refers to what was before it (PKT-252)") {
+    CHECK_TWICE([](auto value) {
+        auto const is = [&](std::string_view text, std::string_view wanted) {
+            part const one{value(text), {.where = traced_in::non_root}};
+            return !one.got && one.is(wanted);
+        };
+        return is("psb cbr pip1:1000 m64 fup6:401000 end t x:c9 x:c9 psb cbr pip1:1000 m64 "
+                  "fup6:402000 end t",
+                  "PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), FUP(401000), PSBEND, TNT(1), OVF, PSB, "
+                  "CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(402000), TNT(1)") &&
+               is("psb cbr tsc:7 x:c9 psb cbr pip1:1000 end",
+                  "PSB, OVF, PSB, CBR, PIP(1000,NR=0), PSBEND") &&
+               is("psb cbr pip1:1000 m64 fup6:401000 end ovf x:c9 psb cbr pip1:1000 m64 "
+                  "fup6:402000 end fup6:402100 tip6:403000",
+                  "PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), FUP(401000), PSBEND, OVF, PSB, CBR, "
+                  "PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(402000), FUP(402100), "
+                  "TIP(403000)");
     });
 }
 

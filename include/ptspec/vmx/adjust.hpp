@@ -187,11 +187,11 @@ private:
 
 /// Calls `each(item)` for the items of a trace. The reader gets copies of the bytes, so that they
 /// can be changed behind it, and a search for a PSB still finds the original ones.
-template <class Each>
+template <class Packets, class Each>
 constexpr void for_each_item(piece_bytes& in, Each&& each) {
     constexpr size_t most = 256;
     byte_array<most> room{};
-    trace::reader<> from;
+    trace::reader<trace::no_hook, Packets> from;
     uint64_t given = 0;
     while (true) {
         trace::item const got = from.next();
@@ -231,11 +231,12 @@ constexpr void for_each_item(piece_bytes& in, Each&& each) {
 /// transitions. 0 for a guest that runs with the three "conceal VMX from PT" controls.
 ///
 /// Source: GEN-278, GEN-306, PKT-081, PKT-274.
+template <class Packets = packet::all>
 [[nodiscard]] constexpr auto count_vmx_packets(trace_pieces in) noexcept -> uint64_t {
     using packet::pip;
     detail::piece_bytes bytes{in};
     uint64_t count = 0;
-    detail::for_each_item(bytes, [&](trace::item const& got) {
+    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
         auto const& which = got.packet;
         bool const has_nr = which.is<pip>() && which.as<pip>().get<pip::NR>();
         count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
@@ -336,14 +337,15 @@ struct [[nodiscard]] rebased_tsc {
 /// Errors: with a multiplier: PKT-303 a TMA without a TSC; PKT-340 an FC that has more than 9 bits
 ///         after the change. Then nothing has changed.
 /// Source: REG-133, GEN-200, GEN-209, PRG-175, PRG-176, PKT-100, PKT-300, PKT-315, PKT-317.
+template <class Packets = packet::all>
 constexpr auto rebase_tsc(trace_pieces in, tsc_change how) noexcept -> rebased_tsc {
     detail::piece_bytes bytes{in};
     rebased_tsc result;
     auto const pass = [&](auto const& put) {
         detail::tsc_changer by{how};
-        detail::for_each_item(bytes, [&](trace::item const& got) {
-            auto const write = [&](auto const& which) {
-                put(got.offset, byte_view{packet::encode(which)});
+        detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
+            auto const write = [&]<class Packet>(Packet const& which) {
+                put(got.offset, byte_view{packet::encode<Packet, Packets>(which)});
             };
             if (got.what == trace::item_type::resynced) {
                 write(packet::psb{});  // a TSC may have had its first bytes
@@ -408,13 +410,57 @@ struct [[nodiscard]] kept_part {
     uint64_t kept = 0;          ///< bytes of packets that remain, without PADs
     uint64_t unattributed = 0;  ///< bytes of packets that may be of either side: removed
     uint64_t incomplete = 0;    ///< bytes of an incomplete packet at the end: removed
-    uint64_t left = 0;          ///< how often execution left the side that is kept
-    uint64_t hidden = 0;        ///< VM exits without a trace
+    uint64_t left = 0;          ///< VM transitions to the other side
+    uint64_t hidden = 0;        ///< how many of them leave no trace
 
     constexpr explicit operator bool() const noexcept { return why == rule::none; }
 };
 
 namespace detail {
+
+/// What the code that executes belongs to.
+enum class world : uint8_t {
+    unknown,
+    host,
+    guest,
+    other_guest,
+};
+
+/// A packet of the original.
+struct part_packet {
+    packet::any_packet which{};
+    uint64_t at = 0;       ///< its offset
+    uint64_t last_ip = 0;  ///< before it
+    uint64_t ip = 0;       ///< the last IP after it
+};
+
+/// A FUP that begins a compound event, and the TIP.PGD that ends it if it is a VM exit.
+struct exit_event {
+    bool has_fup = false;  ///< nothing but PIP, VMCS, MODE.Exec and time since
+    bool has_pgd = false;
+    uint64_t ip = 0;
+    uint64_t last_ip = 0;  ///< before the FUP
+    uint64_t fup_at = 0;   ///< offsets in the result
+    uint64_t fup_end = 0;
+    uint64_t pgd_at = 0;
+};
+
+/// The IP and mode of a PSB+, not yet in the result, in which tracing is off.
+struct start_point {
+    bool is_known = false;
+    uint64_t ip = 0;
+    uint64_t mode = 0;
+};
+
+/// What the current PSB+ has shown.
+struct psb_group {
+    bool is_open = false;
+    bool is_decided = false;  ///< whose it is
+    bool has_pip = false;
+    bool has_vmcs = false;
+    bool has_ip = false;
+    packet::pip pip{};
+};
 
 /// The state of `keep_part`.
 ///
@@ -425,6 +471,7 @@ namespace detail {
 ///
 /// There is always room: the two last IPs differ in their low n bytes only if an IP packet with n
 /// bytes, or the PIP of a VM exit, was removed. So was each MODE.Exec that is repeated.
+template <class Packets>
 class part_keeper {
 public:
     constexpr part_keeper(trace_pieces in, part_options const& how) noexcept
@@ -434,54 +481,14 @@ public:
           now_{how.where == traced_in::both ? world::unknown : world_of_enable()} {}
 
     constexpr auto run() noexcept -> kept_part {
-        for_each_item(bytes_, [this](trace::item const& got) { add(got); });
+        for_each_item<Packets>(bytes_, [this](trace::item const& got) { add(got); });
+        if (group_.is_open) { end_group(); }
         bytes_.pad(out_, bytes_.size());
         return result_;
     }
 
 private:
-    using any_packet = packet::any_packet;
     using kind = packet::kind;
-
-    /// What the code that executes belongs to.
-    enum class world : uint8_t {
-        unknown,
-        host,
-        guest,
-        other_guest,
-    };
-    /// A packet of the original.
-    struct input_packet {
-        any_packet which{};
-        uint64_t at = 0;       ///< its offset
-        uint64_t last_ip = 0;  ///< before it
-        uint64_t ip = 0;       ///< the last IP after it
-    };
-    /// A FUP that begins a compound event, and the TIP.PGD that ends it if it is a VM exit.
-    struct exit_event {
-        bool has_fup = false;  ///< nothing but PIP, VMCS, MODE.Exec and time since
-        bool has_pgd = false;
-        uint64_t ip = 0;
-        uint64_t last_ip = 0;  ///< before the FUP
-        uint64_t fup_at = 0;   ///< offsets in the result
-        uint64_t fup_end = 0;
-        uint64_t pgd_at = 0;
-    };
-    /// The IP and mode of a PSB+, not yet in the result, in which tracing is off.
-    struct start_point {
-        bool is_known = false;
-        uint64_t ip = 0;
-        uint64_t mode = 0;
-    };
-    /// What the current PSB+ has shown.
-    struct psb_group {
-        bool is_open = false;
-        bool is_decided = false;  ///< whose it is
-        bool has_pip = false;
-        bool has_vmcs = false;
-        bool has_ip = false;
-        packet::pip pip{};
-    };
 
     [[nodiscard]] constexpr auto world_of_enable() const noexcept -> world {
         return how_.where == traced_in::non_root ? world::guest : world::host;
@@ -528,12 +535,12 @@ private:
     }
     template <packet::packet_type Packet>
     constexpr void put(Packet const& which, uint64_t at) noexcept {
-        put_bytes(packet::encode(which), at);
+        put_bytes(packet::encode<Packet, Packets>(which), at);
         block_out_ = packet::block_after(which, block_out_);
     }
     /// Writes a packet unchanged.
-    constexpr void put_same(input_packet const& one) noexcept {
-        block_out_ = packet::block_after(one.which, block_out_);
+    constexpr void put_same(part_packet const& one) noexcept {
+        block_out_ = packet::block_after<Packets>(one.which, block_out_);
         put_bytes(byte_view{to_le(one.which.raw())}.first(one.which.length()), one.at);
     }
     /// Ends an open block of the result whose end was removed: a TNT in it would be a BIP. There is
@@ -546,7 +553,7 @@ private:
     }
     /// Writes an IP packet: in the original form, if this gives the same IP.
     template <class Packet>
-    constexpr void put_ip(input_packet const& one) noexcept {
+    constexpr void put_ip(part_packet const& one) noexcept {
         auto const which = one.which.as<Packet>();
         if (!which.has_ip()) { return put_same(one); }
         if (which.ip(last_out_) == one.ip) {
@@ -564,7 +571,7 @@ private:
         mode_out_ = mode;
     }
     /// Writes the MODE.Exec of the original, which has set `mode_in_`.
-    constexpr void put_same_mode(input_packet const& one) noexcept {
+    constexpr void put_same_mode(part_packet const& one) noexcept {
         uint64_t const mode = mode_in_;
         mode_in_ = mode_out_;  // in step up to this packet
         put_same(one);
@@ -598,7 +605,8 @@ private:
         put_mode(mode, at);
         auto const form = sign_extended(ip, 48) == ip ? ip_bytes::sign_48 : ip_bytes::full;
         auto const whole = tip_pge::of(form, ip);
-        bool const takes_whole = after_ovf_ && fits(packet::encode(whole).size());
+        bool const takes_whole = after_ovf_ &&
+                                 fits(tip_pge::length_of(whole.raw, packet::block::none));
         put(takes_whole ? whole : tip_pge::compressed(ip, last_out_), at);
         last_out_ = ip;
         cut_ = after_ovf_ = false;
@@ -642,7 +650,6 @@ private:
             result_.offset = got.offset;
         }
         context_.restart();
-        block_in_ = packet::block::none;
         group_ = {};
         lose_track();
         cut_ = true;
@@ -657,7 +664,7 @@ private:
             out_ = end;
         }
         limit_ = psb;
-        if (fits(packet::ovf::max_bytes)) { put(packet::ovf{}, psb); }
+        put(packet::ovf{}, psb);  // if there is room
     }
     /// Packets are lost, perhaps those of a VM transition.
     constexpr void lose_track() noexcept {
@@ -686,10 +693,10 @@ private:
         if (!got.packet.is<packet::pad>()) {
             dispatch({got.packet, got.offset, last_in_, got.ip}, bound);
         }
-        block_in_ = packet::block_after(got.packet, block_in_);
+        block_in_ = packet::block_after<Packets>(got.packet, block_in_);
         last_in_ = got.ip;
     }
-    constexpr void dispatch(input_packet const& one, trace::binding const& bound) noexcept {
+    constexpr void dispatch(part_packet const& one, trace::binding const& bound) noexcept {
         switch (one.which.kind()) {
             case kind::psb: return begin_group(one);
             case kind::psbend:
@@ -709,7 +716,8 @@ private:
             case kind::vmcs: add_vmcs(one); break;
             case kind::tip_pge:
             case kind::mode_exec:
-                if (maybe_enabled_) { enter_by_enable(); }
+                // TraceEn rose, without a PSB+: GEN-181, GEN-274.
+                if (maybe_enabled_) { now_ = world_of_enable(); }
                 add_flow(one, bound);
                 break;
             case kind::tnt_short:
@@ -720,22 +728,14 @@ private:
             case kind::mode_tsx: add_flow(one, bound); break;
             default: add_other(one); break;
         }
-        maybe_enabled_ = maybe_enabled_ && one.which.is<packet::mode_exec>();
+        maybe_enabled_ = false;
     }
     /// Counts a packet that is removed.
-    constexpr void drop(input_packet const& one) noexcept {
+    constexpr void drop(part_packet const& one) noexcept {
         result_.unattributed += now_ == world::unknown ? one.which.length() : 0;
     }
-    /// TraceEn rose without a PSB+: MODE.Exec and TIP.PGE stand directly after a CBR.
-    ///
-    /// Source: GEN-181, GEN-274, GEN-275.
-    constexpr void enter_by_enable() noexcept {
-        if (keeps() && !keeps(world_of_enable())) { cut_ = true; }
-        now_ = world_of_enable();
-    }
-
     /// TSC and TMA. Source: GEN-200, PKT-302, PKT-303, PKT-317.
-    constexpr void add_time(input_packet const& one) noexcept {
+    constexpr void add_time(part_packet const& one) noexcept {
         using packet::tma;
         using packet::tsc;
         bool const is_tsc = one.which.is<tsc>();
@@ -747,27 +747,26 @@ private:
         if (other_tsc_.change(changed) == rule::none) { put(changed, one.at); }
     }
     /// A CR3 write, or a VM transition. Source: PKT-082, PKT-274, GEN-271..273.
-    constexpr void add_pip(input_packet const& one) noexcept {
+    constexpr void add_pip(part_packet const& one) noexcept {
         auto const pip = one.which.as<packet::pip>();
         bool const was_kept = keeps();
         bool const is_kept = keeps(world_of(pip));
         if (was_kept) { start_if_known(one.at); }
-        if (was_kept && !is_kept && was_off()) { leave(one.at); }
         now_ = world_of(pip);
         if (!is_kept) { return drop(one); }
-        if (was_off()) { cut_ = false; }  // tracing is off in both
+        if (was_off() && !exit_.has_pgd) { cut_ = false; }  // tracing is off in both
         bool const is_new = !has_cr3_out_ || pip.get<packet::pip::CR3>() != cr3_out_;
         if (was_kept || is_new) { put_pip(one); }
     }
     /// Source: GEN-278, PKT-081.
-    constexpr void put_pip(input_packet const& one) noexcept {
+    constexpr void put_pip(part_packet const& one) noexcept {
         using packet::pip;
         auto const which = one.which.as<pip>();
         has_cr3_out_ = true;
         cr3_out_ = which.get<pip::CR3>();
         put(which.with(pip::NR{false}), one.at);
     }
-    constexpr void add_vmcs(input_packet const& one) noexcept {
+    constexpr void add_vmcs(part_packet const& one) noexcept {
         take(one.which.as<packet::vmcs>());
         if (!keeps()) { return drop(one); }
         if (how_.keep == side::host) { put_same(one); }
@@ -777,7 +776,7 @@ private:
         vmcs_ = which.get<packet::vmcs::base>();
     }
     /// Events, values, power: packets that do not need PacketEn.
-    constexpr void add_other(input_packet const& one) noexcept {
+    constexpr void add_other(part_packet const& one) noexcept {
         if (!keeps()) { return drop(one); }
         if (how_.keep == side::guest && is_vmx_event(one.which)) {
             drops_fup_ = one.which.is<packet::cfe>() &&
@@ -791,7 +790,7 @@ private:
 
     // ----------------------------------------------------------------------- control flow
 
-    constexpr void add_flow(input_packet const& one, trace::binding const& bound) noexcept {
+    constexpr void add_flow(part_packet const& one, trace::binding const& bound) noexcept {
         if (one.which.is<packet::mode_exec>()) { mode_in_ = one.which.raw().low; }
         if (!keeps()) {
             leave(one.at);
@@ -813,24 +812,24 @@ private:
         end_block(one.at);
         put_same(one);
     }
-    constexpr void add_tip_pge(input_packet const& one) noexcept {
+    constexpr void add_tip_pge(part_packet const& one) noexcept {
         if (cut_) { return start_at(one, one.which.as<packet::tip_pge>().has_ip()); }
         exit_ = {};
         put_mode(mode_in_, one.at);
         put_ip<packet::tip_pge>(one);
     }
     /// If tracing is off in the result, it starts at the IP of the TIP. Source: PKT-070, PKT-076.
-    constexpr void add_tip(input_packet const& one) noexcept {
+    constexpr void add_tip(part_packet const& one) noexcept {
         start_if_known(one.at);
         if (cut_) { return start_at(one, one.which.as<packet::tip>().has_ip()); }
         exit_ = {};
         put_mode(mode_in_, one.at);
         put_ip<packet::tip>(one);
     }
-    constexpr void start_at(input_packet const& one, bool has_ip) noexcept {
+    constexpr void start_at(part_packet const& one, bool has_ip) noexcept {
         if (has_ip) { start(one.ip, mode_in_, one.at); }
     }
-    constexpr void add_tip_pgd(input_packet const& one) noexcept {
+    constexpr void add_tip_pgd(part_packet const& one) noexcept {
         start_if_known(one.at);
         exit_ = {};
         if (!cut_) {
@@ -839,7 +838,7 @@ private:
             cut_ = false;  // tracing is off in both
         }
     }
-    constexpr void add_fup(input_packet const& one, trace::binding const& bound) noexcept {
+    constexpr void add_fup(part_packet const& one, trace::binding const& bound) noexcept {
         using trace::owner;
         bool const drops = drops_fup_ && bound.to == owner::control_flow;
         drops_fup_ = false;
@@ -861,9 +860,9 @@ private:
 
     // ----------------------------------------------------------------------- PSB+
 
-    constexpr void begin_group(input_packet const& one) noexcept {
+    constexpr void begin_group(part_packet const& one) noexcept {
         if (group_.is_open) { end_group(); }
-        if (!keeps() && now_ != world::unknown) { leave_silently(); }
+        if (!keeps() && now_ != world::unknown) { cut_ = true; }
         forget();
         pad_to(one.at);
         put_same(one);
@@ -872,13 +871,8 @@ private:
         last_out_ = 0;
         mode_in_ = mode_out_ = 0;
     }
-    /// The PSB+ shows that tracing is off. Source: PKT-140.
-    constexpr void leave_silently() noexcept {
-        result_.left += cut_ ? 0U : 1U;
-        cut_ = true;
-    }
     /// Holds the packets of a PSB+ until the PIP shows whose they are.
-    constexpr void add_to_group(input_packet const& one) noexcept {
+    constexpr void add_to_group(part_packet const& one) noexcept {
         bool const is_pip = one.which.is<packet::pip>();
         if (is_pip) {
             group_.has_pip = true;
@@ -890,23 +884,18 @@ private:
             group_.has_ip = group_.has_ip || one.which.as<packet::fup>().has_ip();
         }
         if (group_.is_decided) {
-            if (is_pip) { decide_by(world_of(group_.pip)); }
+            if (is_pip) { now_ = world_of(group_.pip); }
             return add_status(one);
         }
         held_[held_count_++] = one;
         bool const needs_vmcs = how_.vmcs != part_options::any_vmcs && !group_.has_vmcs;
         if ((group_.has_pip && !needs_vmcs) || held_count_ == most_held) { decide(); }
     }
-    constexpr void decide_by(world which) noexcept {
-        bool const was_kept = keeps();
-        now_ = which;
-        if (was_kept && !keeps()) { leave_silently(); }
-    }
     constexpr void decide() noexcept {
         if (group_.has_pip) {
-            decide_by(world_of(group_.pip));
+            now_ = world_of(group_.pip);
         } else if (how_.where == traced_in::both && group_.has_ip) {
-            decide_by(world::unknown);  // PIPs need OS
+            now_ = world::unknown;  // PIPs need OS
         }
         group_.is_decided = true;
         uint64_t const last_ip = last_in_;
@@ -917,7 +906,7 @@ private:
         last_in_ = last_ip;
     }
     /// A status packet. If tracing is off in the result, the IP waits for a packet that needs it.
-    constexpr void add_status(input_packet const& one) noexcept {
+    constexpr void add_status(part_packet const& one) noexcept {
         switch (one.which.kind()) {
             case kind::tsc:
             case kind::tma: return add_time(one);
@@ -951,7 +940,7 @@ private:
         group_.is_open = false;
         start_.mode = mode_in_;
         if (!keeps()) {
-            cut_ = true;
+            cut_ = true;  // the PSB+ without IP shows it: PKT-140
         } else if (!start_.is_known) {
             cut_ = false;  // tracing is off in both
         }
@@ -992,7 +981,7 @@ private:
 
     psb_group group_{};
     unsigned held_count_ = 0;
-    input_packet held_[most_held]{};
+    part_packet held_[most_held]{};
 };
 
 }  // namespace detail
@@ -1025,8 +1014,9 @@ private:
 ///         GEN-101, GEN-176, GEN-181, GEN-229, GEN-236, GEN-271..275, GEN-278, GEN-306,
 ///         PKT-053..062, PKT-076, PKT-081, PKT-082, PKT-136, PKT-140, PKT-151..156, PKT-163,
 ///         PKT-250..256, PKT-274, PKT-317.
+template <class Packets = packet::all>
 constexpr auto keep_part(trace_pieces in, part_options const& how = {}) noexcept -> kept_part {
-    return detail::part_keeper{in, how}.run();
+    return detail::part_keeper<Packets>{in, how}.run();
 }
 
 }  // namespace ptspec::vmx
