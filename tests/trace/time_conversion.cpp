@@ -60,3 +60,17 @@ TEST_CASE("the TSC of a time is at most the ticks of a nanosecond less than the 
                time_conversion{}.tsc_of(value(std::uint64_t{5})) == 0;
     });
 }
+
+TEST_CASE("the 56 bits of a TSC packet are those of the nearest 64-bit value (PKT-315)") {
+    CHECK_TWICE([](auto value) {
+        constexpr std::uint64_t half = std::uint64_t{1} << 55;
+        constexpr std::uint64_t wrap = 2 * half;
+        auto const is = [&](std::uint64_t low, std::uint64_t near_by, std::uint64_t wanted) {
+            return trace::tsc_near(value(low), value(near_by)) == wanted;
+        };
+        return is(5, 0, 5) && is(5, 3 * wrap, 3 * wrap + 5) &&
+               is(wrap - 5, 3 * wrap, 3 * wrap - 5) &&
+               is(half - 1, 3 * wrap, 3 * wrap + half - 1) && is(half, 3 * wrap, 3 * wrap - half) &&
+               is(4, 3 * wrap - 1, 3 * wrap + 4) && is(wrap - 5, 3, wrap - 5);  // not below 0
+    });
+}
