@@ -32,9 +32,9 @@ PARTS = [
     ([INCLUDE / "trace.hpp"], 0.84),
     ([INCLUDE / "events.hpp"], 1.40),
     ([INCLUDE / "model.hpp"], 2.18),
-    ([INCLUDE / "driver.hpp"], 1.78),
+    ([INCLUDE / "driver.hpp"], 1.79),
     ([INCLUDE / "hypervisor.hpp"], 1.60),
-    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.62),
+    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.70),
 ]
 
 

@@ -898,6 +898,91 @@ auto fw_vm_entry(capabilities const& of, vmx::controls& set, uint64_t host) noex
     return broken;
 }
 
+// -------------------------------------------------------------------------------- guests
+
+/// The physical memory of a guest, by C functions.
+struct fw_guest_memory {
+    uint64_t (*read)(uint64_t address, bool* done);
+    uint64_t (*host_page)(uint64_t address);
+
+    auto load(uint64_t address) noexcept -> port_value {
+        port_value got{};
+        got.value = read(address, &got.done);
+        return got;
+    }
+    auto translate(uint64_t address, uint64_t /*bytes*/) noexcept -> vmx::translation {
+        uint64_t const page = host_page(address);
+        return {page != 0 ? vmx::backing::mapped : vmx::backing::missing, page};
+    }
+};
+struct fw_msrs {
+    uint64_t (*rdmsr)(uint32_t index, bool* done);
+    bool (*wrmsr)(uint32_t index, uint64_t value);
+
+    auto read(uint32_t index) noexcept -> port_value {
+        port_value got{};
+        got.value = rdmsr(index, &got.done);
+        return got;
+    }
+    auto write(uint32_t index, uint64_t value) noexcept -> bool { return wrmsr(index, value); }
+};
+
+auto fw_guest_exit(vmx::guest_pt& guest, uint32_t index, uint64_t& value, bool writes) noexcept
+    -> rule {
+    auto const answer = writes ? vmx::on_wrmsr(guest, index, value) : vmx::on_rdmsr(guest, index);
+    value = answer.value;
+    return answer.why;
+}
+auto fw_guest_access(vmx::guest_pt const& guest, uint32_t index) noexcept -> vmx::guest_access {
+    return vmx::access_of_guest(guest, index);
+}
+auto fw_guest_xsave(vmx::guest_pt& guest, access::xsave_pt_state& image, bool saves) noexcept
+    -> rule {
+    if (!saves) { return vmx::on_xrstors(guest, image).why; }
+    image = vmx::on_xsaves(guest);
+    return rule::none;
+}
+auto fw_guest_events(vmx::guest_pt& guest, unsigned which) noexcept -> rule {
+    switch (which) {
+        case 0: vmx::smi(guest); return rule::none;
+        case 1: return vmx::rsm(guest).why;
+        case 2: vmx::warm_reset(guest); return rule::none;
+        case 3: vmx::cold_reset(guest); return rule::none;
+        default: return vmx::take_pmi(guest) ? rule::PRG_170 : rule::none;
+    }
+}
+auto fw_guest_image(vmx::guest_pt& guest, uint8_t const* data, size_t size,
+                    byte_array<vmx::guest_image_size>& saved) noexcept -> access::image_error {
+    saved = vmx::save(guest);
+    return vmx::load(guest, {data, size}).why;
+}
+auto fw_guest_shadow(vmx::shadow& one, capabilities const& host, vmx::guest_pt const& guest,
+                     fw_guest_memory& memory, vmx::shadow_page const* pages, size_t count) noexcept
+    -> vmx::shadow_progress {
+    if (one.begin(host, guest.caps, guest.msrs, pages, count) != rule::none) {
+        return vmx::shadow_progress::not_begun;
+    }
+    auto const built = one.build(memory, 1000);
+    if (built.what == vmx::shadow_progress::no_room) { (void)one.end_with_error(); }
+    return built.what;
+}
+auto fw_guest_enter(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt& host,
+                    fw_msrs& msrs) noexcept -> uint64_t {
+    return vmx::enter(guest, one, host, msrs).ctl.raw;
+}
+auto fw_guest_leave(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt const& host,
+                    fw_msrs& msrs) noexcept -> bool {
+    bool placed = false;
+    return vmx::take_topa_pmi(guest, msrs) && vmx::leave(guest, one, host, msrs, placed) && placed;
+}
+auto fw_nested(vmx::guest_pt& guest, vmx::nested_vmcs& vmcs) noexcept -> rule {
+    vmcs.set = vmx::merged_controls(vmcs.set, vmcs.set);
+    guest.output = vmx::output_of_nested(guest.output, vmcs.set);
+    auto const entered = vmx::enter_nested(guest, vmcs);
+    (void)vmx::leave_nested(guest, vmcs);
+    return entered.why;
+}
+
 // -------------------------------------------------------------------------------- writing
 
 using buffer_writer = trace::writer<byte_buffer>;

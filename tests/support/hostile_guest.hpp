@@ -7,6 +7,7 @@
 #include <ptspec/vmx/nested.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -339,7 +340,7 @@ private:
     }
     void compare_memory() {
         for (auto& [page, bytes] : bare_memory_.pages) {
-            for (std::uint64_t i = 0; i < 4096; ++i) {
+            for (std::size_t i = 0; i < 4096; ++i) {
                 if (in_vm_.memory.guest_byte(page * 4096 + i) != bytes[i]) {
                     return differ("byte " + std::to_string(page * 4096 + i));
                 }

@@ -69,7 +69,9 @@ constexpr auto address_of(std::size_t page) -> std::uint64_t {
 }
 /// The page of the guest at an address, or `guest_pages`.
 constexpr auto page_at(std::uint64_t address) -> std::size_t {
-    if (address < data_pages * page_bytes) { return address / page_bytes; }
+    if (address < data_pages * page_bytes) {
+        return static_cast<std::size_t>(address / page_bytes);
+    }
     for (std::size_t i = 0; i < table_pages; ++i) {
         if (address - tables_at[i] < page_bytes) { return data_pages + i; }
     }
@@ -102,7 +104,7 @@ public:
                              entries.data() + i * 512, origins.data() + i * 512});
         }
         std::memset(host.data(), canary, host.size());
-        std::size_t last = from_.roll(host_pages);
+        auto last = static_cast<std::size_t>(from_.roll(host_pages));
         bool const is_whole = from_.chance(40);
         for (std::size_t page = 0; page < guest_pages; ++page) {
             last = from_.chance(65) && last + 1 < host_pages && !is_taken[last + 1] ? last + 1
@@ -233,7 +235,7 @@ public:
             std::size_t done = 0;
             while (done < bytes.size()) {
                 std::uint64_t const at = address + done - host_at;
-                std::size_t const page = at / page_bytes;
+                auto const page = static_cast<std::size_t>(at / page_bytes);
                 bool const is_guests = at < of.host.size() && of.is_pinned[page];
                 of.require(is_guests, "the processor writes to pages of the guest only");
                 if (!is_guests || page == of.gone) { break; }
@@ -275,7 +277,7 @@ private:
     std::uint8_t reads_[guest_pages * 512] = {};
 
     auto free_page() -> std::size_t {
-        std::size_t page = from_.roll(host_pages);
+        auto page = static_cast<std::size_t>(from_.roll(host_pages));
         while (is_taken[page]) { page = (page + 1) % host_pages; }
         return page;
     }
@@ -357,8 +359,9 @@ public:
     /// Shadows the output of a guest that sets TraceEn, or continues. The registers for the
     /// processor.
     auto enable(access::msr_state const& now) -> vmx::host_output {
-        std::size_t room = from_.chance(50) ? most_shadow_pages : from_.roll(3);
-        most_room_ = from_.chance(95) ? most_shadow_pages : 1 + from_.roll(3);
+        auto room = static_cast<std::size_t>(from_.chance(50) ? most_shadow_pages : from_.roll(3));
+        most_room_ = static_cast<std::size_t>(from_.chance(95) ? most_shadow_pages
+                                                               : 1 + from_.roll(3));
         if (room > most_room_) { room = most_room_; }
         is_cut = false;
         ram.unpin();
@@ -409,7 +412,7 @@ public:
     }
     /// A page of the guest that has memory.
     auto any_page() -> std::size_t {
-        std::size_t page = from_.roll(data_pages);
+        auto page = static_cast<std::size_t>(from_.roll(data_pages));
         while (ram.how[page] == backing::none) { page = (page + 1) % data_pages; }
         return page;
     }
@@ -507,7 +510,7 @@ private:
                     ram.require(shadow.end_with_error(), "a shadow can end with an error");
                     break;
                 }
-                room = room + 1 + from_.roll(8);
+                room = static_cast<std::size_t>(room + 1 + from_.roll(8));
                 if (room > most_room_) { room = most_room_; }
                 shadow.add_pages(ram.pages.data(), room);
                 break;
