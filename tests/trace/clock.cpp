@@ -361,10 +361,42 @@ TEST_CASE("CYC and MTC in a PSB+ mean the same; SKL168 loses some before it (PKT
     });
 }
 
+TEST_CASE("a ratio multiplies counts of up to 48 bits") {
+    CHECK_TWICE([](auto value) {
+        auto const ratio = trace::detail::ratio::of(value(3U), 2);
+        return ratio.of(value(0xFF'FFFEU)) == 0x17F'FFFD && ratio.of(1U << 24) == 3U << 23 &&
+               ratio.of(value((uint64_t{1} << 40) + 6)) == (uint64_t{3} << 39) + 9;
+    });
+}
+
+TEST_CASE("a change of frequency keeps the estimate and its lower bound (PKT-311,314)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{{.max_non_turbo_ratio = 20}};
+        clock.tsc(1000).cbr(value(10U)).cyc(100).cbr(20);  // 2 ticks a cycle, then 1
+        time const then = clock.now();
+        clock.cyc(50);
+        auto const later = clock.now();
+        return then.tsc == 1200 && then.earliest <= 1200 && then.earliest > 1100 &&
+               then.latest >= 1200 && then.latest < 1300 && later.tsc == 1250 &&
+               later.earliest <= 1250 && later.earliest > 1150;
+    });
+}
+
+TEST_CASE("after an OVF a TMA gives no upper bound (GEN-203)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{simple};
+        clock.tsc(1000).tma(value(0x10U), 0);
+        bool const bounded = clock.now().latest != time::unbounded;
+        clock.tsc(2000).other<packet::ovf>().tma(value(0x20U), 0);
+        return bounded && clock.last == rule::none && clock.now().latest == time::unbounded;
+    });
+}
+
 TEST_CASE("the core frequency between two points (PKT-316)") {
     CHECK_TWICE([](auto value) {
         return trace::core_frequency(value(3000U), value(2000U), 2'400'000'000) == 3'600'000'000 &&
                trace::core_frequency(value(3000U), value(0U), 2'400'000'000) == 0 &&
+               trace::core_frequency(uint64_t{1} << 30, value(1U), 1) == uint64_t{1} << 30 &&
                trace::core_frequency(uint64_t{3} << 50, value(uint64_t{2} << 50), 2'400'000'000) ==
                    3'600'000'000;
     });

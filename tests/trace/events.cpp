@@ -223,7 +223,7 @@ TEST_CASE("an event has the time of its own packet, and a PSB+ that of its TSC (
     CHECK_TWICE([](auto value) {
         made_stream const stream = value(
             made_stream{"PSB 9901 7d001000000000 1900100000000000 02732000000000 0223 5905 "
-                        "02b20100000000000000 5906 3d1010 06",
+                        "02b20100000000000000 5906 3d1010 06 3d1010 5907 2d0020",
                         engine::kind::manual});
         trace::clock const clock{{.mtc_freq = 3, .tsc_numerator = 100, .tsc_denominator = 1}};
         trace::event_reader<trace::clock> from{stream.view(), clock};
@@ -231,9 +231,11 @@ TEST_CASE("an event has the time of its own packet, and a PSB+ that of its TSC (
         uint64_t const psb = from.next().when.tsc;
         uint64_t const ptwrite = from.next().when.tsc;
         uint64_t const branch = from.next().when.tsc;
+        // An interrupt has the time of its TIP.
+        uint64_t const interrupt = from.next().when.tsc;
         // CTC 20H is MTC 4.
         return exec == 0x1000 && psb == 0x1000 && ptwrite == 0x1000 + 800 &&
-               branch == 0x1000 + 1600;
+               branch == 0x1000 + 1600 && interrupt == 0x1000 + 2400;
     });
 }
 
@@ -250,6 +252,9 @@ TEST_CASE("errata: BDM70, APL11, APL12, SKD010, SKD007, SKZ84, BDM64") {
     // SKD010: no FUP after OVF.
     EVENTS_WITH(skd010, "ON 02f3 06 2d0020 04", ON "overflow resumed@2000 branches:N");
     EVENTS("ON 02f3 06 2d0020 04", ON "overflow damage!GEN227 resumed@2000 branches:N");
+    EVENTS("ON 02f3 2d0020 04", ON "overflow damage!GEN227 resumed@2000 branches:N");
+    EVENTS("ON 02f3 210040 310030 06",
+           ON "overflow damage!GEN227 disabled>4000 enabled@3000 branches:T");
     EVENTS_WITH(skd010, "ON 02f3 2d0020 04", ON "overflow resumed@2000 branches:N");
     // SKD007: OVF after the first byte of a CYC.
     EVENTS_WITH(skd007, "ON 0702f3 3d1010 06", ON "overflow resumed@1010 branches:T");
