@@ -608,7 +608,8 @@ private:
         guest_.compare(bare_, host_);
         guest_.ram.require(pmis_ == guest_.ram.pmis, "interrupts");
     }
-    auto size_of_write() -> std::size_t {
+    auto size_of_write() -> std::size_t { return static_cast<std::size_t>(any_size()); }
+    auto any_size() -> std::uint64_t {
         std::uint64_t const left = page_bytes - (bare_.output_mask_ptrs.raw >> 32) % page_bytes;
         switch (from_.roll(6)) {
             case 0: return from_.roll(20);
@@ -639,7 +640,7 @@ private:
             byte_view const rest = byte_view{bytes, count}.from(at);
             auto got = host_output_.write(host_, host, rest);
             if (is_at_cut()) {
-                got.taken = got.stored;
+                got.taken = static_cast<std::size_t>(got.stored);
                 got.lost = 0;
             }
             auto const expected = bare_output_.write(bare_, bare, rest.first(got.taken));
@@ -690,7 +691,8 @@ class unit_run {
 public:
     unit_run(dice const& from, counts& count)
         : guest_{from, count}, from_{from}, options_{engine::options_of(guest_.caps)} {
-        options_.drained_at_once = from.chance(70) ? ~std::size_t{0} : 1 + from.roll(20);
+        options_.drained_at_once = from.chance(70) ? ~std::size_t{0}
+                                                   : static_cast<std::size_t>(1 + from.roll(20));
         auto bare = options_;
         bare.output = guest_.bare_options();
         bare_ = {guest_.caps, {}, 0x40'0000, bare};
