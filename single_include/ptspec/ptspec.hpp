@@ -22493,6 +22493,15 @@ constexpr auto usage_with(Capabilities const& caps, controls set) noexcept -> us
     bool const none = caps.vmx() == cpu::vmx_support::none;
     return {none ? rule::REG_121 : broken_rule(caps, set, {}), set};
 }
+/// Concealed tracing of one side: the MSR lists switch TraceEn at VM entry and at VM exit.
+template <same_as<capabilities> Capabilities>
+constexpr auto usage_by_lists(Capabilities const& caps, controls set, ia32_rtit_ctl value,
+                              bool in_guest) noexcept -> usage {
+    auto made = usage_with(caps, with_conceal(set, true));
+    append(made.entry_load, value, in_guest);
+    append(made.exit_load, value, !in_guest);
+    return made;
+}
 
 }  // namespace detail
 
@@ -22514,10 +22523,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vmm_only(Capabilities const& caps, controls set,
                                       ia32_rtit_ctl host) noexcept -> usage {
-    auto made = detail::usage_with(caps, detail::with_conceal(set, true));
-    detail::append(made.entry_load, host, false);
-    detail::append(made.exit_load, host, true);
-    return made;
+    return detail::usage_by_lists(caps, set, host, false);
 }
 
 /// The host traces a guest only: VM entry sets TraceEn, VM exit clears it. `guest` is IA32_RTIT_CTL
@@ -22528,10 +22534,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_only(Capabilities const& caps, controls set,
                                      ia32_rtit_ctl guest) noexcept -> usage {
-    auto made = detail::usage_with(caps, detail::with_conceal(set, true));
-    detail::append(made.entry_load, guest, true);
-    detail::append(made.exit_load, guest, false);
-    return made;
+    return detail::usage_by_lists(caps, set, guest, true);
 }
 
 /// The guest traces itself: its MSRs are `guest`, as the processor is to have them.
@@ -24450,8 +24453,8 @@ private:
     place written_{};
 };
 
-/// Calls `each(item)` for the items of a trace. The reader gets copies of the bytes, so that they
-/// can be changed behind it, and a search for a PSB still finds the original ones.
+/// Calls `each(item)` for the items of a trace. The reader gets copies of the bytes: `each` may
+/// overwrite a packet, and a later search for a PSB still finds the original bytes.
 template <class Packets, class Each>
 constexpr void for_each_item(piece_bytes& in, Each&& each) {
     constexpr size_t most = 256;
@@ -25266,8 +25269,8 @@ private:
 ///   MODE.Exec that it needs. VM exits can be hidden: see `part_options`.
 /// - IPs whose last IP was removed get a longer form. There is room in what was removed.
 /// - A PSB+ of the other side remains with the status of a side that is not traced.
-/// - TSC and TMA of the other side are removed or changed. MTC, CYC and CBR of both sides remain:
-///   time goes on while a side does not execute.
+/// - TSC and TMA of the other side are removed or changed. MTC, CYC and CBR of both sides remain,
+///   because time also passes while the other side executes.
 ///
 /// Near RETs of a guest are compressed against a stack of CALLs that the host's CALLs and RETs also
 /// changed. Record with DisRETC = 1, or some decoders (GEN-134) may misread RETs after a VM exit.

@@ -185,8 +185,8 @@ private:
     place written_{};
 };
 
-/// Calls `each(item)` for the items of a trace. The reader gets copies of the bytes, so that they
-/// can be changed behind it, and a search for a PSB still finds the original ones.
+/// Calls `each(item)` for the items of a trace. The reader gets copies of the bytes: `each` may
+/// overwrite a packet, and a later search for a PSB still finds the original bytes.
 template <class Packets, class Each>
 constexpr void for_each_item(piece_bytes& in, Each&& each) {
     constexpr size_t most = 256;
@@ -1001,8 +1001,8 @@ private:
 ///   MODE.Exec that it needs. VM exits can be hidden: see `part_options`.
 /// - IPs whose last IP was removed get a longer form. There is room in what was removed.
 /// - A PSB+ of the other side remains with the status of a side that is not traced.
-/// - TSC and TMA of the other side are removed or changed. MTC, CYC and CBR of both sides remain:
-///   time goes on while a side does not execute.
+/// - TSC and TMA of the other side are removed or changed. MTC, CYC and CBR of both sides remain,
+///   because time also passes while the other side executes.
 ///
 /// Near RETs of a guest are compressed against a stack of CALLs that the host's CALLs and RETs also
 /// changed. Record with DisRETC = 1, or some decoders (GEN-134) may misread RETs after a VM exit.

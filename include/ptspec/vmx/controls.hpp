@@ -425,6 +425,15 @@ constexpr auto usage_with(Capabilities const& caps, controls set) noexcept -> us
     bool const none = caps.vmx() == cpu::vmx_support::none;
     return {none ? rule::REG_121 : broken_rule(caps, set, {}), set};
 }
+/// Concealed tracing of one side: the MSR lists switch TraceEn at VM entry and at VM exit.
+template <same_as<capabilities> Capabilities>
+constexpr auto usage_by_lists(Capabilities const& caps, controls set, ia32_rtit_ctl value,
+                              bool in_guest) noexcept -> usage {
+    auto made = usage_with(caps, with_conceal(set, true));
+    append(made.entry_load, value, in_guest);
+    append(made.exit_load, value, !in_guest);
+    return made;
+}
 
 }  // namespace detail
 
@@ -446,10 +455,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vmm_only(Capabilities const& caps, controls set,
                                       ia32_rtit_ctl host) noexcept -> usage {
-    auto made = detail::usage_with(caps, detail::with_conceal(set, true));
-    detail::append(made.entry_load, host, false);
-    detail::append(made.exit_load, host, true);
-    return made;
+    return detail::usage_by_lists(caps, set, host, false);
 }
 
 /// The host traces a guest only: VM entry sets TraceEn, VM exit clears it. `guest` is IA32_RTIT_CTL
@@ -460,10 +466,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_only(Capabilities const& caps, controls set,
                                      ia32_rtit_ctl guest) noexcept -> usage {
-    auto made = detail::usage_with(caps, detail::with_conceal(set, true));
-    detail::append(made.entry_load, guest, true);
-    detail::append(made.exit_load, guest, false);
-    return made;
+    return detail::usage_by_lists(caps, set, guest, true);
 }
 
 /// The guest traces itself: its MSRs are `guest`, as the processor is to have them.
