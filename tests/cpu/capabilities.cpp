@@ -3,6 +3,7 @@
 
 #include <ptspec/cpu/presets.hpp>
 #include <support/check_twice.hpp>
+#include <support/without_msrs.hpp>
 
 using namespace ptspec::cpu;
 using ptspec::wrapped;
@@ -10,6 +11,7 @@ using ptspec::cpuid_model;
 using ptspec::cpuid_registers;
 using ptspec::msr_model;
 using ptspec::port_value;
+using ptspec::test::without_msrs;
 
 namespace {
 
@@ -67,16 +69,6 @@ struct counting_msrs {
     }
     constexpr auto write(uint32_t, uint64_t) noexcept -> bool { return false; }
 };
-
-constexpr auto without_msrs(capabilities of) -> capabilities {
-    of.platform_info = {};
-    of.perf_capabilities = {};
-    of.vmx_misc = {};
-    of.vmx_procbased_ctls2 = {};
-    of.vmx_exit_ctls = {};
-    of.vmx_entry_ctls = {};
-    return of;
-}
 
 /// P-SKL with these words of leaf 14H.
 constexpr auto skl(uint32_t ebx, uint32_t ecx, uint32_t eax_1, uint32_t ebx_1) -> capabilities {

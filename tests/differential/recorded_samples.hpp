@@ -88,7 +88,7 @@ inline void write(recording const& made, std::string const& path) {
 
 /// The code of a random program, in overlapping records.
 inline auto journal_of(machine_code::code const& program, std::uint32_t thread,
-                       programs_of_test::dice& from) -> std::vector<code_record> {
+                       ptspec::test::dice& from) -> std::vector<code_record> {
     using machine_code::code;
     std::vector<code_record> made;
     for (auto const base : code::bases) {
@@ -112,7 +112,7 @@ inline auto programs(engine::kind_info const& of, unsigned count) -> recording {
     add_settings(made, of);
     for (std::uint32_t i = 1; i <= count; ++i) {
         std::mt19937_64 numbers{i};
-        programs_of_test::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
+        ptspec::test::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
         auto plan = machine_code::random_plan(from, of);
         plan.with.os = true;
         plan.with.user = true;

@@ -54,7 +54,7 @@ auto packets() -> uint64_t {
 }
 
 /// Reads the trace of a random program on a processor of this kind.
-void read_program(programs::dice& from, engine::kind_info const& of) {
+void read_program(test::dice& from, engine::kind_info const& of) {
     auto const with = programs::random_setting(from);
     programs::program one{with, programs::random_options(from, with, of), from};
     one.run(1000, false);
@@ -63,7 +63,7 @@ void read_program(programs::dice& from, engine::kind_info const& of) {
 }
 
 /// Reads the trace of random events, on a processor of this kind with all features.
-void read_anything(programs::dice& from, engine::kind_info const& of) {
+void read_anything(test::dice& from, engine::kind_info const& of) {
     auto how = of.options;
     if (of.which == engine::kind::manual) {
         how.tnt_capacity = from.chance(30) ? 47 : 6;
@@ -118,7 +118,7 @@ auto main(int count, char** arguments) -> int {
     if (!are_alike) { return 1; }
 
     std::mt19937_64 numbers{seed};
-    programs::dice from{[&](uint64_t sides) { return numbers() % sides; }};
+    test::dice from{[&](uint64_t sides) { return numbers() % sides; }};
     uint64_t of_programs[programs::kind_count] = {};
     uint64_t of_anything[programs::kind_count] = {};
     auto const read_all = [&](uint64_t(&counts)[programs::kind_count], auto const& read_one) {

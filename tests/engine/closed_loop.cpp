@@ -27,7 +27,7 @@ TEST_CASE("the reader returns what the unit recorded") {
     for (std::uint64_t seed = 1; seed <= count; ++seed) {
         CAPTURE(seed);
         std::mt19937_64 engine{seed};
-        programs::dice from{[&](std::uint64_t sides) { return engine() % sides; }};
+        test::dice from{[&](std::uint64_t sides) { return engine() % sides; }};
         auto const with = programs::random_setting(from);
         auto const& of = programs::kind_of_run(seed);
         INFO(std::string_view{of.name.data(), of.name.size()});

@@ -20,7 +20,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     using namespace ptspec::test;
     fuzz::input input{data, size};
     unsigned const head = input.byte();
-    shadowed::dice const from{[&](uint64_t sides) {
+    ptspec::test::dice const from{[&](uint64_t sides) {
         if (input.is_empty()) { return sides - 1; }
         uint64_t value = input.byte();
         if (sides > 0x100) { value |= uint64_t{input.byte()} << 8; }

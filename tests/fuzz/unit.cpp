@@ -55,7 +55,7 @@ void require_packets(std::vector<uint8_t> const& stream, bool is_cut) {
     }
 }
 
-void run_anything(programs::dice& from, size_t events, bool moves, unsigned options) {
+void run_anything(test::dice& from, size_t events, bool moves, unsigned options) {
     auto how = programs::kind_of_run(from.roll(programs::kind_count)).options;
     if ((options & 1) != 0) { how.tnt_capacity = 47; }
     if ((options & 2) != 0) { how.pads = static_cast<trace::pad_policy>(from.roll(4)); }
@@ -96,7 +96,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     fuzz::input input{data, size};
     unsigned const head = input.byte();
     size_t const events = size < most_events ? size : most_events;
-    programs::dice from{[&](uint64_t sides) {
+    test::dice from{[&](uint64_t sides) {
         uint64_t value = input.byte();
         if (sides > 0x100) { value |= uint64_t{input.byte()} << 8; }
         if (sides > 0x1'0000) { value |= (input.number() & low_bits(48)) << 16; }

@@ -12,7 +12,7 @@
 // in 32-bit user code.
 namespace ptspec::test::machine_code {
 
-using programs::dice;
+using test::dice;
 
 /// The effect of an instruction on the trace.
 enum class op : std::uint8_t {

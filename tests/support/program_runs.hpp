@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <support/dice.hpp>
 #include <support/random_programs.hpp>
 
 #include <ptspec/engine/kind.hpp>
@@ -18,19 +19,6 @@
 // Runs random programs on a trace unit and on the reference model, and compares the decoded trace
 // with the items that the model expects.
 namespace ptspec::test::programs {
-
-/// A source of random decisions. `roll(n)` returns a number below n.
-class dice {
-public:
-    using source = std::function<std::uint64_t(std::uint64_t)>;
-
-    explicit dice(source from) : from_{std::move(from)} {}
-    auto roll(std::uint64_t sides) -> std::uint64_t { return from_(sides); }
-    auto chance(unsigned per_cent) -> bool { return roll(100) < per_cent; }
-
-private:
-    source from_;
-};
 
 inline auto random_setting(dice& from) -> setting {
     setting made{};

@@ -3,6 +3,8 @@
 
 // A guest whose output is shadowed, and the same guest on a processor of its own.
 
+#include <support/dice.hpp>
+
 #include <ptspec/access/enables.hpp>
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/trace_unit.hpp>
@@ -21,17 +23,6 @@ namespace ptspec::test::shadowed {
 using vmx::backing;
 using ctl = access::ia32_rtit_ctl;
 using status = access::ia32_rtit_status;
-
-/// Chooses numbers below a limit: at random, or from the input of a fuzzer.
-struct dice {
-    std::function<std::uint64_t(std::uint64_t)> roll;
-
-    [[nodiscard]] auto chance(unsigned percent) const -> bool { return roll(100) < percent; }
-    template <std::size_t Count>
-    [[nodiscard]] auto one_of(std::uint64_t const (&values)[Count]) const -> std::uint64_t {
-        return values[roll(Count)];
-    }
-};
 
 /// How often interesting things occurred.
 struct counts {

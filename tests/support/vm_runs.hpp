@@ -16,7 +16,7 @@
 namespace ptspec::test::vm {
 
 namespace event = engine::event;
-using programs::dice;
+using test::dice;
 
 /// How a run is traced.
 struct setting {

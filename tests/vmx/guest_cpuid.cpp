@@ -6,6 +6,7 @@
 #include <ptspec/vmx/controls.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/without_msrs.hpp>
 #include <support/facts.hpp>
 
 #include <random>
@@ -13,6 +14,7 @@
 #include <vector>
 
 using namespace ptspec;
+using ptspec::test::without_msrs;
 using cpu::capabilities;
 using vmx::guest_offer;
 using vmx::guest_output;
@@ -63,16 +65,6 @@ struct guest_port {
         return vmx::answer(guest, leaf, subleaf, cpuid_of(host, leaf, subleaf));
     }
 };
-
-constexpr auto without_msrs(capabilities of) -> capabilities {
-    of.platform_info = {};
-    of.perf_capabilities = {};
-    of.vmx_misc = {};
-    of.vmx_procbased_ctls2 = {};
-    of.vmx_exit_ctls = {};
-    of.vmx_entry_ctls = {};
-    return of;
-}
 
 /// Everything that CPUID can say, on a processor with all VMX controls.
 constexpr auto with_leaf(uint32_t ebx, uint32_t ecx, uint32_t eax_1, uint32_t ebx_1)

@@ -21,7 +21,7 @@ auto run_many(uint64_t count, unsigned each) -> counts {
     unsigned wrong = 0;
     for (uint64_t seed = 0; seen.writes < count && wrong < 5; ++seed) {
         std::mt19937_64 engine{seed};
-        dice const from{[&](uint64_t sides) { return engine() % sides; }};
+        test::dice const from{[&](uint64_t sides) { return engine() % sides; }};
         Run one{from, seen};
         char const* const what = one.run(each);
         if (what == nullptr) { continue; }
