@@ -23055,6 +23055,11 @@ struct guest_pt {
     /// MSRs of the guest, and CTL.ToPA.
     access::output_registers host_output{};
     bool host_topa = true;
+    /// With shadow paging: what the processor compares its CR3 with, in place of the guest's
+    /// IA32_RTIT_CR3_MATCH: the CR3 of the tables that shadow those of the guest's value, or, while
+    /// there are none, a CR3 that is never used. Set before VM entry. See `replace_cr3`.
+    bool shadow_paging = false;
+    access::ia32_rtit_cr3_match host_cr3_match{};
 
     bool pmi_pending = false;  ///< inject a PMI: `take_pmi` clears it
     /// TraceEn rose, and VM entry has not loaded it yet: what enabling does is still to be done by
@@ -23073,13 +23078,15 @@ struct guest_pt {
 /// How to handle accesses of a guest to `index` while it runs. Changes with each write of CTL, and
 /// with each VM entry.
 ///
-/// Source: PRG-172, PRG-184.
+/// Source: PRG-172, PRG-175, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, uint32_t index) noexcept
     -> guest_access {
-    if (guest.hides_pend_topa_pmi && index == access::ia32_rtit_status::address) {
-        return guest_access::intercept;
-    }
-    return access_of_guest(guest.caps, guest.trace_en(), index, guest.output);
+    auto const usual = access_of_guest(guest.caps, guest.trace_en(), index, guest.output);
+    bool const is_other_value = (guest.hides_pend_topa_pmi &&
+                                 index == access::ia32_rtit_status::address) ||
+                                (guest.shadow_paging &&
+                                 index == access::ia32_rtit_cr3_match::address);
+    return usual == guest_access::pass_through && is_other_value ? guest_access::intercept : usual;
 }
 
 // ------------------------------------------------------------------------------------ MSR exits
@@ -24020,6 +24027,7 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
     using ctl = access::ia32_rtit_ctl;
     auto msrs = guest.msrs;
     if (guest.hides_pend_topa_pmi) { msrs.status = msrs.status.with(status::PendToPAPMI{false}); }
+    if (guest.shadow_paging) { msrs.cr3_match = guest.host_cr3_match; }
     if (guest.output == guest_output::shadow) {
         msrs.output_base = guest.host_output.base;
         msrs.output_mask_ptrs = guest.host_output.mask_ptrs;
@@ -24089,6 +24097,7 @@ constexpr auto leave(guest_pt& guest, host_pt const& host, Msrs& msrs, bool ente
             if (guest.hides_pend_topa_pmi) {
                 got.status = got.status.with(status::PendToPAPMI{true});
             }
+            if (guest.shadow_paging) { got.cr3_match = guest.msrs.cr3_match; }
             if (guest.output == guest_output::shadow) {
                 guest.host_output = {got.output_base, got.output_mask_ptrs};
                 got.output_base = guest.msrs.output_base;
@@ -24280,8 +24289,8 @@ constexpr auto leave_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> nest
 ///
 /// With the three "conceal VMX from PT" controls, the trace of a guest that traces itself (PRG-163)
 /// shows no VMX operation: `count_vmx_packets` is 0. It lacks what the VMM does in its place:
-/// `insert_pip` adds the PIP of a CR3 write that exits, and `rebase_tsc` changes the TSC where the
-/// VMCS did not.
+/// `insert_pip` adds the PIP of a CR3 write that exits, `replace_cr3` puts the guest's CR3 in place
+/// of that of shadow paging, and `rebase_tsc` changes the TSC where the VMCS did not.
 ///
 /// Without these controls, `keep_part` keeps the guest's or the host's part of a trace of both, or
 /// removes the packets of VMX from a trace of the guest alone. It needs the PIPs that these
@@ -24510,6 +24519,58 @@ template <class Packets = packet::all>
         count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
     });
     return count;
+}
+
+// ------------------------------------------------------------------------ the CR3 of shadow paging
+
+/// The guest's CR3 for one of the processor.
+struct [[nodiscard]] guest_cr3 {
+    bool is_known = false;
+    uint64_t value = 0;
+};
+
+/// The result of `replace_cr3`.
+struct [[nodiscard]] replaced_cr3 {
+    uint64_t count = 0;    ///< PIPs that remain
+    uint64_t removed = 0;  ///< PIPs with a CR3 that is not one of the guest: now PADs
+
+    constexpr explicit operator bool() const noexcept { return removed == 0; }
+};
+
+/// Rewrites the PIPs of a guest's trace in place, for a guest with shadow paging: the processor's
+/// CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)` returns the
+/// guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is removed: it
+/// would show the guest an address of the host.
+///
+/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
+/// one of the processor. Damaged bytes, and those before the first PSB, stay as they are.
+/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering. PIPs of `insert_pip` have the
+/// CR3 that `after` had.
+///
+/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_cr3(trace_pieces in, Map&& guest_cr3_of) -> replaced_cr3 {
+    using packet::pip;
+    detail::piece_bytes bytes{in};
+    replaced_cr3 result;
+    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
+        if (got.what == trace::item_type::resynced) {
+            // A PIP may have had its first bytes.
+            bytes.write(got.offset, packet::encode<packet::psb, Packets>({}));
+        } else if (got.packet.is<pip>()) {
+            auto const which = got.packet.as<pip>();
+            guest_cr3 const to = guest_cr3_of(which.get<pip::CR3>());
+            if (to.is_known) {
+                ++result.count;
+                bytes.write(got.offset,
+                            packet::encode<pip, Packets>(which.with(pip::CR3{wrapped{to.value}})));
+            } else {
+                ++result.removed;
+                bytes.pad(got.offset, got.offset + got.length);
+            }
+        }
+    });
+    return result;
 }
 
 // -------------------------------------------------------------------------- the time-stamp counter

@@ -3,12 +3,14 @@
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/recording_port.hpp>
+#include <ptspec/vmx/adjust.hpp>
 #include <ptspec/vmx/controls.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/virtual_machine.hpp>
 
 #include <string>
+#include <vector>
 
 using namespace ptspec;
 namespace preset = ptspec::cpu::preset;
@@ -258,6 +260,69 @@ TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (P
                           leave(guest, vmx::shadow{}, host, cpu, placed) && !placed;
         return refused && idle && lost;
     });
+}
+
+TEST_CASE(
+    "with shadow paging the processor gets a CR3_MATCH of its own, and the guest reads the one "
+    "that it wrote (PRG-175)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0);
+        guest_pt guest = tracing_guest(0x2189);
+        guest.shadow_paging = value(true);
+        guest.host_cr3_match = {0x7'1000};
+        host_pt host;
+        bool const loaded = enter(guest, host, cpu) && cpu.at(0x572) == 0x7'1000 &&
+                            access_of_guest(guest, 0x572) == vmx::guest_access::intercept &&
+                            access_of_guest(guest, 0x571) == vmx::guest_access::pass_through &&
+                            on_rdmsr(guest, 0x572).value == 0x572000;
+        bool const left = leave(guest, host, cpu) && cpu.at(0x572) == 0x572 &&
+                          guest.msrs.cr3_match.raw == 0x572000;
+        guest.caps.leaf_14_0_ebx = guest.caps.leaf_14_0_ebx.with(
+            reg::cpuid_14h_0_ebx::CR3FILTER{false});
+        return loaded && left && access_of_guest(guest, 0x572) == vmx::guest_access::inject_gp;
+    });
+}
+
+TEST_CASE("a guest with shadow paging has the trace of one without (PRG-175, GEN-028)") {
+    // The guest traces the process with CR3 5000H of two. In the second run the processor has the
+    // tables at 75000H and 76000H in place of those of the guest.
+    std::uint64_t bytes[2] = {};
+    std::vector<std::uint8_t> traces[2];
+    for (bool const shadows : {false, true}) {
+        std::uint64_t const real = shadows ? 0x7'0000 : 0;
+        test::virtual_machine vm{preset::ice_lake_u, preset::ice_lake_u,
+                                 vmx::guest_output::guest_physical, [] { return 0; }};
+        vm.guest.shadow_paging = shadows;
+        vm.guest.host_cr3_match = {0x7'5000};
+        CHECK(on_wrmsr(vm.guest, 0x560, 0x4000));
+        CHECK(on_wrmsr(vm.guest, 0x561, 0xFFF));
+        CHECK(on_wrmsr(vm.guest, 0x572, 0x5000));
+        CHECK(on_wrmsr(vm.guest, 0x570, 0x208D));
+        for (std::uint64_t i = 0; i < 10; ++i) {
+            CHECK(vm.run(0x2000, {.cr3 = real + 0x5000 + i % 2 * 0x1000}));
+            (void)vm.processor.on(event::indirect_jump{0x3000 + 0x1000 * i});
+            // A CR3-target value, which does not exit.
+            (void)vm.processor.on(event::mov_cr3{0x3000 + 0x1000 * i, 0x3003 + 0x1000 * i,
+                                                 real + 0x6000 - i % 2 * 0x1000});
+            (void)vm.processor.on(event::indirect_jump{0x2000});
+            CHECK(vm.exit(0x2000));
+            CHECK(access::value_of(vm.guest.msrs, 0x572) == 0x5000);
+        }
+        bytes[shadows] =
+            vm.guest.msrs.output_mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>();
+        traces[shadows].resize(bytes[shadows]);
+        for (std::size_t i = 0; i < traces[shadows].size(); ++i) {
+            traces[shadows][i] = vm.memory.guest_byte(0x4000 + i);
+        }
+    }
+    byte_window const all[] = {{traces[1].data(), traces[1].size()}};
+    auto const got = vmx::replace_cr3(all, [](std::uint64_t real) {
+        return vmx::guest_cr3{real == 0x7'5000 || real == 0x7'6000, real - 0x7'0000};
+    });
+    CHECK(got);
+    CHECK(got.count == 6);  // of the PSB+, and of each write of the CR3 that is traced
+    CHECK(traces[0] == traces[1]);
+    CHECK(bytes[0] > 100);
 }
 
 TEST_CASE("a guest on a processor: its trace goes to its memory, the host's goes on after "

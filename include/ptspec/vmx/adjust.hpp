@@ -12,8 +12,8 @@
 ///
 /// With the three "conceal VMX from PT" controls, the trace of a guest that traces itself (PRG-163)
 /// shows no VMX operation: `count_vmx_packets` is 0. It lacks what the VMM does in its place:
-/// `insert_pip` adds the PIP of a CR3 write that exits, and `rebase_tsc` changes the TSC where the
-/// VMCS did not.
+/// `insert_pip` adds the PIP of a CR3 write that exits, `replace_cr3` puts the guest's CR3 in place
+/// of that of shadow paging, and `rebase_tsc` changes the TSC where the VMCS did not.
 ///
 /// Without these controls, `keep_part` keeps the guest's or the host's part of a trace of both, or
 /// removes the packets of VMX from a trace of the guest alone. It needs the PIPs that these
@@ -242,6 +242,58 @@ template <class Packets = packet::all>
         count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
     });
     return count;
+}
+
+// ------------------------------------------------------------------------ the CR3 of shadow paging
+
+/// The guest's CR3 for one of the processor.
+struct [[nodiscard]] guest_cr3 {
+    bool is_known = false;
+    uint64_t value = 0;
+};
+
+/// The result of `replace_cr3`.
+struct [[nodiscard]] replaced_cr3 {
+    uint64_t count = 0;    ///< PIPs that remain
+    uint64_t removed = 0;  ///< PIPs with a CR3 that is not one of the guest: now PADs
+
+    constexpr explicit operator bool() const noexcept { return removed == 0; }
+};
+
+/// Rewrites the PIPs of a guest's trace in place, for a guest with shadow paging: the processor's
+/// CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)` returns the
+/// guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is removed: it
+/// would show the guest an address of the host.
+///
+/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
+/// one of the processor. Damaged bytes, and those before the first PSB, stay as they are.
+/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering. PIPs of `insert_pip` have the
+/// CR3 that `after` had.
+///
+/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_cr3(trace_pieces in, Map&& guest_cr3_of) -> replaced_cr3 {
+    using packet::pip;
+    detail::piece_bytes bytes{in};
+    replaced_cr3 result;
+    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
+        if (got.what == trace::item_type::resynced) {
+            // A PIP may have had its first bytes.
+            bytes.write(got.offset, packet::encode<packet::psb, Packets>({}));
+        } else if (got.packet.is<pip>()) {
+            auto const which = got.packet.as<pip>();
+            guest_cr3 const to = guest_cr3_of(which.get<pip::CR3>());
+            if (to.is_known) {
+                ++result.count;
+                bytes.write(got.offset,
+                            packet::encode<pip, Packets>(which.with(pip::CR3{wrapped{to.value}})));
+            } else {
+                ++result.removed;
+                bytes.pad(got.offset, got.offset + got.length);
+            }
+        }
+    });
+    return result;
 }
 
 // -------------------------------------------------------------------------- the time-stamp counter

@@ -26,6 +26,11 @@ struct guest_pt {
     /// MSRs of the guest, and CTL.ToPA.
     access::output_registers host_output{};
     bool host_topa = true;
+    /// With shadow paging: what the processor compares its CR3 with, in place of the guest's
+    /// IA32_RTIT_CR3_MATCH: the CR3 of the tables that shadow those of the guest's value, or, while
+    /// there are none, a CR3 that is never used. Set before VM entry. See `replace_cr3`.
+    bool shadow_paging = false;
+    access::ia32_rtit_cr3_match host_cr3_match{};
 
     bool pmi_pending = false;  ///< inject a PMI: `take_pmi` clears it
     /// TraceEn rose, and VM entry has not loaded it yet: what enabling does is still to be done by
@@ -44,13 +49,15 @@ struct guest_pt {
 /// How to handle accesses of a guest to `index` while it runs. Changes with each write of CTL, and
 /// with each VM entry.
 ///
-/// Source: PRG-172, PRG-184.
+/// Source: PRG-172, PRG-175, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, uint32_t index) noexcept
     -> guest_access {
-    if (guest.hides_pend_topa_pmi && index == access::ia32_rtit_status::address) {
-        return guest_access::intercept;
-    }
-    return access_of_guest(guest.caps, guest.trace_en(), index, guest.output);
+    auto const usual = access_of_guest(guest.caps, guest.trace_en(), index, guest.output);
+    bool const is_other_value = (guest.hides_pend_topa_pmi &&
+                                 index == access::ia32_rtit_status::address) ||
+                                (guest.shadow_paging &&
+                                 index == access::ia32_rtit_cr3_match::address);
+    return usual == guest_access::pass_through && is_other_value ? guest_access::intercept : usual;
 }
 
 // ------------------------------------------------------------------------------------ MSR exits

@@ -53,6 +53,7 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
     using ctl = access::ia32_rtit_ctl;
     auto msrs = guest.msrs;
     if (guest.hides_pend_topa_pmi) { msrs.status = msrs.status.with(status::PendToPAPMI{false}); }
+    if (guest.shadow_paging) { msrs.cr3_match = guest.host_cr3_match; }
     if (guest.output == guest_output::shadow) {
         msrs.output_base = guest.host_output.base;
         msrs.output_mask_ptrs = guest.host_output.mask_ptrs;
@@ -122,6 +123,7 @@ constexpr auto leave(guest_pt& guest, host_pt const& host, Msrs& msrs, bool ente
             if (guest.hides_pend_topa_pmi) {
                 got.status = got.status.with(status::PendToPAPMI{true});
             }
+            if (guest.shadow_paging) { got.cr3_match = guest.msrs.cr3_match; }
             if (guest.output == guest_output::shadow) {
                 guest.host_output = {got.output_base, got.output_mask_ptrs};
                 got.output_base = guest.msrs.output_base;
