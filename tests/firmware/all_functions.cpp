@@ -983,6 +983,53 @@ auto fw_nested(vmx::guest_pt& guest, vmx::nested_vmcs& vmcs) noexcept -> rule {
     return entered.why;
 }
 
+auto fw_guest_cpuid(capabilities const* hosts, size_t count, vmx::guest_policy const& how,
+                    vmx::guest_offer& offer, uint32_t leaf, uint32_t subleaf,
+                    cpuid_registers& registers) noexcept -> rule {
+    offer = vmx::guest_capabilities(hosts, count, how);
+    registers = vmx::answer(offer, leaf, subleaf, registers);
+    return offer.why;
+}
+auto fw_unhonourable(capabilities const& host, capabilities const& guest,
+                     void (*found)(vmx::unhonourable const&)) noexcept -> bool {
+    vmx::find_unhonourable(host, guest, found);
+    return host.has_pt();
+}
+auto fw_vmcs(capabilities const& of, vmx::controls const& set, msr_state const& guest,
+             msr_state const& host, unsigned which, void (*found)(vmx::finding const&)) noexcept
+    -> rule {
+    auto const made = which == 0   ? vmx::pt_aware_guest(of, set, guest)
+                      : which == 1 ? vmx::system_wide(of, set)
+                      : which == 2 ? vmx::vmm_only(of, set, host.ctl)
+                                   : vmx::vm_only(of, set, guest.ctl);
+    vmx::check(of, made.fields(), host, found);
+    return made.why;
+}
+auto fw_vm_transitions(capabilities const& of, vmx::vmcs_fields const& fields,
+                       msr_state& now) noexcept -> rule {
+    auto const entered = vmx::vm_entry(of, fields, now);
+    now = entered.state;
+    if (!entered) { return entered.failed.why; }
+    auto const left = vmx::vm_exit(of, fields, now);
+    now = left.state;
+    return left.failed.why;
+}
+auto fw_guest_pip(capabilities const& of, msr_state& guest, access::context const& after,
+                  host_memory& memory) noexcept -> bool {
+    return vmx::insert_pip(of, guest, after, memory).is_owed;
+}
+auto fw_guest_trace(byte_window const* pieces, size_t count, unsigned which,
+                    vmx::part_options const& how, vmx::guest_cr3 (*cr3_of)(uint64_t)) noexcept
+    -> uint64_t {
+    vmx::trace_pieces const in{pieces, count};
+    switch (which) {
+        case 0: return vmx::count_vmx_packets(in);
+        case 1: return vmx::rebase_tsc(in, how.other_tsc).count;
+        case 2: return vmx::replace_cr3(in, cr3_of).count;
+        default: return vmx::keep_part(in, how).kept;
+    }
+}
+
 // -------------------------------------------------------------------------------- writing
 
 using buffer_writer = trace::writer<byte_buffer>;
