@@ -191,6 +191,16 @@ constexpr auto guest_sees(std::string_view text, std::string_view wanted,
            all.substr(begin.size() + (wanted.empty() ? 0 : 2)) == wanted;
 }
 
+/// The bytes of the packets of a trace, without PADs.
+constexpr auto bytes_of_packets(byte_view bytes) -> std::uint64_t {
+    std::uint64_t count = 0;
+    trace::reader from{bytes, {.sync = false}};
+    for (auto it = from.next(); it; it = from.next()) {
+        count += it.packet.is<packet::pad>() ? 0 : it.length;
+    }
+    return count;
+}
+
 constexpr vmx::part_options seen{.hides_exits = false};
 constexpr vmx::part_options host{.keep = side::host};
 
@@ -567,6 +577,9 @@ TEST_CASE("a guest's part is what it executed, with tracing off around VM exits 
                guest_sees(value("HOST ENTRY EXIT pip1:1000 pgd6:400000 x:2199 pge6:401000"sv),
                           "FUP(401100), TIP.PGD(), MODE.TSX(InTX=1,TXAbort=0), TIP.PGE(401000)",
                           seen) &&
+               keeps(value("HOST pgd pip1:1000 x:2199 pge6:401000"sv), {},
+                     "PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.TSX(InTX=1,TXAbort=0), "
+                     "MODE.Exec(64), TIP.PGE(401000)") &&
                guest_sees(value("HOST ENTRY pgd pip0:9000 pge6:ffff800000100000 pip1:1000 pgd "
                                 "pge6:401000"sv),
                           "TIP.PGD(), TIP.PGE(401000)", seen);
@@ -588,6 +601,10 @@ TEST_CASE("a VM exit is hidden if the guest continues at most 15 bytes after it 
                with("tip6:4010ff t", "TNT(1), FUP(401100), TIP.PGD(), TIP.PGE(4010FF), TNT(1)") &&
                with("m32 tip6:401103 t",
                     "TNT(1), FUP(401100), TIP.PGD(), MODE.Exec(32), TIP.PGE(401103), TNT(1)");
+    });
+    CHECK_TWICE([](auto value) {  // the bytes of both TIP and FUP are gone
+        part const one{value("HOST ENTRY t EXIT t pip1:1000 tip6:401100 t"sv), {}};
+        return one.got.hidden == 1 && one.got.kept == bytes_of_packets(one.bytes.view());
     });
     CHECK_TWICE([](auto value) {  // of the host nothing is traced
         return guest_sees(value("HOST pgd pip1:1000 pge6:401000 t fup6:401100 pip0:9000 pgd "
@@ -703,6 +720,13 @@ TEST_CASE("a PSB+ of the guest keeps its place: NR becomes 0, VMCS PADs (PRG-164
             "x:0000 psb x:000000 x:2099 m64 fup6:401000 pip0:1000 x:00 x:00000000000000 "
             "tsc:55 tma:3 cbr x:00 end t x:000000 m32 tip2:2000"};
         return one.got && one.bytes.view() == wanted.view();
+    });
+    CHECK_TWICE([](auto value) {  // without PSBEND; with two PIPs, of which the last counts
+        return keeps(value("psb cbr pip1:1000 m64 fup6:401000 t EXIT t"sv), {},
+                     "PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), FUP(401000), TNT(1), FUP(401100), "
+                     "TIP.PGD()") &&
+               keeps(value("psb pip0:9000 pip1:1000 m64 fup6:401000 end t"sv), {},
+                     "PSB, PIP(1000,NR=0), MODE.Exec(64), FUP(401000), PSBEND, TNT(1)");
     });
     CHECK_TWICE([](auto value) {  // also with tracing off, and with MTC and CYC inside
         return guest_sees(
@@ -931,6 +955,9 @@ TEST_CASE("without OS there are no PIPs, and nobody's packets are kept (GEN-028,
                      "PSB, CBR, MODE.Exec(64), FUP(401000), PSBEND, TNT(1)") &&
                keeps(value("psb cbr m64 fup6:401000 end t"sv), {.where = traced_in::root},
                      "PSB, CBR, PSBEND");
+    });
+    CHECK_TWICE([](auto value) {  // a FUP alone
+        return guest_sees(value("HOST ENTRY psb fup6:402000 end t"sv), "PSB, PSBEND");
     });
 }
 
