@@ -359,7 +359,7 @@ TEST_CASE("if the memory of the guest fails nothing has changed, and the call ca
     });
     CHECK_TWICE([](auto value) {  // a fabric that takes nothing
         pip_case const one{guest_with(traces_all | value(std::uint64_t{0x40}), 0), {}};
-        return one.got.is_owed && !one.got;
+        return one.got.is_owed && !one.got && one.got.written.stored == 0;
     });
 }
 
@@ -463,6 +463,15 @@ TEST_CASE("a TSC offset changes TSC packets modulo 2^56, and nothing else (PRG-1
         return rebased("psb tsc:1000 end x:19000000 psb tsc:2000 end",
                        {.offset = value(std::uint64_t{0x10'0000'0000})},
                        "psb tsc:1000001000 end x:19000000 psb tsc:1000002000 end");
+    });
+}
+
+TEST_CASE("rebase_tsc counts the TSC packets (PKT-100)") {
+    CHECK_TWICE([](auto value) {
+        made_trace trace{value("psb tsc:1000 tma:50 cbr end tsc:1001 pip0:19000 tsc:1002"sv)};
+        byte_window const all[] = {{trace.bytes, trace.size}};
+        return vmx::rebase_tsc(all, {.offset = 5}).count == 3 &&
+               vmx::rebase_tsc(all, {.multiplier = std::uint64_t{1} << 47}).count == 3;
     });
 }
 
