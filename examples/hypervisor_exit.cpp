@@ -53,17 +53,19 @@ struct host_machine {
     driver::fake_processor<host_memory> cpu{cpu::preset::skylake_x, memory, tap, {}, host_ip};
     vmx::guest_pt guest{.caps = cpu::preset::skylake_x, .output = vmx::guest_output::shadow};
     vmx::shadow shadow{};
+    vmx::msr_bitmap bitmap{};
 
     /// Runs the guest until the next exit: 200 indirect jumps.
     void run() {
-        if (guest.needs_position) {
-            expect(shadow.begin(guest.caps, guest.caps, guest.msrs, &page, 1) == rule::none &&
+        if (guest.needs_shadow()) {
+            expect(begin_shadow(guest, shadow, guest.caps, &page, 1) == rule::none &&
                        shadow.build(*this),
                    "a shadow table");
         }
         vmx::host_pt host;
         auto const entry = enter(guest, shadow, host, cpu);
         expect(static_cast<bool>(entry), "VM entry");
+        update_msr_bitmap(guest, bitmap);
         uint64_t ip = 0x40'0000;
         (void)cpu.on(event::vm_entry{.at = host_ip, .to = ip, .loads = {true, entry.ctl}});
         for (unsigned i = 0; i < 200; ++i) {

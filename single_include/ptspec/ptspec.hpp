@@ -22111,6 +22111,22 @@ constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
 
 }  // namespace detail
 
+namespace detail {
+
+template <class Controls>
+constexpr auto with_conceal(Controls set, bool conceal) noexcept -> Controls {
+    using reg::vmcs_secondary_proc_ctls, reg::vmcs_vmexit_ctls, reg::vmcs_vmentry_ctls;
+    set.secondary = set.secondary.with(vmcs_secondary_proc_ctls::ConcealVmxNonRootFromPT{conceal},
+                                       vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{false});
+    set.vm_exit = set.vm_exit.with(vmcs_vmexit_ctls::ConcealVmExitsFromPT{conceal},
+                                   vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{false});
+    set.vm_entry = set.vm_entry.with(vmcs_vmentry_ctls::ConcealVmEntriesFromPT{conceal},
+                                     vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{false});
+    return set;
+}
+
+}  // namespace detail
+
 /// Calls `found` with every rule by which VM entry fails on the controls of Intel PT. `host` is
 /// IA32_RTIT_CTL at the start of VM entry.
 ///
@@ -22148,13 +22164,16 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return first.found;
 }
 
-/// Sets the three controls that give a guest its own Intel PT. Clears all of them where the
-/// processor lacks one, or without EPT: then hide Intel PT from the guest (`without_pt`).
+/// Sets the three controls that give a guest its own Intel PT, and the three that conceal VMX from
+/// it: else its trace has the address of the VMCS. Where the processor lacks one, or without EPT,
+/// it clears the first three: then hide Intel PT from the guest (`without_pt`), or use shadow
+/// tables with `pt_aware_guest`.
 ///
-/// Source: REG-125..129.
+/// Source: REG-122..129, GEN-278.
 [[nodiscard]] constexpr auto with_guest_pt(capabilities const& caps, controls set) noexcept
     -> controls {
     bool const whole = caps.vmx() == cpu::vmx_support::whole && set.enable_ept;
+    if (whole) { set = detail::with_conceal(set, true); }
     set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});
     set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{whole});
     set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{whole});
@@ -22414,10 +22433,7 @@ constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_st
 
 /// An MSR list with its entries.
 struct stored_list {
-    /// CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, and both ends of each range.
-    static constexpr size_t capacity = 5 + 2 * access::ia32_rtit_addr::count;
-
-    msr_list_entry entries[capacity]{};
+    msr_list_entry entries[1]{};
     size_t count = 0;
 
     [[nodiscard]] constexpr auto view() const& noexcept -> msr_list { return {entries, count}; }
@@ -22432,38 +22448,6 @@ constexpr void append(stored_list& list, uint32_t index, uint64_t value = 0) noe
 }
 constexpr void append(stored_list& list, ia32_rtit_ctl value, bool trace_en) noexcept {
     append(list, ia32_rtit_ctl::address, value.with(ia32_rtit_ctl::TraceEn{trace_en}).raw);
-}
-
-/// The MSRs of a trace except CTL, in the order for a start.
-///
-/// Source: PRG-165.
-template <class Capabilities>
-constexpr void append_all_but_ctl(stored_list& list, Capabilities const& caps,
-                                  msr_state const& from) noexcept {
-    using namespace access;
-    auto const add = [&](uint32_t index) {
-        if (check_read(caps, index)) { append(list, index, value_of(from, index)); }
-    };
-    add(ia32_rtit_status::address);
-    add(ia32_rtit_output_base::address);
-    add(ia32_rtit_output_mask_ptrs::address);
-    add(ia32_rtit_cr3_match::address);
-    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
-        add(ia32_rtit_addr::address(n, range_end::a));
-        add(ia32_rtit_addr::address(n, range_end::b));
-    }
-}
-
-template <class Controls>
-constexpr auto with_conceal(Controls set, bool conceal) noexcept -> Controls {
-    using reg::vmcs_secondary_proc_ctls, reg::vmcs_vmexit_ctls, reg::vmcs_vmentry_ctls;
-    set.secondary = set.secondary.with(vmcs_secondary_proc_ctls::ConcealVmxNonRootFromPT{conceal},
-                                       vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{false});
-    set.vm_exit = set.vm_exit.with(vmcs_vmexit_ctls::ConcealVmExitsFromPT{conceal},
-                                   vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{false});
-    set.vm_entry = set.vm_entry.with(vmcs_vmentry_ctls::ConcealVmEntriesFromPT{conceal},
-                                     vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{false});
-    return set;
 }
 
 }  // namespace detail
@@ -22537,28 +22521,27 @@ template <same_as<capabilities> Capabilities = capabilities>
     return detail::usage_by_lists(caps, set, guest, true);
 }
 
-/// The guest traces itself: its MSRs are `guest`, as the processor is to have them.
+/// The guest traces itself: `guest` is IA32_RTIT_CTL as the processor is to have it, `ctl` of the
+/// result of `enter`. The VMM swaps the other MSRs before and after it: `enter` and `leave`.
 ///
 /// With all controls of Intel PT, and EPT, VM entry loads IA32_RTIT_CTL from the guest-state field
-/// and VM exit clears it; the VMM swaps the other MSRs by WRMSR before and after it. Without them
-/// the MSR lists load the guest's MSRs, clear TraceEn, and store the guest's IA32_RTIT_CTL; the
-/// output must then lie in host-physical memory.
+/// and VM exit clears it. Without them the MSR lists load it, store it, and clear it; the output
+/// must then lie in host-physical memory, as with shadow tables.
 ///
 /// Errors: as `vmm_only`.
 /// Source: SDM vol. 3, "Guest-Only Tracing"; PRG-163, PRG-165..167, PRG-170.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto pt_aware_guest(Capabilities const& caps, controls set,
-                                            msr_state const& guest) noexcept -> usage {
+                                            ia32_rtit_ctl guest) noexcept -> usage {
     controls const given = with_guest_pt(caps, detail::with_conceal(set, true));
     auto made = detail::usage_with(caps, given);
     if (given.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>()) {
-        made.guest_ctl = guest.ctl;
+        made.guest_ctl = guest;
         return made;
     }
-    detail::append_all_but_ctl(made.entry_load, caps, guest);
-    detail::append(made.entry_load, guest.ctl, guest.ctl.get<ia32_rtit_ctl::TraceEn>());
+    detail::append(made.entry_load, ia32_rtit_ctl::address, guest.raw);
     detail::append(made.exit_store, ia32_rtit_ctl::address);
-    detail::append(made.exit_load, guest.ctl, false);
+    detail::append(made.exit_load, ia32_rtit_ctl::address);
     return made;
 }
 
@@ -22583,6 +22566,13 @@ enum class guest_access : uint8_t {
     pass_through,  ///< the guest's value is in the processor, which raises #GP as for anyone
     inject_gp,     ///< the guest has no such MSR
     not_pt,        ///< not an MSR of Intel PT
+};
+
+/// With shadow tables: what the output MSRs of the processor come from.
+enum class shadow_use : uint8_t {
+    needed,  ///< TraceEn rose after the last shadow was begun: `begin_shadow`
+    begun,   ///< VM entry takes the position from the shadow
+    placed,  ///< the last VM exit left the position
 };
 
 /// How to handle accesses to `index` of a guest with these capabilities. IA32_RTIT_CTL is always
@@ -22619,8 +22609,9 @@ struct guest_policy {
     guest_output output = guest_output::guest_physical;
     reg::cpuid_14h_0_ebx features{0xFFFF'FFFF};
     unsigned address_ranges = reg::ia32_rtit_addr::count;
-    /// PT state in XSAVES. The VMM must intercept XSAVES and XRSTORS (XSS-exiting bitmap) while the
-    /// guest's MSRs are not in the processor.
+    /// PT state in XSAVES. The VMM must always intercept XSAVES and XRSTORS of component 8
+    /// (XSS-exiting bitmap). While the guest traces they would clear TraceEn unseen, load what the
+    /// guest's CPUID does not allow, and with shadow tables reach output addresses of the host.
     bool xsaves = false;
     bool nested = false;  ///< Intel PT in VMX operation of the guest
     /// The guest stays on processors of the type of the first one. Otherwise it may run on each
@@ -23041,6 +23032,8 @@ constexpr void find_unhonourable(Capabilities const& host, Capabilities const& g
 ///
 /// A VM exit ends the guest's trace, and VM entry continues it (`vmx/world_switch.hpp`). Between
 /// the two, `guest_pt::msrs` has the guest's values, and no value of the guest is in the processor.
+/// Which MSRs are intercepted may change with each function here and with each `enter`: call
+/// `update_msr_bitmap` after `enter`, before VM entry, each time.
 namespace ptspec::vmx {
 
 /// Intel PT of a virtual processor.
@@ -23055,6 +23048,7 @@ struct guest_pt {
     /// MSRs of the guest, and CTL.ToPA.
     access::output_registers host_output{};
     bool host_topa = true;
+    shadow_use shadow = shadow_use::needed;
     /// With shadow paging: what the processor compares its CR3 with, in place of the guest's
     /// IA32_RTIT_CR3_MATCH: the CR3 of the tables that shadow those of the guest's value, or, while
     /// there are none, a CR3 that is never used. Set before VM entry. See `replace_cr3`.
@@ -23065,18 +23059,19 @@ struct guest_pt {
     /// TraceEn rose, and VM entry has not loaded it yet: what enabling does is still to be done by
     /// the processor.
     bool starts = false;
-    /// With shadow tables: the processor's position is that of a new shadow, not `host_output`.
-    bool needs_position = false;
     /// The processor holds a STATUS without PendToPAPMI: its reads are intercepted.
     bool hides_pend_topa_pmi = false;
 
     [[nodiscard]] constexpr auto trace_en() const noexcept -> bool {
         return msrs.ctl.get<access::ia32_rtit_ctl::TraceEn>();
     }
+    /// VM entry is refused until `begin_shadow` was called, and the shadow is complete.
+    [[nodiscard]] constexpr auto needs_shadow() const noexcept -> bool {
+        return output == guest_output::shadow && trace_en() && shadow == shadow_use::needed;
+    }
 };
 
-/// How to handle accesses of a guest to `index` while it runs. Changes with each write of CTL, and
-/// with each VM entry.
+/// How to handle accesses of a guest to `index` while it runs, after `enter`.
 ///
 /// Source: PRG-172, PRG-175, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, uint32_t index) noexcept
@@ -23087,6 +23082,34 @@ struct guest_pt {
                                 (guest.shadow_paging &&
                                  index == access::ia32_rtit_cr3_match::address);
     return usual == guest_access::pass_through && is_other_value ? guest_access::intercept : usual;
+}
+
+/// The MSR bitmap of a VMCS: which accesses exit.
+///
+/// Shape:  for MSR n, below 2000H: bit n % 8 of byte n / 8 for RDMSR, 2048 bytes later for WRMSR.
+/// Source: SDM vol. 3, "MSR-Bitmap Address".
+struct msr_bitmap {
+    static constexpr size_t writes = 2048;
+
+    uint8_t bytes[4096]{};
+};
+
+/// Sets the bits of the MSRs of Intel PT, and no others. Call it after `enter`, before VM entry.
+/// While an MSR is passed through that holds the host's value, the guest can read it, and let the
+/// host trace to any address.
+///
+/// Source: PRG-172, PRG-184.
+constexpr void update_msr_bitmap(guest_pt const& guest, msr_bitmap& bitmap) noexcept {
+    for (uint32_t index = access::detail::first_pt_msr; index <= access::detail::last_pt_msr;
+         ++index) {
+        bool const passes = access_of_guest(guest, index) == guest_access::pass_through;
+        auto const bit = static_cast<uint8_t>(1U << index % 8);
+        auto const set = [&](uint8_t& byte) {
+            byte = static_cast<uint8_t>(passes ? byte & ~bit : byte | bit);
+        };
+        set(bitmap.bytes[index / 8]);
+        set(bitmap.bytes[msr_bitmap::writes + index / 8]);
+    }
 }
 
 // ------------------------------------------------------------------------------------ MSR exits
@@ -23100,10 +23123,9 @@ enum class exit_action : uint8_t {
 
 struct [[nodiscard]] exit_answer {
     exit_action what = exit_action::skip;
-    rule why = rule::none;  ///< of `inject_gp`
-    uint64_t value = 0;     ///< that RDMSR reads
-    /// TraceEn changed: update what is intercepted and, with shadow tables, build them.
-    bool trace_en_changed = false;
+    rule why = rule::none;          ///< of `inject_gp`
+    uint64_t value = 0;             ///< that RDMSR reads
+    bool trace_en_changed = false;  ///< with shadow tables they may be needed: `needs_shadow`
 
     constexpr explicit operator bool() const noexcept { return what == exit_action::skip; }
     friend constexpr auto operator==(exit_answer const&, exit_answer const&) -> bool = default;
@@ -23116,7 +23138,8 @@ using namespace ptspec::detail;
 /// Sets CTL without what the processor does when TraceEn rises. TriggerEn follows.
 constexpr void set_ctl(guest_pt& guest, access::ia32_rtit_ctl value) noexcept {
     using status = access::ia32_rtit_status;
-    guest.starts = guest.needs_position = value.get<access::ia32_rtit_ctl::TraceEn>();
+    guest.starts = value.get<access::ia32_rtit_ctl::TraceEn>();
+    guest.shadow = shadow_use::needed;
     guest.msrs.ctl = value;
     guest.msrs.status = guest.msrs.status.with(
         status::TriggerEn{access::trigger_en(value, guest.msrs.status)});
@@ -23165,7 +23188,10 @@ constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
     return {.trace_en_changed = was_on != guest.trace_en()};
 }
 
-/// Handles an exit at XSAVES that saves component 8. Source: REG-142, PRG-110.
+/// Handles an exit at XSAVES that saves component 8: returns the image, and clears TraceEn. If the
+/// image cannot be stored, restore `guest` from a copy.
+///
+/// Source: REG-142, PRG-110.
 [[nodiscard]] constexpr auto on_xsaves(guest_pt& guest) noexcept -> access::xsave_pt_state {
     auto const saved = access::xsaves(guest.caps, guest.msrs);
     guest.msrs = saved.state;
@@ -23203,6 +23229,29 @@ constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
     return pending;
 }
 
+/// Handles a write of IA32_PERF_GLOBAL_STATUS_RESET by the guest, as far as Intel PT is concerned.
+/// RDMSR of IA32_PERF_GLOBAL_STATUS returns Trace_ToPA_PMI of `guest.msrs.perf_global_status`.
+///
+/// Source: PRG-177.
+constexpr void on_global_status_reset(guest_pt& guest, uint64_t value) noexcept {
+    using PMI = reg::ia32_perf_global_status::Trace_ToPA_PMI;
+    auto& status = guest.msrs.perf_global_status;
+    bool const resets = reg::ia32_perf_global_status_reset{value}
+                            .get<reg::ia32_perf_global_status_reset::Trace_ToPA_PMI>();
+    status = status.with(PMI{status.get<PMI>() && !resets});
+}
+
+/// Emulates VMXON of the guest. Without Intel PT in VMX operation it clears TraceEn, and writes of
+/// CTL raise #GP until VMXOFF.
+///
+/// Source: REG-110, REG-121, PRG-160, PRG-173.
+constexpr void vmxon(guest_pt& guest) noexcept {
+    guest.msrs = access::vmxon(guest.caps, guest.msrs);
+    guest.starts = guest.starts && guest.trace_en();
+}
+/// Emulates VMXOFF of the guest.
+constexpr void vmxoff(guest_pt& guest) noexcept { guest.msrs = access::vmxoff(guest.msrs); }
+
 /// Emulates a cold reset of the guest. Source: REG-090.
 constexpr void cold_reset(guest_pt& guest) noexcept {
     guest.msrs = access::cold_reset();
@@ -23220,13 +23269,25 @@ constexpr void smi(guest_pt& guest) noexcept {
     guest.msrs = access::smi(guest.msrs);
     guest.starts = false;
 }
+/// What RSM of the guest does.
+struct [[nodiscard]] guest_rsm {
+    access::rsm_outcome outcome = access::rsm_outcome::resumed;
+    rule why = rule::none;
+    bool trace_en_changed = false;
+
+    constexpr explicit operator bool() const noexcept {
+        return outcome == access::rsm_outcome::resumed;
+    }
+};
+
 /// Emulates RSM of the guest.
 ///
 /// Errors: the outcome and rule of `access::rsm`; nothing has changed then.
 /// Source: REG-101..103.
 [[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
-    -> access::rsm_result {
-    auto const result = access::rsm(guest.caps, guest.msrs, {}, how);
+    -> guest_rsm {
+    auto const checked = access::rsm(guest.caps, guest.msrs, {}, how);
+    guest_rsm const result{checked.outcome, checked.why, checked && guest.msrs.smram_trace_en};
     if (!result) { return result; }
     using ctl = access::ia32_rtit_ctl;
     detail::set_ctl(guest, guest.msrs.ctl.with(ctl::TraceEn{guest.msrs.smram_trace_en}));
@@ -23248,7 +23309,7 @@ inline constexpr size_t guest_image_size = access::image_size + 8;
     auto const msrs = access::save(guest.msrs);
     copy_bytes(image.data(), msrs.data(), access::image_size);
     store_le64(image.data() + access::image_size,
-               (guest.pmi_pending ? 1U : 0U) | (guest.starts ? 2U : 0U));
+               (guest.pmi_pending ? 1U : 0U) | (guest.starts && guest.trace_en() ? 2U : 0U));
     return image;
 }
 
@@ -23271,7 +23332,7 @@ inline constexpr size_t guest_image_size = access::image_size + 8;
     guest.msrs = loaded.state;
     guest.pmi_pending = (flags & 1) != 0;
     guest.starts = (flags & 2) != 0;
-    guest.needs_position = trace_en;
+    guest.shadow = shadow_use::needed;
     guest.hides_pend_topa_pmi = false;
     return loaded;
 }
@@ -23984,10 +24045,11 @@ constexpr auto shadow::to_host(output_registers const& guest) const noexcept
 /// exit, in host-guest mode. In host-only mode guests have no Intel PT, and nothing is switched.
 namespace ptspec::vmx {
 
-/// The host's trace while a guest runs. Made by `enter`, used up by `leave`.
+/// The host's trace while a guest runs. Made by `enter`, used up by `leave` or `cancel`.
 struct host_pt {
     access::msr_state msrs{};
-    bool is_saved = false;  ///< all MSRs of the guest were exchanged, not CTL alone
+    bool is_saved = false;   ///< all MSRs that the guest has, not CTL alone
+    bool is_loaded = false;  ///< the processor has the guest's
 };
 
 /// The result of `enter`.
@@ -23995,8 +24057,9 @@ struct [[nodiscard]] entry_state : driver::procedure_result {
     /// For the guest-state field of VM entry or, where the processor has no such control, for the
     /// last entry of its MSR-load list. VM exit then loads 0.
     access::ia32_rtit_ctl ctl{};
-    bool needs_shadow =
-        false;  ///< nothing was done: the guest traces, and its shadow is incomplete
+    /// Nothing was done: the guest traces, and its shadow is missing, incomplete, or of an earlier
+    /// enable.
+    bool needs_shadow = false;
 
     /// True if VM entry may follow.
     constexpr explicit operator bool() const noexcept { return !failed && !needs_shadow; }
@@ -24038,25 +24101,58 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
     return msrs;
 }
 
+constexpr auto refused_without_shadow() noexcept -> entry_state {
+    entry_state refused;
+    refused.needs_shadow = true;
+    return refused;
+}
+
+/// Restores the host's trace. Each value is written once, also if one cannot be written.
+template <msr_port Msrs>
+constexpr auto restore(guest_pt& guest, host_pt& host,
+                       driver::detail::msr_sequence<Msrs>& on) noexcept
+    -> driver::procedure_result {
+    auto const saved = host;
+    host = {};
+    guest.hides_pend_topa_pmi = false;
+    if (saved.is_saved) {
+        for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
+            on.write(index, access::value_of(saved.msrs, index));
+        });
+    }
+    if (saved.msrs.ctl.raw != 0) { on.write(saved.msrs.ctl); }
+    return {on.failed(),
+            on ? driver::trace_state_of(saved.msrs.ctl) : driver::trace_state::unknown};
+}
+
 }  // namespace detail
 
 /// Prepares VM entry: stops the host's trace, saves it, and loads the guest's MSRs. CTL is loaded
-/// by VM entry. The host's TraceEn must stay 0 until `leave`, also in a PMI handler.
+/// by VM entry. The host's TraceEn must stay 0 until `leave`, also in a PMI handler. Then
+/// `update_msr_bitmap`.
 ///
 /// TraceEn is cleared even if the guest does not trace: VM entry that loads CTL fails otherwise.
+///
+/// If the host's own ToPA PMI is pending now (`has_topa_pmi`), it cannot be told apart from one of
+/// the guest later: `cancel`, handle it, and call `enter` again.
 ///
 /// A guest in which a PMI is pending by PendToPAPMI is entered without that bit unless TraceEn has
 /// just risen: else each VM entry would raise the interrupt again.
 ///
-/// Errors: the access that faulted: do not enter; `leave` restores the host.
+/// Errors: the access that faulted: do not enter; `cancel` restores the host. With shadow tables
+///         `needs_shadow` unless the VMM has set `host_output` and `guest_pt::shadow` itself: use
+///         the function below.
 /// Source: REG-130, OUT-086, PRG-170, PRG-171.
 template <msr_port Msrs>
 constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
+    host = {};
+    bool const is_placed = guest.output != guest_output::shadow ||
+                           guest.shadow == shadow_use::placed;
+    if (guest.trace_en() && !is_placed) { return detail::refused_without_shadow(); }
     driver::detail::msr_sequence to{msrs};
     entry_state result;
-    host = {};
     host.msrs.ctl = to.template read<ctl>();
     if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
     guest.hides_pend_topa_pmi = guest.trace_en() && !guest.starts &&
@@ -24069,6 +24165,7 @@ constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> ent
         host.is_saved = static_cast<bool>(to);
         detail::for_each_exchanged_msr(
             guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
+        host.is_loaded = static_cast<bool>(to);
     }
     result.failed = to.failed();
     result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
@@ -24077,77 +24174,100 @@ constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> ent
 }
 
 /// Continues after VM exit, which has cleared CTL: reads the guest's MSRs, and restores the host's
-/// trace. Also after a VM entry that failed: `entered` is false then.
+/// trace. After `enter` that failed or was refused it restores what `enter` changed.
 ///
 /// With shadow tables the position is in `guest.host_output`: translate it to `guest.msrs`, as
 /// `leave` with a shadow does.
 ///
-/// Errors: the access that faulted. The guest's values are then incomplete.
+/// Errors: the access that faulted. The guest's values are then those before VM entry.
 /// Source: PRG-167, PRG-170.
 template <msr_port Msrs>
-constexpr auto leave(guest_pt& guest, host_pt const& host, Msrs& msrs, bool entered = true) noexcept
+constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     -> driver::procedure_result {
     using status = access::ia32_rtit_status;
     driver::detail::msr_sequence on{msrs};
-    if (host.is_saved) {
+    if (host.is_loaded) {
         access::msr_state got = guest.msrs;
         detail::for_each_exchanged_msr(
             guest.caps, [&](uint32_t index) { access::set_raw(got, index, on.read(index)); });
-        if (on && entered) {
+        if (on) {
             if (guest.hides_pend_topa_pmi) {
                 got.status = got.status.with(status::PendToPAPMI{true});
             }
             if (guest.shadow_paging) { got.cr3_match = guest.msrs.cr3_match; }
             if (guest.output == guest_output::shadow) {
                 guest.host_output = {got.output_base, got.output_mask_ptrs};
+                guest.shadow = shadow_use::placed;
                 got.output_base = guest.msrs.output_base;
                 got.output_mask_ptrs = guest.msrs.output_mask_ptrs;
             }
             got.status = got.status.with(
                 status::TriggerEn{access::trigger_en(got.ctl, got.status)});
             guest.msrs = got;
+            guest.starts = false;
         }
-        detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
-            on.write(index, access::value_of(host.msrs, index));
-        });
     }
-    if (entered) { guest.starts = guest.needs_position = false; }
-    guest.hides_pend_topa_pmi = false;
-    if (host.msrs.ctl.raw != 0) { on.write(host.msrs.ctl); }
-    return {on.failed(), on ? driver::trace_state_of(host.msrs.ctl) : driver::trace_state::unknown};
+    return detail::restore(guest, host, on);
+}
+
+/// Restores the host's trace after a VM entry that failed: the guest did not run.
+///
+/// Errors: the access that faulted.
+/// Source: PRG-170.
+template <msr_port Msrs>
+constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
+    -> driver::procedure_result {
+    driver::detail::msr_sequence on{msrs};
+    return detail::restore(guest, host, on);
 }
 
 // ------------------------------------------------------------------------------------ shadow
 
-/// `enter` with the shadow that was built when the guest enabled its trace, or that continues where
-/// the last exit was.
+/// Begins the shadow of a guest that has set TraceEn: `guest.needs_shadow()`. Then `shadow::build`
+/// until it is complete.
 ///
-/// Errors: those of `enter`; `needs_shadow` if the guest traces and the shadow is not complete.
+/// Errors: those of `shadow::begin`.
+/// Source: PRG-184.
+[[nodiscard]] constexpr auto begin_shadow(guest_pt& guest, shadow& to,
+                                          cpu::capabilities const& host, shadow_page const* pages,
+                                          size_t page_count) noexcept -> rule {
+    rule const broken = to.begin(host, guest.caps, guest.msrs, pages, page_count);
+    guest.shadow = broken == rule::none ? shadow_use::begun : shadow_use::needed;
+    return broken;
+}
+
+/// `enter` with the shadow that was begun for the guest, or that continues where the last exit was.
+///
+/// Errors: those of `enter`; `needs_shadow` if the guest traces and needs a shadow, or the one that
+///         was begun is not complete.
 template <msr_port Msrs>
 constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
     -> entry_state {
-    if (guest.trace_en() && !from.is_complete()) {
-        entry_state refused;
-        refused.needs_shadow = true;
-        return refused;
-    }
-    if (guest.trace_en() && guest.needs_position) {
+    host = {};
+    if (!guest.trace_en()) { return enter(guest, host, msrs); }
+    if (guest.needs_shadow() || !from.is_complete()) { return detail::refused_without_shadow(); }
+    auto const use = guest.shadow;
+    if (use == shadow_use::begun) {
         auto const wanted = from.host();
         guest.host_output = wanted.at;
         guest.host_topa = wanted.topa;
     }
-    return enter(guest, host, msrs);
+    guest.shadow = shadow_use::placed;
+    auto const result = enter(guest, host, msrs);
+    guest.shadow = use;  // until the guest has run
+    return result;
 }
 
 /// `leave`, and the guest's position from that of the processor.
 ///
 /// Errors: those of `leave`; `placed` is false if the processor's position is not in the shadow.
 template <msr_port Msrs>
-constexpr auto leave(guest_pt& guest, shadow const& from, host_pt const& host, Msrs& msrs,
-                     bool& placed, bool entered = true) noexcept -> driver::procedure_result {
-    auto const result = leave(guest, host, msrs, entered);
+constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs,
+                     bool& placed) noexcept -> driver::procedure_result {
+    bool const was_loaded = host.is_loaded;
+    auto const result = leave(guest, host, msrs);
     placed = true;
-    if (!host.is_saved || !entered || !result) { return result; }
+    if (!was_loaded || !result) { return result; }
     auto const found = from.to_guest(guest.host_output);
     placed = found.found;
     if (found) {
@@ -24159,17 +24279,29 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt const& host, M
 
 // ------------------------------------------------------------------------------------ PMI
 
+/// True if a ToPA PMI was raised and not handled: Trace_ToPA_PMI of IA32_PERF_GLOBAL_STATUS.
+///
+/// Source: PRG-177.
+template <msr_port Msrs>
+[[nodiscard]] constexpr auto has_topa_pmi(Msrs& msrs) noexcept -> bool {
+    using global_status = reg::ia32_perf_global_status;
+    auto const now = driver::read<global_status>(msrs);
+    return now && now.value.template get<global_status::Trace_ToPA_PMI>();
+}
+
 /// Takes a ToPA PMI that the guest's output raised from the processor. Call it after each VM exit
 /// of a guest that traces, before `leave`, so that an interrupt which arrives together with another
-/// exit is not lost, and the host's handler does not take it for its own. True if there was one.
+/// exit is not lost. True if there was one.
+///
+/// A handler of the host that runs between VM exit and this call, as for an NMI, must leave the
+/// interrupt alone while `host_pt::is_loaded`; where it masked the LVT entry, unmask it.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-177.
 template <msr_port Msrs>
 [[nodiscard]] constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> bool {
     using global_status = reg::ia32_perf_global_status;
     using reset = reg::ia32_perf_global_status_reset;
-    auto const now = driver::read<global_status>(msrs);
-    if (!now || !now.value.template get<global_status::Trace_ToPA_PMI>()) { return false; }
+    if (!has_topa_pmi(msrs)) { return false; }
     (void)driver::write(msrs, reset{}.with(reset::Trace_ToPA_PMI{true}));
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
         global_status::Trace_ToPA_PMI{true});
@@ -24184,21 +24316,24 @@ template <msr_port Msrs>
 /// Nested VMX: Intel PT of a guest hypervisor (L1) that runs a guest (L2).
 ///
 /// While L2 runs, `guest_pt` of L1 stays the virtual processor: VM entry to L2 and VM exit to L1
-/// change its CTL as the controls of L1 say, and its accesses are those of L2. The VMM (L0) enters
-/// L2 with the controls of `merged_controls`.
+/// change its CTL and its output as the controls of L1 say, and its accesses are those of L2. The
+/// VMM (L0) enters L2 with the controls of `merged_controls`.
 namespace ptspec::vmx {
 
 /// What the VMCS of L1 for L2 says of Intel PT.
 struct nested_vmcs {
     controls set{};
     access::ia32_rtit_ctl guest_ctl{};  ///< the guest-state field IA32_RTIT_CTL
+    /// Kept by `enter_nested` for `leave_nested`: how L0 translates the output of L1.
+    guest_output output_of_l1 = guest_output::guest_physical;
 };
 
 /// The controls with which L0 runs L2: its own, and those of L1 that concern what packets L2 makes.
 /// L0's transitions are always concealed: L1 and L2 are the only worlds that the trace may show.
 ///
-/// PSB+ in L2 has a VMCS packet with the address of L0's VMCS unless "conceal VMX from PT" is 1 for
-/// L2: `vmx/adjust.hpp` replaces it.
+/// Unless "conceal VMX from PT" is 1 for L2, PSB+ in L2 has a VMCS packet with the address of L0's
+/// VMCS: `replace_vmcs` (`vmx/adjust.hpp`) puts that of L1 in its place. Output is guest-physical
+/// only if it is for both.
 ///
 /// Source: REG-122..129, GEN-278, PRG-161.
 [[nodiscard]] constexpr auto merged_controls(controls own, controls const& nested) noexcept
@@ -24207,7 +24342,10 @@ struct nested_vmcs {
     using vm_exit = reg::vmcs_vmexit_ctls;
     using vm_entry = reg::vmcs_vmentry_ctls;
     bool const conceal = nested.secondary.get<secondary::ConcealVmxNonRootFromPT>();
-    own.secondary = own.secondary.with(secondary::ConcealVmxNonRootFromPT{conceal});
+    bool const is_translated = own.secondary.get<secondary::PTUsesGuestPhysAddr>() &&
+                               nested.secondary.get<secondary::PTUsesGuestPhysAddr>();
+    own.secondary = own.secondary.with(secondary::ConcealVmxNonRootFromPT{conceal},
+                                       secondary::PTUsesGuestPhysAddr{is_translated});
     own.vm_exit = own.vm_exit.with(vm_exit::ConcealVmExitsFromPT{true});
     own.vm_entry = own.vm_entry.with(vm_entry::ConcealVmEntriesFromPT{true});
     return own;
@@ -24226,59 +24364,78 @@ struct nested_vmcs {
 
 /// A VM entry of L1, emulated.
 struct [[nodiscard]] nested_entry {
-    rule why = rule::none;  ///< the entry fails: L1 continues after VMLAUNCH or VMRESUME
-    bool owes_pip = false;  ///< L1 does not conceal the entry: insert a PIP into its trace
+    rule why = rule::none;  ///< the entry fails
+    /// Where: after `control_checks` L1 continues behind VMLAUNCH or VMRESUME; after
+    /// `guest_state_checks` it continues as after a VM exit, at its host state.
+    step where = step::control_checks;
+    /// L1 does not conceal the entry: insert a PIP with NR = 1 into its trace.
+    bool owes_pip = false;
     bool trace_en_changed = false;
 
     constexpr explicit operator bool() const noexcept { return why == rule::none; }
 };
 
-/// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, and
-/// loads CTL if they say so.
+namespace detail {
+
+/// Sets how output is translated. Another way needs a new position.
+constexpr void set_output(guest_pt& guest, guest_output output) noexcept {
+    if (guest.output != output) { guest.shadow = shadow_use::needed; }
+    guest.output = output;
+}
+
+}  // namespace detail
+
+/// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, loads
+/// CTL if they say so, and sets `guest.output` to `output_of_nested`.
 ///
-/// Errors: the first rule of `find_broken_rules`; REG-131 for a reserved bit of the CTL field.
-///         Nothing has changed then.
+/// Errors: the first rule of `find_broken_rules`: nothing has changed; REG-131 for a reserved bit
+///         of the CTL field: CTL is cleared if VM exits clear it.
 /// Source: REG-125, REG-129..132, GEN-272..274, PRG-162.
-constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -> nested_entry {
+constexpr auto enter_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> nested_entry {
     using ctl = access::ia32_rtit_ctl;
     rule const broken = broken_rule(guest.caps, vmcs.set, guest.msrs.ctl);
     if (broken != rule::none) { return {.why = broken}; }
+    if (detail::is_bad_guest_ctl(guest.caps, {vmcs.set, vmcs.guest_ctl})) {
+        // TraceEn is 0, by REG-130.
+        bool const clears = vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
+        if (clears) { guest.msrs.ctl = {}; }
+        return {.why = rule::REG_131, .where = step::guest_state_checks};
+    }
     bool const was_on = guest.trace_en();
     bool const loads = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
-    if (loads) {
-        if (!access::is_legal(guest.caps, vmcs.guest_ctl)) { return {.why = rule::REG_131}; }
-        detail::set_ctl(guest, vmcs.guest_ctl);
-    }
+    if (loads) { detail::set_ctl(guest, vmcs.guest_ctl); }
+    vmcs.output_of_l1 = guest.output;
+    detail::set_output(guest, output_of_nested(guest.output, vmcs.set));
     bool const conceals = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::ConcealVmEntriesFromPT>();
     return {.owes_pip = was_on && guest.trace_en() && !conceals && guest.msrs.ctl.get<ctl::OS>(),
             .trace_en_changed = was_on != guest.trace_en()};
 }
 
-/// A VM exit from L2 to L1, emulated.
-struct [[nodiscard]] nested_exit {
-    bool owes_pip = false;  ///< L1 does not conceal the exit: insert a PIP into its trace
-    bool trace_en_changed = false;
-};
+/// True if L1 does not conceal the VM exit from L2: before `leave_nested`, insert a PIP with the
+/// CR3 of L1 and NR = 0 into its trace.
+///
+/// Source: GEN-271, GEN-273.
+[[nodiscard]] constexpr auto owes_pip_at_exit(guest_pt const& guest,
+                                              nested_vmcs const& vmcs) noexcept -> bool {
+    return guest.trace_en() && guest.msrs.ctl.get<access::ia32_rtit_ctl::OS>() &&
+           !vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT>();
+}
 
-/// Emulates VM exit from L2 to L1: saves CTL into the VMCS of L1, and clears it, if the controls
-/// say so.
+/// Emulates VM exit from L2 to L1: saves CTL into the VMCS of L1, clears it if the controls say so,
+/// and sets `guest.output` to that of L1.
 ///
 /// Source: REG-126, REG-127, GEN-271, GEN-273.
-constexpr auto leave_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> nested_exit {
+constexpr void leave_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept {
     using ctl = access::ia32_rtit_ctl;
-    bool const was_on = guest.trace_en();
-    bool const conceals = vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT>();
-    nested_exit result{.owes_pip = was_on && !conceals && guest.msrs.ctl.get<ctl::OS>()};
-    if (guest.caps.vmx() == cpu::vmx_support::whole) { vmcs.guest_ctl = guest.msrs.ctl; }
+    if (has_guest_ctl_field(guest.caps)) { vmcs.guest_ctl = guest.msrs.ctl; }
     if (vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>()) {
         guest.msrs = access::effect_of_write(guest.caps, guest.msrs, ctl::address,
                                              guest.msrs.ctl.with(ctl::TraceEn{false}).raw)
                          .state;
         guest.msrs.ctl = {};
         guest.starts = false;
-        result.trace_en_changed = was_on;
     }
-    return result;
+    detail::set_output(guest, vmcs.output_of_l1);
 }
 
 }  // namespace ptspec::vmx
@@ -24330,10 +24487,12 @@ struct guest_memory {
 
 /// Appends the PIP of a CR3 write that the VMM executed to the guest's output, as the processor
 /// does for one that does not exit. `guest` has the MSRs of the guest: TraceEn as the guest wrote
-/// it, output pointers as the VM exit left them. `after` is the context after the write.
+/// it, output pointers as the VM exit left them. `after` is the context after the write, with the
+/// guest's CR3; `which` is the packet: with shadow paging its CR3 is the processor's, as in the
+/// other PIPs of the trace, and `replace_cr3` changes it later.
 ///
 /// A PIP is owed if TriggerEn, ContextEn after the write, and OS are 1; FilterEn and BranchEn have
-/// no effect on it. Its NR is 0. It counts in PacketByteCnt, except where that is 0: then the next
+/// no effect on it. It counts in PacketByteCnt, except where that is 0: then the next
 /// enable sends a PSB+. A CYC cannot be added: the PIP is bounded by the CYCs around it. If the
 /// write changes PacketEn, the processor reports it at the VM entry.
 ///
@@ -24345,16 +24504,15 @@ struct guest_memory {
 ///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
-                          access::context const& after, Memory& memory,
+                          access::context const& after, packet::pip which, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
-    using packet::pip;
     if (!access::trigger_en(guest.ctl, guest.status) || !guest.ctl.get<ctl::OS>() ||
         !access::context_en(guest.ctl, guest.cr3_match, after)) {
         return {};
     }
-    auto const bytes = packet::encode(pip{}.with(pip::CR3{wrapped{after.cr3}}));
+    auto const bytes = packet::encode(which);
     auto now = guest;
     now.status = now.status.with(status::TriggerEn{true});
     detail::guest_memory<Memory> port{memory};
@@ -24370,6 +24528,36 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
         now.status = now.status.with(status::PacketByteCnt{wrapped{count + bytes.size()}});
     }
     guest = now;
+    return result;
+}
+/// The same with the guest's CR3 and NR = 0.
+template <memory_port Memory>
+constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
+                          access::context const& after, Memory& memory,
+                          engine::output_options const& how = {}) noexcept -> inserted_pip {
+    using packet::pip;
+    return insert_pip(of, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
+}
+
+/// The same between `leave` and `enter`: also makes a PMI pending and, with shadow tables, moves
+/// the processor's position. `from` is the shadow that is in use. If it does not have the new
+/// position, the guest needs a new shadow.
+///
+/// Errors: as above.
+/// Source: PRG-175, PRG-177, PRG-184.
+template <memory_port Memory>
+constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context const& after,
+                          packet::pip which, Memory& memory,
+                          engine::output_options const& how = {}) noexcept -> inserted_pip {
+    auto const result = insert_pip(guest.caps, guest.msrs, after, which, memory, how);
+    if (!result || !result.is_owed) { return result; }
+    guest.pmi_pending = guest.pmi_pending || result.written.pmis != 0;
+    if (guest.output == guest_output::shadow) {
+        auto const moved = from.to_host({guest.msrs.output_base, guest.msrs.output_mask_ptrs});
+        bool const is_placed = guest.shadow == shadow_use::placed && moved;
+        guest.shadow = is_placed ? shadow_use::placed : shadow_use::needed;
+        if (is_placed) { guest.host_output = moved.at; }
+    }
     return result;
 }
 
@@ -24521,49 +24709,41 @@ template <class Packets = packet::all>
     return count;
 }
 
-// ------------------------------------------------------------------------ the CR3 of shadow paging
+// ------------------------------------------------------------------------ addresses of the host
 
-/// The guest's CR3 for one of the processor.
-struct [[nodiscard]] guest_cr3 {
+/// The guest's address for one of the host: a CR3, or that of a VMCS.
+struct [[nodiscard]] guest_address {
     bool is_known = false;
     uint64_t value = 0;
 };
 
-/// The result of `replace_cr3`.
-struct [[nodiscard]] replaced_cr3 {
-    uint64_t count = 0;    ///< PIPs that remain
-    uint64_t removed = 0;  ///< PIPs with a CR3 that is not one of the guest: now PADs
+/// The result of `replace_cr3` and `replace_vmcs`.
+struct [[nodiscard]] replaced_addresses {
+    uint64_t count = 0;    ///< packets that remain
+    uint64_t removed = 0;  ///< packets with an address that is not one of the guest: now PADs
 
     constexpr explicit operator bool() const noexcept { return removed == 0; }
 };
 
-/// Rewrites the PIPs of a guest's trace in place, for a guest with shadow paging: the processor's
-/// CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)` returns the
-/// guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is removed: it
-/// would show the guest an address of the host.
-///
-/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
-/// one of the processor. Damaged bytes, and those before the first PSB, stay as they are.
-/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering. PIPs of `insert_pip` have the
-/// CR3 that `after` had.
-///
-/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
-template <class Packets = packet::all, class Map>
-constexpr auto replace_cr3(trace_pieces in, Map&& guest_cr3_of) -> replaced_cr3 {
-    using packet::pip;
-    detail::piece_bytes bytes{in};
-    replaced_cr3 result;
-    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
+namespace detail {
+
+/// Replaces a field of each `Packet`.
+template <class Packet, class Field, class Packets>
+constexpr auto replace_addresses(trace_pieces in, auto& guest_address_of) noexcept
+    -> replaced_addresses {
+    piece_bytes bytes{in};
+    replaced_addresses result;
+    for_each_item<Packets>(bytes, [&](trace::item const& got) {
         if (got.what == trace::item_type::resynced) {
-            // A PIP may have had its first bytes.
+            // A packet that was replaced may have had its first bytes.
             bytes.write(got.offset, packet::encode<packet::psb, Packets>({}));
-        } else if (got.packet.is<pip>()) {
-            auto const which = got.packet.as<pip>();
-            guest_cr3 const to = guest_cr3_of(which.get<pip::CR3>());
+        } else if (got.packet.is<Packet>()) {
+            auto const which = got.packet.as<Packet>();
+            guest_address const to = guest_address_of(which.template get<Field>());
             if (to.is_known) {
                 ++result.count;
                 bytes.write(got.offset,
-                            packet::encode<pip, Packets>(which.with(pip::CR3{wrapped{to.value}})));
+                            packet::encode<Packet, Packets>(which.with(Field{wrapped{to.value}})));
             } else {
                 ++result.removed;
                 bytes.pad(got.offset, got.offset + got.length);
@@ -24571,6 +24751,33 @@ constexpr auto replace_cr3(trace_pieces in, Map&& guest_cr3_of) -> replaced_cr3 
         }
     });
     return result;
+}
+
+}  // namespace detail
+
+/// Rewrites the PIPs of a guest's trace in place, for a guest with shadow paging: the processor's
+/// CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)` returns the
+/// guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is removed.
+///
+/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
+/// one of the processor. Damaged bytes, and those before the first PSB, stay as they are, so that
+/// this does not keep addresses of the host from a guest whose memory the processor wrote to.
+/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering.
+///
+/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_cr3(trace_pieces in, Map&& guest_cr3_of) noexcept -> replaced_addresses {
+    return detail::replace_addresses<packet::pip, packet::pip::CR3, Packets>(in, guest_cr3_of);
+}
+
+/// Rewrites the VMCS packets of a trace in place in the same way, for a guest hypervisor that
+/// traces its guests: the processor shows the VMCS with which the VMM runs them.
+/// `guest_vmcs_of(address)` returns the address of the guest's VMCS for one of the host.
+///
+/// Source: PKT-162, PKT-163, GEN-278.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_vmcs(trace_pieces in, Map&& guest_vmcs_of) noexcept -> replaced_addresses {
+    return detail::replace_addresses<packet::vmcs, packet::vmcs::base, Packets>(in, guest_vmcs_of);
 }
 
 // -------------------------------------------------------------------------- the time-stamp counter

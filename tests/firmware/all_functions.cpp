@@ -936,6 +936,9 @@ auto fw_guest_exit(vmx::guest_pt& guest, uint32_t index, uint64_t& value, bool w
 auto fw_guest_access(vmx::guest_pt const& guest, uint32_t index) noexcept -> vmx::guest_access {
     return vmx::access_of_guest(guest, index);
 }
+void fw_guest_bitmap(vmx::guest_pt const& guest, vmx::msr_bitmap& bitmap) noexcept {
+    vmx::update_msr_bitmap(guest, bitmap);
+}
 auto fw_guest_xsave(vmx::guest_pt& guest, access::xsave_pt_state& image, bool saves) noexcept
     -> rule {
     if (!saves) { return vmx::on_xrstors(guest, image).why; }
@@ -948,6 +951,9 @@ auto fw_guest_events(vmx::guest_pt& guest, unsigned which) noexcept -> rule {
         case 1: return vmx::rsm(guest).why;
         case 2: vmx::warm_reset(guest); return rule::none;
         case 3: vmx::cold_reset(guest); return rule::none;
+        case 4: vmx::vmxon(guest); return rule::none;
+        case 5: vmx::vmxoff(guest); return rule::none;
+        case 6: vmx::on_global_status_reset(guest, ~uint64_t{0}); return rule::none;
         default: return vmx::take_pmi(guest) ? rule::PRG_170 : rule::none;
     }
 }
@@ -956,10 +962,10 @@ auto fw_guest_image(vmx::guest_pt& guest, uint8_t const* data, size_t size,
     saved = vmx::save(guest);
     return vmx::load(guest, {data, size}).why;
 }
-auto fw_guest_shadow(vmx::shadow& one, capabilities const& host, vmx::guest_pt const& guest,
+auto fw_guest_shadow(vmx::shadow& one, capabilities const& host, vmx::guest_pt& guest,
                      fw_guest_memory& memory, vmx::shadow_page const* pages, size_t count) noexcept
     -> vmx::shadow_progress {
-    if (one.begin(host, guest.caps, guest.msrs, pages, count) != rule::none) {
+    if (vmx::begin_shadow(guest, one, host, pages, count) != rule::none) {
         return vmx::shadow_progress::not_begun;
     }
     auto const built = one.build(memory, 1000);
@@ -970,17 +976,19 @@ auto fw_guest_enter(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt& 
                     fw_msrs& msrs) noexcept -> uint64_t {
     return vmx::enter(guest, one, host, msrs).ctl.raw;
 }
-auto fw_guest_leave(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt const& host,
+auto fw_guest_leave(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt& host,
                     fw_msrs& msrs) noexcept -> bool {
     bool placed = false;
     return vmx::take_topa_pmi(guest, msrs) && vmx::leave(guest, one, host, msrs, placed) && placed;
 }
 auto fw_nested(vmx::guest_pt& guest, vmx::nested_vmcs& vmcs) noexcept -> rule {
     vmcs.set = vmx::merged_controls(vmcs.set, vmcs.set);
-    guest.output = vmx::output_of_nested(guest.output, vmcs.set);
     auto const entered = vmx::enter_nested(guest, vmcs);
-    (void)vmx::leave_nested(guest, vmcs);
+    vmx::leave_nested(guest, vmcs);
     return entered.why;
+}
+auto fw_nested_pip(vmx::guest_pt const& guest, vmx::nested_vmcs const& vmcs) noexcept -> bool {
+    return vmx::owes_pip_at_exit(guest, vmcs);
 }
 
 auto fw_guest_cpuid(capabilities const* hosts, size_t count, vmx::guest_policy const& how,
@@ -998,7 +1006,7 @@ auto fw_unhonourable(capabilities const& host, capabilities const& guest,
 auto fw_vmcs(capabilities const& of, vmx::controls const& set, msr_state const& guest,
              msr_state const& host, unsigned which, void (*found)(vmx::finding const&)) noexcept
     -> rule {
-    auto const made = which == 0   ? vmx::pt_aware_guest(of, set, guest)
+    auto const made = which == 0   ? vmx::pt_aware_guest(of, set, guest.ctl)
                       : which == 1 ? vmx::system_wide(of, set)
                       : which == 2 ? vmx::vmm_only(of, set, host.ctl)
                                    : vmx::vm_only(of, set, guest.ctl);
@@ -1014,18 +1022,19 @@ auto fw_vm_transitions(capabilities const& of, vmx::vmcs_fields const& fields,
     now = left.state;
     return left.failed.why;
 }
-auto fw_guest_pip(capabilities const& of, msr_state& guest, access::context const& after,
-                  host_memory& memory) noexcept -> bool {
-    return vmx::insert_pip(of, guest, after, memory).is_owed;
+auto fw_guest_pip(vmx::guest_pt& guest, vmx::shadow const& one, access::context const& after,
+                  packet::pip which, host_memory& memory) noexcept -> bool {
+    return vmx::insert_pip(guest, one, after, which, memory).is_owed;
 }
 auto fw_guest_trace(byte_window const* pieces, size_t count, unsigned which,
-                    vmx::part_options const& how, vmx::guest_cr3 (*cr3_of)(uint64_t)) noexcept
-    -> uint64_t {
+                    vmx::part_options const& how,
+                    vmx::guest_address (*address_of)(uint64_t)) noexcept -> uint64_t {
     vmx::trace_pieces const in{pieces, count};
     switch (which) {
         case 0: return vmx::count_vmx_packets(in);
         case 1: return vmx::rebase_tsc(in, how.other_tsc).count;
-        case 2: return vmx::replace_cr3(in, cr3_of).count;
+        case 2: return vmx::replace_cr3(in, address_of).count;
+        case 3: return vmx::replace_vmcs(in, address_of).count;
         default: return vmx::keep_part(in, how).kept;
     }
 }

@@ -144,7 +144,7 @@ public:
     auto run(std::uint64_t ip, engine::execution_context code) -> bool {
         code.vmx_non_root = true;
         memory.uses_ept = false;
-        if (guest.output == vmx::guest_output::shadow && guest.needs_position) { build_shadow(); }
+        if (guest.needs_shadow()) { build_shadow(); }
         auto const entry = guest.output == vmx::guest_output::shadow
                                ? vmx::enter(guest, shadow, host, processor)
                                : vmx::enter(guest, host, processor);
@@ -176,8 +176,7 @@ public:
 private:
     void build_shadow() {
         memory.calls = 0;
-        if (shadow.begin(host_caps_, guest.caps, guest.msrs, pages_.data(), pages_.size()) !=
-            rule::none) {
+        if (begin_shadow(guest, shadow, host_caps_, pages_.data(), pages_.size()) != rule::none) {
             return;
         }
         guest_memory port{memory};

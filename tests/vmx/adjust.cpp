@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/vmx/adjust.hpp>
 
+#include <ptspec/vmx/world_switch.hpp>
+
 #include <support/check_twice.hpp>
 #include <support/how_many.hpp>
 #include <support/streams.hpp>
@@ -329,6 +331,65 @@ TEST_CASE(
     });
 }
 
+TEST_CASE("the packet may have another CR3 than the context, and NR (PRG-175, GEN-241, GEN-272)") {
+    CHECK_TWICE([](auto value) {
+        using packet::pip;
+        auto guest = guest_with(traces_all | 0x80, 0x10);
+        guest.cr3_match = {0x5000};
+        memory_model<128> memory{0x1000, {}};
+        pip const shown = pip{}.with(pip::CR3{wrapped{value(std::uint64_t{0x7'5000})}},
+                                     pip::NR{true});
+        auto const got = vmx::insert_pip(cpu::preset::P_FUT, guest, {.cr3 = 0x5000}, shown, memory);
+        return got && got.is_owed &&
+               byte_view{memory.bytes}.from(0x10).first(8) == made_trace{"pip1:75000"}.view();
+    });
+}
+
+TEST_CASE("with shadow tables the processor's position moves by the PIP, too (PRG-175, PRG-184)") {
+    CHECK_TWICE([](auto value) {
+        // A single range of 128 bytes in guest page 1000H, which is host page 70000H.
+        struct page_of_guest {
+            constexpr auto load(std::uint64_t) -> port_value { return {}; }
+            constexpr auto translate(std::uint64_t, std::uint64_t) -> vmx::translation {
+                return {vmx::backing::mapped, 0x7'0000};
+            }
+        } pages;
+        memory_model<256> memory{0x1000, {}};
+        topa::entry entries[512] = {};
+        topa::position origins[512] = {};
+        vmx::shadow_page const page{0x5000, entries, origins};
+        vmx::guest_pt guest;
+        guest.caps = cpu::preset::P_FUT;
+        guest.output = vmx::guest_output::shadow;
+        guest.msrs = guest_with(traces_all, value(std::uint64_t{0x10}));
+        vmx::shadow of;
+        bool right = begin_shadow(guest, of, guest.caps, &page, 1) == rule::none && of.build(pages);
+        guest.host_output = of.host().at;
+        guest.shadow = vmx::shadow_use::placed;
+        packet::pip const which{};
+        auto const got = vmx::insert_pip(guest, of, {}, which, memory);
+        right = right && got && guest.shadow == vmx::shadow_use::placed &&
+                guest.msrs.output_mask_ptrs.raw == 0x18'0000'007F &&
+                guest.host_output.base.raw == 0x7'0000 &&
+                guest.host_output.mask_ptrs.raw == 0x18'0000'007F && !guest.pmi_pending;
+        // A position that is not in this shadow: the guest needs another one.
+        guest.msrs.output_base = {0x1080};
+        return right && vmx::insert_pip(guest, of, {}, which, memory).is_owed &&
+               guest.needs_shadow();
+    });
+    CHECK_TWICE([](auto value) {
+        test::machine_memory memory{test::INT, test::STOP};
+        vmx::guest_pt guest;
+        guest.caps = cpu::preset::P_FUT;
+        guest.msrs = guest_with(traces_all | 0x100, 0);
+        guest.msrs.output_base = {test::table};
+        guest.msrs.output_mask_ptrs = {value(std::uint64_t{0xFFD} << 32 | 0x7F)};
+        auto const got = vmx::insert_pip(guest, vmx::shadow{}, {.cr3 = 0x1000}, packet::pip{},
+                                         memory);
+        return got && got.written.pmis == 1 && guest.pmi_pending;
+    });
+}
+
 TEST_CASE("if the memory of the guest fails nothing has changed, and the call can be repeated "
           "(PRG-175)") {
     CHECK_TWICE([](auto value) {
@@ -527,7 +588,7 @@ TEST_CASE("with a multiplier FC changes so that TSC - FC is scaled as a TSC (PKT
 namespace {
 
 /// Shadow paging: the tables of the guest's CR3 are at CR3 + 70000H in the host, for three of them.
-constexpr auto cr3_of_guest(std::uint64_t real) -> vmx::guest_cr3 {
+constexpr auto cr3_of_guest(std::uint64_t real) -> vmx::guest_address {
     std::uint64_t const guest = real - 0x7'0000;
     return {guest == 0x1000 || guest == 0x2000 || guest == 0xF'FFFF'FFF0'1020, guest};
 }
@@ -563,6 +624,19 @@ TEST_CASE("with shadow paging each PIP gets the CR3 of the guest (PRG-175, PKT-0
     CHECK_TWICE([](auto value) {  // a PIP that was cut ends in the bytes of a PSB
         return replaced(value("psb pip0:71000 end x:4302 psb pip0:72000 end"sv),
                         "psb pip0:1000 end x:0000 psb pip0:2000 end", 2, 1);
+    });
+}
+
+TEST_CASE("each VMCS packet gets the address of the guest's VMCS (PKT-162, GEN-278)") {
+    CHECK_TWICE([](auto value) {
+        made_trace trace{value("psb cbr pip1:1000 vmcs:7000 end t vmcs:8000 pip0:1000"sv)};
+        byte_window const all[] = {{trace.bytes, trace.size}};
+        auto const got = vmx::replace_vmcs(
+            all, [](std::uint64_t real) { return vmx::guest_address{real == 0x7000, 0x12'3000}; });
+        return got.count == 1 && got.removed == 1 &&
+               trace.view() ==
+                   made_trace{"psb cbr pip1:1000 vmcs:123000 end t x:00000000000000 pip0:1000"}
+                       .view();
     });
 }
 

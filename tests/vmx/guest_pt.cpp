@@ -102,6 +102,74 @@ TEST_CASE("with shadow tables the output MSRs are always intercepted (PRG-184)")
     });
 }
 
+TEST_CASE("the MSR bitmap passes through what is live in the processor (PRG-172, PRG-184)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        vmx::msr_bitmap bitmap;
+        for (auto& byte : bitmap.bytes) { byte = value(uint8_t{0xA5}); }
+        vmx::msr_bitmap const before = bitmap;
+        // From the layout of the manual: bit 0 of byte ACH is that of MSR 560H.
+        auto const exits = [&](uint32_t index) {
+            unsigned const read = bitmap.bytes[index >> 3] >> (index & 7) & 1U;
+            unsigned const write = bitmap.bytes[0x800 + (index >> 3)] >> (index & 7) & 1U;
+            return read == write ? read : 2;
+        };
+        update_msr_bitmap(guest, bitmap);
+        bool right = true;
+        for (uint32_t index = 0x560; index < 0x588; ++index) { right = right && exits(index) == 1; }
+        for (unsigned at = 0; at < 4096; ++at) {
+            bool const is_pt = at % 0x800 >= 0xAC && at % 0x800 <= 0xB0;
+            right = right && (is_pt || bitmap.bytes[at] == before.bytes[at]);
+        }
+        (void)on_wrmsr(guest, 0x570, 0x2109);
+        update_msr_bitmap(guest, bitmap);
+        right = right && exits(0x570) == 1 && exits(0x571) == 0 && exits(0x560) == 0 &&
+                exits(0x561) == 0 && exits(0x572) == 0 && exits(0x580) == 0 && exits(0x583) == 0 &&
+                exits(0x584) == 1 && exits(0x587) == 1;
+        guest.output = vmx::guest_output::shadow;
+        update_msr_bitmap(guest, bitmap);
+        right = right && exits(0x560) == 1 && exits(0x561) == 1 && exits(0x571) == 0;
+        // TraceEn falls without a write of CTL.
+        smi(guest);
+        update_msr_bitmap(guest, bitmap);
+        return right && exits(0x571) == 1 && exits(0x580) == 1;
+    });
+}
+
+TEST_CASE("without Intel PT in VMX operation VMXON clears TraceEn, and CTL cannot be written until "
+          "VMXOFF (REG-110, REG-121, PRG-160, PRG-173)") {
+    CHECK_TWICE([](auto value) {
+        auto caps = preset::ice_lake_u;
+        caps.vmx_misc = {};
+        guest_pt guest = a_guest(caps);
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+        vmxon(guest);
+        bool const cleared = guest.msrs.ctl.raw == 0x2108 && !guest.starts &&
+                             on_wrmsr(guest, 0x570, 0x2109) == gp(rule::REG_121);
+        guest_pt moved = a_guest(caps);
+        bool const loads = static_cast<bool>(load(moved, save(guest)));
+        vmxoff(guest);
+        return cleared && loads && on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+    });
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();  // may trace in VMX operation
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+        vmxon(guest);
+        return guest.msrs.ctl.raw == 0x2109 && guest.starts;
+    });
+}
+
+TEST_CASE("the guest resets Trace_ToPA_PMI (PRG-177)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        guest.msrs.perf_global_status = {uint64_t{1} << 55};
+        on_global_status_reset(guest, value(~(uint64_t{1} << 55)));
+        bool const stays = guest.msrs.perf_global_status.raw == uint64_t{1} << 55;
+        on_global_status_reset(guest, value(uint64_t{1} << 55));
+        return stays && guest.msrs.perf_global_status.raw == 0;
+    });
+}
+
 TEST_CASE("XSAVES and XRSTORS of a guest save, clear and load its MSRs (REG-142..145)") {
     CHECK_TWICE([](auto value) {
         guest_pt guest = a_guest();
@@ -136,7 +204,8 @@ TEST_CASE("an SMI clears the guest's TraceEn, and RSM restores it (REG-100..102)
         (void)on_wrmsr(enabled, 0x570, value(uint64_t{0x2109}));
         auto const shutdown = rsm(enabled);
         auto const back = rsm(guest);
-        return in_smm && shutdown.outcome == access::rsm_outcome::shutdown &&
+        bool const told = back.trace_en_changed && !shutdown.trace_en_changed;
+        return told && in_smm && shutdown.outcome == access::rsm_outcome::shutdown &&
                shutdown.why == rule::REG_102 && enabled.msrs.in_smm && back && guest.trace_en() &&
                guest.starts && !guest.msrs.in_smm &&
                rsm(guest).outcome == access::rsm_outcome::undefined_opcode;
@@ -192,14 +261,15 @@ TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") 
         auto image = save(guest);
         guest_pt other = a_guest();
         bool const moved = load(other, image) && other.msrs == guest.msrs && other.starts &&
-                           other.needs_position && other.pmi_pending;
+                           other.shadow == vmx::shadow_use::needed && other.pmi_pending;
         guest.pmi_pending = false;
         bool const flags = image.size() == 160 && image.bytes[152] == 3 &&
                            save(guest).bytes[152] == 2;
         guest.starts = false;
         guest_pt running = a_guest();
+        running.output = vmx::guest_output::shadow;
         bool const runs = load(running, save(guest)) && running.trace_en() && !running.starts &&
-                          running.needs_position && !running.pmi_pending;
+                          running.needs_shadow() && !running.pmi_pending;
         return moved && flags && runs;
     });
     CHECK_TWICE([](auto value) {
@@ -209,13 +279,13 @@ TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") 
         auto const why = [&](byte_view bytes) {
             guest_pt other = a_guest();
             auto const got = load(other, bytes).why;
-            bool const unchanged = other.msrs == access::msr_state{} && !other.needs_position;
+            bool const unchanged = other.msrs == access::msr_state{};
             return unchanged ? got : image_error::none;
         };
         byte_view const all{image.data(), image.size()};
         bool right = why(all.first(100)) == image_error::truncated &&
                      why(all.first(access::image_size)) == image_error::truncated &&
-                     load(guest, image) && !guest.needs_position;
+                     load(guest, image) && !guest.needs_shadow();
         byte_array<vmx::guest_image_size + 1> longer;
         for (size_t i = 0; i < image.size(); ++i) { longer.bytes[i] = image.bytes[i]; }
         right = right && why(longer) == image_error::wrong_size;

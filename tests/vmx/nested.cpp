@@ -44,18 +44,28 @@ TEST_CASE("a nested VM entry loads CTL, and is refused by the rules of VM entry 
         bool const refused = again.why == rule::REG_130 && guest.msrs.ctl.raw == 0x2109;
         guest_pt other = a_guest();
         vmcs.guest_ctl = {value(uint64_t{1} << 63)};
-        bool const reserved = enter_nested(other, vmcs).why == rule::REG_131 &&
-                              other.msrs.ctl.raw == 0 && !other.starts;
+        other.msrs.ctl = {0x2108};
+        auto const late = enter_nested(other, vmcs);
+        bool const reserved = late.why == rule::REG_131 &&
+                              late.where == vmx::step::guest_state_checks &&
+                              other.msrs.ctl.raw == 0 && !other.starts &&
+                              again.where == vmx::step::control_checks;
+        // VM entry checks reserved bits only, not encodings: MTCFreq = 1.
+        vmcs.guest_ctl = {0x6109};
+        bool const encoding = static_cast<bool>(enter_nested(other, vmcs));
+        other.msrs.ctl = {};
         vmcs = {{.secondary = {1U << 24}}, {}};
         bool const without_ept = enter_nested(other, vmcs).why == rule::REG_129;
         other.caps.vmx_misc = {};
-        bool const hidden = enter_nested(other, {whole(), {}}).why == rule::REG_132;
-        return loaded && refused && reserved && without_ept && hidden;
+        vmcs = {whole(), {}};
+        bool const hidden = enter_nested(other, vmcs).why == rule::REG_132;
+        return loaded && refused && reserved && encoding && without_ept && hidden;
     });
     CHECK_TWICE([](auto value) {  // without the control CTL stays
         guest_pt guest = a_guest();
         guest.msrs.ctl = {value(uint64_t{0x2109})};
-        auto const entered = enter_nested(guest, {{}, {0x250D}});
+        nested_vmcs vmcs{{}, {0x250D}};
+        auto const entered = enter_nested(guest, vmcs);
         return entered && !entered.trace_en_changed && guest.msrs.ctl.raw == 0x2109 &&
                !guest.starts;
     });
@@ -67,17 +77,24 @@ TEST_CASE("a nested VM exit saves CTL and clears it (REG-126,127)") {
         nested_vmcs vmcs{whole(), {}};
         guest.msrs.ctl = {value(uint64_t{0x2109})};
         guest.starts = true;
-        auto const left = leave_nested(guest, vmcs);
-        bool const cleared = left.trace_en_changed && vmcs.guest_ctl.raw == 0x2109 &&
-                             guest.msrs.ctl.raw == 0 && !guest.starts;
+        leave_nested(guest, vmcs);
+        bool const cleared = vmcs.guest_ctl.raw == 0x2109 && guest.msrs.ctl.raw == 0 &&
+                             !guest.starts;
         guest.msrs.ctl = {0x250D};
         vmcs.set.vm_exit = {};
-        bool const stays = !leave_nested(guest, vmcs).trace_en_changed &&
-                           guest.msrs.ctl.raw == 0x250D && vmcs.guest_ctl.raw == 0x250D;
-        guest.caps = preset::skylake_x;  // has no such field
+        leave_nested(guest, vmcs);
+        bool const stays = guest.msrs.ctl.raw == 0x250D && vmcs.guest_ctl.raw == 0x250D;
         guest.msrs.ctl = {0x2109};
-        (void)leave_nested(guest, vmcs);
-        return cleared && stays && vmcs.guest_ctl.raw == 0x250D;
+        // The field exists with either control, also without guest-physical output.
+        using output = reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr;
+        auto const allowed = reg::vmcs_secondary_proc_ctls{}.with(output{true}).raw;
+        guest.caps.vmx_procbased_ctls2.raw &= ~(uint64_t{allowed} << 32);
+        leave_nested(guest, vmcs);
+        bool const saved = vmcs.guest_ctl.raw == 0x2109;
+        guest.caps = preset::skylake_x;  // has no such field
+        guest.msrs.ctl = {0x2108};
+        leave_nested(guest, vmcs);
+        return cleared && stays && saved && vmcs.guest_ctl.raw == 0x2109;
     });
 }
 
@@ -88,7 +105,7 @@ TEST_CASE("L0 owes a PIP for each transition that L1 does not conceal (GEN-271,2
             guest.msrs.ctl = {value(ctl)};
             nested_vmcs vmcs{{.vm_exit = {exit}, .vm_entry = {entry}}, {}};
             bool const at_entry = enter_nested(guest, vmcs).owes_pip;
-            return 2 * at_entry + leave_nested(guest, vmcs).owes_pip;
+            return 2 * at_entry + owes_pip_at_exit(guest, vmcs);
         };
         return owes(0x2105, 0, 0) == 3 && owes(0x2105, 1U << 24, 0) == 2 &&
                owes(0x2105, 0, 1U << 17) == 1 && owes(0x2104, 0, 0) == 0 && owes(0x2109, 0, 0) == 0;
@@ -101,10 +118,11 @@ TEST_CASE("L2 runs with the controls of L0, and is as visible as L1 wants (REG-1
             return merged_controls(whole(), {.secondary = {value(nested)}});
         };
         auto const seen = merged(0);
-        auto const concealed = merged(1U << 19);
-        return seen.secondary.raw == 1U << 24 && seen.vm_exit.raw == 3U << 24 &&
+        auto const concealed = merged(1U << 19 | 1U << 24);
+        return seen.secondary.raw == 0 && seen.vm_exit.raw == 3U << 24 &&
                seen.vm_entry.raw == 3U << 17 && seen.enable_ept &&
-               concealed.secondary.raw == (1U << 24 | 1U << 19);
+               concealed.secondary.raw == (1U << 24 | 1U << 19) &&
+               vmx::merged_controls({}, {.secondary = {value(1U << 24)}}).secondary.raw == 0;
     });
 }
 
@@ -116,6 +134,17 @@ TEST_CASE("output of L2 that is not guest-physical for L1 needs shadow tables (P
         return of(guest_output::guest_physical, 1U << 24) == guest_output::guest_physical &&
                of(guest_output::shadow, 1U << 24) == guest_output::shadow &&
                of(guest_output::guest_physical, 0) == guest_output::shadow;
+    });
+    CHECK_TWICE([](auto value) {  // of a trace that goes on, too: it needs a shadow then
+        guest_pt guest = a_guest();
+        guest.msrs.ctl = {value(uint64_t{0x2109})};
+        nested_vmcs vmcs{};
+        bool const entered = enter_nested(guest, vmcs) && guest.output == guest_output::shadow &&
+                             guest.needs_shadow();
+        guest.shadow = vmx::shadow_use::placed;
+        leave_nested(guest, vmcs);
+        return entered && guest.output == guest_output::guest_physical && guest.trace_en() &&
+               !guest.needs_shadow();
     });
 }
 

@@ -161,7 +161,7 @@ TEST_CASE("a fault of any access refuses VM entry, and leaves the host as it was
                 return false;
             }
             cpu.faulty = 0;
-            if (!traces && !leave(guest, host, cpu, false)) { return false; }
+            if (!traces && !cancel(guest, host, cpu)) { return false; }
             msr_file expected = host_file(0x250D);
             for (uint32_t i = 0x560; i < 0x588; ++i) {
                 if (cpu.at(i) != expected.at(i) && i != 0x561) { return false; }
@@ -232,6 +232,7 @@ TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (P
         guest_pt guest = tracing_guest(value(uint64_t{0x2009}));  // a single range
         guest.output = vmx::guest_output::shadow;
         guest.host_output = {{0x7'0000'0000}, {0x1'0000'00FF}};
+        guest.shadow = vmx::shadow_use::placed;
         host_pt host;
         auto const entry = enter(guest, host, cpu);
         bool const loaded = entry && entry.ctl.raw == 0x2109 && cpu.at(0x560) == 0x7'0000'0000 &&
@@ -255,7 +256,7 @@ TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (P
                           leave(guest, vmx::shadow{}, host, cpu, placed) && placed;
         // A position that is not in the shadow.
         guest.msrs.ctl = {0x2109};
-        guest.needs_position = false;
+        guest.shadow = vmx::shadow_use::placed;
         bool const lost = enter(guest, host, cpu) &&
                           leave(guest, vmx::shadow{}, host, cpu, placed) && !placed;
         return refused && idle && lost;
@@ -317,12 +318,92 @@ TEST_CASE("a guest with shadow paging has the trace of one without (PRG-175, GEN
     }
     byte_window const all[] = {{traces[1].data(), traces[1].size()}};
     auto const got = vmx::replace_cr3(all, [](std::uint64_t real) {
-        return vmx::guest_cr3{real == 0x7'5000 || real == 0x7'6000, real - 0x7'0000};
+        return vmx::guest_address{real == 0x7'5000 || real == 0x7'6000, real - 0x7'0000};
     });
     CHECK(got);
     CHECK(got.count == 6);  // of the PSB+, and of each write of the CR3 that is traced
     CHECK(traces[0] == traces[1]);
     CHECK(bytes[0] > 100);
+}
+
+TEST_CASE("no shadow of an earlier enable is used (PRG-184)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0);
+        guest_pt guest = tracing_guest(0x2008);
+        guest.output = vmx::guest_output::shadow;
+        guest.msrs.ctl = {};
+        guest.msrs.output_base = {0x1000};
+        guest.msrs.output_mask_ptrs = {0x7F};
+        // A single range of 128 bytes, which is a single range for the processor, too.
+        struct page_of_guest {
+            constexpr auto load(uint64_t) -> port_value { return {}; }
+            constexpr auto translate(uint64_t, uint64_t) -> vmx::translation {
+                return {vmx::backing::mapped, 0x7'0000'0000};
+            }
+        } memory;
+        topa::entry entries[512] = {};
+        topa::position origins[512] = {};
+        vmx::shadow_page const page{0x5000, entries, origins};
+        vmx::shadow of;
+        host_pt host;
+        bool right = static_cast<bool>(on_wrmsr(guest, 0x570, value(uint64_t{0x2009})));
+        right = right && guest.needs_shadow() && !enter(guest, of, host, cpu) &&
+                begin_shadow(guest, of, guest.caps, &page, 1) == rule::none &&
+                !guest.needs_shadow();
+        // It is not complete. Without a shadow nothing can be entered.
+        right = right && enter(guest, of, host, cpu).needs_shadow && of.build(memory) &&
+                enter(guest, host, cpu).needs_shadow && cpu.at(0x560) == 0x560;
+        bool placed = false;
+        right = right && enter(guest, of, host, cpu) && cpu.at(0x560) == 0x7'0000'0000 &&
+                leave(guest, of, host, cpu, placed) && placed &&
+                guest.shadow == vmx::shadow_use::placed && enter(guest, of, host, cpu) &&
+                leave(guest, of, host, cpu, placed);
+        // Disabled and enabled again, by WRMSR or by RSM.
+        right = right && on_wrmsr(guest, 0x570, 0x2008) && on_wrmsr(guest, 0x570, 0x2009) &&
+                enter(guest, of, host, cpu).needs_shadow &&
+                begin_shadow(guest, of, guest.caps, &page, 1) == rule::none && of.build(memory);
+        smi(guest);
+        return right && rsm(guest) && enter(guest, of, host, cpu).needs_shadow;
+    });
+}
+
+TEST_CASE("what enter did not load is not taken for the guest's (PRG-167, PRG-170)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0x250D);
+        guest_pt guest = tracing_guest(0x2109);
+        auto const before = guest.msrs;
+        host_pt host;
+        cpu.faulty = value(0x571U);
+        bool const refused = !enter(guest, host, cpu);
+        cpu.faulty = 0;
+        bool const same = leave(guest, host, cpu) && guest.msrs == before && guest.starts &&
+                          cpu.at(0x560) == 0x560 && cpu.at(0x570) == 0x250D;
+        // A second time, or after an entry that was refused, nothing is restored.
+        cpu.words[0x10] = 0;
+        cpu.words[0] = 0x7'7000;
+        bool const twice = leave(guest, host, cpu) && cpu.at(0x560) == 0x7'7000;
+        cpu.words[0x10] = 0x250D;
+        bool const entered = enter(guest, host, cpu) && leave(guest, host, cpu);
+        guest.output = vmx::guest_output::shadow;
+        guest.shadow = vmx::shadow_use::needed;
+        auto const status = guest.msrs.status;
+        bool const stale = enter(guest, host, cpu).needs_shadow && leave(guest, host, cpu) &&
+                           guest.msrs.status == status && cpu.at(0x570) == 0x250D;
+        return refused && same && twice && entered && stale;
+    });
+}
+
+TEST_CASE("a ToPA PMI of the host that is pending is seen before VM entry (PRG-177)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0x250D);
+        guest_pt guest = tracing_guest(0x2109);
+        host_pt host;
+        cpu.global_status = value(uint64_t{1} << 55);
+        bool const pending = enter(guest, host, cpu) && vmx::has_topa_pmi(cpu) &&
+                             cancel(guest, host, cpu) && cpu.at(0x570) == 0x250D && guest.starts;
+        cpu.global_status = 0;
+        return pending && enter(guest, host, cpu) && !vmx::has_topa_pmi(cpu);
+    });
 }
 
 TEST_CASE("a guest on a processor: its trace goes to its memory, the host's goes on after "
@@ -363,7 +444,7 @@ TEST_CASE("a PMI handler of the host that sets TraceEn between the preparation a
                            rule::REG_130;
         // After the failure: TraceEn is cleared, and the host continues.
         (void)cpu.write(0x570, 0);
-        return ready && fails && leave(guest, host, cpu, false) && cpu.at(0x570) == 0x250D &&
+        return ready && fails && cancel(guest, host, cpu) && cpu.at(0x570) == 0x250D &&
                cpu.at(0x581) == 0x581 && guest.starts;
     });
 }

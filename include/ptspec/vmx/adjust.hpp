@@ -7,6 +7,8 @@
 #include <ptspec/trace/context.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/time_conversion.hpp>
+#include <ptspec/vmx/guest_pt.hpp>
+#include <ptspec/vmx/shadow.hpp>
 
 /// What a VMM adds to the trace of a guest, and what it takes out.
 ///
@@ -53,10 +55,12 @@ struct guest_memory {
 
 /// Appends the PIP of a CR3 write that the VMM executed to the guest's output, as the processor
 /// does for one that does not exit. `guest` has the MSRs of the guest: TraceEn as the guest wrote
-/// it, output pointers as the VM exit left them. `after` is the context after the write.
+/// it, output pointers as the VM exit left them. `after` is the context after the write, with the
+/// guest's CR3; `which` is the packet: with shadow paging its CR3 is the processor's, as in the
+/// other PIPs of the trace, and `replace_cr3` changes it later.
 ///
 /// A PIP is owed if TriggerEn, ContextEn after the write, and OS are 1; FilterEn and BranchEn have
-/// no effect on it. Its NR is 0. It counts in PacketByteCnt, except where that is 0: then the next
+/// no effect on it. It counts in PacketByteCnt, except where that is 0: then the next
 /// enable sends a PSB+. A CYC cannot be added: the PIP is bounded by the CYCs around it. If the
 /// write changes PacketEn, the processor reports it at the VM entry.
 ///
@@ -68,16 +72,15 @@ struct guest_memory {
 ///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
-                          access::context const& after, Memory& memory,
+                          access::context const& after, packet::pip which, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
-    using packet::pip;
     if (!access::trigger_en(guest.ctl, guest.status) || !guest.ctl.get<ctl::OS>() ||
         !access::context_en(guest.ctl, guest.cr3_match, after)) {
         return {};
     }
-    auto const bytes = packet::encode(pip{}.with(pip::CR3{wrapped{after.cr3}}));
+    auto const bytes = packet::encode(which);
     auto now = guest;
     now.status = now.status.with(status::TriggerEn{true});
     detail::guest_memory<Memory> port{memory};
@@ -93,6 +96,36 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
         now.status = now.status.with(status::PacketByteCnt{wrapped{count + bytes.size()}});
     }
     guest = now;
+    return result;
+}
+/// The same with the guest's CR3 and NR = 0.
+template <memory_port Memory>
+constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
+                          access::context const& after, Memory& memory,
+                          engine::output_options const& how = {}) noexcept -> inserted_pip {
+    using packet::pip;
+    return insert_pip(of, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
+}
+
+/// The same between `leave` and `enter`: also makes a PMI pending and, with shadow tables, moves
+/// the processor's position. `from` is the shadow that is in use. If it does not have the new
+/// position, the guest needs a new shadow.
+///
+/// Errors: as above.
+/// Source: PRG-175, PRG-177, PRG-184.
+template <memory_port Memory>
+constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context const& after,
+                          packet::pip which, Memory& memory,
+                          engine::output_options const& how = {}) noexcept -> inserted_pip {
+    auto const result = insert_pip(guest.caps, guest.msrs, after, which, memory, how);
+    if (!result || !result.is_owed) { return result; }
+    guest.pmi_pending = guest.pmi_pending || result.written.pmis != 0;
+    if (guest.output == guest_output::shadow) {
+        auto const moved = from.to_host({guest.msrs.output_base, guest.msrs.output_mask_ptrs});
+        bool const is_placed = guest.shadow == shadow_use::placed && moved;
+        guest.shadow = is_placed ? shadow_use::placed : shadow_use::needed;
+        if (is_placed) { guest.host_output = moved.at; }
+    }
     return result;
 }
 
@@ -244,49 +277,41 @@ template <class Packets = packet::all>
     return count;
 }
 
-// ------------------------------------------------------------------------ the CR3 of shadow paging
+// ------------------------------------------------------------------------ addresses of the host
 
-/// The guest's CR3 for one of the processor.
-struct [[nodiscard]] guest_cr3 {
+/// The guest's address for one of the host: a CR3, or that of a VMCS.
+struct [[nodiscard]] guest_address {
     bool is_known = false;
     uint64_t value = 0;
 };
 
-/// The result of `replace_cr3`.
-struct [[nodiscard]] replaced_cr3 {
-    uint64_t count = 0;    ///< PIPs that remain
-    uint64_t removed = 0;  ///< PIPs with a CR3 that is not one of the guest: now PADs
+/// The result of `replace_cr3` and `replace_vmcs`.
+struct [[nodiscard]] replaced_addresses {
+    uint64_t count = 0;    ///< packets that remain
+    uint64_t removed = 0;  ///< packets with an address that is not one of the guest: now PADs
 
     constexpr explicit operator bool() const noexcept { return removed == 0; }
 };
 
-/// Rewrites the PIPs of a guest's trace in place, for a guest with shadow paging: the processor's
-/// CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)` returns the
-/// guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is removed: it
-/// would show the guest an address of the host.
-///
-/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
-/// one of the processor. Damaged bytes, and those before the first PSB, stay as they are.
-/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering. PIPs of `insert_pip` have the
-/// CR3 that `after` had.
-///
-/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
-template <class Packets = packet::all, class Map>
-constexpr auto replace_cr3(trace_pieces in, Map&& guest_cr3_of) -> replaced_cr3 {
-    using packet::pip;
-    detail::piece_bytes bytes{in};
-    replaced_cr3 result;
-    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
+namespace detail {
+
+/// Replaces a field of each `Packet`.
+template <class Packet, class Field, class Packets>
+constexpr auto replace_addresses(trace_pieces in, auto& guest_address_of) noexcept
+    -> replaced_addresses {
+    piece_bytes bytes{in};
+    replaced_addresses result;
+    for_each_item<Packets>(bytes, [&](trace::item const& got) {
         if (got.what == trace::item_type::resynced) {
-            // A PIP may have had its first bytes.
+            // A packet that was replaced may have had its first bytes.
             bytes.write(got.offset, packet::encode<packet::psb, Packets>({}));
-        } else if (got.packet.is<pip>()) {
-            auto const which = got.packet.as<pip>();
-            guest_cr3 const to = guest_cr3_of(which.get<pip::CR3>());
+        } else if (got.packet.is<Packet>()) {
+            auto const which = got.packet.as<Packet>();
+            guest_address const to = guest_address_of(which.template get<Field>());
             if (to.is_known) {
                 ++result.count;
                 bytes.write(got.offset,
-                            packet::encode<pip, Packets>(which.with(pip::CR3{wrapped{to.value}})));
+                            packet::encode<Packet, Packets>(which.with(Field{wrapped{to.value}})));
             } else {
                 ++result.removed;
                 bytes.pad(got.offset, got.offset + got.length);
@@ -294,6 +319,33 @@ constexpr auto replace_cr3(trace_pieces in, Map&& guest_cr3_of) -> replaced_cr3 
         }
     });
     return result;
+}
+
+}  // namespace detail
+
+/// Rewrites the PIPs of a guest's trace in place, for a guest with shadow paging: the processor's
+/// CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)` returns the
+/// guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is removed.
+///
+/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
+/// one of the processor. Damaged bytes, and those before the first PSB, stay as they are, so that
+/// this does not keep addresses of the host from a guest whose memory the processor wrote to.
+/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering.
+///
+/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_cr3(trace_pieces in, Map&& guest_cr3_of) noexcept -> replaced_addresses {
+    return detail::replace_addresses<packet::pip, packet::pip::CR3, Packets>(in, guest_cr3_of);
+}
+
+/// Rewrites the VMCS packets of a trace in place in the same way, for a guest hypervisor that
+/// traces its guests: the processor shows the VMCS with which the VMM runs them.
+/// `guest_vmcs_of(address)` returns the address of the guest's VMCS for one of the host.
+///
+/// Source: PKT-162, PKT-163, GEN-278.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_vmcs(trace_pieces in, Map&& guest_vmcs_of) noexcept -> replaced_addresses {
+    return detail::replace_addresses<packet::vmcs, packet::vmcs::base, Packets>(in, guest_vmcs_of);
 }
 
 // -------------------------------------------------------------------------- the time-stamp counter

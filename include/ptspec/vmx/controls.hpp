@@ -43,6 +43,22 @@ constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
 
 }  // namespace detail
 
+namespace detail {
+
+template <class Controls>
+constexpr auto with_conceal(Controls set, bool conceal) noexcept -> Controls {
+    using reg::vmcs_secondary_proc_ctls, reg::vmcs_vmexit_ctls, reg::vmcs_vmentry_ctls;
+    set.secondary = set.secondary.with(vmcs_secondary_proc_ctls::ConcealVmxNonRootFromPT{conceal},
+                                       vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{false});
+    set.vm_exit = set.vm_exit.with(vmcs_vmexit_ctls::ConcealVmExitsFromPT{conceal},
+                                   vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{false});
+    set.vm_entry = set.vm_entry.with(vmcs_vmentry_ctls::ConcealVmEntriesFromPT{conceal},
+                                     vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{false});
+    return set;
+}
+
+}  // namespace detail
+
 /// Calls `found` with every rule by which VM entry fails on the controls of Intel PT. `host` is
 /// IA32_RTIT_CTL at the start of VM entry.
 ///
@@ -80,13 +96,16 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return first.found;
 }
 
-/// Sets the three controls that give a guest its own Intel PT. Clears all of them where the
-/// processor lacks one, or without EPT: then hide Intel PT from the guest (`without_pt`).
+/// Sets the three controls that give a guest its own Intel PT, and the three that conceal VMX from
+/// it: else its trace has the address of the VMCS. Where the processor lacks one, or without EPT,
+/// it clears the first three: then hide Intel PT from the guest (`without_pt`), or use shadow
+/// tables with `pt_aware_guest`.
 ///
-/// Source: REG-125..129.
+/// Source: REG-122..129, GEN-278.
 [[nodiscard]] constexpr auto with_guest_pt(capabilities const& caps, controls set) noexcept
     -> controls {
     bool const whole = caps.vmx() == cpu::vmx_support::whole && set.enable_ept;
+    if (whole) { set = detail::with_conceal(set, true); }
     set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});
     set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{whole});
     set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{whole});
@@ -346,10 +365,7 @@ constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_st
 
 /// An MSR list with its entries.
 struct stored_list {
-    /// CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, and both ends of each range.
-    static constexpr size_t capacity = 5 + 2 * access::ia32_rtit_addr::count;
-
-    msr_list_entry entries[capacity]{};
+    msr_list_entry entries[1]{};
     size_t count = 0;
 
     [[nodiscard]] constexpr auto view() const& noexcept -> msr_list { return {entries, count}; }
@@ -364,38 +380,6 @@ constexpr void append(stored_list& list, uint32_t index, uint64_t value = 0) noe
 }
 constexpr void append(stored_list& list, ia32_rtit_ctl value, bool trace_en) noexcept {
     append(list, ia32_rtit_ctl::address, value.with(ia32_rtit_ctl::TraceEn{trace_en}).raw);
-}
-
-/// The MSRs of a trace except CTL, in the order for a start.
-///
-/// Source: PRG-165.
-template <class Capabilities>
-constexpr void append_all_but_ctl(stored_list& list, Capabilities const& caps,
-                                  msr_state const& from) noexcept {
-    using namespace access;
-    auto const add = [&](uint32_t index) {
-        if (check_read(caps, index)) { append(list, index, value_of(from, index)); }
-    };
-    add(ia32_rtit_status::address);
-    add(ia32_rtit_output_base::address);
-    add(ia32_rtit_output_mask_ptrs::address);
-    add(ia32_rtit_cr3_match::address);
-    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
-        add(ia32_rtit_addr::address(n, range_end::a));
-        add(ia32_rtit_addr::address(n, range_end::b));
-    }
-}
-
-template <class Controls>
-constexpr auto with_conceal(Controls set, bool conceal) noexcept -> Controls {
-    using reg::vmcs_secondary_proc_ctls, reg::vmcs_vmexit_ctls, reg::vmcs_vmentry_ctls;
-    set.secondary = set.secondary.with(vmcs_secondary_proc_ctls::ConcealVmxNonRootFromPT{conceal},
-                                       vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{false});
-    set.vm_exit = set.vm_exit.with(vmcs_vmexit_ctls::ConcealVmExitsFromPT{conceal},
-                                   vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{false});
-    set.vm_entry = set.vm_entry.with(vmcs_vmentry_ctls::ConcealVmEntriesFromPT{conceal},
-                                     vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{false});
-    return set;
 }
 
 }  // namespace detail
@@ -469,28 +453,27 @@ template <same_as<capabilities> Capabilities = capabilities>
     return detail::usage_by_lists(caps, set, guest, true);
 }
 
-/// The guest traces itself: its MSRs are `guest`, as the processor is to have them.
+/// The guest traces itself: `guest` is IA32_RTIT_CTL as the processor is to have it, `ctl` of the
+/// result of `enter`. The VMM swaps the other MSRs before and after it: `enter` and `leave`.
 ///
 /// With all controls of Intel PT, and EPT, VM entry loads IA32_RTIT_CTL from the guest-state field
-/// and VM exit clears it; the VMM swaps the other MSRs by WRMSR before and after it. Without them
-/// the MSR lists load the guest's MSRs, clear TraceEn, and store the guest's IA32_RTIT_CTL; the
-/// output must then lie in host-physical memory.
+/// and VM exit clears it. Without them the MSR lists load it, store it, and clear it; the output
+/// must then lie in host-physical memory, as with shadow tables.
 ///
 /// Errors: as `vmm_only`.
 /// Source: SDM vol. 3, "Guest-Only Tracing"; PRG-163, PRG-165..167, PRG-170.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto pt_aware_guest(Capabilities const& caps, controls set,
-                                            msr_state const& guest) noexcept -> usage {
+                                            ia32_rtit_ctl guest) noexcept -> usage {
     controls const given = with_guest_pt(caps, detail::with_conceal(set, true));
     auto made = detail::usage_with(caps, given);
     if (given.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>()) {
-        made.guest_ctl = guest.ctl;
+        made.guest_ctl = guest;
         return made;
     }
-    detail::append_all_but_ctl(made.entry_load, caps, guest);
-    detail::append(made.entry_load, guest.ctl, guest.ctl.get<ia32_rtit_ctl::TraceEn>());
+    detail::append(made.entry_load, ia32_rtit_ctl::address, guest.raw);
     detail::append(made.exit_store, ia32_rtit_ctl::address);
-    detail::append(made.exit_load, guest.ctl, false);
+    detail::append(made.exit_load, ia32_rtit_ctl::address);
     return made;
 }
 

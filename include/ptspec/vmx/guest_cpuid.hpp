@@ -17,8 +17,9 @@ struct guest_policy {
     guest_output output = guest_output::guest_physical;
     reg::cpuid_14h_0_ebx features{0xFFFF'FFFF};
     unsigned address_ranges = reg::ia32_rtit_addr::count;
-    /// PT state in XSAVES. The VMM must intercept XSAVES and XRSTORS (XSS-exiting bitmap) while the
-    /// guest's MSRs are not in the processor.
+    /// PT state in XSAVES. The VMM must always intercept XSAVES and XRSTORS of component 8
+    /// (XSS-exiting bitmap). While the guest traces they would clear TraceEn unseen, load what the
+    /// guest's CPUID does not allow, and with shadow tables reach output addresses of the host.
     bool xsaves = false;
     bool nested = false;  ///< Intel PT in VMX operation of the guest
     /// The guest stays on processors of the type of the first one. Otherwise it may run on each

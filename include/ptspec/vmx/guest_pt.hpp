@@ -12,6 +12,8 @@
 ///
 /// A VM exit ends the guest's trace, and VM entry continues it (`vmx/world_switch.hpp`). Between
 /// the two, `guest_pt::msrs` has the guest's values, and no value of the guest is in the processor.
+/// Which MSRs are intercepted may change with each function here and with each `enter`: call
+/// `update_msr_bitmap` after `enter`, before VM entry, each time.
 namespace ptspec::vmx {
 
 /// Intel PT of a virtual processor.
@@ -26,6 +28,7 @@ struct guest_pt {
     /// MSRs of the guest, and CTL.ToPA.
     access::output_registers host_output{};
     bool host_topa = true;
+    shadow_use shadow = shadow_use::needed;
     /// With shadow paging: what the processor compares its CR3 with, in place of the guest's
     /// IA32_RTIT_CR3_MATCH: the CR3 of the tables that shadow those of the guest's value, or, while
     /// there are none, a CR3 that is never used. Set before VM entry. See `replace_cr3`.
@@ -36,18 +39,19 @@ struct guest_pt {
     /// TraceEn rose, and VM entry has not loaded it yet: what enabling does is still to be done by
     /// the processor.
     bool starts = false;
-    /// With shadow tables: the processor's position is that of a new shadow, not `host_output`.
-    bool needs_position = false;
     /// The processor holds a STATUS without PendToPAPMI: its reads are intercepted.
     bool hides_pend_topa_pmi = false;
 
     [[nodiscard]] constexpr auto trace_en() const noexcept -> bool {
         return msrs.ctl.get<access::ia32_rtit_ctl::TraceEn>();
     }
+    /// VM entry is refused until `begin_shadow` was called, and the shadow is complete.
+    [[nodiscard]] constexpr auto needs_shadow() const noexcept -> bool {
+        return output == guest_output::shadow && trace_en() && shadow == shadow_use::needed;
+    }
 };
 
-/// How to handle accesses of a guest to `index` while it runs. Changes with each write of CTL, and
-/// with each VM entry.
+/// How to handle accesses of a guest to `index` while it runs, after `enter`.
 ///
 /// Source: PRG-172, PRG-175, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, uint32_t index) noexcept
@@ -58,6 +62,34 @@ struct guest_pt {
                                 (guest.shadow_paging &&
                                  index == access::ia32_rtit_cr3_match::address);
     return usual == guest_access::pass_through && is_other_value ? guest_access::intercept : usual;
+}
+
+/// The MSR bitmap of a VMCS: which accesses exit.
+///
+/// Shape:  for MSR n, below 2000H: bit n % 8 of byte n / 8 for RDMSR, 2048 bytes later for WRMSR.
+/// Source: SDM vol. 3, "MSR-Bitmap Address".
+struct msr_bitmap {
+    static constexpr size_t writes = 2048;
+
+    uint8_t bytes[4096]{};
+};
+
+/// Sets the bits of the MSRs of Intel PT, and no others. Call it after `enter`, before VM entry.
+/// While an MSR is passed through that holds the host's value, the guest can read it, and let the
+/// host trace to any address.
+///
+/// Source: PRG-172, PRG-184.
+constexpr void update_msr_bitmap(guest_pt const& guest, msr_bitmap& bitmap) noexcept {
+    for (uint32_t index = access::detail::first_pt_msr; index <= access::detail::last_pt_msr;
+         ++index) {
+        bool const passes = access_of_guest(guest, index) == guest_access::pass_through;
+        auto const bit = static_cast<uint8_t>(1U << index % 8);
+        auto const set = [&](uint8_t& byte) {
+            byte = static_cast<uint8_t>(passes ? byte & ~bit : byte | bit);
+        };
+        set(bitmap.bytes[index / 8]);
+        set(bitmap.bytes[msr_bitmap::writes + index / 8]);
+    }
 }
 
 // ------------------------------------------------------------------------------------ MSR exits
@@ -71,10 +103,9 @@ enum class exit_action : uint8_t {
 
 struct [[nodiscard]] exit_answer {
     exit_action what = exit_action::skip;
-    rule why = rule::none;  ///< of `inject_gp`
-    uint64_t value = 0;     ///< that RDMSR reads
-    /// TraceEn changed: update what is intercepted and, with shadow tables, build them.
-    bool trace_en_changed = false;
+    rule why = rule::none;          ///< of `inject_gp`
+    uint64_t value = 0;             ///< that RDMSR reads
+    bool trace_en_changed = false;  ///< with shadow tables they may be needed: `needs_shadow`
 
     constexpr explicit operator bool() const noexcept { return what == exit_action::skip; }
     friend constexpr auto operator==(exit_answer const&, exit_answer const&) -> bool = default;
@@ -87,7 +118,8 @@ using namespace ptspec::detail;
 /// Sets CTL without what the processor does when TraceEn rises. TriggerEn follows.
 constexpr void set_ctl(guest_pt& guest, access::ia32_rtit_ctl value) noexcept {
     using status = access::ia32_rtit_status;
-    guest.starts = guest.needs_position = value.get<access::ia32_rtit_ctl::TraceEn>();
+    guest.starts = value.get<access::ia32_rtit_ctl::TraceEn>();
+    guest.shadow = shadow_use::needed;
     guest.msrs.ctl = value;
     guest.msrs.status = guest.msrs.status.with(
         status::TriggerEn{access::trigger_en(value, guest.msrs.status)});
@@ -136,7 +168,10 @@ constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
     return {.trace_en_changed = was_on != guest.trace_en()};
 }
 
-/// Handles an exit at XSAVES that saves component 8. Source: REG-142, PRG-110.
+/// Handles an exit at XSAVES that saves component 8: returns the image, and clears TraceEn. If the
+/// image cannot be stored, restore `guest` from a copy.
+///
+/// Source: REG-142, PRG-110.
 [[nodiscard]] constexpr auto on_xsaves(guest_pt& guest) noexcept -> access::xsave_pt_state {
     auto const saved = access::xsaves(guest.caps, guest.msrs);
     guest.msrs = saved.state;
@@ -174,6 +209,29 @@ constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
     return pending;
 }
 
+/// Handles a write of IA32_PERF_GLOBAL_STATUS_RESET by the guest, as far as Intel PT is concerned.
+/// RDMSR of IA32_PERF_GLOBAL_STATUS returns Trace_ToPA_PMI of `guest.msrs.perf_global_status`.
+///
+/// Source: PRG-177.
+constexpr void on_global_status_reset(guest_pt& guest, uint64_t value) noexcept {
+    using PMI = reg::ia32_perf_global_status::Trace_ToPA_PMI;
+    auto& status = guest.msrs.perf_global_status;
+    bool const resets = reg::ia32_perf_global_status_reset{value}
+                            .get<reg::ia32_perf_global_status_reset::Trace_ToPA_PMI>();
+    status = status.with(PMI{status.get<PMI>() && !resets});
+}
+
+/// Emulates VMXON of the guest. Without Intel PT in VMX operation it clears TraceEn, and writes of
+/// CTL raise #GP until VMXOFF.
+///
+/// Source: REG-110, REG-121, PRG-160, PRG-173.
+constexpr void vmxon(guest_pt& guest) noexcept {
+    guest.msrs = access::vmxon(guest.caps, guest.msrs);
+    guest.starts = guest.starts && guest.trace_en();
+}
+/// Emulates VMXOFF of the guest.
+constexpr void vmxoff(guest_pt& guest) noexcept { guest.msrs = access::vmxoff(guest.msrs); }
+
 /// Emulates a cold reset of the guest. Source: REG-090.
 constexpr void cold_reset(guest_pt& guest) noexcept {
     guest.msrs = access::cold_reset();
@@ -191,13 +249,25 @@ constexpr void smi(guest_pt& guest) noexcept {
     guest.msrs = access::smi(guest.msrs);
     guest.starts = false;
 }
+/// What RSM of the guest does.
+struct [[nodiscard]] guest_rsm {
+    access::rsm_outcome outcome = access::rsm_outcome::resumed;
+    rule why = rule::none;
+    bool trace_en_changed = false;
+
+    constexpr explicit operator bool() const noexcept {
+        return outcome == access::rsm_outcome::resumed;
+    }
+};
+
 /// Emulates RSM of the guest.
 ///
 /// Errors: the outcome and rule of `access::rsm`; nothing has changed then.
 /// Source: REG-101..103.
 [[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
-    -> access::rsm_result {
-    auto const result = access::rsm(guest.caps, guest.msrs, {}, how);
+    -> guest_rsm {
+    auto const checked = access::rsm(guest.caps, guest.msrs, {}, how);
+    guest_rsm const result{checked.outcome, checked.why, checked && guest.msrs.smram_trace_en};
     if (!result) { return result; }
     using ctl = access::ia32_rtit_ctl;
     detail::set_ctl(guest, guest.msrs.ctl.with(ctl::TraceEn{guest.msrs.smram_trace_en}));
@@ -219,7 +289,7 @@ inline constexpr size_t guest_image_size = access::image_size + 8;
     auto const msrs = access::save(guest.msrs);
     copy_bytes(image.data(), msrs.data(), access::image_size);
     store_le64(image.data() + access::image_size,
-               (guest.pmi_pending ? 1U : 0U) | (guest.starts ? 2U : 0U));
+               (guest.pmi_pending ? 1U : 0U) | (guest.starts && guest.trace_en() ? 2U : 0U));
     return image;
 }
 
@@ -242,7 +312,7 @@ inline constexpr size_t guest_image_size = access::image_size + 8;
     guest.msrs = loaded.state;
     guest.pmi_pending = (flags & 1) != 0;
     guest.starts = (flags & 2) != 0;
-    guest.needs_position = trace_en;
+    guest.shadow = shadow_use::needed;
     guest.hides_pend_topa_pmi = false;
     return loaded;
 }

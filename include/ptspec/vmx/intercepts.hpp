@@ -24,6 +24,13 @@ enum class guest_access : uint8_t {
     not_pt,        ///< not an MSR of Intel PT
 };
 
+/// With shadow tables: what the output MSRs of the processor come from.
+enum class shadow_use : uint8_t {
+    needed,  ///< TraceEn rose after the last shadow was begun: `begin_shadow`
+    begun,   ///< VM entry takes the position from the shadow
+    placed,  ///< the last VM exit left the position
+};
+
 /// How to handle accesses to `index` of a guest with these capabilities. IA32_RTIT_CTL is always
 /// intercepted, and with shadow tables IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS, too,
 /// since the processor holds those of the host. The others are intercepted only while the guest's

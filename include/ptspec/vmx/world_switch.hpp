@@ -10,10 +10,11 @@
 /// exit, in host-guest mode. In host-only mode guests have no Intel PT, and nothing is switched.
 namespace ptspec::vmx {
 
-/// The host's trace while a guest runs. Made by `enter`, used up by `leave`.
+/// The host's trace while a guest runs. Made by `enter`, used up by `leave` or `cancel`.
 struct host_pt {
     access::msr_state msrs{};
-    bool is_saved = false;  ///< all MSRs of the guest were exchanged, not CTL alone
+    bool is_saved = false;   ///< all MSRs that the guest has, not CTL alone
+    bool is_loaded = false;  ///< the processor has the guest's
 };
 
 /// The result of `enter`.
@@ -21,8 +22,9 @@ struct [[nodiscard]] entry_state : driver::procedure_result {
     /// For the guest-state field of VM entry or, where the processor has no such control, for the
     /// last entry of its MSR-load list. VM exit then loads 0.
     access::ia32_rtit_ctl ctl{};
-    bool needs_shadow =
-        false;  ///< nothing was done: the guest traces, and its shadow is incomplete
+    /// Nothing was done: the guest traces, and its shadow is missing, incomplete, or of an earlier
+    /// enable.
+    bool needs_shadow = false;
 
     /// True if VM entry may follow.
     constexpr explicit operator bool() const noexcept { return !failed && !needs_shadow; }
@@ -64,25 +66,58 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
     return msrs;
 }
 
+constexpr auto refused_without_shadow() noexcept -> entry_state {
+    entry_state refused;
+    refused.needs_shadow = true;
+    return refused;
+}
+
+/// Restores the host's trace. Each value is written once, also if one cannot be written.
+template <msr_port Msrs>
+constexpr auto restore(guest_pt& guest, host_pt& host,
+                       driver::detail::msr_sequence<Msrs>& on) noexcept
+    -> driver::procedure_result {
+    auto const saved = host;
+    host = {};
+    guest.hides_pend_topa_pmi = false;
+    if (saved.is_saved) {
+        for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
+            on.write(index, access::value_of(saved.msrs, index));
+        });
+    }
+    if (saved.msrs.ctl.raw != 0) { on.write(saved.msrs.ctl); }
+    return {on.failed(),
+            on ? driver::trace_state_of(saved.msrs.ctl) : driver::trace_state::unknown};
+}
+
 }  // namespace detail
 
 /// Prepares VM entry: stops the host's trace, saves it, and loads the guest's MSRs. CTL is loaded
-/// by VM entry. The host's TraceEn must stay 0 until `leave`, also in a PMI handler.
+/// by VM entry. The host's TraceEn must stay 0 until `leave`, also in a PMI handler. Then
+/// `update_msr_bitmap`.
 ///
 /// TraceEn is cleared even if the guest does not trace: VM entry that loads CTL fails otherwise.
+///
+/// If the host's own ToPA PMI is pending now (`has_topa_pmi`), it cannot be told apart from one of
+/// the guest later: `cancel`, handle it, and call `enter` again.
 ///
 /// A guest in which a PMI is pending by PendToPAPMI is entered without that bit unless TraceEn has
 /// just risen: else each VM entry would raise the interrupt again.
 ///
-/// Errors: the access that faulted: do not enter; `leave` restores the host.
+/// Errors: the access that faulted: do not enter; `cancel` restores the host. With shadow tables
+///         `needs_shadow` unless the VMM has set `host_output` and `guest_pt::shadow` itself: use
+///         the function below.
 /// Source: REG-130, OUT-086, PRG-170, PRG-171.
 template <msr_port Msrs>
 constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
+    host = {};
+    bool const is_placed = guest.output != guest_output::shadow ||
+                           guest.shadow == shadow_use::placed;
+    if (guest.trace_en() && !is_placed) { return detail::refused_without_shadow(); }
     driver::detail::msr_sequence to{msrs};
     entry_state result;
-    host = {};
     host.msrs.ctl = to.template read<ctl>();
     if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
     guest.hides_pend_topa_pmi = guest.trace_en() && !guest.starts &&
@@ -95,6 +130,7 @@ constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> ent
         host.is_saved = static_cast<bool>(to);
         detail::for_each_exchanged_msr(
             guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
+        host.is_loaded = static_cast<bool>(to);
     }
     result.failed = to.failed();
     result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
@@ -103,77 +139,100 @@ constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> ent
 }
 
 /// Continues after VM exit, which has cleared CTL: reads the guest's MSRs, and restores the host's
-/// trace. Also after a VM entry that failed: `entered` is false then.
+/// trace. After `enter` that failed or was refused it restores what `enter` changed.
 ///
 /// With shadow tables the position is in `guest.host_output`: translate it to `guest.msrs`, as
 /// `leave` with a shadow does.
 ///
-/// Errors: the access that faulted. The guest's values are then incomplete.
+/// Errors: the access that faulted. The guest's values are then those before VM entry.
 /// Source: PRG-167, PRG-170.
 template <msr_port Msrs>
-constexpr auto leave(guest_pt& guest, host_pt const& host, Msrs& msrs, bool entered = true) noexcept
+constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     -> driver::procedure_result {
     using status = access::ia32_rtit_status;
     driver::detail::msr_sequence on{msrs};
-    if (host.is_saved) {
+    if (host.is_loaded) {
         access::msr_state got = guest.msrs;
         detail::for_each_exchanged_msr(
             guest.caps, [&](uint32_t index) { access::set_raw(got, index, on.read(index)); });
-        if (on && entered) {
+        if (on) {
             if (guest.hides_pend_topa_pmi) {
                 got.status = got.status.with(status::PendToPAPMI{true});
             }
             if (guest.shadow_paging) { got.cr3_match = guest.msrs.cr3_match; }
             if (guest.output == guest_output::shadow) {
                 guest.host_output = {got.output_base, got.output_mask_ptrs};
+                guest.shadow = shadow_use::placed;
                 got.output_base = guest.msrs.output_base;
                 got.output_mask_ptrs = guest.msrs.output_mask_ptrs;
             }
             got.status = got.status.with(
                 status::TriggerEn{access::trigger_en(got.ctl, got.status)});
             guest.msrs = got;
+            guest.starts = false;
         }
-        detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
-            on.write(index, access::value_of(host.msrs, index));
-        });
     }
-    if (entered) { guest.starts = guest.needs_position = false; }
-    guest.hides_pend_topa_pmi = false;
-    if (host.msrs.ctl.raw != 0) { on.write(host.msrs.ctl); }
-    return {on.failed(), on ? driver::trace_state_of(host.msrs.ctl) : driver::trace_state::unknown};
+    return detail::restore(guest, host, on);
+}
+
+/// Restores the host's trace after a VM entry that failed: the guest did not run.
+///
+/// Errors: the access that faulted.
+/// Source: PRG-170.
+template <msr_port Msrs>
+constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
+    -> driver::procedure_result {
+    driver::detail::msr_sequence on{msrs};
+    return detail::restore(guest, host, on);
 }
 
 // ------------------------------------------------------------------------------------ shadow
 
-/// `enter` with the shadow that was built when the guest enabled its trace, or that continues where
-/// the last exit was.
+/// Begins the shadow of a guest that has set TraceEn: `guest.needs_shadow()`. Then `shadow::build`
+/// until it is complete.
 ///
-/// Errors: those of `enter`; `needs_shadow` if the guest traces and the shadow is not complete.
+/// Errors: those of `shadow::begin`.
+/// Source: PRG-184.
+[[nodiscard]] constexpr auto begin_shadow(guest_pt& guest, shadow& to,
+                                          cpu::capabilities const& host, shadow_page const* pages,
+                                          size_t page_count) noexcept -> rule {
+    rule const broken = to.begin(host, guest.caps, guest.msrs, pages, page_count);
+    guest.shadow = broken == rule::none ? shadow_use::begun : shadow_use::needed;
+    return broken;
+}
+
+/// `enter` with the shadow that was begun for the guest, or that continues where the last exit was.
+///
+/// Errors: those of `enter`; `needs_shadow` if the guest traces and needs a shadow, or the one that
+///         was begun is not complete.
 template <msr_port Msrs>
 constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
     -> entry_state {
-    if (guest.trace_en() && !from.is_complete()) {
-        entry_state refused;
-        refused.needs_shadow = true;
-        return refused;
-    }
-    if (guest.trace_en() && guest.needs_position) {
+    host = {};
+    if (!guest.trace_en()) { return enter(guest, host, msrs); }
+    if (guest.needs_shadow() || !from.is_complete()) { return detail::refused_without_shadow(); }
+    auto const use = guest.shadow;
+    if (use == shadow_use::begun) {
         auto const wanted = from.host();
         guest.host_output = wanted.at;
         guest.host_topa = wanted.topa;
     }
-    return enter(guest, host, msrs);
+    guest.shadow = shadow_use::placed;
+    auto const result = enter(guest, host, msrs);
+    guest.shadow = use;  // until the guest has run
+    return result;
 }
 
 /// `leave`, and the guest's position from that of the processor.
 ///
 /// Errors: those of `leave`; `placed` is false if the processor's position is not in the shadow.
 template <msr_port Msrs>
-constexpr auto leave(guest_pt& guest, shadow const& from, host_pt const& host, Msrs& msrs,
-                     bool& placed, bool entered = true) noexcept -> driver::procedure_result {
-    auto const result = leave(guest, host, msrs, entered);
+constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs,
+                     bool& placed) noexcept -> driver::procedure_result {
+    bool const was_loaded = host.is_loaded;
+    auto const result = leave(guest, host, msrs);
     placed = true;
-    if (!host.is_saved || !entered || !result) { return result; }
+    if (!was_loaded || !result) { return result; }
     auto const found = from.to_guest(guest.host_output);
     placed = found.found;
     if (found) {
@@ -185,17 +244,29 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt const& host, M
 
 // ------------------------------------------------------------------------------------ PMI
 
+/// True if a ToPA PMI was raised and not handled: Trace_ToPA_PMI of IA32_PERF_GLOBAL_STATUS.
+///
+/// Source: PRG-177.
+template <msr_port Msrs>
+[[nodiscard]] constexpr auto has_topa_pmi(Msrs& msrs) noexcept -> bool {
+    using global_status = reg::ia32_perf_global_status;
+    auto const now = driver::read<global_status>(msrs);
+    return now && now.value.template get<global_status::Trace_ToPA_PMI>();
+}
+
 /// Takes a ToPA PMI that the guest's output raised from the processor. Call it after each VM exit
 /// of a guest that traces, before `leave`, so that an interrupt which arrives together with another
-/// exit is not lost, and the host's handler does not take it for its own. True if there was one.
+/// exit is not lost. True if there was one.
+///
+/// A handler of the host that runs between VM exit and this call, as for an NMI, must leave the
+/// interrupt alone while `host_pt::is_loaded`; where it masked the LVT entry, unmask it.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-177.
 template <msr_port Msrs>
 [[nodiscard]] constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> bool {
     using global_status = reg::ia32_perf_global_status;
     using reset = reg::ia32_perf_global_status_reset;
-    auto const now = driver::read<global_status>(msrs);
-    if (!now || !now.value.template get<global_status::Trace_ToPA_PMI>()) { return false; }
+    if (!has_topa_pmi(msrs)) { return false; }
     (void)driver::write(msrs, reset{}.with(reset::Trace_ToPA_PMI{true}));
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
         global_status::Trace_ToPA_PMI{true});
