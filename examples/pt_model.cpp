@@ -53,6 +53,7 @@ the next instruction; ->ADDRESS or ->kernel is the target.
   MOV CR3,V     WRMSR TraceEn=0     PTWRITE RAX=V     XBEGIN, XEND, abort     HLT, MWAIT 0,0
   n x EVENT repeats an event; t=n EVENT executes it at that core cycle
 
+A script may begin with a line `setup SETUP`, as those of pt_twin do; --setup comes after it.
 With LP=A+B in SETUP the script is `A: EVENTS / B: EVENTS`, for two processors. The file
 tests/spec/notation.md, section 3, lists all events and all items of a setup.
 
@@ -135,8 +136,29 @@ struct processor {
     }
 };
 
+auto start_of(std::string const& setup) -> trace_script::start {
+    auto const read = trace_script::read_setup(setup, machine::table);
+    if (read.wrong) {
+        throw tool::failure{"setup " + tool::quoted(read.wrong.found) + ": expected " +
+                            std::string{read.wrong.expected}};
+    }
+    return read.made;
+}
+
 /// Runs all events of a script, on one processor or on two. Only the current event is in memory.
-auto run(arguments const& given, trace_script::start const& from) -> std::vector<processor> {
+auto run(arguments const& given) -> std::vector<processor> {
+    constexpr string_view setup_word = "setup ";
+    auto text = given.script.open();
+    tool::script source{text, "event", tool::comments::before_statements};
+    std::string statement;
+    bool has_statement = source.next(statement);
+    std::string setup = "kind=" + given.kind;
+    if (has_statement && trace_script::starts_with(statement, setup_word)) {
+        setup += "," + statement.substr(setup_word.size());
+        has_statement = source.next(statement);
+    }
+    if (!given.setup.empty()) { setup += "," + given.setup; }
+    auto const from = start_of(setup);
     std::vector<processor> all;
     auto const add = [&](char const* name) {
         auto& next = all.emplace_back(processor{name});
@@ -145,16 +167,17 @@ auto run(arguments const& given, trace_script::start const& from) -> std::vector
     };
     bool const two = from.two_processors;
     if (!two) { add(""); }
-    auto text = given.script.open();
-    tool::script source{text, "event", tool::comments::before_statements};
-    std::string statement;
     std::uint64_t number = 0;
     auto const execute = [&](string_view event) {
         event = trace_script::trimmed(event);
         if (!event.empty()) { all.back().run(event, ++number, given.explain); }
     };
-    while (source.next(statement)) {
+    for (; has_statement; has_statement = source.next(statement)) {
         string_view rest = statement;
+        if (trace_script::starts_with(rest, setup_word)) {
+            throw tool::failure{"a script has one setup, before its events; pt_twin --part N "
+                                "prints one part"};
+        }
         if (two && all.empty()) {
             if (!trace_script::starts_with(rest, "A:")) { break; }
             add("A: ");
@@ -246,13 +269,7 @@ auto run_tool(tool::command_line& line) -> int {
         tool::print(usage);
         return 0;
     }
-    auto const setup = "kind=" + given.kind + (given.setup.empty() ? "" : ",") + given.setup;
-    auto const read = trace_script::read_setup(setup, machine::table);
-    if (read.wrong) {
-        throw tool::failure{"setup " + tool::quoted(read.wrong.found) + ": expected " +
-                            std::string{read.wrong.expected}};
-    }
-    auto all = run(given, read.made);
+    auto all = run(given);
     std::string packets;
     for (auto const& one : all) {
         packets += (packets.empty() ? "" : " / ") + one.name + packets_of(*one.on, given.show);

@@ -9,6 +9,7 @@
 #include <ptspec/ptspec.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -129,12 +130,16 @@ void summarise(byte_view bytes) {
 }  // namespace
 
 auto main(int count, char** arguments) -> int {
-    if (count > 2) {
-        std::fprintf(stderr, "usage: tour [FILE]\n");
-        return 2;
+    bool const asks = count == 2 && std::string_view{arguments[1]} == "--help";
+    if (asks || count > 2) {
+        std::fprintf(asks ? stdout : stderr, "usage: tour [FILE]\n");
+        return asks ? 0 : 2;
     }
     if (count == 2) {
-        std::ifstream file{arguments[1], std::ios::binary};
+        std::ifstream file;
+        if (!std::filesystem::is_directory(arguments[1])) {
+            file.open(arguments[1], std::ios::binary);
+        }
         std::vector<char> const bytes{std::istreambuf_iterator<char>{file}, {}};
         if (!file || bytes.empty()) {
             std::fprintf(stderr, "tour: %s: cannot be read, or is empty\n", arguments[1]);

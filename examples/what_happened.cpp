@@ -10,6 +10,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -29,10 +30,11 @@ void print_interrupts(byte_view bytes, trace::clock_options const& how) {
             case event_type::branches: branches += event.branches().count; break;
             case event_type::async_branch:
             case event_type::async_disabled:
-                std::printf("TSC %" PRIu64 " (-%" PRIu64 " +%" PRId64 "): interrupted at %" PRIx64
-                            " after %" PRIu64 " branches\n",
-                            when.tsc, when.tsc - when.earliest,
-                            static_cast<int64_t>(when.latest - when.tsc), event.ip, branches);
+                std::printf("TSC %" PRIu64 ", between %" PRIu64 " and ", when.tsc, when.earliest);
+                when.latest == trace::time::unbounded ? std::printf("?")
+                                                      : std::printf("%" PRIu64, when.latest);
+                std::printf(": interrupted at %" PRIx64 " after %" PRIu64 " branches\n", event.ip,
+                            branches);
                 branches = 0;
                 break;
             case event_type::damage:
@@ -55,10 +57,11 @@ auto main(int count, char** arguments) -> int {
         std::puts("usage: what_happened TRACE [CPUID.15H:EBX CPUID.15H:EAX MTCFreq]");
         return asks ? 0 : 2;
     }
-    std::ifstream file{arguments[1], std::ios::binary};
+    std::ifstream file;
+    if (!std::filesystem::is_directory(arguments[1])) { file.open(arguments[1], std::ios::binary); }
     std::vector<uint8_t> const bytes{std::istreambuf_iterator<char>(file), {}};
     if (bytes.empty()) {
-        std::fprintf(stderr, "what_happened: %s: cannot be read\n", arguments[1]);
+        std::fprintf(stderr, "what_happened: %s: cannot be read, or is empty\n", arguments[1]);
         return 2;
     }
     trace::clock_options how;

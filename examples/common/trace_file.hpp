@@ -393,9 +393,7 @@ public:
     }
 
     /// True for a file that `read` reads, false for one that `streams` reads.
-    [[nodiscard]] auto is_raw() const -> bool {
-        return !is_winipt_ && head() != "PERFILE2" && head() != "2ELIFREP" && head() != "PERFFILE";
-    }
+    [[nodiscard]] auto is_raw() const -> bool { return !is_winipt_ && !tool::is_perf_data(head()); }
     /// The streams of the file. Call this once.
     [[nodiscard]] auto streams() -> container {
         container made;

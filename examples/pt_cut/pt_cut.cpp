@@ -454,6 +454,8 @@ auto run(tool::command_line& line) -> int {
         }
     }
     auto const bytes = read_all(from);
+    tool::require_raw_trace(from.name(),
+                            {reinterpret_cast<char const*>(bytes.data()), bytes.size()});
     auto const in = contents_of(byte_view{bytes});
     if (in.all.empty()) {
         tool::print_error("no PSB to cut at");

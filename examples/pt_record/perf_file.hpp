@@ -162,18 +162,23 @@ inline auto read_recorded(std::string const& directory) -> recorded {
 
 namespace detail {
 
-/// A file as a sink of bytes.
+/// A file as a sink of bytes. The writer does not let exceptions through.
 struct file_sink {
     tool::output& to;
+    std::string failure{};
 
-    auto append(byte_view bytes) -> bool {
-        to.write({reinterpret_cast<char const*>(bytes.data()), bytes.size()});
-        return true;
+    auto append(byte_view bytes) noexcept -> bool {
+        try {
+            to.write({reinterpret_cast<char const*>(bytes.data()), bytes.size()});
+            return true;
+        } catch (std::exception const& why) { failure = why.what(); }
+        return false;
     }
 };
 
-inline void require(perf_data::write_result const& done) {
+inline void require(perf_data::write_result const& done, file_sink const& sink) {
     if (done) { return; }
+    if (!sink.failure.empty()) { throw tool::failure{sink.failure}; }
     auto const why = describe(done.why);
     throw tool::failure{"perf.data: " + std::string{why.data(), why.size()}};
 }
@@ -186,7 +191,6 @@ inline void require(perf_data::write_result const& done) {
 /// perf decodes a trace with what it read before.
 inline void write_perf_data(recorded const& from, std::string const& program,
                             std::string const& path) {
-    using detail::require;
     perf_data::session const session{
         .ctl = from.how.msrs.ctl,
         .caps = recording_processor(),
@@ -195,6 +199,9 @@ inline void write_perf_data(recorded const& from, std::string const& program,
         tool::output out{path};
         detail::file_sink sink{out};
         perf_data::writer writer{session, sink};
+        auto const require = [&](perf_data::write_result const& done) {
+            detail::require(done, sink);
+        };
         require(writer.begin());
         std::uint64_t const begin = from.events.empty() ? 0 : from.events.front().time;
         std::uint32_t first = from.threads.empty() ? 0 : from.threads.front().process;

@@ -30,8 +30,8 @@ of packets.
                             parts of their own
   --part N                  only the N-th part of a damaged trace. A part begins at a PSB and ends
                             at damage or at the end; the first is 1
-  --events                  print the script instead of the comparison, for pt_model. A line
-                            `# setup:` precedes the events of each part
+  --events                  print the script instead of the comparison. pt_model runs that of one
+                            part; see --part. A line `setup SETUP` precedes the events of each
   --differences N           show the first difference of N segments; the default is 3
   -h, --help                print this text
 
@@ -113,8 +113,10 @@ auto read_file(std::string const& path) -> std::vector<std::uint8_t> {
         std::size_t const count = in.read(piece, sizeof piece);
         all.insert(all.end(), piece, piece + count);
         if (all.size() > max_bytes) { throw tool::failure{path + ": more than 16 MB"}; }
-        if (count < sizeof piece) { return all; }
+        if (count < sizeof piece) { break; }
     }
+    tool::require_raw_trace(path, {reinterpret_cast<char const*>(all.data()), all.size()});
+    return all;
 }
 
 struct arguments {
@@ -228,7 +230,7 @@ auto run_tool(tool::command_line& line) -> int {
             std::string script;
             twin made{from, with, kind, *on, &script};
             made.run();
-            out.write("# setup: " + made.setup() + "\n" + script);
+            out.write("setup " + made.setup() + "\n" + script);
         }
         out.close();
         return 0;

@@ -625,6 +625,8 @@ class Tools(unittest.TestCase):
         status, out, _ = run(TOUR, self.file("t", SMALL))
         self.assertTrue(out.startswith(SMALL_LISTING))
         self.assertEqual(run(TOUR, self.scratch / "absent")[0], 2)
+        self.assertEqual(run(TOUR, self.scratch),
+                         (2, "", f"tour: {self.scratch}: cannot be read, or is empty\n"))
 
 
 if __name__ == "__main__":

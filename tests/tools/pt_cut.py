@@ -139,6 +139,12 @@ class PtCut(ToolChecks, unittest.TestCase):
             self.assertEqual(done.stdout, b"")
         self.assertEqual(SMALL.read_bytes(), SMALL_BYTES)
 
+    def test_a_perf_data_file_is_refused(self):
+        for magic in (b"PERFILE2", b"2ELIFREP"):
+            self.assertEqual(run(PT_CUT, "--list", "-", data=magic + SMALL_BYTES),
+                             (2, b"", "pt_cut: standard input: is a perf.data file, not a raw "
+                                      "trace; pt_dump and timeline read these\n"))
+
     def test_a_trace_without_psb(self):
         self.assertEqual(run(PT_CUT, "--list", "-", data=b"\0" * 40),
                          (3, b"", "pt_cut: no PSB to cut at\n"))

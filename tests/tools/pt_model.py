@@ -127,6 +127,16 @@ class Options(unittest.TestCase):
                          run("-e", "fault #PF at=1000"))
         self.assertEqual(run(), (0, "none\n", ""))
 
+    def test_a_script_may_begin_with_its_setup(self):
+        script = "# a comment\nsetup OS=0\nJcc T; SYSCALL->kernel\n"
+        self.assertEqual(run(script=script), (0, "TNT(1), TIP.PGD()\n", ""))
+        self.assertNotEqual(run("--setup", "OS=1", script=script)[1], "TNT(1), TIP.PGD()\n")
+        for wrong, about in (("setup XX=0\nJcc T", "setup 'XX=0': expected"),
+                             ("Jcc T\nsetup OS=0", "one setup, before its events")):
+            status, out, error = run(script=wrong)
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn(about, error)
+
     def test_show_prints_fields_in_the_given_order(self):
         self.assertEqual(run("-e", "Jcc T; Jcc N", "--show", "pending,TriggerEn,PSBFreq"),
                          (0, "none; pending=10; TriggerEn=1; PSBFreq=0\n", ""))

@@ -96,6 +96,13 @@ class PtRecord(unittest.TestCase):
     # recordings
 
     @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_output_that_cannot_be_written(self):
+        self.data.symlink_to("/dev/full")
+        done = self.run_tool("-o", self.data, "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"\Apt_record: .*perf.data: No space left on device; "
+                                      r"the raw output is in .*\n\Z")
+
     def test_a_recording_obeys_the_rules_of_a_trace(self):
         for options in ([], ["--ctl", "tsc,mtc=3"], ["--ctl", "tsc,mtc=0,cyc", "--kind", "skylake"],
                         ["--ctl", "noretcomp", "--kind", "broadwell"], ["--kind", "icelake"],

@@ -74,19 +74,27 @@ class Twins(unittest.TestCase):
                 samples = ["--samples", SAMPLES[name]] if name in SAMPLES else []
                 status, out, error = run(file.name, *samples, "--part", "1", "--events")
                 self.assertEqual((status, error), (0, ""))
-                setup, _, events = out.removeprefix("# setup: ").partition("\n")
-                self.assertTrue(setup.startswith(f"kind={WHOLE[name]}, "), setup)
+                setup, _, events = out.partition("\n")
+                self.assertTrue(setup.startswith(f"setup kind={WHOLE[name]}, "), setup)
                 # Neither the form of packets nor their grouping and order are events.
                 kinds = {line.split()[0].split("->")[0] for line in events.splitlines()}
                 self.assertLessEqual(kinds, EVENTS)
-                made = subprocess.run([PT_MODEL, "--setup", setup, "-o", "-"],
-                                      input=events.encode(), capture_output=True, timeout=120)
+                made = subprocess.run([PT_MODEL, "-o", "-"], input=out.encode(),
+                                      capture_output=True, timeout=120)
                 self.assertEqual((made.returncode, made.stderr), (0, b""))
                 self.assertGreater(len(made.stdout), 100)
                 # A trace may end in part of a packet, and in memory that was not written.
                 self.assertIn(made.stdout, data)
                 rest = data[data.index(made.stdout) + len(made.stdout):].rstrip(b"\0")
                 self.assertTrue(len(rest) < 16 or name in SAMPLES)
+
+    def test_a_perf_data_file_is_refused(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"PERFILE2" + b"\x02\x82" * 8)
+            file.flush()
+            status, out, error = run(file.name)
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("is a perf.data file", error)
 
     def test_a_difference_is_shown(self):
         folder = traces.folder_or_skip()
