@@ -34,9 +34,9 @@ struct virtual_cpu {
 /// Handles a VM exit caused by WRMSR. Returns false when the MSR belongs to another handler.
 template <class Log>
 constexpr auto on_wrmsr_exit(virtual_cpu& guest, Log&& log) noexcept -> bool {
+    if (!access::is_pt_msr(guest.ecx)) { return false; }
     uint64_t const value = uint64_t{guest.edx} << 32 | guest.eax;
     auto const done = access::effect_of_write(guest.cpuid, guest.pt, guest.ecx, value);
-    if (done.verdict.what == access::outcome::not_covered) { return false; }
     if (!done) {
         guest.inject_gp = true;  // no state changes, and RIP still points to WRMSR
         log(guest.ecx, value, done.verdict.why);

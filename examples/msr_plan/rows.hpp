@@ -105,7 +105,7 @@ inline auto assign(setup& to, std::string const& name, std::string const& value)
         return false;
     }
     auto const index = static_cast<std::uint32_t>(number_of(name));
-    if (!access::detail::is_pt_msr(index)) { return false; }
+    if (!access::is_pt_msr(index)) { return false; }
     access::set_raw(msrs, index, number_of(value));
     to.stated.push_back(index);
     return true;

@@ -8521,21 +8521,25 @@ inline constexpr uint32_t first_addr_msr = ia32_rtit_addr::address(0, range_end:
 inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::count - 1,
                                                                 range_end::b);
 
-constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
-    return index >= first_pt_msr && index <= last_pt_msr;
-}
 constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
     return index >= first_addr_msr && index <= last_pt_msr;
 }
 
 }  // namespace detail
 
-/// True for the MSRs that this directory models: 560H to 587H, IA32_DEBUGCTL, IA32_XSS and the
-/// three IA32_PERF_GLOBAL_STATUS registers.
+/// True for the MSRs of Intel PT, 560H to 587H, whether or not the processor has them.
+///
+/// Source: REG-017.
+[[nodiscard]] constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
+    return index >= detail::first_pt_msr && index <= detail::last_pt_msr;
+}
+
+/// True for the MSRs that this directory models: those of Intel PT, and the fields of Intel PT in
+/// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
 ///
 /// Source: REG-017, REG-018.
 [[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
-    return detail::is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
+    return is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
            index == reg::ia32_perf_global_status_reset::address ||
            index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||
            index == reg::ia32_debugctl::address;
@@ -8600,7 +8604,7 @@ using cpu::capabilities;
 enum class outcome : uint8_t {
     allowed,
     general_protection,  ///< the access raises #GP(0) and changes nothing
-    not_covered,         ///< not an MSR of Intel PT: the caller's own code handles it
+    not_covered,         ///< not an MSR that `covers` names: the caller's own code handles it
 };
 
 /// The outcome of an access and, where it faults, the most specific rule that it breaks.
@@ -8721,7 +8725,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
     if (index == ia32_rtit_ctl::address) {
         return detail::find_broken_rules(caps, now, ia32_rtit_ctl{value}, how, found);
     }
-    if (detail::is_pt_msr(index)) {
+    if (is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
         return detail::with_word(index, value,
                                  [&](auto word) { access::find_broken_rules(caps, word, found); });
@@ -8762,9 +8766,7 @@ broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint
 [[nodiscard]] constexpr auto
 write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
              policy const& how = {}) noexcept -> bool {
-    if (!detail::is_pt_msr(index)) {
-        return broken_rule(caps, now, index, value, how) != rule::none;
-    }
+    if (!is_pt_msr(index)) { return broken_rule(caps, now, index, value, how) != rule::none; }
     if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
     if (index == ia32_rtit_ctl::address) {
         ia32_rtit_ctl const ctl{value};
@@ -20682,23 +20684,26 @@ constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> resumed_tra
 /// What to check before a trace is enabled.
 namespace ptspec::driver {
 
-/// The conflict of a trace with branch records.
-struct [[nodiscard]] lbr_conflict : procedure_result {
+/// Whether branch records allow a trace.
+struct [[nodiscard]] lbr_check : procedure_result {
     bool excludes = false;  ///< this processor does not record both
     bool records = false;   ///< LBR, BTS or branch trace messages are enabled now
 
-    /// True if both would be enabled where they exclude each other.
-    constexpr explicit operator bool() const noexcept { return excludes && records; }
+    /// Both would be enabled where they exclude each other.
+    [[nodiscard]] constexpr auto conflicts() const noexcept -> bool { return excludes && records; }
+    /// True if the trace may be enabled.
+    constexpr explicit operator bool() const noexcept { return !failed && !conflicts(); }
 };
 
 /// Checks for branch records that a trace would suspend and clear. On processors where both exist
 /// IA32_DEBUGCTL is not read.
 ///
+/// Errors: the access to IA32_DEBUGCTL that faulted; `records` is then not known.
 /// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; PRG-150..152, PRG-044.
 template <msr_port Msrs>
-constexpr auto lbr_guard(Msrs& msrs, cpu::capabilities const& caps) noexcept -> lbr_conflict {
+constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> lbr_check {
     using debugctl = reg::ia32_debugctl;
-    lbr_conflict result;
+    lbr_check result;
     result.excludes = access::excludes_lbr(caps.leaf_01_eax);
     if (!result.excludes) { return result; }
     detail::msr_sequence from{msrs};
@@ -22585,7 +22590,7 @@ enum class shadow_use : uint8_t {
     cpu::capabilities const& guest, bool trace_en, uint32_t index,
     guest_output output = guest_output::guest_physical) noexcept -> guest_access {
     auto const read = access::check_read(guest, index);
-    if (!access::detail::is_pt_msr(index)) { return guest_access::not_pt; }
+    if (!access::is_pt_msr(index)) { return guest_access::not_pt; }
     if (!read) { return guest_access::inject_gp; }
     bool const is_translated = output == guest_output::shadow &&
                                (index == reg::ia32_rtit_output_base::address ||
@@ -23157,7 +23162,7 @@ constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
 /// Source: PRG-172, PRG-173.
 constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0) noexcept
     -> exit_answer {
-    if (!access::detail::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
+    if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     auto const checked = access::check_read(guest.caps, index, cpl);
     if (!checked) { return detail::gp_of(checked); }
     return {.value = access::value_of(guest.msrs, index)};
@@ -23172,7 +23177,7 @@ constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0)
 constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
                         access::context const& code = {}, access::policy const& how = {}) noexcept
     -> exit_answer {
-    if (!access::detail::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
+    if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     bool const was_on = guest.trace_en();
     auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl, how);
     if (!checked) { return detail::gp_of(checked); }
@@ -24133,7 +24138,7 @@ constexpr auto restore(guest_pt& guest, host_pt& host,
 ///
 /// TraceEn is cleared even if the guest does not trace: VM entry that loads CTL fails otherwise.
 ///
-/// If the host's own ToPA PMI is pending now (`has_topa_pmi`), it cannot be told apart from one of
+/// If the host's own ToPA PMI is pending now (`find_topa_pmi`), it cannot be told apart from one of
 /// the guest later: `cancel`, handle it, and call `enter` again.
 ///
 /// A guest in which a PMI is pending by PendToPAPMI is entered without that bit unless TraceEn has
@@ -24258,18 +24263,24 @@ constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
     return result;
 }
 
+/// The result of `leave` with a shadow.
+struct [[nodiscard]] shadow_exit : driver::procedure_result {
+    bool is_placed = true;  ///< false: the processor's position is not in the shadow
+
+    constexpr explicit operator bool() const noexcept { return !failed && is_placed; }
+};
+
 /// `leave`, and the guest's position from that of the processor.
 ///
-/// Errors: those of `leave`; `placed` is false if the processor's position is not in the shadow.
+/// Errors: those of `leave`; `is_placed`.
 template <msr_port Msrs>
-constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs,
-                     bool& placed) noexcept -> driver::procedure_result {
+constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
+    -> shadow_exit {
     bool const was_loaded = host.is_loaded;
-    auto const result = leave(guest, host, msrs);
-    placed = true;
-    if (!was_loaded || !result) { return result; }
+    shadow_exit result{leave(guest, host, msrs)};
+    if (!was_loaded || result.failed) { return result; }
     auto const found = from.to_guest(guest.host_output);
-    placed = found.found;
+    result.is_placed = found.found;
     if (found) {
         guest.msrs.output_base = found.at.base;
         guest.msrs.output_mask_ptrs = found.at.mask_ptrs;
@@ -24279,34 +24290,45 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
 
 // ------------------------------------------------------------------------------------ PMI
 
-/// True if a ToPA PMI was raised and not handled: Trace_ToPA_PMI of IA32_PERF_GLOBAL_STATUS.
+/// A look for a ToPA PMI.
+struct [[nodiscard]] topa_pmi : driver::procedure_result {
+    bool is_pending = false;
+};
+
+/// Reads whether a ToPA PMI was raised and not handled: Trace_ToPA_PMI of IA32_PERF_GLOBAL_STATUS.
 ///
+/// Errors: the access that faulted.
 /// Source: PRG-177.
 template <msr_port Msrs>
-[[nodiscard]] constexpr auto has_topa_pmi(Msrs& msrs) noexcept -> bool {
+constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
     using global_status = reg::ia32_perf_global_status;
-    auto const now = driver::read<global_status>(msrs);
-    return now && now.value.template get<global_status::Trace_ToPA_PMI>();
+    driver::detail::msr_sequence from{msrs};
+    auto const now = from.template read<global_status>();
+    return {{from.failed()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
 }
 
-/// Takes a ToPA PMI that the guest's output raised from the processor. Call it after each VM exit
-/// of a guest that traces, before `leave`, so that an interrupt which arrives together with another
-/// exit is not lost. True if there was one.
+/// Takes a ToPA PMI that the guest's output raised from the processor: `is_pending` if there was
+/// one. Call it after each VM exit of a guest that traces, before `leave`, so that an interrupt
+/// which arrives together with another exit is not lost.
 ///
 /// A handler of the host that runs between VM exit and this call, as for an NMI, must leave the
 /// interrupt alone while `host_pt::is_loaded`; where it masked the LVT entry, unmask it.
 ///
+/// Errors: the access that faulted.
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-177.
 template <msr_port Msrs>
-[[nodiscard]] constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> bool {
-    using global_status = reg::ia32_perf_global_status;
+constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> topa_pmi {
+    using status = reg::ia32_perf_global_status;
     using reset = reg::ia32_perf_global_status_reset;
-    if (!has_topa_pmi(msrs)) { return false; }
-    (void)driver::write(msrs, reset{}.with(reset::Trace_ToPA_PMI{true}));
+    auto result = find_topa_pmi(msrs);
+    if (!result.is_pending) { return result; }
+    driver::detail::msr_sequence to{msrs};
+    to.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
+    result.failed = to.failed();
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
-        global_status::Trace_ToPA_PMI{true});
+        status::Trace_ToPA_PMI{true});
     guest.pmi_pending = true;
-    return true;
+    return result;
 }
 
 }  // namespace ptspec::vmx

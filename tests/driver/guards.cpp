@@ -29,20 +29,21 @@ TEST_CASE("branch records conflict with a trace on six models only (PRG-150..152
             msr_model<1> lbr{{{0x1D9, value(uint64_t{1})}}};
             msr_model<1> bts{{{0x1D9, 0x80}}};
             msr_model<1> none{{{0x1D9, 0x1800}}};
-            if (!driver::lbr_guard(lbr, of_model(signature)) ||
-                !driver::lbr_guard(bts, of_model(signature)) ||
-                driver::lbr_guard(none, of_model(signature)) ||
-                !driver::lbr_guard(none, of_model(signature)).excludes) {
+            if (!driver::check_lbr(lbr, of_model(signature)).conflicts() ||
+                driver::check_lbr(lbr, of_model(signature)) ||
+                driver::check_lbr(bts, of_model(signature)) ||
+                !driver::check_lbr(none, of_model(signature)) ||
+                !driver::check_lbr(none, of_model(signature)).excludes) {
                 return false;
             }
         }
         msr_model<1> lbr{{{0x1D9, 1}}};
         driver::recording_port log{lbr};
-        return !driver::lbr_guard(log, of_model(0x50654)) && log.count() == 0;
+        return driver::check_lbr(log, of_model(0x50654)) && log.count() == 0;
     });
     CHECK_TWICE([](auto value) {
         msr_model<1> other{{{value(0x570U), 0}}};
-        auto const result = driver::lbr_guard(other, of_model(0x506E3));
+        auto const result = driver::check_lbr(other, of_model(0x506E3));
         return result.failed.index == 0x1D9 && !result;
     });
 }

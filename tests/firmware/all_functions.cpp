@@ -978,8 +978,7 @@ auto fw_guest_enter(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt& 
 }
 auto fw_guest_leave(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt& host,
                     fw_msrs& msrs) noexcept -> bool {
-    bool placed = false;
-    return vmx::take_topa_pmi(guest, msrs) && vmx::leave(guest, one, host, msrs, placed) && placed;
+    return vmx::take_topa_pmi(guest, msrs) && vmx::leave(guest, one, host, msrs);
 }
 auto fw_nested(vmx::guest_pt& guest, vmx::nested_vmcs& vmcs) noexcept -> rule {
     vmcs.set = vmx::merged_controls(vmcs.set, vmcs.set);

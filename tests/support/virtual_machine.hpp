@@ -159,11 +159,9 @@ public:
             .from = ip, .to = host_ip, .after = host_code(), .loads = {true, {}}});
         memory.uses_ept = false;
         if (guest.trace_en()) { (void)vmx::take_topa_pmi(guest, processor); }
-        bool placed = true;
-        auto const left = guest.output == vmx::guest_output::shadow
-                              ? vmx::leave(guest, shadow, host, processor, placed)
-                              : vmx::leave(guest, host, processor);
-        return left && placed;
+        return guest.output == vmx::guest_output::shadow
+                   ? static_cast<bool>(vmx::leave(guest, shadow, host, processor))
+                   : static_cast<bool>(vmx::leave(guest, host, processor));
     }
 
     vmm_memory memory;

@@ -215,14 +215,21 @@ TEST_CASE("a ToPA PMI of the guest is taken from the processor and injected once
         msr_file cpu = host_file(0);
         guest_pt guest = tracing_guest(0x2109);
         cpu.global_status = value(uint64_t{1} << 54);
-        bool const other = take_topa_pmi(guest, cpu) || guest.pmi_pending;
+        bool const other = take_topa_pmi(guest, cpu).is_pending || guest.pmi_pending;
         cpu.global_status = value(uint64_t{3} << 54);
-        bool const taken = take_topa_pmi(guest, cpu) && cpu.global_status == uint64_t{1} << 54 &&
+        bool const taken = take_topa_pmi(guest, cpu).is_pending &&
+                           cpu.global_status == uint64_t{1} << 54 &&
                            guest.msrs.perf_global_status.raw == uint64_t{1} << 55;
-        bool const once = !take_topa_pmi(guest, cpu) && take_pmi(guest) && !take_pmi(guest);
+        bool const once = !take_topa_pmi(guest, cpu).is_pending && take_pmi(guest) &&
+                          !take_pmi(guest);
         cpu.faulty = 0x38E;
         cpu.global_status = uint64_t{1} << 55;
-        return !other && taken && once && !take_topa_pmi(guest, cpu);
+        auto const faulted = take_topa_pmi(guest, cpu);
+        bool const reported = !faulted && faulted.failed.index == 0x38E && !faulted.is_pending;
+        cpu.faulty = 0x390;
+        auto const not_reset = take_topa_pmi(guest, cpu);
+        return !other && taken && once && reported && not_reset.is_pending && !not_reset &&
+               not_reset.failed.index == 0x390;
     });
 }
 
@@ -251,14 +258,13 @@ TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (P
         auto const entry = enter(guest, vmx::shadow{}, host, cpu);
         bool const refused = !entry && entry.needs_shadow && cpu.at(0x570) == 0x250D;
         guest.msrs.ctl = {0x2108};
-        bool placed = false;
         bool const idle = enter(guest, vmx::shadow{}, host, cpu) &&
-                          leave(guest, vmx::shadow{}, host, cpu, placed) && placed;
+                          leave(guest, vmx::shadow{}, host, cpu);
         // A position that is not in the shadow.
         guest.msrs.ctl = {0x2109};
         guest.shadow = vmx::shadow_use::placed;
         bool const lost = enter(guest, host, cpu) &&
-                          leave(guest, vmx::shadow{}, host, cpu, placed) && !placed;
+                          !leave(guest, vmx::shadow{}, host, cpu).is_placed;
         return refused && idle && lost;
     });
 }
@@ -353,11 +359,9 @@ TEST_CASE("no shadow of an earlier enable is used (PRG-184)") {
         // It is not complete. Without a shadow nothing can be entered.
         right = right && enter(guest, of, host, cpu).needs_shadow && of.build(memory) &&
                 enter(guest, host, cpu).needs_shadow && cpu.at(0x560) == 0x560;
-        bool placed = false;
         right = right && enter(guest, of, host, cpu) && cpu.at(0x560) == 0x7'0000'0000 &&
-                leave(guest, of, host, cpu, placed) && placed &&
-                guest.shadow == vmx::shadow_use::placed && enter(guest, of, host, cpu) &&
-                leave(guest, of, host, cpu, placed);
+                leave(guest, of, host, cpu) && guest.shadow == vmx::shadow_use::placed &&
+                enter(guest, of, host, cpu) && leave(guest, of, host, cpu);
         // Disabled and enabled again, by WRMSR or by RSM.
         right = right && on_wrmsr(guest, 0x570, 0x2008) && on_wrmsr(guest, 0x570, 0x2009) &&
                 enter(guest, of, host, cpu).needs_shadow &&
@@ -399,10 +403,10 @@ TEST_CASE("a ToPA PMI of the host that is pending is seen before VM entry (PRG-1
         guest_pt guest = tracing_guest(0x2109);
         host_pt host;
         cpu.global_status = value(uint64_t{1} << 55);
-        bool const pending = enter(guest, host, cpu) && vmx::has_topa_pmi(cpu) &&
+        bool const pending = enter(guest, host, cpu) && vmx::find_topa_pmi(cpu).is_pending &&
                              cancel(guest, host, cpu) && cpu.at(0x570) == 0x250D && guest.starts;
         cpu.global_status = 0;
-        return pending && enter(guest, host, cpu) && !vmx::has_topa_pmi(cpu);
+        return pending && enter(guest, host, cpu) && !vmx::find_topa_pmi(cpu).is_pending;
     });
 }
 

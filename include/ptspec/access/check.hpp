@@ -12,7 +12,7 @@ using cpu::capabilities;
 enum class outcome : uint8_t {
     allowed,
     general_protection,  ///< the access raises #GP(0) and changes nothing
-    not_covered,         ///< not an MSR of Intel PT: the caller's own code handles it
+    not_covered,         ///< not an MSR that `covers` names: the caller's own code handles it
 };
 
 /// The outcome of an access and, where it faults, the most specific rule that it breaks.
@@ -133,7 +133,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
     if (index == ia32_rtit_ctl::address) {
         return detail::find_broken_rules(caps, now, ia32_rtit_ctl{value}, how, found);
     }
-    if (detail::is_pt_msr(index)) {
+    if (is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
         return detail::with_word(index, value,
                                  [&](auto word) { access::find_broken_rules(caps, word, found); });
@@ -174,9 +174,7 @@ broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint
 [[nodiscard]] constexpr auto
 write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
              policy const& how = {}) noexcept -> bool {
-    if (!detail::is_pt_msr(index)) {
-        return broken_rule(caps, now, index, value, how) != rule::none;
-    }
+    if (!is_pt_msr(index)) { return broken_rule(caps, now, index, value, how) != rule::none; }
     if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
     if (index == ia32_rtit_ctl::address) {
         ia32_rtit_ctl const ctl{value};

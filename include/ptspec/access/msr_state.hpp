@@ -112,21 +112,25 @@ inline constexpr uint32_t first_addr_msr = ia32_rtit_addr::address(0, range_end:
 inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::count - 1,
                                                                 range_end::b);
 
-constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
-    return index >= first_pt_msr && index <= last_pt_msr;
-}
 constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
     return index >= first_addr_msr && index <= last_pt_msr;
 }
 
 }  // namespace detail
 
-/// True for the MSRs that this directory models: 560H to 587H, IA32_DEBUGCTL, IA32_XSS and the
-/// three IA32_PERF_GLOBAL_STATUS registers.
+/// True for the MSRs of Intel PT, 560H to 587H, whether or not the processor has them.
+///
+/// Source: REG-017.
+[[nodiscard]] constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
+    return index >= detail::first_pt_msr && index <= detail::last_pt_msr;
+}
+
+/// True for the MSRs that this directory models: those of Intel PT, and the fields of Intel PT in
+/// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
 ///
 /// Source: REG-017, REG-018.
 [[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
-    return detail::is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
+    return is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
            index == reg::ia32_perf_global_status_reset::address ||
            index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||
            index == reg::ia32_debugctl::address;

@@ -9,23 +9,26 @@
 /// What to check before a trace is enabled.
 namespace ptspec::driver {
 
-/// The conflict of a trace with branch records.
-struct [[nodiscard]] lbr_conflict : procedure_result {
+/// Whether branch records allow a trace.
+struct [[nodiscard]] lbr_check : procedure_result {
     bool excludes = false;  ///< this processor does not record both
     bool records = false;   ///< LBR, BTS or branch trace messages are enabled now
 
-    /// True if both would be enabled where they exclude each other.
-    constexpr explicit operator bool() const noexcept { return excludes && records; }
+    /// Both would be enabled where they exclude each other.
+    [[nodiscard]] constexpr auto conflicts() const noexcept -> bool { return excludes && records; }
+    /// True if the trace may be enabled.
+    constexpr explicit operator bool() const noexcept { return !failed && !conflicts(); }
 };
 
 /// Checks for branch records that a trace would suspend and clear. On processors where both exist
 /// IA32_DEBUGCTL is not read.
 ///
+/// Errors: the access to IA32_DEBUGCTL that faulted; `records` is then not known.
 /// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; PRG-150..152, PRG-044.
 template <msr_port Msrs>
-constexpr auto lbr_guard(Msrs& msrs, cpu::capabilities const& caps) noexcept -> lbr_conflict {
+constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> lbr_check {
     using debugctl = reg::ia32_debugctl;
-    lbr_conflict result;
+    lbr_check result;
     result.excludes = access::excludes_lbr(caps.leaf_01_eax);
     if (!result.excludes) { return result; }
     detail::msr_sequence from{msrs};

@@ -137,7 +137,7 @@ constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
 /// Source: PRG-172, PRG-173.
 constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0) noexcept
     -> exit_answer {
-    if (!access::detail::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
+    if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     auto const checked = access::check_read(guest.caps, index, cpl);
     if (!checked) { return detail::gp_of(checked); }
     return {.value = access::value_of(guest.msrs, index)};
@@ -152,7 +152,7 @@ constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0)
 constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
                         access::context const& code = {}, access::policy const& how = {}) noexcept
     -> exit_answer {
-    if (!access::detail::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
+    if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     bool const was_on = guest.trace_en();
     auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl, how);
     if (!checked) { return detail::gp_of(checked); }

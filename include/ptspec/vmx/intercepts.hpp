@@ -41,7 +41,7 @@ enum class shadow_use : uint8_t {
     cpu::capabilities const& guest, bool trace_en, uint32_t index,
     guest_output output = guest_output::guest_physical) noexcept -> guest_access {
     auto const read = access::check_read(guest, index);
-    if (!access::detail::is_pt_msr(index)) { return guest_access::not_pt; }
+    if (!access::is_pt_msr(index)) { return guest_access::not_pt; }
     if (!read) { return guest_access::inject_gp; }
     bool const is_translated = output == guest_output::shadow &&
                                (index == reg::ia32_rtit_output_base::address ||

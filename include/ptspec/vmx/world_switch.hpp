@@ -98,7 +98,7 @@ constexpr auto restore(guest_pt& guest, host_pt& host,
 ///
 /// TraceEn is cleared even if the guest does not trace: VM entry that loads CTL fails otherwise.
 ///
-/// If the host's own ToPA PMI is pending now (`has_topa_pmi`), it cannot be told apart from one of
+/// If the host's own ToPA PMI is pending now (`find_topa_pmi`), it cannot be told apart from one of
 /// the guest later: `cancel`, handle it, and call `enter` again.
 ///
 /// A guest in which a PMI is pending by PendToPAPMI is entered without that bit unless TraceEn has
@@ -223,18 +223,24 @@ constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
     return result;
 }
 
+/// The result of `leave` with a shadow.
+struct [[nodiscard]] shadow_exit : driver::procedure_result {
+    bool is_placed = true;  ///< false: the processor's position is not in the shadow
+
+    constexpr explicit operator bool() const noexcept { return !failed && is_placed; }
+};
+
 /// `leave`, and the guest's position from that of the processor.
 ///
-/// Errors: those of `leave`; `placed` is false if the processor's position is not in the shadow.
+/// Errors: those of `leave`; `is_placed`.
 template <msr_port Msrs>
-constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs,
-                     bool& placed) noexcept -> driver::procedure_result {
+constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
+    -> shadow_exit {
     bool const was_loaded = host.is_loaded;
-    auto const result = leave(guest, host, msrs);
-    placed = true;
-    if (!was_loaded || !result) { return result; }
+    shadow_exit result{leave(guest, host, msrs)};
+    if (!was_loaded || result.failed) { return result; }
     auto const found = from.to_guest(guest.host_output);
-    placed = found.found;
+    result.is_placed = found.found;
     if (found) {
         guest.msrs.output_base = found.at.base;
         guest.msrs.output_mask_ptrs = found.at.mask_ptrs;
@@ -244,34 +250,45 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
 
 // ------------------------------------------------------------------------------------ PMI
 
-/// True if a ToPA PMI was raised and not handled: Trace_ToPA_PMI of IA32_PERF_GLOBAL_STATUS.
+/// A look for a ToPA PMI.
+struct [[nodiscard]] topa_pmi : driver::procedure_result {
+    bool is_pending = false;
+};
+
+/// Reads whether a ToPA PMI was raised and not handled: Trace_ToPA_PMI of IA32_PERF_GLOBAL_STATUS.
 ///
+/// Errors: the access that faulted.
 /// Source: PRG-177.
 template <msr_port Msrs>
-[[nodiscard]] constexpr auto has_topa_pmi(Msrs& msrs) noexcept -> bool {
+constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
     using global_status = reg::ia32_perf_global_status;
-    auto const now = driver::read<global_status>(msrs);
-    return now && now.value.template get<global_status::Trace_ToPA_PMI>();
+    driver::detail::msr_sequence from{msrs};
+    auto const now = from.template read<global_status>();
+    return {{from.failed()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
 }
 
-/// Takes a ToPA PMI that the guest's output raised from the processor. Call it after each VM exit
-/// of a guest that traces, before `leave`, so that an interrupt which arrives together with another
-/// exit is not lost. True if there was one.
+/// Takes a ToPA PMI that the guest's output raised from the processor: `is_pending` if there was
+/// one. Call it after each VM exit of a guest that traces, before `leave`, so that an interrupt
+/// which arrives together with another exit is not lost.
 ///
 /// A handler of the host that runs between VM exit and this call, as for an NMI, must leave the
 /// interrupt alone while `host_pt::is_loaded`; where it masked the LVT entry, unmask it.
 ///
+/// Errors: the access that faulted.
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-177.
 template <msr_port Msrs>
-[[nodiscard]] constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> bool {
-    using global_status = reg::ia32_perf_global_status;
+constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> topa_pmi {
+    using status = reg::ia32_perf_global_status;
     using reset = reg::ia32_perf_global_status_reset;
-    if (!has_topa_pmi(msrs)) { return false; }
-    (void)driver::write(msrs, reset{}.with(reset::Trace_ToPA_PMI{true}));
+    auto result = find_topa_pmi(msrs);
+    if (!result.is_pending) { return result; }
+    driver::detail::msr_sequence to{msrs};
+    to.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
+    result.failed = to.failed();
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
-        global_status::Trace_ToPA_PMI{true});
+        status::Trace_ToPA_PMI{true});
     guest.pmi_pending = true;
-    return true;
+    return result;
 }
 
 }  // namespace ptspec::vmx
