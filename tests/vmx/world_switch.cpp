@@ -317,7 +317,7 @@ TEST_CASE("a guest with shadow paging has the trace of one without (PRG-175, GEN
         }
         bytes[shadows] =
             vm.guest.msrs.output_mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>();
-        traces[shadows].resize(bytes[shadows]);
+        traces[shadows].resize(static_cast<std::size_t>(bytes[shadows]));
         for (std::size_t i = 0; i < traces[shadows].size(); ++i) {
             traces[shadows][i] = vm.memory.guest_byte(0x4000 + i);
         }
