@@ -34,7 +34,7 @@ PARTS = [
     ([INCLUDE / "model.hpp"], 2.18),
     ([INCLUDE / "driver.hpp"], 1.79),
     ([INCLUDE / "hypervisor.hpp"], 1.60),
-    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.70),
+    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.73),
 ]
 
 
