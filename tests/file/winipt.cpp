@@ -48,7 +48,8 @@ TEST_CASE("each thread has a ring: its oldest byte is at the offset") {
 
 TEST_CASE("no thread, and an empty ring") {
     CHECK_TWICE([](auto value) {
-        auto none = traces(value(data(0)));
+        auto const nothing = value(data(0));
+        auto none = traces(nothing);
         auto const file = value(join(data(28), header(7, 0, 0)));
         auto empty = traces(file);
         auto const one = empty.next();

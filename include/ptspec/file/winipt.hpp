@@ -105,8 +105,9 @@ struct thread_trace {
 /// Errors: after an error there are no more traces.
 class reader {
 public:
-    constexpr explicit reader(byte_view file) noexcept : file_{file} {
+    constexpr explicit reader(borrowed_bytes whole) noexcept : file_{whole.view()} {
         using data = layout::trace_data;
+        byte_view const file = file_;
         uint64_t const rest = file.size() - file.first(data::bytes::size).size();
         result_ = file.size() < data::bytes::size ? read_result{error::truncated, 0}
                   : load<data::TraceVersion>(file) != data::version_value
@@ -169,6 +170,6 @@ private:
 };
 
 /// The traces of a file, from the first on.
-[[nodiscard]] constexpr auto traces(byte_view file) noexcept -> reader { return reader{file}; }
+[[nodiscard]] constexpr auto traces(borrowed_bytes file) noexcept -> reader { return reader{file}; }
 
 }  // namespace ptspec::file::winipt

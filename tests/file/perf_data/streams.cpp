@@ -136,7 +136,8 @@ TEST_CASE("files without traces of Intel PT, and broken ones") {
                            why({}) == read_result{read_error::not_perf_data, 0};
         auto const got = streams_of(open(cut), slots);
         return right && got.result == read_result{read_error::truncated, 16 + 96 + 56} &&
-               got.size() == 1 && count_pieces(open(cut)) == 1 && count_pieces(open({})) == 0;
+               got.size() == 1 && count_pieces(open(cut)) == 1 &&
+               count_pieces(open(byte_view{})) == 0;
     });
 }
 

@@ -47,6 +47,7 @@ struct input {
 class attr_reader {
 public:
     constexpr explicit attr_reader(input const& of) noexcept : of_{&of}, at_{of.attrs_begin} {}
+    explicit attr_reader(input const&& of) = delete;
 
     /// The next event, or none: at the end, or after an error.
     [[nodiscard]] constexpr auto next() noexcept -> event_attr {
@@ -110,6 +111,7 @@ private:
 [[nodiscard]] constexpr auto attrs_of(input const& of) noexcept -> attr_reader {
     return attr_reader{of};
 }
+[[nodiscard]] auto attrs_of(input const&& of) -> attr_reader = delete;
 
 // ------------------------------------------------------------------------------------ features
 
@@ -325,14 +327,16 @@ constexpr auto compare_attrs(input& made) noexcept -> read_result {
 
 }  // namespace detail
 
-/// Opens a perf.data file of either layout. Its records are read by `records`.
+/// Opens a perf.data file of either layout, whose bytes it borrows. Its records are read by
+/// `records`.
 ///
 /// Errors: not_perf_data, big_endian, old_format; truncated, if a header, the attributes or their
 ///         ids end after the end of the file; bad_header; unfinished; directory. A file that ends
 ///         inside its records is opened.
 /// Source: Linux, tools/perf/Documentation/perf.data-file-format.txt.
-[[nodiscard]] constexpr auto open(byte_view bytes) noexcept -> input {
+[[nodiscard]] constexpr auto open(borrowed_bytes whole) noexcept -> input {
     using header = layout::file_header;
+    byte_view const bytes = whole.view();
     input made;
     made.bytes = bytes;
     uint64_t const magic = load<header::magic>(bytes);
