@@ -32,7 +32,8 @@ Prints the MSR accesses that a procedure of ptspec's driver/ makes, one a line a
 
 Procedures: detect enable disable flush pause resume save restore switch restart recover pmi
 
-TRACE is one argument: words separated by blanks or commas. The default is "os user tsc".
+TRACE is one argument: words separated by blanks or commas, among them os or user. The default is
+"os user tsc".
   os user branches nobranches noretcomp notnt tsc ptw fup_on_ptw pwr_evt event inject
   mtc[=N] cyc[=N] psb=N     N is the encoding, in decimal; psb=8K is a length
   cr3=X filter=A-B stop=A-B address ranges include both ends
@@ -213,6 +214,11 @@ auto refusals_of(driver::plan_result const& planned) -> std::string {
     }
     if (planned.changed(change::range_empty)) { say("a range has no canonical address"); }
     if (planned.changed(change::cr3_truncated)) { say("the low bits of CR3 are not compared"); }
+    using ctl = reg::ia32_rtit_ctl;
+    ctl const made = planned.plan.ctl;
+    if (!made.get<ctl::OS>() && !made.get<ctl::User>()) {
+        say("neither os nor user: no code is traced");
+    }
     return text;
 }
 
@@ -257,8 +263,10 @@ auto run_tool(tool::command_line& line) -> int {
         tool::print(made->run() + "\n");
         return 0;
     }
-    if (operands.empty() || operands.size() > 3) {
-        throw tool::failure{"needs a procedure; --help lists them"};
+    if (operands.empty()) { throw tool::failure{"needs a procedure; --help lists them"}; }
+    if (operands.size() > 3) {
+        throw tool::failure{"takes PROCEDURE, TRACE and BUFFER, not also " +
+                            tool::quoted(operands[3])};
     }
     with.request = request_of(operands.size() > 1 ? operands[1] : "os user tsc");
     if (!with.caps.has_pt()) {

@@ -209,8 +209,9 @@ auto parse_selection(tool::command_line& line, settings& how) -> bool {
         auto const text = line.value();
         auto const one = number(text);
         how.psb = one ? range{*one, *one} : parse_range(text, 10);
-        if (!how.psb || how.psb->last == 0 || how.psb->first > how.psb->last) {
-            throw tool::failure{"--psb takes numbers of segments, A-B, A, A- or -B"};
+        if (!how.psb || how.psb->last == 0 || how.psb->first > how.psb->last ||
+            text.starts_with('0')) {
+            throw tool::failure{"--psb takes numbers of segments from 1 on: A-B, A, A- or -B"};
         }
     } else if (line.is("--bytes")) {
         how.bytes = parse_range(line.value(), 16);

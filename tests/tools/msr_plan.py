@@ -169,6 +169,12 @@ class Procedures(unittest.TestCase):
             self.assertIn(member, out)
         self.assertTrue(out.splitlines()[-1].startswith("WRMSR(570,2109)"))
 
+    def test_a_trace_of_no_code_is_told(self):
+        note = "(neither os nor user: no code is traced)"
+        self.assertEqual(run("enable", "tsc")[1].splitlines()[0], note)
+        for words in ("os", "user tsc"):
+            self.assertNotIn(note, run("enable", words)[1])
+
     def test_buffers(self):
         self.assertIn("WRMSR(561,FFFF)", self.bare("enable", "user", "range=64K"))
         self.assertEqual(self.bare("enable", "user", "fabric")[-1][:6], "WRMSR(")
