@@ -24050,7 +24050,7 @@ constexpr auto shadow::to_host(output_registers const& guest) const noexcept
 /// exit, in host-guest mode. In host-only mode guests have no Intel PT, and nothing is switched.
 namespace ptspec::vmx {
 
-/// The host's trace while a guest runs. Made by `enter`, used up by `leave` or `cancel`.
+/// The host's trace while a guest runs. `enter` saves it, `leave` and `cancel` restore it.
 struct host_pt {
     access::msr_state msrs{};
     bool is_saved = false;   ///< all MSRs that the guest has, not CTL alone
@@ -24112,22 +24112,57 @@ constexpr auto refused_without_shadow() noexcept -> entry_state {
     return refused;
 }
 
-/// Restores the host's trace. Each value is written once, also if one cannot be written.
+/// Stops the host's trace, saves it, and loads the guest's MSRs.
 template <msr_port Msrs>
-constexpr auto restore(guest_pt& guest, host_pt& host,
-                       driver::detail::msr_sequence<Msrs>& on) noexcept
-    -> driver::procedure_result {
-    auto const saved = host;
-    host = {};
-    guest.hides_pend_topa_pmi = false;
-    if (saved.is_saved) {
-        for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
-            on.write(index, access::value_of(saved.msrs, index));
-        });
+constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
+    using ctl = access::ia32_rtit_ctl;
+    using status = access::ia32_rtit_status;
+    driver::detail::msr_sequence to{msrs};
+    entry_state result;
+    host.msrs.ctl = to.template read<ctl>();
+    if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
+    guest.hides_pend_topa_pmi = guest.trace_en() && !guest.starts &&
+                                guest.msrs.ctl.get<ctl::InjectPsbPmiOnEnable>() &&
+                                guest.msrs.status.get<status::PendToPAPMI>();
+    auto const wanted = msrs_of_processor(guest);
+    if (guest.trace_en()) {
+        for_each_exchanged_msr(
+            guest.caps, [&](uint32_t index) { access::set_raw(host.msrs, index, to.read(index)); });
+        host.is_saved = static_cast<bool>(to);
+        for_each_exchanged_msr(
+            guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
+        host.is_loaded = static_cast<bool>(to);
     }
-    if (saved.msrs.ctl.raw != 0) { on.write(saved.msrs.ctl); }
-    return {on.failed(),
-            on ? driver::trace_state_of(saved.msrs.ctl) : driver::trace_state::unknown};
+    result.failed = to.failed();
+    result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
+    result.ctl = wanted.ctl;
+    return result;
+}
+
+/// Takes the guest's values from the processor, if it has them. Returns the access that faulted:
+/// then nothing was taken.
+template <msr_port Msrs>
+constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noexcept
+    -> driver::failed_access {
+    using status = access::ia32_rtit_status;
+    if (!host.is_loaded) { return {}; }
+    driver::detail::msr_sequence from{msrs};
+    access::msr_state got = guest.msrs;
+    for_each_exchanged_msr(guest.caps,
+                           [&](uint32_t index) { access::set_raw(got, index, from.read(index)); });
+    if (!from) { return from.failed(); }
+    if (guest.hides_pend_topa_pmi) { got.status = got.status.with(status::PendToPAPMI{true}); }
+    if (guest.shadow_paging) { got.cr3_match = guest.msrs.cr3_match; }
+    if (guest.output == guest_output::shadow) {
+        guest.host_output = {got.output_base, got.output_mask_ptrs};
+        guest.shadow = shadow_use::placed;
+        got.output_base = guest.msrs.output_base;
+        got.output_mask_ptrs = guest.msrs.output_mask_ptrs;
+    }
+    got.status = got.status.with(status::TriggerEn{access::trigger_en(got.ctl, got.status)});
+    guest.msrs = got;
+    guest.starts = false;
+    return {};
 }
 
 }  // namespace detail
@@ -24150,36 +24185,36 @@ constexpr auto restore(guest_pt& guest, host_pt& host,
 /// Source: REG-130, OUT-086, PRG-170, PRG-171.
 template <msr_port Msrs>
 constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
-    using ctl = access::ia32_rtit_ctl;
-    using status = access::ia32_rtit_status;
     host = {};
     bool const is_placed = guest.output != guest_output::shadow ||
                            guest.shadow == shadow_use::placed;
     if (guest.trace_en() && !is_placed) { return detail::refused_without_shadow(); }
+    return detail::exchange(guest, host, msrs);
+}
+
+/// Restores the host's trace after a VM entry that failed: the guest did not run.
+///
+/// Errors: the access that faulted: the call can be repeated.
+/// Source: PRG-170.
+template <msr_port Msrs>
+constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
+    -> driver::procedure_result {
     driver::detail::msr_sequence to{msrs};
-    entry_state result;
-    host.msrs.ctl = to.template read<ctl>();
-    if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
-    guest.hides_pend_topa_pmi = guest.trace_en() && !guest.starts &&
-                                guest.msrs.ctl.get<ctl::InjectPsbPmiOnEnable>() &&
-                                guest.msrs.status.get<status::PendToPAPMI>();
-    auto const wanted = detail::msrs_of_processor(guest);
-    if (guest.trace_en()) {
-        detail::for_each_exchanged_msr(
-            guest.caps, [&](uint32_t index) { access::set_raw(host.msrs, index, to.read(index)); });
-        host.is_saved = static_cast<bool>(to);
-        detail::for_each_exchanged_msr(
-            guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
-        host.is_loaded = static_cast<bool>(to);
+    host.is_loaded = guest.hides_pend_topa_pmi = false;
+    auto const ctl = host.msrs.ctl;
+    if (host.is_saved) {
+        detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
+            to.write(index, access::value_of(host.msrs, index));
+        });
     }
-    result.failed = to.failed();
-    result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
-    result.ctl = wanted.ctl;
-    return result;
+    if (ctl.raw != 0) { to.write(ctl); }
+    if (to) { host = {}; }
+    return {to.failed(), to ? driver::trace_state_of(ctl) : driver::trace_state::unknown};
 }
 
 /// Continues after VM exit, which has cleared CTL: reads the guest's MSRs, and restores the host's
-/// trace. After `enter` that failed or was refused it restores what `enter` changed.
+/// trace. After `enter` that failed or was refused it restores what `enter` changed. If the host's
+/// trace cannot be restored now, `cancel` tries again.
 ///
 /// With shadow tables the position is in `guest.host_output`: translate it to `guest.msrs`, as
 /// `leave` with a shadow does.
@@ -24189,41 +24224,10 @@ constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> ent
 template <msr_port Msrs>
 constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     -> driver::procedure_result {
-    using status = access::ia32_rtit_status;
-    driver::detail::msr_sequence on{msrs};
-    if (host.is_loaded) {
-        access::msr_state got = guest.msrs;
-        detail::for_each_exchanged_msr(
-            guest.caps, [&](uint32_t index) { access::set_raw(got, index, on.read(index)); });
-        if (on) {
-            if (guest.hides_pend_topa_pmi) {
-                got.status = got.status.with(status::PendToPAPMI{true});
-            }
-            if (guest.shadow_paging) { got.cr3_match = guest.msrs.cr3_match; }
-            if (guest.output == guest_output::shadow) {
-                guest.host_output = {got.output_base, got.output_mask_ptrs};
-                guest.shadow = shadow_use::placed;
-                got.output_base = guest.msrs.output_base;
-                got.output_mask_ptrs = guest.msrs.output_mask_ptrs;
-            }
-            got.status = got.status.with(
-                status::TriggerEn{access::trigger_en(got.ctl, got.status)});
-            guest.msrs = got;
-            guest.starts = false;
-        }
-    }
-    return detail::restore(guest, host, on);
-}
-
-/// Restores the host's trace after a VM entry that failed: the guest did not run.
-///
-/// Errors: the access that faulted.
-/// Source: PRG-170.
-template <msr_port Msrs>
-constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
-    -> driver::procedure_result {
-    driver::detail::msr_sequence on{msrs};
-    return detail::restore(guest, host, on);
+    auto const failed = detail::take_guest(guest, host, msrs);
+    auto result = cancel(guest, host, msrs);
+    if (failed) { result.failed = failed; }
+    return result;
 }
 
 // ------------------------------------------------------------------------------------ shadow
@@ -24249,18 +24253,14 @@ template <msr_port Msrs>
 constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
     -> entry_state {
     host = {};
-    if (!guest.trace_en()) { return enter(guest, host, msrs); }
+    if (!guest.trace_en()) { return detail::exchange(guest, host, msrs); }
     if (guest.needs_shadow() || !from.is_complete()) { return detail::refused_without_shadow(); }
-    auto const use = guest.shadow;
-    if (use == shadow_use::begun) {
+    if (guest.shadow == shadow_use::begun) {
         auto const wanted = from.host();
         guest.host_output = wanted.at;
         guest.host_topa = wanted.topa;
     }
-    guest.shadow = shadow_use::placed;
-    auto const result = enter(guest, host, msrs);
-    guest.shadow = use;  // until the guest has run
-    return result;
+    return detail::exchange(guest, host, msrs);
 }
 
 /// The result of `leave` with a shadow.
@@ -24277,8 +24277,10 @@ template <msr_port Msrs>
 constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
     -> shadow_exit {
     bool const was_loaded = host.is_loaded;
-    shadow_exit result{leave(guest, host, msrs)};
-    if (!was_loaded || result.failed) { return result; }
+    auto const failed = detail::take_guest(guest, host, msrs);
+    shadow_exit result{cancel(guest, host, msrs)};
+    if (failed) { result.failed = failed; }
+    if (!was_loaded || failed) { return result; }
     auto const found = from.to_guest(guest.host_output);
     result.is_placed = found.found;
     if (found) {
@@ -24290,7 +24292,7 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
 
 // ------------------------------------------------------------------------------------ PMI
 
-/// A look for a ToPA PMI.
+/// Whether a ToPA PMI is pending.
 struct [[nodiscard]] topa_pmi : driver::procedure_result {
     bool is_pending = false;
 };
@@ -24387,8 +24389,8 @@ struct nested_vmcs {
 /// A VM entry of L1, emulated.
 struct [[nodiscard]] nested_entry {
     rule why = rule::none;  ///< the entry fails
-    /// Where: after `control_checks` L1 continues behind VMLAUNCH or VMRESUME; after
-    /// `guest_state_checks` it continues as after a VM exit, at its host state.
+    /// The step that fails. After `control_checks` L1 executes the instruction that follows
+    /// VMLAUNCH or VMRESUME. After `guest_state_checks` its host state is loaded, as by a VM exit.
     step where = step::control_checks;
     /// L1 does not conceal the entry: insert a PIP with NR = 1 into its trace.
     bool owes_pip = false;
@@ -24399,7 +24401,7 @@ struct [[nodiscard]] nested_entry {
 
 namespace detail {
 
-/// Sets how output is translated. Another way needs a new position.
+/// Sets how output is translated. After a change the guest needs a new shadow.
 constexpr void set_output(guest_pt& guest, guest_output output) noexcept {
     if (guest.output != output) { guest.shadow = shadow_use::needed; }
     guest.output = output;

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Checks the object code for firmware: every function, built without any library.
 
-    freestanding.py [--all] COMPILER...   compile tests/firmware/all_functions.cpp with each and
-                                          check it, with -O2 and -Os; with --all also with -O0
-                                          and -O1
+    freestanding.py COMPILER...   compile tests/firmware/all_functions.cpp with each and check it
     freestanding.py --self-test
 
 An x86-64 object must not have undefined symbols except the four that every freestanding
@@ -25,8 +23,7 @@ from firmware_objects import FIRMWARE, compile_to, output_of
 
 SOURCE = FIRMWARE / "all_functions.cpp"
 MEMORY = FIRMWARE / "memory.cpp"
-LEVELS = ["-O2", "-Os"]
-MORE_LEVELS = ["-O0", "-O1"]
+LEVELS = ["-O1", "-O2", "-Os"]
 FLAGS = ["-mgeneral-regs-only"]
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp"}
 
@@ -81,9 +78,9 @@ def problems_of(compiler, level, source):
             return [str(error)]
 
 
-def check(compilers, levels, source):
+def check(compilers, source):
     failed = False
-    ways = [(compiler, level) for compiler in compilers for level in levels]
+    ways = [(compiler, level) for compiler in compilers for level in LEVELS]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda way: problems_of(*way, source), ways)
         for (compiler, level), problems in zip(ways, found):
@@ -139,13 +136,10 @@ def self_test():
 def main(arguments):
     if arguments == ["--self-test"]:
         return self_test()
-    levels = LEVELS
-    if arguments[:1] == ["--all"]:
-        levels, arguments = LEVELS + MORE_LEVELS, arguments[1:]
     if not arguments or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    return check(arguments, levels, SOURCE)
+    return check(arguments, SOURCE)
 
 
 if __name__ == "__main__":

@@ -177,8 +177,14 @@ TEST_CASE("a fault of any access refuses VM entry, and leaves the host as it was
         bool const entered = static_cast<bool>(enter(guest, host, cpu));
         cpu.faulty = value(0x582U);
         auto const left = leave(guest, host, cpu);
-        return entered && !left && left.failed.index == 0x582 &&
-               left.trace == driver::trace_state::unknown && (cpu.at(0x570) & 1) == 0;
+        bool const reported = entered && !left && left.failed.index == 0x582 &&
+                              left.trace == driver::trace_state::unknown &&
+                              (cpu.at(0x570) & 1) == 0;
+        // The values of the host are not lost.
+        cpu.faulty = 0;
+        cpu.words[0x21] = 0;
+        return reported && cancel(guest, host, cpu) && cpu.at(0x570) == 0x250D &&
+               cpu.at(0x581) == 0x581 && cpu.at(0x583) == 0x583 && guest.msrs.status.raw != 0x571;
     });
 }
 
@@ -368,6 +374,21 @@ TEST_CASE("no shadow of an earlier enable is used (PRG-184)") {
                 begin_shadow(guest, of, guest.caps, &page, 1) == rule::none && of.build(memory);
         smi(guest);
         return right && rsm(guest) && enter(guest, of, host, cpu).needs_shadow;
+    });
+}
+
+TEST_CASE("the guest's position is translated also if the host's trace cannot be restored "
+          "(PRG-170, PRG-184)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0x250D);
+        guest_pt guest = tracing_guest(0x2109);
+        guest.output = vmx::guest_output::shadow;
+        guest.shadow = vmx::shadow_use::placed;
+        host_pt host;
+        bool const entered = static_cast<bool>(enter(guest, host, cpu));
+        cpu.faulty = value(0x570U);
+        auto const left = leave(guest, vmx::shadow{}, host, cpu);  // which has no position
+        return entered && left.failed.index == 0x570 && !left.is_placed && !guest.starts;
     });
 }
 

@@ -56,8 +56,8 @@ struct nested_vmcs {
 /// A VM entry of L1, emulated.
 struct [[nodiscard]] nested_entry {
     rule why = rule::none;  ///< the entry fails
-    /// Where: after `control_checks` L1 continues behind VMLAUNCH or VMRESUME; after
-    /// `guest_state_checks` it continues as after a VM exit, at its host state.
+    /// The step that fails. After `control_checks` L1 executes the instruction that follows
+    /// VMLAUNCH or VMRESUME. After `guest_state_checks` its host state is loaded, as by a VM exit.
     step where = step::control_checks;
     /// L1 does not conceal the entry: insert a PIP with NR = 1 into its trace.
     bool owes_pip = false;
@@ -68,7 +68,7 @@ struct [[nodiscard]] nested_entry {
 
 namespace detail {
 
-/// Sets how output is translated. Another way needs a new position.
+/// Sets how output is translated. After a change the guest needs a new shadow.
 constexpr void set_output(guest_pt& guest, guest_output output) noexcept {
     if (guest.output != output) { guest.shadow = shadow_use::needed; }
     guest.output = output;
