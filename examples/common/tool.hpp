@@ -69,19 +69,6 @@ inline void print_error(std::string_view message) {
 
 // ------------------------------------------------------------------------------------ files
 
-/// True for the first bytes of a perf.data file, of either byte order or the old format.
-inline auto is_perf_data(std::string_view head) -> bool {
-    head = head.substr(0, 8);
-    return head == "PERFILE2" || head == "2ELIFREP" || head == "PERFFILE";
-}
-/// Refuses a perf.data file where a raw trace is needed: its streams would be mixed.
-inline void require_raw_trace(std::string const& name_of_file, std::string_view head) {
-    if (is_perf_data(head)) {
-        throw failure{name_of_file + ": is a perf.data file, not a raw trace; pt_dump and timeline "
-                                     "read these"};
-    }
-}
-
 using file = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 /// A file opened for reading; `-` is standard input. Every function throws `unreadable` on an

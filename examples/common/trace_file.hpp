@@ -4,6 +4,7 @@
 // The traces in a file: one raw trace, the streams of a perf.data file, or those of the Intel PT
 // driver of Windows.
 
+#include "raw_trace.hpp"
 #include "tool.hpp"
 
 #include <ptspec/file/perf_data/decoder_config.hpp>
@@ -393,7 +394,10 @@ public:
     }
 
     /// True for a file that `read` reads, false for one that `streams` reads.
-    [[nodiscard]] auto is_raw() const -> bool { return !is_winipt_ && !tool::is_perf_data(head()); }
+    [[nodiscard]] auto is_raw() const -> bool {
+        return !is_winipt_ &&
+               !tool::is_perf_data({reinterpret_cast<std::uint8_t const*>(head_), head_size_});
+    }
     /// The streams of the file. Call this once.
     [[nodiscard]] auto streams() -> container {
         container made;

@@ -4,6 +4,7 @@
 
 #include "check.hpp"
 
+#include "../common/raw_trace.hpp"
 #include "../common/tool.hpp"
 
 #include <algorithm>
@@ -455,8 +456,7 @@ auto run(tool::command_line& line) -> int {
         }
     }
     auto const bytes = read_all(from);
-    tool::require_raw_trace(from.name(),
-                            {reinterpret_cast<char const*>(bytes.data()), bytes.size()});
+    tool::require_raw_trace(from.name(), byte_view{bytes});
     auto const in = contents_of(byte_view{bytes});
     if (in.all.empty()) {
         tool::print_error("no PSB to cut at");

@@ -5,6 +5,7 @@
 
 #include "twin.hpp"
 
+#include <common/raw_trace.hpp>
 #include <common/tool.hpp>
 
 #include <memory>
@@ -115,7 +116,7 @@ auto read_file(std::string const& path) -> std::vector<std::uint8_t> {
         if (all.size() > max_bytes) { throw tool::failure{path + ": more than 16 MB"}; }
         if (count < sizeof piece) { break; }
     }
-    tool::require_raw_trace(path, {reinterpret_cast<char const*>(all.data()), all.size()});
+    tool::require_raw_trace(path, byte_view{all});
     return all;
 }
 
