@@ -8518,8 +8518,7 @@ using namespace ptspec::detail;
 
 inline constexpr uint32_t first_pt_msr = ia32_rtit_output_base::address;
 inline constexpr uint32_t first_addr_msr = ia32_rtit_addr::address(0, range_end::a);
-inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::count - 1,
-                                                                range_end::b);
+inline constexpr uint32_t last_pt_msr = first_addr_msr + 2 * ia32_rtit_addr::count - 1;
 
 constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
     return index >= first_addr_msr && index <= last_pt_msr;
@@ -23239,11 +23238,8 @@ constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
 ///
 /// Source: PRG-177.
 constexpr void on_global_status_reset(guest_pt& guest, uint64_t value) noexcept {
-    using PMI = reg::ia32_perf_global_status::Trace_ToPA_PMI;
-    auto& status = guest.msrs.perf_global_status;
-    bool const resets = reg::ia32_perf_global_status_reset{value}
-                            .get<reg::ia32_perf_global_status_reset::Trace_ToPA_PMI>();
-    status = status.with(PMI{status.get<PMI>() && !resets});
+    using PMI = reg::ia32_perf_global_status_reset::Trace_ToPA_PMI;
+    guest.msrs.perf_global_status.raw &= ~(value & ptspec::detail::field_mask<PMI>);
 }
 
 /// Emulates VMXON of the guest. Without Intel PT in VMX operation it clears TraceEn, and writes of

@@ -109,8 +109,7 @@ using namespace ptspec::detail;
 
 inline constexpr uint32_t first_pt_msr = ia32_rtit_output_base::address;
 inline constexpr uint32_t first_addr_msr = ia32_rtit_addr::address(0, range_end::a);
-inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::count - 1,
-                                                                range_end::b);
+inline constexpr uint32_t last_pt_msr = first_addr_msr + 2 * ia32_rtit_addr::count - 1;
 
 constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
     return index >= first_addr_msr && index <= last_pt_msr;

@@ -214,11 +214,8 @@ constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
 ///
 /// Source: PRG-177.
 constexpr void on_global_status_reset(guest_pt& guest, uint64_t value) noexcept {
-    using PMI = reg::ia32_perf_global_status::Trace_ToPA_PMI;
-    auto& status = guest.msrs.perf_global_status;
-    bool const resets = reg::ia32_perf_global_status_reset{value}
-                            .get<reg::ia32_perf_global_status_reset::Trace_ToPA_PMI>();
-    status = status.with(PMI{status.get<PMI>() && !resets});
+    using PMI = reg::ia32_perf_global_status_reset::Trace_ToPA_PMI;
+    guest.msrs.perf_global_status.raw &= ~(value & ptspec::detail::field_mask<PMI>);
 }
 
 /// Emulates VMXON of the guest. Without Intel PT in VMX operation it clears TraceEn, and writes of
