@@ -33,8 +33,8 @@ PARTS = [
     ([INCLUDE / "events.hpp"], 1.40),
     ([INCLUDE / "model.hpp"], 2.18),
     ([INCLUDE / "driver.hpp"], 1.79),
-    ([INCLUDE / "hypervisor.hpp"], 1.62),
-    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.73),
+    ([INCLUDE / "hypervisor.hpp"], 1.61),
+    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.71),
 ]
 
 

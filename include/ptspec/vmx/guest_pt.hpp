@@ -82,13 +82,11 @@ struct msr_bitmap {
 constexpr void update_msr_bitmap(guest_pt const& guest, msr_bitmap& bitmap) noexcept {
     for (uint32_t index = access::detail::first_pt_msr; index <= access::detail::last_pt_msr;
          ++index) {
-        bool const passes = access_of_guest(guest, index) == guest_access::pass_through;
-        auto const bit = static_cast<uint8_t>(1U << index % 8);
-        auto const set = [&](uint8_t& byte) {
-            byte = static_cast<uint8_t>(passes ? byte & ~bit : byte | bit);
-        };
-        set(bitmap.bytes[index / 8]);
-        set(bitmap.bytes[msr_bitmap::writes + index / 8]);
+        bool const exits = access_of_guest(guest, index) != guest_access::pass_through;
+        for (size_t at = index / 8; at < sizeof bitmap.bytes; at += msr_bitmap::writes) {
+            unsigned const others = bitmap.bytes[at] & ~(1U << index % 8);
+            bitmap.bytes[at] = static_cast<uint8_t>(others | unsigned{exits} << index % 8);
+        }
     }
 }
 
