@@ -22,14 +22,16 @@ using vmx::host_pt;
 
 namespace {
 
-/// The MSRs of a processor as stored words. An access of `faulty` faults.
+/// The MSRs of a processor as stored words. An access of `faulty`, and a read of `unreadable`,
+/// faults.
 struct msr_file {
     uint64_t words[0x28] = {};  ///< from 560H on
     uint64_t global_status = 0;
     uint32_t faulty = 0;
+    uint32_t unreadable = 0;
 
     constexpr auto read(uint32_t index) noexcept -> port_value {
-        if (index == faulty) { return {}; }
+        if (index == faulty || index == unreadable) { return {}; }
         if (index == 0x38E) { return {true, global_status}; }
         return {index >= 0x560 && index < 0x588, words[(index - 0x560) % 0x28]};
     }
@@ -185,6 +187,33 @@ TEST_CASE("a fault of any access refuses VM entry, and leaves the host as it was
         cpu.words[0x21] = 0;
         return reported && cancel(guest, host, cpu) && cpu.at(0x570) == 0x250D &&
                cpu.at(0x581) == 0x581 && cpu.at(0x583) == 0x583 && guest.msrs.status.raw != 0x571;
+    });
+}
+
+TEST_CASE("if the guest's values cannot be read the host's trace goes on (PRG-170)") {
+    CHECK_TWICE([](auto value) {
+        for (bool const shadows : {false, true}) {
+            msr_file cpu = host_file(0x250D);
+            guest_pt guest = tracing_guest(0x2109);
+            if (shadows) { guest.output = vmx::guest_output::shadow; }
+            guest.shadow = vmx::shadow_use::placed;
+            auto const before = guest.msrs;
+            host_pt host;
+            bool const entered = static_cast<bool>(enter(guest, host, cpu));
+            cpu.unreadable = value(0x580U);
+            driver::procedure_result left;
+            if (shadows) {
+                left = leave(guest, vmx::shadow{}, host, cpu);
+            } else {
+                left = leave(guest, host, cpu);
+            }
+            if (!entered || left.failed.index != 0x580 ||
+                left.trace != driver::trace_state::enabled || cpu.at(0x570) != 0x250D ||
+                cpu.at(0x583) != 0x583 || guest.msrs != before) {
+                return false;
+            }
+        }
+        return true;
     });
 }
 
@@ -411,9 +440,16 @@ TEST_CASE("what enter did not load is not taken for the guest's (PRG-167, PRG-17
         bool const entered = enter(guest, host, cpu) && leave(guest, host, cpu);
         guest.output = vmx::guest_output::shadow;
         guest.shadow = vmx::shadow_use::needed;
-        auto const status = guest.msrs.status;
-        bool const stale = enter(guest, host, cpu).needs_shadow && leave(guest, host, cpu) &&
-                           guest.msrs.status == status && cpu.at(0x570) == 0x250D;
+        // A `host_pt` of before is not used by an entry that is refused.
+        auto const unused = [&](auto&& refused_enter) {
+            host = {.is_saved = true, .is_loaded = true};
+            auto const status = guest.msrs.status;
+            return refused_enter().needs_shadow && leave(guest, host, cpu) &&
+                   guest.msrs.status == status && cpu.at(0x570) == 0x250D && cpu.at(0x560) == 0x560;
+        };
+        cpu.words[0] = 0x560;
+        bool const stale = unused([&] { return enter(guest, host, cpu); }) &&
+                           unused([&] { return enter(guest, vmx::shadow{}, host, cpu); });
         return refused && same && twice && entered && stale;
     });
 }
