@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSL-1.0
-# Checks that the commands of the README need only git: installs a minimal Debian 12 in a temporary
-# directory, clones the last commit into it and runs them there. Not part of CI; run it manually as
-# root. It needs debootstrap, and uses the package sources of this machine.
+# Checks that the commands of the README need only git, and nothing beside the clone: installs a
+# minimal Debian 12 in a temporary directory, clones the last commit into it and runs them there.
+# Not part of CI; run it manually as root. It needs debootstrap, and uses the package sources of
+# this machine.
 #
-#   tests/checks/bare_debian.sh              examples/run, then tests/run
+#   tests/checks/bare_debian.sh              examples/run, examples/record ls /, tests/run
 #   tests/checks/bare_debian.sh COMMAND...   one command instead, such as .ci/run
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
@@ -59,12 +60,10 @@ inside apt-get -q -y update >/dev/null
 inside apt-get -q -y -o Dpkg::Use-Pty=0 install --no-install-recommends git >/dev/null
 git clone --quiet --bare . "$system/origin"
 inside git clone --quiet /origin /ptspec
-# Recorded traces and facts, if they are beside the source tree.
-if [ -d ../shared ]; then cp -rL ../shared "$system/shared"; fi
 inside rm -rf /var/lib/apt/lists # as on a machine whose lists were never fetched
 
 if [ $# = 0 ]; then
-    set -- "examples/run && tests/run"
+    set -- "examples/run && examples/record ls / && tests/run"
 fi
 echo "== in it: $*"
 inside bash -c "cd /ptspec && $*"

@@ -228,7 +228,7 @@ def check(compilers):
 def self_test():
     compiler = os.environ.get("CXX") or next(filter(shutil.which, ["g++", "clang++"]), None)
     if compiler is None or "x86_64" not in output_of(*compiler.split(), "-dumpmachine"):
-        print("skipped: no compiler for x86-64")
+        print("skipped: a compiler for x86-64: all")
         return 77
     cases = [  # two bodies of a function of a and b, and whether their instructions are the same
         ("return a >> 3 & 7;", "return a / 8 % 8;", True),

@@ -52,7 +52,7 @@ def check(path, compiler, twin):
 def self_test():
     compiler = os.environ.get("CXX") or next(filter(shutil.which, ["g++", "clang++"]), None)
     if compiler is None:
-        print("skipped: no C++ compiler")
+        print("skipped: a C++ compiler: all")
         return 77
     command = [*compiler.split(), "-std=c++20", "-fsyntax-only"]
     pair = '#ifdef SHOULD_FAIL\nstatic_assert(false, "deliberate");\n#endif\n'

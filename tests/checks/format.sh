@@ -16,7 +16,7 @@ case $mode in
     *) sed -n '3,7s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 if ! command -v "$tool" >/dev/null; then
-    echo "$tool is not installed, so the format was NOT checked (Debian: clang-format-19)"
+    echo "skipped: $tool: the format was not checked"
     [ "$mode" = '' ] && exit 77
     exit 1
 fi

@@ -93,7 +93,7 @@ def check(compilers, source):
 def self_test():
     compiler = os.environ.get("CXX") or next(filter(shutil.which, ["g++", "clang++"]), None)
     if compiler is None or "x86_64" not in output_of(*compiler.split(), "-dumpmachine"):
-        print("skipped: no compiler for x86-64")
+        print("skipped: a compiler for x86-64: all")
         return 77
     hosted = []  # with SSE and x87
     x87 = [*hosted, "-mlong-double-80"]

@@ -11,6 +11,7 @@
 // such a ring, with INT and STOP where interrupts and STOPs were recorded. A processor without a
 // preset is built from what the recording of the driver's initialization reads.
 #include <support/check_twice.hpp>
+#include <support/facts.hpp>
 #include <support/msr_sequences.hpp>
 
 #include <algorithm>
@@ -402,13 +403,6 @@ private:
     std::size_t drives_at_ = ~std::size_t{0};
 };
 
-auto folder() -> std::filesystem::path {
-#if defined(PTSPEC_TRACES)
-    return std::filesystem::path{PTSPEC_TRACES} / ".." / "facts" / "linux_msr_sequences";
-#else
-    return std::filesystem::path{PTSPEC_ROOT} / ".." / "shared" / "facts" / "linux_msr_sequences";
-#endif
-}
 auto content(std::filesystem::path const& path) -> std::string {
     std::ifstream file{path, std::ios::binary};
     std::ostringstream text;
@@ -424,7 +418,9 @@ auto processor_of(std::string const& name) -> std::optional<cpu::capabilities> {
         {"all_features_P_FUT", preset::P_FUT},
     };
     if (auto const found = known.find(name); found != known.end()) { return found->second; }
-    auto const init = content(folder() / ("00_init." + name + ".txt"));
+    auto const facts = test::facts_folder();
+    auto const init = facts ? content(*facts / "linux_msr_sequences" / ("00_init." + name + ".txt"))
+                            : "";
     if (init.empty()) { return std::nullopt; }
     auto made = preset::P_ATM;
     for (std::string_view rest = init; !rest.empty();) {
@@ -563,12 +559,10 @@ TEST_CASE("an unreadable statement or a different outcome fails the sequence") {
 }
 
 TEST_CASE("every access of the Linux driver has its recorded outcome") {
-    if (!std::filesystem::is_directory(folder())) {
-        MESSAGE("skipped: no recorded sequences at " << folder().string());
-        return;
-    }
+    auto const facts = test::facts_folder();
+    if (!facts) { return; }
     std::vector<std::filesystem::path> files;
-    for (auto const& one : std::filesystem::directory_iterator{folder()}) {
+    for (auto const& one : std::filesystem::directory_iterator{*facts / "linux_msr_sequences"}) {
         if (one.path().extension() == ".txt") { files.push_back(one.path()); }
     }
     std::sort(files.begin(), files.end());

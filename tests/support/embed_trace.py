@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Converts a recorded trace and its golden listing to a C++ header, for a test in constant
+"""Converts a trace of tests/traces and its listing to a C++ header, for a test in constant
 expressions.
 
     embed_trace.py NAME OUTPUT
-
-Without the folder of traces, the header only says that they are missing.
 """
 
+import collections
 import csv
-import json
 import pathlib
 import sys
 
@@ -26,24 +24,22 @@ def kinds():
 
 
 def header(name):
-    where = traces.folder()
-    if not (where / "README.md").is_file():
-        return "#define PTSPEC_NO_TRACES 1\n"
-    summary = json.loads((where / f"{name}.summary.json").read_text())
-    listing = traces.read(where / f"{name}.packets").decode()
+    lines = traces.shipped(name, "packets").decode().splitlines()
     # The sum of rotated IPs depends on their order. `-` stands for no IP.
-    checksum = 0
-    for line in listing.split("\n"):
-        fields = dict(f.split("=") for f in line.split(" ")[2:] if "=" in f)
+    checksum, by_kind = 0, collections.Counter()
+    for line in lines:
+        _, kind, *rest = line.split(" ")
+        by_kind[kind] += not kind.startswith("!")
+        fields = dict(f.split("=") for f in rest if "=" in f)
         if "payload" in fields and "ipc" in fields and fields["ip"] != "-":
             checksum = (checksum * 31 + int(fields["ip"], 16)) % 2**64
-    counts = [summary["packets_by_type"].get(kind, 0) for kind in kinds()]
-    data = traces.read(where / f"{name}.pt")
+    data = traces.shipped(name)
     rows = [",".join(str(byte) for byte in data[i:i + 64]) for i in range(0, len(data), 64)]
-    return (f"inline constexpr std::uint64_t golden_packets = {summary['packets']};\n"
+    counts = ",".join(str(by_kind[kind]) for kind in kinds())
+    return (f"inline constexpr std::uint64_t golden_packets = {by_kind.total()};\n"
             f"inline constexpr std::uint64_t golden_checksum = {checksum}U;\n"
-            f"inline constexpr std::uint64_t golden_by_kind[] = {{{','.join(map(str, counts))}}};\n"
-            "inline constexpr std::uint8_t recorded_trace[] = {\n" + ",\n".join(rows) + "};\n")
+            f"inline constexpr std::uint64_t golden_by_kind[] = {{{counts}}};\n"
+            "inline constexpr std::uint8_t embedded_trace[] = {\n" + ",\n".join(rows) + "};\n")
 
 
 if __name__ == "__main__":

@@ -49,5 +49,4 @@ def packets_of(listing):
 
 def recorded(name):
     """The bytes of a recorded trace, and its golden listing."""
-    where = traces.folder()
-    return traces.read(where / f"{name}.pt"), traces.read(where / f"{name}.packets").decode()
+    return traces.recorded(name), traces.read(traces.folder() / f"{name}.packets").decode()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
-"""Finds recorded traces from external sources, and their golden listings.
-
-They are not part of the project: PTSPEC_TRACES names their folder; the default is ../shared/traces
-beside the source tree.
+"""Finds traces, and their golden listings: those of tests/traces, which belong to the project, and
+recorded traces from external sources. PTSPEC_TRACES names the folder of the latter; the default is
+../shared/traces beside the source tree.
 """
 
 import csv
@@ -11,22 +10,32 @@ import os
 import pathlib
 import sys
 import tarfile
+import unittest
+
+import skips
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = 77
+NEED = "recorded traces"
 
 
 def folder():
     return pathlib.Path(os.environ.get("PTSPEC_TRACES") or ROOT.parent / "shared" / "traces")
 
 
-def folder_or_skip():
-    """The folder. When it is missing, the test prints a message and exits as skipped."""
-    found = folder()
-    if not (found / "README.md").is_file():
-        print(f"skipped: no traces at {found}; PTSPEC_TRACES names their folder")
-        sys.exit(SKIPPED)
-    return found
+def are_there():
+    return (folder() / "README.md").is_file()
+
+
+def shipped(name, kind="pt"):
+    """A trace of tests/traces by name, its listing (`packets`) or perf.data file (`data`)."""
+    return read(ROOT / "tests" / "traces" / f"{name}.{kind}")
+
+
+def recorded(name):
+    """A recorded trace by name. A test that needs it is skipped without the recorded traces."""
+    if not are_there():
+        raise unittest.SkipTest(NEED)
+    return read(folder() / f"{name}.pt")
 
 
 def read(path):
@@ -37,14 +46,22 @@ def read(path):
     return lzma.decompress(packed.read_bytes()) if packed.is_file() else None
 
 
-def all_traces():
-    """Yields (name, bytes, golden listing, sync) for every trace, including libipt's own test
-    streams."""
-    where = folder_or_skip()
+def listed_in(where):
     for listing in sorted(where.glob("*.packets.xz")):
         name = listing.name.removesuffix(".packets.xz")
         if not name.endswith(".chunks"):
             yield name, read(where / f"{name}.pt"), read(where / f"{name}.packets").decode(), True
+
+
+def all_traces():
+    """Yields (name, bytes, golden listing, sync) for every trace, including libipt's own test
+    streams. Without the recorded traces, the test program counts as skipped in part."""
+    yield from listed_in(ROOT / "tests" / "traces")
+    where = folder()
+    if not are_there():
+        skips.say(NEED, pathlib.Path(sys.argv[0]).name)
+        return
+    yield from listed_in(where)
     with tarfile.open(where / "libipt-tests.tar.xz") as tests:
         files = {member.name: member for member in tests.getmembers() if member.isfile()}
 

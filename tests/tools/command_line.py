@@ -21,6 +21,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import terminal  # noqa: E402
+import skips  # noqa: E402
 import traces  # noqa: E402
 from tool_checks import ToolChecks  # noqa: E402
 
@@ -244,6 +245,14 @@ class Tools(unittest.TestCase):
             self.assertEqual((status, out), (2, ""), arguments)
             self.assertTrue(err.startswith("pt_dump: "), err)
 
+    def test_check_finds_nothing_in_the_traces_of_this_project(self):
+        for name, kind in (("bare-manual", "manual"), ("bare-broadwell", "broadwell"),
+                           ("bare-skylake", "skylake"), ("bare-icelake", "icelake"),
+                           ("bare-atom", "atom"), ("system", "manual")):
+            data = traces.shipped(name)
+            self.assertEqual(run(PT_DUMP, "--check", "--kind", kind, self.file("t", data)),
+                             (0, f"{len(data):08x} !end violations=0 kind={kind}\n", ""), name)
+
     def test_check_finds_nothing_in_recorded_traces(self):
         folder = traces.folder()
         kinds = {"broadwell": ("hase-cf-bdw", "lldb-3842849"), "atom": ("keeper-traced",),
@@ -276,7 +285,7 @@ class Tools(unittest.TestCase):
             self.assertEqual(len(out.splitlines()), 2)
             self.assertTrue(out.startswith("00001669 tnt.8 GEN-105: "))
         if found == 0:
-            self.skipTest(f"no traces at {folder}")
+            self.skipTest(traces.NEED)
 
     def test_json_has_the_values_of_the_listing(self):
         path = self.file("t", b"\0" + SMALL + b"\x05\x02" + SMALL + b"\x19")
@@ -343,8 +352,8 @@ class Tools(unittest.TestCase):
 
     def test_summary_of_recorded_traces(self):
         where = traces.folder()
-        if not (where / "README.md").is_file():
-            self.skipTest(f"no traces at {where}")
+        if not traces.are_there():
+            self.skipTest(traces.NEED)
         count = 0
         for path in sorted(where.glob("*.summary.json")):
             golden = json.loads(path.read_text())
@@ -394,8 +403,7 @@ class Tools(unittest.TestCase):
             return self.digest(*options, path, preexec_fn=limit)
 
         if in_600_mb(8)[0] != 0:
-            print(f"skipped {self.id()}: pt_dump does not start in 600 MB", file=sys.stderr)
-            self.skipTest("pt_dump does not start in 600 MB")
+            self.skipTest("a build that starts in 600 MB")
         for options in ([], ["--summary"]):
             alone = self.digest(*options, path)
             for stack in (220, 700):  # two threads can be created, or none
@@ -630,4 +638,4 @@ class Tools(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]])
+    skips.main([sys.argv[0]])

@@ -11,6 +11,9 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skips  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MSR_PLAN = sys.argv[1]
 
@@ -195,4 +198,4 @@ class Procedures(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    skips.main(sys.argv[:1])

@@ -4,7 +4,7 @@
 
     perf_data.py PERF_DATA_FILE
 
-Exit status 77 (skipped) when perf is not installed (Debian: linux-perf).
+Skipped when perf is not installed (Debian: linux-perf).
 """
 
 import os
@@ -16,6 +16,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skips  # noqa: E402
 
 PERF_DATA_FILE = sys.argv[1]
 
@@ -210,6 +213,5 @@ class PerfData(unittest.TestCase):
 
 if __name__ == "__main__":
     if not shutil.which("perf"):
-        print("skipped: perf is not installed (Debian: linux-perf)", file=sys.stderr)
-        sys.exit(77)
-    unittest.main(argv=sys.argv[:1])
+        skips.end("perf", "all")
+    skips.main(sys.argv[:1])

@@ -23,6 +23,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
+import skips  # noqa: E402
 import traces  # noqa: E402
 
 PERF_DATA_LIST, PERF_DATA_FILE, PT_RECORD = sys.argv[1:4]
@@ -38,7 +39,7 @@ ERRORS = dict(not_perf_data=1, big_endian=2, old_format=3, truncated=4, bad_head
 def recorded(name):
     path = RECORDED / f"{name}.xz"
     if not path.is_file():
-        raise unittest.SkipTest(f"no {path}; PTSPEC_PERF_DATA names the folder")
+        raise unittest.SkipTest("recorded perf.data")
     return lzma.decompress(path.read_bytes())
 
 
@@ -288,7 +289,7 @@ class PerfDataList(unittest.TestCase):
             self.path.write_bytes(recorded(name))
             expected = traces.read(traces.folder() / f"{trace}.pt")
             if expected is None:
-                self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+                self.skipTest(traces.NEED)
             self.assertEqual(self.run_list("--stream", 0, self.path), expected)
 
     # --------------------------------------------------------------------------- made files
@@ -735,7 +736,7 @@ class PerfDataList(unittest.TestCase):
             [PT_RECORD, "--engine", engine, "--raw", raw, "-o", self.path, "true"],
             capture_output=True, text=True, timeout=300, check=False)
         if done.returncode == 2:
-            self.skipTest(f"pt_record recorded nothing: {done.stderr}")
+            self.skipTest("qemu-x86_64, or ptrace")
         lines = self.run_list(self.path).decode().splitlines()
         self.assertFalse([line for line in lines if line.startswith(("error", "no config"))])
         kept = sorted(raw.glob("*.pt"))
@@ -792,4 +793,4 @@ class PerfDataList(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    skips.main(sys.argv[:1])

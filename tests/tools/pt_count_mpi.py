@@ -16,11 +16,11 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skips  # noqa: E402
 import traces  # noqa: E402
 
 if len(sys.argv) < 4:
-    print("skipped: pt_count_mpi was not built: no MPI (Debian: libopenmpi-dev)")
-    sys.exit(traces.SKIPPED)
+    skips.end("MPI", "all")
 PT_DUMP, PT_COUNT_MPI, MPIEXEC = map(os.path.abspath, sys.argv[1:4])
 
 # Permissions for Open MPI. Other implementations need none.
@@ -54,7 +54,7 @@ class Counts(unittest.TestCase):
         cls.wanted = [json.loads(line) for line in done.stdout.splitlines()]
 
     def test_any_number_of_processes_counts_the_same(self):
-        self.assertGreater(len(self.wanted), 30)
+        self.assertGreater(len(self.wanted), 30 if traces.are_there() else 10)
         wanted = [{name: one[name] for name in COUNTS} for one in self.wanted]
         text = None
         for ranks in (1, 2, 4):
@@ -84,8 +84,7 @@ class Counts(unittest.TestCase):
 
     def test_each_process_reads_its_part_only(self):
         if not os.access("/proc/self/io", os.R_OK):
-            print(f"skipped {self.id()}: no /proc/self/io", file=sys.stderr)
-            self.skipTest("no /proc/self/io")
+            self.skipTest("/proc/self/io")
         path = pathlib.Path(self.scratch.name, "large")
         path.write_bytes((PSB + bytes((1 << 16) - 16)) * 512)
         for ranks in (1, 4):
@@ -173,4 +172,4 @@ class Errors(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    skips.main(sys.argv[:1])

@@ -21,6 +21,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skips  # noqa: E402
 import traces  # noqa: E402
 from tool_checks import ToolChecks  # noqa: E402
 
@@ -454,7 +455,7 @@ class Recorded(Comparison):
                 after = cut(data, *options, "--evd", "map", *FEW)
                 self.check(before, after, what, offsets=False)
                 mapped += after != before
-        self.assertGreater(mapped, 30)
+        self.assertGreater(mapped, 30 if traces.are_there() else 10)
 
     def check(self, before, after, what, offsets):
         pairs = self.compare(before, after, what)
@@ -517,8 +518,7 @@ class Libipt(Comparison):
         if not compiler or subprocess.run(
                 [compiler, "-std=c++20", f"-I{ROOT / 'tests'}", "-x", "c++", "-", "-x", "none",
                  "-lipt", "-o", program], input=LIBIPT.encode(), capture_output=True).returncode:
-            print("skipped: libipt-dev is not installed: libipt reads nothing", file=sys.stderr)
-            self.skipTest("no libipt")
+            self.skipTest("libipt")
         read = 0
         for name, data in recorded():
             with self.subTest(name):
@@ -531,8 +531,8 @@ class Libipt(Comparison):
                 self.assertTrue(all(a[:2] == b[:2] for a, b in pairs))
                 self.assert_one_to_one([(a[2], b[2]) for a, b in pairs if a[2] != "0"])
                 read += one[-1] == "0"
-        self.assertGreater(read, 20)
+        self.assertGreater(read, 20 if traces.are_there() else 4)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    skips.main(sys.argv[:1])

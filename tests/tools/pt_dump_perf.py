@@ -24,6 +24,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
 import timeline_page  # noqa: E402
+import skips  # noqa: E402
 import traces  # noqa: E402
 
 PT_DUMP, TIMELINE, PERF_DATA_FILE = sys.argv[1:4]
@@ -44,7 +45,7 @@ ENABLED = bytes.fromhex("9901" "71001000000000")  # MODE.Exec, TIP.PGE to 0x1000
 def recorded(name):
     path = RECORDED / f"{name}.xz"
     if not path.is_file():
-        raise unittest.SkipTest(f"no {path}; PTSPEC_PERF_DATA names the folder")
+        raise unittest.SkipTest("recorded perf.data")
     return lzma.decompress(path.read_bytes())
 
 
@@ -129,11 +130,22 @@ class Case(unittest.TestCase):
 
 
 class RecordedFiles(Case):
+    def test_the_listing_of_a_recorded_program(self):
+        data = traces.shipped("bare-icelake", "data")
+        golden = traces.shipped("bare-icelake", "packets").decode().splitlines()[:-1]
+        listing = self.dump("--strict", "--stream", 0, self.write(data)).splitlines()
+        self.assertEqual(listing[:len(golden)], golden)
+        # perf.data holds multiples of 8 bytes.
+        self.assertEqual({line.split()[1] for line in listing[len(golden):-1]} - {"pad"}, set())
+        found, = self.streams(data)
+        self.assertEqual((found[0]["comm"], found[0]["pieces"], found[0]["gaps"]), ("bare", 1, 0))
+        self.assertEqual((found[1]["mtc"], found[1]["mtc_freq"], found[1]["cyc"]), (1, 3, 0))
+
     def test_the_listing_of_a_stream_is_the_golden_listing_of_its_trace(self):
         for name, trace in FILES.items():
             golden = traces.read(traces.folder() / f"{trace}.packets")
             if golden is None:
-                self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+                self.skipTest(traces.NEED)
             data = recorded(name)
             how = ("--strict", "--stream", 0)
             self.assertEqual(self.dump(*how, self.write(data)), golden.decode(), name)
@@ -166,7 +178,7 @@ class RecordedFiles(Case):
         name, trace = next(iter(FILES.items()))
         data = traces.read(traces.folder() / f"{trace}.pt")
         if data is None:
-            self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+            self.skipTest(traces.NEED)
         self.write(recorded(name))
         changes = [{}, {"--mtc-freq": "0"}, {"--tsc-ratio": "168/2"}, {"--non-turbo": "36"},
                    {"--perf-clock": "10,2000,5"}]
@@ -549,7 +561,7 @@ class Timeline(Case):
                          (round(2**31 * 10**9 / 1789569706), 1, 12))
         trace = traces.read(traces.folder() / "google-m7-cpu0.pt")
         if trace is None:
-            self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+            self.skipTest(traces.NEED)
         raw = self.folder / "raw.pt"
         raw.write_bytes(trace)
         one, _ = self.page("--stream", 0, self.path)
@@ -625,4 +637,4 @@ class Timeline(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    skips.main(sys.argv[:1])

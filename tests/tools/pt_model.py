@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skips  # noqa: E402
 import spec_page  # noqa: E402
 import tc_cases  # noqa: E402
 from spec_page import split_outside  # noqa: E402
@@ -326,4 +327,4 @@ class Refusals(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    skips.main(sys.argv[:1])

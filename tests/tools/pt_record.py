@@ -17,6 +17,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skips  # noqa: E402
+
 PT_RECORD, PT_DUMP = (str(pathlib.Path(name).resolve()) for name in sys.argv[1:3])
 QEMU = shutil.which("qemu-x86_64")
 PERF = shutil.which("perf")
@@ -95,7 +98,7 @@ class PtRecord(unittest.TestCase):
 
     # recordings
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_output_that_cannot_be_written(self):
         self.data.symlink_to("/dev/full")
         done = self.run_tool("-o", self.data, "true")
@@ -117,7 +120,7 @@ class PtRecord(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
                 shutil.rmtree(self.raw)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_standard_streams_and_the_status_are_those_of_the_program(self):
         done = self.record("sh", "-c", "cat; echo to stderr >&2; exit 7", status=7)
         self.assertEqual(done.stdout, "")
@@ -125,33 +128,33 @@ class PtRecord(unittest.TestCase):
         shutil.rmtree(self.raw)
         self.record("sh", "-c", "kill -TERM $$", status=128 + signal.SIGTERM)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_a_script_is_recorded_with_its_interpreter(self):
         script = self.at / "script"
         script.write_text("#!/bin/sh -e\necho $0 $1\n")
         script.chmod(0o755)
         self.assertEqual(self.record("./script", "word").stdout, "./script word\n")
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_forked_processes_are_recorded(self):
         done = self.record("sh", "-c", "(:); (:); :")
         self.assertEqual(SUMMARY.search(done.stderr)[4], "3")
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_where_a_process_executes_a_program_its_recording_ends(self):
         done = self.record("sh", "-c", "/bin/true; exec /bin/echo end")
         self.assertEqual(done.stdout, "end\n")
         self.assertEqual(len(re.findall(r"ends where it executes /bin/(true|echo)\n", done.stderr)),
                          2, done.stderr)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_descriptors_of_the_program_are_its_own(self):
         done = self.record("sh", "-c", "exec 3>a 4>b 5>c 6>d; i=0; while [ $i -lt 20000 ]; do "
                            "i=$((i+1)); done; (echo hi >&3); echo end >&5")
         self.assertEqual([(self.at / name).read_text() for name in "abcd"],
                          ["hi\n", "", "end\n", ""], done.stderr)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_an_interrupt_ends_the_program_and_what_was_recorded_is_readable(self):
         tool = subprocess.Popen([PT_RECORD, "-o", self.data, "sh", "-c", "while :; do :; done"],
                                 stderr=subprocess.PIPE, text=True, cwd=self.at,
@@ -164,7 +167,7 @@ class PtRecord(unittest.TestCase):
         self.assertGreater(int(SUMMARY.search(said)[3].replace(",", "")), 1000)
         self.assertEqual([one.name for one in self.at.iterdir()], ["perf.data"])
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_a_full_disk_is_an_error_and_the_beginning_is_kept(self):
         # The limit on the size of a file stands for it.
         done = self.run_tool("-o", self.data, "--raw", self.raw, "sh", "-c",
@@ -175,7 +178,7 @@ class PtRecord(unittest.TestCase):
         self.assertRegex(done.stderr, "traces of 1 threads are incomplete: File too large")
         self.assertRegex(done.stderr, SUMMARY)
 
-    @unittest.skipUnless(CAN_RECORD and PERF, "no qemu-x86_64 or no perf")
+    @unittest.skipUnless(CAN_RECORD and PERF, "qemu-x86_64 and perf")
     def test_perf_lists_the_branches_with_symbols(self):
         for options in ([], ["--ctl", "tsc,mtc=3"], ["--ctl", "tsc,mtc=3,cyc"]):
             with self.subTest(options):
@@ -213,6 +216,4 @@ class PtRecord(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not CAN_RECORD:
-        print("qemu-x86_64 is not installed: only a part is tested", file=sys.stderr)
-    unittest.main(argv=sys.argv[:1], verbosity=1)
+    skips.main(sys.argv[:1])

@@ -18,6 +18,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skips  # noqa: E402
+
 SPEC = pathlib.Path(__file__).resolve().parents[1] / "spec"
 REGMAP, CHECKS = sys.argv[1:3]
 WRITES = 10_000_000
@@ -303,10 +306,6 @@ class Scratch(unittest.TestCase):
     def tearDownClass(cls):
         cls.scratch.cleanup()
 
-    def skip(self, why):
-        print(f"skipped {self.id()}: {why}", file=sys.stderr)
-        self.skipTest(why)
-
     def ran(self, *command):
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""), command)
@@ -330,7 +329,7 @@ class CHeader(Scratch):
         (cls.folder / "glue.c").write_text(C_GLUE)
 
     def cc(self):
-        return self.gcc or self.skip("no C compiler")
+        return self.gcc or self.skipTest("a C compiler")
 
     def library(self, text):
         """The checks of a header as a shared library."""
@@ -346,7 +345,7 @@ class CHeader(Scratch):
         for language, standards, run in (("c", ("c99", "c11"), self.gcc),
                                          ("c++", ("c++11", "c++20"), self.gxx)):
             if not run:
-                self.skip(f"no {language} compiler")
+                self.skipTest(f"a compiler of {language}")
             for standard in standards:
                 source = self.folder / "only.c"
                 source.write_text('#include "ptspec.h"\n#include "ptspec.h"\nint used;\n')
@@ -477,7 +476,7 @@ class RustModule(Scratch):
     def compiled(self, kind, source, *options):
         """Compiles a crate that has the module; warnings are errors."""
         if not self.rustc:
-            self.skip("no rustc: the Rust module is not compiled")
+            self.skipTest("rustc")
         path, output = self.folder / "crate.rs", self.folder / f"crate.{kind}"
         path.write_text(source)
         self.ran(self.rustc, "--edition", "2021", "--crate-type", kind, *options, "-o", output,
@@ -655,4 +654,4 @@ class Json(Scratch):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    skips.main(sys.argv[:1])

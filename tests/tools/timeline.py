@@ -22,6 +22,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import timeline_page  # noqa: E402
+import skips  # noqa: E402
 import traces  # noqa: E402
 from tool_checks import ToolChecks  # noqa: E402
 
@@ -142,7 +143,7 @@ class Golden(unittest.TestCase):
                                      + stream["counts"].get("resumed", 0), counts["tip"])
                     self.compare_slices(stream, lines)
             tested += 1
-        self.assertGreater(tested, 12)
+        self.assertGreater(tested, 12 if traces.are_there() else 4)
 
     def compare_slices(self, stream, lines):
         """The slice of each packet follows from its offset."""
@@ -508,5 +509,4 @@ class CommandLine(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    traces.folder_or_skip()
-    unittest.main(argv=sys.argv[:1])
+    skips.main(sys.argv[:1])

@@ -21,6 +21,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import timeline_page  # noqa: E402
+import skips  # noqa: E402
 import traces  # noqa: E402
 
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -425,9 +426,8 @@ class Browser(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    traces.folder_or_skip()
     if missing():
-        print(f"skipped: {missing()} is not installed (Debian: chromium chromium-driver "
-              "python3-selenium)")
-        sys.exit(traces.SKIPPED)
-    unittest.main(argv=sys.argv[:1])
+        skips.end("Chromium", f"all: no {missing()}")
+    if not traces.are_there():
+        skips.end(traces.NEED, "all")
+    skips.main(sys.argv[:1])

@@ -16,6 +16,7 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skips  # noqa: E402
 from tool_checks import ScriptChecks  # noqa: E402
 
 TOPA_VIEW = sys.argv[1]
@@ -573,4 +574,4 @@ class CommandLine(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    skips.main(sys.argv[:1])

@@ -16,6 +16,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import oc_cases  # noqa: E402
 import rc_cases  # noqa: E402
+import skips  # noqa: E402
 from tool_checks import ScriptChecks  # noqa: E402
 
 WHAT_IF = sys.argv[1]
@@ -833,4 +834,4 @@ class WhatIf(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]])
+    skips.main([sys.argv[0]])

@@ -7,6 +7,8 @@
 
 #include <support/facts.hpp>
 
+#include <doctest/doctest.h>
+
 #include <cstdint>
 #include <iterator>
 #include <set>

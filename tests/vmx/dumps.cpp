@@ -4,6 +4,8 @@
 
 #include <support/facts.hpp>
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
