@@ -4461,7 +4461,7 @@ namespace ptspec::packet {
 
 /// The event that a CFE reports. Other values decode, but their meaning is unknown.
 ///
-/// Source: PKT-221. SWINTR and SYSCALL are UNCONFIRMED.
+/// Source: PKT-221. Processors with FRED have SWINTR and SYSCALL.
 enum class cfe_type : uint8_t {
     INTR = 0x01,
     IRET = 0x02,
@@ -9138,7 +9138,7 @@ namespace ptspec::access {
 
 /// Source: REG-010.
 enum class write_path : uint8_t {
-    wrmsr,
+    wrmsr,    ///< also WRMSRNS, and WRMSRLIST for each of its MSRs
     xrstors,  ///< component 8 of an XSAVE area
     vm_entry_msr_load_list,
     vm_exit_msr_load_list,
@@ -16623,9 +16623,11 @@ enum class far_kind : uint8_t {
     iret,
     uiret,
     syscall,  ///< SYSCALL and SYSENTER
+    sysret,   ///< SYSRET and SYSEXIT
+    eret,     ///< ERETU and ERETS
 };
 
-/// Far JMP, CALL and RET, SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRET, UIRET.
+/// Far JMP, CALL and RET, SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRET, UIRET, ERETU, ERETS.
 ///
 /// Source: GEN-110, GEN-114, GEN-136.
 struct far_transfer {
@@ -17063,6 +17065,8 @@ struct model_options {
     /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
     bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
+    /// A CFE of IRET also for SYSRET, SYSEXIT, ERETU and ERETS: GEN-301.
+    bool iret_at_all_returns = false;
     ret_mismatch on_ret_mismatch = ret_mismatch::pop;  ///< GEN-134
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// If PacketEn is 1: OVF, PSB+, FUP instead of OVF, FUP, PSB+. libipt rejects this: GEN-228.
@@ -17109,6 +17113,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("pip_for_same_cr3", how.pip_for_same_cr3, uint64_t{0}, uint64_t{1});
     visit("mov_cr3_stops_at_next", how.mov_cr3_stops_at_next, uint64_t{0}, uint64_t{1});
     visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
+    visit("iret_at_all_returns", how.iret_at_all_returns, uint64_t{0}, uint64_t{1});
     visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
           uint64_t{underlying(ret_mismatch::clear)});
     visit("psb_after_overflow", how.psb_after_overflow, uint64_t{0},
@@ -18303,6 +18308,10 @@ constexpr void handle(generator_state& s, event::far_transfer const& e, Sink& to
         case event::far_kind::syscall:
             if (s.options.swintr_events) { how.cfe = {cfe_type::SYSCALL, 0, fup_policy::always}; }
             break;
+        case event::far_kind::sysret:
+        case event::far_kind::eret:
+            if (s.options.iret_at_all_returns) { how.cfe = {cfe_type::IRET}; }
+            break;
         case event::far_kind::plain: break;
     }
     transfer(s, to, how, e.after);
@@ -18350,7 +18359,7 @@ constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to
             break;
     }
     if (e.returns) {
-        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::plain
+        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::sysret
                                                                    : event::far_kind::iret;
         handle(s, event::far_transfer{0, e.to, user, by}, to);
     }
@@ -25711,7 +25720,7 @@ enum class instruction_class : uint8_t {
     enclave,  ///< ENCLU, ENCLS, ENCLV
     ptwrite,
     mov_to_cr3,
-    wrmsr,
+    wrmsr,  ///< WRMSR, WRMSRNS, WRMSRLIST
     xsaves,
     xrstors,
     xbegin,
@@ -26217,6 +26226,7 @@ private:
                 break;
             case 0xAE:
                 if (repeat_ == 0xF3 && reg() == 4) {
+                    if (has_66_) { is_undefined(); }
                     made_.which = ptwrite;
                     made_.operand_is_64_bits = (rex_ & 8) != 0;
                 }
@@ -26233,6 +26243,11 @@ private:
             case 0xC2:
             case 0xC3: made_.which = vm_entry; break;
             case 0xC4: made_.which = vmxoff; break;
+            case 0xC6: {  // WRMSRNS, WRMSRLIST; RDMSRLIST
+                bool const writes = has_none || repeat_ == 0xF3;
+                made_.which = is_64_bit_ && writes ? wrmsr : other;
+                break;
+            }
             case 0xC9:
             case 0xFB: made_.which = mwait; break;
             case 0xC0:
@@ -26313,6 +26328,11 @@ private:
         bool const has_modrm = map != 1 || opcode != 0x77 || first == 0x62;
         if (has_modrm) { read_modrm(false); }
         read_immediate(rest_of_vector(first, map, opcode));
+        // WRMSRNS with an immediate.
+        bool const has_f3 = (two & 3) == 2;
+        if (map == 7 && opcode == 0xF6 && has_f3 && is_64_bit_ && !is_memory() && reg() == 0) {
+            made_.which = instruction_class::wrmsr;
+        }
     }
     constexpr auto rest_of_vector(uint8_t first, unsigned map, uint8_t opcode) noexcept
         -> immediate {
@@ -26329,7 +26349,7 @@ private:
             case 2: return immediate::none;
             case 3: return immediate::bits_8;
             case 4: return first == 0x62 ? rest_of_map_4(opcode) : no_map();
-            case 5:
+            case 5: return first == 0x62 || is_64_bit_ ? immediate::none : no_map();  // AMX-FP8
             case 6: return first == 0x62 ? immediate::none : no_map();
             case 7: return immediate::bits_32;
             default: return no_map();
@@ -26501,10 +26521,10 @@ constexpr void take_event(execution const& of, Take&& take) noexcept {
         case near_return: return take(event::near_return{of.to});
         case far_jump:
         case far_call:
-        case far_return:
+        case far_return: return far_transfer(far_kind::plain);
         case sysret:
-        case sysexit:
-        case eret: return far_transfer(far_kind::plain);
+        case sysexit: return far_transfer(far_kind::sysret);
+        case eret: return far_transfer(far_kind::eret);
         case iret: return far_transfer(far_kind::iret);
         case uiret: return far_transfer(far_kind::uiret);
         case syscall:

@@ -104,6 +104,7 @@ TEST_CASE("the defaults are those of the catalogue") {
     static_assert(how.pip_for_same_cr3);                                               // GEN-240
     static_assert(!how.vmcs_before_pip);                                               // GEN-245
     static_assert(!how.swintr_events);                                                 // GEN-301
+    static_assert(!how.iret_at_all_returns);                                           // GEN-301
     static_assert(how.psb_after_overflow == engine::psb_after_ovf::where_needed);
     static_assert(how.on_ret_mismatch == engine::ret_mismatch::pop);  // GEN-133, GEN-134
     static_assert(!how.psb_before_ovf_fup);                           // GEN-228

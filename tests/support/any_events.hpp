@@ -33,7 +33,7 @@ public:
             case 7: return on(event::sequential{here + dice_.roll(64)});
             case 8:
                 return on(event::far_transfer{here, address(), code(),
-                                              static_cast<engine::event::far_kind>(dice_.roll(4))});
+                                              static_cast<engine::event::far_kind>(dice_.roll(6))});
             case 9: return on(event::software_interrupt{here, address(), code(), byte(), takes()});
             case 10: return on(event::interrupt{here, address(), code(), byte(), takes()});
             case 11: return on(event::exception{here, address(), code(), 14, any(), takes()});

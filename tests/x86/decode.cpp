@@ -130,6 +130,19 @@ constexpr row others_with_packets[] = {
     {"0f 22 c0", 3, other},
     {"0f 22 1c", 3, mov_to_cr3},  // ModRM.mod is ignored
     {"0f 30", 2, wrmsr},
+    {"0f 01 c6", 3, wrmsr},                    // WRMSRNS
+    {"f3 0f 01 c6", 4, wrmsr},                 // WRMSRLIST
+    {"f2 0f 01 c6", 4, other},                 // RDMSRLIST
+    {"66 0f 01 c6", 4, other},                 // undefined
+    {"0f 01 c6", 3, other, bits_32},           // undefined outside 64-bit code
+    {"c4 e7 7a f6 c0 70 05 00 00", 9, wrmsr},  // WRMSRNS with an immediate
+    {"c4 c7 7a f6 c7 70 05 00 00", 9, wrmsr},  // from R15
+    {"62 f7 7e 08 f6 c0 70 05 00 00", 10, wrmsr},
+    {"c4 e7 7b f6 c0 70 05 00 00", 9, other},  // RDMSR with an immediate
+    {"62 f7 7f 08 f6 c0 70 05 00 00", 10, other},
+    {"c4 e7 7a f8 c0 70 05 00 00", 9, other},  // UWRMSR: MSRs of user code
+    {"c4 e7 7a f6 c8 70 05 00 00", 9, other},  // ModRM.reg is not 0
+    {"0f 32", 2, other},                       // RDMSR
     {"48 0f c7 2c 24", 5, xsaves},
     {"48 0f c7 1c 24", 5, xrstors},
     {"0f c7 0c 24", 4, other},  // CMPXCHG8B
@@ -190,6 +203,11 @@ constexpr row lengths[] = {
     {"c4 e2 7d 18 05 00 00 00 00", 9},
     {"c4 e3 7d 18 c0 01", 6},
     {"c4 e7 7b f8 c0 00 00 00 00", 9},  // map 7
+    {"c4 e5 60 fd ca", 5},              // map 5: AMX-FP8, TDPBF8PS
+    {"c4 e5 61 fd ca", 5},
+    {"c4 e5 62 fd ca", 5},
+    {"c4 e5 63 fd ca", 5},
+    {"c4 e5 78 f8 0c 58", 6},  // with memory
     {"62 f1 7c 48 28 c0", 6},
     {"62 f3 7d 48 25 c0 ff", 7},
     {"62 f5 7c 48 58 c0", 6},
@@ -237,8 +255,18 @@ TEST_CASE("undefined opcodes and operands") {
                undefined_in("c6 c8 00") && undefined_in("c7 c8 00 00 00 00") &&
                undefined_in("66 c5 f8 77") && undefined_in("48 c5 f8 77") &&
                undefined_in("c4 e4 78 77 c0") && undefined_in("62 f0 7c 48 28 c0") &&
+               undefined_in("c4 e6 78 77 c0") && undefined_in("c4 e5 60 fd ca", bits_32) &&
                undefined_in("d5 00 70 00") && undefined_in("d5 80 30 00") &&
                undefined_in("66 d5 00 a1 00 00 00 00 00 00 00 00");
+    });
+}
+
+TEST_CASE("PTWRITE with an operand-size prefix is undefined") {  // GEN-300
+    CHECK_TWICE([](auto value) {
+        return value(true) && undefined_in("66 f3 0f ae e0") && undefined_in("f3 66 0f ae e0") &&
+               undefined_in("66 f3 48 0f ae 24 24") && undefined_in("66 f3 0f ae e0", bits_16) &&
+               !undefined_in("f3 0f ae e0") && !undefined_in("67 f3 0f ae 20") &&
+               !undefined_in("66 0f ae 38");  // CLFLUSHOPT
     });
 }
 

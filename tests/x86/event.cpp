@@ -74,6 +74,10 @@ TEST_CASE("the events of far transfers (GEN-110, GEN-111)") {
         uint8_t const syscall[] = {0x0F, 0x05};
         uint8_t const sysret[] = {0x48, 0x0F, 0x07};
         uint8_t const iret[] = {0x48, 0xCF};
+        uint8_t const sysexit[] = {0x48, 0x0F, 0x35};
+        uint8_t const eretu[] = {0xF3, 0x0F, 0x01, 0xCA};
+        uint8_t const erets[] = {0xF2, 0x0F, 0x01, 0xCA};
+        uint8_t const retf[] = {0xCB};
         uint8_t const int_80[] = {0xCD, 0x80};
         auto const far = [&](execution const& of, far_kind kind) {
             return gives(of, far_transfer{0x1000, 0x9000, ring_0, kind}, &far_transfer::at,
@@ -81,7 +85,11 @@ TEST_CASE("the events of far transfers (GEN-110, GEN-111)") {
         };
         using interrupt = event::software_interrupt;
         return far(executed(syscall, value(uint64_t{0x9000})), far_kind::syscall) &&
-               far(executed(sysret, 0x9000), far_kind::plain) &&
+               far(executed(sysret, 0x9000), far_kind::sysret) &&
+               far(executed(sysexit, 0x9000), far_kind::sysret) &&
+               far(executed(eretu, 0x9000), far_kind::eret) &&
+               far(executed(erets, 0x9000), far_kind::eret) &&
+               far(executed(retf, 0x9000), far_kind::plain) &&
                far(executed(iret, 0x9000), far_kind::iret) &&
                gives(executed(int_80, 0x9000), interrupt{0x1000, 0x9000, ring_0, 0x80},
                      &interrupt::at, &interrupt::to, &interrupt::after, &interrupt::vector);

@@ -257,8 +257,8 @@ private:
             return silent(e);
         }
         if (kind == "interrupt" || kind == "NMI" || kind == "fault" || kind == "INT" ||
-            kind == "SYSCALL" || kind == "SYSRET" || kind == "IRET" || kind == "INIT" ||
-            kind == "SIPI") {
+            kind == "SYSCALL" || kind == "SYSRET" || kind == "IRET" || kind == "ERETU" ||
+            kind == "ERETS" || kind == "INIT" || kind == "SIPI") {
             return far_away(e);
         }
         if (kind == "MOV" || kind == "WRMSR" || kind == "STI" || kind == "CLI" ||
@@ -369,13 +369,16 @@ private:
                                      number(e, "cr2", 0)});
         } else if (kind == "INT") {
             return software_interrupt(e, here);
-        } else if (kind == "SYSCALL" || kind == "SYSRET" || kind == "IRET") {
-            auto const cpl = kind == "SYSCALL"  ? std::uint64_t{0}
-                             : kind == "SYSRET" ? std::uint64_t{3}
-                                                : std::uint64_t{unit_.state().code.cpl};
-            auto const what = kind == "SYSCALL" ? event::far_kind::syscall
-                              : kind == "IRET"  ? event::far_kind::iret
-                                                : event::far_kind::plain;
+        } else if (kind == "SYSCALL" || kind == "SYSRET" || kind == "IRET" || kind == "ERETU" ||
+                   kind == "ERETS") {
+            bool const to_user = kind == "SYSRET" || kind == "ERETU";
+            auto const cpl = kind == "SYSCALL" ? std::uint64_t{0}
+                             : to_user         ? std::uint64_t{3}
+                                               : std::uint64_t{unit_.state().code.cpl};
+            auto const what = kind == "SYSCALL"  ? event::far_kind::syscall
+                              : kind == "IRET"   ? event::far_kind::iret
+                              : kind == "SYSRET" ? event::far_kind::sysret
+                                                 : event::far_kind::eret;
             execute(event::far_transfer{here, target(e, kernel), after(e, cpl), what});
         } else if (kind == "INIT") {
             if (e.rest != "BSP" && e.rest != "AP") { return "INIT BSP or INIT AP"; }

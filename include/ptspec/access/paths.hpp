@@ -8,7 +8,7 @@ namespace ptspec::access {
 
 /// Source: REG-010.
 enum class write_path : uint8_t {
-    wrmsr,
+    wrmsr,    ///< also WRMSRNS, and WRMSRLIST for each of its MSRs
     xrstors,  ///< component 8 of an XSAVE area
     vm_entry_msr_load_list,
     vm_exit_msr_load_list,

@@ -62,6 +62,8 @@ struct model_options {
     /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
     bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
+    /// A CFE of IRET also for SYSRET, SYSEXIT, ERETU and ERETS: GEN-301.
+    bool iret_at_all_returns = false;
     ret_mismatch on_ret_mismatch = ret_mismatch::pop;  ///< GEN-134
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// If PacketEn is 1: OVF, PSB+, FUP instead of OVF, FUP, PSB+. libipt rejects this: GEN-228.
@@ -108,6 +110,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("pip_for_same_cr3", how.pip_for_same_cr3, uint64_t{0}, uint64_t{1});
     visit("mov_cr3_stops_at_next", how.mov_cr3_stops_at_next, uint64_t{0}, uint64_t{1});
     visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
+    visit("iret_at_all_returns", how.iret_at_all_returns, uint64_t{0}, uint64_t{1});
     visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
           uint64_t{underlying(ret_mismatch::clear)});
     visit("psb_after_overflow", how.psb_after_overflow, uint64_t{0},

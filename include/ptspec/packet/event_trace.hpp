@@ -7,7 +7,7 @@ namespace ptspec::packet {
 
 /// The event that a CFE reports. Other values decode, but their meaning is unknown.
 ///
-/// Source: PKT-221. SWINTR and SYSCALL are UNCONFIRMED.
+/// Source: PKT-221. Processors with FRED have SWINTR and SYSCALL.
 enum class cfe_type : uint8_t {
     INTR = 0x01,
     IRET = 0x02,

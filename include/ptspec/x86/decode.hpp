@@ -237,6 +237,7 @@ private:
                 break;
             case 0xAE:
                 if (repeat_ == 0xF3 && reg() == 4) {
+                    if (has_66_) { is_undefined(); }
                     made_.which = ptwrite;
                     made_.operand_is_64_bits = (rex_ & 8) != 0;
                 }
@@ -253,6 +254,11 @@ private:
             case 0xC2:
             case 0xC3: made_.which = vm_entry; break;
             case 0xC4: made_.which = vmxoff; break;
+            case 0xC6: {  // WRMSRNS, WRMSRLIST; RDMSRLIST
+                bool const writes = has_none || repeat_ == 0xF3;
+                made_.which = is_64_bit_ && writes ? wrmsr : other;
+                break;
+            }
             case 0xC9:
             case 0xFB: made_.which = mwait; break;
             case 0xC0:
@@ -333,6 +339,11 @@ private:
         bool const has_modrm = map != 1 || opcode != 0x77 || first == 0x62;
         if (has_modrm) { read_modrm(false); }
         read_immediate(rest_of_vector(first, map, opcode));
+        // WRMSRNS with an immediate.
+        bool const has_f3 = (two & 3) == 2;
+        if (map == 7 && opcode == 0xF6 && has_f3 && is_64_bit_ && !is_memory() && reg() == 0) {
+            made_.which = instruction_class::wrmsr;
+        }
     }
     constexpr auto rest_of_vector(uint8_t first, unsigned map, uint8_t opcode) noexcept
         -> immediate {
@@ -349,7 +360,7 @@ private:
             case 2: return immediate::none;
             case 3: return immediate::bits_8;
             case 4: return first == 0x62 ? rest_of_map_4(opcode) : no_map();
-            case 5:
+            case 5: return first == 0x62 || is_64_bit_ ? immediate::none : no_map();  // AMX-FP8
             case 6: return first == 0x62 ? immediate::none : no_map();
             case 7: return immediate::bits_32;
             default: return no_map();

@@ -81,10 +81,10 @@ constexpr void take_event(execution const& of, Take&& take) noexcept {
         case near_return: return take(event::near_return{of.to});
         case far_jump:
         case far_call:
-        case far_return:
+        case far_return: return far_transfer(far_kind::plain);
         case sysret:
-        case sysexit:
-        case eret: return far_transfer(far_kind::plain);
+        case sysexit: return far_transfer(far_kind::sysret);
+        case eret: return far_transfer(far_kind::eret);
         case iret: return far_transfer(far_kind::iret);
         case uiret: return far_transfer(far_kind::uiret);
         case syscall:

@@ -42,7 +42,7 @@ enum class instruction_class : uint8_t {
     enclave,  ///< ENCLU, ENCLS, ENCLV
     ptwrite,
     mov_to_cr3,
-    wrmsr,
+    wrmsr,  ///< WRMSR, WRMSRNS, WRMSRLIST
     xsaves,
     xrstors,
     xbegin,

@@ -81,6 +81,27 @@ TEST_CASE("swintr_events selects separate CFE types for INT n and SYSCALL") {
                         "TIP(3000)");
 }
 
+TEST_CASE("iret_at_all_returns selects a CFE of IRET for SYSRET, SYSEXIT, ERETU and ERETS") {
+    // GEN-301, GEN-304
+    auto const told = [](bool at_all, event::far_kind kind, std::string_view setup) {
+        auto from = traced::started(setup);
+        from.how.iret_at_all_returns = at_all;
+        traced on{from};
+        on.does(event::far_transfer{
+            .at = 0x1000, .to = 0x3000, .after = on.state().code, .kind = kind});
+        return packets(on);
+    };
+    for (auto const kind : {event::far_kind::sysret, event::far_kind::eret}) {
+        CHECK(told(false, kind, "EventEn=1") == "TIP(3000)");
+        CHECK(told(true, kind, "EventEn=1") == "CFE(IRET,IP=0), TIP(3000)");
+        CHECK(told(true, kind, "") == "TIP(3000)");
+    }
+    for (bool const at_all : {false, true}) {
+        CHECK(told(at_all, event::far_kind::iret, "EventEn=1") == "CFE(IRET,IP=0), TIP(3000)");
+        CHECK(told(at_all, event::far_kind::plain, "EventEn=1") == "TIP(3000)");
+    }
+}
+
 TEST_CASE("the FUP of an exception or INT n has its own IP, of an interrupt the next IP") {
     // GEN-113, GEN-289
     auto const from = [](auto const& e) { return packets(traced{}.does(e)); };

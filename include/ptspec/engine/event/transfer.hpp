@@ -12,9 +12,11 @@ enum class far_kind : uint8_t {
     iret,
     uiret,
     syscall,  ///< SYSCALL and SYSENTER
+    sysret,   ///< SYSRET and SYSEXIT
+    eret,     ///< ERETU and ERETS
 };
 
-/// Far JMP, CALL and RET, SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRET, UIRET.
+/// Far JMP, CALL and RET, SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRET, UIRET, ERETU, ERETS.
 ///
 /// Source: GEN-110, GEN-114, GEN-136.
 struct far_transfer {

@@ -40,6 +40,10 @@ constexpr void handle(generator_state& s, event::far_transfer const& e, Sink& to
         case event::far_kind::syscall:
             if (s.options.swintr_events) { how.cfe = {cfe_type::SYSCALL, 0, fup_policy::always}; }
             break;
+        case event::far_kind::sysret:
+        case event::far_kind::eret:
+            if (s.options.iret_at_all_returns) { how.cfe = {cfe_type::IRET}; }
+            break;
         case event::far_kind::plain: break;
     }
     transfer(s, to, how, e.after);
@@ -87,7 +91,7 @@ constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to
             break;
     }
     if (e.returns) {
-        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::plain
+        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::sysret
                                                                    : event::far_kind::iret;
         handle(s, event::far_transfer{0, e.to, user, by}, to);
     }
