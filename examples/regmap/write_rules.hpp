@@ -5,6 +5,8 @@
 // access::check_write about one bit or one encoding at a time, on a processor that lacks one
 // capability at a time.
 
+#include <common/capability_words.hpp>
+
 #include <ptspec/access/check.hpp>
 #include <ptspec/print/rows.hpp>
 #include <ptspec/reg/list.hpp>
@@ -45,22 +47,14 @@ auto make_capability_word() -> capability_word {
 }
 
 template <auto... Members>
-auto make_capability_words() -> std::vector<capability_word> {
-    static_assert((sizeof(cpu::capabilities{}.*Members) + ...) == sizeof(cpu::capabilities),
-                  "a word of the capabilities is missing");
+auto make_capability_words(::capability_words::member_list<Members...>)
+    -> std::vector<capability_word> {
     return {make_capability_word<Members>()...};
 }
 
 /// All words of cpu::capabilities.
 inline auto capability_words() -> std::vector<capability_word> const& {
-    using c = cpu::capabilities;
-    static auto const words = make_capability_words<
-        &c::leaf_01_eax, &c::leaf_01_ecx, &c::leaf_07_0_ebx, &c::leaf_0a_eax, &c::leaf_0d_1_eax,
-        &c::leaf_0d_1_ecx, &c::leaf_0d_8_eax, &c::leaf_0d_8_ecx, &c::leaf_14_0_eax,
-        &c::leaf_14_0_ebx, &c::leaf_14_0_ecx, &c::leaf_14_1_eax, &c::leaf_14_1_ebx,
-        &c::leaf_14_1_ecx, &c::leaf_15_eax, &c::leaf_15_ebx, &c::leaf_15_ecx, &c::leaf_80000008_eax,
-        &c::platform_info, &c::perf_capabilities, &c::vmx_misc, &c::vmx_procbased_ctls2,
-        &c::vmx_exit_ctls, &c::vmx_entry_ctls>();
+    static auto const words = make_capability_words(::capability_words::members{});
     return words;
 }
 

@@ -2460,6 +2460,22 @@ struct cpuid_07h_0_ebx : cpuid_word<cpuid_07h_0_ebx, 0x07, 0, cpuid_register::eb
     // clang-format on
 };
 
+/// CPUID.07H.1:EAX, feature flags, among them those of instructions that write MSRs.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; REG-010, GEN-301.
+struct cpuid_07h_1_eax : cpuid_word<cpuid_07h_1_eax, 0x07, 1, cpuid_register::eax> {
+    struct FRED : flag<17> {};  ///< flexible return and event delivery: ERETU, ERETS
+    struct LKGS : flag<18> {};
+    struct WRMSRNS : flag<19> {};
+    struct MSRLIST : flag<27> {};  ///< RDMSRLIST and WRMSRLIST
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        other<16, 0>, FRED, LKGS, WRMSRNS, other<26, 20>, MSRLIST, other<31, 28>> {};
+    // clang-format on
+};
+
 /// CPUID.0AH:EAX, the performance counters.
 ///
 /// Shape:  32 bits.
@@ -3375,10 +3391,10 @@ using all = type_list<
     vmcs_secondary_proc_ctls, vmcs_vmexit_ctls, vmcs_vmentry_ctls, vmcs_guest_ia32_rtit_ctl,
     vmcs_xss_exiting_bitmap, vmcs_exit_qual_ept_violation,
     // CPUID
-    cpuid_01h_eax, cpuid_01h_ecx, cpuid_07h_0_ebx, cpuid_0ah_eax, cpuid_0dh_1_eax, cpuid_0dh_1_ecx,
-    cpuid_0dh_8_eax, cpuid_0dh_8_ebx, cpuid_0dh_8_ecx, cpuid_14h_0_eax, cpuid_14h_0_ebx,
-    cpuid_14h_0_ecx, cpuid_14h_0_edx, cpuid_14h_1_eax, cpuid_14h_1_ebx, cpuid_14h_1_ecx,
-    cpuid_14h_1_edx, cpuid_15h_eax, cpuid_15h_ebx, cpuid_15h_ecx, cpuid_15h_edx,
+    cpuid_01h_eax, cpuid_01h_ecx, cpuid_07h_0_ebx, cpuid_07h_1_eax, cpuid_0ah_eax, cpuid_0dh_1_eax,
+    cpuid_0dh_1_ecx, cpuid_0dh_8_eax, cpuid_0dh_8_ebx, cpuid_0dh_8_ecx, cpuid_14h_0_eax,
+    cpuid_14h_0_ebx, cpuid_14h_0_ecx, cpuid_14h_0_edx, cpuid_14h_1_eax, cpuid_14h_1_ebx,
+    cpuid_14h_1_ecx, cpuid_14h_1_edx, cpuid_15h_eax, cpuid_15h_ebx, cpuid_15h_ecx, cpuid_15h_edx,
     cpuid_80000007h_edx, cpuid_80000008h_eax,
     // XSAVE
     ia32_xss, xsave_header_xstate_bv, xsave_header_xcomp_bv, xsave_pt_state>;
@@ -5743,6 +5759,7 @@ struct capabilities {
     reg::cpuid_01h_eax leaf_01_eax{};
     reg::cpuid_01h_ecx leaf_01_ecx{};
     reg::cpuid_07h_0_ebx leaf_07_0_ebx{};
+    reg::cpuid_07h_1_eax leaf_07_1_eax{};
     reg::cpuid_0ah_eax leaf_0a_eax{};
     reg::cpuid_0dh_1_eax leaf_0d_1_eax{};
     reg::cpuid_0dh_1_ecx leaf_0d_1_ecx{};
@@ -5770,6 +5787,13 @@ struct capabilities {
     /// Source: REG-160.
     [[nodiscard]] constexpr auto has_pt() const noexcept -> bool {
         return leaf_07_0_ebx.get<reg::cpuid_07h_0_ebx::INTEL_PT>();
+    }
+
+    /// True when the processor has FRED, and CFEs for software interrupts and SYSCALL.
+    ///
+    /// Source: GEN-301.
+    [[nodiscard]] constexpr auto has_fred() const noexcept -> bool {
+        return leaf_07_1_eax.get<reg::cpuid_07h_1_eax::FRED>();
     }
 
     /// True when the processor supports IP filtering, TraceStop, and MSRs that survive a warm
@@ -5908,7 +5932,9 @@ template <cpuid_port Cpuid>
     auto const signature_leaf = leaf_or_zero(0x01, 0);
     found.leaf_01_eax = {signature_leaf.eax};
     found.leaf_01_ecx = {signature_leaf.ecx};
-    found.leaf_07_0_ebx = {leaf_or_zero(0x07, 0).ebx};
+    auto const feature_leaf = leaf_or_zero(0x07, 0);
+    found.leaf_07_0_ebx = {feature_leaf.ebx};
+    if (feature_leaf.eax >= 1) { found.leaf_07_1_eax = {leaf_or_zero(0x07, 1).eax}; }
     found.leaf_0a_eax = {leaf_or_zero(0x0A, 0).eax};
     // Without extended leaves CPUID returns the data of another leaf, so the value may be anything.
     uint32_t const last_extended = cpuid.query(0x8000'0000, 0).eax;
@@ -6039,6 +6065,7 @@ struct row {
     vmx_words vmx{};
     clock time{};
     uint64_t perf_capabilities = 0;
+    uint32_t features = 0;  ///< CPUID.07H.1:EAX; 0 where FRED and its companions are missing
 };
 
 /// The VM-exit and VM-entry controls that must be 1 on all known processors.
@@ -6065,6 +6092,7 @@ constexpr auto capabilities_of(row const& processor) noexcept -> capabilities {
     caps.leaf_14_1_eax.raw = processor.leaf.eax_1;
     caps.leaf_14_1_ebx.raw = processor.leaf.ebx_1;
     caps.leaf_14_1_ecx.raw = processor.leaf.ecx_1;
+    caps.leaf_07_1_eax.raw = processor.features;
     if (processor.physical == 0) { return caps; }
     caps.leaf_80000008_eax.raw = processor.physical << widths::MAXPHYADDR::lsb |
                                  processor.linear << widths::LinearBits::lsb;
@@ -6113,12 +6141,15 @@ inline constexpr leaf_14 like_alder_lake_n{1, 0x1FF, 0x8000'0007, 0x0249'0002, 0
 
 // ------------------------------------------------------------------------------------ the table
 
+/// CPUID.07H.1:EAX of Panther Lake and Wildcat Lake: FRED, LKGS, WRMSRNS, MSRLIST, and others.
+inline constexpr uint32_t with_fred = 0x4CCE'09D7;
 inline constexpr uint32_t crystal_19 = 19'200'000;
 inline constexpr uint32_t crystal_24 = 24'000'000;
 inline constexpr uint32_t crystal_25 = 25'000'000;
 inline constexpr uint32_t crystal_38 = 38'400'000;
 
-// The profiles may set only those VMX controls that concern Intel PT.
+// The profiles, and processors whose VMX capability MSRs are not published, may set only those VMX
+// controls that concern Intel PT.
 inline constexpr vmx_words no_pt_in_vmx{};
 inline constexpr vmx_words conceal_only{
     1U << reg::ia32_vmx_misc::INTEL_PT::lsb,
@@ -6135,10 +6166,10 @@ inline constexpr vmx_words all_of_pt{
 
 /// Every named processor. P-FUT enumerates everything in the catalogue, P-SRO has only single-range
 /// output, P-FAB only output to the trace transport. QEMU gives a guest only this leaf 14H,
-/// whatever the host has.
+/// whatever the host has: QEMU with `intel-pt`, QEMU-LIP with `intel-pt-lip`.
 ///
 /// Columns: name, 01H:EAX, leaf 14H, MAXPHYADDR, width of linear addresses, XSAVES; MSRs 485H,
-///          48BH, 483H, 484H; CPUID.15H and the ratio; IA32_PERF_CAPABILITIES.
+///          48BH, 483H, 484H; CPUID.15H and the ratio; IA32_PERF_CAPABILITIES; 07H.1:EAX.
 /// Source:  section 0 of registers.md and presets.csv in the rule catalogue; REG-160..168.
 inline constexpr row rows[] = {
     {"P-NONE", 0, {}, 39},
@@ -6198,11 +6229,16 @@ inline constexpr row rows[] = {
     {"LunarLake-E", 0xB06D1, like_lunar_lake_e, 42, 48, true,
      {0x7004'C1E7, 0xCF5F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xAC, crystal_38, 33}},
     {"WildcatLake-P", 0xD0651, like_lunar_lake_p, 46, 48, true,
-     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}},
+     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}, 0, with_fred},
     {"WildcatLake-E", 0xD0651, like_lunar_lake_e, 46, 48, true,
-     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}},
+     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}, 0, with_fred},
+    {"PantherLake-P", 0xC06C3, like_lunar_lake_p, 46, 48, true,
+     all_of_pt, {2, 0xAC, crystal_38, 33}, 0, with_fred},
+    {"PantherLake-E", 0xC06C3, like_lunar_lake_e, 46, 48, true,
+     all_of_pt, {2, 0xAC, crystal_38, 33}, 0, with_fred},
 
     {"QEMU", 0, like_cannon_lake},
+    {"QEMU-LIP", 0, like_lakefield_e},
 };
 
 // clang-format on
@@ -6346,6 +6382,8 @@ inline constexpr capabilities arrow_lake_p = detail::find_exact("ArrowLake-P");
 inline constexpr capabilities arrow_lake_e = detail::find_exact("ArrowLake-E");
 inline constexpr capabilities wildcat_lake_p = detail::find_exact("WildcatLake-P");
 inline constexpr capabilities wildcat_lake_e = detail::find_exact("WildcatLake-E");
+inline constexpr capabilities panther_lake_p = detail::find_exact("PantherLake-P");
+inline constexpr capabilities panther_lake_e = detail::find_exact("PantherLake-E");
 inline constexpr capabilities qemu = detail::find_exact("QEMU");
 
 }  // namespace ptspec::cpu::preset
@@ -6533,6 +6571,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     auto value = one;
     value.leaf_01_ecx = bits_of_both(one.leaf_01_ecx, two.leaf_01_ecx);
     value.leaf_07_0_ebx = bits_of_both(one.leaf_07_0_ebx, two.leaf_07_0_ebx);
+    value.leaf_07_1_eax = bits_of_both(one.leaf_07_1_eax, two.leaf_07_1_eax);
     value.leaf_0a_eax =
         with_minimum_of<counters::VersionID, counters::NumGP, counters::Width, counters::EbxLen>(
             one.leaf_0a_eax, two.leaf_0a_eax);
@@ -17242,10 +17281,14 @@ inline constexpr kind_info kinds[] = {
     bool const is_e_core = by_model == kind::icelake && of.ip_payload() == cpu::ip_payload::linear;
     return is_e_core ? kind::atom : by_model;
 }
-/// The options of a processor that were not chosen: those of its kind.
-[[nodiscard]] constexpr auto options_of(cpu::capabilities const& of) noexcept
-    -> model_options const& {
-    return options_of(kind_of(of));
+/// The options of a processor that were not chosen: those of its kind. With FRED, software
+/// interrupts and SYSCALL have CFEs of their own.
+///
+/// Source: GEN-009, GEN-301.
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& of) noexcept -> model_options {
+    auto options = options_of(kind_of(of));
+    options.swintr_events = of.has_fred();
+    return options;
 }
 
 }  // namespace ptspec::engine
@@ -21813,7 +21856,9 @@ public:
         switch (leaf) {
             case 0x00: return {.eax = 0x15};
             case 0x01: return {.eax = caps_.leaf_01_eax.raw, .ecx = caps_.leaf_01_ecx.raw};
-            case 0x07: return {.ebx = subleaf == 0 ? caps_.leaf_07_0_ebx.raw : 0};
+            case 0x07:
+                if (subleaf == 0) { return {.eax = 1, .ebx = caps_.leaf_07_0_ebx.raw}; }
+                return {.eax = subleaf == 1 ? caps_.leaf_07_1_eax.raw : 0};
             case 0x0A: return {.eax = caps_.leaf_0a_eax.raw};
             case 0x0D:
                 if (subleaf == 1) {

@@ -36,6 +36,7 @@ struct answering_cpuid {
         switch (leaf << 4 | subleaf) {
             case 0x010: return {of.leaf_01_eax.raw, ~0U, of.leaf_01_ecx.raw, ~0U};
             case 0x070: return {~0U, of.leaf_07_0_ebx.raw, ~0U, ~0U};
+            case 0x071: return {of.leaf_07_1_eax.raw, ~0U, ~0U, ~0U};
             case 0x0A0: return {of.leaf_0a_eax.raw, ~0U, ~0U, ~0U};
             case 0x0D1: return {of.leaf_0d_1_eax.raw, ~0U, of.leaf_0d_1_ecx.raw, ~0U};
             case 0x0D8: return {of.leaf_0d_8_eax.raw, ~0U, of.leaf_0d_8_ecx.raw, ~0U};
@@ -294,10 +295,11 @@ TEST_CASE("detect() returns the capabilities of every preset (REG-160, REG-168, 
 TEST_CASE("detect() takes each word from the right register") {
     // Every word is a unique number, read through the in-memory ports.
     CHECK_TWICE([](auto value) {
-        cpuid_model<11> cpuid{{
+        cpuid_model<12> cpuid{{
             {0, 0, {0x15, 0x756E'6547, 0x6C65'746E, 0x4965'6E69}},
             {1, 0, {value(0x0005'06E3U), 0x11, vmx_bit | pdcm_bit | xsave_bit, 0x13}},
             {7, 0, {0x21, pt_bit | 0x22, 0x23, 0x24}},
+            {7, 1, {0x4CCE'09D7, 0x25, 0x26, 0x27}},
             {0xA, 0, {0x0730'0404, 0x32, 0x33, 0x34}},
             {0xD, 1, {0x0F, 0x42, 0x0100, 0x44}},
             {0xD, 8, {0x80, 0x52, 0x53, 0x54}},
@@ -317,6 +319,7 @@ TEST_CASE("detect() takes each word from the right register") {
         bool const words = found.leaf_01_eax.raw == 0x0005'06E3 &&
                            found.leaf_01_ecx.raw == (vmx_bit | pdcm_bit | xsave_bit) &&
                            found.leaf_07_0_ebx.raw == (pt_bit | 0x22) &&
+                           found.leaf_07_1_eax.raw == 0x4CCE'09D7 && found.has_fred() &&
                            found.leaf_0a_eax.raw == 0x0730'0404 &&
                            found.leaf_0d_1_eax.raw == 0x0F && found.leaf_0d_1_ecx.raw == 0x0100 &&
                            found.leaf_0d_8_eax.raw == 0x80 && found.leaf_0d_8_ecx.raw == 0x53;
@@ -333,6 +336,24 @@ TEST_CASE("detect() takes each word from the right register") {
                          found.vmx_exit_ctls.raw == 0x4'0000'0004 &&
                          found.vmx_entry_ctls.raw == 0x5'0000'0005;
         return words && pt && rest && vmx;
+    });
+}
+
+TEST_CASE("sub-leaf 1 of leaf 7 is read if its sub-leaf 0 enumerates it (GEN-301)") {
+    CHECK_TWICE([](auto value) {
+        auto const features_of = [&](uint32_t last) {
+            struct port {
+                uint32_t last;
+                constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
+                    -> cpuid_registers {
+                    if (leaf == 0) { return {7, 0, 0, 0}; }
+                    if (leaf == 7) { return {subleaf == 0 ? last : 0x2'0000U, 0, 0, 0}; }
+                    return {};
+                }
+            } from{value(last)};
+            return detect(from).leaf_07_1_eax.raw;
+        };
+        return features_of(0) == 0 && features_of(1) == 0x2'0000 && features_of(2) == 0x2'0000;
     });
 }
 

@@ -25,6 +25,7 @@ auto processors() -> std::vector<capabilities> {
         made.leaf_01_eax = {next()};
         made.leaf_01_ecx = {next()};
         made.leaf_07_0_ebx = {next()};
+        made.leaf_07_1_eax = {next()};
         made.leaf_0a_eax = {next()};
         made.leaf_0d_1_eax = {next()};
         made.leaf_0d_1_ecx = {next()};
@@ -281,6 +282,8 @@ TEST_CASE("common() combines each word by its own rule") {
         two.leaf_01_ecx = {0x00FF'0060};
         one.leaf_07_0_ebx = {0x0200'0814};
         two.leaf_07_0_ebx = {0x0200'0804};
+        one.leaf_07_1_eax = {0x080E'0001};
+        two.leaf_07_1_eax = {0x0806'0003};
         one.leaf_15_ebx = {0x7E};
         two.leaf_15_ebx = {0x7F};
         one.leaf_15_ecx = {38'400'000};
@@ -289,8 +292,8 @@ TEST_CASE("common() combines each word by its own rule") {
         two.platform_info = {0x1900};
         auto const of = common(one, two).value;
         return of.leaf_01_ecx.raw == 0x000F'0020 && of.leaf_07_0_ebx.raw == 0x0200'0804 &&
-               of.leaf_15_ebx.raw == 0 && of.leaf_15_ecx.raw == 38'400'000 &&
-               of.platform_info.raw == 0;
+               of.leaf_07_1_eax.raw == 0x0806'0001 && of.leaf_15_ebx.raw == 0 &&
+               of.leaf_15_ecx.raw == 38'400'000 && of.platform_info.raw == 0;
     });
 }
 

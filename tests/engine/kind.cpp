@@ -248,6 +248,18 @@ TEST_CASE("each preset has the kind of its generation (GEN-009)") {
     }
 }
 
+TEST_CASE("without options a processor with FRED has CFEs for INT n and SYSCALL (GEN-301)") {
+    CHECK_TWICE([](auto value) {
+        auto of = value(cpu::preset::panther_lake_p);
+        bool const has = engine::options_of(of).swintr_events;
+        of.leaf_07_1_eax = {value(0x4CCC'09D7U)};
+        auto const without = engine::options_of(of);
+        return has && !without.swintr_events &&
+               without.pads == engine::options_of(kind::icelake).pads &&
+               !engine::options_of(value(cpu::preset::arrow_lake_p)).swintr_events;
+    });
+}
+
 TEST_CASE("without options a unit, a generator and a loaded unit are of the processor's kind") {
     auto const pads_of = [](engine::generator_state const& s) { return s.options.pads; };
     for (auto const& one : cpu::preset::all) {

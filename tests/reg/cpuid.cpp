@@ -22,6 +22,7 @@ TEST_CASE("every word has its leaf and its register, and is read-only") {
     static_assert(is_of<cpuid_01h_eax>(0x01, 0, cpuid_register::eax));
     static_assert(is_of<cpuid_01h_ecx>(0x01, 0, cpuid_register::ecx));
     static_assert(is_of<cpuid_07h_0_ebx>(0x07, 0, cpuid_register::ebx));
+    static_assert(is_of<cpuid_07h_1_eax>(0x07, 1, cpuid_register::eax));
     static_assert(is_of<cpuid_0ah_eax>(0x0A, 0, cpuid_register::eax));
     static_assert(is_of<cpuid_0dh_1_eax>(0x0D, 1, cpuid_register::eax));
     static_assert(is_of<cpuid_0dh_1_ecx>(0x0D, 1, cpuid_register::ecx));
@@ -61,6 +62,16 @@ TEST_CASE("leaf 1 has the processor signature and some features") {
         auto const it = cpuid_01h_eax{value(uint32_t{0x0005'06E3})};
         return it.get<cpuid_01h_eax::Family>() == 6 && it.get<cpuid_01h_eax::ExtModel>() == 5 &&
                it.get<cpuid_01h_eax::Model>() == 0xE && it.get<cpuid_01h_eax::Stepping>() == 3;
+    });
+}
+
+TEST_CASE("sub-leaf 1 of leaf 7 enumerates FRED and instructions that write MSRs (REG-010)") {
+    CHECK_TWICE([](auto value) {
+        return has_field_at<cpuid_07h_1_eax, cpuid_07h_1_eax::FRED>(value, 17, 17) &&
+               has_field_at<cpuid_07h_1_eax, cpuid_07h_1_eax::LKGS>(value, 18, 18) &&
+               has_field_at<cpuid_07h_1_eax, cpuid_07h_1_eax::WRMSRNS>(value, 19, 19) &&
+               has_field_at<cpuid_07h_1_eax, cpuid_07h_1_eax::MSRLIST>(value, 27, 27) &&
+               cpuid_07h_1_eax::reserved_mask(value(64U)) == 0;
     });
 }
 

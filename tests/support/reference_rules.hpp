@@ -43,7 +43,10 @@ inline constexpr processor cpus[] = {
     {"ArrowLake-E", 1, 0x15F, 0x80000007, 0x02490002, 0x003F003F, 46, 48, true, true},
     {"WildcatLake-P", 1, 0x15F, 0x7, 0x02490002, 0x003F003F, 46, 48, true, true},
     {"WildcatLake-E", 1, 0x15F, 0x80000007, 0x02490002, 0x003F003F, 46, 48, true, true},
+    {"PantherLake-P", 1, 0x15F, 0x7, 0x02490002, 0x003F003F, 46, 48, true, true},
+    {"PantherLake-E", 1, 0x15F, 0x80000007, 0x02490002, 0x003F003F, 46, 48, true, true},
     {"QEMU", 1, 0x0F, 0x7, 0x02490002, 0x003F1FFF, 0, 48, false, true},
+    {"QEMU-LIP", 1, 0x0F, 0x80000007, 0x02490002, 0x003F1FFF, 0, 48, false, true},
 };
 inline constexpr unsigned profiles = 7;
 inline constexpr unsigned all_cpus = sizeof(cpus) / sizeof(cpus[0]);

@@ -35,7 +35,8 @@ constexpr auto cpuid_of(capabilities const& of, uint32_t leaf, uint32_t subleaf)
         case 0x00: return {0x1A, 0, 0, 0};
         case 0x01: return {of.leaf_01_eax.raw, 0, of.leaf_01_ecx.raw, 0};
         case 0x07:
-            return first ? cpuid_registers{0, of.leaf_07_0_ebx.raw, 0, 0x8000} : cpuid_registers{};
+            return first ? cpuid_registers{1, of.leaf_07_0_ebx.raw, 0, 0x8000}
+                         : cpuid_registers{of.leaf_07_1_eax.raw, 0, 0, 0};
         case 0x0A: return {of.leaf_0a_eax.raw, 0, 0, 0};
         case 0x0D:
             return subleaf == 1

@@ -41,6 +41,7 @@ struct capabilities {
     reg::cpuid_01h_eax leaf_01_eax{};
     reg::cpuid_01h_ecx leaf_01_ecx{};
     reg::cpuid_07h_0_ebx leaf_07_0_ebx{};
+    reg::cpuid_07h_1_eax leaf_07_1_eax{};
     reg::cpuid_0ah_eax leaf_0a_eax{};
     reg::cpuid_0dh_1_eax leaf_0d_1_eax{};
     reg::cpuid_0dh_1_ecx leaf_0d_1_ecx{};
@@ -68,6 +69,13 @@ struct capabilities {
     /// Source: REG-160.
     [[nodiscard]] constexpr auto has_pt() const noexcept -> bool {
         return leaf_07_0_ebx.get<reg::cpuid_07h_0_ebx::INTEL_PT>();
+    }
+
+    /// True when the processor has FRED, and CFEs for software interrupts and SYSCALL.
+    ///
+    /// Source: GEN-301.
+    [[nodiscard]] constexpr auto has_fred() const noexcept -> bool {
+        return leaf_07_1_eax.get<reg::cpuid_07h_1_eax::FRED>();
     }
 
     /// True when the processor supports IP filtering, TraceStop, and MSRs that survive a warm
@@ -206,7 +214,9 @@ template <cpuid_port Cpuid>
     auto const signature_leaf = leaf_or_zero(0x01, 0);
     found.leaf_01_eax = {signature_leaf.eax};
     found.leaf_01_ecx = {signature_leaf.ecx};
-    found.leaf_07_0_ebx = {leaf_or_zero(0x07, 0).ebx};
+    auto const feature_leaf = leaf_or_zero(0x07, 0);
+    found.leaf_07_0_ebx = {feature_leaf.ebx};
+    if (feature_leaf.eax >= 1) { found.leaf_07_1_eax = {leaf_or_zero(0x07, 1).eax}; }
     found.leaf_0a_eax = {leaf_or_zero(0x0A, 0).eax};
     // Without extended leaves CPUID returns the data of another leaf, so the value may be anything.
     uint32_t const last_extended = cpuid.query(0x8000'0000, 0).eax;

@@ -184,6 +184,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     auto value = one;
     value.leaf_01_ecx = bits_of_both(one.leaf_01_ecx, two.leaf_01_ecx);
     value.leaf_07_0_ebx = bits_of_both(one.leaf_07_0_ebx, two.leaf_07_0_ebx);
+    value.leaf_07_1_eax = bits_of_both(one.leaf_07_1_eax, two.leaf_07_1_eax);
     value.leaf_0a_eax =
         with_minimum_of<counters::VersionID, counters::NumGP, counters::Width, counters::EbxLen>(
             one.leaf_0a_eax, two.leaf_0a_eax);

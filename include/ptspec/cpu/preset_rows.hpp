@@ -44,6 +44,7 @@ struct row {
     vmx_words vmx{};
     clock time{};
     uint64_t perf_capabilities = 0;
+    uint32_t features = 0;  ///< CPUID.07H.1:EAX; 0 where FRED and its companions are missing
 };
 
 /// The VM-exit and VM-entry controls that must be 1 on all known processors.
@@ -70,6 +71,7 @@ constexpr auto capabilities_of(row const& processor) noexcept -> capabilities {
     caps.leaf_14_1_eax.raw = processor.leaf.eax_1;
     caps.leaf_14_1_ebx.raw = processor.leaf.ebx_1;
     caps.leaf_14_1_ecx.raw = processor.leaf.ecx_1;
+    caps.leaf_07_1_eax.raw = processor.features;
     if (processor.physical == 0) { return caps; }
     caps.leaf_80000008_eax.raw = processor.physical << widths::MAXPHYADDR::lsb |
                                  processor.linear << widths::LinearBits::lsb;
@@ -118,12 +120,15 @@ inline constexpr leaf_14 like_alder_lake_n{1, 0x1FF, 0x8000'0007, 0x0249'0002, 0
 
 // ------------------------------------------------------------------------------------ the table
 
+/// CPUID.07H.1:EAX of Panther Lake and Wildcat Lake: FRED, LKGS, WRMSRNS, MSRLIST, and others.
+inline constexpr uint32_t with_fred = 0x4CCE'09D7;
 inline constexpr uint32_t crystal_19 = 19'200'000;
 inline constexpr uint32_t crystal_24 = 24'000'000;
 inline constexpr uint32_t crystal_25 = 25'000'000;
 inline constexpr uint32_t crystal_38 = 38'400'000;
 
-// The profiles may set only those VMX controls that concern Intel PT.
+// The profiles, and processors whose VMX capability MSRs are not published, may set only those VMX
+// controls that concern Intel PT.
 inline constexpr vmx_words no_pt_in_vmx{};
 inline constexpr vmx_words conceal_only{
     1U << reg::ia32_vmx_misc::INTEL_PT::lsb,
@@ -140,10 +145,10 @@ inline constexpr vmx_words all_of_pt{
 
 /// Every named processor. P-FUT enumerates everything in the catalogue, P-SRO has only single-range
 /// output, P-FAB only output to the trace transport. QEMU gives a guest only this leaf 14H,
-/// whatever the host has.
+/// whatever the host has: QEMU with `intel-pt`, QEMU-LIP with `intel-pt-lip`.
 ///
 /// Columns: name, 01H:EAX, leaf 14H, MAXPHYADDR, width of linear addresses, XSAVES; MSRs 485H,
-///          48BH, 483H, 484H; CPUID.15H and the ratio; IA32_PERF_CAPABILITIES.
+///          48BH, 483H, 484H; CPUID.15H and the ratio; IA32_PERF_CAPABILITIES; 07H.1:EAX.
 /// Source:  section 0 of registers.md and presets.csv in the rule catalogue; REG-160..168.
 inline constexpr row rows[] = {
     {"P-NONE", 0, {}, 39},
@@ -203,11 +208,16 @@ inline constexpr row rows[] = {
     {"LunarLake-E", 0xB06D1, like_lunar_lake_e, 42, 48, true,
      {0x7004'C1E7, 0xCF5F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xAC, crystal_38, 33}},
     {"WildcatLake-P", 0xD0651, like_lunar_lake_p, 46, 48, true,
-     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}},
+     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}, 0, with_fred},
     {"WildcatLake-E", 0xD0651, like_lunar_lake_e, 46, 48, true,
-     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}},
+     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}, 0, with_fred},
+    {"PantherLake-P", 0xC06C3, like_lunar_lake_p, 46, 48, true,
+     all_of_pt, {2, 0xAC, crystal_38, 33}, 0, with_fred},
+    {"PantherLake-E", 0xC06C3, like_lunar_lake_e, 46, 48, true,
+     all_of_pt, {2, 0xAC, crystal_38, 33}, 0, with_fred},
 
     {"QEMU", 0, like_cannon_lake},
+    {"QEMU-LIP", 0, like_lakefield_e},
 };
 
 // clang-format on

@@ -20,7 +20,9 @@ public:
         switch (leaf) {
             case 0x00: return {.eax = 0x15};
             case 0x01: return {.eax = caps_.leaf_01_eax.raw, .ecx = caps_.leaf_01_ecx.raw};
-            case 0x07: return {.ebx = subleaf == 0 ? caps_.leaf_07_0_ebx.raw : 0};
+            case 0x07:
+                if (subleaf == 0) { return {.eax = 1, .ebx = caps_.leaf_07_0_ebx.raw}; }
+                return {.eax = subleaf == 1 ? caps_.leaf_07_1_eax.raw : 0};
             case 0x0A: return {.eax = caps_.leaf_0a_eax.raw};
             case 0x0D:
                 if (subleaf == 1) {

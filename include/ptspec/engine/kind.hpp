@@ -102,10 +102,14 @@ inline constexpr kind_info kinds[] = {
     bool const is_e_core = by_model == kind::icelake && of.ip_payload() == cpu::ip_payload::linear;
     return is_e_core ? kind::atom : by_model;
 }
-/// The options of a processor that were not chosen: those of its kind.
-[[nodiscard]] constexpr auto options_of(cpu::capabilities const& of) noexcept
-    -> model_options const& {
-    return options_of(kind_of(of));
+/// The options of a processor that were not chosen: those of its kind. With FRED, software
+/// interrupts and SYSCALL have CFEs of their own.
+///
+/// Source: GEN-009, GEN-301.
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& of) noexcept -> model_options {
+    auto options = options_of(kind_of(of));
+    options.swintr_events = of.has_fred();
+    return options;
 }
 
 }  // namespace ptspec::engine

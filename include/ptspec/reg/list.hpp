@@ -39,10 +39,10 @@ using all = type_list<
     vmcs_secondary_proc_ctls, vmcs_vmexit_ctls, vmcs_vmentry_ctls, vmcs_guest_ia32_rtit_ctl,
     vmcs_xss_exiting_bitmap, vmcs_exit_qual_ept_violation,
     // CPUID
-    cpuid_01h_eax, cpuid_01h_ecx, cpuid_07h_0_ebx, cpuid_0ah_eax, cpuid_0dh_1_eax, cpuid_0dh_1_ecx,
-    cpuid_0dh_8_eax, cpuid_0dh_8_ebx, cpuid_0dh_8_ecx, cpuid_14h_0_eax, cpuid_14h_0_ebx,
-    cpuid_14h_0_ecx, cpuid_14h_0_edx, cpuid_14h_1_eax, cpuid_14h_1_ebx, cpuid_14h_1_ecx,
-    cpuid_14h_1_edx, cpuid_15h_eax, cpuid_15h_ebx, cpuid_15h_ecx, cpuid_15h_edx,
+    cpuid_01h_eax, cpuid_01h_ecx, cpuid_07h_0_ebx, cpuid_07h_1_eax, cpuid_0ah_eax, cpuid_0dh_1_eax,
+    cpuid_0dh_1_ecx, cpuid_0dh_8_eax, cpuid_0dh_8_ebx, cpuid_0dh_8_ecx, cpuid_14h_0_eax,
+    cpuid_14h_0_ebx, cpuid_14h_0_ecx, cpuid_14h_0_edx, cpuid_14h_1_eax, cpuid_14h_1_ebx,
+    cpuid_14h_1_ecx, cpuid_14h_1_edx, cpuid_15h_eax, cpuid_15h_ebx, cpuid_15h_ecx, cpuid_15h_edx,
     cpuid_80000007h_edx, cpuid_80000008h_eax,
     // XSAVE
     ia32_xss, xsave_header_xstate_bv, xsave_header_xcomp_bv, xsave_pt_state>;
