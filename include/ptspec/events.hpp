@@ -4,6 +4,7 @@
 // What happened in a trace, and when.
 
 #include <ptspec/cpu/quirks.hpp>
+#include <ptspec/cpu/code_segment.hpp>
 #include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/flow_query.hpp>
 #include <ptspec/trace/time_conversion.hpp>

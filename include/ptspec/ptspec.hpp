@@ -64,6 +64,7 @@
 #include <ptspec/cpu/quirks.hpp>
 #include <ptspec/cpu/periods.hpp>
 #include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/cpu/code_segment.hpp>
 #include <ptspec/cpu/enumerated_quirks.hpp>
 #include <ptspec/cpu/preset_rows.hpp>
 #include <ptspec/cpu/presets.hpp>

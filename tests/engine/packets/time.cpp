@@ -33,6 +33,19 @@ TEST_CASE("the cycle counter runs while TriggerEn is 1 and the clock is on") {
     CHECK(packets(none) == "TIP(2000)");
 }
 
+TEST_CASE("after a stop of the counter a CYC precedes TSC only if it counts cycles") {
+    // GEN-211, GEN-219
+    auto const resumed = [](unsigned cycles) {
+        traced on{"CYCEn=1, TSCEn=1, MTCEn=1, CPL=0"};
+        on.does(event::cycles{10}).does(event::indirect_jump{0x2000});
+        if (cycles != 0) { on.does(event::cycles{cycles}); }
+        on.does(event::clock_stop{}).does(event::cycles{1000}).does(event::clock_resume{});
+        return packets(on);
+    };
+    CHECK(resumed(5) == "CYC(10), TIP(2000), CYC(5), TSC, TMA, CBR");
+    CHECK(resumed(0) == "CYC(10), TIP(2000), TSC, TMA, CBR");
+}
+
 TEST_CASE("with CycThresh a CYC is written after that many cycles") {  // GEN-212, GEN-221, PRG-130
     // The threshold table of the manual: PRG-131.
     auto const timed = [](std::string_view setup) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/access/msr_state.hpp>
-#include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/cpu/code_segment.hpp>
 
 namespace ptspec::engine {
 
@@ -47,8 +47,7 @@ struct execution_context {
 /// Source: SDM vol. 3, "Linear IP vs. RIP"; GEN-091, REG-079.
 [[nodiscard]] constexpr auto ip_in_packets(cpu::ip_payload form, execution_context const& code,
                                            uint64_t ip) noexcept -> uint64_t {
-    if (form == cpu::ip_payload::effective || code.width == code_width::bits_64) { return ip; }
-    return (code.cs_base + ip) & low_bits(32);
+    return cpu::packet_ip_of_offset(form, {code.cs_base, code.width == code_width::bits_64}, ip);
 }
 
 /// The inputs of ContextEn and FilterEn while `code` executes at `ip`. `ip` is in packet form.
