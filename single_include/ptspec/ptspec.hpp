@@ -7815,6 +7815,47 @@ struct restricted_memory {
     }
 };
 
+/// Memory as software outside SMM sees it: reads of restricted bytes return ones, and bytes stored
+/// into them are dropped. Restricted memory itself is not accessed. A `memory_port`.
+///
+/// Source: SDM vol. 3, "Restricted Memory Access"; OUT-111, PRG-095.
+template <memory_port Memory>
+class memory_outside_smm {
+public:
+    /// Both are borrowed.
+    constexpr memory_outside_smm(Memory& memory, restricted_memory const& restricted) noexcept
+        : memory_{memory}, restricted_{restricted} {}
+
+    [[nodiscard]] constexpr auto load(uint64_t address) const noexcept -> port_value {
+        uint64_t ones = 0;
+        for (unsigned i = 0; i < 8; ++i) {
+            if (restricted_.run_from(address + i).restricted) { ones |= uint64_t{0xFF} << 8 * i; }
+        }
+        if (~ones == 0) { return {true, ones}; }
+        port_value got = memory_.load(address);
+        got.value |= ones;
+        return got;
+    }
+    constexpr auto store(uint64_t address, byte_view bytes) const noexcept -> size_t {
+        size_t done = 0;
+        while (done < bytes.size()) {
+            byte_view rest = bytes.from(done);
+            auto const here = restricted_.run_from(address + done);
+            uint64_t const left = here.last - (address + done);
+            if (left < rest.size()) { rest = rest.first(static_cast<size_t>(left) + 1); }
+            size_t const stored = here.restricted ? rest.size()
+                                                  : memory_.store(address + done, rest);
+            done += stored;
+            if (stored < rest.size()) { break; }
+        }
+        return done;
+    }
+
+private:
+    Memory& memory_;
+    restricted_memory const& restricted_;
+};
+
 /// True when one of `bytes` bytes from `address` is in the page of the local APIC. `bytes` is not
 /// 0. The processor signals no error for such output; its effect is undefined.
 ///
@@ -15856,7 +15897,7 @@ inline constexpr uint64_t no_pmi_offset = ~uint64_t{0};
 /// Filling regions changes only `window`; `update_position` makes up for it, once for all regions
 /// filled.
 ///
-/// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080.
+/// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080, OUT-115.
 struct output_state {
     output_window window{};
     uint8_t const* position_next = nullptr;  ///< `window.next_entry` when `position` was updated
@@ -15870,12 +15911,15 @@ struct output_state {
     uint64_t pmi_offset = no_pmi_offset;  ///< the offset of an interrupt before the region's end
     topa::limits limits{};
     output_options options{};
+    /// Restricted memory for entries that are loaded from now on, if `restrictions_changed`.
+    topa::restricted_memory next_restricted{};
     cpu::output_scheme scheme = cpu::output_scheme::single_range;
     output_phase phase = output_phase::off;
     bool needs_checks = false;  ///< interrupts may be early, or memory may be restricted
     bool can_fill = false;      ///< the end of the window only leads to the next entry
     bool drops = false;         ///< the window is in restricted memory
     bool sets_pend_topa_pmi = false;
+    bool restrictions_changed = false;
     rule ended_by = rule::none;
 };
 
@@ -16044,11 +16088,20 @@ constexpr void find_entries(output_state& s, Memory& memory) noexcept {
     }
 }
 
+/// Memory is checked if a region needs it: interrupts may be early, or memory may be restricted.
+constexpr void set_restricted(output_state& s, topa::restricted_memory const& to) noexcept {
+    s.options.restricted = to;
+    s.needs_checks = !s.limits.many_entries || !to.is_empty();
+    s.restrictions_changed = false;
+    s.drops = false;
+}
+
 /// Loads the entry at the position through the port, follows END, and begins the region.
 template <memory_port Memory>
 constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memory) noexcept
     -> port_fault {
     forget_entries(s);
+    if (s.restrictions_changed) { set_restricted(s, s.next_restricted); }
     auto const loaded = topa::enter(memory, s.position, s.limits, s.options.restricted);
     s.position = loaded.where;
     if (loaded.fault) { return loaded.fault; }
@@ -16168,7 +16221,7 @@ public:
         s_ = {};
         s_.options = how;
         s_.limits = topa::limits::of(of);
-        s_.needs_checks = !s_.limits.many_entries || !how.restricted.is_empty();
+        detail::set_restricted(s_, how.restricted);
         s_.sets_pend_topa_pmi = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                                 now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
@@ -16226,6 +16279,18 @@ public:
         return s_.phase == phase::at_entry ? detail::load_region(s_, now, memory) : port_fault{};
     }
 
+    /// The SMRRs, or other restricted memory, change while TraceEn is 1, which software must not
+    /// do. The current region was checked before, and is not checked again; entries that are loaded
+    /// from now on are.
+    ///
+    /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-115, PRG-097.
+    constexpr void change_restricted(topa::restricted_memory const& to) noexcept {
+        detail::update_position(s_);
+        s_.next_restricted = to;
+        s_.restrictions_changed = true;
+        s_.can_fill = false;
+        s_.entries_end = s_.window.next_entry;
+    }
     /// Writes the position to the two output MSRs.
     constexpr void sync(access::msr_state& now) const noexcept {
         detail::sync_output_msrs(s_, now);
@@ -19516,6 +19581,12 @@ public:
 
     /// Sets the controls by which a VMM conceals VMX operation. Source: GEN-278.
     constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
+    /// Sets what memory is restricted. While TraceEn is 1 the current output region is not checked
+    /// again. Source: OUT-115, PRG-097.
+    constexpr void change_restricted(topa::restricted_memory const& to) noexcept {
+        state_.options.output.restricted = to;
+        if (output_active_) { output_.change_restricted(to); }
+    }
     /// Sets the clocks without timing packets for the time between.
     constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
 

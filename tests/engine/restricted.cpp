@@ -255,6 +255,64 @@ TEST_CASE("in error mode, reaching restricted memory is an error at that byte (O
     });
 }
 
+TEST_CASE("a region that was entered before SMRRs change is not checked again (OUT-115, PRG-097)") {
+    CHECK_TWICE([](auto value) {
+        topa::address_span const spans[] = {{X, Y + 0xFFF}};
+        auto const how = protecting(spans);
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, Y, Z, A | END);
+            auto one = traced_from(memory, A);
+            (void)one.write(first_bytes(value(size_t{0x800})));
+            one.out.change_restricted(how.restricted);
+            auto const rest = one.write(first_bytes(0x800));
+            bool const kept = rest.stored == 0x800 && one.is_at(A, pointers(1, 0)) &&
+                              holds(memory, X + 0x800, first_bytes(0x800));
+            auto const next = one.write(first_bytes(0x1001));  // the next entry is checked
+            return kept && next.lost == 0x1000 && next.stored == 1 && next.last == Z &&
+                   holds(memory, Y, byte_array<16>{});
+        });
+    });
+    CHECK_TWICE([](auto value) {  // ranges that end in the same way
+        topa::address_span const spans[] = {{X, Y + 0xFFF}};
+        word_at const words[] = {{A, X}, {A + 8, Y}, {A + 16, A | END}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory);
+        one.how = protecting(spans);
+        one.place(value(A), 0x7F);
+        (void)one.enable_topa();
+        one.out.change_restricted({});
+        return one.write(first_bytes(0x1002)).lost == 0x1000 && memory.runs[0] == stored_run{Y, 2};
+    });
+    CHECK_TWICE([](auto value) {  // a single range is entered once; TraceEn ends that
+        topa::address_span const spans[] = {{X, X + 0xFFF}};
+        auto const how = protecting(spans, restricted_access::error);
+        listed_memory memory;
+        auto one = tracer_on(memory);
+        one.place(value(X), pointers(31, 0xFF0));
+        (void)one.enable(bits::single_range);
+        one.out.change_restricted(how.restricted);
+        bool const wraps = one.write(first_bytes(0x20)).stored == 0x20 && one.is_running();
+        auto two = tracer_on(memory);
+        two.how = how;
+        two.place(X, pointers(31, 0xFF0));
+        (void)two.enable(bits::single_range);
+        return wraps && two.has_failed(rule::OUT_111);
+    });
+    CHECK_TWICE([](auto value) {  // so is a table that SMRR comes to cover: at the next entry
+        topa::address_span const spans[] = {{A, A + 0xFFF}};
+        auto const how = protecting(spans);
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, Y, A | END);
+            auto one = traced_from(memory, A);
+            one.out.change_restricted(how.restricted);
+            bool const before = one.write(first_bytes(value(size_t{0xFFF}))).stored == 0xFFF &&
+                                one.is_running();
+            (void)one.write(first_bytes(2));
+            return before && one.has_failed(rule::OUT_091);
+        });
+    });
+}
+
 TEST_CASE("a table in restricted memory is an error in either mode (OUT-091,112)") {
     auto const body = [](auto value, restricted_access when) {
         // Each byte of an entry counts, and no adjacent byte.

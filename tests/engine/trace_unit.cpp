@@ -723,6 +723,24 @@ TEST_CASE("memory covered by SMRR is not written, not even in SMM") {  // GEN-26
     });
 }
 
+TEST_CASE("SMRRs that change while TraceEn is 1 take effect when it rises again") {  // OUT-115
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        topa::restricted_memory const smrr{.smrr_physbase = {test::regions},
+                                           .smrr_physmask = {0xFFFF'F000 | 0x800}};
+        auto unit = off("CPL=0, PSBFreq=5");
+        (void)enable(unit, memory);
+        unit.change_restricted(value(smrr));
+        fill(unit, memory, 50);
+        bool const before = unit.total().lost == 0 && unit.total().stored != 0;
+        auto const now = unit.msrs().ctl;
+        (void)unit.wrmsr(ctl::address, now.with(ctl::TraceEn{false}).raw, 0x1000, 0x1002, memory);
+        (void)unit.wrmsr(ctl::address, now.raw, 0x1002, 0x1004, memory);
+        fill(unit, memory, 50);
+        return before && unit.total().lost != 0;
+    });
+}
+
 TEST_CASE("packets do not depend on addresses: the port translates guest-physical ones") {
     // GEN-279, PRG-180
     struct translated {

@@ -310,3 +310,40 @@ TEST_CASE("an APIC that is not enabled has no page") {
                !topa::touches(reg::ia32_apic_base{}, 0, 0x1000);
     });
 }
+
+// ------------------------------------------------------------------------------------ software
+
+TEST_CASE("software outside SMM reads ones from restricted memory (OUT-111, PRG-095)") {
+    CHECK_TWICE([](auto value) {
+        memory_model<32> ram{0x1000, {}};
+        for (uint64_t i = 0; i < 32; ++i) { (void)ram.store(0x1000 + i, byte_array<1>{{0x11}}); }
+        address_span const spans[] = {{value(uint64_t{0x1004}), 0x100B}, {0x2000, 0x2FFF}};
+        restricted_memory const it{.extra = spans, .extra_count = 2};
+        topa::memory_outside_smm seen{ram, it};
+        return seen.load(0x1000) == port_value{true, 0xFFFF'FFFF'1111'1111} &&
+               seen.load(0x1008) == port_value{true, 0x1111'1111'FFFF'FFFF} &&
+               seen.load(0x1004) == port_value{true, ~uint64_t{0}} &&
+               seen.load(0x100C) == port_value{true, 0x1111'1111'1111'1111} &&
+               seen.load(0x2800) == port_value{true, ~uint64_t{0}} &&  // not even accessed
+               !seen.load(0x3000);
+    });
+}
+
+TEST_CASE("stores of software outside SMM into restricted memory are dropped (OUT-111)") {
+    CHECK_TWICE([](auto value) {
+        memory_model<32> ram{0x1000, {}};
+        address_span const spans[] = {{value(uint64_t{0x1004}), 0x1007}};
+        restricted_memory const it{.extra = spans, .extra_count = 1};
+        topa::memory_outside_smm seen{ram, it};
+        uint8_t const bytes[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+        bool const all = seen.store(0x1002, bytes) == 12;
+        bool good = all && ram.bytes[0x01] == 0 && ram.bytes[0x02] == 1 && ram.bytes[0x03] == 2 &&
+                    ram.bytes[0x04] == 0 && ram.bytes[0x07] == 0 && ram.bytes[0x08] == 7 &&
+                    ram.bytes[0x0D] == 12;
+        // A fault after the restricted bytes counts them as stored.
+        address_span const last[] = {{0x101C, 0x1023}};
+        restricted_memory const end{.extra = last, .extra_count = 1};
+        topa::memory_outside_smm past{ram, end};
+        return good && past.store(0x101A, bytes) == 10 && ram.bytes[0x1B] == 2;
+    });
+}

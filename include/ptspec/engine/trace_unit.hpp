@@ -177,6 +177,12 @@ public:
 
     /// Sets the controls by which a VMM conceals VMX operation. Source: GEN-278.
     constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
+    /// Sets what memory is restricted. While TraceEn is 1 the current output region is not checked
+    /// again. Source: OUT-115, PRG-097.
+    constexpr void change_restricted(topa::restricted_memory const& to) noexcept {
+        state_.options.output.restricted = to;
+        if (output_active_) { output_.change_restricted(to); }
+    }
     /// Sets the clocks without timing packets for the time between.
     constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/ports.hpp>
 #include <ptspec/reg/apic.hpp>
 #include <ptspec/reg/smrr.hpp>
 
@@ -76,6 +77,47 @@ struct restricted_memory {
             address = here.last + 1;
         }
     }
+};
+
+/// Memory as software outside SMM sees it: reads of restricted bytes return ones, and bytes stored
+/// into them are dropped. Restricted memory itself is not accessed. A `memory_port`.
+///
+/// Source: SDM vol. 3, "Restricted Memory Access"; OUT-111, PRG-095.
+template <memory_port Memory>
+class memory_outside_smm {
+public:
+    /// Both are borrowed.
+    constexpr memory_outside_smm(Memory& memory, restricted_memory const& restricted) noexcept
+        : memory_{memory}, restricted_{restricted} {}
+
+    [[nodiscard]] constexpr auto load(uint64_t address) const noexcept -> port_value {
+        uint64_t ones = 0;
+        for (unsigned i = 0; i < 8; ++i) {
+            if (restricted_.run_from(address + i).restricted) { ones |= uint64_t{0xFF} << 8 * i; }
+        }
+        if (~ones == 0) { return {true, ones}; }
+        port_value got = memory_.load(address);
+        got.value |= ones;
+        return got;
+    }
+    constexpr auto store(uint64_t address, byte_view bytes) const noexcept -> size_t {
+        size_t done = 0;
+        while (done < bytes.size()) {
+            byte_view rest = bytes.from(done);
+            auto const here = restricted_.run_from(address + done);
+            uint64_t const left = here.last - (address + done);
+            if (left < rest.size()) { rest = rest.first(static_cast<size_t>(left) + 1); }
+            size_t const stored = here.restricted ? rest.size()
+                                                  : memory_.store(address + done, rest);
+            done += stored;
+            if (stored < rest.size()) { break; }
+        }
+        return done;
+    }
+
+private:
+    Memory& memory_;
+    restricted_memory const& restricted_;
 };
 
 /// True when one of `bytes` bytes from `address` is in the page of the local APIC. `bytes` is not

@@ -40,7 +40,7 @@ public:
         s_ = {};
         s_.options = how;
         s_.limits = topa::limits::of(of);
-        s_.needs_checks = !s_.limits.many_entries || !how.restricted.is_empty();
+        detail::set_restricted(s_, how.restricted);
         s_.sets_pend_topa_pmi = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                                 now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
@@ -98,6 +98,18 @@ public:
         return s_.phase == phase::at_entry ? detail::load_region(s_, now, memory) : port_fault{};
     }
 
+    /// The SMRRs, or other restricted memory, change while TraceEn is 1, which software must not
+    /// do. The current region was checked before, and is not checked again; entries that are loaded
+    /// from now on are.
+    ///
+    /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-115, PRG-097.
+    constexpr void change_restricted(topa::restricted_memory const& to) noexcept {
+        detail::update_position(s_);
+        s_.next_restricted = to;
+        s_.restrictions_changed = true;
+        s_.can_fill = false;
+        s_.entries_end = s_.window.next_entry;
+    }
     /// Writes the position to the two output MSRs.
     constexpr void sync(access::msr_state& now) const noexcept {
         detail::sync_output_msrs(s_, now);

@@ -88,11 +88,20 @@ constexpr void find_entries(output_state& s, Memory& memory) noexcept {
     }
 }
 
+/// Memory is checked if a region needs it: interrupts may be early, or memory may be restricted.
+constexpr void set_restricted(output_state& s, topa::restricted_memory const& to) noexcept {
+    s.options.restricted = to;
+    s.needs_checks = !s.limits.many_entries || !to.is_empty();
+    s.restrictions_changed = false;
+    s.drops = false;
+}
+
 /// Loads the entry at the position through the port, follows END, and begins the region.
 template <memory_port Memory>
 constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memory) noexcept
     -> port_fault {
     forget_entries(s);
+    if (s.restrictions_changed) { set_restricted(s, s.next_restricted); }
     auto const loaded = topa::enter(memory, s.position, s.limits, s.options.restricted);
     s.position = loaded.where;
     if (loaded.fault) { return loaded.fault; }

@@ -41,7 +41,7 @@ inline constexpr uint64_t no_pmi_offset = ~uint64_t{0};
 /// Filling regions changes only `window`; `update_position` makes up for it, once for all regions
 /// filled.
 ///
-/// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080.
+/// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080, OUT-115.
 struct output_state {
     output_window window{};
     uint8_t const* position_next = nullptr;  ///< `window.next_entry` when `position` was updated
@@ -55,12 +55,15 @@ struct output_state {
     uint64_t pmi_offset = no_pmi_offset;  ///< the offset of an interrupt before the region's end
     topa::limits limits{};
     output_options options{};
+    /// Restricted memory for entries that are loaded from now on, if `restrictions_changed`.
+    topa::restricted_memory next_restricted{};
     cpu::output_scheme scheme = cpu::output_scheme::single_range;
     output_phase phase = output_phase::off;
     bool needs_checks = false;  ///< interrupts may be early, or memory may be restricted
     bool can_fill = false;      ///< the end of the window only leads to the next entry
     bool drops = false;         ///< the window is in restricted memory
     bool sets_pend_topa_pmi = false;
+    bool restrictions_changed = false;
     rule ended_by = rule::none;
 };
 
