@@ -33,7 +33,7 @@ TEST_CASE("64-bit code has no CS.base (GEN-091)") {
     });
 }
 
-TEST_CASE("packets have linear IPs where LIP is 1, and offsets where it is 0 (GEN-091, REG-079)") {
+TEST_CASE("packets have linear IPs where LIP is 1, and offsets where it is 0 (GEN-091, PKT-066)") {
     CHECK_TWICE([](auto value) {
         constexpr auto lip = ip_payload::linear;
         constexpr auto rip = ip_payload::effective;

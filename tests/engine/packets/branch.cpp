@@ -169,6 +169,19 @@ TEST_CASE("deferred TIPs follow the TNT that is being filled") {
     CHECK(packets(back) == "TIP(1200), TNT(1), TIP(1300), TIP(1400)");
 }
 
+TEST_CASE("a compressed return does not touch the last IP, although control moved") {  // PKT-067
+    traced on{"CPL=0"};
+    on.does(event::indirect_jump{0x7F00'0000'1000}).does(event::direct_jump{0x1234'5600'0000});
+    on.does(event::direct_call{0x1234'5600'0005, 0x1234'5600'0100});
+    on.does(event::near_return{0x1234'5600'0005});
+    on.does(event::indirect_jump{0x7F00'0000'2000});
+    // Two bytes of IP replace bits 15:0 of the first TIP's.
+    byte_array<3> const last{{0x2D, 0x00, 0x20}};
+    auto const all = on.bytes.written();
+    CHECK(packets(on) == "TIP(7F0000001000), TNT(1), TIP(7F0000002000)");
+    CHECK(all.from(all.size() - 3) == byte_view{last});
+}
+
 TEST_CASE("with DisTNT conditional branches and compressed returns write no TNT") {  // GEN-325
     traced on{"DisTNT=1, ADDR0=[1000,1FFF] filter"};
     for (unsigned i = 0; i < 7; ++i) { on.does(event::conditional{0x1000, i % 2 == 0}); }

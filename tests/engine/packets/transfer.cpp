@@ -103,7 +103,7 @@ TEST_CASE("iret_at_all_returns selects a CFE of IRET for SYSRET, SYSEXIT, ERETU 
 }
 
 TEST_CASE("the FUP of an exception or INT n has its own IP, of an interrupt the next IP") {
-    // GEN-113, GEN-289
+    // GEN-113, GEN-289, PKT-072
     auto const from = [](auto const& e) { return packets(traced{}.does(e)); };
     engine::execution_context const code = traced{}.state().code;
     CHECK(from(event::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 5}) ==
@@ -112,6 +112,44 @@ TEST_CASE("the FUP of an exception or INT n has its own IP, of an interrupt the 
           "FUP(1003), TIP(2000)");
     CHECK(from(event::software_interrupt{.at = 0x1000, .to = 0x2000, .after = code}) ==
           "FUP(1000), TIP(2000)");
+}
+
+TEST_CASE("the IP of a FUP is the next instruction or the one that caused the event, by cause") {
+    // PKT-072, GEN-113
+    constexpr std::string_view of_itself = "FUP(1000)";
+    constexpr std::string_view of_next = "FUP(1003)";
+    auto const fup_of = [&](auto const& e) {
+        auto const all = packets(traced{"CPL=0"}.does(e));
+        return all.substr(all.find("FUP"), of_next.size());
+    };
+    auto const code = traced{"CPL=0"}.state().code;
+    CHECK(fup_of(event::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 0x20}) ==
+          of_next);
+    CHECK(fup_of(event::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 2}) ==
+          of_next);  // NMI
+    CHECK(fup_of(event::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 0x12}) ==
+          of_next);  // a machine check that is a trap
+    CHECK(fup_of(event::smi{.next = 0x1003, .to = 0x8000}) == of_next);
+    CHECK(fup_of(event::init{.next = 0x1003, .to = 0x2000, .after = code}) == of_next);
+    CHECK(fup_of(event::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 0x0E}) ==
+          of_itself);
+    CHECK(fup_of(event::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 0x12}) ==
+          of_itself);
+    CHECK(fup_of(event::software_interrupt{.at = 0x1000, .to = 0x2000, .after = code}) ==
+          of_itself);
+    CHECK(fup_of(event::transaction_begin{0x1000, 0x1003}) == of_itself);
+    traced aborts{"CPL=0"};
+    aborts.does(event::transaction_begin{0x900, 0x903});
+    aborts.does(event::transaction_abort{0x1000, 0x2000});
+    CHECK(packets(aborts).ends_with("FUP(1000), TIP(2000)"));
+    traced commits{"CPL=0"};
+    commits.does(event::transaction_begin{0x900, 0x903});
+    commits.does(event::transaction_end{0x1000, 0x1003});
+    CHECK(packets(commits).ends_with("FUP(1000)"));
+    CHECK(fup_of(event::enclave_transfer{0x1000, 0x2000, code}) == of_itself);
+    traced ends{"CPL=0"};
+    ends.writes(0x570, ends.msrs().ctl.raw & ~std::uint64_t{1}, 0x1000, 0x1003);
+    CHECK(packets(ends) == "FUP(1000), TIP.PGD()");
 }
 
 TEST_CASE("MODE.Exec gives the code width as 16, 32 or 64 bits") {  // GEN-235
