@@ -27,7 +27,7 @@ Prints the MSR accesses that a procedure of ptspec's driver/ makes, one a line a
                             `->#GP` where an access faulted
   --bare                    leave out the comments in parentheses
   --setup, --operation      a row as in tests/spec/notation.md, section 4: print what its column
-                            `expected` holds, on one line. For rows about a state, all claims
+                            `expected` holds, on one line
   -h, --help                print this text
 
 Procedures: detect enable disable flush pause resume save restore switch restart recover pmi
@@ -51,6 +51,8 @@ Example:
   WRMSR(560,10000000)
   WRMSR(561,7F)
   WRMSR(570,E709)
+  $ msr_plan --setup "R0,R1 16 KB, R1 STOP, tracing" --operation "fill all; Stopped; read out"
+  stored=8000; lost=0; PMI=0; data=[20000000,20008000); Stopped=1; data=[0,8000)
 
 Exit status: 0 success; 1 the processor cannot trace; 2 wrong usage.
 )";
@@ -259,8 +261,7 @@ auto run_tool(tool::command_line& line) -> int {
         if (!operation || !operands.empty()) {
             throw tool::failure{"a row has --setup, --operation, and no procedure"};
         }
-        auto const made = std::make_unique<row>(setup_of(row_setup.value_or("")), *operation);
-        tool::print(made->run() + "\n");
+        tool::print(run_row(row_setup.value_or(""), *operation) + "\n");
         return 0;
     }
     if (operands.empty()) { throw tool::failure{"needs a procedure; --help lists them"}; }

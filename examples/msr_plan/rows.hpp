@@ -1,528 +1,557 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Rows of the form of tests/spec/notation.md, section 4: a setup and an operation in words.
+// Rows of the form of tests/spec/notation.md, section 4: what a setup says is executed step by step
+// on the MSRs and the output of a processor. No packets are generated: `fill` and `write` store
+// bytes.
 
 #include "machine.hpp"
 
+#include <common/msr_script/session.hpp>
 #include <common/pc_notation.hpp>
 
-#include <ptspec/cpu/presets.hpp>
+#include <ptspec/access/pmi.hpp>
+#include <ptspec/access/resets.hpp>
+#include <ptspec/access/xsave.hpp>
+#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/enable.hpp>
+#include <ptspec/driver/guards.hpp>
+#include <ptspec/driver/pause.hpp>
+#include <ptspec/driver/reset.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/triage.hpp>
 
 #include <algorithm>
-#include <optional>
+#include <array>
+#include <memory>
 
 namespace msr_plan {
 
-using pc_notation::cap_a;
-using pc_notation::split;
-using pc_notation::starts_with;
-using pc_notation::without_comments;
+using pc_notation::refusal;
+using pc_notation::setup;
+using pc_notation::words;
 
-/// What a setup says.
-struct setup {
-    cpu::capabilities caps = cap_a();
-    access::msr_state msrs{};
-    bool in_vmx = false;
-    bool is_range = false;
-    bool wrapped = false;
-    std::vector<topa::region> regions{};
-    bool has_end = true;  // END after the regions
-    bool starts_with_end = false;
-    std::optional<std::uint64_t> tsc{}, ctc{}, fc{};
-    std::vector<std::uint32_t> stated{0x570, 0x38E};  // MSRs whose value the row states
-
-    setup() { msrs.output_base = {table_address}; }
-
-    auto region(std::size_t n) -> topa::region& {
-        if (n > 510) { throw tool::failure{"a table has at most 511 regions"}; }
-        while (regions.size() <= n) {
-            regions.push_back(
-                {region_address + 0x1'0000 * regions.size(), topa::region_size::size_64K});
-        }
-        return regions[n];
-    }
-};
-
-/// The number after R.
-inline auto region_number(std::string_view text) -> std::size_t {
-    if (text.size() < 2 || text[0] != 'R') {
-        throw tool::failure{tool::quoted(text) + " is not a region"};
-    }
-    return static_cast<std::size_t>(number_of(text.substr(1), 10));
-}
-
-/// `name=v` of a register, a capability or a bit. False: none of these.
-inline auto assign(setup& to, std::string const& name, std::string const& value) -> bool {
-    auto& msrs = to.msrs;
-    auto const bit_of = [&](auto& word, std::string_view prefix) {
-        if (!starts_with(name, prefix) || name.back() != ']') { return false; }
-        auto const bit = number_of(
-            std::string_view{name}.substr(prefix.size(), name.size() - prefix.size() - 1), 10);
-        if (bit >= 64) { throw tool::failure{"a word has 64 bits"}; }
-        auto const mask = std::uint64_t{1} << bit;
-        using raw = bare_t<decltype(word.raw)>;
-        word.raw = static_cast<raw>(number_of(value) != 0 ? word.raw | mask : word.raw & ~mask);
-        return true;
-    };
-    if (name == "TraceEn") {
-        msrs.ctl = {number_of(value) != 0 ? 0x250D : 0x250C};
-        return true;
-    }
-    if (bit_of(to.caps.leaf_14_0_ebx, "EBX[") || bit_of(to.caps.leaf_14_0_ecx, "ECX[") ||
-        bit_of(to.caps.vmx_misc, "485[") || bit_of(msrs.ctl, "CTL[") ||
-        bit_of(to.caps.leaf_07_0_ebx, "CPUID.07H.0:EBX[") || starts_with(name, "XSS[")) {
-        return true;
-    }
-    if (name == "ECX") {
-        to.caps.leaf_14_0_ecx = {static_cast<std::uint32_t>(number_of(value))};
-        return true;
-    }
-    if (name == "EBX") {
-        to.caps.leaf_14_0_ebx = {static_cast<std::uint32_t>(number_of(value))};
-        return true;
-    }
-    if (name == "TSC") {
-        to.tsc = number_of(value);
-        return true;
-    }
-    if (name == "TMA CTC") {  // TMA CTC=3456 FC=28
-        auto const fields = split(value, " FC=");
-        if (fields.size() != 2) { return false; }
-        to.ctc = number_of(fields[0]);
-        to.fc = number_of(fields[1]);
-        return true;
-    }
-    if (name == "MTCFreq") {
-        msrs.ctl = msrs.ctl.with(reg::ia32_rtit_ctl::MTCFreq{wrapped{number_of(value)}});
-        return true;
-    }
-    if (name.size() != 3 || name.find_first_not_of("0123456789ABCDEF") != std::string::npos) {
-        return false;
-    }
-    auto const index = static_cast<std::uint32_t>(number_of(name));
-    if (!access::is_pt_msr(index)) { return false; }
-    access::set_raw(msrs, index, number_of(value));
-    to.stated.push_back(index);
-    return true;
-}
-
-/// Reads one item of a setup.
-inline void read_setup_item(setup& to, std::string const& item) {
-    std::size_t const equals = item.find('=');
-    auto const words = split(item, " ");
-    if (starts_with(item, "table at ")) {
-        to.msrs.output_base = {number_of(item.substr(9))};
-    } else if (item == "three 64 KB regions R0..R2 + END") {
-        (void)to.region(2);
-    } else if (item == "table of PC-12") {
-        (void)to.region(2);
-    } else if (item == "after PC-14") {
-        to.region(1).stop = true;
-        to.msrs.ctl = {0x250D};
-        to.msrs.status = {0x20};
-        to.msrs.output_mask_ptrs = {0x0001'0000'0000'00FF};
-    } else if (item == "TraceStop hit") {
-        to.msrs.ctl = {0x250D};
-        to.msrs.status = {0x20};
-        to.stated.push_back(0x571);
-    } else if (item == "tracing") {
-        to.msrs.ctl = {0x250D};
-    } else if (item == "context out then in") {  // its PacketByteCnt is 300H
-        to.msrs.ctl = {0x250D};
-        to.msrs.status = {std::uint64_t{0x300} << 32};
-        to.stated.push_back(0x571);
-    } else if (item == "in VMX operation") {
-        to.in_vmx = true;
-    } else if (item == "known wrapped") {
-        to.wrapped = true;
-    } else if (item == "entry 0 = END") {
-        to.starts_with_end = true;
-    } else if (starts_with(item, "single range base ")) {
-        to.is_range = true;
-        to.msrs.output_base = {number_of(item.substr(18))};
-        to.msrs.output_mask_ptrs = {0xFFFF};
-    } else if (starts_with(item, "mask ")) {
-        to.msrs.output_mask_ptrs = {number_of(item.substr(5)) | 0x7F};
-    } else if (words.size() == 5 && words[1] == "KB" && words[2] == "region" &&
-               words[3] == "at") {  // 64 KB region at 20000000
-        to.is_range = true;
-        auto const made = single_range::build(
-            {.base = number_of(words[4]), .bytes = number_of(words[0], 10) * 1024});
-        if (!made) { throw tool::failure{tool::quoted(item) + " is no range"}; }
-        to.msrs.output_base = made.base;
-        to.msrs.output_mask_ptrs = made.pointers;
-    } else if (words.size() == 6 && words[1] == "base" && words[3] == "size") {
-        auto& region = to.region(region_number(words[0]));  // R1 base 10001000 size 64 KB
-        region.base = number_of(words[2]);
-        region.size = region_size_of(number_of(words[4], 10) * 1024);
-    } else if (item == "R0,R1 64 KB") {
-        (void)to.region(1);
-    } else if (words.size() == 3 && words[1] == "has") {  // R0 has INT
-        auto& region = to.region(region_number(words[0]));
-        region.interrupt = words[2].find("INT") != std::string::npos;
-        region.stop = words[2].find("STOP") != std::string::npos;
-    } else if (words.size() == 2 && (words[1] == "STOP" || words[1] == "INT")) {  // R1 STOP
-        auto& region = to.region(region_number(words[0]));
-        (words[1] == "STOP" ? region.stop : region.interrupt) = true;
-    } else if (equals == std::string::npos ||
-               !assign(to, item.substr(0, equals), item.substr(equals + 1))) {
-        throw tool::failure{"setup: " + tool::quoted(item) + " is not understood"};
-    }
-}
-
-inline auto setup_of(std::string_view cell) -> setup {
-    setup made;
-    for (auto const& part : split(without_comments(cell), ";")) {
-        for (auto const& item : split(part, ", ")) { read_setup_item(made, item); }
-    }
-    return made;
-}
-
-// ------------------------------------------------------------------------------------ results
-
-inline auto join(std::vector<std::string> const& items) -> std::string {
+inline auto join(std::vector<std::string> const& items, char const* with = "; ") -> std::string {
     std::string line;
-    for (auto const& one : items) { line += (line.empty() ? "" : "; ") + one; }
+    for (auto const& one : items) { line += (line.empty() ? "" : with) + one; }
     return line;
 }
-
 inline auto interval(std::uint64_t from, std::uint64_t count) -> std::string {
     return "[" + hex(from) + "," + hex(from + count) + ")";
 }
 
-/// The registers and flags that a row may claim.
-inline auto claims_of(access::msr_state const& now) -> std::vector<std::string> {
-    using status = reg::ia32_rtit_status;
-    return {"Error=" + hex(now.status.get<status::Error>()),
-            "Stopped=" + hex(now.status.get<status::Stopped>()),
-            "TriggerEn=" + hex(now.status.get<status::TriggerEn>()),
-            "TraceEn=" + hex(now.ctl.get<reg::ia32_rtit_ctl::TraceEn>()),
-            "560=" + word(now.output_base.raw),
-            "561=" + word(now.output_mask_ptrs.raw),
-            "570=" + word(now.ctl.raw),
-            "571=" + word(now.status.raw)};
-}
+/// The MSRs and the output of a processor, as a port. An access that faults changes nothing.
+class row_processor {
+public:
+    explicit row_processor(msr_script::session& on) : on_{on} {}
 
-/// Runs one row. The list of regions and the tables are in this object, which does not move.
+    auto read(std::uint32_t index) noexcept -> port_value {
+        auto const& caps = on_.of;
+        switch (index) {
+            case reg::msr_platform_info::address: return {true, caps.platform_info.raw};
+            case reg::ia32_perf_capabilities::address: return {true, caps.perf_capabilities.raw};
+            case reg::ia32_vmx_misc::address: return {true, caps.vmx_misc.raw};
+            case reg::ia32_vmx_procbased_ctls2::address:
+                return {true, caps.vmx_procbased_ctls2.raw};
+            case reg::ia32_vmx_exit_ctls::address: return {true, caps.vmx_exit_ctls.raw};
+            case reg::ia32_vmx_entry_ctls::address: return {true, caps.vmx_entry_ctls.raw};
+            default: break;
+        }
+        auto const got = access::read(caps, on_.now, index);
+        return {static_cast<bool>(got), got.value};
+    }
+    auto write(std::uint32_t index, std::uint64_t value) noexcept -> bool {
+        auto const done = access::effect_of_write(on_.of, on_.now, index, value);
+        if (done) { on_.apply(done); }
+        return static_cast<bool>(done);
+    }
+    void fence() noexcept {}
+
+private:
+    msr_script::session& on_;
+};
+
+/// Runs one row.
 class row {
 public:
-    row(setup from, std::string_view operation) : from_{std::move(from)} {
-        for (auto const& part : split(without_comments(operation), ";")) {
-            operation_.push_back(part);
-        }
-        if (operation_.empty()) { throw tool::failure{"an empty operation"}; }
-        place_tables();
+    row(setup from, std::string_view operation)
+        : from_{std::move(from)}, steps_{pc_notation::items_of(operation)} {
+        if (steps_.empty()) { throw refusal{"an empty operation"}; }
+        is_log_ = std::any_of(steps_.begin(), steps_.end(), [](std::string const& step) {
+            return procedure_of(words{step}) != nullptr;
+        });
+        on_.of = from_.caps;
+        on_.now = from_.msrs;
+        for (auto const& one : from_.memory) { (void)on_.memory.put(one.address, one.value); }
+        using status = reg::ia32_rtit_status;
+        bool const has_ended = on_.now.status.get<status::Stopped>() ||
+                               on_.now.status.get<status::Error>();
+        if (!on_.now.ctl.get<reg::ia32_rtit_ctl::TraceEn>() || has_ended) { return; }
+        on_.now.status = on_.now.status.with(status::TriggerEn{true});
+        (void)on_.output.start(on_.of, on_.now, on_.memory, on_.how);
+        on_.output.sync(on_.now);
     }
 
-    /// What the column `expected` holds. For a state, all claims that are known.
+    /// What the column `expected` holds: the results of the steps, in order.
     auto run() -> std::string {
-        if (is_probe()) { return probe(); }
-        std::string const& first = operation_.front();
-        std::string const name = first.substr(0, first.find(','));
-        if (name == "XSAVES RFBM[8]=1") { return xsaves(); }
-        if (name == "warm reset") { return warm_reset(); }
-        if (starts_with(name, "fill")) { return fill(name); }
-        if (name.size() > 12 && name.substr(name.size() - 12) == "h more bytes") {
-            return more_bytes(number_of(name.substr(0, name.size() - 12)));
+        for (auto const& step : steps_) {
+            try {
+                execute(step);
+            } catch (refusal const& why) {
+                throw refusal{"operation: " + tool::quoted(step) + ": " + why.what()};
+            }
         }
-        if (name == "read out") { return read_out(from_.msrs); }
-        if (starts_with(name, "next MTC payload ")) { return mtc(number_of(name.substr(17))); }
-        bool const is_state = name == "enable" || (starts_with(name, "enable") && from_.is_range &&
-                                                   !is_aligned_range());
-        return is_state ? enable_on_model() : log(name);
+        return join(results_, from_.condition.empty() ? "; " : ", ");
     }
 
 private:
-    [[nodiscard]] auto is_aligned_range() const -> bool {
-        return single_range::broken_rule(from_.msrs.output_base, from_.msrs.output_mask_ptrs) ==
-               rule::none;
-    }
-    void place_tables() {
-        std::uint64_t const base = from_.msrs.output_base.raw;
-        if (from_.is_range) { return; }
-        if (from_.starts_with_end) {
-            memory_.put(base, topa::link_to(base).raw);
+    using log_port = driver::recording_port<row_processor, 128>;
+    using procedure = void (*)(row&, words&, log_port&);
+    using event = void (*)(row&, words&);
+
+    void say(std::string const& result) { results_.push_back(result); }
+
+    void execute(std::string const& step) {
+        words in{step};
+        if (step.compare(0, 6, "WRMSR(") == 0 || step.compare(0, 6, "RDMSR(") == 0) {
+            return access_msr(step);
+        }
+        if (auto const run = procedure_of(in)) {
+            (void)in.next("a step");
+            row_processor port{on_};
+            log_port to{port};
+            run(*this, in, to);
+            in.end();
+            for (auto const& one : to) { say(item_of(one, true)); }
             return;
         }
-        std::size_t const count = from_.regions.empty() ? 1 : from_.regions.size();
-        for (std::size_t i = 0; i < count; ++i) {
-            auto const one = from_.region(i);
-            memory_.put(base + 8 * i, one.base | std::uint64_t{underlying(one.size)} << 6 |
-                                          (one.stop ? 0x10U : 0U) | (one.interrupt ? 4U : 0U));
+        struct named {
+            std::string_view name;
+            event run;
+        };
+        constexpr named all[] = {
+            {"XSAVES", [](row& r, words& w) { r.xsaves(w); }},
+            {"XRSTORS", [](row& r, words& w) { r.xrstors(w); }},
+            {"VMXON", [](row& r, words&) { r.become(access::vmxon(r.on_.of, r.on_.now)); }},
+            {"VMXOFF", [](row& r, words&) { r.become(access::vmxoff(r.on_.now)); }},
+            {"SMI", [](row& r, words&) { r.become(access::smi(r.on_.now)); }},
+            {"RSM", [](row& r, words&) { r.rsm(); }},
+            {"INIT", [](row& r, words&) { r.become(access::init(r.on_.of, r.on_.now)); }},
+            {"SENTER", [](row& r, words&) { r.become(access::measured_launch(r.on_.now)); }},
+            {"ACM", [](row& r, words& w) { r.acm(w); }},
+            {"warm",
+             [](row& r, words& w) {
+                 w.expect("reset");
+                 r.become(access::warm_reset(r.on_.of, r.on_.now));
+             }},
+            {"cold",
+             [](row& r, words& w) {
+                 w.expect("reset");
+                 r.become(access::cold_reset());
+             }},
+            {"PMI",
+             [](row& r, words&) { r.become(access::deliver_pmi(r.on_.of, r.on_.now).state); }},
+            {"branch", [](row& r, words& w) { r.branch(w); }},
+            {"fill", [](row& r, words& w) { r.fill(w); }},
+            {"write", [](row& r, words& w) { r.write_bytes(r.number_of_bytes(w)); }},
+            {"locate",
+             [](row& r, words& w) {
+                 w.expect("end");
+                 r.say("pos=" + hex(r.position()));
+             }},
+            {"read",
+             [](row& r, words& w) {
+                 w.expect("out");
+                 r.read_out();
+             }},
+            {"next", [](row& r, words& w) { r.next_mtc(w); }},
+            {"state", [](row& r, words&) { r.claim_all(); }},
+        };
+        auto const first = in.next("a step");
+        for (auto const& one : all) {
+            if (one.name != first) { continue; }
+            one.run(*this, in);
+            return in.end();
         }
-        memory_.put(base + 8 * count, topa::link_to(base).raw);
+        in.end();
+        auto const value = value_of(first);
+        if (!value) { throw refusal{tool::quoted(first) + " is not understood"}; }
+        say(std::string{first} + "=" + *value);
     }
 
-    // -------------------------------------------------------------------------------- probes
+    // -------------------------------------------------------------------------------- accesses
 
-    [[nodiscard]] auto is_probe() const -> bool {
-        for (auto const& item : operation_) {
-            bool const is_access = starts_with(item, "WRMSR(") || starts_with(item, "RDMSR(") ||
-                                   item == "XRSTORS RFBM[8]=1";
-            if (!is_access) { return false; }
+    void access_msr(std::string const& step) {
+        if (step.back() != ')') { throw refusal{"an access ends with )"}; }
+        std::string const inside = step.substr(6, step.size() - 7);
+        std::size_t const comma = inside.find(',');
+        auto const index = pc_notation::number_in(inside.substr(0, comma), "an MSR index");
+        if (index > 0xFFFF'FFFF) { throw refusal{"an MSR index has 32 bits"}; }
+        row_processor port{on_};
+        log_port to{port};
+        auto const at = static_cast<std::uint32_t>(index);
+        if (step[0] == 'R') {
+            if (comma != std::string::npos) { throw refusal{"RDMSR has no value"}; }
+            auto const got = to.read(at);
+            if (!is_log_) { return say(got ? word(got.value) : "#GP"); }
+        } else {
+            if (comma == std::string::npos) { throw refusal{"a WRMSR needs a value"}; }
+            auto const value = pc_notation::number_in(inside.substr(comma + 1), "a value");
+            bool const done = to.write(at, value);
+            if (!is_log_) { return say(done ? "ok" : "#GP"); }
         }
-        return true;
+        for (auto const& one : to) { say(item_of(one, true)); }
     }
-    /// The processor with the state of the setup.
-    auto make_model() -> model {
-        auto state = from_.msrs;
-        state.in_vmx_operation = from_.in_vmx;
-        if (state.ctl.get<reg::ia32_rtit_ctl::TraceEn>() &&
-            !state.status.get<reg::ia32_rtit_status::Stopped>()) {
-            state.status = {state.status.raw | 7};
+    void become(access::msr_state const& next) {
+        on_.set_state(next);
+        say("ok");
+    }
+    void rsm() {
+        auto const got = access::rsm(on_.of, on_.now);
+        if (got.outcome == access::rsm_outcome::resumed) { on_.apply(got.effect); }
+        say(got.outcome == access::rsm_outcome::resumed    ? "ok"
+            : got.outcome == access::rsm_outcome::shutdown ? "shutdown"
+                                                           : "#UD");
+    }
+    /// An authenticated code module. TraceEn after it is that of before.
+    void acm(words& in) {
+        bool const begins = pc_notation::expect_one_of(in, "begin or end", {"end", "begin"}) == 1;
+        if (!begins) { return become(access::acm_exit(on_.of, on_.now, trace_en_before_acm_)); }
+        trace_en_before_acm_ = on_.now.ctl.get<reg::ia32_rtit_ctl::TraceEn>();
+        become(access::acm_entry(on_.now));
+    }
+    void branch(words& in) {
+        in.expect("to");
+        access::context code;
+        code.ip = in.number("an IP");
+        on_.set_state(access::after_branch(on_.of, on_.now, code));
+        for (char const* const name : {"FilterEn", "Stopped"}) {
+            say(std::string{name} + "=" + *value_of(name));
         }
-        return model{from_.caps, memory_, tap_, state, {}, 0x1000, as_manual};
     }
-    auto probe() -> std::string {
-        auto cpu = make_model();
-        std::vector<std::string> results;
-        for (auto const& item : operation_) {
-            if (item == "XRSTORS RFBM[8]=1") {
-                results.push_back(cpu.xrstors({}).took_effect() ? "ok" : "#GP");
-                continue;
+
+    /// `RFBM[8]=1`, `XSTATE_BV[8]=0`. Returns `otherwise` if it is not there.
+    static auto bit_8(words& in, std::string_view name, bool otherwise) -> bool {
+        if (!in.accept(name)) { return otherwise; }
+        in.expect("[");
+        in.expect("8");
+        in.expect("]");
+        in.expect("=");
+        return pc_notation::expect_one_of(in, "a bit: 0 or 1", {"0", "1"}) == 1;
+    }
+    /// `XSAVES RFBM[8]=1`, and `faults` for one that faults midway.
+    void xsaves(words& in) {
+        if (!bit_8(in, "RFBM", true)) { return say("ok"); }
+        if (in.accept("faults")) { return say("#PF"); }  // TraceEn is put back: PRG-111
+        auto const saved = access::xsaves(on_.of, on_.now);
+        on_.set_state(saved.state);
+        for (unsigned i = 0; i < 16; ++i) {
+            say("image+" + hex(8 * i) + "=" + word(saved.image.quadwords[i]));
+        }
+    }
+    /// `XRSTORS RFBM[8]=1 XSTATE_BV[8]=1 {570=250D, 561=7F}`: quadwords that are not listed are 0,
+    /// and MASK_PTRS is 7F.
+    void xrstors(words& in) {
+        if (!bit_8(in, "RFBM", true)) { return say("ok"); }
+        access::xrstors_result done;
+        if (!bit_8(in, "XSTATE_BV", true)) {
+            done = access::xrstors_init(on_.now);
+        } else {
+            setup image;
+            if (!in.at_end()) {
+                std::string list;
+                while (!in.at_end()) { list += in.next("a quadword"); }
+                if (list.front() != '{' || list.back() != '}') {
+                    throw refusal{tool::quoted(list) + " is not {NAME=v, ..}"};
+                }
+                list = list.substr(1, list.size() - 2);
+                for (auto const& one : pc_notation::split(list, ",")) {
+                    pc_notation::read_item(image, one);
+                }
             }
-            std::size_t const close = item.find(')');
-            if (close == std::string::npos) { throw tool::failure{item + ": without )"}; }
-            std::string const inside = item.substr(6, close - 6);
-            std::size_t const comma = inside.find(',');
-            auto const index = number_of(inside.substr(0, comma));
-            if (index > 0xFFFF'FFFF) { throw tool::failure{"an MSR index has 32 bits"}; }
-            auto const at = static_cast<std::uint32_t>(index);
-            if (starts_with(item, "RDMSR(")) {
-                auto const got = cpu.read(at);
-                results.push_back(got ? word(got.value) : "#GP");
-            } else if (comma == std::string::npos) {
-                throw tool::failure{item + ": a WRMSR needs a value"};
-            } else {
-                bool const done = cpu.write(at, number_of(inside.substr(comma + 1)));
-                results.push_back(done ? "ok" : "#GP");
-            }
+            auto made = reg::xsave_pt_state{};
+            auto const& now = image.msrs;
+            std::uint64_t const all[] = {
+                now.ctl.raw,       now.output_base.raw, now.output_mask_ptrs.raw,
+                now.status.raw,    now.cr3_match.raw,   now.addr[0].a.raw,
+                now.addr[0].b.raw, now.addr[1].a.raw,   now.addr[1].b.raw};
+            std::copy(std::begin(all), std::end(all), made.quadwords);
+            done = access::xrstors(on_.of, on_.now, made);
         }
-        return join(results);
+        if (done) { on_.apply(done.effect); }
+        say(done ? "ok" : "#GP");
     }
 
-    // -------------------------------------------------------------------------------- logs
+    // -------------------------------------------------------------------------------- procedures
 
-    static auto is_write(driver::logged_access const& one) -> bool {
-        return one.what == driver::logged_access::kind::write;
-    }
-    [[nodiscard]] auto plan() const -> driver::msr_plan {
-        auto made = driver::plan_of(from_.msrs);
+    /// The plan of the setup. `ctl` follows the name of the procedure, else it is the setup's, else
+    /// the base configuration.
+    [[nodiscard]] auto plan(words& in) const -> driver::msr_plan {
+        auto made = driver::plan_of(on_.now);
         made.status = {};
-        if (!from_.is_range) { made.output.mask_ptrs = {0x7F}; }
-        made.ctl = {from_.is_range ? 0x240D : 0x250D};
-        for (auto const& item : operation_) {
-            std::size_t const at = item.find("config ");
-            if (at != std::string::npos) { made.ctl = {number_of(item.substr(at + 7))}; }
-        }
+        made.ctl = from_.msrs.ctl.raw != 0 ? from_.msrs.ctl : from_.base_ctl();
+        if (!in.at_end()) { made.ctl = {in.number("IA32_RTIT_CTL")}; }
+        made.ctl = made.ctl.with(reg::ia32_rtit_ctl::TraceEn{true});
         return made;
     }
-
-    auto log(std::string const& name) -> std::string {
-        auto state = from_.msrs;
-        bool const starts = starts_with(name, "enable");
-        bool const is_known = state.ctl.raw != 0 || starts;
-        if (!is_known) { state.ctl = {from_.is_range ? 0x240D : 0x250D}; }
-        for (auto const& item : operation_) {
-            std::size_t const at = item.find(" reads ");
-            if (at == std::string::npos) { continue; }
-            auto const index = static_cast<std::uint32_t>(number_of(item.substr(0, at)));
-            access::set_raw(state, index, number_of(item.substr(at + 7)));
-            from_.stated.push_back(index);
+    /// The same at the start of the output.
+    [[nodiscard]] auto plan_from_start(words& in) const -> driver::msr_plan {
+        auto made = plan(in);
+        made.output.base = from_.msrs.output_base;
+        made.output.mask_ptrs = {from_.is_range ? from_.msrs.output_mask_ptrs.raw & low_bits(32)
+                                                : 0x7F};
+        return made;
+    }
+    static auto procedure_of(words in) -> procedure {
+        struct named {
+            std::string_view name;
+            procedure run;
+        };
+        constexpr named all[] = {
+            {"detect",
+             [](row& r, words&, log_port& to) {
+                 driver::capabilities_cpuid cpuid{r.on_.of};
+                 (void)driver::detect(cpuid, to);
+             }},
+            {"enable", [](row& r, words& w, log_port& to) { (void)driver::enable(to, r.plan(w)); }},
+            {"check_enabled",
+             [](row& r, words& w, log_port& to) { (void)driver::check_enabled(to, r.plan(w)); }},
+            {"disable", [](row&, words&, log_port& to) { (void)driver::disable(to); }},
+            {"flush", [](row& r, words&, log_port& to) { (void)driver::flush(to, r.on_.now.ctl); }},
+            {"pause", [](row& r, words&, log_port& to) { (void)driver::pause(to, r.on_.now.ctl); }},
+            {"resume",
+             [](row& r, words&, log_port& to) { (void)driver::resume(to, r.on_.now.ctl); }},
+            {"save", [](row&, words&, log_port& to) { (void)driver::save(to); }},
+            {"restore",
+             [](row& r, words& w, log_port& to) {
+                 auto saved = r.plan(w);
+                 saved.status = r.on_.now.status;
+                 (void)driver::restore(to, saved);
+             }},
+            {"switch",
+             [](row&, words&, log_port& to) {
+                 auto const saved = driver::save(to);
+                 to.note("switch");
+                 (void)driver::restore(to, saved.state);
+             }},
+            {"restart", [](row& r, words& w,
+                           log_port& to) { (void)driver::restart(to, r.plan_from_start(w)); }},
+            {"recover",
+             [](row& r, words&, log_port& to) { (void)driver::recover(to, r.on_.now.ctl); }},
+            {"pmi",
+             [](row&, words&, log_port& to) {
+                 (void)driver::on_topa_pmi(
+                     to,
+                     [&](driver::stopped_trace const&) {
+                         to.note("drain");
+                         return driver::pmi_decision{};
+                     },
+                     [&] { to.note("unmask LVT"); });
+             }},
+            {"while_disabled",
+             [](row& r, words&, log_port& to) {
+                 (void)driver::while_disabled(to, r.on_.now.ctl, [&] { to.note("edit table"); });
+             }},
+            {"check_lbr",
+             [](row& r, words&, log_port& to) { (void)driver::check_lbr(to, r.on_.of); }},
+            {"read_uncovered",
+             [](row& r, words&, log_port& to) {
+                 auto plan = driver::plan_of(r.on_.now);
+                 (void)driver::read_uncovered(to, plan);
+             }},
+            {"write_uncovered",
+             [](row& r, words&, log_port& to) {
+                 (void)driver::write_uncovered(to, driver::plan_of(r.from_.msrs));
+             }},
+            {"after_cold_reset",
+             [](row& r, words&, log_port& to) {
+                 (void)driver::after_cold_reset(to, r.ring(), r.on_.memory);
+             }},
+            {"after_warm_reset",
+             [](row& r, words&, log_port& to) { (void)driver::after_warm_reset(to, r.on_.of); }},
+        };
+        auto const first = in.next("a step");
+        for (auto const& one : all) {
+            if (one.name == first) { return one.run; }
         }
-        if (name == "PMI handler") { state.perf_global_status = {std::uint64_t{1} << 55}; }
-        plain_msrs port{from_.caps, state};
-        driver::recording_port<plain_msrs, 128> to{port};
-        std::vector<std::string> results;
-        if (starts) {
-            (void)driver::enable(to, plan());
-        } else if (name == "disable" || name == "disable and locate end") {
-            auto const stopped = driver::disable(to);
-            from_.stated.push_back(0x560);
-            if (name != "disable") { results.push_back("pos=" + hex(position(stopped.output))); }
-        } else if (name == "flush") {
-            (void)driver::flush(to, state.ctl);
-        } else if (name == "resume from the start") {
-            (void)driver::restart(to, plan());
-        } else if (name == "PMI handler") {
-            (void)driver::on_topa_pmi(
-                to,
-                [&](driver::stopped_trace const&) {
-                    to.note("drain");
-                    return driver::pmi_decision{};
-                },
-                [&] { to.note("unmask LVT"); });
-        } else if (name == "manual switch") {
-            auto const saved = driver::save(to);
-            to.note("switch");
-            (void)driver::restore(to, saved.state);
-        } else if (name == "recover") {
-            (void)driver::write(to, reg::ia32_rtit_status{});  // faults: TraceEn is still 1
-            (void)driver::recover(to, state.ctl);
-        } else if (name == "append regions to table") {
-            (void)driver::while_disabled(to, state.ctl, [&] { to.note("edit table"); });
+        return nullptr;
+    }
+
+    // -------------------------------------------------------------------------------- output
+
+    /// `fill R1`, `fill R0..R2`, `fill all`: regions of the setup, from the position on.
+    void fill(words& in) {
+        if (from_.regions.empty()) { throw refusal{"fill needs regions"}; }
+        std::uint64_t bytes = 0;
+        auto const which = in.next("regions, or all");
+        if (which == "all") {
+            for (auto const& one : from_.regions) { bytes += topa::bytes_in(one.size); }
         } else {
-            throw tool::failure{"operation: " + tool::quoted(name) + " is not understood"};
+            for (auto const n : pc_notation::regions_in(which)) {
+                if (n >= from_.regions.size()) {
+                    throw refusal{"there is no R" + std::to_string(n)};
+                }
+                bytes += topa::bytes_in(from_.regions[n].size);
+            }
         }
-        std::vector<std::string> items;
-        for (auto one : to) {
-            bool const is_stated = std::find(from_.stated.begin(), from_.stated.end(), one.index) !=
-                                   from_.stated.end();
-            items.push_back(name == "manual switch" && !is_stated && is_write(one)
-                                ? "WRMSR(" + hex(one.index) + ",..)"
-                                : item_of(one, is_stated));
-        }
-        items.insert(items.end(), results.begin(), results.end());
-        return join(items);
+        write_bytes(bytes);
     }
+    /// `write 20h bytes` in hexadecimal, or `write 64 KB`.
+    [[nodiscard]] auto number_of_bytes(words& in) const -> std::uint64_t {
+        words peek = in;
+        std::string_view const digits = peek.next("a number of bytes");
+        if (digits.back() != 'h') { return pc_notation::bytes_in(in); }
+        (void)in.next("");
+        in.expect("bytes");
+        return pc_notation::number_in(digits.substr(0, digits.size() - 1), "a size");
+    }
+    void write_bytes(std::uint64_t count) {
+        constexpr std::uint64_t most = std::uint64_t{1} << 32;
+        if (count > most) { throw refusal{"at most 4 GB are written at once"}; }
+        engine::write_result total;
+        std::vector<std::string> runs;
+        auto pads = std::make_unique<byte_array<0x1'0000>>();
+        stored_runs memory{on_.memory};
+        while (count != 0) {
+            auto const some = static_cast<std::size_t>(std::min<std::uint64_t>(count, 0x1'0000));
+            auto const done = on_.output.write(on_.now, memory, byte_view{*pads}.first(some));
+            total += done;
+            count -= some;
+        }
+        on_.output.sync(on_.now);
+        for (auto const& one : memory.runs) { runs.push_back(interval(one.first, one.second)); }
+        say("stored=" + hex(total.stored));
+        say("lost=" + hex(total.lost));
+        say("PMI=" + hex(total.pmis));
+        say("data=" + (runs.empty() ? "none" : join(runs, ",")));
+    }
+    /// Counts stores of trace in runs of addresses, in the order in which they were stored.
+    struct stored_runs {
+        msr_script::physical_memory& memory;
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> runs{};
 
-    // -------------------------------------------------------------------------------- states
+        auto load(std::uint64_t address) const -> port_value { return memory.load(address); }
+        auto store(std::uint64_t address, byte_view bytes) -> std::size_t {
+            if (!runs.empty() && runs.back().first + runs.back().second == address) {
+                runs.back().second += bytes.size();
+            } else if (!bytes.empty()) {
+                runs.emplace_back(address, bytes.size());
+            }
+            return memory.store(address, bytes);
+        }
+    };
 
+    /// The regions as the ring of a driver.
     [[nodiscard]] auto ring() -> driver::ring {
+        bool const is_plain = from_.tables.size() * pc_notation::entries_per_table >=
+                                  from_.regions.size() &&
+                              from_.edits.empty() && !from_.has_tables;
+        if (!is_plain) { throw refusal{"a position needs regions without a table of their own"}; }
         auto const& list = from_.regions;
-        page_ = {table_address, entries_};
-        auto const how = !list.empty() && list.back().stop ? driver::buffer_recipe::stop_on_full
-                                                           : driver::buffer_recipe::circular;
-        page_.base = from_.msrs.output_base.raw;
-        return driver::build_ring(how, list.data(), list.size(), &page_, 1, {{52}, true}).ring;
+        ring_regions_.clear();
+        for (auto const& one : list) { ring_regions_.push_back({one.base, one.size}); }
+        ring_entries_.assign(from_.tables.size(), std::vector<topa::entry>(512));
+        ring_pages_.clear();
+        for (auto const& [n, one] : from_.tables) {
+            ring_pages_.push_back({one.address, ring_entries_[n].data()});
+        }
+        auto const how = list.back().stop ? driver::buffer_recipe::stop_on_full
+                                          : driver::buffer_recipe::circular;
+        auto const made = driver::build_ring(how, ring_regions_.data(), ring_regions_.size(),
+                                             ring_pages_.data(), ring_pages_.size(), {{52}, true});
+        if (!made) { throw refusal{"the regions are no ring: " + string_of(describe(made.why))}; }
+        return made.ring;
     }
-    auto position(driver::output_buffer const& at) -> std::uint64_t {
+    [[nodiscard]] auto position() -> std::uint64_t {
+        driver::output_buffer const at{on_.now.output_base, on_.now.output_mask_ptrs};
         if (from_.is_range) { return at.mask_ptrs.raw >> 32; }
-        (void)from_.region(0);
         auto const found = driver::offset_of(ring(), at);
-        if (!found) { throw tool::failure{"the position is in no region"}; }
+        if (!found) { throw refusal{"the position is in no region"}; }
         return found.offset;
     }
-    auto read_out(access::msr_state const& now) -> std::string {
-        driver::output_buffer const at{now.output_base, now.output_mask_ptrs};
+    void read_out() {
+        driver::output_buffer const at{on_.now.output_base, on_.now.output_mask_ptrs};
         if (from_.is_range) {
             auto const part = driver::snapshot_of_single_range(at, from_.wrapped);
             std::string const newer = interval(part.second_base, part.second_bytes);
-            return "data=" + (part.first_bytes != 0
-                                  ? interval(part.first_base, part.first_bytes) + "," + newer
-                                  : newer);
+            return say("data=" + (part.first_bytes != 0
+                                      ? interval(part.first_base, part.first_bytes) + "," + newer
+                                      : newer));
         }
         auto const in = ring();
         auto const part = driver::snapshot(in, at, from_.wrapped);
-        if (!part) { throw tool::failure{"the position is in no region"}; }
+        if (!part) { throw refusal{"the position is in no region"}; }
         std::uint64_t const first = in.bytes - part.part.from;
-        return "data=" + (part.part.count <= first ? interval(part.part.from, part.part.count)
-                                                   : interval(part.part.from, first) + "," +
-                                                         interval(0, part.part.count - first));
+        say("data=" + (part.part.count <= first ? interval(part.part.from, part.part.count)
+                                                : interval(part.part.from, first) + "," +
+                                                      interval(0, part.part.count - first)));
     }
-    auto enable_on_model() -> std::string {
-        model cpu{from_.caps, memory_, tap_, {}, 0x1000, as_manual};
-        driver::recording_port<model, 64> to{cpu};
-        (void)driver::enable(to, plan());
-        std::vector<std::string> items;
-        for (auto const& one : to) { items.push_back(one.faulted ? "#GP" : "ok"); }
-        auto const claims = claims_of(cpu.msrs());
-        items.insert(items.end(), claims.begin(), claims.end());
-        return join(items);
-    }
-    /// Writes bytes of trace through the output engine.
-    auto write_bytes(std::uint64_t count) -> access::msr_state {
-        auto now = from_.msrs;
-        now.ctl = {from_.is_range ? 0x240D : 0x250D};
-        now.status = {now.status.raw | 7};
-        engine::output out;
-        if (out.start(from_.caps, now, memory_)) { throw tool::failure{"memory"}; }
-        byte_array<4096> const pads{};
-        while (count != 0) {
-            std::size_t const some = count < 4096 ? static_cast<std::size_t>(count) : 4096;
-            (void)out.write(now, memory_, byte_view{pads}.first(some));
-            count -= some;
-        }
-        out.sync(now);
-        return now;
-    }
-    auto fill(std::string const& what) -> std::string {
-        std::uint64_t bytes = 0;
-        (void)from_.region(0);
-        if (what == "fill both" || what == "fill") {
-            for (auto const& one : from_.regions) { bytes += topa::bytes_in(one.size); }
-        } else if (starts_with(what, "fill R")) {
-            std::size_t const last = region_number(what.substr(5));
-            for (std::size_t i = 0; i <= last; ++i) {
-                bytes += topa::bytes_in(from_.region(i).size);
-            }
-        } else {
-            throw tool::failure{"operation: " + tool::quoted(what) + " is not understood"};
-        }
-        auto const now = write_bytes(bytes);
-        auto items = claims_of(now);
-        if (!now.status.get<reg::ia32_rtit_status::Error>()) { items.push_back(read_out(now)); }
-        return join(items);
-    }
-    auto more_bytes(std::uint64_t count) -> std::string {
-        if (count > low_bits(32)) { throw tool::failure{"more than 2^32 bytes"}; }
-        auto const before = from_.msrs.output_mask_ptrs.raw >> 32;
-        auto const now = write_bytes(count);
-        auto items = claims_of(now);
-        if (from_.is_range) {
-            std::uint64_t const base = now.output_base.raw;
-            std::uint64_t const size = single_range::mask_of(now.output_mask_ptrs) + 1;
-            std::uint64_t const first = size - before < count ? size - before : count;
-            std::uint64_t const rest = count - first < size ? count - first : size;
-            items.push_back("data=" + interval(base + before, first) +
-                            (rest != 0 ? "," + interval(base, rest) : ""));
-        }
-        return join(items);
-    }
-    auto xsaves() -> std::string {
-        auto cpu = make_model();
-        auto const saved = cpu.xsaves();
-        if (!saved.took_effect()) { return "#GP"; }
-        std::vector<std::string> items;
-        for (unsigned i = 0; i < 16; ++i) {
-            items.push_back("image+" + hex(8 * i) + "=" + word(saved.image.quadwords[i]));
-        }
-        auto const claims = claims_of(cpu.msrs());
-        items.insert(items.end(), claims.begin(), claims.end());
-        return join(items);
-    }
-    auto warm_reset() -> std::string {
-        std::string line;
-        for (bool const keeps : {true, false}) {
-            auto caps = from_.caps;
-            caps.leaf_14_0_ebx = {keeps ? caps.leaf_14_0_ebx.raw | 4U
-                                        : caps.leaf_14_0_ebx.raw & ~4U};
-            auto const after = access::warm_reset(caps, from_.msrs);
-            line += keeps ? "EBX[2]=1: " : " / EBX[2]=0: ";
-            std::string claims;
-            for (auto const& one : claims_of(after)) {
-                claims += (claims.empty() ? "" : ", ") + one;
-            }
-            line += claims;
-        }
-        return line;
-    }
+
+    // -------------------------------------------------------------------------------- time, claims
+
     /// The time of an MTC. Source: PRG-137.
-    auto mtc(std::uint64_t payload) -> std::string {
+    void next_mtc(words& in) {
+        in.expect("MTC");
+        in.expect("payload");
+        auto const payload = in.number("the payload of an MTC");
         if (!from_.tsc || !from_.ctc || !from_.fc || payload > 0xFF) {
-            throw tool::failure{
-                "the time of an MTC needs TSC, TMA CTC, FC and a payload of 8 bits"};
+            throw refusal{"the time of an MTC needs TSC, TMA CTC, FC and a payload of 8 bits"};
         }
-        auto const shift = static_cast<unsigned>(from_.msrs.ctl.get<reg::ia32_rtit_ctl::MTCFreq>());
+        auto const shift = static_cast<unsigned>(on_.now.ctl.get<reg::ia32_rtit_ctl::MTCFreq>());
         unsigned const bits = shift + 8 < 16 ? shift + 8 : 16;
         std::uint64_t const d = ((payload << shift) - *from_.ctc) & low_bits(bits);
-        std::uint64_t const numerator = from_.caps.leaf_15_ebx.raw;
         std::uint64_t const time = *from_.tsc - *from_.fc +
-                                   d * numerator / from_.caps.leaf_15_eax.raw;
-        return join({"d=" + hex(d), "time=" + hex(time)});
+                                   d * from_.caps.leaf_15_ebx.raw / from_.caps.leaf_15_eax.raw;
+        say("d=" + hex(d));
+        say("time=" + hex(time));
+    }
+
+    template <class Word>
+    static auto field_of(Word now, std::string_view name) -> std::optional<std::uint64_t> {
+        auto const* const field = print::row_list_of<Word>().field({name.data(), name.size()});
+        if (field == nullptr) { return std::nullopt; }
+        return now.raw >> field->row.lsb & low_bits(field->row.msb - field->row.lsb + 1);
+    }
+    /// A register, or a field of IA32_RTIT_CTL or IA32_RTIT_STATUS, by its name.
+    [[nodiscard]] auto value_of(std::string_view name) const -> std::optional<std::string> {
+        if (auto const value = field_of(on_.now.ctl, name)) { return hex(*value); }
+        if (auto const value = field_of(on_.now.status, name)) { return hex(*value); }
+        if (name == "VMX") { return on_.now.in_vmx_operation ? "1" : "0"; }
+        if (name == "SMM") { return on_.now.in_smm ? "1" : "0"; }
+        auto const index = pc_notation::index_of(name);
+        if (!access::covers(index)) { return std::nullopt; }
+        return word(access::value_of(on_.now, index));
+    }
+    void claim_all() {
+        for (char const* const name :
+             {"Error", "Stopped", "TriggerEn", "TraceEn", "560", "561", "570", "571", "572", "580",
+              "581", "582", "583", "38E", "VMX", "SMM"}) {
+            say(std::string{name} + "=" + *value_of(name));
+        }
     }
 
     setup from_;
-    std::vector<std::string> operation_;
-    sparse_memory memory_{};
-    driver::no_tap tap_{};
-    topa::entry entries_[512]{};
-    driver::table_page page_{};
+    std::vector<std::string> steps_;
+    bool is_log_ = false;  ///< accesses print as those of a procedure
+    bool trace_en_before_acm_ = false;
+    msr_script::session on_{};
+    std::vector<std::string> results_{};
+    std::vector<topa::region> ring_regions_{};
+    std::vector<std::vector<topa::entry>> ring_entries_{};
+    std::vector<driver::table_page> ring_pages_{};
 };
+
+/// Runs a row: once for each alternative of its setup.
+inline auto run_row(std::string_view setup_cell, std::string_view operation) -> std::string {
+    std::vector<std::string> lines;
+    for (auto const& one : pc_notation::setups_of(setup_cell)) {
+        auto const made = std::make_unique<row>(one, operation);
+        auto const condition = one.condition.empty() ? "" : one.condition + ": ";
+        lines.push_back(condition + made->run());
+    }
+    return join(lines, " / ");
+}
 
 }  // namespace msr_plan

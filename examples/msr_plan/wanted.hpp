@@ -3,6 +3,7 @@
 
 // What to trace, and into which buffer: `ring=16x64K`.
 
+#include <common/pc_notation.hpp>
 #include <common/trace_request.hpp>
 
 #include <cstddef>
@@ -19,8 +20,9 @@ using trace_request::request_of;
 using trace_request::string_of;
 using trace_request::words_of;
 
-inline constexpr std::uint64_t table_address = 0x1000'0000;
-inline constexpr std::uint64_t region_address = 0x2000'0000;
+using pc_notation::region_address;
+using pc_notation::region_size_of;
+using pc_notation::table_address;
 
 /// A buffer: a ring with its regions and tables, a single range, or the trace transport subsystem.
 struct buffer {
@@ -32,14 +34,6 @@ struct buffer {
     driver::ring ring{};
     driver::output_buffer start{};
 };
-
-inline auto region_size_of(std::uint64_t bytes) -> topa::region_size {
-    for (unsigned encoding = 0; encoding < 16; ++encoding) {
-        auto const size = static_cast<topa::region_size>(encoding);
-        if (topa::bytes_in(size) == bytes) { return size; }
-    }
-    throw tool::failure{"a region has 4K, 8K .. 128M"};
-}
 
 /// Builds the tables of the regions of a buffer. Throws with the rule that they break.
 inline void build_tables(buffer& in, cpu::capabilities const& caps) {

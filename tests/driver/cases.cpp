@@ -134,33 +134,18 @@ namespace {
 namespace event = engine::event;
 using reg::ia32_rtit_status;
 
-/// The setup of a probe: raw state and capabilities.
+/// A processor in the state that the setup of a row says.
 auto set_up(test::pc_row const& row) -> std::unique_ptr<bench> {
-    auto caps = cap_a();
-    bool in_vmx = false;
-    uint64_t ctl = 0;
-    for (auto const& item : test::split_items(row.setup)) {
-        if (item.empty()) { continue; }
-        if (item == "485[14]=0, in VMX operation") {
-            caps.vmx_misc = {};
-            in_vmx = true;
-        } else if (item == "TraceEn=1") {
-            ctl = 0x250D;
-        } else if (item.rfind("570=", 0) == 0) {
-            ctl = test::hex_of(item.substr(4));
-        } else if (item.rfind("ECX=", 0) == 0) {
-            caps.leaf_14_0_ecx = {static_cast<uint32_t>(test::hex_of(item.substr(4)))};
-        } else {
-            throw std::runtime_error{row.id + ": setup " + item};
-        }
+    auto const from = pc_notation::setups_of(row.setup).front();
+    auto made = std::make_unique<bench>(from.caps);
+    for (auto const& one : from.memory) {
+        REQUIRE(one.address >= table);
+        made->put(static_cast<size_t>(one.address - table) / 8, topa::entry{one.value});
     }
-    auto made = std::make_unique<bench>(caps);
-    made->put(0, topa::entry{0x2000'0000 | 4 << 6});
-    made->put(1, topa::link_to(table));
-    if (in_vmx) { (void)made->cpu.on(event::vmxon{0x1000, 0x1003}); }
-    if (ctl != 0) {
-        CHECK(made->cpu.write(0x560, table));
-        CHECK(made->cpu.write(0x570, ctl));
+    if (from.msrs.in_vmx_operation) { (void)made->cpu.on(event::vmxon{0x1000, 0x1003}); }
+    if (from.msrs.ctl.raw != 0) {
+        CHECK(made->cpu.write(0x560, from.msrs.output_base.raw));
+        CHECK(made->cpu.write(0x570, from.msrs.ctl.raw));
     }
     return made;
 }
