@@ -234,6 +234,14 @@ class ModelOptions(unittest.TestCase):
         self.assertEqual(run("--setup", "pads=1", "-e", events)[1].strip(),
                          "TIP(2000), PAD, TIP(12345678)")
 
+    def test_a_return_of_fred_is_an_iret_event_if_an_option_says_so(self):  # GEN-301
+        events = "ERETU->5000; ERETS->6000; SYSRET->7000"
+        self.assertEqual(run("--setup", "EventEn=1, CPL=0", "-e", events)[1].strip(),
+                         "TIP(5000), TIP(6000), TIP(7000)")
+        self.assertEqual(
+            run("--setup", "EventEn=1, CPL=0, iret_at_all_returns=1", "-e", events)[1].strip(),
+            ", ".join(f"CFE(IRET,IP=0), TIP({target})" for target in (5000, 6000, 7000)))
+
     def test_time_within_events(self):
         setup = "OS=0, TSCEn=MTCEn=1, MTCFreq=3, cycles=0"
         for script, packets in {
