@@ -20605,6 +20605,13 @@ struct [[nodiscard]] pebs_plan {
 // ---- ptspec/driver/enable.hpp ----
 
 /// Enabling and disabling packet generation.
+///
+/// Other logical processors see the trace after a store fence: `disable`, `flush` and `save`
+/// execute one, because their caller reads the trace, or another processor continues it. The other
+/// procedures do not: what runs inside them runs on this processor, which sees its trace without
+/// a fence, and the stores by which it passes the trace on are ordered after those of the trace.
+///
+/// Source: PRG-062.
 namespace ptspec::driver {
 
 // ------------------------------------------------------------------------------------ enabling
@@ -21052,29 +21059,53 @@ constexpr void read_ranges(Sequence& from, msr_plan& to, unsigned first) noexcep
 
 }  // namespace detail
 
-/// Saves the state of a trace: reads IA32_RTIT_CTL, clears TraceEn, and reads the other MSRs that
-/// the trace uses. They are not exact before TraceEn is 0.
-///
-/// Errors: the access that faulted; the context is then incomplete. `still_tracing` if TraceEn
-///         could not be cleared: nothing is saved.
-/// Source: SDM vol. 3, "Context Switch Consideration"; PRG-100, PRG-103.
-template <msr_port Msrs>
-constexpr auto save(Msrs& msrs) noexcept -> saved_context {
-    detail::msr_sequence from{msrs};
-    saved_context result;
+namespace detail {
+
+/// Clears TraceEn of a state whose CTL is known, and reads the other MSRs.
+template <class Sequence>
+constexpr void save(Sequence& from, saved_context& result) noexcept {
     auto& to = result.state;
-    to.ctl = from.template read<ia32_rtit_ctl>();
-    if (from) { result.trace = detail::clear_trace_en(from, to.ctl); }
+    if (from) { result.trace = clear_trace_en(from, to.ctl); }
+    from.fence();
     to.status = from.template read<ia32_rtit_status>();
-    if (detail::uses_output_msrs(to.ctl)) {
+    if (uses_output_msrs(to.ctl)) {
         to.output.base = from.template read<ia32_rtit_output_base>();
         to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
     }
-    if (to.ctl.get<ia32_rtit_ctl::CR3Filter>()) {
+    if (to.ctl.template get<ia32_rtit_ctl::CR3Filter>()) {
         to.cr3_match = from.template read<ia32_rtit_cr3_match>();
     }
-    detail::read_ranges(from, to, 0);
+    read_ranges(from, to, 0);
     result.failed = from.failed();
+}
+
+}  // namespace detail
+
+/// Saves the state of a trace: reads IA32_RTIT_CTL, clears TraceEn, orders the trace before later
+/// stores, since the context may continue on another processor, and reads the other MSRs that the
+/// trace uses. They are not exact before TraceEn is 0.
+///
+/// Errors: the access that faulted; the context is then incomplete. `unknown` if IA32_RTIT_CTL
+///         could not be read: call it again. `still_tracing` if TraceEn could not be cleared,
+///         `disabled` if a later access faulted: `state.ctl` of the result has IA32_RTIT_CTL as it
+///         was, and the overload below repeats the rest with it.
+/// Source: SDM vol. 3, "Context Switch Consideration"; PRG-062, PRG-100, PRG-103.
+template <fenced_msr_port Msrs>
+constexpr auto save(Msrs& msrs) noexcept -> saved_context {
+    detail::msr_sequence from{msrs};
+    saved_context result;
+    result.state.ctl = from.template read<ia32_rtit_ctl>();
+    detail::save(from, result);
+    return result;
+}
+/// The same with IA32_RTIT_CTL as it was: known to the owner who wrote it, or from `state.ctl` of a
+/// `save` that faulted after it had read it. IA32_RTIT_CTL is not read.
+template <fenced_msr_port Msrs>
+constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context {
+    detail::msr_sequence from{msrs};
+    saved_context result;
+    result.state.ctl = written;
+    detail::save(from, result);
     return result;
 }
 

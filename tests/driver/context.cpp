@@ -2,6 +2,7 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/context.hpp>
 #include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/faulting_port.hpp>
 #include <ptspec/driver/recording_port.hpp>
 
 #include <support/check_twice.hpp>
@@ -82,6 +83,57 @@ TEST_CASE("a context that was not tracing is restored without TraceEn (PRG-101)"
         auto const restored = driver::restore(now.cpu, saved.state);
         return saved && saved.state.ctl.raw == 0x250C && restored &&
                restored.trace == trace_state::disabled && now.cpu.times_enabled() == 0;
+    });
+}
+
+TEST_CASE("a save that faulted is repeated with CTL as it was (PRG-100,103)") {
+    CHECK_TWICE([](auto value) {
+        for (unsigned number = 0; number < 20; ++number) {
+            world now{preset::P_FUT};
+            (void)driver::enable(now.cpu, all_ranges());
+            (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x1800})});
+            driver::faulting_port port{now.cpu, number};
+            auto saved = driver::save(port);
+            if (!saved.failed) { return number > 10; }
+            if (saved) { return false; }
+            saved = saved.trace == trace_state::unknown ? driver::save(now.cpu)
+                                                        : driver::save(now.cpu, saved.state.ctl);
+            auto const msrs = now.cpu.msrs();
+            if (!saved || saved.trace != trace_state::disabled || now.cpu.is_tracing() ||
+                saved.state.ctl != all_ranges().ctl || saved.state.status != msrs.status ||
+                saved.state.output.mask_ptrs != msrs.output_mask_ptrs ||
+                saved.state.addr[3] != all_ranges().addr[3]) {
+                return false;
+            }
+        }
+        return false;
+    });
+    // A context that was off is saved as off by both.
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)now.cpu.write(0x570, value(uint64_t{0x250C}));
+        auto const read = driver::save(now.cpu);
+        auto const known = driver::save(now.cpu, read.state.ctl);
+        return read.state.ctl.raw == 0x250C && known && known.state.ctl.raw == 0x250C &&
+               known.trace == trace_state::disabled && !now.cpu.is_tracing();
+    });
+}
+
+TEST_CASE("a saved trace is ordered before what its saver stores, after TraceEn is 0 "
+          "(PRG-040,062)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        driver::recording_port log{now.cpu};
+        (void)driver::save(log);
+        bool const read = log.begin()[1].index == 0x570 &&
+                          log.begin()[2].what == driver::logged_access::kind::fence &&
+                          log.begin()[3].index == 0x571;
+        (void)driver::restore(now.cpu, base);
+        log.clear();
+        (void)driver::save(log, {value(uint64_t{0x250D})});
+        return read && log.begin()[0].what == driver::logged_access::kind::write &&
+               log.begin()[1].what == driver::logged_access::kind::fence && now.cpu.fences() == 2;
     });
 }
 

@@ -5,6 +5,13 @@
 #include <ptspec/driver/plan.hpp>
 
 /// Enabling and disabling packet generation.
+///
+/// Other logical processors see the trace after a store fence: `disable`, `flush` and `save`
+/// execute one, because their caller reads the trace, or another processor continues it. The other
+/// procedures do not: what runs inside them runs on this processor, which sees its trace without
+/// a fence, and the stores by which it passes the trace on are ordered after those of the trace.
+///
+/// Source: PRG-062.
 namespace ptspec::driver {
 
 // ------------------------------------------------------------------------------------ enabling
