@@ -481,7 +481,8 @@ private:
                                       : newer));
         }
         auto const in = ring();
-        auto const part = driver::snapshot(in, at, from_.wrapped);
+        auto const part = driver::snapshot(in, driver::stopped_at(driver::plan_of(on_.now)),
+                                           from_.wrapped);
         if (!part) { throw refusal{"the position is in no region"}; }
         std::uint64_t const first = in.bytes - part.part.from;
         say("data=" + (part.part.count <= first ? interval(part.part.from, part.part.count)

@@ -181,9 +181,9 @@
 #include <ptspec/driver/guards.hpp>
 #include <ptspec/driver/triage.hpp>
 #include <ptspec/driver/context.hpp>
-#include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/ring.hpp>
 #include <ptspec/driver/ring_reader.hpp>
+#include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/reset.hpp>
 #include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/fake_processor.hpp>

@@ -20777,7 +20777,9 @@ constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trac
 
 // ------------------------------------------------------------------------------------ changes
 
-/// Clears TraceEn and programs everything again, for example after STOP ended a full buffer.
+/// Clears TraceEn and programs everything again, for example after STOP ended a full buffer. The
+/// trace up to here is given up unless it was read. A ring that was drained continues where
+/// `continue_after` puts the plan.
 ///
 /// Errors: as `disable` and `enable`.
 /// Source: PRG-041, PRG-086.
@@ -21245,90 +21247,6 @@ constexpr auto write_uncovered(Msrs& msrs, msr_plan const& from) noexcept -> pro
 
 }  // namespace ptspec::driver
 
-// ---- ptspec/driver/topa_pmi.hpp ----
-
-/// The handler of a ToPA PMI.
-namespace ptspec::driver {
-
-/// What a PMI handler does after it read the trace.
-struct pmi_decision {
-    bool resume = true;           ///< set TraceEn again, if it was 1
-    bool has_new_output = false;  ///< continue at `output`, not where the trace ended
-    output_buffer output{};
-};
-
-/// How a handler handled a PMI.
-enum class pmi_outcome : uint8_t {
-    not_topa,  ///< another source of the PMI: no MSR of Intel PT was accessed
-    deferred,  ///< TraceEn is 0: the PMI belongs to a context that was switched out
-    handled,
-};
-
-/// The result of `on_topa_pmi`.
-struct [[nodiscard]] pmi_result : stopped_trace {
-    pmi_outcome outcome = pmi_outcome::not_topa;
-};
-
-/// Handles a PMI: finds out whether it is a ToPA PMI, clears TraceEn, calls
-/// `drain(stopped_trace const&)`, which reads the trace and returns a `pmi_decision`, acknowledges
-/// the PMI, calls `unmask_lvt()`, and sets TraceEn again.
-///
-/// PMIs may merge: `drain` compares positions, and never counts interrupts. Stopped and, with PMI
-/// preservation, PendToPAPMI are cleared; Error is not, and ends tracing.
-///
-/// Errors: the access that faulted. If it is the one that clears TraceEn, `still_tracing`, and
-///         `drain` is not called. After any fault the LVT is still unmasked, so that PMIs of others
-///         are not lost, and TraceEn is not set again.
-/// Source: SDM vol. 3, "ToPA PMI", "PMI Preservation"; PRG-087, PRG-115, PRG-120..126, OUT-084,
-///         OUT-087.
-template <msr_port Msrs, class Drain, class UnmaskLvt>
-constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) noexcept
-    -> pmi_result {
-    using global_status = reg::ia32_perf_global_status;
-    using acknowledge = reg::ia32_perf_global_status_reset;
-    using status = ia32_rtit_status;
-    detail::msr_sequence on{msrs};
-    pmi_result result;
-    global_status const causes = on.template read<global_status>();
-    result.failed = on.failed();
-    if (!on || !causes.template get<global_status::Trace_ToPA_PMI>()) {
-        if (!on) { unmask_lvt(); }
-        return result;
-    }
-    result.outcome = pmi_outcome::deferred;
-    result.ctl = on.template read<ia32_rtit_ctl>();
-    bool const was_on = result.ctl.template get<ia32_rtit_ctl::TraceEn>();
-    pmi_decision next{.resume = false};
-    if (on && was_on) {
-        result.trace = detail::clear_trace_en(on, result.ctl);
-        detail::read_status_and_output(on, result);
-        if (on) {
-            next = drain(static_cast<stopped_trace const&>(result));
-            result.outcome = pmi_outcome::handled;
-            auto const after = result.status.template get<status::Error>()
-                                   ? result.status
-                                   : detail::without_end_bits(result.status);
-            auto const settled = after.with(status::PendToPAPMI{false});
-            if (settled != result.status) { (void)on.write(settled); }
-            if (next.has_new_output) {
-                (void)on.write(next.output.base);
-                (void)on.write(next.output.mask_ptrs);
-            }
-        }
-    } else if (on) {
-        result.trace = trace_state::disabled;
-    }
-    (void)on.write(acknowledge{}.with(acknowledge::Trace_ToPA_PMI{true}));
-    unmask_lvt();
-    if (on && was_on && next.resume && !result.status.template get<status::Error>()) {
-        result.trace = detail::set_trace_en(on, result.ctl);
-    }
-    result.failed = on.failed();
-    return result;
-}
-
-}  // namespace ptspec::driver
-
 // ---- ptspec/driver/ring.hpp ----
 
 /// Buffers of many regions: their tables, and positions in them as byte offsets.
@@ -21675,6 +21593,19 @@ struct ring_reader {
     uint64_t unread = 0;   ///< the number of unread bytes
     uint64_t total = 0;    ///< bytes of trace since the start
 
+    /// Tracing cannot continue at the last position, `end`, as after STOP. While the position is
+    /// still this one, it has no new bytes.
+    bool is_at_end = false;
+    output_buffer end{};
+
+    /// Tracing continues at another position than `end`: if it is there again, that is a whole lap.
+    /// `continue_after` and `on_topa_pmi` call this for `drain`.
+    constexpr void restarted() noexcept { is_at_end = false; }
+    /// True if the trace is where it cannot continue, and did not leave that place.
+    [[nodiscard]] constexpr auto is_still_at(output_buffer const& now) const noexcept -> bool {
+        return is_at_end && end == now;
+    }
+
     /// The offset at which the next byte of trace is stored.
     [[nodiscard]] constexpr auto head(ring const& in) const noexcept -> uint64_t {
         return (read_at + unread) % in.bytes;
@@ -21699,32 +21630,57 @@ struct [[nodiscard]] ring_update {
     constexpr explicit operator bool() const noexcept { return found; }
 };
 
-/// Takes the position of a trace after TraceEn was cleared. A region with STOP that is full may
-/// show its size or its last byte as the offset, by edition of the manual.
+/// The offset of a trace after TraceEn was cleared. A region with STOP that is full may show its
+/// size or its last byte as the offset, by edition of the manual: with STATUS.Stopped both are the
+/// end of the region.
 ///
-/// Without STOP the position after a whole lap is that after no byte: no byte is assumed.
+/// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
+/// Source: PRG-086, PRG-129, PRG-143.
+[[nodiscard]] constexpr auto offset_of(ring const& in, stopped_trace const& now) noexcept
+    -> ring_offset {
+    auto at = offset_of(in, now.output);
+    if (!at || at.at_region_end || !now.status.get<ia32_rtit_status::Stopped>()) { return at; }
+    uint64_t const last = topa::bytes_in(in.regions[at.region].size) - 1;
+    uint64_t const offset = topa::position_in(now.output.base, now.output.mask_ptrs).offset;
+    if (offset == last && entry_of(in, at.region).template get<topa::entry::STOP>()) {
+        ++at.offset;  // the newer edition
+        at.at_region_end = true;
+    }
+    return at;
+}
+
+namespace detail {
+
+/// The number of bytes that a reader has not counted, up to a position. Without STOP, a full lap
+/// ends where it began: it counts as no bytes.
+[[nodiscard]] constexpr auto bytes_since(ring const& in, ring_reader const& reader,
+                                         ring_offset const& at) noexcept -> uint64_t {
+    uint64_t const head = reader.head(in);
+    uint64_t const to = at.offset % in.bytes;
+    if (to == head && at.at_region_end) { return in.bytes; }
+    return to >= head ? to - head : to + in.bytes - head;
+}
+
+}  // namespace detail
+
+/// Takes the position of a trace after TraceEn was cleared. The same position again has no new
+/// bytes; at the end of a full region this holds until the reader is told of a restart.
+///
+/// Without STOP, a full lap ends where it began; it counts as no new bytes.
 ///
 /// Errors: not found: the position is in no table of the ring; nothing is changed.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-086, PRG-123, PRG-129, PRG-143.
 constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& now) noexcept
     -> ring_update {
-    auto at = offset_of(in, now.output);
+    auto const at = offset_of(in, now);
     if (!at) { return {}; }
-    bool const has_stop = entry_of(in, at.region).template get<topa::entry::STOP>();
-    if (now.status.get<ia32_rtit_status::Stopped>() && has_stop && !at.at_region_end) {
-        uint64_t const last = topa::bytes_in(in.regions[at.region].size) - 1;
-        if (topa::position_in(now.output.base, now.output.mask_ptrs).offset == last) {
-            ++at.offset;  // the newer edition
-            at.at_region_end = true;
-        }
-    }
-    uint64_t const head = reader.head(in);
-    uint64_t const to = at.offset % in.bytes;
-    uint64_t count = to >= head ? to - head : to + in.bytes - head;
-    if (count == 0 && at.at_region_end) { count = in.bytes; }
-    ring_update result{.found = true, .new_bytes = count, .at_region_end = at.at_region_end};
-    reader.total += count;
-    reader.unread += count;
+    ring_update result{.found = true, .at_region_end = at.at_region_end};
+    if (reader.is_still_at(now.output)) { return result; }
+    result.new_bytes = detail::bytes_since(in, reader, at);
+    reader.is_at_end = at.at_region_end;
+    reader.end = now.output;
+    reader.total += result.new_bytes;
+    reader.unread += result.new_bytes;
     if (reader.unread > in.bytes) {
         result.overwritten = reader.unread - in.bytes;
         reader.read_at = (reader.read_at + result.overwritten) % in.bytes;
@@ -21739,14 +21695,14 @@ constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& 
 /// end of a packet: decoding begins at the first PSB.
 ///
 /// Errors: empty, and `found` false, for a position in no table of the ring.
-/// Source: PRG-129, PRG-141..143.
+/// Source: PRG-086, PRG-129, PRG-141..143.
 struct [[nodiscard]] snapshot_part {
     bool found = false;
     ring_part part{};
 
     constexpr explicit operator bool() const noexcept { return found; }
 };
-[[nodiscard]] constexpr auto snapshot(ring const& in, output_buffer const& now,
+[[nodiscard]] constexpr auto snapshot(ring const& in, stopped_trace const& now,
                                       bool wrapped) noexcept -> snapshot_part {
     auto const at = offset_of(in, now);
     if (!at) { return {}; }
@@ -21789,9 +21745,9 @@ template <memory_port Memory>
 /// contain zeros (PAD).
 ///
 /// Errors: memory that cannot be read counts as zero.
-/// Source: PRG-140.
+/// Source: PRG-086, PRG-140.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto has_wrapped(ring const& in, output_buffer const& now, Memory& memory,
+[[nodiscard]] constexpr auto has_wrapped(ring const& in, stopped_trace const& now, Memory& memory,
                                          uint64_t look_at = 4096) noexcept -> bool {
     auto const at = offset_of(in, now);
     if (!at || at.offset >= in.bytes) { return false; }
@@ -21859,6 +21815,101 @@ struct single_range_part {
     uint64_t const offset = now.mask_ptrs.get<ia32_rtit_output_mask_ptrs::OutputOffset>();
     uint64_t const end = offset < bytes ? offset : 0;
     return {now.base.raw + end, wrapped ? bytes - end : 0, now.base.raw, end};
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/topa_pmi.hpp ----
+
+/// The handler of a ToPA PMI.
+namespace ptspec::driver {
+
+/// What a PMI handler does after it read the trace.
+struct pmi_decision {
+    bool resume = true;           ///< set TraceEn again, if it was 1
+    bool has_new_output = false;  ///< continue at `output`, not where the trace ended
+    output_buffer output{};
+    ring_reader* reader = nullptr;  ///< is told of the new position
+
+    /// The trace continues at `output`.
+    constexpr void tell_reader() const noexcept {
+        if (has_new_output && reader != nullptr) { reader->restarted(); }
+    }
+};
+
+/// How a handler handled a PMI.
+enum class pmi_outcome : uint8_t {
+    not_topa,  ///< another source of the PMI: no MSR of Intel PT was accessed
+    deferred,  ///< TraceEn is 0: the PMI belongs to a context that was switched out
+    handled,
+};
+
+/// The result of `on_topa_pmi`.
+struct [[nodiscard]] pmi_result : stopped_trace {
+    pmi_outcome outcome = pmi_outcome::not_topa;
+    pmi_decision next{.resume = false};  ///< of `drain`; for `continue_after` if an access faulted
+};
+
+/// Handles a PMI: finds out whether it is a ToPA PMI, clears TraceEn, calls
+/// `drain(stopped_trace const&)`, which reads the trace and returns a `pmi_decision`, acknowledges
+/// the PMI, calls `unmask_lvt()`, and sets TraceEn again.
+///
+/// PMIs may merge: `drain` compares positions, and never counts interrupts. Stopped and, with PMI
+/// preservation, PendToPAPMI are cleared; Error is not, and ends tracing.
+///
+/// Errors: the access that faulted. If it is the one that clears TraceEn, `still_tracing`, and
+///         `drain` is not called. After any fault the LVT is still unmasked, so that PMIs of others
+///         are not lost, and TraceEn is not set again. Then the output MSRs may have half of a new
+///         position: if the PMI is `handled`, do not read it, but continue at the position of
+///         `next`, with `continue_after(result.next, plan)` and `restore`. If it is `deferred`,
+///         nothing was read: call `disable`, `drain` and `continue_after` before `restore`.
+/// Source: SDM vol. 3, "ToPA PMI", "PMI Preservation"; PRG-087, PRG-115, PRG-120..126, OUT-084,
+///         OUT-087.
+template <msr_port Msrs, class Drain, class UnmaskLvt>
+constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) noexcept
+    -> pmi_result {
+    using global_status = reg::ia32_perf_global_status;
+    using acknowledge = reg::ia32_perf_global_status_reset;
+    using status = ia32_rtit_status;
+    detail::msr_sequence on{msrs};
+    pmi_result result;
+    global_status const causes = on.template read<global_status>();
+    result.failed = on.failed();
+    if (!on || !causes.template get<global_status::Trace_ToPA_PMI>()) {
+        if (!on) { unmask_lvt(); }
+        return result;
+    }
+    result.outcome = pmi_outcome::deferred;
+    result.ctl = on.template read<ia32_rtit_ctl>();
+    bool const was_on = result.ctl.template get<ia32_rtit_ctl::TraceEn>();
+    auto& next = result.next;
+    if (on && was_on) {
+        result.trace = detail::clear_trace_en(on, result.ctl);
+        detail::read_status_and_output(on, result);
+        if (on) {
+            next = drain(static_cast<stopped_trace const&>(result));
+            result.outcome = pmi_outcome::handled;
+            auto const after = result.status.template get<status::Error>()
+                                   ? result.status
+                                   : detail::without_end_bits(result.status);
+            auto const settled = after.with(status::PendToPAPMI{false});
+            if (settled != result.status) { (void)on.write(settled); }
+            if (next.has_new_output) {
+                (void)on.write(next.output.base);
+                (void)on.write(next.output.mask_ptrs);
+                if (on) { next.tell_reader(); }
+            }
+        }
+    } else if (on) {
+        result.trace = trace_state::disabled;
+    }
+    (void)on.write(acknowledge{}.with(acknowledge::Trace_ToPA_PMI{true}));
+    unmask_lvt();
+    if (on && was_on && next.resume && !result.status.template get<status::Error>()) {
+        result.trace = detail::set_trace_en(on, result.ctl);
+    }
+    result.failed = on.failed();
+    return result;
 }
 
 }  // namespace ptspec::driver
@@ -21962,29 +22013,36 @@ constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& n
     }
     for_each_span(in, reader.part(), visit);
     reader.consume(in, reader.unread);
-    result.next.has_new_output = result.at_region_end;
-    if (in.is_stepped && !result.at_region_end) {
+    if (in.is_stepped && !reader.is_at_end) {
         auto const place = region_at(in, reader.read_at);
         uint64_t const left = topa::bytes_in(in.regions[place.region].size) - place.offset;
         if (left <= pmi_margin) {
             reader.read_at = (reader.read_at + left) % in.bytes;
-            result.next.has_new_output = true;
+            reader.is_at_end = true;
         }
     }
     uint64_t const head = reader.head(in);
-    if (result.next.has_new_output) { result.next.output = buffer_at(in, head); }
+    if (reader.is_at_end) {
+        result.next = {.has_new_output = true, .output = buffer_at(in, head), .reader = &reader};
+    }
     if (in.recipe == buffer_recipe::streaming) {
         (void)set_marks(in, head, 0, wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2);
     }
     return result;
 }
 
-/// Prepares a saved state for `restore` after its ring was read out. Error stays set: see `triage`.
+/// Prepares a saved state, or the plan of `restart`, for continuing after its ring was read out,
+/// and tells the reader. Error stays set: see `triage`.
 ///
 /// Source: PRG-041, PRG-086.
-constexpr void continue_after(drained const& read_out, msr_plan& saved) noexcept {
+constexpr void continue_after(pmi_decision const& next, msr_plan& saved) noexcept {
     saved.status = saved.status.with(ia32_rtit_status::Stopped{false});
-    if (read_out.next.has_new_output) { saved.output = read_out.next.output; }
+    if (!next.has_new_output) { return; }
+    saved.output = next.output;
+    next.tell_reader();
+}
+constexpr void continue_after(drained const& read_out, msr_plan& saved) noexcept {
+    continue_after(read_out.next, saved);
 }
 
 }  // namespace ptspec::driver

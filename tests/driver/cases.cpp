@@ -277,7 +277,8 @@ TEST_CASE("PC-04: a misaligned single range is an error after enabling (PRG-023,
 TEST_CASE("PC-13: a wrapped ring is read from its position on (PRG-129,141)") {
     rings made;
     auto const ring = made.of(3);
-    auto const part = driver::snapshot(ring, {{table}, {0x1234'0000'017F}}, true);
+    driver::msr_plan const saved{.output = {{table}, {0x1234'0000'017F}}};
+    auto const part = driver::snapshot(ring, driver::stopped_at(saved), true);
     CHECK(part.found);
     CHECK(first_wrong_claim(pc_row_of("PC-13").expected, [&](std::string const& name) {
               return name == "data" ? intervals(ring, part.part) : "";
@@ -297,7 +298,7 @@ TEST_CASE("PC-14: STOP holds the position at the end of its region (PRG-083..086
     auto const ring = made.of(2, driver::buffer_recipe::stop_on_full);
     CHECK(first_wrong_claim(pc_row_of("PC-14").expected, [&](std::string const& name) {
               auto const msrs = now.cpu.msrs();
-              auto const part = driver::snapshot(ring, {msrs.output_base, msrs.output_mask_ptrs},
+              auto const part = driver::snapshot(ring, driver::stopped_at(driver::plan_of(msrs)),
                                                  false);
               return name == "data" ? intervals(ring, part.part)
                                     : state_by_name(now.cpu.msrs(), name);

@@ -406,7 +406,7 @@ private:
             append(part.first_base, part.first_bytes);
             append(part.second_base, part.second_bytes);
         } else {
-            auto const part = driver::snapshot(of.ring, now.output, wrapped);
+            auto const part = driver::snapshot(of.ring, now, wrapped);
             check(part.found, "the position is in the ring");
             driver::for_each_span(of.ring, part.part, append);
         }

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/drain.hpp>
+#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/faulting_port.hpp>
+#include <ptspec/driver/pause.hpp>
 
 #include <support/check_twice.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
 
 using namespace ptspec;
 using driver::buffer_recipe;
@@ -29,8 +37,7 @@ struct four {
     constexpr explicit four(buffer_recipe how, bool many_entries = true)
         : ring{driver::build_ring(how, regions, 4, pages, 4, {{39}, many_entries}).ring} {}
 
-    constexpr auto drain(uint64_t offset, uint64_t status = 0, uint64_t wake_up = 0)
-        -> driver::drained {
+    constexpr auto stopped_at(uint64_t offset, uint64_t status = 0) const -> driver::stopped_trace {
         driver::stopped_trace now;
         now.status = {status};
         // An offset at the end of a region is that of a full region with STOP.
@@ -40,10 +47,14 @@ struct four {
         auto const at = driver::buffer_at(ring,
                                           driver::detail::start_of_region(ring, place.region));
         now.output = {at.base, {at.mask_ptrs.raw | in_region << 32}};
+        return now;
+    }
+    constexpr auto drain(uint64_t offset, uint64_t status = 0, uint64_t wake_up = 0)
+        -> driver::drained {
         visited = 0;
         first_base = 0;
         return driver::drain(
-            ring, reader, now,
+            ring, reader, stopped_at(offset, status),
             [&](uint64_t base, uint64_t bytes) {
                 first_base = visited == 0 ? base : first_base;
                 visited += bytes;
@@ -136,4 +147,166 @@ TEST_CASE("on single-entry parts the last bytes of a region are left out, and th
         return stays && moves && full.was_stopped && full.new_bytes == 0x1000 &&
                full.next.output == driver::in_topa({.table = table + 0x2000});
     });
+}
+
+TEST_CASE("a stepped ring that was not restarted has no new bytes, and still has to move on "
+          "(PRG-126)") {
+    CHECK_TWICE([](auto value) {
+        four now{buffer_recipe::streaming, value(false)};
+        (void)now.drain(0xE10);  // the rest of the region is left out
+        auto const again = now.drain(0xE10);
+        bool const none = again && again.new_bytes == 0 && now.visited == 0 &&
+                          again.next.has_new_output &&
+                          again.next.output == driver::in_topa({.table = table + 0x1000});
+        driver::msr_plan saved{};
+        driver::continue_after(again, saved);
+        auto const later = now.drain(0x1234);
+        return none && saved.output == again.next.output && later.new_bytes == 0x234 &&
+               now.first_base == 0x2000'1000 && now.reader.total == 0xE10 + 0x234;
+    });
+}
+
+// ------------------------------------------------------------------------------ on a processor
+
+namespace {
+
+/// Memory with a table at 1000H, and two regions of 4 KB at 100000H. Each byte that is stored there
+/// is kept.
+struct two_regions {
+    entry entries[8]{};
+    std::vector<uint8_t> bytes = std::vector<uint8_t>(0x2000);
+    std::vector<uint8_t> stored{};
+
+    auto load(uint64_t address) noexcept -> port_value {
+        return {true, entries[(address - 0x1000) / 8].raw};
+    }
+    auto store(uint64_t address, byte_view from) noexcept -> size_t {
+        for (size_t i = 0; i < from.size(); ++i) {
+            bytes.at(address - 0x10'0000 + i) = from[i];
+            stored.push_back(from[i]);
+        }
+        return from.size();
+    }
+};
+
+/// A processor that traces into a ring of two regions which stops when it is full.
+struct traced_ring {
+    two_regions memory;
+    driver::no_tap tap;
+    driver::fake_processor<two_regions> cpu{cpu::preset::skylake_x, memory, tap,
+                                            engine::execution_context{}, 0x1000};
+    topa::region regions[2] = {{.base = 0x10'0000}, {.base = 0x10'1000}};
+    driver::table_page page{0x1000, memory.entries};
+    driver::ring ring;
+    driver::msr_plan plan;
+    driver::ring_reader reader{};
+    std::vector<uint8_t> read;
+
+    explicit traced_ring(buffer_recipe how = buffer_recipe::stop_on_full)
+        : ring{driver::build_ring(how, regions, 2, &page, 1,
+                                  topa::limits::of(cpu::preset::skylake_x))
+                   .ring},
+          plan{driver::plan({.config = {.os = true}, .output = driver::start_of(ring)},
+                            cpu::preset::skylake_x)
+                   .plan} {
+        REQUIRE(driver::enable(cpu, plan));
+    }
+    void run(uint64_t branches = 5000) {
+        for (uint64_t i = 0; i < branches; ++i) {
+            (void)cpu.on(engine::event::indirect_jump{0x10000 * (1 + i * 7919 % 100)});
+        }
+    }
+    auto drain(driver::stopped_trace const& now) -> driver::drained {
+        return driver::drain(ring, reader, now, [&](uint64_t base, uint64_t count) {
+            auto const* const from = memory.bytes.data() + (base - 0x10'0000);
+            read.insert(read.end(), from, from + count);
+        });
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a full ring that is drained again has no new bytes (PRG-041,086)") {
+    traced_ring now;
+    now.run();
+    CHECK(now.drain(driver::disable(now.cpu)).new_bytes == 8192);
+    CHECK(now.drain(driver::disable(now.cpu)).new_bytes == 0);
+    auto const third = now.drain(driver::disable(now.cpu));
+    CHECK(third.new_bytes == 0);
+    CHECK(third.next.has_new_output);
+    CHECK(third.next.output == driver::start_of(now.ring));
+    CHECK(now.read == now.memory.stored);
+}
+
+TEST_CASE("a full ring that was restarted has a lap of new bytes (PRG-041,086)") {
+    using restarted = void (*)(traced_ring&);
+    constexpr restarted ways[] = {
+        [](traced_ring& now) {  // restart
+            auto next = now.plan;
+            driver::continue_after(now.drain(driver::disable(now.cpu)), next);
+            CHECK(driver::restart(now.cpu, next).trace == driver::trace_state::enabled);
+        },
+        [](traced_ring& now) {  // restore
+            auto saved = driver::save(now.cpu);
+            driver::continue_after(now.drain(driver::stopped_at(saved.state)), saved.state);
+            // The state that was drained is drained again, before it is restored.
+            CHECK(now.drain(driver::stopped_at(saved.state)).new_bytes == 0);
+            CHECK(driver::restore(now.cpu, saved.state).trace == driver::trace_state::enabled);
+        },
+        [](traced_ring& now) {  // on_topa_pmi
+            (void)now.cpu.write(reg::ia32_perf_global_status_set::address, uint64_t{1} << 55);
+            auto const result = driver::on_topa_pmi(
+                now.cpu, [&](auto const& at) { return now.drain(at).next; }, [] {});
+            CHECK(result.outcome == driver::pmi_outcome::handled);
+            CHECK(result.trace == driver::trace_state::enabled);
+        }};
+    for (auto const& way : ways) {
+        traced_ring now;
+        for (int lap = 1; lap <= 3; ++lap) {
+            now.run();
+            way(now);
+            CHECK(now.reader.total == 8192U * static_cast<unsigned>(lap));
+        }
+        (void)now.drain(driver::disable(now.cpu));
+        CHECK(now.read == now.memory.stored);
+    }
+}
+
+TEST_CASE("after a fault in the handler tracing continues, and no byte is read twice "
+          "(PRG-086,122)") {
+    for (auto const how : {buffer_recipe::stop_on_full, buffer_recipe::circular}) {
+        for (uint64_t const branches : {uint64_t{50}, uint64_t{5000}}) {
+            if (how == buffer_recipe::circular && branches > 1000) { continue; }
+            bool faulted = true;
+            for (unsigned number = 0; faulted; ++number) {
+                INFO(number, " of ", branches);
+                traced_ring now{how};
+                now.run(branches);
+                (void)now.cpu.write(reg::ia32_perf_global_status_set::address, uint64_t{1} << 55);
+                driver::faulting_port port{now.cpu, number};
+                auto const result = driver::on_topa_pmi(
+                    port, [&](auto const& at) { return now.drain(at).next; }, [] {});
+                faulted = static_cast<bool>(result.failed);
+                if (faulted) {
+                    auto next = now.plan;
+                    if (result.outcome == driver::pmi_outcome::handled) {
+                        next.status = result.status;
+                        next.output = result.output;
+                        driver::continue_after(result.next, next);
+                    } else {
+                        auto const last = driver::disable(now.cpu, now.plan.ctl);
+                        next.status = last.status;
+                        next.output = last.output;
+                        driver::continue_after(now.drain(last), next);
+                    }
+                    CHECK(driver::restore(now.cpu, next).trace == driver::trace_state::enabled);
+                }
+                now.run(50);
+                (void)now.drain(driver::disable(now.cpu));
+                CHECK((now.cpu.msrs().status.raw & 0x30) == 0);  // neither Error nor Stopped
+                CHECK(now.memory.stored.size() > (branches > 1000 ? 8192U : 100U));
+                CHECK(now.read == now.memory.stored);
+            }
+        }
+    }
 }

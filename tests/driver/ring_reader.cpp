@@ -35,6 +35,14 @@ constexpr auto at(uint64_t index, uint64_t offset, uint64_t status = 0) -> drive
     return now;
 }
 
+/// The position that OUTPUT_MASK_PTRS gives in the table.
+constexpr auto with_pointers(uint64_t mask_ptrs, uint64_t status = 0) -> driver::stopped_trace {
+    driver::stopped_trace now;
+    now.status = {status};
+    now.output = {{table}, {mask_ptrs}};
+    return now;
+}
+
 struct span_list {
     uint64_t base[8] = {};
     uint64_t bytes[8] = {};
@@ -142,7 +150,7 @@ TEST_CASE("a position outside the ring changes nothing") {
         return !driver::update(now.ring, reader, wrong) &&
                !driver::update(now.ring, reader, at(0, 0x1001)) && reader.read_at == 5 &&
                reader.unread == 7 && reader.total == 12 &&
-               !driver::snapshot(now.ring, wrong.output, false);
+               !driver::snapshot(now.ring, wrong, false);
     });
 }
 
@@ -155,7 +163,7 @@ TEST_CASE("PC-13: a wrapped snapshot begins at the position, another at the star
         driver::table_page const page{table, entries};
         auto const ring =
             driver::build_ring(buffer_recipe::circular, regions, 3, &page, 1, {{39}, true}).ring;
-        driver::output_buffer const now{{table}, {value(uint64_t{0x1234'0000'017F})}};
+        auto const now = with_pointers(value(uint64_t{0x1234'0000'017F}));
         auto const whole = driver::snapshot(ring, now, true);
         auto const begun = driver::snapshot(ring, now, false);
         return whole && whole.part == ring_part{0x2'1234, 0x3'0000} && begun &&
@@ -172,9 +180,63 @@ TEST_CASE("PC-14: after STOP the snapshot is the whole buffer (PRG-129)") {
         auto const ring = driver::build_ring(buffer_recipe::stop_on_full, regions, 2, &page, 1,
                                              {{39}, true})
                               .ring;
-        auto const got = driver::snapshot(ring, {{table}, {value(uint64_t{0x0001'0000'0000'00FF})}},
-                                          false);
+        auto const got = driver::snapshot(
+            ring, with_pointers(value(uint64_t{0x0001'0000'0000'00FF}), 0x20), false);
         return got && got.part == ring_part{0, 0x2'0000};
+    });
+}
+
+TEST_CASE(
+    "a snapshot of a ring with STOP takes the offset of the last byte as the end of the region "
+    "if Stopped is 1 (PRG-086,129)") {
+    CHECK_TWICE([](auto value) {
+        topa::region const regions[] = {{0x2000'0000, region_size::size_16K},
+                                        {0x2000'4000, region_size::size_16K},
+                                        {0x2000'8000, region_size::size_16K}};
+        entry entries[4] = {};
+        driver::table_page const page{table, entries};
+        auto const ring = driver::build_ring(buffer_recipe::stop_on_full, regions, 3, &page, 1,
+                                             {{39}, true})
+                              .ring;
+        memory_model<0xC000> memory{.base = 0x2000'0000};
+        memory.bytes.bytes[0xBFFF] = 0x19;  // the last byte of the trace
+        uint64_t const last = value(uint64_t{0x0000'3FFF'0000'017F});
+        auto const part = [&](uint64_t status) {
+            return driver::snapshot(ring, with_pointers(last, status), false).part;
+        };
+        return part(0x20) == ring_part{0, 0xC000} && part(0) == ring_part{0, 0xBFFF} &&
+               !driver::has_wrapped(ring, with_pointers(last, 0x20), memory) &&
+               driver::has_wrapped(ring, with_pointers(last), memory);
+    });
+    // STOP inside a ring: the older bytes follow the region.
+    CHECK_TWICE([](auto value) {
+        three now;
+        (void)driver::set_marks(now.ring, 0, 0x1000, 1);  // STOP on region 1
+        auto const got = driver::snapshot(now.ring, at(1, value(uint64_t{0x1FFF}), 0x20), true);
+        return driver::entry_of(now.ring, 1).get<entry::STOP>() &&
+               got.part == ring_part{0x3000, 0x4000};
+    });
+}
+
+TEST_CASE("the position of a full region has no new bytes again, until the reader is told of a "
+          "restart (PRG-086)") {
+    CHECK_TWICE([](auto value) {
+        three now;
+        (void)driver::set_marks(now.ring, 0, 0, 1);
+        auto const full = at(2, value(uint64_t{0x1000}), 0x20);
+        driver::ring_reader reader;
+        auto const first = driver::update(now.ring, reader, full);
+        reader.consume(now.ring, ~uint64_t{0});
+        auto const again = driver::update(now.ring, reader, full);
+        // Software may clear Stopped in the saved state before.
+        auto const cleared = driver::update(now.ring, reader, at(2, 0x1000));
+        reader.restarted();
+        auto const lap = driver::update(now.ring, reader, full);
+        reader.consume(now.ring, ~uint64_t{0});
+        auto const elsewhere = driver::update(now.ring, reader, at(1, 0x10));
+        return first.new_bytes == 0x4000 && again && again.new_bytes == 0 && again.at_region_end &&
+               cleared && cleared.new_bytes == 0 && lap.new_bytes == 0x4000 &&
+               elsewhere.new_bytes == 0x1010 && reader.total == 0x9010;
     });
 }
 
@@ -186,7 +248,7 @@ TEST_CASE("a ring that was zero has wrapped if bytes after the position are not 
         auto const ring =
             driver::build_ring(buffer_recipe::circular, regions, 2, &page, 1, {{39}, true}).ring;
         memory_model<0x2000> memory{.base = 0x2000'0000};
-        auto const position = at(0, 0x105).output;
+        auto const position = at(0, 0x105);
         for (size_t i = 0; i < 0x105; ++i) { memory.bytes.bytes[i] = 0x47; }
         bool const empty = !driver::has_wrapped(ring, position, memory, 64);
         memory.bytes.bytes[0x105] = value(uint8_t{0x19});
@@ -224,11 +286,11 @@ TEST_CASE("bytes after the end of the looked-at part, and after the ring, are no
         memory.bytes.bytes[0x1000] = value(uint8_t{1});  // after the ring
         memory.bytes.bytes[0x10B] = 1;                   // after the 6 bytes from 105H on
         memory.bytes.bytes[0x104] = 1;                   // before the position
-        auto const position = at(0, 0x105).output;
+        auto const position = at(0, 0x105);
         bool const none = !driver::has_wrapped(ring, position, memory, 6);
         bool const seven = driver::has_wrapped(ring, position, memory, 7);
-        return none && seven && !driver::has_wrapped(ring, at(0, 0x1000).output, memory, 6) &&
-               !driver::has_wrapped(ring, at(2, 0).output, memory, 6);
+        return none && seven && !driver::has_wrapped(ring, at(0, 0x1000), memory, 6) &&
+               !driver::has_wrapped(ring, at(2, 0), memory, 6);
     });
 }
 

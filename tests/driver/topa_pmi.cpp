@@ -191,3 +191,22 @@ TEST_CASE("the result of the handler names the access that faulted (PRG-122)") {
                result.outcome == driver::pmi_outcome::deferred && !now.cpu.is_tracing();
     });
 }
+
+TEST_CASE("a new position whose writes faulted is in the result (PRG-086,122)") {
+    CHECK_TWICE([](auto value) {
+        world now{{}, topa::entry{test::INT.raw | test::STOP.raw}};
+        (void)driver::enable(now.cpu, base);
+        now.run_until_pmi();
+        (void)now.cpu.deliver_pmi();
+        driver::faulting_port port{now.cpu, value(8U)};  // the write of MASK_PTRS
+        auto const result = driver::on_topa_pmi(
+            port,
+            [](driver::stopped_trace const&) {
+                return pmi_decision{.has_new_output = true, .output = base.output};
+            },
+            [] {});
+        return !result && result.failed.index == 0x561 && result.failed.is_write &&
+               result.outcome == pmi_outcome::handled && result.next.has_new_output &&
+               result.next.output == base.output && !now.cpu.is_tracing();
+    });
+}

@@ -41,29 +41,36 @@ constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& n
     }
     for_each_span(in, reader.part(), visit);
     reader.consume(in, reader.unread);
-    result.next.has_new_output = result.at_region_end;
-    if (in.is_stepped && !result.at_region_end) {
+    if (in.is_stepped && !reader.is_at_end) {
         auto const place = region_at(in, reader.read_at);
         uint64_t const left = topa::bytes_in(in.regions[place.region].size) - place.offset;
         if (left <= pmi_margin) {
             reader.read_at = (reader.read_at + left) % in.bytes;
-            result.next.has_new_output = true;
+            reader.is_at_end = true;
         }
     }
     uint64_t const head = reader.head(in);
-    if (result.next.has_new_output) { result.next.output = buffer_at(in, head); }
+    if (reader.is_at_end) {
+        result.next = {.has_new_output = true, .output = buffer_at(in, head), .reader = &reader};
+    }
     if (in.recipe == buffer_recipe::streaming) {
         (void)set_marks(in, head, 0, wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2);
     }
     return result;
 }
 
-/// Prepares a saved state for `restore` after its ring was read out. Error stays set: see `triage`.
+/// Prepares a saved state, or the plan of `restart`, for continuing after its ring was read out,
+/// and tells the reader. Error stays set: see `triage`.
 ///
 /// Source: PRG-041, PRG-086.
-constexpr void continue_after(drained const& read_out, msr_plan& saved) noexcept {
+constexpr void continue_after(pmi_decision const& next, msr_plan& saved) noexcept {
     saved.status = saved.status.with(ia32_rtit_status::Stopped{false});
-    if (read_out.next.has_new_output) { saved.output = read_out.next.output; }
+    if (!next.has_new_output) { return; }
+    saved.output = next.output;
+    next.tell_reader();
+}
+constexpr void continue_after(drained const& read_out, msr_plan& saved) noexcept {
+    continue_after(read_out.next, saved);
 }
 
 }  // namespace ptspec::driver

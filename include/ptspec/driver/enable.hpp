@@ -177,7 +177,9 @@ constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trac
 
 // ------------------------------------------------------------------------------------ changes
 
-/// Clears TraceEn and programs everything again, for example after STOP ended a full buffer.
+/// Clears TraceEn and programs everything again, for example after STOP ended a full buffer. The
+/// trace up to here is given up unless it was read. A ring that was drained continues where
+/// `continue_after` puts the plan.
 ///
 /// Errors: as `disable` and `enable`.
 /// Source: PRG-041, PRG-086.

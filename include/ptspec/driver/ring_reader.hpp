@@ -55,6 +55,19 @@ struct ring_reader {
     uint64_t unread = 0;   ///< the number of unread bytes
     uint64_t total = 0;    ///< bytes of trace since the start
 
+    /// Tracing cannot continue at the last position, `end`, as after STOP. While the position is
+    /// still this one, it has no new bytes.
+    bool is_at_end = false;
+    output_buffer end{};
+
+    /// Tracing continues at another position than `end`: if it is there again, that is a whole lap.
+    /// `continue_after` and `on_topa_pmi` call this for `drain`.
+    constexpr void restarted() noexcept { is_at_end = false; }
+    /// True if the trace is where it cannot continue, and did not leave that place.
+    [[nodiscard]] constexpr auto is_still_at(output_buffer const& now) const noexcept -> bool {
+        return is_at_end && end == now;
+    }
+
     /// The offset at which the next byte of trace is stored.
     [[nodiscard]] constexpr auto head(ring const& in) const noexcept -> uint64_t {
         return (read_at + unread) % in.bytes;
@@ -79,32 +92,57 @@ struct [[nodiscard]] ring_update {
     constexpr explicit operator bool() const noexcept { return found; }
 };
 
-/// Takes the position of a trace after TraceEn was cleared. A region with STOP that is full may
-/// show its size or its last byte as the offset, by edition of the manual.
+/// The offset of a trace after TraceEn was cleared. A region with STOP that is full may show its
+/// size or its last byte as the offset, by edition of the manual: with STATUS.Stopped both are the
+/// end of the region.
 ///
-/// Without STOP the position after a whole lap is that after no byte: no byte is assumed.
+/// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
+/// Source: PRG-086, PRG-129, PRG-143.
+[[nodiscard]] constexpr auto offset_of(ring const& in, stopped_trace const& now) noexcept
+    -> ring_offset {
+    auto at = offset_of(in, now.output);
+    if (!at || at.at_region_end || !now.status.get<ia32_rtit_status::Stopped>()) { return at; }
+    uint64_t const last = topa::bytes_in(in.regions[at.region].size) - 1;
+    uint64_t const offset = topa::position_in(now.output.base, now.output.mask_ptrs).offset;
+    if (offset == last && entry_of(in, at.region).template get<topa::entry::STOP>()) {
+        ++at.offset;  // the newer edition
+        at.at_region_end = true;
+    }
+    return at;
+}
+
+namespace detail {
+
+/// The number of bytes that a reader has not counted, up to a position. Without STOP, a full lap
+/// ends where it began: it counts as no bytes.
+[[nodiscard]] constexpr auto bytes_since(ring const& in, ring_reader const& reader,
+                                         ring_offset const& at) noexcept -> uint64_t {
+    uint64_t const head = reader.head(in);
+    uint64_t const to = at.offset % in.bytes;
+    if (to == head && at.at_region_end) { return in.bytes; }
+    return to >= head ? to - head : to + in.bytes - head;
+}
+
+}  // namespace detail
+
+/// Takes the position of a trace after TraceEn was cleared. The same position again has no new
+/// bytes; at the end of a full region this holds until the reader is told of a restart.
+///
+/// Without STOP, a full lap ends where it began; it counts as no new bytes.
 ///
 /// Errors: not found: the position is in no table of the ring; nothing is changed.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-086, PRG-123, PRG-129, PRG-143.
 constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& now) noexcept
     -> ring_update {
-    auto at = offset_of(in, now.output);
+    auto const at = offset_of(in, now);
     if (!at) { return {}; }
-    bool const has_stop = entry_of(in, at.region).template get<topa::entry::STOP>();
-    if (now.status.get<ia32_rtit_status::Stopped>() && has_stop && !at.at_region_end) {
-        uint64_t const last = topa::bytes_in(in.regions[at.region].size) - 1;
-        if (topa::position_in(now.output.base, now.output.mask_ptrs).offset == last) {
-            ++at.offset;  // the newer edition
-            at.at_region_end = true;
-        }
-    }
-    uint64_t const head = reader.head(in);
-    uint64_t const to = at.offset % in.bytes;
-    uint64_t count = to >= head ? to - head : to + in.bytes - head;
-    if (count == 0 && at.at_region_end) { count = in.bytes; }
-    ring_update result{.found = true, .new_bytes = count, .at_region_end = at.at_region_end};
-    reader.total += count;
-    reader.unread += count;
+    ring_update result{.found = true, .at_region_end = at.at_region_end};
+    if (reader.is_still_at(now.output)) { return result; }
+    result.new_bytes = detail::bytes_since(in, reader, at);
+    reader.is_at_end = at.at_region_end;
+    reader.end = now.output;
+    reader.total += result.new_bytes;
+    reader.unread += result.new_bytes;
     if (reader.unread > in.bytes) {
         result.overwritten = reader.unread - in.bytes;
         reader.read_at = (reader.read_at + result.overwritten) % in.bytes;
@@ -119,14 +157,14 @@ constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& 
 /// end of a packet: decoding begins at the first PSB.
 ///
 /// Errors: empty, and `found` false, for a position in no table of the ring.
-/// Source: PRG-129, PRG-141..143.
+/// Source: PRG-086, PRG-129, PRG-141..143.
 struct [[nodiscard]] snapshot_part {
     bool found = false;
     ring_part part{};
 
     constexpr explicit operator bool() const noexcept { return found; }
 };
-[[nodiscard]] constexpr auto snapshot(ring const& in, output_buffer const& now,
+[[nodiscard]] constexpr auto snapshot(ring const& in, stopped_trace const& now,
                                       bool wrapped) noexcept -> snapshot_part {
     auto const at = offset_of(in, now);
     if (!at) { return {}; }
@@ -169,9 +207,9 @@ template <memory_port Memory>
 /// contain zeros (PAD).
 ///
 /// Errors: memory that cannot be read counts as zero.
-/// Source: PRG-140.
+/// Source: PRG-086, PRG-140.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto has_wrapped(ring const& in, output_buffer const& now, Memory& memory,
+[[nodiscard]] constexpr auto has_wrapped(ring const& in, stopped_trace const& now, Memory& memory,
                                          uint64_t look_at = 4096) noexcept -> bool {
     auto const at = offset_of(in, now);
     if (!at || at.offset >= in.bytes) { return false; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/driver/ring_reader.hpp>
 #include <ptspec/driver/triage.hpp>
 #include <ptspec/reg/perf.hpp>
 
@@ -12,6 +13,12 @@ struct pmi_decision {
     bool resume = true;           ///< set TraceEn again, if it was 1
     bool has_new_output = false;  ///< continue at `output`, not where the trace ended
     output_buffer output{};
+    ring_reader* reader = nullptr;  ///< is told of the new position
+
+    /// The trace continues at `output`.
+    constexpr void tell_reader() const noexcept {
+        if (has_new_output && reader != nullptr) { reader->restarted(); }
+    }
 };
 
 /// How a handler handled a PMI.
@@ -24,6 +31,7 @@ enum class pmi_outcome : uint8_t {
 /// The result of `on_topa_pmi`.
 struct [[nodiscard]] pmi_result : stopped_trace {
     pmi_outcome outcome = pmi_outcome::not_topa;
+    pmi_decision next{.resume = false};  ///< of `drain`; for `continue_after` if an access faulted
 };
 
 /// Handles a PMI: finds out whether it is a ToPA PMI, clears TraceEn, calls
@@ -35,7 +43,10 @@ struct [[nodiscard]] pmi_result : stopped_trace {
 ///
 /// Errors: the access that faulted. If it is the one that clears TraceEn, `still_tracing`, and
 ///         `drain` is not called. After any fault the LVT is still unmasked, so that PMIs of others
-///         are not lost, and TraceEn is not set again.
+///         are not lost, and TraceEn is not set again. Then the output MSRs may have half of a new
+///         position: if the PMI is `handled`, do not read it, but continue at the position of
+///         `next`, with `continue_after(result.next, plan)` and `restore`. If it is `deferred`,
+///         nothing was read: call `disable`, `drain` and `continue_after` before `restore`.
 /// Source: SDM vol. 3, "ToPA PMI", "PMI Preservation"; PRG-087, PRG-115, PRG-120..126, OUT-084,
 ///         OUT-087.
 template <msr_port Msrs, class Drain, class UnmaskLvt>
@@ -55,7 +66,7 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     result.outcome = pmi_outcome::deferred;
     result.ctl = on.template read<ia32_rtit_ctl>();
     bool const was_on = result.ctl.template get<ia32_rtit_ctl::TraceEn>();
-    pmi_decision next{.resume = false};
+    auto& next = result.next;
     if (on && was_on) {
         result.trace = detail::clear_trace_en(on, result.ctl);
         detail::read_status_and_output(on, result);
@@ -70,6 +81,7 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
             if (next.has_new_output) {
                 (void)on.write(next.output.base);
                 (void)on.write(next.output.mask_ptrs);
+                if (on) { next.tell_reader(); }
             }
         }
     } else if (on) {

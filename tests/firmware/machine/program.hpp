@@ -297,7 +297,7 @@ void trace_into(auto& out, uint8_t* bytes) {
     for (size_t i = 0; i < table.size(); ++i) {
         out.check("the table is the same at run time", in.entries[i] == table.entries[i]);
     }
-    auto const found = driver::snapshot(in.ring, stopped.output, false);
+    auto const found = driver::snapshot(in.ring, stopped, false);
     out.check("the position is in the ring", found && found.part.from == 0);
     out.line("PC-12:");
     print_log(log, out);

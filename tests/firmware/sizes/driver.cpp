@@ -93,7 +93,7 @@ auto restore(driver::msr_plan const& saved) noexcept -> driver::procedure_result
 
 // ------------------------------------------------------------------------------ the ring
 
-auto snapshot(driver::ring const& in, driver::output_buffer const& now, bool wrapped) noexcept
+auto snapshot(driver::ring const& in, driver::stopped_trace const& now, bool wrapped) noexcept
     -> driver::snapshot_part {
     return driver::snapshot(in, now, wrapped);
 }
