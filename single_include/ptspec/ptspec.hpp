@@ -20606,12 +20606,20 @@ struct [[nodiscard]] pebs_plan {
 
 /// Enabling and disabling packet generation.
 ///
+/// A PMI may interrupt any procedure, unless the caller holds PMIs off. A handler (`on_topa_pmi`)
+/// that runs while TraceEn is 0 reads and changes nothing of the trace, so positions stay as the
+/// procedure leaves them; but its wake-up is over. The procedures that set TraceEn again therefore
+/// return the position at which it was 0: `wake_up_is_due` finds the wake-up in it, and `read_out`
+/// does what the handler did not do. Before TraceEn is 0, and after it is set again, the handler
+/// drains the ring by itself: hold PMIs off where a position must stay the newest, as from `flush`
+/// until its position is drained. While TraceEn is 0 nothing has to be held off.
+///
 /// Other logical processors see the trace after a store fence: `disable`, `flush` and `save`
 /// execute one, because their caller reads the trace, or another processor continues it. The other
 /// procedures do not: what runs inside them runs on this processor, which sees its trace without
 /// a fence, and the stores by which it passes the trace on are ordered after those of the trace.
 ///
-/// Source: PRG-062.
+/// Source: PRG-062, PRG-063, PRG-121, PRG-122.
 namespace ptspec::driver {
 
 // ------------------------------------------------------------------------------------ enabling
@@ -20711,13 +20719,17 @@ struct [[nodiscard]] stopped_trace : procedure_result {
 namespace detail {
 
 template <class Sequence>
-constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
-    to.status = from.template read<ia32_rtit_status>();
+constexpr void read_output(Sequence& from, stopped_trace& to) noexcept {
     if (uses_output_msrs(to.ctl)) {
         to.output.base = from.template read<ia32_rtit_output_base>();
         to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
     }
     to.failed = from.failed();
+}
+template <class Sequence>
+constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
+    to.status = from.template read<ia32_rtit_status>();
+    read_output(from, to);
 }
 
 template <class Sequence>
@@ -20726,6 +20738,20 @@ constexpr auto disable(Sequence& on, stopped_trace result) noexcept -> stopped_t
     on.fence();
     read_status_and_output(on, result);
     return result;
+}
+
+/// True if tracing ended by itself: it does not continue before software changed something.
+[[nodiscard]] constexpr auto has_ended(ia32_rtit_status now) noexcept -> bool {
+    return now.get<ia32_rtit_status::Stopped>() || now.get<ia32_rtit_status::Error>();
+}
+
+/// Sets TraceEn after `stopped` was read, unless it was 0 or tracing ended.
+template <class Sequence>
+constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept {
+    if (on && !has_ended(stopped.status) && stopped.ctl.template get<ia32_rtit_ctl::TraceEn>()) {
+        stopped.trace = set_trace_en(on, stopped.ctl);
+    }
+    stopped.failed = on.failed();
 }
 
 }  // namespace detail
@@ -20763,23 +20789,19 @@ constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
 /// Source: SDM vol. 3, "Flushing Trace Output"; PRG-060..063, PRG-086.
 template <fenced_msr_port Msrs>
 constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    using status = ia32_rtit_status;
     detail::msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     result = detail::disable(on, result);
-    bool const ended = result.status.get<status::Stopped>() || result.status.get<status::Error>();
-    if (!on || ended || !written.get<ia32_rtit_ctl::TraceEn>()) { return result; }
-    result.trace = detail::set_trace_en(on, written);
-    result.failed = on.failed();
+    detail::set_trace_en_again(on, result);
     return result;
 }
 
 // ------------------------------------------------------------------------------------ changes
 
 /// Clears TraceEn and programs everything again, for example after STOP ended a full buffer. The
-/// trace up to here is given up unless it was read. A ring that was drained continues where
-/// `continue_after` puts the plan.
+/// trace up to here is given up unless it was read: its position, and a wake-up for it, are lost.
+/// A ring that was drained continues where `continue_after` puts the plan.
 ///
 /// Errors: as `disable` and `enable`.
 /// Source: PRG-041, PRG-086.
@@ -20796,20 +20818,24 @@ constexpr auto restart(Msrs& msrs, msr_plan const& plan) noexcept -> stopped_tra
     return result;
 }
 
-/// Calls `edit` while TraceEn is 0, and sets it again: the trace unit may cache entries of ToPA
-/// tables while it is 1. The position does not change.
+/// Calls `edit()` while TraceEn is 0, and sets it again: the trace unit may cache entries of ToPA
+/// tables while it is 1. The position does not change. The result is as that of `flush`: tracing
+/// that ended by Stopped or Error is not continued.
 ///
-/// Errors: the access that faulted. `edit` is not called if TraceEn could not be cleared.
-/// Source: PRG-091, PRG-124, OUT-072.
+/// Errors: the access that faulted. `edit` is not called if TraceEn could not be cleared, or the
+///         position could not be read.
+/// Source: PRG-086, PRG-091, PRG-124, OUT-072.
 template <msr_port Msrs, class Edit>
 constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) noexcept
-    -> procedure_result {
+    -> stopped_trace {
     detail::msr_sequence on{msrs};
-    trace_state state = detail::clear_trace_en(on, written);
-    if (!on) { return {on.failed(), state}; }
-    edit();
-    if (written.get<ia32_rtit_ctl::TraceEn>()) { state = detail::set_trace_en(on, written); }
-    return {on.failed(), state};
+    stopped_trace result;
+    result.ctl = written;
+    result.trace = detail::clear_trace_en(on, written);
+    detail::read_status_and_output(on, result);
+    if (on) { edit(); }
+    detail::set_trace_en_again(on, result);
+    return result;
 }
 
 }  // namespace ptspec::driver
@@ -20831,28 +20857,25 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
     return {on.failed(), state};
 }
 
-/// The result of `resume`.
-struct [[nodiscard]] resumed_trace : procedure_result {
-    ia32_rtit_status status{};
-};
-
 /// Sets TraceEn after `pause`, unless tracing runs, or ended by Stopped or Error meanwhile: then
-/// TraceEn is not written, and `status` shows why.
+/// TraceEn is not written, and `status` shows why. `output` is the position before TraceEn was set;
+/// it is not read if tracing runs.
 ///
 /// Source: PRG-031, PRG-041, PRG-102.
 template <msr_port Msrs>
-constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> resumed_trace {
+constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
     using status = ia32_rtit_status;
     detail::msr_sequence on{msrs};
-    resumed_trace result;
+    stopped_trace result;
+    result.ctl = written.with(ia32_rtit_ctl::TraceEn{true});
     result.trace = trace_state::disabled;
     result.status = on.template read<status>();
     if (result.status.get<status::TriggerEn>()) {
         result.trace = trace_state::enabled;
-    } else if (on && !result.status.get<status::Error>() && !result.status.get<status::Stopped>()) {
-        result.trace = detail::set_trace_en(on, written);
+        return result;
     }
-    result.failed = on.failed();
+    detail::read_output(on, result);
+    detail::set_trace_en_again(on, result);
     return result;
 }
 
@@ -21001,8 +21024,9 @@ template <memory_port Memory>
     return result;
 }
 
-/// Continues after a TraceStop: clears TraceEn, reads STATUS, clears Stopped in it, and sets
-/// TraceEn again at the same position. With Error set TraceEn stays 0, and STATUS is not written.
+/// Continues after a TraceStop: clears TraceEn, reads STATUS and the position, clears Stopped, and
+/// sets TraceEn again at the same position. With Error set TraceEn stays 0, and STATUS is not
+/// written.
 ///
 /// Do not use it after ToPA STOP: the position must change, see `restart`.
 /// Errors: the access that faulted. `still_tracing` if TraceEn could not be cleared.
@@ -21013,7 +21037,7 @@ constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
     stopped_trace result;
     result.ctl = written;
     result.trace = detail::clear_trace_en(on, written);
-    result.status = on.template read<ia32_rtit_status>();
+    detail::read_status_and_output(on, result);
     if (on && !result.status.get<ia32_rtit_status::Error>()) {
         (void)on.write(detail::without_end_bits(result.status));
         if (on && written.get<ia32_rtit_ctl::TraceEn>()) {
@@ -21840,15 +21864,66 @@ struct pmi_decision {
 /// How a handler handled a PMI.
 enum class pmi_outcome : uint8_t {
     not_topa,  ///< another source of the PMI: no MSR of Intel PT was accessed
-    deferred,  ///< TraceEn is 0: the PMI belongs to a context that was switched out
+    deferred,  ///< TraceEn is 0: nothing was read, see `on_topa_pmi`
     handled,
 };
 
-/// The result of `on_topa_pmi`.
+/// The result of `on_topa_pmi` and of `read_out`.
 struct [[nodiscard]] pmi_result : stopped_trace {
     pmi_outcome outcome = pmi_outcome::not_topa;
     pmi_decision next{.resume = false};  ///< of `drain`; for `continue_after` if an access faulted
 };
+
+namespace detail {
+
+/// Clears TraceEn, lets `drain` read the trace, and writes STATUS and the position.
+template <class Sequence, class Drain>
+constexpr void stop_and_drain(Sequence& on, pmi_result& result, Drain&& drain) noexcept {
+    using status = ia32_rtit_status;
+    result.outcome = pmi_outcome::deferred;
+    result.trace = clear_trace_en(on, result.ctl);
+    read_status_and_output(on, result);
+    if (!on) { return; }
+    result.next = drain(static_cast<stopped_trace const&>(result));
+    result.outcome = pmi_outcome::handled;
+    auto const after = result.status.template get<status::Error>()
+                           ? result.status
+                           : without_end_bits(result.status);
+    auto const settled = after.with(status::PendToPAPMI{false});
+    if (settled != result.status) { (void)on.write(settled); }
+    if (result.next.has_new_output) {
+        (void)on.write(result.next.output.base);
+        (void)on.write(result.next.output.mask_ptrs);
+        if (on) { result.next.tell_reader(); }
+    }
+}
+template <class Sequence>
+constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
+    bool const resumes = result.next.resume && result.ctl.template get<ia32_rtit_ctl::TraceEn>() &&
+                         !result.status.template get<ia32_rtit_status::Error>();
+    if (on && resumes) { result.trace = set_trace_en(on, result.ctl); }
+    result.failed = on.failed();
+}
+
+}  // namespace detail
+
+/// Reads out a trace without a PMI: clears TraceEn, calls `drain(stopped_trace const&)`, which
+/// reads the trace and returns a `pmi_decision`, and sets TraceEn again. For a wake-up whose PMI
+/// came while TraceEn was 0 (see `wake_up_is_due`), and for a reader that does not wait for PMIs.
+///
+/// Stopped and PendToPAPMI are cleared; Error is not, and ends tracing.
+///
+/// Errors: as `on_topa_pmi`.
+/// Source: PRG-041, PRG-086, PRG-121..125.
+template <msr_port Msrs, class Drain>
+constexpr auto read_out(Msrs& msrs, ia32_rtit_ctl written, Drain&& drain) noexcept -> pmi_result {
+    detail::msr_sequence on{msrs};
+    pmi_result result;
+    result.ctl = written;
+    detail::stop_and_drain(on, result, drain);
+    detail::resume_after_drain(on, result);
+    return result;
+}
 
 /// Handles a PMI: finds out whether it is a ToPA PMI, clears TraceEn, calls
 /// `drain(stopped_trace const&)`, which reads the trace and returns a `pmi_decision`, acknowledges
@@ -21856,6 +21931,11 @@ struct [[nodiscard]] pmi_result : stopped_trace {
 ///
 /// PMIs may merge: `drain` compares positions, and never counts interrupts. Stopped and, with PMI
 /// preservation, PendToPAPMI are cleared; Error is not, and ends tracing.
+///
+/// While TraceEn is 0 the PMI is `deferred`: it belongs to a context that was switched out, or came
+/// inside a procedure of this driver. It is acknowledged, and nothing else is read or changed. With
+/// PMI preservation enabling the trace raises it again. Without it, the owner of the trace finds
+/// the wake-up in the position: see `wake_up_is_due`.
 ///
 /// Errors: the access that faulted. If it is the one that clears TraceEn, `still_tracing`, and
 ///         `drain` is not called. After any fault the LVT is still unmasked, so that PMIs of others
@@ -21870,7 +21950,6 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     -> pmi_result {
     using global_status = reg::ia32_perf_global_status;
     using acknowledge = reg::ia32_perf_global_status_reset;
-    using status = ia32_rtit_status;
     detail::msr_sequence on{msrs};
     pmi_result result;
     global_status const causes = on.template read<global_status>();
@@ -21881,34 +21960,13 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     }
     result.outcome = pmi_outcome::deferred;
     result.ctl = on.template read<ia32_rtit_ctl>();
-    bool const was_on = result.ctl.template get<ia32_rtit_ctl::TraceEn>();
-    auto& next = result.next;
-    if (on && was_on) {
-        result.trace = detail::clear_trace_en(on, result.ctl);
-        detail::read_status_and_output(on, result);
-        if (on) {
-            next = drain(static_cast<stopped_trace const&>(result));
-            result.outcome = pmi_outcome::handled;
-            auto const after = result.status.template get<status::Error>()
-                                   ? result.status
-                                   : detail::without_end_bits(result.status);
-            auto const settled = after.with(status::PendToPAPMI{false});
-            if (settled != result.status) { (void)on.write(settled); }
-            if (next.has_new_output) {
-                (void)on.write(next.output.base);
-                (void)on.write(next.output.mask_ptrs);
-                if (on) { next.tell_reader(); }
-            }
-        }
-    } else if (on) {
-        result.trace = trace_state::disabled;
+    if (on) {
+        result.trace = trace_state_of(result.ctl);
+        if (result.trace == trace_state::enabled) { detail::stop_and_drain(on, result, drain); }
     }
     (void)on.write(acknowledge{}.with(acknowledge::Trace_ToPA_PMI{true}));
     unmask_lvt();
-    if (on && was_on && next.resume && !result.status.template get<status::Error>()) {
-        result.trace = detail::set_trace_en(on, result.ctl);
-    }
-    result.failed = on.failed();
+    detail::resume_after_drain(on, result);
     return result;
 }
 
@@ -21992,6 +22050,30 @@ struct [[nodiscard]] drained : ring_update {
 ///
 /// Source: PRG-126, OUT-101.
 inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
+
+/// True if the PMI of a region with INT is due at a position: the region became full after the
+/// bytes that the reader has counted. If the handler did not read them since, it ran while TraceEn
+/// was 0, or the PMI was lost: call `read_out`. False for a position that is not in the ring.
+///
+/// May be true without need, if the handler ran after `now` was read: `read_out` then finds what is
+/// new since.
+/// Source: PRG-063, PRG-085, PRG-115, PRG-121..123, PRG-126.
+[[nodiscard]] constexpr auto wake_up_is_due(ring const& in, ring_reader const& reader,
+                                            stopped_trace const& now) noexcept -> bool {
+    auto const at = offset_of(in, now);
+    if (!at || reader.is_still_at(now.output)) { return false; }
+    uint64_t left = detail::bytes_since(in, reader, at);
+    uint64_t const lead = in.is_stepped ? pmi_margin : 0;
+    auto [region, offset] = region_at(in, reader.head(in));
+    while (true) {
+        uint64_t const room = topa::bytes_in(in.regions[region].size) - offset;
+        if (left + lead < room) { return false; }
+        if (in.is_stepped || entry_of(in, region).get<topa::entry::INT>()) { return true; }
+        left -= room;
+        offset = 0;
+        region = region_after(in, region);
+    }
+}
 
 /// Reads out a ring after TraceEn was cleared: calls `visit(base, bytes)` with the physical memory
 /// of the new bytes in order, which are then free, and prepares the ring for more: INT and STOP of

@@ -166,6 +166,35 @@ TEST_CASE("a stepped ring that was not restarted has no new bytes, and still has
     });
 }
 
+TEST_CASE("a wake-up is due once a region with INT is full (PRG-085,121,123)") {
+    CHECK_TWICE([](auto value) {
+        four now{buffer_recipe::streaming};
+        (void)now.drain(0x10, 0, value(uint64_t{0x1000}));  // INT on region 1, STOP on region 3
+        bool const marks = now.marks() == 0x1400'0400;
+        auto const due = [&](uint64_t offset, uint64_t status = 0) {
+            return driver::wake_up_is_due(now.ring, now.reader, now.stopped_at(offset, status));
+        };
+        bool const early = !due(0x10) && !due(0x800) && !due(0x1000) && !due(0x1FFF);
+        bool const late = due(0x2000) && due(0x2800) && due(0x3FFF) && due(0x4000, stopped) &&
+                          due(0x8);  // a lap later, which cannot be
+        (void)now.drain(0x2000);
+        driver::stopped_trace elsewhere;
+        elsewhere.output = driver::in_topa({.table = 0x5000});
+        return marks && early && late && !due(0x2000) && !due(0x2FFF) &&
+               !driver::wake_up_is_due(now.ring, now.reader, elsewhere);
+    });
+    // Where a table has one region, the PMI comes early.
+    CHECK_TWICE([](auto value) {
+        four now{buffer_recipe::streaming, value(false)};
+        auto const due = [&](uint64_t offset, uint64_t status = 0) {
+            return driver::wake_up_is_due(now.ring, now.reader, now.stopped_at(offset, status));
+        };
+        bool const first = !due(0xDFF) && due(0xE00) && due(0x1000, stopped);
+        (void)now.drain(0xE00);
+        return first && !due(0xE00) && !due(0x1000);
+    });
+}
+
 // ------------------------------------------------------------------------------ on a processor
 
 namespace {
@@ -259,6 +288,11 @@ TEST_CASE("a full ring that was restarted has a lap of new bytes (PRG-041,086)")
                 now.cpu, [&](auto const& at) { return now.drain(at).next; }, [] {});
             CHECK(result.outcome == driver::pmi_outcome::handled);
             CHECK(result.trace == driver::trace_state::enabled);
+        },
+        [](traced_ring& now) {  // read_out
+            CHECK(driver::read_out(now.cpu, now.plan.ctl, [&](auto const& at) {
+                      return now.drain(at).next;
+                  }).trace == driver::trace_state::enabled);
         }};
     for (auto const& way : ways) {
         traced_ring now;

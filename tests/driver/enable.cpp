@@ -196,6 +196,44 @@ TEST_CASE("tables are edited while TraceEn is 0, and only then (PRG-091,124)") {
     });
 }
 
+TEST_CASE("an edit does not continue a trace that Stopped or Error ended, and says so "
+          "(PRG-041,086)") {
+    CHECK_TWICE([](auto value) {
+        world full;
+        full.memory.put(0, topa::entry{test::regions | value(uint64_t{0x10})});  // STOP
+        (void)driver::enable(full.cpu, base);
+        for (uint64_t i = 0; i < 800; ++i) {
+            (void)full.cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+        }
+        bool edited = false;
+        auto const stopped = driver::while_disabled(full.cpu, base.ctl, [&] { edited = true; });
+        bool const stays_off = stopped && edited && stopped.trace == trace_state::disabled &&
+                               stopped.status.template get<ia32_rtit_status::Stopped>() &&
+                               stopped.output.mask_ptrs.raw == 0x1000'0000'007F &&
+                               !full.cpu.is_tracing() && full.cpu.times_enabled() == 1;
+        world wrong;
+        wrong.memory.put(0, topa::link_to(table));  // END in the first entry
+        (void)driver::enable(wrong.cpu, base);
+        auto const failed = driver::while_disabled(wrong.cpu, base.ctl, [] {});
+        return stays_off && failed && failed.trace == trace_state::disabled &&
+               failed.status.template get<ia32_rtit_status::Error>() && !wrong.cpu.is_tracing();
+    });
+}
+
+TEST_CASE("an edit returns where the trace ended before it, and does not write it (PRG-063,123)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        driver::recording_port log{now.cpu};
+        auto const result = driver::while_disabled(log, base.ctl, [] {});
+        return result && result.trace == trace_state::enabled && result.ctl == base.ctl &&
+               result.output.base.raw == table && result.output.mask_ptrs.raw >> 32 != 0 &&
+               result.output.mask_ptrs.raw >> 32 < now.cpu.msrs().output_mask_ptrs.raw >> 32 &&
+               writes_are(log, {0x570, 0x570});
+    });
+}
+
 TEST_CASE("the owner of a trace does not read CTL; the result has what it wrote (PRG-040)") {
     CHECK_TWICE([](auto value) {
         world now;

@@ -61,3 +61,22 @@ TEST_CASE("a running, a stopped and a failed trace are not resumed (PRG-031,041)
                !now.cpu.is_tracing();
     });
 }
+
+TEST_CASE("resuming returns the position at which the trace was paused, and of a fabric none "
+          "(PRG-063,080)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        (void)driver::pause(now.cpu, base.ctl);
+        auto const before = now.cpu.msrs();
+        auto const resumed = driver::resume(now.cpu, base.ctl);
+        bool const position = resumed && resumed.output.base == before.output_base &&
+                              resumed.output.mask_ptrs == before.output_mask_ptrs &&
+                              before.output_mask_ptrs.raw >> 32 != 0;
+        world other;
+        driver::recording_port log{other.cpu};
+        (void)driver::resume(log, base.ctl.with(ia32_rtit_ctl::FabricEn{true}));
+        return position && log.count() == 2 && log.begin()[1].index == 0x570;
+    });
+}

@@ -192,6 +192,35 @@ TEST_CASE("the result of the handler names the access that faulted (PRG-122)") {
     });
 }
 
+TEST_CASE("a trace is read out without a PMI, as by the handler (PRG-041,122,125)") {
+    CHECK_TWICE([](auto value) {
+        world now{{}, topa::entry{test::INT.raw | test::STOP.raw}, preset::P_FUT};
+        auto plan = base;
+        plan.ctl = plan.ctl.with(ia32_rtit_ctl::InjectPsbPmiOnEnable{value(true)});
+        (void)driver::enable(now.cpu, plan);
+        now.run_until_pmi();
+        bool drained_while_off = false;
+        driver::recording_port log{now.cpu};
+        auto const result = driver::read_out(log, plan.ctl, [&](driver::stopped_trace const& at) {
+            drained_while_off = !now.cpu.is_tracing() &&
+                                at.status.get<ia32_rtit_status::Stopped>() &&
+                                at.status.get<ia32_rtit_status::PendToPAPMI>();
+            return pmi_decision{.has_new_output = true, .output = base.output};
+        });
+        // W570 R571 R560 R561, W571 W560 W561 W570.
+        uint32_t const expected[] = {0x570, 0x571, 0x560, 0x561, 0x571, 0x560, 0x561, 0x570};
+        size_t at = 0;
+        for (auto const& one : log) {
+            if (at == 8 || one.index != expected[at++]) { return false; }
+        }
+        auto const status = now.cpu.msrs().status;
+        return at == 8 && result && drained_while_off && result.outcome == pmi_outcome::handled &&
+               result.trace == trace_state::enabled && result.next.output == base.output &&
+               status.get<ia32_rtit_status::TriggerEn>() &&
+               !status.get<ia32_rtit_status::PendToPAPMI>();
+    });
+}
+
 TEST_CASE("a new position whose writes faulted is in the result (PRG-086,122)") {
     CHECK_TWICE([](auto value) {
         world now{{}, topa::entry{test::INT.raw | test::STOP.raw}};

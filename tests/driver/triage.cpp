@@ -170,14 +170,14 @@ TEST_CASE("recovering writes CTL again only if STATUS was written and TraceEn wa
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        driver::faulting_port port{now.cpu, value(2U)};  // the write of STATUS
+        driver::faulting_port port{now.cpu, value(4U)};  // the write of STATUS
         auto const faulted = driver::recover(port, base.ctl);
-        bool const stays_off = !faulted && faulted.failed.index == 0x571 && port.count() == 3 &&
+        bool const stays_off = !faulted && faulted.failed.index == 0x571 && port.count() == 5 &&
                                !now.cpu.is_tracing();
         world off;
         driver::recording_port log{off.cpu};
         auto const quiet = driver::recover(log, base.ctl.with(ia32_rtit_ctl::TraceEn{false}));
-        return stays_off && quiet && log.count() == 3 && !off.cpu.is_tracing();
+        return stays_off && quiet && log.count() == 5 && !off.cpu.is_tracing();
     });
 }
 

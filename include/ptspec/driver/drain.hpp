@@ -21,6 +21,30 @@ struct [[nodiscard]] drained : ring_update {
 /// Source: PRG-126, OUT-101.
 inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
 
+/// True if the PMI of a region with INT is due at a position: the region became full after the
+/// bytes that the reader has counted. If the handler did not read them since, it ran while TraceEn
+/// was 0, or the PMI was lost: call `read_out`. False for a position that is not in the ring.
+///
+/// May be true without need, if the handler ran after `now` was read: `read_out` then finds what is
+/// new since.
+/// Source: PRG-063, PRG-085, PRG-115, PRG-121..123, PRG-126.
+[[nodiscard]] constexpr auto wake_up_is_due(ring const& in, ring_reader const& reader,
+                                            stopped_trace const& now) noexcept -> bool {
+    auto const at = offset_of(in, now);
+    if (!at || reader.is_still_at(now.output)) { return false; }
+    uint64_t left = detail::bytes_since(in, reader, at);
+    uint64_t const lead = in.is_stepped ? pmi_margin : 0;
+    auto [region, offset] = region_at(in, reader.head(in));
+    while (true) {
+        uint64_t const room = topa::bytes_in(in.regions[region].size) - offset;
+        if (left + lead < room) { return false; }
+        if (in.is_stepped || entry_of(in, region).get<topa::entry::INT>()) { return true; }
+        left -= room;
+        offset = 0;
+        region = region_after(in, region);
+    }
+}
+
 /// Reads out a ring after TraceEn was cleared: calls `visit(base, bytes)` with the physical memory
 /// of the new bytes in order, which are then free, and prepares the ring for more: INT and STOP of
 /// a streaming ring, the position after a full region, the next region of a stepped ring.

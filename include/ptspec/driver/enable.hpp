@@ -6,12 +6,20 @@
 
 /// Enabling and disabling packet generation.
 ///
+/// A PMI may interrupt any procedure, unless the caller holds PMIs off. A handler (`on_topa_pmi`)
+/// that runs while TraceEn is 0 reads and changes nothing of the trace, so positions stay as the
+/// procedure leaves them; but its wake-up is over. The procedures that set TraceEn again therefore
+/// return the position at which it was 0: `wake_up_is_due` finds the wake-up in it, and `read_out`
+/// does what the handler did not do. Before TraceEn is 0, and after it is set again, the handler
+/// drains the ring by itself: hold PMIs off where a position must stay the newest, as from `flush`
+/// until its position is drained. While TraceEn is 0 nothing has to be held off.
+///
 /// Other logical processors see the trace after a store fence: `disable`, `flush` and `save`
 /// execute one, because their caller reads the trace, or another processor continues it. The other
 /// procedures do not: what runs inside them runs on this processor, which sees its trace without
 /// a fence, and the stores by which it passes the trace on are ordered after those of the trace.
 ///
-/// Source: PRG-062.
+/// Source: PRG-062, PRG-063, PRG-121, PRG-122.
 namespace ptspec::driver {
 
 // ------------------------------------------------------------------------------------ enabling
@@ -111,13 +119,17 @@ struct [[nodiscard]] stopped_trace : procedure_result {
 namespace detail {
 
 template <class Sequence>
-constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
-    to.status = from.template read<ia32_rtit_status>();
+constexpr void read_output(Sequence& from, stopped_trace& to) noexcept {
     if (uses_output_msrs(to.ctl)) {
         to.output.base = from.template read<ia32_rtit_output_base>();
         to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
     }
     to.failed = from.failed();
+}
+template <class Sequence>
+constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
+    to.status = from.template read<ia32_rtit_status>();
+    read_output(from, to);
 }
 
 template <class Sequence>
@@ -126,6 +138,20 @@ constexpr auto disable(Sequence& on, stopped_trace result) noexcept -> stopped_t
     on.fence();
     read_status_and_output(on, result);
     return result;
+}
+
+/// True if tracing ended by itself: it does not continue before software changed something.
+[[nodiscard]] constexpr auto has_ended(ia32_rtit_status now) noexcept -> bool {
+    return now.get<ia32_rtit_status::Stopped>() || now.get<ia32_rtit_status::Error>();
+}
+
+/// Sets TraceEn after `stopped` was read, unless it was 0 or tracing ended.
+template <class Sequence>
+constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept {
+    if (on && !has_ended(stopped.status) && stopped.ctl.template get<ia32_rtit_ctl::TraceEn>()) {
+        stopped.trace = set_trace_en(on, stopped.ctl);
+    }
+    stopped.failed = on.failed();
 }
 
 }  // namespace detail
@@ -163,23 +189,19 @@ constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
 /// Source: SDM vol. 3, "Flushing Trace Output"; PRG-060..063, PRG-086.
 template <fenced_msr_port Msrs>
 constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    using status = ia32_rtit_status;
     detail::msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     result = detail::disable(on, result);
-    bool const ended = result.status.get<status::Stopped>() || result.status.get<status::Error>();
-    if (!on || ended || !written.get<ia32_rtit_ctl::TraceEn>()) { return result; }
-    result.trace = detail::set_trace_en(on, written);
-    result.failed = on.failed();
+    detail::set_trace_en_again(on, result);
     return result;
 }
 
 // ------------------------------------------------------------------------------------ changes
 
 /// Clears TraceEn and programs everything again, for example after STOP ended a full buffer. The
-/// trace up to here is given up unless it was read. A ring that was drained continues where
-/// `continue_after` puts the plan.
+/// trace up to here is given up unless it was read: its position, and a wake-up for it, are lost.
+/// A ring that was drained continues where `continue_after` puts the plan.
 ///
 /// Errors: as `disable` and `enable`.
 /// Source: PRG-041, PRG-086.
@@ -196,20 +218,24 @@ constexpr auto restart(Msrs& msrs, msr_plan const& plan) noexcept -> stopped_tra
     return result;
 }
 
-/// Calls `edit` while TraceEn is 0, and sets it again: the trace unit may cache entries of ToPA
-/// tables while it is 1. The position does not change.
+/// Calls `edit()` while TraceEn is 0, and sets it again: the trace unit may cache entries of ToPA
+/// tables while it is 1. The position does not change. The result is as that of `flush`: tracing
+/// that ended by Stopped or Error is not continued.
 ///
-/// Errors: the access that faulted. `edit` is not called if TraceEn could not be cleared.
-/// Source: PRG-091, PRG-124, OUT-072.
+/// Errors: the access that faulted. `edit` is not called if TraceEn could not be cleared, or the
+///         position could not be read.
+/// Source: PRG-086, PRG-091, PRG-124, OUT-072.
 template <msr_port Msrs, class Edit>
 constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) noexcept
-    -> procedure_result {
+    -> stopped_trace {
     detail::msr_sequence on{msrs};
-    trace_state state = detail::clear_trace_en(on, written);
-    if (!on) { return {on.failed(), state}; }
-    edit();
-    if (written.get<ia32_rtit_ctl::TraceEn>()) { state = detail::set_trace_en(on, written); }
-    return {on.failed(), state};
+    stopped_trace result;
+    result.ctl = written;
+    result.trace = detail::clear_trace_en(on, written);
+    detail::read_status_and_output(on, result);
+    if (on) { edit(); }
+    detail::set_trace_en_again(on, result);
+    return result;
 }
 
 }  // namespace ptspec::driver

@@ -18,28 +18,25 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
     return {on.failed(), state};
 }
 
-/// The result of `resume`.
-struct [[nodiscard]] resumed_trace : procedure_result {
-    ia32_rtit_status status{};
-};
-
 /// Sets TraceEn after `pause`, unless tracing runs, or ended by Stopped or Error meanwhile: then
-/// TraceEn is not written, and `status` shows why.
+/// TraceEn is not written, and `status` shows why. `output` is the position before TraceEn was set;
+/// it is not read if tracing runs.
 ///
 /// Source: PRG-031, PRG-041, PRG-102.
 template <msr_port Msrs>
-constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> resumed_trace {
+constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
     using status = ia32_rtit_status;
     detail::msr_sequence on{msrs};
-    resumed_trace result;
+    stopped_trace result;
+    result.ctl = written.with(ia32_rtit_ctl::TraceEn{true});
     result.trace = trace_state::disabled;
     result.status = on.template read<status>();
     if (result.status.get<status::TriggerEn>()) {
         result.trace = trace_state::enabled;
-    } else if (on && !result.status.get<status::Error>() && !result.status.get<status::Stopped>()) {
-        result.trace = detail::set_trace_en(on, written);
+        return result;
     }
-    result.failed = on.failed();
+    detail::read_output(on, result);
+    detail::set_trace_en_again(on, result);
     return result;
 }
 

@@ -24,15 +24,66 @@ struct pmi_decision {
 /// How a handler handled a PMI.
 enum class pmi_outcome : uint8_t {
     not_topa,  ///< another source of the PMI: no MSR of Intel PT was accessed
-    deferred,  ///< TraceEn is 0: the PMI belongs to a context that was switched out
+    deferred,  ///< TraceEn is 0: nothing was read, see `on_topa_pmi`
     handled,
 };
 
-/// The result of `on_topa_pmi`.
+/// The result of `on_topa_pmi` and of `read_out`.
 struct [[nodiscard]] pmi_result : stopped_trace {
     pmi_outcome outcome = pmi_outcome::not_topa;
     pmi_decision next{.resume = false};  ///< of `drain`; for `continue_after` if an access faulted
 };
+
+namespace detail {
+
+/// Clears TraceEn, lets `drain` read the trace, and writes STATUS and the position.
+template <class Sequence, class Drain>
+constexpr void stop_and_drain(Sequence& on, pmi_result& result, Drain&& drain) noexcept {
+    using status = ia32_rtit_status;
+    result.outcome = pmi_outcome::deferred;
+    result.trace = clear_trace_en(on, result.ctl);
+    read_status_and_output(on, result);
+    if (!on) { return; }
+    result.next = drain(static_cast<stopped_trace const&>(result));
+    result.outcome = pmi_outcome::handled;
+    auto const after = result.status.template get<status::Error>()
+                           ? result.status
+                           : without_end_bits(result.status);
+    auto const settled = after.with(status::PendToPAPMI{false});
+    if (settled != result.status) { (void)on.write(settled); }
+    if (result.next.has_new_output) {
+        (void)on.write(result.next.output.base);
+        (void)on.write(result.next.output.mask_ptrs);
+        if (on) { result.next.tell_reader(); }
+    }
+}
+template <class Sequence>
+constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
+    bool const resumes = result.next.resume && result.ctl.template get<ia32_rtit_ctl::TraceEn>() &&
+                         !result.status.template get<ia32_rtit_status::Error>();
+    if (on && resumes) { result.trace = set_trace_en(on, result.ctl); }
+    result.failed = on.failed();
+}
+
+}  // namespace detail
+
+/// Reads out a trace without a PMI: clears TraceEn, calls `drain(stopped_trace const&)`, which
+/// reads the trace and returns a `pmi_decision`, and sets TraceEn again. For a wake-up whose PMI
+/// came while TraceEn was 0 (see `wake_up_is_due`), and for a reader that does not wait for PMIs.
+///
+/// Stopped and PendToPAPMI are cleared; Error is not, and ends tracing.
+///
+/// Errors: as `on_topa_pmi`.
+/// Source: PRG-041, PRG-086, PRG-121..125.
+template <msr_port Msrs, class Drain>
+constexpr auto read_out(Msrs& msrs, ia32_rtit_ctl written, Drain&& drain) noexcept -> pmi_result {
+    detail::msr_sequence on{msrs};
+    pmi_result result;
+    result.ctl = written;
+    detail::stop_and_drain(on, result, drain);
+    detail::resume_after_drain(on, result);
+    return result;
+}
 
 /// Handles a PMI: finds out whether it is a ToPA PMI, clears TraceEn, calls
 /// `drain(stopped_trace const&)`, which reads the trace and returns a `pmi_decision`, acknowledges
@@ -40,6 +91,11 @@ struct [[nodiscard]] pmi_result : stopped_trace {
 ///
 /// PMIs may merge: `drain` compares positions, and never counts interrupts. Stopped and, with PMI
 /// preservation, PendToPAPMI are cleared; Error is not, and ends tracing.
+///
+/// While TraceEn is 0 the PMI is `deferred`: it belongs to a context that was switched out, or came
+/// inside a procedure of this driver. It is acknowledged, and nothing else is read or changed. With
+/// PMI preservation enabling the trace raises it again. Without it, the owner of the trace finds
+/// the wake-up in the position: see `wake_up_is_due`.
 ///
 /// Errors: the access that faulted. If it is the one that clears TraceEn, `still_tracing`, and
 ///         `drain` is not called. After any fault the LVT is still unmasked, so that PMIs of others
@@ -54,7 +110,6 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     -> pmi_result {
     using global_status = reg::ia32_perf_global_status;
     using acknowledge = reg::ia32_perf_global_status_reset;
-    using status = ia32_rtit_status;
     detail::msr_sequence on{msrs};
     pmi_result result;
     global_status const causes = on.template read<global_status>();
@@ -65,34 +120,13 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     }
     result.outcome = pmi_outcome::deferred;
     result.ctl = on.template read<ia32_rtit_ctl>();
-    bool const was_on = result.ctl.template get<ia32_rtit_ctl::TraceEn>();
-    auto& next = result.next;
-    if (on && was_on) {
-        result.trace = detail::clear_trace_en(on, result.ctl);
-        detail::read_status_and_output(on, result);
-        if (on) {
-            next = drain(static_cast<stopped_trace const&>(result));
-            result.outcome = pmi_outcome::handled;
-            auto const after = result.status.template get<status::Error>()
-                                   ? result.status
-                                   : detail::without_end_bits(result.status);
-            auto const settled = after.with(status::PendToPAPMI{false});
-            if (settled != result.status) { (void)on.write(settled); }
-            if (next.has_new_output) {
-                (void)on.write(next.output.base);
-                (void)on.write(next.output.mask_ptrs);
-                if (on) { next.tell_reader(); }
-            }
-        }
-    } else if (on) {
-        result.trace = trace_state::disabled;
+    if (on) {
+        result.trace = trace_state_of(result.ctl);
+        if (result.trace == trace_state::enabled) { detail::stop_and_drain(on, result, drain); }
     }
     (void)on.write(acknowledge{}.with(acknowledge::Trace_ToPA_PMI{true}));
     unmask_lvt();
-    if (on && was_on && next.resume && !result.status.template get<status::Error>()) {
-        result.trace = detail::set_trace_en(on, result.ctl);
-    }
-    result.failed = on.failed();
+    detail::resume_after_drain(on, result);
     return result;
 }
 

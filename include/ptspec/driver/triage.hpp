@@ -96,8 +96,9 @@ template <memory_port Memory>
     return result;
 }
 
-/// Continues after a TraceStop: clears TraceEn, reads STATUS, clears Stopped in it, and sets
-/// TraceEn again at the same position. With Error set TraceEn stays 0, and STATUS is not written.
+/// Continues after a TraceStop: clears TraceEn, reads STATUS and the position, clears Stopped, and
+/// sets TraceEn again at the same position. With Error set TraceEn stays 0, and STATUS is not
+/// written.
 ///
 /// Do not use it after ToPA STOP: the position must change, see `restart`.
 /// Errors: the access that faulted. `still_tracing` if TraceEn could not be cleared.
@@ -108,7 +109,7 @@ constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
     stopped_trace result;
     result.ctl = written;
     result.trace = detail::clear_trace_en(on, written);
-    result.status = on.template read<ia32_rtit_status>();
+    detail::read_status_and_output(on, result);
     if (on && !result.status.get<ia32_rtit_status::Error>()) {
         (void)on.write(detail::without_end_bits(result.status));
         if (on && written.get<ia32_rtit_ctl::TraceEn>()) {
