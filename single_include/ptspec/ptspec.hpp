@@ -18735,6 +18735,14 @@ template <class Sink>
     complete_event(s, to);
     return result.verdict;
 }
+/// The instruction at `at` cleared TraceEn and was undone: IA32_RTIT_CTL is as before.
+/// Source: GEN-180, GEN-181, GEN-184, PRG-111.
+template <class Sink>
+constexpr void set_ctl_again(generator_state& s, access::ia32_rtit_ctl value, uint64_t at,
+                             Sink& to) noexcept {
+    apply_effect(s, access::detail::write_ctl(s.caps, s.msrs, value, s.context_at(at)), at, at, to);
+    complete_event(s, to);
+}
 /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
 template <class Sink>
 [[nodiscard]] constexpr auto xrstors(generator_state& s, access::xsave_pt_state const& image,
@@ -19538,20 +19546,25 @@ public:
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
-        bool const is_repeated = pending_ == pending_action::save;
-        bool const was_on = is_repeated || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
-        if (!is_repeated) {
-            detail::apply_effect(state_, {.state = access::detail::disabled(state_.msrs)}, at, next,
-                                 queue_);
-            if (auto const fault = drain_after_operation(memory)) {
-                pending_ = pending_action::save;
-                return {detail::not_started(fault)};
-            }
+        bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
+        if (auto const fault = begin_save(at, next, memory)) {
+            return {detail::not_started(fault)};
         }
         auto before = state_.msrs;
         if (was_on) { before.ctl = ctl_at_start_; }
         return {{}, access::xsaves(state_.caps, before).image};
+    }
+    /// XSAVES of component 8 by the instruction at `at` that faults, or causes a VM exit, after it
+    /// cleared TraceEn: TraceEn gets its value back, and the fault is an event of its own. If a
+    /// port fails before, TraceEn is 0: retry it.
+    ///
+    /// Source: GEN-184, REG-142, PRG-111.
+    template <memory_port Memory>
+    constexpr auto xsaves_that_faults(uint64_t at, Memory& memory) noexcept -> access_result {
+        bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
+        if (auto const fault = begin_save(at, at, memory)) { return detail::not_started(fault); }
+        if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, queue_); }
+        return detail::access_result_of({}, drain_after_operation(memory));
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
@@ -19661,6 +19674,19 @@ private:
     }
 
     // -------------------------------------------------------------- TraceEn rises and falls
+
+    /// Clears TraceEn as XSAVES at `at` does, and stores all bytes. Complete if no port fails.
+    template <memory_port Memory>
+    constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory) noexcept -> port_fault {
+        bool const is_repeated = pending_ == pending_action::save;
+        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (is_repeated) { return {}; }
+        detail::apply_effect(state_, {.state = access::detail::disabled(state_.msrs)}, at, next,
+                             queue_);
+        auto const fault = drain_after_operation(memory);
+        if (fault) { pending_ = pending_action::save; }
+        return fault;
+    }
 
     /// Completes the pending action of an earlier operation.
     template <memory_port Memory>
@@ -22315,12 +22341,25 @@ public:
         note_change(was_on);
         return result;
     }
+    /// XSAVES that faults, as of `engine::trace_unit`: the IP stays, and TraceEn is as before.
+    constexpr auto xsaves_that_faults() noexcept -> engine::access_result {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto const result = unit_.xsaves_that_faults(unit_.ip(), memory);
+        note_change(was_on);
+        return result;
+    }
     constexpr auto xrstors(access::xsave_pt_state const& image) noexcept -> engine::xrstors_result {
         bool const was_on = is_tracing();
         auto memory = ports();
         auto result = unit_.xrstors(image, unit_.ip(), unit_.ip() + xsaves_bytes, memory);
         note_change(was_on);
         return result;
+    }
+    /// XRSTORS of an area whose XSTATE_BV[8] is 0: see `parsed_area::is_initial`.
+    constexpr auto xrstors_init() noexcept -> engine::xrstors_result {
+        auto memory = ports();
+        return unit_.xrstors_init(unit_.ip() + xsaves_bytes, memory);
     }
     constexpr void warm_reset(engine::execution_context const& after, uint64_t ip) noexcept {
         unit_.warm_reset(after, ip);

@@ -461,6 +461,9 @@ private:
     void switch_by_xsaves(size_t next) {
         if (!caps_.has_xsaves_state()) { return switch_to(next); }
         port to{*this};
+        if (random_.one_in(4)) {  // a page of the area is missing, and is there when it is retried
+            check(cpu_->xsaves_that_faults().took_effect(), "XSAVES faults");
+        }
         auto const saved = cpu_->xsaves();
         check(saved.took_effect(), "XSAVES does not fault");
         auto& old = current();

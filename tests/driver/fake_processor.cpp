@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
+#include <ptspec/driver/context.hpp>
 #include <ptspec/driver/fake_processor.hpp>
 
 #include <support/check_twice.hpp>
@@ -123,6 +124,37 @@ TEST_CASE("the beginning and the end of tracing are counted, whatever causes the
         bool const after_xsaves = other.cpu.times_disabled() == 1;
         (void)other.cpu.xrstors(saved.image);
         return after_smi && after_xsaves && other.cpu.times_enabled() == value(uint64_t{2});
+    });
+}
+
+TEST_CASE("XSAVES that faults leaves TraceEn and the IP (PRG-111)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        enable(now.cpu);
+        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        auto const before = now.cpu.msrs();
+        auto const result = now.cpu.xsaves_that_faults();
+        auto const after = now.cpu.msrs();
+        return result.took_effect() && now.cpu.is_tracing() && now.cpu.unit().ip() == 0x2000 &&
+               after.ctl == before.ctl && after.output_base == before.output_base &&
+               now.tap.bytes == after.output_mask_ptrs.raw >> 32 && now.cpu.times_disabled() == 0;
+    });
+}
+
+TEST_CASE("an area without the component loads the initial state, while TraceEn is 0 "
+          "(REG-143,146)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        enable(now.cpu);
+        bool const refused = now.cpu.xrstors_init().why == rule::REG_143 && now.cpu.is_tracing();
+        (void)now.cpu.write(0x570, value(uint64_t{0x250C}));
+        uint64_t const ip = now.cpu.unit().ip();
+        auto area = driver::make_xsaves_area(preset::skylake_x, {.output = {{table}, {}}});
+        store_le64(area.bytes.data() + 0x200, 0);  // XSTATE_BV
+        bool const is_initial = driver::parse_xsaves_area(area.bytes).is_initial;
+        bool const loads = now.cpu.xrstors_init().took_effect();
+        return refused && is_initial && loads && now.cpu.unit().ip() == ip + 4 &&
+               now.cpu.msrs() == access::msr_state{};
     });
 }
 

@@ -436,6 +436,52 @@ TEST_CASE("XRSTORS restores the context that XSAVES stored") {  // GEN-184, REG-
                                 "TNT(1), FUP(1100), TIP.PGD(), CBR, MODE.Exec(64), TIP.PGE(6004), "
                                 "TIP(2000)"};
     });
+    CHECK_TWICE([](auto value) {  // XSAVES that faults: TraceEn is as before (PRG-111)
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        (void)unit.on(event::conditional{0x1010, value(true)}, memory);
+        auto const before = unit.msrs();
+        bool const faulted = is_done(unit.xsaves_that_faults(0x1100, memory)) &&
+                             unit.ip() == 0x1100 && unit.msrs().ctl == before.ctl &&
+                             unit.state().enables().packet();
+        (void)unit.on(event::exception{0x1100, 0x9000, {}, event::exception::page_fault}, memory);
+        bool const same = packets(memory, unit.total().stored) ==
+                          text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), "
+                               "TNT(1), FUP(1100), TIP.PGD(), CBR, MODE.Exec(64), TIP.PGE(1100), "
+                               "FUP(1100), PIP(0,NR=0), TIP(9000)"};
+        // With TraceEn 0 nothing happens.
+        machine_memory other_memory;
+        auto other = off("CPL=0");
+        auto const untouched = other.msrs();
+        return faulted && same && is_done(other.xsaves_that_faults(0x1100, other_memory)) &&
+               other.msrs() == untouched && other.total().stored == 0;
+    });
+    CHECK_TWICE([](auto value) {  // the same after a port fault
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        auto twin = unit;
+        auto twin_memory = memory;
+        (void)twin.xsaves_that_faults(0x1100, twin_memory);
+        memory.fails = value(true);
+        bool const failed = unit.xsaves_that_faults(0x1100, memory).what ==
+                                engine::access_outcome::not_done_port_failed &&
+                            !unit.msrs().ctl.template get<ctl::TraceEn>();
+        memory.fails = false;
+        return failed && is_done(unit.xsaves_that_faults(0x1100, memory)) &&
+               unit.msrs() == twin.msrs() && memory.trace.bytes == twin_memory.trace.bytes;
+    });
+    CHECK_TWICE([](auto value) {  // a trace that STOP ended stays ended
+        machine_memory memory{STOP};
+        auto unit = off("CPL=0, PSBFreq=5");
+        (void)enable(unit, memory);
+        fill(unit, memory, value(500U));
+        (void)unit.xsaves_that_faults(0x1100, memory);
+        auto const now = unit.msrs();
+        return now.ctl.template get<ctl::TraceEn>() && now.status.template get<status::Stopped>() &&
+               !now.status.template get<status::TriggerEn>();
+    });
     CHECK_TWICE([](auto value) {  // repeated after a port fault, it stores the same image
         machine_memory memory;
         auto unit = off("CPL=0");

@@ -187,6 +187,7 @@ private:
     auto switch_context(Memory& memory) -> bool {
         auto const here = unit_.ip();
         if (!has_saved_) {
+            if (dice_.chance(20)) { return is_done(unit_.xsaves_that_faults(here, memory)); }
             auto const done = unit_.xsaves(here, here + 4, memory);
             has_saved_ = done.took_effect();
             saved_ = done.image;

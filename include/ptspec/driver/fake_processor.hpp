@@ -189,12 +189,25 @@ public:
         note_change(was_on);
         return result;
     }
+    /// XSAVES that faults, as of `engine::trace_unit`: the IP stays, and TraceEn is as before.
+    constexpr auto xsaves_that_faults() noexcept -> engine::access_result {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto const result = unit_.xsaves_that_faults(unit_.ip(), memory);
+        note_change(was_on);
+        return result;
+    }
     constexpr auto xrstors(access::xsave_pt_state const& image) noexcept -> engine::xrstors_result {
         bool const was_on = is_tracing();
         auto memory = ports();
         auto result = unit_.xrstors(image, unit_.ip(), unit_.ip() + xsaves_bytes, memory);
         note_change(was_on);
         return result;
+    }
+    /// XRSTORS of an area whose XSTATE_BV[8] is 0: see `parsed_area::is_initial`.
+    constexpr auto xrstors_init() noexcept -> engine::xrstors_result {
+        auto memory = ports();
+        return unit_.xrstors_init(unit_.ip() + xsaves_bytes, memory);
     }
     constexpr void warm_reset(engine::execution_context const& after, uint64_t ip) noexcept {
         unit_.warm_reset(after, ip);

@@ -134,20 +134,25 @@ public:
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
-        bool const is_repeated = pending_ == pending_action::save;
-        bool const was_on = is_repeated || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
-        if (!is_repeated) {
-            detail::apply_effect(state_, {.state = access::detail::disabled(state_.msrs)}, at, next,
-                                 queue_);
-            if (auto const fault = drain_after_operation(memory)) {
-                pending_ = pending_action::save;
-                return {detail::not_started(fault)};
-            }
+        bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
+        if (auto const fault = begin_save(at, next, memory)) {
+            return {detail::not_started(fault)};
         }
         auto before = state_.msrs;
         if (was_on) { before.ctl = ctl_at_start_; }
         return {{}, access::xsaves(state_.caps, before).image};
+    }
+    /// XSAVES of component 8 by the instruction at `at` that faults, or causes a VM exit, after it
+    /// cleared TraceEn: TraceEn gets its value back, and the fault is an event of its own. If a
+    /// port fails before, TraceEn is 0: retry it.
+    ///
+    /// Source: GEN-184, REG-142, PRG-111.
+    template <memory_port Memory>
+    constexpr auto xsaves_that_faults(uint64_t at, Memory& memory) noexcept -> access_result {
+        bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
+        if (auto const fault = begin_save(at, at, memory)) { return detail::not_started(fault); }
+        if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, queue_); }
+        return detail::access_result_of({}, drain_after_operation(memory));
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
@@ -257,6 +262,19 @@ private:
     }
 
     // -------------------------------------------------------------- TraceEn rises and falls
+
+    /// Clears TraceEn as XSAVES at `at` does, and stores all bytes. Complete if no port fails.
+    template <memory_port Memory>
+    constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory) noexcept -> port_fault {
+        bool const is_repeated = pending_ == pending_action::save;
+        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (is_repeated) { return {}; }
+        detail::apply_effect(state_, {.state = access::detail::disabled(state_.msrs)}, at, next,
+                             queue_);
+        auto const fault = drain_after_operation(memory);
+        if (fault) { pending_ = pending_action::save; }
+        return fault;
+    }
 
     /// Completes the pending action of an earlier operation.
     template <memory_port Memory>

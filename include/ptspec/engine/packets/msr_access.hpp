@@ -133,6 +133,14 @@ template <class Sink>
     complete_event(s, to);
     return result.verdict;
 }
+/// The instruction at `at` cleared TraceEn and was undone: IA32_RTIT_CTL is as before.
+/// Source: GEN-180, GEN-181, GEN-184, PRG-111.
+template <class Sink>
+constexpr void set_ctl_again(generator_state& s, access::ia32_rtit_ctl value, uint64_t at,
+                             Sink& to) noexcept {
+    apply_effect(s, access::detail::write_ctl(s.caps, s.msrs, value, s.context_at(at)), at, at, to);
+    complete_event(s, to);
+}
 /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
 template <class Sink>
 [[nodiscard]] constexpr auto xrstors(generator_state& s, access::xsave_pt_state const& image,
