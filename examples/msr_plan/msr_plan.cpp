@@ -216,10 +216,11 @@ auto refusals_of(driver::plan_result const& planned) -> std::string {
     }
     if (planned.changed(change::range_empty)) { say("a range has no canonical address"); }
     if (planned.changed(change::cr3_truncated)) { say("the low bits of CR3 are not compared"); }
-    using ctl = reg::ia32_rtit_ctl;
-    ctl const made = planned.plan.ctl;
-    if (!made.get<ctl::OS>() && !made.get<ctl::User>()) {
-        say("neither os nor user: no code is traced");
+    bool const is_one_page = single_range::mask_of(planned.plan.output.mask_ptrs) < 4096;
+    for (unsigned bit = 0; bit < 8; ++bit) {
+        auto const one = static_cast<config::config_advice>(1U << bit);
+        bool const is_met = one == config::config_advice::range_of_one_page && is_one_page;
+        if (planned.config.advice.has(one) && !is_met) { say(string_of(describe(one))); }
     }
     return text;
 }

@@ -302,8 +302,8 @@ class Procedures(unittest.TestCase):
         self.assertEqual(run("--setup", setup, "--operation", operation)[1].strip(), wanted)
 
     def test_each_procedure_runs_dry_and_on_the_model(self):
-        lines = {"detect": 7, "enable": 4, "disable": 6, "flush": 6, "pause": 1, "resume": 2,
-                 "save": 5, "restore": 4, "switch": 10, "restart": 6, "recover": 4, "pmi": 10}
+        lines = {"detect": 7, "enable": 4, "disable": 6, "flush": 6, "pause": 1, "resume": 4,
+                 "save": 6, "restore": 4, "switch": 11, "restart": 6, "recover": 6, "pmi": 10}
         for name, count in lines.items():
             with self.subTest(name):
                 dry = self.bare(name)
@@ -324,10 +324,20 @@ class Procedures(unittest.TestCase):
         self.assertTrue(out.splitlines()[-1].startswith("WRMSR(570,2109)"))
 
     def test_a_trace_of_no_code_is_told(self):
-        note = "(neither os nor user: no code is traced)"
+        note = "(with neither os nor user, no code is traced)"
         self.assertEqual(run("enable", "tsc")[1].splitlines()[0], note)
         for words in ("os", "user tsc"):
             self.assertNotIn(note, run("enable", words)[1])
+
+    def test_a_range_of_several_pages_is_not_reliable_on_some_models(self):
+        note = "(on this model a single range of more than 4 KB is not reliable)"
+        for cpu, size, is_told in (
+                ("TigerLake", "64K", True), ("AlderLake-P", "8K", True),
+                ("AlderLake-E", "4M", True), ("AlderLake-P", "4K", False),
+                ("TigerLake", "128", False), ("Skylake-X", "64K", False)):
+            out = run("--cpu", cpu, "enable", "user tsc", f"range={size}")[1]
+            self.assertEqual(out.count(note), int(is_told), (cpu, size, out))
+        self.assertNotIn(note, run("--cpu", "TigerLake", "enable", "user", "ring=4x64K")[1])
 
     def test_buffers(self):
         self.assertIn("WRMSR(561,FFFF)", self.bare("enable", "user", "range=64K"))
