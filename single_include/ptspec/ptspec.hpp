@@ -20827,7 +20827,8 @@ constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trac
 
 /// Clears TraceEn and programs everything again, for example after STOP ended a full buffer. The
 /// trace up to here is given up unless it was read: its position, and a wake-up for it, are lost.
-/// A ring that was drained continues where `continue_after` puts the plan.
+/// A ring that was drained continues where `continue_after` puts the plan; one that begins again
+/// needs a new `ring_reader`.
 ///
 /// Errors: as `disable` and `enable`.
 /// Source: PRG-041, PRG-086.

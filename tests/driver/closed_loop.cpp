@@ -380,6 +380,11 @@ private:
             check(result.overwritten == 0, "nothing unread is overwritten");
             check(result.was_stopped == has_stopped, "the end of the trace is reported");
             check(of.read.size() - before == result.new_bytes, "the new bytes are read");
+            auto const again = driver::drain(of.ring, of.reader, now, visit);
+            check(again.found && again.new_bytes == 0, "the same position has no new bytes");
+            check(again.next.has_new_output == result.next.has_new_output &&
+                      again.next.output == result.next.output,
+                  "tracing continues at the same place");
             check(of.read.size() == of.stored.size() &&
                       std::equal(of.read.begin() + static_cast<std::ptrdiff_t>(before),
                                  of.read.end(),
