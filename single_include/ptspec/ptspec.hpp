@@ -13452,6 +13452,18 @@ enum class owner : uint8_t {
     trace_stop,         ///< TraceStop
 };
 
+/// What a packet says about an IP at which tracing may have resumed after an OVF.
+///
+/// Source: GEN-228, GEN-343.
+enum class resumption : uint8_t {
+    none,
+    possible,   ///< tracing may have resumed at the IP of the PSB+ that ends here
+    confirmed,  ///< it did at the last such IP
+    withdrawn,  ///< it did not at the last such IP
+    refuted,    ///< it did not at any of them
+    at_fup,     ///< `withdrawn`: it resumed at the last FUP, whose owner was `asynchronous`
+};
+
 /// What a packet belongs to, and whether it completes it.
 ///
 /// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
@@ -13461,6 +13473,7 @@ struct binding {
     rule broken =
         rule::none;  ///< the rule that the order of packets violates; pending packets are dropped
     bool in_psb_plus = false;  ///< between PSB and PSBEND
+    resumption resumed = resumption::none;
 };
 
 /// The state of the processor, as far as it is known from the packets.
@@ -13529,7 +13542,11 @@ public:
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
     [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_plus); }
     /// After an OVF, until a packet shows whether and where tracing resumes.
-    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return has(overflow); }
+    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool {
+        return has(overflow | psb_resumes);
+    }
+    /// Tracing may have resumed at an IP, which a later packet confirms or refutes.
+    [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool { return has(doubts); }
     /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
     [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
     /// Tracing is on and no packet is pending: TNT and TIP belong to branches.
@@ -13539,6 +13556,15 @@ public:
     constexpr void restart() noexcept {
         now_ = {};
         flags_ = lost;
+    }
+    /// No packet follows that confirms or refutes where tracing resumed: a FUP is believed, a PSB+
+    /// is not.
+    constexpr auto end_doubt() noexcept -> resumption {
+        auto const found = has(shared_fup)    ? settle_fup()
+                           : has(psb_resumes) ? resumption::withdrawn
+                                              : resumption::none;
+        set(doubts, false);
+        return found;
     }
 
     /// Binds the next packet, as a visitor gets it.
@@ -13578,6 +13604,13 @@ public:
 
 private:
     constexpr auto add_other(packet::any_packet const& which) noexcept -> binding {
+        if (!has(shared_fup) || continues_event(which.kind())) { return add_bound(which); }
+        auto const settled = settle_fup();
+        auto found = add_bound(which);
+        found.resumed = settled;
+        return found;
+    }
+    constexpr auto add_bound(packet::any_packet const& which) noexcept -> binding {
         using packet::kind;
         switch (which.kind()) {
             case kind::psb: return begin_psb_plus();
@@ -13614,6 +13647,10 @@ private:
     static constexpr uint32_t off = 1U << 14;
     static constexpr uint32_t entering = 1U << 15;
     static constexpr uint32_t lost = 1U << 16;
+    static constexpr uint32_t psb_resumes = 1U << 17;  ///< OVF, PSB+ with IP: that may be the IP
+    static constexpr uint32_t fup_resumes = 1U << 18;  ///< APL12: the FUP may be spurious
+    static constexpr uint32_t shared_fup = 1U << 19;   ///< SKD010: of the OVF, or of an event
+    static constexpr uint32_t doubts = psb_resumes | fup_resumes | shared_fup;
     static constexpr uint32_t owners_of_fup = transaction | abort | ptwrite | exstop | pebs |
                                               control_flow | trigger;
     static constexpr uint32_t waiting = owners_of_fup | mode | asynchronous | aborting | event_data;
@@ -13641,6 +13678,7 @@ private:
     // --------------------------------------------------------------------------- PSB+
 
     constexpr auto begin_psb_plus() noexcept -> binding {
+        if (has(doubts)) { drop_lone_transaction(); }
         // The FUP of an INIT has no TIP before its SIPI: GEN-290.
         rule const broken = has(psb_plus)                  ? rule::PKT_142
                             : has(waiting & ~asynchronous) ? rule::GEN_006
@@ -13655,9 +13693,21 @@ private:
         leave_psb_plus();
         if (!has_ip) {
             // PKT-140. After an OVF: PKT-153.
+            auto const found = refute();
             set(overflow | lost, false);
             set(tracing::off);
-        } else if (!has(overflow) && now_.enabled != tracing::on) {
+            return {.in_psb_plus = true, .resumed = found};
+        }
+        if (has(overflow)) {
+            // GEN-343: a FUP, TIP.PGE or branch shows whether this IP is the one of the OVF.
+            bool const is_first = !has(psb_resumes);
+            set(lost, false);
+            set(psb_resumes);
+            set(tracing::entering);
+            return {.in_psb_plus = true,
+                    .resumed = is_first ? resumption::possible : resumption::none};
+        }
+        if (now_.enabled != tracing::on) {
             resume();
             set(tracing::entering);
         }
@@ -13680,12 +13730,38 @@ private:
         return {.to = owner::status, .broken = broken, .in_psb_plus = true};
     }
     constexpr auto add_ovf() noexcept -> binding {
+        auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
         leave_psb_plus();
-        set(waiting, false);
+        set(waiting | psb_resumes, false);
         set(tracing::unknown);
         set(overflow);
-        return {.to = owner::overflow, .completes = false};
+        return {.to = owner::overflow, .completes = false, .resumed = found};
     }
+
+    // --------------------------------------------------------------------------- after an OVF
+
+    /// The packets between the FUP of an asynchronous event and its end, and that end.
+    [[nodiscard]] static constexpr auto continues_event(packet::kind which) noexcept -> bool {
+        using packet::kind;
+        return which == kind::pip || which == kind::vmcs || which == kind::mode_exec ||
+               which == kind::tip || which == kind::tip_pgd;
+    }
+    /// The FUP after OVF and PSB+ is that of the OVF: no TIP or TIP.PGD followed.
+    constexpr auto settle_fup() noexcept -> resumption {
+        set(asynchronous | shared_fup | psb_resumes, false);
+        resume();
+        return resumption::at_fup;
+    }
+    /// A packet shows that tracing is off: it did not resume.
+    constexpr auto refute() noexcept -> resumption {
+        if (!has(doubts)) { return resumption::none; }
+        drop_lone_transaction();
+        set(doubts | overflow, false);
+        set(tracing::off);
+        return resumption::refuted;
+    }
+    /// While PacketEn is 0, no FUP follows MODE.TSX: PKT-093.
+    constexpr void drop_lone_transaction() noexcept { set(transaction | abort, false); }
 
     // --------------------------------------------------------------------------- values
 
@@ -13721,7 +13797,7 @@ private:
             case kind::vmcs: take(which.as<packet::vmcs>()); return add_middle(owner::paging);
             case kind::mode_exec: return add(which.as<packet::mode_exec>());
             case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
-            case kind::tracestop: return alone(owner::trace_stop);
+            case kind::tracestop: return add_trace_stop();
             case kind::ptw:
                 return announce(owner::ptwrite, ptwrite,
                                 which.as<packet::ptw>().get<packet::ptw::IP>());
@@ -13776,7 +13852,15 @@ private:
     constexpr void end_overflow() noexcept {
         if (!has(overflow)) { return; }
         set(overflow, false);
-        set(tracing::off);
+        if (!has(psb_resumes)) { set(tracing::off); }
+    }
+    /// The FUP after the OVF is missing.
+    [[nodiscard]] constexpr auto misses_fup() const noexcept -> bool {
+        return has(overflow | psb_resumes) && !quirks_.has(cpu::quirk::skd010);
+    }
+    /// For a packet that only an enabled processor sends.
+    [[nodiscard]] constexpr auto confirm() const noexcept -> resumption {
+        return has(psb_resumes) ? resumption::confirmed : resumption::none;
     }
     /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
     constexpr void enter() noexcept {
@@ -13786,58 +13870,69 @@ private:
     constexpr auto add_tnt() noexcept -> binding {
         enter();
         bool const loses = has(asynchronous | aborting | abort | mode);
-        binding found{.to = owner::branch, .broken = drop(waiting)};
-        if (has(overflow)) {
-            // SKD010: the FUP is missing; TNTs are meaningless until the next IP.
-            found.broken = quirks_.has(cpu::quirk::skd010) ? found.broken : rule::GEN_227;
-            lose_flow();
+        binding found{.to = owner::branch, .broken = drop(waiting), .resumed = confirm()};
+        if (misses_fup()) { found.broken = rule::GEN_227; }
+        if (has(overflow) && !has(psb_resumes)) {
+            lose_flow();  // TNTs are meaningless until the next IP
         } else if (has(off)) {
             found.broken = rule::GEN_105;
             lose_flow();
         } else if (loses) {
             lose_flow();
         }
+        set(overflow | doubts, false);
         return found;
     }
     constexpr auto add_tip() noexcept -> binding {
         enter();
-        binding found{.to = owner::branch, .broken = drop(owners_of_fup | event_data)};
+        binding found{
+            .to = owner::branch, .broken = drop(owners_of_fup | event_data), .resumed = confirm()};
         if (has(asynchronous | aborting)) {
             found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
         } else if (has(mode)) {
             found.to = owner::far_transfer;
         }
-        if (has(overflow) && !quirks_.has(cpu::quirk::skd010)) { found.broken = rule::GEN_227; }
+        if (misses_fup()) { found.broken = rule::GEN_227; }
         // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
         if (has(off) && found.to != owner::asynchronous) { found.broken = rule::GEN_105; }
-        set(waiting, false);
+        set(waiting | doubts, false);
         resume();
         return found;
     }
     constexpr auto add_tip_pge() noexcept -> binding {
-        binding found{.to = owner::entry, .broken = drop(waiting & ~mode)};
+        auto const refuted = refute();
+        binding found{.to = owner::entry, .broken = drop(waiting & ~mode), .resumed = refuted};
         if (now_.enabled == tracing::on) { found.broken = rule::GEN_100; }
         set(waiting, false);
         resume();
         return found;
     }
+    constexpr auto add_trace_stop() noexcept -> binding {
+        auto const refuted = refute();
+        auto found = alone(owner::trace_stop);
+        found.resumed = refuted;
+        return found;
+    }
     constexpr auto add_tip_pgd() noexcept -> binding {
         enter();
-        binding found{.to = owner::branch, .broken = drop(owners_of_fup | event_data)};
+        binding found{
+            .to = owner::branch, .broken = drop(owners_of_fup | event_data), .resumed = confirm()};
         if (has(asynchronous | aborting)) {
             found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
         } else if (has(off)) {
             found.broken = rule::GEN_101;
-        } else if (has(overflow) && !quirks_.has(cpu::quirk::apl11) &&
-                   !quirks_.has(cpu::quirk::skd010)) {
-            found.broken = rule::GEN_227;
         }
-        set(waiting | overflow | lost, false);
+        bool const replaces_fup = has(overflow) && quirks_.has(cpu::quirk::apl11);
+        if (misses_fup() && !replaces_fup) { found.broken = rule::GEN_227; }
+        if (misses_fup() && replaces_fup && has(psb_resumes)) {
+            found.resumed = resumption::withdrawn;
+        }
+        set(waiting | overflow | lost | doubts, false);
         set(tracing::off);
         return found;
     }
     constexpr auto add_fup(packet::fup which) noexcept -> binding {
-        enter();
+        if (!has(doubts)) { enter(); }
         if (has(owners_of_fup)) {
             auto const to = has(transaction)    ? owner::transaction
                             : has(abort)        ? owner::transaction_abort
@@ -13852,20 +13947,35 @@ private:
             return {.to = to, .completes = !opens};
         }
         if (!which.has_ip()) { return {.to = owner::asynchronous, .broken = rule::PKT_078}; }
-        if (has(overflow)) {
-            resume();
-            // APL12: a TIP.PGE may follow the FUP.
-            if (quirks_.has(cpu::quirk::apl12)) { set(tracing::entering); }
-            return {.to = owner::overflow};
-        }
         if (has(mode)) {
             set(mode, false);
             return {.to = owner::interrupt_flag};
         }
+        if (has(overflow)) { return end_overflow_at_fup(); }
         binding found{.to = owner::asynchronous, .completes = false, .broken = drop(waiting)};
         if (has(off)) { found.broken = rule::PKT_077; }
         set(asynchronous);
         return found;
+    }
+    /// The first FUP after an OVF, with nothing but timing packets and PSB+s between.
+    constexpr auto end_overflow_at_fup() noexcept -> binding {
+        bool const has_other_ip = has(psb_resumes);
+        set(overflow, false);
+        if (has_other_ip && quirks_.has(cpu::quirk::skd010)) {
+            // The FUP of the OVF may be missing: then TIP or TIP.PGD follows this one.
+            set(asynchronous | shared_fup);
+            return {.to = owner::asynchronous, .completes = false};
+        }
+        set(psb_resumes, false);
+        resume();
+        if (quirks_.has(cpu::quirk::apl12)) {
+            // The FUP is spurious if TIP.PGE, TraceStop or a PSB+ without FUP shows that tracing
+            // is off.
+            set(fup_resumes);
+            set(tracing::entering);
+        }
+        return {.to = owner::overflow,
+                .resumed = has_other_ip ? resumption::withdrawn : resumption::none};
     }
     /// PIP and VMCS: of a compound event, or alone.
     constexpr auto add_middle(owner otherwise) noexcept -> binding {
@@ -13879,6 +13989,7 @@ private:
     constexpr auto add(packet::mode_exec which) noexcept -> binding {
         take(which);
         if (has(asynchronous | aborting)) {
+            if (has(shared_fup)) { set(mode); }
             return {.to = owner::asynchronous,
                     .completes = false,
                     .broken = drop(owners_of_fup | event_data)};
@@ -14106,6 +14217,9 @@ private:
 /// packets, it continues with that packet. If this loses the control flow, it omits the branches up
 /// to the next IP, and the event `resumed` has that IP.
 ///
+/// After an OVF, a later packet may decide whether tracing resumed at an IP: GEN-343, APL12. Events
+/// from `resumed` on are returned after that packet; if they are many, the others before `resumed`.
+///
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
 /// Shape:  a value of about 4 KB. A copy continues independently.
@@ -14152,17 +14266,19 @@ private:
     static constexpr unsigned max_pending = room - 4;
 
     // ------------------------------------------------------------------------- the events
-    // [first_, ready_) are ready to return; [ready_, count_) are pending: their IP is not known
-    // yet.
+    // [first_, ready_) are ready to return; [ready_, complete_) are held while it is in doubt
+    // whether those of them that are `resumed` happened; [complete_, count_) are pending: their IP
+    // is not known yet.
 
     constexpr void refill() noexcept {
         unsigned const waiting = count_ - ready_;
         for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
+        complete_ -= ready_;
         first_ = ready_ = 0;
         count_ = waiting;
         before_ = context_.state();
         while (ready_ == 0) {
-            if (count_ > max_pending) { return complete_pending(); }
+            if (count_ > max_pending) { return make_room(); }
             if (has_item_) {
                 has_item_ = false;
                 add(item_);
@@ -14181,7 +14297,9 @@ private:
         detail::simple_packets<Clock> plain{events_ + count_, events_ + room, &clock_,       &item_,
                                             &context_,        takes_branches, has_no_pending};
         (void)reader_.for_each(plain);
-        if (has_no_pending) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
+        if (has_no_pending) {
+            count_ = complete_ = ready_ = static_cast<unsigned>(plain.out - events_);
+        }
         if (count_ != 0 && events_[count_ - 1].what == event_type::disabled) {
             disabled_ = {events_[count_ - 1].has_to, events_[count_ - 1].to};
         }
@@ -14199,18 +14317,77 @@ private:
         add_pending(one);
         complete_pending();
     }
-    /// Makes all pending events ready.
+    /// Makes all pending events ready, or holds them.
     constexpr void complete_pending() noexcept {
-        ready_ = count_;
+        complete_ = count_;
         awaits_abort_ = false;
+        release();
+    }
+    constexpr void release() noexcept {
+        if (!context_.may_have_resumed()) { ready_ = complete_; }
     }
     /// Sets the IP of all pending events, and makes them ready.
     constexpr void complete_pending_at(uint64_t ip) noexcept {
-        for (unsigned i = ready_; i < count_; ++i) {
+        for (unsigned i = complete_; i < count_; ++i) {
             events_[i].has_ip = true;
             events_[i].ip = ip;
         }
         complete_pending();
+    }
+    /// Inserts an event, which is complete, at `place`.
+    constexpr void insert(unsigned place, event const& one) noexcept {
+        for (unsigned i = count_; i > place; --i) { events_[i] = events_[i - 1]; }
+        events_[place] = one;
+        ++count_;
+        ++complete_;
+        release();
+    }
+
+    // ------------------------------------------------------------------------- after an OVF
+
+    /// Decides about the held events that are `resumed`.
+    constexpr void settle(resumption how) noexcept {
+        if (how < resumption::withdrawn) { return release(); }
+        unsigned keep = ready_;  // up to here, if only the last did not happen
+        for (unsigned i = ready_; how != resumption::refuted && i < complete_; ++i) {
+            if (events_[i].what == event_type::resumed) { keep = i; }
+        }
+        unsigned to = keep;
+        for (unsigned i = keep; i < count_; ++i) {
+            if (i < complete_ && events_[i].what == event_type::resumed) { continue; }
+            events_[to] = events_[i];
+            ++to;
+        }
+        complete_ -= count_ - to;
+        count_ = to;
+        if (how == resumption::at_fup) { resume_at_fup(); }
+        release();
+    }
+    /// The FUP that opened the pending compound event was that of the OVF. A MODE.Exec after it
+    /// stays pending.
+    constexpr void resume_at_fup() noexcept {
+        for (unsigned i = complete_; i < count_; ++i) {
+            if (events_[i].what == event_type::async_branch) {
+                events_[i].what = event_type::resumed;
+            }
+        }
+        bool const has_mode = count_ > complete_ &&
+                              events_[count_ - 1].what == event_type::exec_mode;
+        complete_ = count_ - has_mode;
+    }
+    /// Returns held events before those that are `resumed`, else pending events without an IP.
+    constexpr void make_room() noexcept {
+        if (complete_ == 0) { return complete_pending(); }
+        for (unsigned i = 0; i < complete_; ++i) {
+            if (events_[i].what == event_type::resumed) { continue; }
+            event const one = events_[i];
+            for (unsigned place = i; place > ready_; --place) {
+                events_[place] = events_[place - 1];
+            }
+            events_[ready_] = one;
+            ++ready_;
+        }
+        if (ready_ == 0) { ready_ = 1; }
     }
 
     // ------------------------------------------------------------------------- items
@@ -14228,7 +14405,9 @@ private:
             case item_type::resynced: return lose(event_type::resynced, got);
             case item_type::lost: return lose(event_type::lost, got);
             case item_type::need_input: return add_need_input(got);
-            case item_type::end: return add_ready({.what = event_type::end, .offset = got.offset});
+            case item_type::end:
+                settle(context_.end_doubt());
+                return add_ready({.what = event_type::end, .offset = got.offset});
         }
     }
     /// Returns the end of the chunk before the pending events, which stay pending.
@@ -14236,9 +14415,11 @@ private:
         for (unsigned i = count_; i > 0; --i) { events_[i] = events_[i - 1]; }
         events_[0] = {.what = event_type::need_input, .offset = got.offset};
         ++count_;
+        ++complete_;
         ready_ = 1;
     }
     constexpr void lose(event_type what, item const& got) noexcept {
+        settle(context_.end_doubt());
         context_.restart();
         clock_.lose();
         auto one = made(what, got);
@@ -14267,13 +14448,10 @@ private:
         auto const bound = context_.add(got.packet);
         rule const bad_time = clock_.add(got.packet);
         rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
-        if (broken != rule::none) {
-            auto one = made(event_type::damage, got);
-            one.broken = broken;
-            add_ready(one);
-        }
+        if (complete_ != ready_) { settle(bound.resumed); }
+        if (broken != rule::none) { add_damage(got, bound, broken); }
         switch (bound.to) {
-            case owner::none: return add_unbound(got);
+            case owner::none: return add_unbound(got, bound);
             case owner::status: return add_status(got);
             case owner::branch:
             case owner::far_transfer:
@@ -14291,6 +14469,20 @@ private:
             case owner::trigger:
             case owner::trace_stop: return add_value(got, bound);
         }
+    }
+
+    constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
+        auto one = made(event_type::damage, got);
+        one.broken = broken;
+        if (bound.resumed != resumption::confirmed || bound.broken != rule::GEN_227) {
+            return add_ready(one);
+        }
+        // Before the IP at which tracing resumed.
+        unsigned place = complete_;
+        for (unsigned i = 0; i < complete_; ++i) {
+            if (events_[i].what == event_type::resumed) { place = i; }
+        }
+        insert(place, one);
     }
 
     /// The item after a CYC that SKD007 may concern; else any item but `need_input`. The reader
@@ -14318,7 +14510,7 @@ private:
         }
         if (awaits_abort_ && !detail::has_kind(detail::unbound_kinds, got.packet.kind())) {
             // BDM64: the target before an abort may be wrong.
-            event& branch = events_[ready_];
+            event& branch = events_[complete_];
             if (got.packet.is<packet::mode_tsx>() &&
                 got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
                 branch.has_to = false;
@@ -14353,53 +14545,48 @@ private:
         }
     }
 
-    constexpr void add_unbound(item const& got) noexcept {
+    constexpr void add_unbound(item const& got, binding bound) noexcept {
         switch (got.packet.kind()) {
             case kind::cbr:
             case kind::mnt: {
                 auto one = made(type_of(got.packet.kind()), got);
                 one.is_status = context_.in_psb_plus();
                 // Inside a compound event they are returned first.
-                return one.is_status || awaits_abort_ ? add_pending(one) : insert(one);
+                return one.is_status || awaits_abort_ ? add_pending(one) : insert(complete_, one);
             }
             case kind::psb:
                 complete_pending();
-                psb_ip_ = {};
+                psb_fup_ = {};
                 return;
-            case kind::psbend: return end_psb_plus(got);
+            case kind::psbend: return end_psb_plus(got, bound);
             default: return;
         }
-    }
-    /// Inserts a ready event before the pending ones.
-    constexpr void insert(event const& one) noexcept {
-        for (unsigned i = count_; i > ready_; --i) { events_[i] = events_[i - 1]; }
-        events_[ready_] = one;
-        ++count_;
-        ++ready_;
     }
     constexpr void add_status(item const& got) noexcept {
         if (got.packet.is<packet::fup>()) {
             auto const fup = got.packet.as<packet::fup>();
-            psb_ip_ = {fup.has_ip(), got.ip};
+            psb_fup_ = fup.has_ip() ? got : item{};
             return;
         }
         auto one = made(type_of(got.packet.kind()), got);
         one.is_status = true;
         add_pending(one);
     }
-    constexpr void end_psb_plus(item const& got) noexcept {
+    constexpr void end_psb_plus(item const& got, binding bound) noexcept {
         // All packets of a PSB+ have the time of its TSC.
         auto one = made(event_type::psb, got);
-        for (unsigned i = ready_; i < count_; ++i) { events_[i].when = one.when; }
-        if (psb_ip_.is_known) {
-            complete_pending_at(psb_ip_.ip);
-        } else {
-            complete_pending();
-        }
-        one.has_ip = psb_ip_.is_known;
-        one.ip = psb_ip_.ip;
-        psb_ip_ = {};
+        for (unsigned i = complete_; i < count_; ++i) { events_[i].when = one.when; }
+        one.has_ip = psb_fup_.packet.is<packet::fup>();
+        one.ip = psb_fup_.ip;
+        if (one.has_ip) { complete_pending_at(one.ip); }
         add_ready(one);
+        if (bound.resumed == resumption::possible) {
+            one.what = event_type::resumed;
+            one.offset = psb_fup_.offset;
+            one.packet = psb_fup_.packet;
+            add_ready(one);
+        }
+        psb_fup_ = {};
     }
 
     constexpr void add_flow(item const& got, binding bound, bool was_lost, tracing was) noexcept {
@@ -14437,7 +14624,7 @@ private:
     }
     /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
     constexpr void give_ip_to_control_flow(uint64_t ip) noexcept {
-        for (unsigned i = ready_; i < count_; ++i) {
+        for (unsigned i = complete_; i < count_; ++i) {
             if (events_[i].what == event_type::control_flow ||
                 events_[i].what == event_type::event_data) {
                 events_[i].has_ip = true;
@@ -14447,7 +14634,7 @@ private:
     }
     /// Removes the pending MODE.Exec, if there is one.
     constexpr auto take_mode() noexcept -> event {
-        if (count_ > ready_ && events_[count_ - 1].what == event_type::exec_mode) {
+        if (count_ > complete_ && events_[count_ - 1].what == event_type::exec_mode) {
             --count_;
             return events_[count_];
         }
@@ -14482,7 +14669,7 @@ private:
         bool const has_to = got.packet.as<packet::tip_pgd>().has_ip();
         disabled_ = {has_to, got.ip};
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            for (unsigned i = ready_; i < count_; ++i) {
+            for (unsigned i = complete_; i < count_; ++i) {
                 if (events_[i].what == event_type::async_branch) {
                     events_[i].what = event_type::async_disabled;
                 }
@@ -14497,7 +14684,7 @@ private:
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
     constexpr void end_async(item const& got, bool has_to) noexcept {
-        for (unsigned i = ready_; i < count_; ++i) {
+        for (unsigned i = complete_; i < count_; ++i) {
             auto& one = events_[i];
             one.when = clock_.now();
             if (one.what == event_type::async_branch || one.what == event_type::async_disabled) {
@@ -14584,13 +14771,14 @@ private:
     cpu::quirk_set quirks_;
     unsigned first_ = 0;
     unsigned ready_ = 0;
+    unsigned complete_ = 0;
     unsigned count_ = 0;
     bool has_item_ = false;      ///< `item_` is the next item
     bool skips_byte_ = false;    ///< SKZ84: the next byte is no packet
     bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
-    known_ip psb_ip_{};
-    known_ip disabled_{};  ///< the IP of the last TIP.PGD
-    known_ip stopped_{};   ///< where the core clock stopped
+    item psb_fup_{};             ///< the FUP of the PSB+, if it has an IP
+    known_ip disabled_{};        ///< the IP of the last TIP.PGD
+    known_ip stopped_{};         ///< where the core clock stopped
     item item_{};
     execution_state before_{};  ///< before the events that are ready
     event events_[room]{};

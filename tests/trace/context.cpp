@@ -12,6 +12,7 @@ using namespace ptspec;
 using test::made_stream;
 using trace::execution_state;
 using trace::owner;
+using trace::resumption;
 using trace::tracing;
 
 namespace {
@@ -119,9 +120,26 @@ TEST_CASE(
     LAST("OFF 01", last.is(owner::branch, true, rule::GEN_101));
     LAST("ON 06 310030", last.is(owner::entry, true, rule::GEN_100));
     LAST("ON 02f3 06", last.is(owner::branch, true, rule::GEN_227));
+    LAST("ON 02f3 ON 06", last.is(owner::branch, true, rule::GEN_227) &&
+                              last.bound.resumed == resumption::confirmed && last.binds_branches);
     // The FUP of an INIT has no TIP before its SIPI (GEN-290).
     LAST("ON 06 3d1010 PSB", last.is(owner::none, false));
     LAST("ON 06 3d1010 9901 2d0020", last.is(owner::asynchronous, true));
+}
+
+TEST_CASE("whether tracing resumed at the IP of a PSB+ after an OVF (GEN-228,343)") {
+    LAST("ON 02f3 ON",
+         last.bound.resumed == resumption::possible && last.state.enabled == tracing::entering);
+    LAST("ON 02f3 ON ON", last.bound.resumed == resumption::none);
+    LAST("ON 02f3 ON 2d0020", last.bound.resumed == resumption::confirmed);
+    LAST("ON 02f3 ON 01", last.bound.resumed == resumption::confirmed);
+    LAST("ON 02f3 ON 3d1010",
+         last.is(owner::overflow, true) && last.bound.resumed == resumption::withdrawn);
+    LAST("ON 02f3 ON 02f3", last.bound.resumed == resumption::withdrawn);
+    LAST("ON 02f3 ON 310030", last.bound.resumed == resumption::refuted);
+    LAST("ON 02f3 ON 0283", last.bound.resumed == resumption::refuted);
+    LAST("ON 02f3 ON OFF", last.bound.resumed == resumption::refuted);
+    LAST("ON 02f3 310030", last.bound.resumed == resumption::none);
 }
 
 TEST_CASE("packets bind the same one by one and as a visitor gets them") {

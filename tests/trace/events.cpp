@@ -5,6 +5,8 @@
 #include <support/event_text.hpp>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 using namespace ptspec;
 using test::events_in;
@@ -167,6 +169,122 @@ TEST_CASE("an overflow ends at a FUP, or tracing is off (PKT-151..157, GEN-227,2
     EVENTS("ON 3d1010 02f3 3d2010", ON "async@1010 overflow resumed@1020");
 }
 
+TEST_CASE("a PSB+ with FUP after OVF has the IP, if no FUP follows: SKD010 (GEN-227,228,343)") {
+    // Branches.
+    EVENTS_WITH(skd010, "ON 06 02f3 ON 0c 06 2d0050",
+                ON "branches:T overflow " ON "resumed@1000 branches:TN branches:T indirect>5000");
+    EVENTS("ON 06 02f3 ON 0c 06 2d0050",
+           ON "branches:T overflow " ON
+              "damage!GEN227 resumed@1000 branches:TN branches:T indirect>5000");
+    EVENTS("ON 02f3 ON 2d0020", ON "overflow " ON "damage!GEN227 resumed@1000 indirect>2000");
+    EVENTS("ON 02f3 ON 01", ON "overflow " ON "damage!GEN227 resumed@1000 disabled");
+    EVENTS_WITH(skd010, "ON 02f3 ON 9901 2d0020",
+                ON "overflow " ON "resumed@1000 indirect>2000 exec_mode@2000");
+    EVENTS_WITH(apl11, "ON 02f3 ON 01", ON "overflow " ON "disabled");
+    // FUP and TIP or TIP.PGD are an event of their own with the erratum; another FUP is the OVF's.
+    EVENTS_WITH(skd010, "ON 02f3 ON 3d1010 2d0050 06",
+                ON "overflow " ON "resumed@1000 async@1010>5000 branches:T");
+    EVENTS("ON 02f3 ON 3d1010 2d0050", ON "overflow " ON "resumed@1010 indirect>5000");
+    EVENTS_WITH(skd010, "ON 02f3 ON 3d1010 01",
+                ON "overflow " ON "resumed@1000 async_disabled@1010");
+    EVENTS_WITH(skd010, "ON 02f3 ON 3d1010 9901 2d0020",
+                ON "overflow " ON "resumed@1000 async@1010>2000 exec_mode@2000");
+    EVENTS_WITH(skd010, "ON 02f3 ON 3d1010 06", ON "overflow " ON "resumed@1010 branches:T");
+    EVENTS_WITH(skd010, "ON 02f3 ON 3d1010 024300a000000000 06",
+                ON "overflow " ON "resumed@1010 paging branches:T");
+    EVENTS_WITH(skd010, "ON 02f3 ON 3d1010 9905 3d2010 06",
+                ON "overflow " ON "resumed@1010 exec_mode@1020 branches:T");
+    EVENTS_WITH(skd010, "ON 02f3 ON 3d1010", ON "overflow " ON "resumed@1010");
+    EVENTS_WITH(skd010, "ON 02f3 ON 3d1010 05",
+                ON "overflow " ON "resumed@1010 damage!PKT015 lost");
+    // Packets between, which do not depend on PacketEn or belong to no branch.
+    EVENTS_WITH(skd010, "ON 02f3 ON 02031800 06", ON "overflow " ON "resumed@1000 cbr branches:T");
+    EVENTS_WITH(skd010, "ON 02f3 ON 024300a000000000 06",
+                ON "overflow " ON "resumed@1000 paging branches:T");
+    EVENTS("ON 02f3 ON 024300a000000000 3d1010 2d0020",
+           ON "overflow " ON "damage!GEN227 resumed@1000 paging async@1010>2000");
+    EVENTS_WITH(skd010, "ON 02f3 ON 02b20100000000000000 3d1010 06",
+                ON "overflow " ON "resumed@1000 ptwrite@1010 branches:T");
+    EVENTS_WITH(skd010, "ON 02f3 ON 9921 3d1010 06",
+                ON "overflow " ON "resumed@1000 tsx@1010 branches:T");
+    EVENTS_WITH(skd010, "ON 02f3 ON ON 06", ON "overflow " ON "resumed@1000 " ON "branches:T");
+    // Tracing is off: BDM70, TraceStop, a PSB+ without FUP. A MODE.TSX then has no FUP.
+    EVENTS_WITH(skd010, "ON 02f3 ON 310030", ON "overflow " ON "enabled@3000");
+    EVENTS_WITH(skd010, "ON 02f3 ON 9901 310030", ON "overflow " ON "enabled@3000 exec_mode@3000");
+    EVENTS("ON 02f3 ON 024300a000000000 310030", ON "overflow " ON "paging enabled@3000");
+    EVENTS("ON 02f3 ON 9921 310030", ON "overflow " ON "tsx enabled@3000");
+    EVENTS("ON 02f3 ON 9921 OFF 310030", ON "overflow " ON "tsx " OFF " enabled@3000");
+    EVENTS("ON 02f3 ON 0283", ON "overflow " ON "stop");
+    EVENTS("ON 02f3 ON OFF 310030", ON "overflow " ON OFF " enabled@3000");
+    // Undecided.
+    EVENTS_WITH(skd010, "ON 02f3 ON", ON "overflow cbr@1000' exec_mode@1000' psb@1000");
+    EVENTS_WITH(skd010, "ON 02f3 ON 02f3 3d1010 06",
+                ON "overflow " ON "overflow resumed@1010 branches:T");
+}
+
+TEST_CASE("APL12: a FUP after OVF is spurious if a later packet shows that tracing is off") {
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 0283", ON "overflow stop");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 OFF 310030", ON "overflow " OFF " enabled@3000");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 9901 310030", ON "overflow enabled@3000 exec_mode@3000");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 024300a000000000 310030", ON "overflow paging enabled@3000");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 9921 310030", ON "overflow tsx enabled@3000");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 ON 310030", ON "overflow " ON "enabled@3000");
+    EVENTS_WITH(apl12, "ON 02f3 ON 3d1010 310030", ON "overflow " ON "enabled@3000");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 02f3 3d2010 310030", ON "overflow overflow enabled@3000");
+    // Not spurious: TNT, TIP or TIP.PGD comes first, or nothing decides.
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 06", ON "overflow resumed@1010 branches:T");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 2d0020", ON "overflow resumed@1010 indirect>2000");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 01", ON "overflow resumed@1010 disabled");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 3d2010 2d0020", ON "overflow resumed@1010 async@1020>2000");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 024300a000000000 06",
+                ON "overflow resumed@1010 paging branches:T");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 ON 06", ON "overflow resumed@1010 " ON "branches:T");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 02f3 3d2010 06",
+                ON "overflow resumed@1010 overflow resumed@1020 branches:T");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010", ON "overflow resumed@1010");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 05", ON "overflow resumed@1010 damage!PKT015 lost");
+}
+
+TEST_CASE("APL12: any number of packets may come before the one that decides") {
+    for (bool const is_spurious : {false, true}) {
+        std::vector<uint8_t> bytes;
+        auto const add = [&](std::string_view text) {
+            made_stream const made{text, engine::kind::manual};
+            bytes.insert(bytes.end(), made.bytes, made.bytes + made.size);
+        };
+        add("ON 02f3 3d1010");
+        constexpr unsigned count = 1000;
+        for (unsigned i = 0; i < count; ++i) { add("024300a000000000"); }
+        add(is_spurious ? "310030" : "06");
+        trace::event_reader<> from{byte_view{bytes}, {}, cpu::quirks(cpu::quirk::apl12)};
+        unsigned pips = 0;
+        unsigned resumed = 0;
+        unsigned last = 0;
+        while (auto const& e = from.next()) {
+            pips += e.what == trace::event_type::paging;
+            resumed += e.what == trace::event_type::resumed && e.ip == 0x1010;
+            last += e.what ==
+                    (is_spurious ? trace::event_type::enabled : trace::event_type::branches);
+        }
+        CHECK(pips == count);
+        CHECK(resumed == (is_spurious ? 0 : 1));
+        CHECK(last == 1);
+    }
+}
+
+TEST_CASE("an event of an overflow has the packet and the time of its IP") {
+    CHECK_TWICE([](auto value) {
+        made_stream const stream = value(
+            made_stream{"ON 02f3 PSB 1900100000000000 9901 7d003000000000 0223 1900200000000000 06",
+                        engine::kind::manual});
+        trace::event_reader<trace::clock> from{stream.view()};
+        trace::event got = from.next();
+        while (got && got.what != trace::event_type::resumed) { got = from.next(); }
+        return got.ip == 0x3000 && got.packet.is<packet::fup>() && got.when.tsc == 0x1000 &&
+               from.next().when.tsc == 0x2000;
+    });
+}
+
 TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-254)") {
     EVENTS("ON 06 05 06 ON 04", ON "branches:T damage!PKT015 resynced " ON "branches:N");
     EVENTS("ON 05", ON "damage!PKT015 lost");
@@ -247,7 +365,7 @@ TEST_CASE("errata: BDM70, APL11, APL12, SKD010, SKD007, SKZ84, BDM64") {
     EVENTS_WITH(skd010, "ON 02f3 210040 310030", ON "overflow disabled>4000 enabled@3000");
     EVENTS("ON 02f3 210040 310030", ON "overflow damage!GEN227 disabled>4000 enabled@3000");
     // APL12: a FUP after OVF, then TIP.PGE.
-    EVENTS_WITH(apl12, "ON 02f3 3d1010 310030", ON "overflow resumed@1010 enabled@3000");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 310030", ON "overflow enabled@3000");
     EVENTS("ON 02f3 3d1010 310030", ON "overflow resumed@1010 damage!GEN100 enabled@3000");
     // SKD010: no FUP after OVF.
     EVENTS_WITH(skd010, "ON 02f3 06 2d0020 04", ON "overflow resumed@2000 branches:N");

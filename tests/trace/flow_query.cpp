@@ -63,6 +63,25 @@ TEST_CASE("an event comes before the next branch, and is removed by pop()") {
     });
 }
 
+TEST_CASE("after an OVF the IP of a PSB+ is an event, and branches follow (GEN-343)") {
+    CHECK_TWICE([](auto value) {
+        auto const stream = value(made_stream{"ON 06 02f3 ON 0c 06 2d0050", engine::kind::manual});
+        trace::event_reader<> const events{stream.view(), {}, cpu::quirks(cpu::quirk::skd010)};
+        trace::flow_query<> from{events};
+        while (from.pending() != nullptr) { from.pop(); }
+        bool const before = from.take_branch().taken;
+        uint64_t resumed_at = 0;
+        while (auto const* const event = from.pending()) {
+            if (event->what == event_type::resumed) { resumed_at = event->ip; }
+            from.pop();
+        }
+        bool const branches = from.take_branch().taken && !from.take_branch().taken &&
+                              from.take_branch().taken;
+        return before && resumed_at == 0x1000 && branches && from.take_target().ip == 0x5000 &&
+               from.take_branch().why == no_answer::end;
+    });
+}
+
 TEST_CASE("a query of a trace in chunks asks for input") {
     CHECK_TWICE([](auto value) {
         auto const stream = value(made_stream{"OFF 310030 06 2d0020", engine::kind::manual});

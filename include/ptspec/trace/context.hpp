@@ -38,6 +38,18 @@ enum class owner : uint8_t {
     trace_stop,         ///< TraceStop
 };
 
+/// What a packet says about an IP at which tracing may have resumed after an OVF.
+///
+/// Source: GEN-228, GEN-343.
+enum class resumption : uint8_t {
+    none,
+    possible,   ///< tracing may have resumed at the IP of the PSB+ that ends here
+    confirmed,  ///< it did at the last such IP
+    withdrawn,  ///< it did not at the last such IP
+    refuted,    ///< it did not at any of them
+    at_fup,     ///< `withdrawn`: it resumed at the last FUP, whose owner was `asynchronous`
+};
+
 /// What a packet belongs to, and whether it completes it.
 ///
 /// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
@@ -47,6 +59,7 @@ struct binding {
     rule broken =
         rule::none;  ///< the rule that the order of packets violates; pending packets are dropped
     bool in_psb_plus = false;  ///< between PSB and PSBEND
+    resumption resumed = resumption::none;
 };
 
 /// The state of the processor, as far as it is known from the packets.
@@ -115,7 +128,11 @@ public:
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
     [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_plus); }
     /// After an OVF, until a packet shows whether and where tracing resumes.
-    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return has(overflow); }
+    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool {
+        return has(overflow | psb_resumes);
+    }
+    /// Tracing may have resumed at an IP, which a later packet confirms or refutes.
+    [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool { return has(doubts); }
     /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
     [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
     /// Tracing is on and no packet is pending: TNT and TIP belong to branches.
@@ -125,6 +142,15 @@ public:
     constexpr void restart() noexcept {
         now_ = {};
         flags_ = lost;
+    }
+    /// No packet follows that confirms or refutes where tracing resumed: a FUP is believed, a PSB+
+    /// is not.
+    constexpr auto end_doubt() noexcept -> resumption {
+        auto const found = has(shared_fup)    ? settle_fup()
+                           : has(psb_resumes) ? resumption::withdrawn
+                                              : resumption::none;
+        set(doubts, false);
+        return found;
     }
 
     /// Binds the next packet, as a visitor gets it.
@@ -164,6 +190,13 @@ public:
 
 private:
     constexpr auto add_other(packet::any_packet const& which) noexcept -> binding {
+        if (!has(shared_fup) || continues_event(which.kind())) { return add_bound(which); }
+        auto const settled = settle_fup();
+        auto found = add_bound(which);
+        found.resumed = settled;
+        return found;
+    }
+    constexpr auto add_bound(packet::any_packet const& which) noexcept -> binding {
         using packet::kind;
         switch (which.kind()) {
             case kind::psb: return begin_psb_plus();
@@ -200,6 +233,10 @@ private:
     static constexpr uint32_t off = 1U << 14;
     static constexpr uint32_t entering = 1U << 15;
     static constexpr uint32_t lost = 1U << 16;
+    static constexpr uint32_t psb_resumes = 1U << 17;  ///< OVF, PSB+ with IP: that may be the IP
+    static constexpr uint32_t fup_resumes = 1U << 18;  ///< APL12: the FUP may be spurious
+    static constexpr uint32_t shared_fup = 1U << 19;   ///< SKD010: of the OVF, or of an event
+    static constexpr uint32_t doubts = psb_resumes | fup_resumes | shared_fup;
     static constexpr uint32_t owners_of_fup = transaction | abort | ptwrite | exstop | pebs |
                                               control_flow | trigger;
     static constexpr uint32_t waiting = owners_of_fup | mode | asynchronous | aborting | event_data;
@@ -227,6 +264,7 @@ private:
     // --------------------------------------------------------------------------- PSB+
 
     constexpr auto begin_psb_plus() noexcept -> binding {
+        if (has(doubts)) { drop_lone_transaction(); }
         // The FUP of an INIT has no TIP before its SIPI: GEN-290.
         rule const broken = has(psb_plus)                  ? rule::PKT_142
                             : has(waiting & ~asynchronous) ? rule::GEN_006
@@ -241,9 +279,21 @@ private:
         leave_psb_plus();
         if (!has_ip) {
             // PKT-140. After an OVF: PKT-153.
+            auto const found = refute();
             set(overflow | lost, false);
             set(tracing::off);
-        } else if (!has(overflow) && now_.enabled != tracing::on) {
+            return {.in_psb_plus = true, .resumed = found};
+        }
+        if (has(overflow)) {
+            // GEN-343: a FUP, TIP.PGE or branch shows whether this IP is the one of the OVF.
+            bool const is_first = !has(psb_resumes);
+            set(lost, false);
+            set(psb_resumes);
+            set(tracing::entering);
+            return {.in_psb_plus = true,
+                    .resumed = is_first ? resumption::possible : resumption::none};
+        }
+        if (now_.enabled != tracing::on) {
             resume();
             set(tracing::entering);
         }
@@ -266,12 +316,38 @@ private:
         return {.to = owner::status, .broken = broken, .in_psb_plus = true};
     }
     constexpr auto add_ovf() noexcept -> binding {
+        auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
         leave_psb_plus();
-        set(waiting, false);
+        set(waiting | psb_resumes, false);
         set(tracing::unknown);
         set(overflow);
-        return {.to = owner::overflow, .completes = false};
+        return {.to = owner::overflow, .completes = false, .resumed = found};
     }
+
+    // --------------------------------------------------------------------------- after an OVF
+
+    /// The packets between the FUP of an asynchronous event and its end, and that end.
+    [[nodiscard]] static constexpr auto continues_event(packet::kind which) noexcept -> bool {
+        using packet::kind;
+        return which == kind::pip || which == kind::vmcs || which == kind::mode_exec ||
+               which == kind::tip || which == kind::tip_pgd;
+    }
+    /// The FUP after OVF and PSB+ is that of the OVF: no TIP or TIP.PGD followed.
+    constexpr auto settle_fup() noexcept -> resumption {
+        set(asynchronous | shared_fup | psb_resumes, false);
+        resume();
+        return resumption::at_fup;
+    }
+    /// A packet shows that tracing is off: it did not resume.
+    constexpr auto refute() noexcept -> resumption {
+        if (!has(doubts)) { return resumption::none; }
+        drop_lone_transaction();
+        set(doubts | overflow, false);
+        set(tracing::off);
+        return resumption::refuted;
+    }
+    /// While PacketEn is 0, no FUP follows MODE.TSX: PKT-093.
+    constexpr void drop_lone_transaction() noexcept { set(transaction | abort, false); }
 
     // --------------------------------------------------------------------------- values
 
@@ -307,7 +383,7 @@ private:
             case kind::vmcs: take(which.as<packet::vmcs>()); return add_middle(owner::paging);
             case kind::mode_exec: return add(which.as<packet::mode_exec>());
             case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
-            case kind::tracestop: return alone(owner::trace_stop);
+            case kind::tracestop: return add_trace_stop();
             case kind::ptw:
                 return announce(owner::ptwrite, ptwrite,
                                 which.as<packet::ptw>().get<packet::ptw::IP>());
@@ -362,7 +438,15 @@ private:
     constexpr void end_overflow() noexcept {
         if (!has(overflow)) { return; }
         set(overflow, false);
-        set(tracing::off);
+        if (!has(psb_resumes)) { set(tracing::off); }
+    }
+    /// The FUP after the OVF is missing.
+    [[nodiscard]] constexpr auto misses_fup() const noexcept -> bool {
+        return has(overflow | psb_resumes) && !quirks_.has(cpu::quirk::skd010);
+    }
+    /// For a packet that only an enabled processor sends.
+    [[nodiscard]] constexpr auto confirm() const noexcept -> resumption {
+        return has(psb_resumes) ? resumption::confirmed : resumption::none;
     }
     /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
     constexpr void enter() noexcept {
@@ -372,58 +456,69 @@ private:
     constexpr auto add_tnt() noexcept -> binding {
         enter();
         bool const loses = has(asynchronous | aborting | abort | mode);
-        binding found{.to = owner::branch, .broken = drop(waiting)};
-        if (has(overflow)) {
-            // SKD010: the FUP is missing; TNTs are meaningless until the next IP.
-            found.broken = quirks_.has(cpu::quirk::skd010) ? found.broken : rule::GEN_227;
-            lose_flow();
+        binding found{.to = owner::branch, .broken = drop(waiting), .resumed = confirm()};
+        if (misses_fup()) { found.broken = rule::GEN_227; }
+        if (has(overflow) && !has(psb_resumes)) {
+            lose_flow();  // TNTs are meaningless until the next IP
         } else if (has(off)) {
             found.broken = rule::GEN_105;
             lose_flow();
         } else if (loses) {
             lose_flow();
         }
+        set(overflow | doubts, false);
         return found;
     }
     constexpr auto add_tip() noexcept -> binding {
         enter();
-        binding found{.to = owner::branch, .broken = drop(owners_of_fup | event_data)};
+        binding found{
+            .to = owner::branch, .broken = drop(owners_of_fup | event_data), .resumed = confirm()};
         if (has(asynchronous | aborting)) {
             found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
         } else if (has(mode)) {
             found.to = owner::far_transfer;
         }
-        if (has(overflow) && !quirks_.has(cpu::quirk::skd010)) { found.broken = rule::GEN_227; }
+        if (misses_fup()) { found.broken = rule::GEN_227; }
         // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
         if (has(off) && found.to != owner::asynchronous) { found.broken = rule::GEN_105; }
-        set(waiting, false);
+        set(waiting | doubts, false);
         resume();
         return found;
     }
     constexpr auto add_tip_pge() noexcept -> binding {
-        binding found{.to = owner::entry, .broken = drop(waiting & ~mode)};
+        auto const refuted = refute();
+        binding found{.to = owner::entry, .broken = drop(waiting & ~mode), .resumed = refuted};
         if (now_.enabled == tracing::on) { found.broken = rule::GEN_100; }
         set(waiting, false);
         resume();
         return found;
     }
+    constexpr auto add_trace_stop() noexcept -> binding {
+        auto const refuted = refute();
+        auto found = alone(owner::trace_stop);
+        found.resumed = refuted;
+        return found;
+    }
     constexpr auto add_tip_pgd() noexcept -> binding {
         enter();
-        binding found{.to = owner::branch, .broken = drop(owners_of_fup | event_data)};
+        binding found{
+            .to = owner::branch, .broken = drop(owners_of_fup | event_data), .resumed = confirm()};
         if (has(asynchronous | aborting)) {
             found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
         } else if (has(off)) {
             found.broken = rule::GEN_101;
-        } else if (has(overflow) && !quirks_.has(cpu::quirk::apl11) &&
-                   !quirks_.has(cpu::quirk::skd010)) {
-            found.broken = rule::GEN_227;
         }
-        set(waiting | overflow | lost, false);
+        bool const replaces_fup = has(overflow) && quirks_.has(cpu::quirk::apl11);
+        if (misses_fup() && !replaces_fup) { found.broken = rule::GEN_227; }
+        if (misses_fup() && replaces_fup && has(psb_resumes)) {
+            found.resumed = resumption::withdrawn;
+        }
+        set(waiting | overflow | lost | doubts, false);
         set(tracing::off);
         return found;
     }
     constexpr auto add_fup(packet::fup which) noexcept -> binding {
-        enter();
+        if (!has(doubts)) { enter(); }
         if (has(owners_of_fup)) {
             auto const to = has(transaction)    ? owner::transaction
                             : has(abort)        ? owner::transaction_abort
@@ -438,20 +533,35 @@ private:
             return {.to = to, .completes = !opens};
         }
         if (!which.has_ip()) { return {.to = owner::asynchronous, .broken = rule::PKT_078}; }
-        if (has(overflow)) {
-            resume();
-            // APL12: a TIP.PGE may follow the FUP.
-            if (quirks_.has(cpu::quirk::apl12)) { set(tracing::entering); }
-            return {.to = owner::overflow};
-        }
         if (has(mode)) {
             set(mode, false);
             return {.to = owner::interrupt_flag};
         }
+        if (has(overflow)) { return end_overflow_at_fup(); }
         binding found{.to = owner::asynchronous, .completes = false, .broken = drop(waiting)};
         if (has(off)) { found.broken = rule::PKT_077; }
         set(asynchronous);
         return found;
+    }
+    /// The first FUP after an OVF, with nothing but timing packets and PSB+s between.
+    constexpr auto end_overflow_at_fup() noexcept -> binding {
+        bool const has_other_ip = has(psb_resumes);
+        set(overflow, false);
+        if (has_other_ip && quirks_.has(cpu::quirk::skd010)) {
+            // The FUP of the OVF may be missing: then TIP or TIP.PGD follows this one.
+            set(asynchronous | shared_fup);
+            return {.to = owner::asynchronous, .completes = false};
+        }
+        set(psb_resumes, false);
+        resume();
+        if (quirks_.has(cpu::quirk::apl12)) {
+            // The FUP is spurious if TIP.PGE, TraceStop or a PSB+ without FUP shows that tracing
+            // is off.
+            set(fup_resumes);
+            set(tracing::entering);
+        }
+        return {.to = owner::overflow,
+                .resumed = has_other_ip ? resumption::withdrawn : resumption::none};
     }
     /// PIP and VMCS: of a compound event, or alone.
     constexpr auto add_middle(owner otherwise) noexcept -> binding {
@@ -465,6 +575,7 @@ private:
     constexpr auto add(packet::mode_exec which) noexcept -> binding {
         take(which);
         if (has(asynchronous | aborting)) {
+            if (has(shared_fup)) { set(mode); }
             return {.to = owner::asynchronous,
                     .completes = false,
                     .broken = drop(owners_of_fup | event_data)};

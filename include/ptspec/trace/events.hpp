@@ -191,6 +191,9 @@ private:
 /// packets, it continues with that packet. If this loses the control flow, it omits the branches up
 /// to the next IP, and the event `resumed` has that IP.
 ///
+/// After an OVF, a later packet may decide whether tracing resumed at an IP: GEN-343, APL12. Events
+/// from `resumed` on are returned after that packet; if they are many, the others before `resumed`.
+///
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
 /// Shape:  a value of about 4 KB. A copy continues independently.
@@ -237,17 +240,19 @@ private:
     static constexpr unsigned max_pending = room - 4;
 
     // ------------------------------------------------------------------------- the events
-    // [first_, ready_) are ready to return; [ready_, count_) are pending: their IP is not known
-    // yet.
+    // [first_, ready_) are ready to return; [ready_, complete_) are held while it is in doubt
+    // whether those of them that are `resumed` happened; [complete_, count_) are pending: their IP
+    // is not known yet.
 
     constexpr void refill() noexcept {
         unsigned const waiting = count_ - ready_;
         for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
+        complete_ -= ready_;
         first_ = ready_ = 0;
         count_ = waiting;
         before_ = context_.state();
         while (ready_ == 0) {
-            if (count_ > max_pending) { return complete_pending(); }
+            if (count_ > max_pending) { return make_room(); }
             if (has_item_) {
                 has_item_ = false;
                 add(item_);
@@ -266,7 +271,9 @@ private:
         detail::simple_packets<Clock> plain{events_ + count_, events_ + room, &clock_,       &item_,
                                             &context_,        takes_branches, has_no_pending};
         (void)reader_.for_each(plain);
-        if (has_no_pending) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
+        if (has_no_pending) {
+            count_ = complete_ = ready_ = static_cast<unsigned>(plain.out - events_);
+        }
         if (count_ != 0 && events_[count_ - 1].what == event_type::disabled) {
             disabled_ = {events_[count_ - 1].has_to, events_[count_ - 1].to};
         }
@@ -284,18 +291,77 @@ private:
         add_pending(one);
         complete_pending();
     }
-    /// Makes all pending events ready.
+    /// Makes all pending events ready, or holds them.
     constexpr void complete_pending() noexcept {
-        ready_ = count_;
+        complete_ = count_;
         awaits_abort_ = false;
+        release();
+    }
+    constexpr void release() noexcept {
+        if (!context_.may_have_resumed()) { ready_ = complete_; }
     }
     /// Sets the IP of all pending events, and makes them ready.
     constexpr void complete_pending_at(uint64_t ip) noexcept {
-        for (unsigned i = ready_; i < count_; ++i) {
+        for (unsigned i = complete_; i < count_; ++i) {
             events_[i].has_ip = true;
             events_[i].ip = ip;
         }
         complete_pending();
+    }
+    /// Inserts an event, which is complete, at `place`.
+    constexpr void insert(unsigned place, event const& one) noexcept {
+        for (unsigned i = count_; i > place; --i) { events_[i] = events_[i - 1]; }
+        events_[place] = one;
+        ++count_;
+        ++complete_;
+        release();
+    }
+
+    // ------------------------------------------------------------------------- after an OVF
+
+    /// Decides about the held events that are `resumed`.
+    constexpr void settle(resumption how) noexcept {
+        if (how < resumption::withdrawn) { return release(); }
+        unsigned keep = ready_;  // up to here, if only the last did not happen
+        for (unsigned i = ready_; how != resumption::refuted && i < complete_; ++i) {
+            if (events_[i].what == event_type::resumed) { keep = i; }
+        }
+        unsigned to = keep;
+        for (unsigned i = keep; i < count_; ++i) {
+            if (i < complete_ && events_[i].what == event_type::resumed) { continue; }
+            events_[to] = events_[i];
+            ++to;
+        }
+        complete_ -= count_ - to;
+        count_ = to;
+        if (how == resumption::at_fup) { resume_at_fup(); }
+        release();
+    }
+    /// The FUP that opened the pending compound event was that of the OVF. A MODE.Exec after it
+    /// stays pending.
+    constexpr void resume_at_fup() noexcept {
+        for (unsigned i = complete_; i < count_; ++i) {
+            if (events_[i].what == event_type::async_branch) {
+                events_[i].what = event_type::resumed;
+            }
+        }
+        bool const has_mode = count_ > complete_ &&
+                              events_[count_ - 1].what == event_type::exec_mode;
+        complete_ = count_ - has_mode;
+    }
+    /// Returns held events before those that are `resumed`, else pending events without an IP.
+    constexpr void make_room() noexcept {
+        if (complete_ == 0) { return complete_pending(); }
+        for (unsigned i = 0; i < complete_; ++i) {
+            if (events_[i].what == event_type::resumed) { continue; }
+            event const one = events_[i];
+            for (unsigned place = i; place > ready_; --place) {
+                events_[place] = events_[place - 1];
+            }
+            events_[ready_] = one;
+            ++ready_;
+        }
+        if (ready_ == 0) { ready_ = 1; }
     }
 
     // ------------------------------------------------------------------------- items
@@ -313,7 +379,9 @@ private:
             case item_type::resynced: return lose(event_type::resynced, got);
             case item_type::lost: return lose(event_type::lost, got);
             case item_type::need_input: return add_need_input(got);
-            case item_type::end: return add_ready({.what = event_type::end, .offset = got.offset});
+            case item_type::end:
+                settle(context_.end_doubt());
+                return add_ready({.what = event_type::end, .offset = got.offset});
         }
     }
     /// Returns the end of the chunk before the pending events, which stay pending.
@@ -321,9 +389,11 @@ private:
         for (unsigned i = count_; i > 0; --i) { events_[i] = events_[i - 1]; }
         events_[0] = {.what = event_type::need_input, .offset = got.offset};
         ++count_;
+        ++complete_;
         ready_ = 1;
     }
     constexpr void lose(event_type what, item const& got) noexcept {
+        settle(context_.end_doubt());
         context_.restart();
         clock_.lose();
         auto one = made(what, got);
@@ -352,13 +422,10 @@ private:
         auto const bound = context_.add(got.packet);
         rule const bad_time = clock_.add(got.packet);
         rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
-        if (broken != rule::none) {
-            auto one = made(event_type::damage, got);
-            one.broken = broken;
-            add_ready(one);
-        }
+        if (complete_ != ready_) { settle(bound.resumed); }
+        if (broken != rule::none) { add_damage(got, bound, broken); }
         switch (bound.to) {
-            case owner::none: return add_unbound(got);
+            case owner::none: return add_unbound(got, bound);
             case owner::status: return add_status(got);
             case owner::branch:
             case owner::far_transfer:
@@ -376,6 +443,20 @@ private:
             case owner::trigger:
             case owner::trace_stop: return add_value(got, bound);
         }
+    }
+
+    constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
+        auto one = made(event_type::damage, got);
+        one.broken = broken;
+        if (bound.resumed != resumption::confirmed || bound.broken != rule::GEN_227) {
+            return add_ready(one);
+        }
+        // Before the IP at which tracing resumed.
+        unsigned place = complete_;
+        for (unsigned i = 0; i < complete_; ++i) {
+            if (events_[i].what == event_type::resumed) { place = i; }
+        }
+        insert(place, one);
     }
 
     /// The item after a CYC that SKD007 may concern; else any item but `need_input`. The reader
@@ -403,7 +484,7 @@ private:
         }
         if (awaits_abort_ && !detail::has_kind(detail::unbound_kinds, got.packet.kind())) {
             // BDM64: the target before an abort may be wrong.
-            event& branch = events_[ready_];
+            event& branch = events_[complete_];
             if (got.packet.is<packet::mode_tsx>() &&
                 got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
                 branch.has_to = false;
@@ -438,53 +519,48 @@ private:
         }
     }
 
-    constexpr void add_unbound(item const& got) noexcept {
+    constexpr void add_unbound(item const& got, binding bound) noexcept {
         switch (got.packet.kind()) {
             case kind::cbr:
             case kind::mnt: {
                 auto one = made(type_of(got.packet.kind()), got);
                 one.is_status = context_.in_psb_plus();
                 // Inside a compound event they are returned first.
-                return one.is_status || awaits_abort_ ? add_pending(one) : insert(one);
+                return one.is_status || awaits_abort_ ? add_pending(one) : insert(complete_, one);
             }
             case kind::psb:
                 complete_pending();
-                psb_ip_ = {};
+                psb_fup_ = {};
                 return;
-            case kind::psbend: return end_psb_plus(got);
+            case kind::psbend: return end_psb_plus(got, bound);
             default: return;
         }
-    }
-    /// Inserts a ready event before the pending ones.
-    constexpr void insert(event const& one) noexcept {
-        for (unsigned i = count_; i > ready_; --i) { events_[i] = events_[i - 1]; }
-        events_[ready_] = one;
-        ++count_;
-        ++ready_;
     }
     constexpr void add_status(item const& got) noexcept {
         if (got.packet.is<packet::fup>()) {
             auto const fup = got.packet.as<packet::fup>();
-            psb_ip_ = {fup.has_ip(), got.ip};
+            psb_fup_ = fup.has_ip() ? got : item{};
             return;
         }
         auto one = made(type_of(got.packet.kind()), got);
         one.is_status = true;
         add_pending(one);
     }
-    constexpr void end_psb_plus(item const& got) noexcept {
+    constexpr void end_psb_plus(item const& got, binding bound) noexcept {
         // All packets of a PSB+ have the time of its TSC.
         auto one = made(event_type::psb, got);
-        for (unsigned i = ready_; i < count_; ++i) { events_[i].when = one.when; }
-        if (psb_ip_.is_known) {
-            complete_pending_at(psb_ip_.ip);
-        } else {
-            complete_pending();
-        }
-        one.has_ip = psb_ip_.is_known;
-        one.ip = psb_ip_.ip;
-        psb_ip_ = {};
+        for (unsigned i = complete_; i < count_; ++i) { events_[i].when = one.when; }
+        one.has_ip = psb_fup_.packet.is<packet::fup>();
+        one.ip = psb_fup_.ip;
+        if (one.has_ip) { complete_pending_at(one.ip); }
         add_ready(one);
+        if (bound.resumed == resumption::possible) {
+            one.what = event_type::resumed;
+            one.offset = psb_fup_.offset;
+            one.packet = psb_fup_.packet;
+            add_ready(one);
+        }
+        psb_fup_ = {};
     }
 
     constexpr void add_flow(item const& got, binding bound, bool was_lost, tracing was) noexcept {
@@ -522,7 +598,7 @@ private:
     }
     /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
     constexpr void give_ip_to_control_flow(uint64_t ip) noexcept {
-        for (unsigned i = ready_; i < count_; ++i) {
+        for (unsigned i = complete_; i < count_; ++i) {
             if (events_[i].what == event_type::control_flow ||
                 events_[i].what == event_type::event_data) {
                 events_[i].has_ip = true;
@@ -532,7 +608,7 @@ private:
     }
     /// Removes the pending MODE.Exec, if there is one.
     constexpr auto take_mode() noexcept -> event {
-        if (count_ > ready_ && events_[count_ - 1].what == event_type::exec_mode) {
+        if (count_ > complete_ && events_[count_ - 1].what == event_type::exec_mode) {
             --count_;
             return events_[count_];
         }
@@ -567,7 +643,7 @@ private:
         bool const has_to = got.packet.as<packet::tip_pgd>().has_ip();
         disabled_ = {has_to, got.ip};
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            for (unsigned i = ready_; i < count_; ++i) {
+            for (unsigned i = complete_; i < count_; ++i) {
                 if (events_[i].what == event_type::async_branch) {
                     events_[i].what = event_type::async_disabled;
                 }
@@ -582,7 +658,7 @@ private:
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
     constexpr void end_async(item const& got, bool has_to) noexcept {
-        for (unsigned i = ready_; i < count_; ++i) {
+        for (unsigned i = complete_; i < count_; ++i) {
             auto& one = events_[i];
             one.when = clock_.now();
             if (one.what == event_type::async_branch || one.what == event_type::async_disabled) {
@@ -669,13 +745,14 @@ private:
     cpu::quirk_set quirks_;
     unsigned first_ = 0;
     unsigned ready_ = 0;
+    unsigned complete_ = 0;
     unsigned count_ = 0;
     bool has_item_ = false;      ///< `item_` is the next item
     bool skips_byte_ = false;    ///< SKZ84: the next byte is no packet
     bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
-    known_ip psb_ip_{};
-    known_ip disabled_{};  ///< the IP of the last TIP.PGD
-    known_ip stopped_{};   ///< where the core clock stopped
+    item psb_fup_{};             ///< the FUP of the PSB+, if it has an IP
+    known_ip disabled_{};        ///< the IP of the last TIP.PGD
+    known_ip stopped_{};         ///< where the core clock stopped
     item item_{};
     execution_state before_{};  ///< before the events that are ready
     event events_[room]{};
