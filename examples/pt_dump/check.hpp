@@ -26,7 +26,7 @@ inline auto kinds_of(std::string_view name) -> std::vector<engine::kind> {
     return {};
 }
 
-/// Prints the violations of a stream.
+/// Prints the violations of a stream, and notes, which do not count.
 class stream_checker {
 public:
     static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
@@ -64,6 +64,7 @@ public:
         auto& best = *std::min_element(
             found_.begin(), found_.end(),
             [](findings const& one, findings const& two) { return one.count < two.count; });
+        best.first.insert(best.first.end(), best.first_notes.begin(), best.first_notes.end());
         std::sort(best.first.begin(), best.first.end(),
                   [](trace::violation const& one, trace::violation const& two) {
                       return one.offset != two.offset ? one.offset < two.offset
@@ -92,13 +93,15 @@ private:
         engine::kind kind{};
         std::uint64_t count = 0;
         std::vector<trace::violation> first{};
+        std::vector<trace::violation> first_notes{};
     };
     struct recorder {
         findings* to;
 
         void operator()(trace::violation const& one) const {
-            if (to->first.size() < most_printed) { to->first.push_back(one); }
-            to->count += 1;
+            auto& first = one.is_note ? to->first_notes : to->first;
+            if (first.size() < most_printed) { first.push_back(one); }
+            to->count += one.is_note ? 0 : 1;
         }
     };
     /// Passes everything to all checkers.
@@ -146,12 +149,14 @@ private:
             } else {
                 fields.string("packet", name);
             }
+            if (one.is_note) { fields.number("note", 1); }
             fields.string("rule", rule_id{one.broken}.letters);
             fields.string("text", text_of(one.broken));
             out += "}\n";
         } else {
             listing::append_offset(out, one.offset);
             (out += ' ') += name.empty() ? "!error" : name;
+            out += one.is_note ? " note" : "";
             ((out += ' ') += rule_id{one.broken}.letters) += ": ";
             (out += text_of(one.broken)) += '\n';
         }

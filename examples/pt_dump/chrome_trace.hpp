@@ -187,9 +187,7 @@ private:
         auto fields = args();
         fields.number("offset", event.offset);
         add_fields(fields, event);
-        if (event.what == trace::event_type::damage) {
-            fields.string("text", text_of(event.broken));
-        }
+        if (event.broken != rule::none) { fields.string("text", text_of(event.broken)); }
         finish_args();
     }
     void change_space(packet::pip which) {

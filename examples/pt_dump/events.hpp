@@ -226,6 +226,7 @@ void add_fields(Fields& fields, trace::event const& one) {
             return;
         case overflow: return;
         case damage:
+        case note:
             if (which.is<packet::pad>()) {
                 fields.nothing("packet");  // the bytes are no packet
             } else {
@@ -261,7 +262,8 @@ struct event_totals {
         is_lost = is_lost || what == lost;
         errors += what == damage;
         resyncs += what == resynced;
-        events += what != damage && what != synced && what != resynced && what != lost;
+        events += what != damage && what != note && what != synced && what != resynced &&
+                  what != lost;
     }
     [[nodiscard]] auto result() const -> status {
         return errors != 0 ? damaged : is_lost ? no_psb : clean;
@@ -339,7 +341,10 @@ private:
 
     static auto is_mark(trace::event_type what) -> bool {
         using enum trace::event_type;
-        return what == damage || what == synced || what == resynced || what == lost;
+        return what == damage || what == note || what == synced || what == resynced || what == lost;
+    }
+    static auto has_rule(trace::event_type what) -> bool {
+        return what == trace::event_type::damage || what == trace::event_type::note;
     }
     template <class Fields>
     void add_totals(Fields fields) const {
@@ -356,7 +361,7 @@ private:
         add_fields(fields, one);
         if (one.is_status) { fields.number("status", 1); }
         if constexpr (is_timed) { append_text_time(out, one.when, how_.to_ns); }
-        if (one.what == trace::event_type::damage) { (out += ": ") += text_of(one.broken); }
+        if (has_rule(one.what)) { (out += ": ") += text_of(one.broken); }
         out += '\n';
         out_.line_done();
     }
@@ -369,7 +374,7 @@ private:
         add_fields(fields, one);
         if (one.is_status) { fields.number("status", 1); }
         if constexpr (is_timed) { append_json_time(fields, one.when, how_.to_ns); }
-        if (one.what == trace::event_type::damage) { fields.string("text", text_of(one.broken)); }
+        if (has_rule(one.what)) { fields.string("text", text_of(one.broken)); }
         out += "}\n";
         out_.line_done();
     }

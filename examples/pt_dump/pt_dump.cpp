@@ -108,6 +108,7 @@ an unknown value, status=1 marks what a PSB+ reports: it happened before.
   maintenance payload           MNT
   psb ip                        a PSB+ ends; ip is - where tracing is off
   !damage packet rule: text     bytes that are no packet, or a packet that violates the rule
+  !note packet rule: text       the packet violates the rule, or something without a packet happened
   !sync, !resync, !nosync       with skipped: the first PSB, the next PSB after damage, no PSB
   !end events errors resyncs    always the last line
 
@@ -121,7 +122,8 @@ it ran and counted, in relation to that of the TSC; MTCs that are missing; overf
 
 With --check a line is `OFFSET name RULE: text`, with the first 100 violations in the order of their
 offsets; the last line has the number of all. Packets are checked from the first PSB on. With
---jobs, one thread checks.
+--jobs, one thread checks. `OFFSET name note RULE: text` is no violation: the trace ends inside of a
+packet, or CR3 of a PSB+ differs, which an SMI or a VM exit without PIP may cause, or missing bytes.
 
 The timeline of --chrome-trace has a process for each stream: a track with the traced intervals, and
 as instants interrupts, overflows, damage, PSBs, PTWRITEs and other rare events; a track with the
@@ -136,18 +138,18 @@ the listing is null. Other lines have "event" instead of "packet": "sync", "resy
 with "skipped"; "error" with "code", and with "left" when the trace ends within a packet; "unknown"
 with "len"; "gap" with "missing"; "end" with "packets", "errors" and "resyncs". With several files
 or streams, {"event":"file","file":NAME} precedes the objects of each. With --streams, "event" is
-"config" or "stream". With --events, "event" is the name
-of the event without !, types and states are strings, and "damage" has also "text". With --time
-there are "time" or "relative", "earliest", "latest" (null: not limited) and "ns". With --summary
-there is one object for each file: "file", "bytes", "packets", "skipped", "errors" and "resyncs"
-(numbers), "errors_by_code" (a number for each error), "by_type" (for each packet an object with
-"packets" and "bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip" ("lowest" and
-"highest"). The last two are null when the trace has no such value. With --time also "time": "first"
-and "last" (null without a TSC; otherwise also "duration", "traced", "untraced" and "unknown", and
-"first_ns" and "last_ns" where a clock is given), "cycles", "frequency" (null when unknown),
-"missing_mtcs" and "overflows". Bytes of a name that are not UTF-8 are written as \ufffd. With
---check an object has "offset", "packet" (null where no packet is), "rule" and "text"; the last one
-"event":"end", "violations" and "kind".
+"config" or "stream". With --events, "event" is the name of the event without !, types and states
+are strings, and "damage" and "note" have also "text". With --time there are "time" or "relative",
+"earliest", "latest" (null: not limited) and "ns". With --summary there is one object for each file:
+"file", "bytes", "packets", "skipped", "errors" and "resyncs" (numbers), "errors_by_code" (a number
+for each error), "by_type" (for each packet an object with "packets" and "bytes"), "psb_spacing"
+("min", "mean" and "max" in bytes) and "ip" ("lowest" and "highest"). The last two are null when the
+trace has no such value. With --time also "time": "first" and "last" (null without a TSC; otherwise
+also "duration", "traced", "untraced" and "unknown", and "first_ns" and "last_ns" where a clock is
+given), "cycles", "frequency" (null when unknown), "missing_mtcs" and "overflows". Bytes of a name
+that are not UTF-8 are written as \ufffd. With --check an object has "offset", "packet" (null where
+no packet is), "rule" and "text", and a note has "note":1; the last one "event":"end", "violations"
+and "kind".
 
 Example:
   $ pt_dump --no-sync --hex '02 03 18 00'

@@ -73,6 +73,7 @@ constexpr auto lane_of(trace::event_type which) -> lane {
         case frequency: return lane::frequency;
         case psb: return lane::psb;
         case damage:
+        case note:
         case lost: return lane::damage;
         case branches:
         case indirect_branch:

@@ -161,6 +161,7 @@ enum class rule : uint16_t {
     GEN_320 = detail::gen + 320,
     GEN_321 = detail::gen + 321,
     GEN_342 = detail::gen + 342,
+    GEN_344 = detail::gen + 344,
     PRG_165 = detail::prg + 165,
     PRG_166 = detail::prg + 166,
     PRG_170 = detail::prg + 170,
@@ -341,6 +342,8 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::GEN_320: return "a BEP ends a block";
         case rule::GEN_321: return "no packet but BBP and BEP ends a block";
         case rule::GEN_342: return "no FUP of an event while PacketEn is 0";
+        case rule::GEN_344:
+            return "while PacketEn stays 1, a PSB+ repeats MODE.Exec, MODE.TSX and CR3";
         case rule::PRG_165:
             return "an MSR list has at most as many entries as IA32_VMX_MISC says, and bits 63:32 "
                    "of "

@@ -476,6 +476,7 @@ enum class rule : uint16_t {
     GEN_320 = detail::gen + 320,
     GEN_321 = detail::gen + 321,
     GEN_342 = detail::gen + 342,
+    GEN_344 = detail::gen + 344,
     PRG_165 = detail::prg + 165,
     PRG_166 = detail::prg + 166,
     PRG_170 = detail::prg + 170,
@@ -656,6 +657,8 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::GEN_320: return "a BEP ends a block";
         case rule::GEN_321: return "no packet but BBP and BEP ends a block";
         case rule::GEN_342: return "no FUP of an event while PacketEn is 0";
+        case rule::GEN_344:
+            return "while PacketEn stays 1, a PSB+ repeats MODE.Exec, MODE.TSX and CR3";
         case rule::PRG_165:
             return "an MSR list has at most as many entries as IA32_VMX_MISC says, and bits 63:32 "
                    "of "
@@ -13416,6 +13419,88 @@ namespace ptspec::trace {
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/known_state.hpp ----
+
+namespace ptspec::trace {
+
+/// What the packets since PacketEn became 1 say about the processor: the size of code, InTX and
+/// CR3. A PSB+ says the same; another value shows that packets between are missing.
+///
+/// Shape:  a plain value of fixed size.
+/// Source: GEN-344.
+class known_state {
+public:
+    /// PacketEn became 0, or packets are lost.
+    constexpr void forget() noexcept { known_ = 0; }
+    /// An SMI, RSM, VM exit or VM entry may change CR3 without a PIP: GEN-242, GEN-278.
+    constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
+    /// PacketEn becomes 1. What a PSB+ directly before says still holds, and so does a MODE.Exec
+    /// that precedes the TIP.PGE.
+    constexpr void enter(bool follows_psb, bool follows_mode) noexcept {
+        if (!follows_psb) { known_ = 0; }
+        if (follows_mode) { known_ |= mode; }
+    }
+
+    /// Takes the value of a packet; `is_on` is PacketEn. Returns false if the value known before
+    /// differs.
+    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
+        auto const bits = static_cast<uint8_t>(which.code_bits());
+        bool const agrees = !has(mode) || code_bits_ == bits;
+        code_bits_ = bits;
+        learn(mode, is_on);
+        return agrees;
+    }
+    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
+        bool const in_tx = which.get<packet::mode_tsx::InTX>();
+        bool const agrees = !has(tsx) || in_tx_ == in_tx;
+        in_tx_ = in_tx;
+        learn(tsx, is_on);
+        return agrees;
+    }
+    /// If NR differs, a VM exit or entry without a PIP came between.
+    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
+        uint64_t const value = which.get<packet::pip::CR3>();
+        bool const nr = which.get<packet::pip::NR>();
+        bool const agrees = !has(cr3) || nr_ != nr || cr3_ == value;
+        cr3_ = value;
+        nr_ = nr;
+        learn(cr3, is_on);
+        return agrees;
+    }
+    /// Takes a packet that tells of an SMI, RSM, VM exit or VM entry.
+    constexpr void take(packet::cfe which) noexcept {
+        using enum packet::cfe_type;
+        switch (which.get<packet::cfe::type>()) {
+            case SMI:
+            case RSM:
+            case VMENTRY:
+            case VMEXIT:
+            case VMEXIT_INTR: return forget_cr3();
+            default: return;
+        }
+    }
+
+private:
+    static constexpr uint8_t mode = 1;
+    static constexpr uint8_t tsx = 2;
+    static constexpr uint8_t cr3 = 4;
+
+    [[nodiscard]] constexpr auto has(uint8_t which) const noexcept -> bool {
+        return (known_ & which) != 0;
+    }
+    constexpr void learn(uint8_t which, bool is_on) noexcept {
+        known_ = static_cast<uint8_t>(is_on ? known_ | which : known_ & ~which);
+    }
+
+    uint8_t known_ = 0;  ///< a bit for each value
+    uint8_t code_bits_ = 0;
+    bool in_tx_ = false;
+    bool nr_ = false;
+    uint64_t cr3_ = 0;
+};
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/trace/context.hpp ----
 
 /// What packets belong to, and the state of the processor after each.
@@ -13473,6 +13558,7 @@ struct binding {
     rule broken =
         rule::none;  ///< the rule that the order of packets violates; pending packets are dropped
     bool in_psb_plus = false;  ///< between PSB and PSBEND
+    bool is_note = false;      ///< `broken` may have another cause than lost packets: GEN-344
     resumption resumed = resumption::none;
 };
 
@@ -13556,6 +13642,7 @@ public:
     constexpr void restart() noexcept {
         now_ = {};
         flags_ = lost;
+        known_.forget();
     }
     /// No packet follows that confirms or refutes where tracing resumed: a FUP is believed, a PSB+
     /// is not.
@@ -13621,7 +13708,10 @@ private:
         bool const is_status = has(psb_plus) && packet_facts(which.kind()).in_psb_plus;
         if (is_status) { return add_status(which); }
         rule const misplaced = has(psb_plus) ? rule::GEN_172 : rule::none;
-        if (has(psb_plus)) { leave_psb_plus(); }
+        if (has(psb_plus)) {
+            leave_psb_plus();
+            known_.forget();
+        }
         auto found = add_outside(which);
         if (misplaced != rule::none) { found.broken = misplaced; }
         return found;
@@ -13665,6 +13755,10 @@ private:
         now_.enabled = value;
         set(off, value == tracing::off);
         set(entering, value == tracing::entering);
+        if (value == tracing::off || value == tracing::unknown) { known_.forget(); }
+    }
+    [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
+        return now_.enabled == tracing::on || now_.enabled == tracing::entering;
     }
     /// Tracing is on at a known IP.
     constexpr void resume() noexcept {
@@ -13679,7 +13773,8 @@ private:
 
     constexpr auto begin_psb_plus() noexcept -> binding {
         if (has(doubts)) { drop_lone_transaction(); }
-        // The FUP of an INIT has no TIP before its SIPI: GEN-290.
+        // The FUP of an INIT has no TIP before its SIPI: GEN-290. It changes the mode.
+        if (has(waiting)) { known_.forget(); }
         rule const broken = has(psb_plus)                  ? rule::PKT_142
                             : has(waiting & ~asynchronous) ? rule::GEN_006
                                                            : rule::none;
@@ -13717,17 +13812,21 @@ private:
     constexpr auto add_status(packet::any_packet const& which) noexcept -> binding {
         using packet::kind;
         rule broken = rule::none;
+        bool agrees = true;
         switch (which.kind()) {
             case kind::fup:
                 if (which.as<packet::fup>().has_ip()) { set(has_psb_ip); }
                 break;
-            case kind::pip: take(which.as<packet::pip>()); break;
+            case kind::pip: agrees = take(which.as<packet::pip>(), true); break;
             case kind::vmcs: take(which.as<packet::vmcs>()); break;
-            case kind::mode_exec: take(which.as<packet::mode_exec>()); break;
-            case kind::mode_tsx: take(which.as<packet::mode_tsx>()); break;
+            case kind::mode_exec: agrees = take(which.as<packet::mode_exec>(), true); break;
+            case kind::mode_tsx: agrees = take(which.as<packet::mode_tsx>(), true); break;
             default: broken = rule::GEN_172; break;
         }
-        return {.to = owner::status, .broken = broken, .in_psb_plus = true};
+        return {.to = owner::status,
+                .broken = agrees ? broken : rule::GEN_344,
+                .in_psb_plus = true,
+                .is_note = !agrees && which.is<packet::pip>()};
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
@@ -13765,21 +13864,25 @@ private:
 
     // --------------------------------------------------------------------------- values
 
-    constexpr void take(packet::pip which) noexcept {
+    /// These return false if the packets before say something else.
+    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
         now_.has_cr3 = true;
         now_.cr3 = which.get<packet::pip::CR3>();
         now_.non_root = which.get<packet::pip::NR>();
+        return known_.take(which, is_on);
     }
     constexpr void take(packet::vmcs which) noexcept {
         now_.has_vmcs = true;
         now_.vmcs = which.get<packet::vmcs::base>();
     }
-    constexpr void take(packet::mode_exec which) noexcept {
+    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
         now_.code_bits = static_cast<uint8_t>(which.code_bits());
         now_.interrupts = which.get<packet::mode_exec::IF>();
+        return known_.take(which, is_on);
     }
-    constexpr void take(packet::mode_tsx which) noexcept {
+    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
         now_.transaction = which.get<packet::mode_tsx::InTX>();
+        return known_.take(which, is_on);
     }
 
     // --------------------------------------------------------------------------- outside PSB+
@@ -13793,8 +13896,13 @@ private:
             case kind::tip_pge: return add_tip_pge();
             case kind::tip_pgd: return add_tip_pgd();
             case kind::fup: return add_fup(which.as<packet::fup>());
-            case kind::pip: take(which.as<packet::pip>()); return add_middle(owner::paging);
-            case kind::vmcs: take(which.as<packet::vmcs>()); return add_middle(owner::paging);
+            case kind::pip:
+                (void)take(which.as<packet::pip>(), is_on());
+                return add_middle(owner::paging);
+            case kind::vmcs:
+                take(which.as<packet::vmcs>());
+                known_.forget_cr3();
+                return add_middle(owner::paging);
             case kind::mode_exec: return add(which.as<packet::mode_exec>());
             case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
             case kind::tracestop: return add_trace_stop();
@@ -13818,6 +13926,7 @@ private:
             }
             case kind::cfe: {
                 set(event_data, false);
+                known_.take(which.as<packet::cfe>());
                 return announce(owner::control_flow, control_flow,
                                 which.as<packet::cfe>().get<packet::cfe::IP>());
             }
@@ -13903,12 +14012,14 @@ private:
         auto const refuted = refute();
         binding found{.to = owner::entry, .broken = drop(waiting & ~mode), .resumed = refuted};
         if (now_.enabled == tracing::on) { found.broken = rule::GEN_100; }
+        known_.enter(has(entering), has(mode));
         set(waiting, false);
         resume();
         return found;
     }
     constexpr auto add_trace_stop() noexcept -> binding {
         auto const refuted = refute();
+        known_.forget();
         auto found = alone(owner::trace_stop);
         found.resumed = refuted;
         return found;
@@ -13987,7 +14098,7 @@ private:
                 .broken = broken};
     }
     constexpr auto add(packet::mode_exec which) noexcept -> binding {
-        take(which);
+        (void)take(which, is_on());
         if (has(asynchronous | aborting)) {
             if (has(shared_fup)) { set(mode); }
             return {.to = owner::asynchronous,
@@ -14001,7 +14112,7 @@ private:
     }
     /// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
     constexpr auto add(packet::mode_tsx which) noexcept -> binding {
-        take(which);
+        (void)take(which, is_on());
         bool const aborts = which.get<packet::mode_tsx::TXAbort>();
         auto const to = aborts ? owner::transaction_abort : owner::transaction;
         auto const found = announce(to, aborts ? abort : transaction, false);
@@ -14025,6 +14136,7 @@ private:
     execution_state now_{};
     uint32_t flags_ = lost;
     cpu::quirk_set quirks_{};
+    known_state known_{};
 };
 
 }  // namespace ptspec::trace
@@ -14065,6 +14177,7 @@ enum class event_type : uint8_t {
     maintenance,      ///< MNT
     psb,              ///< a PSB+ ends; `ip` is the current IP, unless tracing is off
     damage,           ///< bytes that are no packet, or a packet that violates `broken`
+    note,             ///< a packet that shows damage or a change without packets: `broken`
     synced,           ///< the first PSB: `skipped` bytes before it
     resynced,         ///< reading resumes at a PSB, `skipped` bytes after the damage
     lost,             ///< no PSB follows: the last `skipped` bytes are not decoded
@@ -14082,7 +14195,7 @@ struct event {
     bool has_to = false;
     bool is_status = false;                   ///< reported by a PSB+: not a change
     packet::error why = packet::error::none;  ///< of damage to the bytes
-    rule broken = rule::none;                 ///< of damage
+    rule broken = rule::none;                 ///< of damage and notes
     uint32_t skipped = 0;                     ///< in bytes
     uint64_t offset = 0;                      ///< of `packet`, in bytes from the start of the trace
     uint64_t ip = 0;
@@ -14472,8 +14585,9 @@ private:
     }
 
     constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
-        auto one = made(event_type::damage, got);
+        auto one = made(bound.is_note ? event_type::note : event_type::damage, got);
         one.broken = broken;
+        if (bound.to == owner::status) { return insert(complete_, one); }
         if (bound.resumed != resumption::confirmed || bound.broken != rule::GEN_227) {
             return add_ready(one);
         }

@@ -132,6 +132,7 @@ auto read_ours(byte_view bytes, settings const& how) -> std::vector<line> {
                 }
                 break;
             case event_type::psb:
+            case event_type::note:
             case event_type::synced: break;
             case event_type::damage:
                 add(std::string{"damage: "} + describe(e.broken).data(), e);

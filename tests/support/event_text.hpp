@@ -38,12 +38,12 @@ struct short_text {
 
 constexpr auto name_of(trace::event_type which) -> std::string_view {
     constexpr std::string_view names[] = {
-        "branches",   "indirect",  "enabled",    "disabled", "async",    "async_disabled",
-        "paging",     "vmcs",      "exec_mode",  "tsx",      "overflow", "resumed",
-        "stop",       "ptwrite",   "exstop",     "mwait",    "pwre",     "pwrx",
-        "pebs_group", "pebs_item", "pebs_end",   "evd",      "cfe",      "trigger",
-        "cbr",        "mnt",       "psb",        "damage",   "synced",   "resynced",
-        "lost",       "unknown",   "need_input", "end"};
+        "branches",   "indirect",  "enabled",   "disabled",   "async",    "async_disabled",
+        "paging",     "vmcs",      "exec_mode", "tsx",        "overflow", "resumed",
+        "stop",       "ptwrite",   "exstop",    "mwait",      "pwre",     "pwrx",
+        "pebs_group", "pebs_item", "pebs_end",  "evd",        "cfe",      "trigger",
+        "cbr",        "mnt",       "psb",       "damage",     "note",     "synced",
+        "resynced",   "lost",      "unknown",   "need_input", "end"};
     return names[underlying(which)];
 }
 

@@ -77,10 +77,11 @@ private:
     }
 };
 
-/// The violations of a stream: their number, and the last.
+/// The violations of a stream: their number, and the last; and the notes.
 struct findings {
     unsigned count = 0;
     trace::violation last{};
+    unsigned notes = 0;
 
     friend constexpr auto operator==(findings const&, findings const&) -> bool = default;
 };
@@ -88,8 +89,12 @@ struct findings {
 constexpr auto findings_in(byte_view stream, trace::check_options const& rules) -> findings {
     findings got;
     trace::check(stream, rules, [&](trace::violation const& one) {
-        got.last = one;
-        ++got.count;
+        if (one.is_note) {
+            ++got.notes;
+        } else {
+            got.last = one;
+            ++got.count;
+        }
     });
     return got;
 }

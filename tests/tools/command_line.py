@@ -213,6 +213,33 @@ class Tools(unittest.TestCase):
         self.assertEqual([one["offset"] for one in found], [0x16, 0x1A, 0x1C, 0x1D])
         self.assertEqual((found[-1]["violations"], found[-1]["kind"]), (3, "manual"))
 
+    def test_check_prints_notes_which_do_not_count(self):
+        text = "while PacketEn stays 1, a PSB+ repeats MODE.Exec, MODE.TSX and CR3"
+        begin = PSB + bytes.fromhex("02031800" "9901" "7d001000000000" "0223")
+        # CR3 differs, and the trace ends within a packet.
+        data = (begin + bytes.fromhex("0243001000000000") + PSB +
+                bytes.fromhex("02031800" "0243002000000000" "9901" "7d001000000000" "0223" "6d00"))
+        wanted = (f"0000003b pip note GEN-344: {text}\n"
+                  "0000004e !error note PKT-255: the packet needs more bytes than there are\n"
+                  "00000050 !end violations=0 kind=manual\n")
+        self.assertEqual(run(PT_DUMP, "--check", "--kind", "manual", self.file("t", data)),
+                         (0, wanted, ""))
+        out = run(PT_DUMP, "--check", "--json", "--kind", "manual", self.file("t", data))[1]
+        self.assertEqual([one.get("note") for one in map(json.loads, out.splitlines())],
+                         [1, 1, None])
+        status, out, _ = run(PT_DUMP, "--events", self.file("t", data[:-2]))
+        self.assertEqual(status, 0)
+        self.assertIn(f"0000003b !note packet=pip rule=GEN-344: {text}\n", out)
+        self.assertTrue(out.endswith(" !end events=8 errors=0 resyncs=0\n"), out)
+        # The mode differs.
+        data = begin + b"\x06" + PSB + bytes.fromhex("02031800" "9902" "7d001000000000" "0223")
+        self.assertEqual(run(PT_DUMP, "--check", "--kind", "manual", self.file("t", data)),
+                         (1, f"00000034 mode.exec GEN-344: {text}\n"
+                             "0000003f !end violations=1 kind=manual\n", ""))
+        status, out, _ = run(PT_DUMP, "--events", self.file("t", data))
+        self.assertEqual(status, 1)
+        self.assertIn(f"00000034 !damage packet=mode.exec rule=GEN-344: {text}\n", out)
+
     def test_check_selects_the_kind_with_the_fewest_violations(self):
         # A compressed IP without PADs: atom.
         data = PSB + bytes.fromhex("02031800" "7d001000000000" "9901" "0223" "2d0020" "3d0020"

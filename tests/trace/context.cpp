@@ -104,7 +104,7 @@ TEST_CASE("timing packets and PADs disturb nothing (PKT-272)") {
 }
 
 TEST_CASE(
-    "packets in a wrong order (PKT-138,139,142,270,273, GEN-006,100,101,105,172,227,235,302)") {
+    "packets in a wrong order (PKT-138,139,142,270,273, GEN-006,100,101,105,172,227,235,302,344)") {
     LAST("PSB 06", last.is(owner::branch, true, rule::GEN_172));
     LAST("PSB CBR PSB", last.is(owner::none, false, rule::PKT_142));
     LAST("ON 0223", last.is(owner::none, true, rule::PKT_134));
@@ -122,6 +122,9 @@ TEST_CASE(
     LAST("ON 02f3 06", last.is(owner::branch, true, rule::GEN_227));
     LAST("ON 02f3 ON 06", last.is(owner::branch, true, rule::GEN_227) &&
                               last.bound.resumed == resumption::confirmed && last.binds_branches);
+    LAST("ON 06 PSB 9902", last.is(owner::status, true, rule::GEN_344) && !last.bound.is_note);
+    LAST("ON 0243001000000000 PSB 0243002000000000",
+         last.is(owner::status, true, rule::GEN_344) && last.bound.is_note);
     // The FUP of an INIT has no TIP before its SIPI (GEN-290).
     LAST("ON 06 3d1010 PSB", last.is(owner::none, false));
     LAST("ON 06 3d1010 9901 2d0020", last.is(owner::asynchronous, true));

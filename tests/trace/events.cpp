@@ -306,6 +306,32 @@ TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-
     EVENTS("ON 9921 ON 06", ON "tsx damage!GEN006 " ON "branches:T");
 }
 
+TEST_CASE("a PSB+ that contradicts the packets before it is damage, or a note (GEN-242,344)") {
+    EVENTS("ON 06 PSB 9902 7d001000000000 0223 06",
+           ON "branches:T damage!GEN344 exec_mode@1000' psb@1000 branches:T");
+    EVENTS("ON 9921 3d1010 PSB CBR 9920 9901 7d001000000000 0223",
+           ON "tsx@1010 damage!GEN344 cbr@1000' tsx@1000' exec_mode@1000' psb@1000");
+    EVENTS("ON 0243001000000000 PSB 0243002000000000 7d001000000000 0223 06",
+           ON "paging note!GEN344 paging@1000' psb@1000 branches:T");
+    EVENTS("ON 0243001000000000 02138800 3d1010 2d0020 PSB 0243002000000000 7d001000000000 0223",
+           ON "paging cfe@1010 indirect>2000 paging@1000' psb@1000");
+    // An enable, an OVF, damage, an INIT.
+    EVENTS("ON 01 PSB 9902 7d001000000000 0223 310030 PSB 9902 7d001000000000 0223 06",
+           ON "disabled exec_mode@1000' psb@1000 enabled@3000 exec_mode@1000' psb@1000 branches:T");
+    EVENTS("ON 310030 PSB 9902 7d001000000000 0223",
+           ON "enabled@3000 damage!GEN344 exec_mode@1000' psb@1000");
+    EVENTS("ON 06 01 310030 PSB 9902 7d001000000000 0223",
+           ON "branches:T disabled enabled@3000 exec_mode@1000' psb@1000");
+    EVENTS("ON 01 9901 71003000000000 PSB 9902 7d001000000000 0223",
+           ON "disabled enabled@3000 exec_mode@3000 damage!GEN344 exec_mode@1000' psb@1000");
+    EVENTS("ON 02f3 3d1010 PSB 9902 7d001000000000 0223",
+           ON "overflow resumed@1010 exec_mode@1000' psb@1000");
+    EVENTS("ON 06 05 PSB 9902 7d001000000000 0223",
+           ON "branches:T damage!PKT015 resynced exec_mode@1000' psb@1000");
+    EVENTS("ON 06 3d1010 PSB 9900 7d001000000000 0223 2d0020",
+           ON "branches:T async@1010 exec_mode@1000' psb@1000 indirect>2000");
+}
+
 TEST_CASE("more waiting events than there is room for are returned without an IP") {
     std::string stream = "ON";
     for (unsigned i = 0; i < 40; ++i) { stream += " 0253000100000000000000"; }

@@ -3,6 +3,7 @@
 
 #include <ptspec/cpu/quirk_set.hpp>
 #include <ptspec/packet/any_packet.hpp>
+#include <ptspec/trace/known_state.hpp>
 
 /// What packets belong to, and the state of the processor after each.
 namespace ptspec::trace {
@@ -59,6 +60,7 @@ struct binding {
     rule broken =
         rule::none;  ///< the rule that the order of packets violates; pending packets are dropped
     bool in_psb_plus = false;  ///< between PSB and PSBEND
+    bool is_note = false;      ///< `broken` may have another cause than lost packets: GEN-344
     resumption resumed = resumption::none;
 };
 
@@ -142,6 +144,7 @@ public:
     constexpr void restart() noexcept {
         now_ = {};
         flags_ = lost;
+        known_.forget();
     }
     /// No packet follows that confirms or refutes where tracing resumed: a FUP is believed, a PSB+
     /// is not.
@@ -207,7 +210,10 @@ private:
         bool const is_status = has(psb_plus) && packet_facts(which.kind()).in_psb_plus;
         if (is_status) { return add_status(which); }
         rule const misplaced = has(psb_plus) ? rule::GEN_172 : rule::none;
-        if (has(psb_plus)) { leave_psb_plus(); }
+        if (has(psb_plus)) {
+            leave_psb_plus();
+            known_.forget();
+        }
         auto found = add_outside(which);
         if (misplaced != rule::none) { found.broken = misplaced; }
         return found;
@@ -251,6 +257,10 @@ private:
         now_.enabled = value;
         set(off, value == tracing::off);
         set(entering, value == tracing::entering);
+        if (value == tracing::off || value == tracing::unknown) { known_.forget(); }
+    }
+    [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
+        return now_.enabled == tracing::on || now_.enabled == tracing::entering;
     }
     /// Tracing is on at a known IP.
     constexpr void resume() noexcept {
@@ -265,7 +275,8 @@ private:
 
     constexpr auto begin_psb_plus() noexcept -> binding {
         if (has(doubts)) { drop_lone_transaction(); }
-        // The FUP of an INIT has no TIP before its SIPI: GEN-290.
+        // The FUP of an INIT has no TIP before its SIPI: GEN-290. It changes the mode.
+        if (has(waiting)) { known_.forget(); }
         rule const broken = has(psb_plus)                  ? rule::PKT_142
                             : has(waiting & ~asynchronous) ? rule::GEN_006
                                                            : rule::none;
@@ -303,17 +314,21 @@ private:
     constexpr auto add_status(packet::any_packet const& which) noexcept -> binding {
         using packet::kind;
         rule broken = rule::none;
+        bool agrees = true;
         switch (which.kind()) {
             case kind::fup:
                 if (which.as<packet::fup>().has_ip()) { set(has_psb_ip); }
                 break;
-            case kind::pip: take(which.as<packet::pip>()); break;
+            case kind::pip: agrees = take(which.as<packet::pip>(), true); break;
             case kind::vmcs: take(which.as<packet::vmcs>()); break;
-            case kind::mode_exec: take(which.as<packet::mode_exec>()); break;
-            case kind::mode_tsx: take(which.as<packet::mode_tsx>()); break;
+            case kind::mode_exec: agrees = take(which.as<packet::mode_exec>(), true); break;
+            case kind::mode_tsx: agrees = take(which.as<packet::mode_tsx>(), true); break;
             default: broken = rule::GEN_172; break;
         }
-        return {.to = owner::status, .broken = broken, .in_psb_plus = true};
+        return {.to = owner::status,
+                .broken = agrees ? broken : rule::GEN_344,
+                .in_psb_plus = true,
+                .is_note = !agrees && which.is<packet::pip>()};
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
@@ -351,21 +366,25 @@ private:
 
     // --------------------------------------------------------------------------- values
 
-    constexpr void take(packet::pip which) noexcept {
+    /// These return false if the packets before say something else.
+    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
         now_.has_cr3 = true;
         now_.cr3 = which.get<packet::pip::CR3>();
         now_.non_root = which.get<packet::pip::NR>();
+        return known_.take(which, is_on);
     }
     constexpr void take(packet::vmcs which) noexcept {
         now_.has_vmcs = true;
         now_.vmcs = which.get<packet::vmcs::base>();
     }
-    constexpr void take(packet::mode_exec which) noexcept {
+    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
         now_.code_bits = static_cast<uint8_t>(which.code_bits());
         now_.interrupts = which.get<packet::mode_exec::IF>();
+        return known_.take(which, is_on);
     }
-    constexpr void take(packet::mode_tsx which) noexcept {
+    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
         now_.transaction = which.get<packet::mode_tsx::InTX>();
+        return known_.take(which, is_on);
     }
 
     // --------------------------------------------------------------------------- outside PSB+
@@ -379,8 +398,13 @@ private:
             case kind::tip_pge: return add_tip_pge();
             case kind::tip_pgd: return add_tip_pgd();
             case kind::fup: return add_fup(which.as<packet::fup>());
-            case kind::pip: take(which.as<packet::pip>()); return add_middle(owner::paging);
-            case kind::vmcs: take(which.as<packet::vmcs>()); return add_middle(owner::paging);
+            case kind::pip:
+                (void)take(which.as<packet::pip>(), is_on());
+                return add_middle(owner::paging);
+            case kind::vmcs:
+                take(which.as<packet::vmcs>());
+                known_.forget_cr3();
+                return add_middle(owner::paging);
             case kind::mode_exec: return add(which.as<packet::mode_exec>());
             case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
             case kind::tracestop: return add_trace_stop();
@@ -404,6 +428,7 @@ private:
             }
             case kind::cfe: {
                 set(event_data, false);
+                known_.take(which.as<packet::cfe>());
                 return announce(owner::control_flow, control_flow,
                                 which.as<packet::cfe>().get<packet::cfe::IP>());
             }
@@ -489,12 +514,14 @@ private:
         auto const refuted = refute();
         binding found{.to = owner::entry, .broken = drop(waiting & ~mode), .resumed = refuted};
         if (now_.enabled == tracing::on) { found.broken = rule::GEN_100; }
+        known_.enter(has(entering), has(mode));
         set(waiting, false);
         resume();
         return found;
     }
     constexpr auto add_trace_stop() noexcept -> binding {
         auto const refuted = refute();
+        known_.forget();
         auto found = alone(owner::trace_stop);
         found.resumed = refuted;
         return found;
@@ -573,7 +600,7 @@ private:
                 .broken = broken};
     }
     constexpr auto add(packet::mode_exec which) noexcept -> binding {
-        take(which);
+        (void)take(which, is_on());
         if (has(asynchronous | aborting)) {
             if (has(shared_fup)) { set(mode); }
             return {.to = owner::asynchronous,
@@ -587,7 +614,7 @@ private:
     }
     /// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
     constexpr auto add(packet::mode_tsx which) noexcept -> binding {
-        take(which);
+        (void)take(which, is_on());
         bool const aborts = which.get<packet::mode_tsx::TXAbort>();
         auto const to = aborts ? owner::transaction_abort : owner::transaction;
         auto const found = announce(to, aborts ? abort : transaction, false);
@@ -611,6 +638,7 @@ private:
     execution_state now_{};
     uint32_t flags_ = lost;
     cpu::quirk_set quirks_{};
+    known_state known_{};
 };
 
 }  // namespace ptspec::trace

@@ -39,6 +39,7 @@ enum class event_type : uint8_t {
     maintenance,      ///< MNT
     psb,              ///< a PSB+ ends; `ip` is the current IP, unless tracing is off
     damage,           ///< bytes that are no packet, or a packet that violates `broken`
+    note,             ///< a packet that shows damage or a change without packets: `broken`
     synced,           ///< the first PSB: `skipped` bytes before it
     resynced,         ///< reading resumes at a PSB, `skipped` bytes after the damage
     lost,             ///< no PSB follows: the last `skipped` bytes are not decoded
@@ -56,7 +57,7 @@ struct event {
     bool has_to = false;
     bool is_status = false;                   ///< reported by a PSB+: not a change
     packet::error why = packet::error::none;  ///< of damage to the bytes
-    rule broken = rule::none;                 ///< of damage
+    rule broken = rule::none;                 ///< of damage and notes
     uint32_t skipped = 0;                     ///< in bytes
     uint64_t offset = 0;                      ///< of `packet`, in bytes from the start of the trace
     uint64_t ip = 0;
@@ -446,8 +447,9 @@ private:
     }
 
     constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
-        auto one = made(event_type::damage, got);
+        auto one = made(bound.is_note ? event_type::note : event_type::damage, got);
         one.broken = broken;
+        if (bound.to == owner::status) { return insert(complete_, one); }
         if (bound.resumed != resumption::confirmed || bound.broken != rule::GEN_227) {
             return add_ready(one);
         }

@@ -7,6 +7,7 @@
 #include <support/streams.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,13 @@ constexpr auto with_clock(uint8_t mtc_freq, uint32_t period) -> trace::check_opt
     rules.mtc_freq = mtc_freq;
     rules.tsc_per_crystal = period;
     return rules;
+}
+
+auto all_findings(byte_view stream, trace::check_options const& rules)
+    -> std::vector<trace::violation> {
+    std::vector<trace::violation> all;
+    trace::check(stream, rules, [&](trace::violation const& one) { all.push_back(one); });
+    return all;
 }
 
 }  // namespace
@@ -65,6 +73,61 @@ TEST_CASE("damage is reported with its rule, and a trace may end within a packet
     VIOLATES(manual, PKT_015, "ON !05 ON", "ON");
     VIOLATES(manual, PKT_052, "ON !ad", "ON 6d00");
     VIOLATES(manual, PKT_037, "ON !02a3010000000000", "ON 02a3");
+    // The end within a packet is a note.
+    for (char const* const text : {"ON !6d00", "ON !02a3", "ON !02"}) {
+        made_stream const cut{text, kind::manual};
+        auto const found = all_findings(cut.view(), engine::check_options_of(kind::manual));
+        REQUIRE(found.size() == 1);
+        CHECK(found[0] == trace::violation{cut.mark, rule::PKT_255, packet::kind::pad, true});
+    }
+}
+
+TEST_CASE("a PSB+ repeats the state of the packets before it (GEN-242,250,344)") {
+    // The mode, after a PSB+, a branch and a TIP.PGE.
+    VIOLATES(manual, GEN_344, "ON 06 PSB CBR !9902 7d001000000000 0223", "ON 06 ON");
+    VIOLATES(manual, GEN_344, "ON 9902 2d0020 PSB CBR !99017d001000000000 0223",
+             "ON 9902 2d0020 PSB CBR 99027d001000000000 0223");
+    VIOLATES(manual, GEN_344, "ON 310030 06 PSB CBR !99027d001000000000 0223", "ON 310030 06 ON");
+    VIOLATES(manual, GEN_344, "OFF 9902 71003000000000 06 PSB CBR !99017d001000000000 0223",
+             "OFF 9902 71003000000000 06 PSB CBR 99027d001000000000 0223");
+    // InTX.
+    VIOLATES(manual, GEN_344, "ON 9921 3d0510 PSB CBR !9920 99017d001000000000 0223",
+             "ON 9921 3d0510 PSB CBR 9921 99017d001000000000 0223");
+    VIOLATES(manual, GEN_344,
+             "ON 9921 3d0510 9922 3d0510 2d0020 PSB CBR !9921 99017d001000000000 "
+             "0223",
+             "ON 9921 3d0510 9922 3d0510 2d0020 PSB CBR 9920 99017d001000000000 0223");
+    // Not after OVF, while and after PacketEn was 0, after damage, and at RFLAGS.IF.
+    auto const count = [](char const* text) {
+        made_stream const stream{text, kind::manual};
+        return findings_in(stream.view(), engine::check_options_of(kind::manual));
+    };
+    for (char const* const before : {"ON 06 02f3 3d0510", "ON 01 71003000000000", "ON 01", "OFF",
+                                     "ON 01 9901 71003000000000 01 71003000000000", "ON 2d0020 01",
+                                     "ON 210040 0283", "ON 3d0510 01 9920"}) {
+        std::string const text = std::string{before} + " PSB CBR 9902 7d001000000000 0223";
+        CAPTURE(text);
+        CHECK(count(text.c_str()).count == 0);
+    }
+    CHECK(count("ON 06 05 PSB CBR 9902 7d001000000000 0223").count == 1);  // the damage
+    CHECK(count("ON 9905 3d0510 ON").count == 0);
+    // CR3 is a note, unless an SMI, a VM exit or entry comes between.
+    constexpr auto psb_with_cr3 = [](char const* cr3) {
+        return std::string{" PSB CBR 0243"} + cr3 + "0000000000 99017d001000000000 0223";
+    };
+    auto const notes = [&](std::string const& text) {
+        CAPTURE(text);
+        auto const found = count(text.c_str());
+        CHECK(found.count == 0);
+        return found.notes;
+    };
+    CHECK(notes("ON 0243001000000000" + psb_with_cr3("0020")) == 1);
+    CHECK(notes("ON 0243001000000000" + psb_with_cr3("0010")) == 0);
+    CHECK(notes("ON 0243001000000000" + psb_with_cr3("0120")) == 0);  // NR
+    CHECK(notes("ON 0243001000000000 02138800 3d0510 2d0020" + psb_with_cr3("0020")) == 0);
+    CHECK(notes("ON 0243001000000000 02138300 3d0510" + psb_with_cr3("0020")) == 0);
+    CHECK(notes("ON 0243001000000000 02138100 3d0510" + psb_with_cr3("0020")) == 1);
+    CHECK(notes("ON 0243001000000000 02c80500000000" + psb_with_cr3("0020")) == 0);
 }
 
 TEST_CASE("the contents of a PSB+ (PKT-134,142, GEN-125,170,172)") {
@@ -329,17 +392,6 @@ TEST_CASE("packets are checked from the first PSB on") {
                  {.sync = false});
     CHECK(count == 1);  // only the damage
 }
-
-namespace {
-
-auto all_findings(byte_view stream, trace::check_options const& rules)
-    -> std::vector<trace::violation> {
-    std::vector<trace::violation> all;
-    trace::check(stream, rules, [&](trace::violation const& one) { all.push_back(one); });
-    return all;
-}
-
-}  // namespace
 
 TEST_CASE("items one by one, and a trace in chunks, give the same findings") {
     for (std::uint32_t seed = 0; seed < 30; ++seed) {

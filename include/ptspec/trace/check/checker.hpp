@@ -3,6 +3,7 @@
 
 #include <ptspec/trace/check/clocks.hpp>
 #include <ptspec/trace/check/placement.hpp>
+#include <ptspec/trace/known_state.hpp>
 #include <ptspec/trace/reader.hpp>
 
 /// Checks a stream against the rules that a stream alone can violate.
@@ -47,12 +48,12 @@ struct psb_group {
 /// After OVF only rules are checked that do not depend on lost packets; after a misplaced packet no
 /// places until the next PSB.
 ///
-/// Errors: damage is reported with the rule that it breaks, except for a packet that the end of the
-///         trace cuts off.
+/// Errors: damage is reported with the rule that it breaks. A packet that the end of the trace cuts
+///         off is a note: PKT-255.
 /// Source: PKT-058..060, PKT-070..078, PKT-092, PKT-093, PKT-109, PKT-134..142, PKT-270..273,
 ///         GEN-006, GEN-010, GEN-011, GEN-020, GEN-090, GEN-100..105, GEN-120..125, GEN-170..176,
 ///         GEN-202, GEN-211..217, GEN-227, GEN-235..237, GEN-245, GEN-300..302, GEN-320, GEN-321,
-///         GEN-342; and those of `clock_checker` and `placement`.
+///         GEN-342, GEN-344; and those of `clock_checker` and `placement`.
 template <class Report, class Packets = packet::all>
     requires callable<Report&, violation const&>
 class checker {
@@ -78,9 +79,8 @@ public:
                 return add(one.packet, one.offset);
             case item_type::unknown: return place_.forget();
             case item_type::damage:
-                if (one.why != packet::error::truncated) {
-                    report_(violation{one.offset, one.broken, packet::kind::pad});
-                }
+                report_(violation{one.offset, one.broken, packet::kind::pad,
+                                  one.why == packet::error::truncated});
                 return restart();
             case item_type::synced:
             case item_type::resynced:
@@ -137,6 +137,7 @@ private:
         cyc_ = lone_cyc_ = tnt_ = owner_ = event_ = exec_ = evd_ = {};
         knows_forms_ = knows_exec_ = is_fresh_ = is_stopped_ = is_asleep_ = follows_ovf_ = false;
         now_.items = packet::block::none;
+        known_.forget();
     }
 
     /// Many PADs are memory that was not written.
@@ -306,6 +307,21 @@ private:
         bool const has_no_ip = kind_ == kind::fup && !which.as<packet::fup>().has_ip();
         if (!has_no_ip) { group_.add(kind_); }
         group_.rank = rank;
+        check_known(which);
+    }
+    /// A status packet repeats what the packets before say.
+    constexpr void check_known(packet::any_packet const& which) {
+        if (take_state(which, true)) { return; }
+        report_(violation{offset_, rule::GEN_344, kind_, kind_ == kind::pip});
+    }
+    /// Returns false if the packets before say something else.
+    constexpr auto take_state(packet::any_packet const& which, bool is_on) noexcept -> bool {
+        switch (kind_) {
+            case kind::mode_exec: return known_.take(which.as<packet::mode_exec>(), is_on);
+            case kind::mode_tsx: return known_.take(which.as<packet::mode_tsx>(), is_on);
+            case kind::pip: return known_.take(which.as<packet::pip>(), is_on);
+            default: return true;
+        }
     }
     constexpr void end_psb() {
         bool const has_fup = group_.has(kind::fup);
@@ -314,6 +330,7 @@ private:
                             (!how_.has_kind || (how_.has_tsx ? has_tsx || !has_fup : !has_tsx)) &&
                             (has_fup || enabled_ != enabled::on);
         if (!agrees) { report(group_.offset, rule::GEN_170, kind::psb); }
+        if (!has_fup) { known_.forget(); }
         in_psb_ = false;
         has_exec_ = group_.has(kind::mode_exec);
         is_fresh_ = has_fup;
@@ -353,6 +370,7 @@ private:
         check_event();
         check_block();
         check_enter();
+        (void)take_state(which, enabled_ == enabled::on || enabled_ == enabled::enter);
         switch (kind_) {
             case kind::tnt_short:
             case kind::tnt_long:
@@ -376,7 +394,11 @@ private:
                 break;
             case kind::exstop: own_fup(which.as<packet::exstop>().get<packet::exstop::IP>()); break;
             case kind::bep: own_fup(which.as<packet::bep>().get<packet::bep::IP>()); break;
-            case kind::cfe: own_fup(which.as<packet::cfe>().get<packet::cfe::IP>()); break;
+            case kind::cfe:
+                known_.take(which.as<packet::cfe>());
+                own_fup(which.as<packet::cfe>().get<packet::cfe::IP>());
+                break;
+            case kind::vmcs: known_.forget_cr3(); break;
             case kind::trig: own_fup(which.as<packet::trig>().get<packet::trig::IP>()); break;
             case kind::evd: evd_ = here(); break;
             case kind::pwre: is_asleep_ = true; break;
@@ -385,6 +407,7 @@ private:
                 if (enabled_ == enabled::on) { report(rule::GEN_090); }
                 enabled_ = enabled::off;
                 is_stopped_ = true;
+                known_.forget();
                 break;
             case kind::psbend: report(rule::PKT_134); break;
             default: break;
@@ -400,7 +423,10 @@ private:
     constexpr void check_psb() {
         bool const splits = owner_.is_set || event_.is_set || exec_.is_set || evd_.is_set ||
                             is_asleep_ || now_.items != packet::block::none;
-        if (splits) { report(rule::GEN_006); }
+        if (splits) {
+            report(rule::GEN_006);
+            known_.forget();
+        }
         owner_ = event_ = exec_ = evd_ = {};
         is_asleep_ = is_stopped_ = false;
     }
@@ -472,18 +498,21 @@ private:
     constexpr void branch() {
         if (is_off()) { report(rule::GEN_105); }
         if (follows_ovf_) { report(rule::GEN_227); }
+        if (enabled_ != enabled::on) { known_.forget(); }
         enabled_ = enabled::on;
         follows_ovf_ = false;
     }
     constexpr void enter(bool had_exec) {
         if (enabled_ == enabled::on && !is_fresh_) { report(rule::GEN_100); }
         if (knows_exec_ && !has_exec_ && !had_exec) { report(rule::GEN_236); }
+        known_.enter(is_fresh_, had_exec);
         enabled_ = enabled::on;
         follows_ovf_ = false;
     }
     constexpr void leave() {
         if (is_off()) { report(rule::GEN_101); }
         if (follows_ovf_) { report(rule::GEN_227); }
+        known_.forget();
         enabled_ = enabled::left;
         follows_ovf_ = false;
     }
@@ -502,6 +531,7 @@ private:
     clock_checker clocks_;
     placement<Packets> place_;
     Report report_;
+    known_state known_{};
     writer_state now_{};  ///< the IPs and the block, as a writer of the same packets has them
 
     // The packet that is checked.

@@ -10,6 +10,9 @@ struct violation {
     uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
     rule broken = rule::none;
     packet::kind which = packet::kind::pad;
+    /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
+    /// have no packet (GEN-344).
+    bool is_note = false;
 
     friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };

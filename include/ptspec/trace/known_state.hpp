@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/any_packet.hpp>
+
+namespace ptspec::trace {
+
+/// What the packets since PacketEn became 1 say about the processor: the size of code, InTX and
+/// CR3. A PSB+ says the same; another value shows that packets between are missing.
+///
+/// Shape:  a plain value of fixed size.
+/// Source: GEN-344.
+class known_state {
+public:
+    /// PacketEn became 0, or packets are lost.
+    constexpr void forget() noexcept { known_ = 0; }
+    /// An SMI, RSM, VM exit or VM entry may change CR3 without a PIP: GEN-242, GEN-278.
+    constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
+    /// PacketEn becomes 1. What a PSB+ directly before says still holds, and so does a MODE.Exec
+    /// that precedes the TIP.PGE.
+    constexpr void enter(bool follows_psb, bool follows_mode) noexcept {
+        if (!follows_psb) { known_ = 0; }
+        if (follows_mode) { known_ |= mode; }
+    }
+
+    /// Takes the value of a packet; `is_on` is PacketEn. Returns false if the value known before
+    /// differs.
+    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
+        auto const bits = static_cast<uint8_t>(which.code_bits());
+        bool const agrees = !has(mode) || code_bits_ == bits;
+        code_bits_ = bits;
+        learn(mode, is_on);
+        return agrees;
+    }
+    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
+        bool const in_tx = which.get<packet::mode_tsx::InTX>();
+        bool const agrees = !has(tsx) || in_tx_ == in_tx;
+        in_tx_ = in_tx;
+        learn(tsx, is_on);
+        return agrees;
+    }
+    /// If NR differs, a VM exit or entry without a PIP came between.
+    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
+        uint64_t const value = which.get<packet::pip::CR3>();
+        bool const nr = which.get<packet::pip::NR>();
+        bool const agrees = !has(cr3) || nr_ != nr || cr3_ == value;
+        cr3_ = value;
+        nr_ = nr;
+        learn(cr3, is_on);
+        return agrees;
+    }
+    /// Takes a packet that tells of an SMI, RSM, VM exit or VM entry.
+    constexpr void take(packet::cfe which) noexcept {
+        using enum packet::cfe_type;
+        switch (which.get<packet::cfe::type>()) {
+            case SMI:
+            case RSM:
+            case VMENTRY:
+            case VMEXIT:
+            case VMEXIT_INTR: return forget_cr3();
+            default: return;
+        }
+    }
+
+private:
+    static constexpr uint8_t mode = 1;
+    static constexpr uint8_t tsx = 2;
+    static constexpr uint8_t cr3 = 4;
+
+    [[nodiscard]] constexpr auto has(uint8_t which) const noexcept -> bool {
+        return (known_ & which) != 0;
+    }
+    constexpr void learn(uint8_t which, bool is_on) noexcept {
+        known_ = static_cast<uint8_t>(is_on ? known_ | which : known_ & ~which);
+    }
+
+    uint8_t known_ = 0;  ///< a bit for each value
+    uint8_t code_bits_ = 0;
+    bool in_tx_ = false;
+    bool nr_ = false;
+    uint64_t cr3_ = 0;
+};
+
+}  // namespace ptspec::trace
