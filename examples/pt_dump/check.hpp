@@ -33,7 +33,7 @@ public:
     /// Rules hold across PSBs.
     static constexpr bool is_splittable = false;
 
-    stream_checker(settings const& how, output& out) : how_{how}, out_{out} {
+    stream_checker(settings const& how, output& out) : how_{how}, out_{out}, errata_{how.quirks} {
         auto const kinds = how.kinds.empty() ? kinds_of("auto") : how.kinds;
         found_.reserve(kinds.size());  // the checkers point into it
         for (auto const kind : kinds) {
@@ -49,6 +49,7 @@ public:
     [[nodiscard]] auto reader_after(trace::reader<> const&, trace_file::gap const& which)
         -> trace::reader<> {
         for (auto& one : checkers_) { one.restart(); }
+        errata_ = trace::packet_errata{how_.quirks};
         begin_ = which.offset;
         gaps_.push_back(which);
         return packet_reader_after_gap(how_);
@@ -56,8 +57,7 @@ public:
 
     template <class Reader>
     void read(Reader& reader) {
-        visitor all{*this};
-        (void)reader.for_each(all);
+        visit_all(reader, errata_, visitor{*this});
     }
 
     [[nodiscard]] auto end(std::uint64_t bytes) -> status {
@@ -183,6 +183,7 @@ private:
     settings const& how_;
     output& out_;
     std::uint64_t begin_ = 0;  ///< offset of the reader's first byte in the trace
+    trace::packet_errata errata_;
     std::vector<trace_file::gap> gaps_{};
     std::vector<findings> found_{};
     std::vector<trace::checker<recorder>> checkers_{};

@@ -41,7 +41,8 @@ Reading:
   --strict        report a set reserved bit of TMA as damage
   --hex BYTES     read these bytes, given as pairs of hexadecimal digits; may be repeated
   --cpu FAMILY/MODEL[/STEPPING]
-                  the processor, in decimal: events and times allow for its errata
+                  the processor, in decimal: packets, events and times allow for its errata. A
+                  listing then leaves out bytes that an erratum adds
   --kind K        check also what this kind of processor does: broadwell, skylake, icelake or atom;
                   manual: only what all do; auto, the default: the kind with the fewest violations
   --jobs N        read in up to N threads, 1 to 256; the output is the same. Not with --events,
@@ -413,8 +414,8 @@ void check_options(settings const& how, std::vector<std::string> const& given, b
     if (!clock_option.empty() && !has_clock) {
         throw tool::failure{clock_option + " needs --time or --chrome-trace"};
     }
-    if (has_cpu && !how.is_sequential()) {
-        throw tool::failure{"--cpu needs --events, --time or --chrome-trace"};
+    if (has_cpu && how.what == form::streams) {
+        throw tool::failure{"--cpu is not for --streams"};
     }
     if (how.to_ns.perf.mult != 0 && how.to_ns.frequency != 0) {
         throw tool::failure{"--tsc-hz and --perf-clock both convert times: give one"};

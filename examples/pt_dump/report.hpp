@@ -149,6 +149,24 @@ inline auto packet_reader_after_gap(settings const& how) -> trace::reader<> {
     return trace::reader<>{options};
 }
 
+/// Passes the packets and other items to a visitor.
+template <class Reader, class Visitor>
+void visit_all(Reader& reader, trace::packet_errata& errata, Visitor visitor) {
+    if (!errata.is_needed()) {
+        (void)reader.for_each(visitor);
+        return;
+    }
+    for (auto item = errata.next(reader); item; item = errata.next(reader)) {
+        if (item.what == trace::item_type::packet) {
+            packet::visit(
+                [&](auto const& packet) { visitor(packet, {item.offset, item.ip, item.length}); },
+                item.packet);
+        } else {
+            visitor(item);
+        }
+    }
+}
+
 /// Prints every item as a line.
 class lister {
 public:
@@ -161,14 +179,15 @@ public:
           out_{out},
           begin_{begin},
           totals_{.synced = how.is_after_gap},
-          clock_{how.clock} {}
+          clock_{how.clock},
+          errata_{how.quirks} {}
 
     void begin(std::string_view name) { append_file(out_, how_, name); }
     [[nodiscard]] auto reader() const -> trace::reader<> { return trace::reader<>{how_.how}; }
 
     template <class Reader>
     void read(Reader& reader) {
-        for (auto item = reader.next(); item; item = reader.next()) {
+        for (auto item = errata_.next(reader); item; item = errata_.next(reader)) {
             item.offset += begin_;
             totals_.count(item);
             if (how_.time) { time_ = add_to(clock_, item); }
@@ -184,6 +203,7 @@ public:
         append_gap(out_, how_, which);
         begin_ = which.offset;
         totals_.synced = true;  // a missing PSB is reported with its offset
+        errata_ = trace::packet_errata{how_.quirks};
         clock_.lose();
         return packet_reader_after_gap(how_);
     }
@@ -213,6 +233,7 @@ private:
     std::uint64_t begin_;  ///< offset of the reader's first byte in the trace
     listing::totals totals_{};
     trace::clock clock_;
+    trace::packet_errata errata_;
     trace::time time_{};
 };
 
@@ -224,14 +245,14 @@ public:
     static constexpr bool is_splittable = true;
 
     summariser(settings const& how, output& out, std::uint64_t begin = 0)
-        : how_{how}, out_{out}, begin_{begin}, times_{how} {}
+        : how_{how}, out_{out}, begin_{begin}, errata_{how.quirks}, times_{how} {}
 
     void begin(std::string_view name) { name_ = name; }
     [[nodiscard]] auto reader() const -> trace::reader<> { return trace::reader<>{how_.how}; }
 
     template <class Reader>
     void read(Reader& reader) {
-        (void)reader.for_each(visitor{*this});
+        visit_all(reader, errata_, visitor{*this});
     }
 
     /// Continues with another reader after a gap.
@@ -240,6 +261,7 @@ public:
         begin_ = which.offset;
         gaps_ += 1;
         is_after_gap_ = psbs() != 0;
+        errata_ = trace::packet_errata{how_.quirks};
         if constexpr (is_timed) { times_.add({.what = trace::item_type::resynced}); }
         return packet_reader_after_gap(how_);
     }
@@ -510,6 +532,7 @@ private:
     std::uint64_t first_psb_ = 0;
     std::uint64_t nearest_ = ~std::uint64_t{0};
     std::uint64_t farthest_ = 0;
+    trace::packet_errata errata_;
     [[no_unique_address]] Times times_;
 };
 

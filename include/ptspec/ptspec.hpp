@@ -120,6 +120,7 @@
 #include <ptspec/trace/time_conversion.hpp>
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/clock_options.hpp>
+#include <ptspec/trace/packet_errata.hpp>
 #include <ptspec/trace/known_state.hpp>
 #include <ptspec/trace/context.hpp>
 #include <ptspec/trace/events.hpp>

@@ -698,6 +698,26 @@ class Lines(unittest.TestCase):
         self.assertEqual(run("--events", "--cpu", "6/92/9", "-", data=apl11)[0], 0)
         self.assertEqual(run("--events", "--cpu", "6/61", "-", data=apl11)[0], 1)
 
+    def test_cpu_selects_errata_of_packets(self):
+        # SKD007: an OVF after the first byte of a CYC. SKZ84: a byte after a TMA.
+        for cpu, damaged, without, with_it in (
+                ("6/94", "0702f3", ["cyc len=2", "cyc len=1"], ["ovf len=2"]),
+                ("6/85", "0273000001f0ff" "06", ["tma", "tnt.8"], ["tma"])):
+            data = PSB + PSBEND + bytes.fromhex(damaged + "04")
+            names = [[line.split(" ", 1)[1] for line in run(*options, "-", data=data)[1].splitlines()]
+                     [2:-2] for options in ([], ["--cpu", cpu], ["--cpu", cpu, "--jobs", "2"])]
+            for wanted, found in zip((without, with_it, with_it), names):
+                self.assertEqual(len(found), len(wanted), found)
+                for text, line in zip(wanted, found):
+                    self.assertTrue(line.startswith(text), line)
+        data = PSB + bytes.fromhex("02031800" "0223" "9901" "71001000000000" "06" "0702f3" "3d0010"
+                                   "06")
+        for cpu, violations, overflows in (([], 1, 0), (["--cpu", "6/94"], 0, 1)):
+            out = run("--check", "--kind", "manual", *cpu, "-", data=data)[1]
+            self.assertIn(f" !end violations={violations} ", out)
+            found = json.loads(run("--summary", "--json", *cpu, "-", data=data)[1])
+            self.assertEqual("ovf" in found["by_type"], overflows == 1)
+
     def test_json_has_the_values_of_the_lines(self):
         data = b"\0" + ENABLED + bytes.fromhex(
             "190010000000000000" "06" "3d0510" "0243000010000000" "2d0020" "029211223344" "0213810e"
@@ -794,7 +814,7 @@ class Lines(unittest.TestCase):
                 (["--check", "--chrome-trace"], "--check and --chrome-trace"),
                 (["--check", "--time"], "--check"), (["--mtc-freq", "3"], "--mtc-freq"),
                 (["--events", "--tsc-hz", "5"], "--tsc-hz"), (["--monotonic"], "--monotonic"),
-                (["--cpu", "6/94"], "--cpu"), (["--summary", "--cpu", "6/94"], "--cpu"),
+                (["--streams", "--cpu", "6/94"], "--cpu"),
                 (["--time", "--tsc-hz", "5", "--perf-clock", "1,1,1"], "give one"),
                 (["--events", "--jobs", "2"], "--jobs"), (["--time", "--jobs", "2"], "--jobs"),
                 (["--chrome-trace", "--jobs", "2"], "--jobs"),

@@ -3,6 +3,7 @@
 
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/context.hpp>
+#include <ptspec/trace/packet_errata.hpp>
 #include <ptspec/trace/reader.hpp>
 
 /// What happened: the events that the packets of a trace describe, with their IPs and times.
@@ -205,11 +206,19 @@ public:
     /// Reads a whole trace from its first PSB on.
     constexpr explicit event_reader(borrowed_bytes whole, Clock clock = {},
                                     cpu::quirk_set quirks = {}, Hook hook = {}) noexcept
-        : reader_{whole, from_first_psb, hook}, clock_{clock}, context_{quirks}, quirks_{quirks} {}
+        : reader_{whole, from_first_psb, hook},
+          clock_{clock},
+          context_{quirks},
+          quirks_{quirks},
+          errata_{quirks} {}
     /// Reads a trace that arrives in chunks.
     constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {},
                                     Hook hook = {}) noexcept
-        : reader_{from_first_psb, hook}, clock_{clock}, context_{quirks}, quirks_{quirks} {}
+        : reader_{from_first_psb, hook},
+          clock_{clock},
+          context_{quirks},
+          quirks_{quirks},
+          errata_{quirks} {}
 
     /// Gives the next chunk: at the start, and after `event_type::need_input`. At other times it
     /// returns false and changes nothing.
@@ -259,9 +268,8 @@ private:
                 add(item_);
             } else if (!needs_single_packets()) {
                 read_simple_packets();
-            } else if (skips_byte_ && reader_.skip_byte()) {
-                skips_byte_ = false;
             } else {
+                (void)errata_.skip(reader_);
                 add(reader_.next());
             }
         }
@@ -281,7 +289,7 @@ private:
         has_item_ = plain.has_stopped;
     }
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
-        return skips_byte_ || quirks_.has(cpu::quirk::skd007) || quirks_.has(cpu::quirk::bdm64);
+        return errata_.needs_next() || quirks_.has(cpu::quirk::bdm64);
     }
     /// Appends a pending event.
     constexpr void add_pending(event const& one) noexcept {
@@ -410,13 +418,13 @@ private:
 
     constexpr void add_packet(item got) noexcept {
         if (quirks_.bits != 0) {
-            auto const after = item_after_cyc(got);
-            if (after.what == item_type::need_input) {
+            auto const more = errata_.correct(got, reader_);
+            if (more.what == item_type::need_input) {
                 item_ = got;
                 has_item_ = true;
-                return add_need_input(after);
+                return add_need_input(more);
             }
-            apply_errata(got, after);
+            if (awaits_abort_) { end_wait_for_abort(got); }
         }
         bool const was_lost = context_.is_lost();
         auto const was = context_.state().enabled;
@@ -461,40 +469,17 @@ private:
         insert(place, one);
     }
 
-    /// The item after a CYC that SKD007 may concern; else any item but `need_input`. The reader
-    /// moves only to ask for input.
-    [[nodiscard]] constexpr auto item_after_cyc(item const& got) noexcept -> item {
-        bool const may_be_ovf = quirks_.has(cpu::quirk::skd007) && got.packet.is<packet::cyc>() &&
-                                got.length == 2 && got.packet.raw().low >> 8 == 0x02;
-        if (!may_be_ovf) { return {.what = item_type::end}; }
-        auto next = reader_;
-        auto const after = next.next();
-        if (after.what == item_type::need_input) { reader_ = next; }
-        return after;
-    }
-    /// Corrects a packet that an erratum changes. `after` is the result of `item_after_cyc`.
-    constexpr void apply_errata(item& got, item const& after) noexcept {
-        if (after.what == item_type::packet && after.length == 1 &&
-            after.packet.raw().low == 0xF3) {
-            // SKD007: an OVF follows the first byte of a CYC. Its own first byte, 02H, was read as
-            // the second byte of the CYC.
-            (void)reader_.next();
-            got.offset += 1;
-            got.packet = packet::ovf{};
-        } else if (got.packet.is<packet::tma>() && quirks_.has(cpu::quirk::skz84)) {
-            skips_byte_ = got.packet.as<packet::tma>().reserved_bits_set() != 0;
+    /// BDM64: the target before an abort may be wrong.
+    constexpr void end_wait_for_abort(item const& got) noexcept {
+        if (detail::has_kind(detail::unbound_kinds, got.packet.kind())) { return; }
+        event& branch = events_[complete_];
+        if (got.packet.is<packet::mode_tsx>() &&
+            got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
+            branch.has_to = false;
+            branch.to = 0;
+            branch.packet = packet::tip{};
         }
-        if (awaits_abort_ && !detail::has_kind(detail::unbound_kinds, got.packet.kind())) {
-            // BDM64: the target before an abort may be wrong.
-            event& branch = events_[complete_];
-            if (got.packet.is<packet::mode_tsx>() &&
-                got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
-                branch.has_to = false;
-                branch.to = 0;
-                branch.packet = packet::tip{};
-            }
-            complete_pending();
-        }
+        complete_pending();
     }
 
     static constexpr auto type_of(kind which) noexcept -> event_type {
@@ -745,12 +730,12 @@ private:
     Clock clock_;
     context context_;
     cpu::quirk_set quirks_;
+    packet_errata errata_;
     unsigned first_ = 0;
     unsigned ready_ = 0;
     unsigned complete_ = 0;
     unsigned count_ = 0;
     bool has_item_ = false;      ///< `item_` is the next item
-    bool skips_byte_ = false;    ///< SKZ84: the next byte is no packet
     bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
     item psb_fup_{};             ///< the FUP of the PSB+, if it has an IP
     known_ip disabled_{};        ///< the IP of the last TIP.PGD
