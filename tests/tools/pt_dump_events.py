@@ -704,8 +704,9 @@ class Lines(unittest.TestCase):
                 ("6/94", "0702f3", ["cyc len=2", "cyc len=1"], ["ovf len=2"]),
                 ("6/85", "0273000001f0ff" "06", ["tma", "tnt.8"], ["tma"])):
             data = PSB + PSBEND + bytes.fromhex(damaged + "04")
-            names = [[line.split(" ", 1)[1] for line in run(*options, "-", data=data)[1].splitlines()]
-                     [2:-2] for options in ([], ["--cpu", cpu], ["--cpu", cpu, "--jobs", "2"])]
+            listings = [run(*options, "-", data=data)[1].splitlines()[2:-2]
+                        for options in ([], ["--cpu", cpu], ["--cpu", cpu, "--jobs", "2"])]
+            names = [[line.split(" ", 1)[1] for line in lines] for lines in listings]
             for wanted, found in zip((without, with_it, with_it), names):
                 self.assertEqual(len(found), len(wanted), found)
                 for text, line in zip(wanted, found):
