@@ -135,9 +135,18 @@ TEST_CASE("XSAVES that faults leaves TraceEn and the IP (PRG-111)") {
         auto const before = now.cpu.msrs();
         auto const result = now.cpu.xsaves_that_faults();
         auto const after = now.cpu.msrs();
-        return result.took_effect() && now.cpu.is_tracing() && now.cpu.unit().ip() == 0x2000 &&
-               after.ctl == before.ctl && after.output_base == before.output_base &&
-               now.tap.bytes == after.output_mask_ptrs.raw >> 32 && now.cpu.times_disabled() == 0;
+        bool const as_before = result.took_effect() && now.cpu.is_tracing() &&
+                               now.cpu.unit().ip() == 0x2000 && after.ctl == before.ctl &&
+                               after.output_base == before.output_base &&
+                               now.tap.bytes == after.output_mask_ptrs.raw >> 32 &&
+                               now.cpu.times_disabled() == 0;
+        // Where bytes cannot be stored, TraceEn is 0 until it is retried.
+        now.memory.fails = true;
+        bool const waits = !now.cpu.xsaves_that_faults().took_effect() && !now.cpu.is_tracing() &&
+                           now.cpu.times_disabled() == 1;
+        now.memory.fails = false;
+        return as_before && waits && now.cpu.xsaves_that_faults().took_effect() &&
+               now.cpu.is_tracing() && now.cpu.times_enabled() == 2;
     });
 }
 

@@ -101,8 +101,9 @@ TEST_CASE("a PMI while TraceEn is 0 is deferred: STATUS is left, the LVT unmaske
         });
         auto const status = now.cpu.msrs().status;
         bool const deferred = result.outcome == pmi_outcome::deferred && !drained &&
-                              result.trace == trace_state::disabled && !now.cpu.is_tracing() &&
-                              !has_bit_55(now.cpu) && status.get<ia32_rtit_status::PendToPAPMI>();
+                              !result.next.resume && result.trace == trace_state::disabled &&
+                              !now.cpu.is_tracing() && !has_bit_55(now.cpu) &&
+                              status.get<ia32_rtit_status::PendToPAPMI>();
         // Enabling the context raises the PMI again (OUT-086).
         bool const none = !now.cpu.pmi_is_deliverable();
         (void)now.cpu.write(0x570, plan.ctl.raw);

@@ -96,9 +96,11 @@ struct [[nodiscard]] ring_update {
 /// size or its last byte as the offset, by edition of the manual: with STATUS.Stopped both are the
 /// end of the region.
 ///
+/// noinline: inlined, a driver has 0.3 KB more (g++ 12).
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
-[[nodiscard]] constexpr auto offset_of(ring const& in, stopped_trace const& now) noexcept
+[[nodiscard, gnu::noinline]] constexpr auto offset_of(ring const& in,
+                                                      stopped_trace const& now) noexcept
     -> ring_offset {
     auto at = offset_of(in, now.output);
     if (!at || at.at_region_end || !now.status.get<ia32_rtit_status::Stopped>()) { return at; }
