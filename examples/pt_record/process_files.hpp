@@ -100,6 +100,8 @@ public:
     auto exchange(std::uint64_t address, byte_view bytes) -> journaled_code::result {
         return code_.exchange(address, bytes);
     }
+    /// The size of the journal.
+    [[nodiscard]] auto journal_size() const -> std::uint64_t { return journal_.size(); }
     /// Writes code that a thread executes to the journal.
     void add_code(std::uint64_t address, byte_view bytes, int thread, std::uint64_t offset) {
         std::uint8_t head[24];

@@ -8,12 +8,16 @@
 //   machine_plugin.cpp the engine `machine`: a plugin for qemu-system-x86_64
 //   step.hpp           the engine `step`: ptrace
 //   thread_trace.hpp   from executed blocks to packets in a file, for a thread
+//   thread_state.hpp   what completes that file if the thread is killed
+//   completion.hpp     completes it
+//   import.hpp         how the plugin learns that QEMU ends the process
 //   machine_trace.hpp  the same for a processor
 //   recording.hpp      the directory of raw output
 //   process_files.hpp  the code and the events of a process in it
 //   perf_file.hpp      from that directory to perf.data
 
 #include "command.hpp"
+#include "completion.hpp"
 #include "perf_file.hpp"
 #include "step.hpp"
 
@@ -78,7 +82,9 @@ records the kernel code of a whole machine, from its reset, as raw output: 0.CPU
 This is experimental: interrupts are placed at the end of the block that they follow, and SMM is
 traced as other code. RETs are not compressed.
 
-The trace of a process ends where it calls execve. Time is that of the host while the kernel
+The trace of a process ends where it calls execve. If a signal kills it, the trace ends at the
+instruction that raised a fault, or at the beginning of the block of instructions that the thread
+executed: as interrupts do, with FUP and TIP.PGD; in a system call with its TIP.PGD. Time is that of the host while the kernel
 executes, and one instruction a cycle of 3 GHz otherwise.
 
 Exit status: that of the program, 128 and its signal if one ended it; 2 if nothing was recorded.
@@ -347,6 +353,15 @@ auto step_program([[maybe_unused]] arguments const& given,
 #endif
 }
 
+/// Completes the traces of processes that were killed.
+void complete(std::string const& directory, progress& now) {
+    auto const done = completion{directory}.run();
+    now.instructions += done.instructions;
+    now.other_signals += done.unexplained;
+    now.lost_threads += done.incomplete;
+    if (now.error == 0) { now.error = static_cast<std::uint64_t>(done.error); }
+}
+
 /// Reports the processes that executed another program: their traces end there.
 void report_executed(recorded const& found) {
     std::map<std::uint32_t, std::string> by;
@@ -387,6 +402,7 @@ auto run_tool(tool::command_line& line) -> int {
     bool const is_machine = given.engine == engine_kind::machine;
     recorded found;
     try {
+        complete(raw.path(), shared.value());
         found = read_recorded(raw.path());
         report(shared.now(), found, given.engine);
         report_executed(found);

@@ -81,9 +81,7 @@ auto translate(qemu_plugin_tb const* tb, x86::code_width width, Visit&& visit) -
         bool const is_last = i + 1 == count;
         if (is_last && count > 1 && decoded.error == x86::decode_error::truncated) { break; }
         made.code.insert(made.code.end(), bytes, bytes + size);
-        ++block.count;
-        end_block(block, decoded, at, size, width);
-        block.last_may_not_run = is_last && count > 1 && at / 4096 != (at + size - 1) / 4096;
+        add_instruction(block, decoded, at, size, width, is_last);
         visit(one, at, decoded);
     }
     if (block.count == 1 && !block.last_may_not_run &&

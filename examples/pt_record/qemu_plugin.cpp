@@ -5,8 +5,10 @@
 // It runs within qemu-x86_64: `qemu-x86_64 -plugin pt_record_qemu.so,directory=DIR PROGRAM`. The
 // directory holds the file `settings`; see recording.hpp.
 
+#include "import.hpp"
 #include "process_files.hpp"
 #include "qemu_blocks.hpp"
+#include "thread_state.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -18,6 +20,8 @@
 #include <vector>
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -86,16 +90,19 @@ struct code_change {
 };
 
 struct emulated_thread {
-    thread_trace trace{};
-    code_block const* previous = nullptr;
-    code_block copy{};  ///< of the previous block, when its own is freed
+    thread_trace<ports::growing_file> trace{};
+    code_block const* previous = nullptr;  ///< the block that executes
+    thread_state* saved = nullptr;
+    bool is_in_file = false;       ///< `saved` is mapped
+    trace_copy* copied = nullptr;  ///< the valid one of `saved`
+    code_block copy{};             ///< of the previous block, when its own is freed
     guest_registers const* registers = nullptr;
     int id = 0;
     bool has_ended = false;
     bool is_cut = false;         ///< the file could not be created
     std::uint64_t reported = 0;  ///< instructions in `progress`
     instruction_log log{};
-    instruction_log log_before{};  ///< the last block
+    instruction_log log_before{};  ///< the block that executes
     std::vector<code_change> changes{};
     bool makes_thread = false;  ///< by the system call that it executes
 };
@@ -108,6 +115,7 @@ struct plugin_state {
     progress* shared = nullptr;
     std::mutex lock{};  ///< for all below
     process_files files{};
+    journal_parts journals{};
     std::vector<handler> handlers{};
     live_blocks blocks{};
     emulated_thread* threads[most_threads] = {};
@@ -133,14 +141,54 @@ void report_progress(emulated_thread& of) {
     std::uint64_t const now = of.trace.instructions();
     add(state.shared->instructions, now - of.reported);
     of.reported = now;
+    if (of.saved != nullptr) { of.saved->reported = now; }
+}
+/// What `begun_block` needs to find the code of a block in the journals, now or later.
+auto record_of(byte_view code, bool is_written) -> std::uint64_t {
+    auto const size = std::min<std::uint64_t>(code.size(), begun_block::most_bytes);
+    return begun_block::record_of(
+        size, is_written ? state.journals.base() + state.files.journal_size() : begun_block::all);
 }
 
 // ------------------------------------------------------------------------------------ threads
+
+/// Copies the state of the trace, at the beginning of a block; null: the trace is complete.
+[[gnu::noinline]] void copy_state(emulated_thread& of, code_block const* next) {
+    std::uint64_t const other = 1 - of.saved->current;
+    auto& to = of.saved->copies[other];
+    to.state = of.trace.state;
+    to.bytes = of.trace.file.size();
+    to.in_kernel = 0;
+    to.count = next != nullptr ? 1 : 0;
+    if (next != nullptr) { to.blocks[0] = {next->first, next->record}; }
+    to.logs[to.count] = of.log;
+    commit(of.saved->current, other);
+    of.copied = &to;
+}
+void create_saved(emulated_thread& of) {
+    of.saved = create_thread_state(path_of{state.directory, ::getpid(), of.id, "state"}.letters);
+    of.is_in_file = of.saved != nullptr;
+    if (!of.is_in_file) { of.saved = new thread_state; }  // what a kill ends is lost
+    of.saved->process = ::getpid();
+    of.saved->thread = of.id;
+    of.saved->process_start = start_of_process(::getpid());
+    of.saved->journals = state.journals;
+    commit(of.saved->layout, thread_state::layout_here());
+}
+void free_saved(emulated_thread& of) {
+    if (of.is_in_file) {
+        (void)::munmap(of.saved, sizeof *of.saved);
+    } else {
+        delete of.saved;
+    }
+    of.saved = nullptr;
+}
 
 /// Starts the trace of a thread, or of a thread whose process was forked.
 void begin(emulated_thread& of, code_block const& at) {
     if (of.trace.file.is_open()) { return of.trace.restart(state.how, at.first); }
     of.id = thread_id();
+    create_saved(of);
     path_of const path{state.directory, ::getpid(), of.id, "pt"};
     auto const opened = of.trace.file.create(path.letters);
     if (!opened) {
@@ -163,6 +211,7 @@ void pause(emulated_thread& of) {
     if (of.is_cut || of.previous == nullptr) { return; }
     of.trace.finish_in_kernel(*of.previous);
     of.previous = nullptr;
+    copy_state(of, nullptr);
     report_progress(of);
     write_log(of);
     if (of.trace.file.error() != 0) { report_error(of.trace.file.error()); }
@@ -192,9 +241,10 @@ void end(emulated_thread& of) {
     }
     write_changes(of);
     report_progress(of);
-    add(state.shared->other_signals, of.trace.unexplained);
+    add(state.shared->other_signals, of.trace.state.unexplained);
     if (int const error = of.trace.file.close(); error != 0) { report_error(error); }
     write_log(of);
+    (void)::unlink(path_of{state.directory, ::getpid(), of.id, "state"}.letters);
     state.files.add_event("exit %d", of.id);
 }
 
@@ -238,6 +288,15 @@ auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -
     }
     return to.count != 0;
 }
+/// The block, or what precedes the instruction in it that raised a fault.
+auto executed_part(code_block const& of, delivered_signal const& signal) -> code_block {
+    std::uint8_t code[begun_block::most_bytes];
+    std::uint64_t const size = begun_block{of.first, of.record}.size();
+    if (!signal.is_fault || !of.holds(signal.at) || !read_memory(of.first, code, size)) {
+        return of;
+    }
+    return part_of_block({code, size}, of.first, signal.at, x86::code_width::bits_64);
+}
 /// A block at the address of a signal handler begins. False if it was called by the program.
 [[gnu::noinline]] auto enter_handler(emulated_thread& of, code_block const& next) -> bool {
     signal_chain chain;
@@ -251,7 +310,7 @@ auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -
                                       .cr2 = frame.cr2()};
         of.log.interrupt(signal.at, signal.is_fault);
         if (i == 0) {
-            of.trace.run(*of.previous, signal);
+            of.trace.run(executed_part(*of.previous, signal), signal);
         } else {
             of.trace.deliver(signal);
         }
@@ -278,7 +337,18 @@ auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -
     return of != nullptr ? of : new_thread(vcpu);
 }
 
-/// The first block of a thread, or a block with one of the flags for rare cases, begins.
+/// A block begins after the previous one, and the copy has room for it.
+[[gnu::always_inline]] inline void follow(emulated_thread& of, code_block const& next) {
+    auto& copied = *of.copied;
+    std::uint64_t const count = copied.count;
+    copied.blocks[count] = {next.first, next.record};
+    commit(copied.count, count + 1);
+    auto const& previous = *of.previous;
+    of.previous = &next;
+    of.trace.run(previous, next.first);
+}
+/// The first block of a thread, a block with one of the flags for rare cases, or one for which the
+/// copy has no room, begins.
 [[gnu::noinline]] void on_rare_block(emulated_thread& of, code_block const& next) {
     if (of.previous == nullptr) {
         begin(of, next);
@@ -286,13 +356,20 @@ auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -
         // An instruction wrote to its own block: QEMU left the block and executes it again, alone.
         of.log.drop_last();
     } else if (!next.has(rare_case::handler) || !enter_handler(of, next)) {
+        if (of.changes.empty() && !of.copied->is_full()) {
+            of.copied->logs[(of.copied->count + 1) % 2] = of.log_before = of.log;
+            return follow(of, next);
+        }
         of.trace.run(*of.previous, next.first);
     }
+    of.log_before = of.log;
     of.previous = &next;
-    if (of.changes.empty()) { return; }
-    of.trace.mark(next.first);
-    std::lock_guard const guard{state.lock};
-    write_changes(of);
+    if (!of.changes.empty()) {
+        of.trace.mark(next.first);
+        std::lock_guard const guard{state.lock};
+        write_changes(of);
+    }
+    copy_state(of, &next);
 }
 /// A block begins.
 [[gnu::used]] void on_block(unsigned vcpu, code_block const* next,
@@ -300,18 +377,11 @@ auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -
 void on_block(unsigned vcpu, code_block const* next, guest_registers const* registers) {
     auto* const of = thread_of(vcpu);
     if (of == nullptr) [[unlikely]] { return; }
-    auto const* const previous = of->previous;
-    if (previous == nullptr || next->cases != 0) [[unlikely]] {
+    if (of->previous == nullptr || next->cases != 0 || of->copied->is_full()) [[unlikely]] {
         of->registers = registers;  // the same for all blocks of the thread
         return on_rare_block(*of, *next);
     }
-    of->previous = next;
-    of->trace.run(*previous, next->first);
-}
-/// A block begins, with `check`. It runs before `on_block`.
-void on_checked_block(unsigned vcpu, void*) {
-    auto* const of = thread_of(vcpu);
-    if (of != nullptr) { of->log_before = of->log; }
+    follow(*of, *next);
 }
 /// An instruction begins, with `check`.
 template <bool Repeats>
@@ -340,18 +410,18 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     auto const found = state.files.exchange(block.first, made.bytes());
     bool const has_changed = found == journaled_code::result::changed;
     if (has_changed) { block.set(rare_case::changed); }
-    if (has_changed && of != nullptr) {
+    bool const is_later = has_changed && of != nullptr;
+    if (is_later) {
         of->changes.push_back({block.first, made.code});
     } else if (found != journaled_code::result::known) {
         state.files.add_code(block.first, made.bytes(), id,
                              of != nullptr ? of->trace.file.size() : 0);
     }
+    block.record = record_of(made.bytes(), !is_later);
     for (auto const& one : state.handlers) {
         if (one.address == block.first) { block.set(rare_case::handler); }
     }
-    if (state.how.check) {
-        qemu_plugin_register_vcpu_tb_exec_cb(tb, on_checked_block, QEMU_PLUGIN_CB_NO_REGS, nullptr);
-    }
+    if (state.how.check) { block.set(rare_case::check); }
     qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS, &block);
     state.blocks.add(std::move(made.block));
 }
@@ -410,6 +480,10 @@ void on_system_call(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::u
     auto* const of = thread_of(vcpu);
     if (of == nullptr) { return; }
     current_vcpu = vcpu;
+    if (of->copied != nullptr) {
+        of->copied->kernel_log = of->log;
+        commit(of->copied->in_kernel, of->copied->count);
+    }
     switch (number) {
         case linux_call::rt_sigaction: add_handler(a2); break;
         case linux_call::fork:
@@ -482,7 +556,9 @@ void in_child() {
         // The old one is not freed. A later thread of this process may get another's index.
         of = i == current_vcpu ? new emulated_thread : nullptr;
     }
+    std::uint64_t const journal = state.files.journal_size();
     state.files.abandon();
+    state.journals.add(::getpid(), journal);
     if (int const error = state.files.create(state.directory, ::getpid()); error != 0) {
         report_error(error);
     }
@@ -498,6 +574,7 @@ void on_thread_exit(qemu_plugin_id_t, unsigned vcpu) {
     if (vcpu >= most_threads || state.threads[vcpu] == nullptr) { return; }
     std::lock_guard const guard{state.lock};
     end(*state.threads[vcpu]);
+    free_saved(*state.threads[vcpu]);
     delete state.threads[vcpu];
     state.threads[vcpu] = nullptr;
 }
@@ -509,6 +586,19 @@ void on_exit(qemu_plugin_id_t, void*) {
     }
     add(state.shared->unread_mappings, state.files.unread_mappings);
     if (int const error = state.files.close(); error != 0) { report_error(error); }
+}
+
+/// QEMU ends the process as a signal of the program does: it sends it to itself.
+auto on_kill(::pid_t process, int signal) -> int {
+    auto* const of = current_vcpu < most_threads ? state.threads[current_vcpu] : nullptr;
+    if (process == ::getpid() && of != nullptr && of->previous != nullptr) {
+        auto& to = of->saved->death;
+        to.ip = of->registers->ip;
+        to.signal = static_cast<std::uint64_t>(signal);
+        to.log = of->log;
+        commit(to.is_known, 1);
+    }
+    return ::kill(process, signal);
 }
 
 auto refuse(refusal why) -> int {
@@ -534,6 +624,8 @@ auto qemu_plugin_install(qemu_plugin_id_t id, qemu_info_t const* info, int argc,
     if (state.files.create(state.directory, ::getpid()) != 0) {
         return refuse(refusal::thread_files);
     }
+    state.journals.add(::getpid(), 0);
+    (void)replace_import("kill", reinterpret_cast<void (*)()>(on_kill));
     (void)::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
     qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);

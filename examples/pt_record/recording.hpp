@@ -8,6 +8,7 @@
 //   PID.TID.pt      the trace of a thread
 //   PID.code        the journal of its process: code bytes as they were executed
 //   PID.events      one line for each event of the process, see `process_files`
+//   PID.TID.state   while the thread executes: what completes its trace if it is killed
 //   PID.TID.log     with --check: the number and the hash of the instructions that were emulated
 //
 // Nothing here throws: the plugin runs within the process of another program.

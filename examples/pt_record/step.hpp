@@ -73,11 +73,13 @@ public:
 
 private:
     struct stepped_thread {
-        thread_trace trace{};
+        thread_trace<ports::growing_file> trace{};
         instruction_log log{};
         int process = 0;
         bool is_started = false;  ///< `ip` is the next instruction
         std::uint64_t ip = 0;
+        bool has_call = false;  ///< `call` has called the kernel, which may not return to `ip`
+        code_block call{};
         bool has_signal = false;  ///< one is being delivered
         delivered_signal signal{};
         std::uint64_t reported = 0;
@@ -162,8 +164,12 @@ private:
         if (signal == SIGTRAP && about.si_code == SIGTRAP && of.has_signal) {
             // The first instruction of a handler.
             of.signal.to = ip;
-            of.trace.deliver(of.signal);
-            of.has_signal = false;
+            if (of.has_call) {
+                of.trace.run(of.call, of.signal);
+            } else {
+                of.trace.deliver(of.signal);
+            }
+            of.has_call = of.has_signal = false;
             return move_to(id, of, ip);
         }
         of.has_signal = false;
@@ -197,15 +203,26 @@ private:
         if (of.process != 0) { add_process(of.process).add_mapping(ip, id); }
         return 0;
     }
+    /// The kernel has returned.
+    static void finish_call(stepped_thread& of) {
+        if (of.has_call) { of.trace.run(of.call, of.ip); }
+        of.has_call = false;
+    }
     /// The instruction has executed, and the one at `to` is the next.
     void step(int id, stepped_thread& of, std::uint64_t to) {
+        finish_call(of);
         auto const block = read(id, of);
         if (block.end.what.which != instruction_class::software_interrupt &&
             how_.passes_filter(of.ip)) {
             of.log.add(of.ip, block.end.what.repeats);
         }
-        of.trace.run(block, to);
-        if (enters_kernel(block.end.what.which)) { add_process(of.process).forget_mappings(); }
+        if (enters_kernel(block.end.what.which)) {
+            of.has_call = true;
+            of.call = block;
+            add_process(of.process).forget_mappings();
+        } else {
+            of.trace.run(block, to);
+        }
         (void)move_to(id, of, to);
         if (of.trace.instructions() - of.reported > 10'000) { report_progress(of); }
     }
@@ -260,6 +277,7 @@ private:
             code_block block{.first = of.ip, .count = 1};
             block.end = {.what = {.length = 2, .which = instruction_class::syscall}, .at = of.ip};
             of.log.add(of.ip, false);
+            finish_call(of);
             of.trace.finish_in_kernel(block);
             complete(id, of);
             add_process(of.process).add_event("exec %d %s", id, "");
@@ -273,6 +291,11 @@ private:
         if (at == threads_.end()) { return; }
         auto& of = *at->second;
         if (!of.is_started || !of.trace.file.is_open()) { return; }
+        if (of.has_call && !in_kernel) {
+            of.trace.finish_in_kernel(of.call);
+            return complete(id, of);
+        }
+        finish_call(of);
         auto const block = read(id, of);
         if (in_kernel && enters_kernel(block.end.what.which)) {
             of.log.add(of.ip, false);

@@ -10,7 +10,10 @@
 #include <ptspec/x86/decode.hpp>
 #include <ptspec/x86/event.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <utility>
 
 namespace pt_record {
 
@@ -22,15 +25,18 @@ enum class rare_case : std::uint8_t {
     handler = 1,  ///< the address of a signal handler
     changed = 2,  ///< other code was executed at the same addresses
     restart = 4,  ///< QEMU may continue with it within another block
+    check = 8,    ///< a log is written
 };
 
 /// Instructions that execute in sequence; only the last one can branch. Each execution reads the
 /// members up to `end`, so they share a cache line.
 struct alignas(64) code_block {
-    std::uint64_t first = 0;  ///< the address of the first instruction
-    x86::successors after{};  ///< of the last instruction
+    std::uint64_t first = 0;   ///< the address of the first instruction
+    std::uint64_t record = 0;  ///< where the journal has its code: see `begun_block`
+    x86::successors after{};   ///< of the last instruction
     /// The block may end before its last instruction, which crosses a page: QEMU 7.2 lists it, too.
     bool last_may_not_run = false;
+    bool is_part = false;     ///< of a block, up to an instruction that raised a fault
     std::uint8_t cases = 0;   ///< a set of `rare_case`
     std::uint32_t count = 0;  ///< the number of instructions
     x86::execution end{};     ///< the last instruction
@@ -42,12 +48,44 @@ struct alignas(64) code_block {
     [[nodiscard]] auto holds(std::uint64_t ip) const -> bool { return first <= ip && ip <= end.at; }
 };
 
-/// A block of one instruction, or of the last one of several.
+/// The context of all user code, but for its width.
+inline constexpr engine::execution_context user_code{.cpl = 3, .IF = true};
+
+/// A block of one instruction, or of the last one of several. After a far transfer user code
+/// executes, too, unless the caller sets another context.
 inline void end_block(code_block& to, x86::decoded const& last, std::uint64_t at, std::size_t size,
                       x86::code_width width = x86::code_width::bits_64) {
-    to.end = {.what = last.what, .at = at, .after = {.width = width}};
+    to.end = {.what = last.what, .at = at, .after = user_code};
+    to.end.after.width = width;
     if (!last) { to.end.what.length = static_cast<std::uint8_t>(size); }
     to.after = x86::successors_of(to.end.what, at, width);
+}
+
+/// Adds an instruction of `size` bytes at `at` to a block.
+inline void add_instruction(code_block& to, x86::decoded const& one, std::uint64_t at,
+                            std::size_t size, x86::code_width width, bool is_last) {
+    ++to.count;
+    end_block(to, one, at, size, width);
+    to.last_may_not_run = is_last && to.count > 1 && at / 4096 != (at + size - 1) / 4096;
+}
+/// The block of code at `first`.
+inline auto block_of(byte_view code, std::uint64_t first, x86::code_width width) -> code_block {
+    code_block made;
+    made.first = first;
+    for (std::size_t i = 0; i < code.size();) {
+        auto const one = x86::decode(code.from(i), width);
+        std::size_t const size = one ? one.what.length : code.size() - i;
+        add_instruction(made, one, first + i, size, width, i + size == code.size());
+        i += size;
+    }
+    return made;
+}
+/// The instructions of a block before the one at `end`, which raised a fault.
+inline auto part_of_block(byte_view code, std::uint64_t first, std::uint64_t end,
+                          x86::code_width width) -> code_block {
+    auto made = block_of(code.first(end - first), first, width);
+    made.is_part = true;
+    return made;
 }
 
 /// True for an instruction after which the kernel executes.
@@ -63,6 +101,7 @@ struct delivered_signal {
     bool is_fault = false;  ///< of the instruction at `at`
     std::uint8_t vector = 0;
     std::uint64_t cr2 = 0;
+    x86::code_width width = x86::code_width::bits_64;  ///< of the code at `to`
 };
 
 /// The number and the hash of the instructions that a thread executed: FNV-1a over their addresses
@@ -109,6 +148,22 @@ private:
     bool last_repeats_ = false;
 };
 
+/// The state of a trace: a value without pointers.
+struct trace_state {
+    engine::generator unit{{}, {}, {}, 0};
+    std::uint64_t instructions = 0;
+    std::uint64_t unexplained = 0;  ///< transfers whose reason is not known
+    bool is_timed = false;
+    bool has_cyc = false;
+    std::uint64_t tsc = 0;
+    std::uint64_t cycles = 0;     ///< that passed since the last report
+    std::uint64_t report_at = 0;  ///< the time-stamp counter at the next report
+    std::uint64_t ticks_per_art = 1;
+    std::uint64_t ticks_between = 1;
+};
+
+/// The trace of a thread in a file.
+template <trace::wide_packet_sink File>
 class thread_trace {
 public:
     /// Starts the trace of a thread that executes at `ip`. The file was created.
@@ -116,47 +171,51 @@ public:
         using ctl = reg::ia32_rtit_ctl;
         auto const of = recording_processor();
         auto const value = how.msrs.ctl;
-        is_timed_ = value.get<ctl::TSCEn>() || value.get<ctl::MTCEn>() || value.get<ctl::CYCEn>();
-        has_cyc_ = value.get<ctl::CYCEn>();
-        ticks_per_art_ = of.leaf_15_ebx.raw / of.leaf_15_eax.raw;
-        ticks_between_ = value.get<ctl::MTCEn>() ? ticks_per_art_ << value.get<ctl::MTCFreq>()
-                                                 : tsc_mhz;
-        unit_ = engine::generator{of, how.state(), user_code, ip, how.options()};
-        if (is_timed_) {
-            tsc_ = host_nanoseconds() * tsc_mhz / 1000;
-            report_at_ = 0;
-            unit_.set_clocks({.art = tsc_ / ticks_per_art_, .tsc = tsc_, .tsc_at_edge = tsc_});
+        state.is_timed = value.get<ctl::TSCEn>() || value.get<ctl::MTCEn>() ||
+                         value.get<ctl::CYCEn>();
+        state.has_cyc = value.get<ctl::CYCEn>();
+        state.ticks_per_art = of.leaf_15_ebx.raw / of.leaf_15_eax.raw;
+        state.ticks_between = value.get<ctl::MTCEn>()
+                                  ? state.ticks_per_art << value.get<ctl::MTCFreq>()
+                                  : tsc_mhz;
+        state.unit = engine::generator{of, how.state(), user_code, ip, how.options()};
+        if (state.is_timed) {
+            state.tsc = host_nanoseconds() * tsc_mhz / 1000;
+            state.report_at = 0;
+            state.unit.set_clocks({.art = state.tsc / state.ticks_per_art,
+                                   .tsc = state.tsc,
+                                   .tsc_at_edge = state.tsc});
         }
-        (void)unit_.start(value, file);
+        (void)state.unit.start(value, file);
     }
     /// Starts again after `finish_in_kernel`.
     void restart(settings const& how, std::uint64_t ip) {
         on(event::far_transfer{0, ip, user_code});
-        (void)unit_.start(how.msrs.ctl, file);
+        (void)state.unit.start(how.msrs.ctl, file);
     }
 
     /// The block has executed, or a part of it if `signal` interrupted it, and the instruction at
-    /// `to` is the next.
-    [[gnu::always_inline]] void run(code_block const& block, std::uint64_t to) {
+    /// `to`, in code of this width, is the next.
+    [[gnu::always_inline]] void run(code_block const& block, std::uint64_t to,
+                                    x86::code_width width = x86::code_width::bits_64) {
         pass(block);
         if (x86::take_near_event(block.after, to, [this](auto const& one) { on(one); }))
             [[likely]] {
             return;
         }
-        run_rarely(block, to);
+        run_rarely(block, to, width);
     }
-    /// The block has executed, or a part of it, and a signal interrupted it.
+    /// The block has executed, and a signal interrupted it. If the signal is a fault in the block,
+    /// `block` ends before the instruction that raised it.
     void run(code_block const& block, delivered_signal const& signal) {
-        auto const which = block.end.what.which;
-        if (enters_kernel(which) &&
-            !(signal.is_fault && signal.at != block.end.at && block.holds(signal.at))) {
+        if (enters_kernel(block.end.what.which) && !is_within(signal, block)) {
             pass(block);
-            return visit_kernel(block, signal.to);
+            return visit_kernel(block, signal.to, signal.width);
         }
-        if (signal.is_fault && block.holds(signal.at)) {
-            pass(block);  // counts the whole block: an upper bound
+        if (is_within(signal, block)) {
+            pass(block);
         } else {
-            run(block, signal.at);
+            run(block, signal.at, state.unit.state().code.width);
         }
         deliver(signal);
     }
@@ -166,99 +225,125 @@ public:
         visit_kernel(signal, signal.is_fault ? exception : interrupt);
     }
     /// Code has changed: shows an interrupt before the instruction at `ip`.
-    void mark(std::uint64_t ip) { deliver({.at = ip, .to = ip}); }
+    void mark(std::uint64_t ip) {
+        deliver({.at = ip, .to = ip, .width = state.unit.state().code.width});
+    }
     /// The thread ends before the instruction at `ip`.
     void finish_at(std::uint64_t ip) {
         on(event::sequential{ip});
-        unit_.stop(file);
+        state.unit.stop(file);
     }
-    /// The thread ends in a system call.
+    /// The thread ends in the kernel, which the last instruction of the block called.
     void finish_in_kernel(code_block const& block) {
         pass(block);
-        on(event::kernel_visit{.at = block.end.at, .returns = false});
-        unit_.stop(file);
+        on(event::kernel_visit{.at = block.end.at,
+                               .why = reason_of(block),
+                               .vector = block.end.what.vector,
+                               .returns = false});
+        state.unit.stop(file);
+    }
+    /// The thread ends by a signal whose handler does not execute. As `run` with a signal.
+    void finish_by(code_block const& block, delivered_signal const& signal) {
+        using enum event::kernel_visit::reason;
+        if (enters_kernel(block.end.what.which) && !is_within(signal, block)) {
+            return finish_in_kernel(block);
+        }
+        if (is_within(signal, block)) {
+            pass(block);
+        } else {
+            run(block, signal.at, state.unit.state().code.width);
+        }
+        on(event::kernel_visit{.at = signal.at,
+                               .why = signal.is_fault ? exception : interrupt,
+                               .vector = signal.vector,
+                               .cr2 = signal.cr2,
+                               .returns = false});
+        state.unit.stop(file);
     }
 
-    [[nodiscard]] auto instructions() const -> std::uint64_t { return instructions_; }
+    [[nodiscard]] auto instructions() const -> std::uint64_t { return state.instructions; }
 
-    ports::growing_file file{};
-    std::uint64_t unexplained = 0;  ///< transfers whose reason is not known
+    File file{};
+    trace_state state{};
 
 private:
-    static constexpr engine::execution_context user_code{.cpl = 3, .IF = true};
-
     template <class Event>
     void on(Event const& one) {
-        unit_.on(one, file);
+        state.unit.on(one, file);
+    }
+    /// True if the signal is a fault of an instruction of the block, or of the one after a part.
+    [[nodiscard]] static auto is_within(delivered_signal const& signal, code_block const& block)
+        -> bool {
+        return signal.is_fault && (block.holds(signal.at) || block.is_part);
+    }
+    [[nodiscard]] static auto reason_of(code_block const& block) -> event::kernel_visit::reason {
+        using enum event::kernel_visit::reason;
+        bool const is_interrupt = block.end.what.which == instruction_class::software_interrupt;
+        return is_interrupt ? exception : system_call;
     }
     /// The same for all but near branches.
-    [[gnu::noinline]] void run_rarely(code_block const& block, std::uint64_t to) {
+    [[gnu::noinline]] void run_rarely(code_block const& block, std::uint64_t to,
+                                      x86::code_width width) {
         auto const& end = block.end;
         auto const which = end.what.which;
-        if (enters_kernel(which)) { return visit_kernel(block, to); }
+        if (enters_kernel(which)) { return visit_kernel(block, to, width); }
         x86::execution now = end;
         now.to = to;
         if (x86::leads_on(now)) [[likely]] {
+            now.after.width = width;
             x86::take_event(now, [this](auto const& one) { on(one); });
             return;
         }
         if (block.last_may_not_run && to == end.at) { return on(event::sequential{to}); }
         // The reason is unknown. The trace shows an exception at the last instruction.
-        ++unexplained;
-        visit_kernel({.at = end.at, .to = to, .is_fault = true},
+        ++state.unexplained;
+        visit_kernel({.at = end.at, .to = to, .is_fault = true, .width = width},
                      event::kernel_visit::reason::exception);
     }
     void pass(code_block const& block) {
-        instructions_ += block.count;
-        if (is_timed_) [[unlikely]] { pass_time(block.count); }
+        state.instructions += block.count;
+        if (state.is_timed) [[unlikely]] { pass_time(block.count); }
     }
     [[gnu::noinline]] void pass_time(std::uint64_t cycles) {
-        tsc_ += cycles;
-        cycles_ += cycles;
-        if (has_cyc_ || tsc_ >= report_at_) { report_time(); }
+        state.tsc += cycles;
+        state.cycles += cycles;
+        if (state.has_cyc || state.tsc >= state.report_at) { report_time(); }
     }
     void report_time() {
-        on(event::time{cycles_, tsc_ / ticks_per_art_, tsc_});
-        cycles_ = 0;
-        report_at_ = tsc_ - tsc_ % ticks_between_ + ticks_between_;
+        on(event::time{state.cycles, state.tsc / state.ticks_per_art, state.tsc});
+        state.cycles = 0;
+        state.report_at = state.tsc - state.tsc % state.ticks_between + state.ticks_between;
     }
-    void visit_kernel(code_block const& block, std::uint64_t to) {
-        using enum event::kernel_visit::reason;
-        bool const is_interrupt = block.end.what.which == instruction_class::software_interrupt;
-        visit_kernel({.at = block.end.at, .to = to, .vector = block.end.what.vector},
-                     is_interrupt ? exception : system_call);
+    void visit_kernel(code_block const& block, std::uint64_t to, x86::code_width width) {
+        visit_kernel(
+            {.at = block.end.at, .to = to, .vector = block.end.what.vector, .width = width},
+            reason_of(block));
     }
     [[gnu::noinline]] void visit_kernel(delivered_signal const& of,
                                         event::kernel_visit::reason why) {
         event::kernel_visit visit{
             .at = of.at, .to = of.to, .why = why, .vector = of.vector, .cr2 = of.cr2};
-        if (!is_timed_) { return on(visit); }
-        // Time passes in the kernel.
+        auto user = state.unit.state().code;
+        if (!state.is_timed && user.width == of.width) { return on(visit); }
         visit.returns = false;
         on(visit);
+        if (state.is_timed) { pass_time_in_kernel(); }
+        user.width = of.width;
+        on(event::far_transfer{0, of.to, user});
+    }
+    void pass_time_in_kernel() {
         std::uint64_t const now = host_nanoseconds() * tsc_mhz / 1000;
-        bool const waits = now > tsc_ + 4 * ticks_between_;
+        bool const waits = now > state.tsc + 4 * state.ticks_between;
         if (waits) {  // the processor is idle meanwhile
             report_time();
             on(event::halt{});
-        } else if (now > tsc_) {
-            cycles_ += now - tsc_;
+        } else if (now > state.tsc) {
+            state.cycles += now - state.tsc;
         }
-        tsc_ = now > tsc_ ? now : tsc_;
+        state.tsc = now > state.tsc ? now : state.tsc;
         report_time();
         if (waits) { on(event::wake{.reason = event::wake_reason::interrupt}); }
-        on(event::far_transfer{0, of.to, user_code});
     }
-
-    engine::generator unit_{{}, {}, {}, 0};
-    std::uint64_t instructions_ = 0;
-    bool is_timed_ = false;
-    bool has_cyc_ = false;
-    std::uint64_t tsc_ = 0;
-    std::uint64_t cycles_ = 0;     ///< that passed since the last report
-    std::uint64_t report_at_ = 0;  ///< the time-stamp counter at the next report
-    std::uint64_t ticks_per_art_ = 1;
-    std::uint64_t ticks_between_ = 1;
 };
 
 }  // namespace pt_record

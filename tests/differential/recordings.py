@@ -26,8 +26,6 @@ PROGRAMS = ROOT / "tests" / "differential" / "programs"
 STRICT = ["-std=c++20", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
           "-Werror", f"-I{ROOT}/include", f"-I{ROOT}/examples", f"-I{ROOT}/tests"]
 PLUGIN = ["-shared", "-fPIC", "-fvisibility=hidden", "-static-libstdc++", "-static-libgcc"]
-# Processes that a signal kills write no log.
-KILLED = {"spawn": 2}
 KINDS = ["manual", "broadwell", "skylake", "icelake", "atom"]
 PACKETS = ["", "tsc", "tsc,mtc=3", "tsc,mtc=0,cyc", "cyc=4,psb=2K", "noretcomp", "psb=64K"]
 # Programs of an installation: name -> command.
@@ -81,8 +79,7 @@ class Recorder:
         said = made.stderr.strip().splitlines()
         good = made.returncode == 0 and (prints is None or made.stdout == prints)
         good = good and "incomplete" not in made.stderr and "placed at" not in made.stderr
-        found = subprocess.run([self.verifier, "--first", "3", "--killed", str(KILLED.get(name, 0)),
-                                raw], capture_output=True, text=True, timeout=1200)
+        found = subprocess.run([self.verifier, "--first", "3", raw], capture_output=True, text=True, timeout=1200)
         last = (found.stdout.strip().splitlines() or ["nothing"])[-1].split("; ")[0]
         good = good and found.returncode == 0
         line = f"{name:11}{' '.join(options):36}{took:6.1f} s  {last}"

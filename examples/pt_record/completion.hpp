@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Completes a directory of raw output whose processes ended without notice: killed by a signal, or
+// by execve in another thread. See thread_state.hpp.
+
+#include "thread_state.hpp"
+
+#include <common/tool.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace pt_record {
+
+/// The journal of a process, as a file has it.
+class written_journal {
+public:
+    explicit written_journal(std::string const& path) {
+        std::ifstream in{path, std::ios::binary};
+        bytes_.assign(std::istreambuf_iterator<char>{in}, {});
+        for (std::size_t at = 0; at + head_bytes <= bytes_.size();) {
+            std::uint64_t const size = load_le64(data(at) + 8) & 0xFFFF'FFFF;
+            // Zeros follow the last record of a process that was killed.
+            if (size == 0 || size > bytes_.size() - at - head_bytes) { break; }
+            at += head_bytes + (size + 7) / 8 * 8;
+            records_.push_back(at);
+        }
+    }
+    /// The size without what follows the last record.
+    [[nodiscard]] auto size() const -> std::uint64_t {
+        return records_.empty() ? 0 : std::min<std::uint64_t>(records_.back(), bytes_.size());
+    }
+    /// Copies the last bytes for these addresses, as of a size of the journal, to those that are
+    /// not known.
+    void read(std::uint64_t first, std::uint64_t as_of, std::vector<std::uint8_t>& to,
+              std::vector<bool>& is_known) const {
+        for (std::size_t i = records_.size(); i-- != 0;) {
+            if (records_[i] > as_of) { continue; }
+            std::size_t const at = i == 0 ? 0 : records_[i - 1];
+            std::uint64_t const address = load_le64(data(at));
+            std::uint64_t const size = load_le64(data(at) + 8) & 0xFFFF'FFFF;
+            std::uint64_t const begin = std::max(address, first);
+            std::uint64_t const end = std::min(address + size, first + to.size());
+            for (std::uint64_t byte = begin; byte < end; ++byte) {
+                auto const place = static_cast<std::size_t>(byte - first);
+                if (is_known[place]) { continue; }
+                to[place] = *(data(at) + head_bytes + (byte - address));
+                is_known[place] = true;
+            }
+            if (begin < end && std::ranges::find(is_known, false) == is_known.end()) { return; }
+        }
+    }
+
+private:
+    static constexpr std::size_t head_bytes = 24;
+
+    [[nodiscard]] auto data(std::size_t at) const -> std::uint8_t const* {
+        return reinterpret_cast<std::uint8_t const*>(bytes_.data()) + at;
+    }
+    std::vector<char> bytes_{};
+    std::vector<std::size_t> records_{};  ///< the end of each
+};
+
+/// The end of a trace in memory: a sink of packets.
+class trace_end {
+public:
+    auto append(byte_view bytes) -> bool {
+        bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+        return true;
+    }
+    auto append(wide_bits bytes, std::size_t count) -> bool {
+        return append(byte_view{to_le(bytes)}.first(count));
+    }
+    [[nodiscard]] auto bytes() const -> byte_view { return bytes_; }
+
+private:
+    std::vector<std::uint8_t> bytes_{};
+};
+
+/// Completes the traces of a directory.
+class completion {
+public:
+    explicit completion(std::string directory) : directory_{std::move(directory)} {}
+
+    /// What became complete, and what could not.
+    struct result {
+        std::uint64_t instructions = 0;  ///< that `progress` does not have
+        std::uint64_t unexplained = 0;
+        std::uint64_t incomplete = 0;  ///< traces
+        int error = 0;                 ///< the reason; 0: another version of this program recorded
+    };
+
+    /// Completes the traces of all processes that have ended. Throws if the directory cannot be
+    /// read.
+    auto run() -> result {
+        std::vector<std::string> names;
+        for (auto const& one : std::filesystem::directory_iterator{directory_}) {
+            if (one.path().extension() == ".state") { names.push_back(one.path()); }
+        }
+        std::ranges::sort(names);
+        std::map<std::int64_t, bool> ended;
+        for (auto const& name : names) {
+            auto const of = read_state(name);
+            if (!of) {
+                ++done_.incomplete;
+                continue;
+            }
+            auto const [at, is_new] = ended.try_emplace(of->process);
+            if (is_new) {
+                auto const start = start_of_process(of->process);
+                at->second = start == 0 || start != of->process_start;
+                if (at->second) { end_files(of->process); }
+            }
+            if (!at->second) { continue; }  // it still runs
+            complete(*of);
+            (void)::unlink(name.c_str());
+        }
+        return done_;
+    }
+
+private:
+    static auto read_state(std::string const& path) -> std::unique_ptr<thread_state> {
+        auto made = std::make_unique<thread_state>();
+        std::ifstream in{path, std::ios::binary};
+        in.read(reinterpret_cast<char*>(made.get()), sizeof *made);
+        bool const is_whole = in.gcount() == sizeof *made && in.peek() == EOF;
+        if (!is_whole || made->layout != thread_state::layout_here() || made->current > 1 ||
+            made->journals.count > journal_parts::most) {
+            return nullptr;
+        }
+        for (auto const& one : made->copies) {
+            if (one.count > trace_copy::most_blocks) { return nullptr; }
+        }
+        return made;
+    }
+    [[nodiscard]] auto path(std::int64_t process, char const* kind) const -> std::string {
+        return path_of{directory_.c_str(), static_cast<int>(process), kind}.letters;
+    }
+    [[nodiscard]] auto path(thread_state const& of, char const* kind) const -> std::string {
+        return path_of{directory_.c_str(), static_cast<int>(of.process),
+                       static_cast<int>(of.thread), kind}
+            .letters;
+    }
+    auto journal_of(std::int64_t process) -> written_journal const& {
+        auto& at = journals_[process];
+        if (!at) { at = std::make_unique<written_journal>(path(process, "code")); }
+        return *at;
+    }
+    void note(int error) {
+        ++done_.incomplete;
+        done_.error = done_.error != 0 ? done_.error : error;
+    }
+    /// Removes the zeros after the journal and the events of a process.
+    void end_files(std::int64_t process) {
+        std::error_code ignored;
+        std::filesystem::resize_file(path(process, "code"), journal_of(process).size(), ignored);
+        std::ifstream in{path(process, "events"), std::ios::binary};
+        std::string const text{std::istreambuf_iterator<char>{in}, {}};
+        std::size_t const last = text.find_last_of('\n', text.find('\0'));
+        std::string const whole = text.substr(0, last == std::string::npos ? 0 : last + 1);
+        std::filesystem::resize_file(path(process, "events"), whole.size(), ignored);
+        std::size_t const line = whole.find_last_of('\n', whole.size() - 2) + 1;
+        last_event_[process] = whole.substr(whole.empty() ? 0 : line);
+    }
+    /// The code of a block; empty if the journals do not have it.
+    auto code_of(thread_state const& of, begun_block const& block) -> std::vector<std::uint8_t> {
+        std::vector<std::uint8_t> code(block.size());
+        std::vector<bool> is_known(code.size());
+        std::uint64_t base = 0;
+        for (std::size_t i = of.journals.count; i-- != 0;) {
+            base = i == 0 ? 0 : of.journals.parts[i - 1].end;
+            std::uint64_t const end = i + 1 == of.journals.count ? begun_block::all
+                                                                 : of.journals.parts[i].end;
+            if (block.journal() <= base) { continue; }
+            std::uint64_t const as_of = std::min(block.journal(), end) - base;
+            journal_of(of.journals.parts[i].process).read(block.first, as_of, code, is_known);
+        }
+        if (std::ranges::find(is_known, false) != is_known.end()) { code.clear(); }
+        return code;
+    }
+    /// Executes the blocks that began, and ends the trace.
+    void complete(thread_state const& of) {
+        auto const& from = of.copies[of.current];
+        thread_trace<trace_end> trace;
+        trace.state = from.state;
+        auto log = from.logs[from.count % 2];
+        if (from.count != 0) { complete(of, from, trace, log); }
+        write(of, from, trace.file.bytes());
+        done_.instructions += trace.instructions() - std::min(of.reported, trace.instructions());
+        done_.unexplained += trace.state.unexplained;
+        settings how;
+        if (read_settings(how, (directory_ + "/settings").c_str()) && how.check) {
+            (void)log.write(path(of, "log").c_str());
+        }
+        if (from.count != 0) { add_exit(of, trace.state); }
+    }
+    void complete(thread_state const& of, trace_copy const& from, thread_trace<trace_end>& trace,
+                  instruction_log& log) {
+        constexpr auto width = x86::code_width::bits_64;
+        std::map<std::pair<std::uint64_t, std::uint64_t>, code_block> known;
+        for (std::uint64_t i = 0; i < from.count; ++i) {
+            auto const& block = from.blocks[i];
+            auto const at = known.try_emplace({block.first, block.record});
+            auto const code = at.second || i + 1 == from.count ? code_of(of, block)
+                                                               : std::vector<std::uint8_t>{};
+            if (at.second) { at.first->second = block_of(code, block.first, width); }
+            auto const& whole = at.first->second;
+            if (whole.count == 0) {  // its code is not known
+                note(0);
+                return trace.finish_at(block.first);
+            }
+            if (i + 1 < from.count) {
+                trace.run(whole, from.blocks[i + 1].first);
+            } else if (of.death.is_known == 1) {
+                end_by_signal(of.death, whole, code, trace, log);
+            } else if (from.in_kernel == from.count && enters_kernel(whole.end.what.which)) {
+                log = from.kernel_log;
+                trace.finish_in_kernel(whole);
+            } else {
+                trace.finish_at(block.first);
+            }
+        }
+    }
+    /// The thread itself ended its process.
+    static void end_by_signal(thread_death const& death, code_block const& whole,
+                              std::vector<std::uint8_t> const& code, thread_trace<trace_end>& trace,
+                              instruction_log& log) {
+        delivered_signal const signal{.at = death.ip,
+                                      .is_fault = is_fault(death, whole),
+                                      .vector = vector_of(static_cast<int>(death.signal))};
+        // The block may have led to itself before a signal from elsewhere: then it is not shown.
+        if (!signal.is_fault || signal.at != whole.first) {
+            log = death.log;
+            log.interrupt(signal.at, signal.is_fault);
+        }
+        bool const is_part = signal.is_fault && whole.holds(signal.at);
+        trace.finish_by(
+            is_part ? part_of_block(code, whole.first, signal.at, x86::code_width::bits_64) : whole,
+            signal);
+    }
+    /// Only an instruction that raised a fault stops in a block. One that begins a block raised it,
+    /// too, unless the block led to itself.
+    static auto is_fault(thread_death const& death, code_block const& block) -> bool {
+        if (vector_of(static_cast<int>(death.signal)) == 0 && death.signal != SIGFPE) {
+            return false;
+        }
+        return block.holds(death.ip);
+    }
+    /// The exception that Linux reports with a signal; 0 if it reports none, or a divide error.
+    static auto vector_of(int signal) -> std::uint8_t {
+        switch (signal) {
+            case SIGILL: return 6;
+            case SIGTRAP: return 3;
+            case SIGBUS: return 17;
+            case SIGSEGV: return 14;
+            default: return 0;
+        }
+    }
+    /// Writes the end of the trace, and nothing after it.
+    void write(thread_state const& of, trace_copy const& from, byte_view end) {
+        int const file = ::open(path(of, "pt").c_str(), O_WRONLY | O_CLOEXEC);
+        if (file < 0) { return note(errno); }
+        int error = ::ftruncate(file, static_cast<off_t>(from.bytes)) != 0 ? errno : 0;
+        std::size_t written = 0;
+        while (error == 0 && written < end.size()) {
+            auto const count = ::pwrite(file, end.data() + written, end.size() - written,
+                                        static_cast<off_t>(from.bytes + written));
+            if (count < 0 && errno == EINTR) { continue; }
+            if (count <= 0) {
+                error = count < 0 ? errno : ENOSPC;
+            } else {
+                written += static_cast<std::size_t>(count);
+            }
+        }
+        if (::close(file) != 0 && error == 0) { error = errno; }
+        if (error != 0) { note(error); }
+    }
+    /// Adds the end of the thread to the events, unless another program executes in its process.
+    void add_exit(thread_state const& of, trace_state const& trace) {
+        auto const& last = last_event_[of.process];
+        if (last.find(" exec ") != std::string::npos) { return; }
+        std::uint64_t const known = std::strtoull(last.c_str(), nullptr, 10);
+        std::uint64_t const traced = trace.is_timed ? trace.tsc * 1000 / tsc_mhz : 0;
+        std::ofstream to{path(of.process, "events"), std::ios::app};
+        to << std::max(known, traced) + 1 << " exit " << of.thread << '\n';
+    }
+
+    std::string directory_;
+    std::map<std::int64_t, std::unique_ptr<written_journal>> journals_{};
+    std::map<std::int64_t, std::string> last_event_{};
+    result done_{};
+};
+
+}  // namespace pt_record
