@@ -45,7 +45,7 @@ public:
         auto& first = add_thread(child, child);
         ::user_regs_struct registers{};
         if (::ptrace(PTRACE_GETREGS, child, nullptr, &registers) == 0) {
-            begin(child, first, registers.rip);
+            begin(child, first, registers);
             (void)resume(child, 0);
         }
         int last = 0;
@@ -78,6 +78,7 @@ private:
         int process = 0;
         bool is_started = false;  ///< `ip` is the next instruction
         std::uint64_t ip = 0;
+        x86::code_width width = x86::code_width::bits_64;  ///< of the code at `ip`
         bool has_call = false;  ///< `call` has called the kernel, which may not return to `ip`
         code_block call{};
         bool has_signal = false;  ///< one is being delivered
@@ -137,7 +138,7 @@ private:
         if (::ptrace(PTRACE_GETREGS, id, nullptr, &registers) != 0) { return; }  // it was killed
         int signal = 0;
         switch (status >> 16) {
-            case 0: signal = stopped(id, of, WSTOPSIG(status), registers.rip); break;
+            case 0: signal = stopped(id, of, WSTOPSIG(status), registers); break;
             case PTRACE_EVENT_CLONE:
             case PTRACE_EVENT_FORK:
             case PTRACE_EVENT_VFORK: forked(id, of, status >> 16); break;
@@ -152,31 +153,35 @@ private:
         (void)resume(id, signal);
     }
     /// Returns the signal to deliver.
-    auto stopped(int id, stepped_thread& of, int signal, std::uint64_t ip) -> int {
+    auto stopped(int id, stepped_thread& of, int signal, ::user_regs_struct const& registers)
+        -> int {
+        std::uint64_t const ip = registers.rip;
         ::siginfo_t about{};
         bool const has_about = ::ptrace(PTRACE_GETSIGINFO, id, nullptr, &about) == 0;
         if (!of.is_started) {
             if (of.process == 0) { return 0; }
-            begin(id, of, ip);
+            begin(id, of, registers);
             return 0;  // SIGTRAP of the exec, or SIGSTOP of a new thread
         }
         if (!has_about) { return 0; }  // a group stop
         if (signal == SIGTRAP && about.si_code == SIGTRAP && of.has_signal) {
             // The first instruction of a handler.
             of.signal.to = ip;
+            of.signal.width = of.width = width_of(registers);
             if (of.has_call) {
                 of.trace.run(of.call, of.signal);
             } else {
                 of.trace.deliver(of.signal);
             }
             of.has_call = of.has_signal = false;
-            return move_to(id, of, ip);
+            move_to(id, of, ip);
+            return 0;
         }
         of.has_signal = false;
         // TRAP_BRKPT: after a system call. INT3 has SI_KERNEL.
         bool const is_step = signal == SIGTRAP &&
                              (about.si_code == TRAP_TRACE || about.si_code == TRAP_BRKPT);
-        if (is_step || ip != of.ip) { step(id, of, ip); }
+        if (is_step || ip != of.ip) { step(id, of, registers); }
         if (is_step) { return 0; }
         bool const is_fault = about.si_code > 0 && (signal == SIGILL || signal == SIGBUS ||
                                                     signal == SIGFPE || signal == SIGSEGV);
@@ -187,7 +192,12 @@ private:
                      .cr2 = is_fault ? reinterpret_cast<std::uint64_t>(about.si_addr) : 0};
         return signal;
     }
-    void begin(int id, stepped_thread& of, std::uint64_t ip) {
+    /// Linux has one code segment for 64-bit code.
+    static auto width_of(::user_regs_struct const& registers) -> x86::code_width {
+        constexpr unsigned user_cs = 0x33;
+        return registers.cs == user_cs ? x86::code_width::bits_64 : x86::code_width::bits_32;
+    }
+    void begin(int id, stepped_thread& of, ::user_regs_struct const& registers) {
         of.is_started = true;
         auto& files = add_process(of.process);
         files.add_event("start %d", id);
@@ -195,35 +205,37 @@ private:
         if (auto const opened = of.trace.file.create(path.letters); !opened) {
             throw tool::failure{std::string{path.letters} + ": " + std::strerror(opened.error)};
         }
-        of.trace.start(how_, ip);
-        (void)move_to(id, of, ip);
+        of.width = width_of(registers);
+        of.trace.start(how_, registers.rip, of.width);
+        move_to(id, of, registers.rip);
     }
-    auto move_to(int id, stepped_thread& of, std::uint64_t ip) -> int {
+    void move_to(int id, stepped_thread& of, std::uint64_t ip) {
         of.ip = ip;
         if (of.process != 0) { add_process(of.process).add_mapping(ip, id); }
-        return 0;
     }
     /// The kernel has returned.
     static void finish_call(stepped_thread& of) {
-        if (of.has_call) { of.trace.run(of.call, of.ip); }
+        if (of.has_call) { of.trace.run(of.call, of.ip, of.width); }
         of.has_call = false;
     }
-    /// The instruction has executed, and the one at `to` is the next.
-    void step(int id, stepped_thread& of, std::uint64_t to) {
+    /// The instruction has executed, and the one that the registers have is the next.
+    void step(int id, stepped_thread& of, ::user_regs_struct const& registers) {
+        std::uint64_t const to = registers.rip;
         finish_call(of);
         auto const block = read(id, of);
         if (block.end.what.which != instruction_class::software_interrupt &&
             how_.passes_filter(of.ip)) {
             of.log.add(of.ip, block.end.what.repeats);
         }
+        of.width = width_of(registers);
         if (enters_kernel(block.end.what.which)) {
             of.has_call = true;
             of.call = block;
             add_process(of.process).forget_mappings();
         } else {
-            of.trace.run(block, to);
+            of.trace.run(block, to, of.width);
         }
-        (void)move_to(id, of, to);
+        move_to(id, of, to);
         if (of.trace.instructions() - of.reported > 10'000) { report_progress(of); }
     }
     /// Reads the next instruction, as it executes.
@@ -238,11 +250,11 @@ private:
             {reinterpret_cast<void*>(of.ip + in_page), size - std::min(size, in_page)}};
         auto const got = ::process_vm_readv(id, &here, 1, there, in_page < size ? 2 : 1, 0);
         size = got < 0 ? 0 : static_cast<std::size_t>(got);
-        auto const decoded = x86::decode(byte_view{bytes}.first(size));
+        auto const decoded = x86::decode(byte_view{bytes}.first(size), of.width);
         code_block made;
         made.first = of.ip;
         made.count = 1;
-        end_block(made, decoded, of.ip, std::min<std::size_t>(size, 1));
+        end_block(made, decoded, of.ip, std::min<std::size_t>(size, 1), of.width);
         add_code(id, of, byte_view{bytes}.first(made.end.what.length));
         return made;
     }
@@ -267,7 +279,7 @@ private:
         if (waiting_.erase(fresh) == 0) { return; }
         ::user_regs_struct registers{};
         if (::ptrace(PTRACE_GETREGS, fresh, nullptr, &registers) != 0) { return; }
-        begin(fresh, thread, registers.rip);
+        begin(fresh, thread, registers);
         (void)resume(fresh, 0);
     }
     /// The recording of a process ends where it executes another program.

@@ -166,8 +166,10 @@ struct trace_state {
 template <trace::wide_packet_sink File>
 class thread_trace {
 public:
-    /// Starts the trace of a thread that executes at `ip`. The file was created.
-    void start(settings const& how, std::uint64_t ip) {
+    /// Starts the trace of a thread that executes at `ip`, in code of this width. The file was
+    /// created.
+    void start(settings const& how, std::uint64_t ip,
+               x86::code_width width = x86::code_width::bits_64) {
         using ctl = reg::ia32_rtit_ctl;
         auto const of = recording_processor();
         auto const value = how.msrs.ctl;
@@ -178,7 +180,9 @@ public:
         state.ticks_between = value.get<ctl::MTCEn>()
                                   ? state.ticks_per_art << value.get<ctl::MTCFreq>()
                                   : tsc_mhz;
-        state.unit = engine::generator{of, how.state(), user_code, ip, how.options()};
+        auto code = user_code;
+        code.width = width;
+        state.unit = engine::generator{of, how.state(), code, ip, how.options()};
         if (state.is_timed) {
             state.tsc = host_nanoseconds() * tsc_mhz / 1000;
             state.report_at = 0;
