@@ -49,6 +49,11 @@ struct machine_registers {
                : has(4) ? x86::code_width::bits_32
                         : x86::code_width::bits_16;
     }
+    /// The base of the code segment; 0 in 64-bit code.
+    [[nodiscard]] auto code_base() const -> std::uint64_t {
+        constexpr unsigned cs = 1;
+        return has(15) ? 0 : segments[cs].base;
+    }
     /// The context without a base of CS: all IPs here are linear.
     [[nodiscard]] auto context() const -> engine::execution_context {
         engine::execution_context now;
@@ -159,17 +164,19 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     if (!is_the_only_thread()) { return; }
     std::lock_guard const guard{state.lock};
     auto* const of = state.processors[state.current];
-    // At its reset a processor executes 16-bit code at CPL 0.
+    // At its reset a processor executes 16-bit code at CPL 0, in a segment at FFFF0000H.
     auto const width = of != nullptr ? of->registers->width() : x86::code_width::bits_16;
+    std::uint64_t const base = of != nullptr ? of->registers->code_base() : 0xFFFF'0000;
     bool const is_user = of != nullptr && (of->registers->hidden_flags & 3) == 3;
-    auto made = translate(tb, width, [](qemu_plugin_insn* one, std::uint64_t at, auto const& what) {
+    auto const visit = [](qemu_plugin_insn* one, std::uint64_t at, auto const& what) {
         if (!state.how.check || what.what.which == instruction_class::software_interrupt) {
             return;
         }
         qemu_plugin_register_vcpu_insn_exec_cb(
             one, what.what.repeats ? on_instruction<true> : on_instruction<false>,
             QEMU_PLUGIN_CB_NO_REGS, reinterpret_cast<void*>(at));  // NOLINT: only carried
-    });
+    };
+    auto made = translate(tb, width, base, visit);
     auto& block = *made.block;
     if (block.count == 0) { return; }
     qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS, &block);

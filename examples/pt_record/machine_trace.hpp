@@ -31,7 +31,11 @@ public:
         now.operand = after.cr3;
         // Processors do not trace in SMM; here RSM is shown as an interrupt.
         bool const is_traced = now.what.which != instruction_class::rsm;
-        if (is_traced && (changes_context(now.what.which) || (is_near && x86::leads_on(now)))) {
+        x86::execution in_segment = now;
+        in_segment.at -= block.base;
+        in_segment.to -= block.base;
+        if (is_traced &&
+            (changes_context(now.what.which) || (is_near && x86::leads_on(in_segment)))) {
             x86::take_event(now, [this](auto const& one) { on(one); });
             return;
         }

@@ -64,11 +64,14 @@ struct translated_block {
     [[nodiscard]] auto bytes() const -> byte_view { return {code.data(), code.size()}; }
 };
 
-/// Calls `visit(instruction of QEMU, address, decoded)` for the instructions of a block.
+/// Calls `visit(instruction of QEMU, address, decoded)` for the instructions of a block, in a code
+/// segment with this base.
 template <class Visit>
-auto translate(qemu_plugin_tb const* tb, x86::code_width width, Visit&& visit) -> translated_block {
+auto translate(qemu_plugin_tb const* tb, x86::code_width width, std::uint64_t base, Visit&& visit)
+    -> translated_block {
     translated_block made;
     auto& block = *made.block;
+    block.base = base;
     std::size_t const count = qemu_plugin_tb_n_insns(tb);
     made.code.reserve(count * x86::instruction::most_bytes);
     block.first = qemu_plugin_tb_vaddr(tb);

@@ -400,7 +400,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
             one, decoded.what.repeats ? on_instruction<true> : on_instruction<false>,
             QEMU_PLUGIN_CB_NO_REGS, reinterpret_cast<void*>(at));  // NOLINT: only carried
     };
-    auto made = translate(tb, x86::code_width::bits_64, visit);
+    auto made = translate(tb, x86::code_width::bits_64, 0, visit);
     auto& block = *made.block;
     if (block.count == 0) { return; }
     std::lock_guard const guard{state.lock};

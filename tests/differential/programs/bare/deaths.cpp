@@ -24,8 +24,8 @@ constexpr word exit_call = 60;
 constexpr word kill_call = 62;
 constexpr word exit_group_call = 231;
 
-volatile word sink = 0;
-volatile word other_is_ready = 0;
+word volatile sink = 0;
+word volatile other_is_ready = 0;
 
 /// Branches, calls and returns, so that bits wait in the TNT and RETs are compressed.
 [[gnu::noinline]] auto work(word n) -> word {
@@ -90,8 +90,8 @@ extern "C" [[noreturn]] void run(word const* stack) {
     (void)system_call(write_call, 1, reinterpret_cast<word>("ready\n"), 6);
     (void)work(11);
     switch (letter) {
-        case 's': store_to_null(); break;                           // in a block
-        case 'f': asm volatile("jmp *%0" : : "r"(0x1000ul)); break; // at the first instruction
+        case 's': store_to_null(); break;                            // in a block
+        case 'f': asm volatile("jmp *%0" : : "r"(0x1000ul)); break;  // at the first instruction
         case 'i': asm volatile("incl %%eax; ud2" : : : "rax"); break;
         case 'd': asm volatile("xorl %%ecx, %%ecx; divl %%ecx" : : : "rax", "rcx", "rdx"); break;
         case 't': asm volatile("int3"); break;
