@@ -84,6 +84,52 @@ inline auto qemu_command(std::string const& qemu, std::string const& plugin,
     return all;
 }
 
+/// Passes signals to the program, while this exists. Those of the terminal are sent to both. After
+/// the second one the program is killed.
+class signal_relay {
+public:
+    signal_relay() {
+        to_process() = 0;
+        received() = 0;
+        for (int const one : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
+            struct sigaction now{};
+            if (::sigaction(one, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) { continue; }
+            now.sa_sigaction = handle;
+            now.sa_flags = SA_SIGINFO;  // waitpid ends with EINTR
+            (void)::sigfillset(&now.sa_mask);
+            (void)::sigaction(one, &now, nullptr);
+        }
+    }
+    /// The program executes in this process.
+    void start(int process) {
+        to_process() = process;
+        if (received() != 0) { (void)::kill(process, received()); }
+    }
+    /// The program has ended.
+    void end() { to_process() = 0; }
+    /// The first signal that was passed; 0 if there was none.
+    [[nodiscard]] static auto first() -> int { return received(); }
+
+private:
+    static auto to_process() -> int volatile& {
+        static int volatile value = 0;
+        return value;
+    }
+    static auto received() -> int volatile& {
+        static int volatile value = 0;
+        return value;
+    }
+    static void handle(int signal, ::siginfo_t* about, void*) {
+        bool const is_of_terminal = about->si_code == SI_KERNEL;
+        if (is_of_terminal || signal == SIGQUIT) { return; }
+        int const error = errno;
+        bool const is_first = received() == 0;
+        if (is_first) { received() = signal; }
+        if (to_process() != 0) { (void)::kill(to_process(), is_first ? signal : SIGKILL); }
+        errno = error;
+    }
+};
+
 /// Executes a command in a new process, after `prepare()`. Returns its number. Throws if there can
 /// be no process; a command that cannot be executed ends with the status 127, as in a shell.
 template <class Prepare>
@@ -94,7 +140,7 @@ auto start_process(std::vector<std::string> const& command, Prepare&& prepare) -
     int const child = ::fork();
     if (child < 0) { throw tool::failure{std::string{"fork: "} + std::strerror(errno)}; }
     if (child != 0) { return child; }
-    for (int const one : {SIGPIPE, SIGXFSZ, SIGINT, SIGQUIT}) { (void)std::signal(one, SIG_DFL); }
+    for (int const one : {SIGPIPE, SIGXFSZ}) { (void)std::signal(one, SIG_DFL); }
     prepare();
     ::execvp(words[0], words.data());
     tool::print_error(command[0] + ": " + std::strerror(errno));

@@ -103,8 +103,9 @@ public:
     struct result {
         std::uint64_t instructions = 0;  ///< that `progress` does not have
         std::uint64_t unexplained = 0;
-        std::uint64_t incomplete = 0;  ///< traces
-        int error = 0;                 ///< the reason; 0: another version of this program recorded
+        std::uint64_t cut = 0;   ///< traces for whose last blocks the code is missing
+        std::uint64_t left = 0;  ///< traces that another run may complete
+        int error = 0;           ///< the reason; 0: another version of this program recorded
     };
 
     /// Completes the traces of all processes that have ended. Throws if the directory cannot be
@@ -119,7 +120,7 @@ public:
         for (auto const& name : names) {
             auto const of = read_state(name);
             if (!of) {
-                ++done_.incomplete;
+                ++done_.left;
                 continue;
             }
             auto const [at, is_new] = ended.try_emplace(of->process);
@@ -129,8 +130,11 @@ public:
                 if (at->second) { end_files(of->process); }
             }
             if (!at->second) { continue; }  // it still runs
-            complete(*of);
-            (void)::unlink(name.c_str());
+            if (complete(*of)) {
+                (void)::unlink(name.c_str());
+            } else {
+                ++done_.left;
+            }
         }
         return done_;
     }
@@ -163,10 +167,6 @@ private:
         if (!at) { at = std::make_unique<written_journal>(path(process, "code")); }
         return *at;
     }
-    void note(int error) {
-        ++done_.incomplete;
-        done_.error = done_.error != 0 ? done_.error : error;
-    }
     /// Removes the zeros after the journal and the events of a process.
     void end_files(std::int64_t process) {
         std::error_code ignored;
@@ -195,14 +195,17 @@ private:
         if (std::ranges::find(is_known, false) != is_known.end()) { code.clear(); }
         return code;
     }
-    /// Executes the blocks that began, and ends the trace.
-    void complete(thread_state const& of) {
+    /// Executes the blocks that began, and ends the trace. False if it cannot be written.
+    auto complete(thread_state const& of) -> bool {
         auto const& from = of.copies[of.current];
         thread_trace<trace_end> trace;
         trace.state = from.state;
         auto log = from.logs[from.count % 2];
         if (from.count != 0) { complete(of, from, trace, log); }
-        write(of, from, trace.file.bytes());
+        if (int const error = write(of, from, trace.file.bytes()); error != 0) {
+            done_.error = error;
+            return false;
+        }
         done_.instructions += trace.instructions() - std::min(of.reported, trace.instructions());
         done_.unexplained += trace.state.unexplained;
         settings how;
@@ -210,6 +213,7 @@ private:
             (void)log.write(path(of, "log").c_str());
         }
         if (from.count != 0) { add_exit(of, trace.state); }
+        return true;
     }
     void complete(thread_state const& of, trace_copy const& from, thread_trace<trace_end>& trace,
                   instruction_log& log) {
@@ -223,7 +227,7 @@ private:
             if (at.second) { at.first->second = block_of(code, block.first, width); }
             auto const& whole = at.first->second;
             if (whole.count == 0) {  // its code is not known
-                note(0);
+                ++done_.cut;
                 return trace.finish_at(block.first);
             }
             if (i + 1 < from.count) {
@@ -273,10 +277,10 @@ private:
             default: return 0;
         }
     }
-    /// Writes the end of the trace, and nothing after it.
-    void write(thread_state const& of, trace_copy const& from, byte_view end) {
+    /// Writes the end of the trace, and nothing after it. Returns the errno of an error, or 0.
+    auto write(thread_state const& of, trace_copy const& from, byte_view end) -> int {
         int const file = ::open(path(of, "pt").c_str(), O_WRONLY | O_CLOEXEC);
-        if (file < 0) { return note(errno); }
+        if (file < 0) { return errno; }
         int error = ::ftruncate(file, static_cast<off_t>(from.bytes)) != 0 ? errno : 0;
         std::size_t written = 0;
         while (error == 0 && written < end.size()) {
@@ -290,7 +294,7 @@ private:
             }
         }
         if (::close(file) != 0 && error == 0) { error = errno; }
-        if (error != 0) { note(error); }
+        return error;
     }
     /// Adds the end of the thread to the events, unless another program executes in its process.
     void add_exit(thread_state const& of, trace_state const& trace) {

@@ -185,12 +185,12 @@ inline void require(perf_data::write_result const& done, file_sink const& sink) 
 
 }  // namespace detail
 
-/// Writes a perf.data file. `program` is the name of the first process.
+/// Writes a perf.data file.
 ///
 /// Names and mappings come first, then the traces, then the ends of the threads: without times,
 /// perf decodes a trace with what it read before.
-inline void write_perf_data(recorded const& from, std::string const& program,
-                            std::string const& path) {
+inline void write_perf_data(recorded const& from, std::string const& path) {
+    std::string_view const program = from.how.program;
     perf_data::session const session{
         .ctl = from.how.msrs.ctl,
         .caps = recording_processor(),

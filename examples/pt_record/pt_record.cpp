@@ -49,6 +49,7 @@ using namespace pt_record;
 constexpr std::string_view usage =
     R"(usage: pt_record [-o FILE] [--raw DIR] [--ctl WORDS] [--kind K] [--engine E]
                  PROGRAM [ARGUMENT...]
+       pt_record [-o FILE] --from DIR
 
 Runs a program for x86-64 Linux in an emulator, and writes the trace that a processor with Intel PT
 would write for its user code: every thread, and the processes that it forks. `perf script`, `perf
@@ -57,8 +58,11 @@ report` and other readers of perf.data read it.
   -o FILE                   the perf.data file; the default is perf.data
   --raw DIR                 keep the raw output in this directory, which must be new or empty: the
                             trace PID.TID.pt of each thread, and the code that each process executed
+  --from DIR                make the perf.data file of raw output, as after an error
   --ctl WORDS               what to trace, separated by commas:
-                              tsc, mtc[=FREQ], cyc[=THRESHOLD]  timing packets
+                              mtc[=FREQ], cyc[=THRESHOLD]  more timing packets than TSC
+                              notsc           no TSC: where a program maps other code at the same
+                                              addresses, perf may decode with the wrong code
                               psb=SIZE        the PSB period: 2K to 64K
                               noretcomp       no compressed RETs
                               notnt           TIPs only, no TNTs
@@ -84,17 +88,22 @@ traced as other code. RETs are not compressed.
 
 The trace of a process ends where it calls execve. If a signal kills it, the trace ends at the
 instruction that raised a fault, or at the beginning of the block of instructions that the thread
-executed: as interrupts do, with FUP and TIP.PGD; in a system call with its TIP.PGD. Time is that of the host while the kernel
-executes, and one instruction a cycle of 3 GHz otherwise.
+executed: with FUP and TIP.PGD, as interrupts have; in a system call with its TIP.PGD.
 
-Exit status: that of the program, 128 and its signal if one ended it; 2 if nothing was recorded.
+Time is that of the host while the kernel executes, and one instruction a cycle of 3 GHz otherwise.
+
+SIGTERM, SIGHUP and SIGINT are passed to the program; after a second one it is killed.
+
+Exit status: that of the program, 128 and its signal if one ended it or was passed to it; 2 if
+nothing was recorded; 3 instead of 0 if a trace is incomplete.
 )";
 
 enum class engine_kind : std::uint8_t { qemu, step, machine };
 
 struct arguments {
     std::string output = "perf.data";
-    std::string raw{};  // empty: a temporary directory
+    std::string raw{};   // empty: a temporary directory
+    std::string from{};  // a directory of raw output; empty: record
     std::string qemu = "qemu-x86_64";
     std::string plugin{};
     engine_kind engine = engine_kind::qemu;
@@ -118,8 +127,16 @@ auto engine_of(std::string const& name) -> engine_kind {
 
 /// The values of the MSRs for what the user wants. Throws if the processor refuses a part of it.
 auto msrs_of(std::string const& words, engine_kind engine) -> driver::msr_plan {
-    auto wanted = trace_request::request_of(words);
     bool const is_machine = engine == engine_kind::machine;
+    std::string all = is_machine ? "" : "tsc";
+    for (auto const& word : trace_request::words_of(words)) {
+        if (word == "notsc") {
+            all = all.starts_with("tsc") ? all.substr(3) : all;
+        } else {
+            all += "," + word;
+        }
+    }
+    auto wanted = trace_request::request_of(all);
     if (wanted.config.os && !is_machine) { throw tool::failure{"os: kernel code is not recorded"}; }
     if (is_machine && (wanted.config.tsc || wanted.config.mtc || wanted.config.cyc)) {
         throw tool::failure{"the engine machine has no timing packets"};
@@ -139,6 +156,7 @@ auto msrs_of(std::string const& words, engine_kind engine) -> driver::msr_plan {
 auto parse(tool::command_line& line) -> arguments {
     arguments given;
     std::string words;
+    bool has_other_options = false;
     while (line.next()) {
         if (line.is_help()) {
             tool::print(usage);
@@ -146,7 +164,14 @@ auto parse(tool::command_line& line) -> arguments {
         }
         if (line.is("-o")) {
             given.output = line.value();
-        } else if (line.is("--raw")) {
+            continue;
+        }
+        if (line.is("--from")) {
+            given.from = line.value();
+            continue;
+        }
+        has_other_options = true;
+        if (line.is("--raw")) {
             given.raw = line.value();
         } else if (line.is("--ctl")) {
             words += "," + line.value();
@@ -166,6 +191,11 @@ auto parse(tool::command_line& line) -> arguments {
         } else {
             line.refuse();
         }
+    }
+    if (!given.from.empty()) {
+        if (has_other_options) { throw tool::failure{"--from takes no other option but -o"}; }
+        if (given.output == "-") { throw tool::failure{"-o needs a file, which is written twice"}; }
+        return given;
     }
     if (given.program.empty()) { throw tool::failure{"needs a program; see --help"}; }
     if (given.output == "-") { throw tool::failure{"-o needs a file, which is written twice"}; }
@@ -211,12 +241,22 @@ private:
     bool is_temporary_ = false;
 };
 
+/// An error after which the raw output is complete, but perf.data is not.
+struct unfinished : tool::failure {
+    using tool::failure::failure;
+};
+
 /// The shared file `progress`.
 class shared_progress {
 public:
-    explicit shared_progress(std::string const& directory) {
+    struct existing {};
+
+    explicit shared_progress(std::string const& directory)
+        : shared_progress{directory, O_CREAT | O_TRUNC} {}
+    shared_progress(std::string const& directory, existing) : shared_progress{directory, 0} {}
+    shared_progress(std::string const& directory, int how) {
         std::string const path = directory + "/progress";
-        int const file = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        int const file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | how, 0666);
         void* at = MAP_FAILED;
         if (file >= 0 && ::ftruncate(file, sizeof(progress)) == 0) {
             at = ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -250,13 +290,17 @@ auto grouped(std::uint64_t value) -> std::string {
     return digits;
 }
 
-/// Runs a command, and shows its progress on a terminal. Returns the status of waitpid. The signals
-/// of the terminal are for the command.
-auto run_command(std::vector<std::string> const& command, shared_progress const& shared) -> int {
+/// `1 thread`, `2 threads`.
+auto counted(std::uint64_t count, std::string const& what) -> std::string {
+    return grouped(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// Runs a command, and shows its progress on a terminal. Returns the status of waitpid.
+auto run_command(std::vector<std::string> const& command, shared_progress const& shared,
+                 signal_relay& relay) -> int {
     // It ends with this program.
     int const child = start_process(command, [] { (void)::prctl(PR_SET_PDEATHSIG, SIGKILL); });
-    (void)std::signal(SIGINT, SIG_IGN);
-    (void)std::signal(SIGQUIT, SIG_IGN);
+    relay.start(child);
     bool const shows = ::isatty(STDERR_FILENO) == 1;
     int status = 0;
     for (unsigned wait_ms = 1;;) {
@@ -273,10 +317,16 @@ auto run_command(std::vector<std::string> const& command, shared_progress const&
         std::fprintf(stderr, "\rpt_record: %s instructions",
                      grouped(shared.now().instructions).c_str());
     }
+    relay.end();
     if (shows) { std::fprintf(stderr, "\r\033[K"); }
     return status;
 }
 
+/// Why traces are incomplete.
+auto reason_of(progress const& now) -> std::string {
+    if (now.error == 0) { return "their processes were killed, and their last state is unknown"; }
+    return std::strerror(static_cast<int>(now.error));
+}
 /// Reports what prevented or limited the recording. Throws if nothing was recorded.
 void report(progress const& now, recorded const& found, engine_kind engine) {
     switch (static_cast<refusal>(now.refused)) {
@@ -298,8 +348,8 @@ void report(progress const& now, recorded const& found, engine_kind engine) {
                             "The plugin is for QEMU 6.0 to 8.2"};
     }
     if (now.lost_threads != 0) {
-        tool::print_error("the traces of " + std::to_string(now.lost_threads) +
-                          " threads are incomplete: " + std::strerror(static_cast<int>(now.error)));
+        tool::print_error("the traces of " + counted(now.lost_threads, "thread") +
+                          " are incomplete: " + reason_of(now));
     }
     if (now.unread_mappings != 0) {
         tool::print_error("/proc/PID/maps could not be read: perf will not find some code");
@@ -332,34 +382,37 @@ void find_emulator(arguments& given) {
     }
 }
 auto emulate_program(arguments const& given, std::string const& directory,
-                     shared_progress const& shared) -> int {
+                     shared_progress const& shared, signal_relay& relay) -> int {
     if (given.engine != engine_kind::machine) {
-        return run_command(qemu_command(given.qemu, given.plugin, directory, given.program),
-                           shared);
+        return run_command(qemu_command(given.qemu, given.plugin, directory, given.program), shared,
+                           relay);
     }
     auto const& all = given.program;
     return run_command(qemu_command(all[0], given.plugin, directory, {all.begin() + 1, all.end()}),
-                       shared);
+                       shared, relay);
 }
 auto step_program([[maybe_unused]] arguments const& given,
                   [[maybe_unused]] std::string const& directory,
-                  [[maybe_unused]] shared_progress const& shared) -> int {
+                  [[maybe_unused]] shared_progress const& shared,
+                  [[maybe_unused]] signal_relay& relay) -> int {
 #if defined(__x86_64__)
-    (void)std::signal(SIGINT, SIG_IGN);
-    (void)std::signal(SIGQUIT, SIG_IGN);
-    return stepper{given.how, directory, shared.value()}.run(given.program);
+    return stepper{given.how, directory, shared.value()}.run(given.program, relay);
 #else
     throw tool::failure{"the engine step needs an x86-64 processor"};
 #endif
 }
 
-/// Completes the traces of processes that were killed.
-void complete(std::string const& directory, progress& now) {
+/// Completes the traces of processes that were killed. Returns the progress then.
+auto complete(std::string const& directory, shared_progress const& shared) -> progress {
     auto const done = completion{directory}.run();
-    now.instructions += done.instructions;
-    now.other_signals += done.unexplained;
-    now.lost_threads += done.incomplete;
+    auto& all = shared.value();
+    all.instructions += done.instructions;
+    all.other_signals += done.unexplained;
+    all.lost_threads += done.cut;
+    auto now = shared.now();
+    now.lost_threads += done.left;
     if (now.error == 0) { now.error = static_cast<std::uint64_t>(done.error); }
+    return now;
 }
 
 /// Reports the processes that executed another program: their traces end there.
@@ -386,37 +439,69 @@ void report_executed(recorded const& found) {
     }
 }
 
+/// Completes the raw output, and makes perf.data of it, but not of a machine. Returns the progress
+/// then.
+auto make_output(arguments const& given, std::string const& directory,
+                 shared_progress const& shared) -> progress {
+    bool const is_machine = given.engine == engine_kind::machine;
+    auto const now = complete(directory, shared);
+    auto const found = read_recorded(directory);
+    try {
+        report(now, found, given.engine);
+        report_executed(found);
+        if (!is_machine) { write_perf_data(found, given.output); }
+    } catch (std::exception const& why) {
+        if (found.bytes == 0) { throw; }
+        throw unfinished{why.what()};
+    }
+    std::fprintf(stderr, "pt_record: %s: %s instructions, %s bytes of trace, %s\n",
+                 (is_machine ? directory : given.output).c_str(), grouped(now.instructions).c_str(),
+                 grouped(found.bytes).c_str(), counted(found.threads.size(), "thread").c_str());
+    return now;
+}
+/// The status, unless a trace is incomplete.
+auto status_of(int status, progress const& now) -> int {
+    constexpr int incomplete = 3;
+    return status == 0 && now.lost_threads != 0 ? incomplete : status;
+}
+
+/// Makes perf.data of a directory of raw output.
+auto convert(arguments const& given) -> int {
+    std::error_code ignored;
+    if (std::filesystem::exists(given.from + "/0.code", ignored)) {
+        throw tool::failure{given.from + ": perf.data is not made of the recording of a machine"};
+    }
+    shared_progress const shared{given.from, shared_progress::existing{}};
+    return status_of(0, make_output(given, given.from, shared));
+}
+
 auto run_tool(tool::command_line& line) -> int {
     auto given = parse(line);
+    if (!given.from.empty()) { return convert(given); }
     given.program[0] = find_program(given.program[0]);
-    std::string const name = std::filesystem::path{given.program[0]}.filename();
+    std::snprintf(given.how.program, sizeof given.how.program, "%s",
+                  std::filesystem::path{given.program[0]}.filename().c_str());
     if (given.engine != engine_kind::step) { find_emulator(given); }
     raw_directory raw{given};
     if (!write_settings(given.how, (raw.path() + "/settings").c_str())) {
         throw tool::failure{raw.path() + "/settings: " + std::strerror(errno)};
     }
     shared_progress const shared{raw.path()};
+    signal_relay relay;
     int const status = given.engine == engine_kind::step
-                           ? step_program(given, raw.path(), shared)
-                           : emulate_program(given, raw.path(), shared);
-    bool const is_machine = given.engine == engine_kind::machine;
-    recorded found;
+                           ? step_program(given, raw.path(), shared, relay)
+                           : emulate_program(given, raw.path(), shared, relay);
+    progress now{};
     try {
-        complete(raw.path(), shared.value());
-        found = read_recorded(raw.path());
-        report(shared.now(), found, given.engine);
-        report_executed(found);
-        if (!is_machine) { write_perf_data(found, name, given.output); }
-    } catch (std::exception const& why) {
-        if (found.bytes == 0) { throw; }
+        now = make_output(given, raw.path(), shared);
+    } catch (unfinished const& why) {
         raw.keep();
-        throw tool::failure{std::string{why.what()} + "; the raw output is in " + raw.path()};
+        throw tool::failure{std::string{why.what()} + "; the raw output is in " + raw.path() +
+                            ", see --from"};
     }
-    if (is_machine) { given.output = raw.path(); }
-    std::fprintf(stderr, "pt_record: %s: %s instructions, %s bytes of trace, %zu threads\n",
-                 given.output.c_str(), grouped(shared.now().instructions).c_str(),
-                 grouped(found.bytes).c_str(), found.threads.size());
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (signal_relay::first() != 0) { return 128 + signal_relay::first(); }
+    if (WIFSIGNALED(status)) { return 128 + WTERMSIG(status); }
+    return status_of(WEXITSTATUS(status), now);
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ inline auto host_nanoseconds() -> std::uint64_t {
 struct settings {
     driver::msr_plan msrs{};
     engine::kind kind = engine::kind::manual;
-    bool check = false;  ///< write logs of the emulated instructions
+    bool check = false;     ///< write logs of the emulated instructions
+    char program[64] = {};  ///< the name of the program
 
     /// The state of the MSRs before tracing starts.
     [[nodiscard]] auto state() const -> access::msr_state {
@@ -102,6 +103,7 @@ inline auto write_settings(settings const& from, char const* path) -> bool {
     };
     std::fprintf(to, "kind=%.*s\n", static_cast<int>(name.size()), name.data());
     number("check", from.check ? 1 : 0);
+    std::fprintf(to, "program=%s\n", from.program);
     number("ret_compression", from.msrs.ctl.get<ctl::DisRETC>() ? 0 : 1);
     number("mtc_freq", from.msrs.ctl.get<ctl::MTCFreq>());
     number("cpu_family", model.family);
@@ -128,6 +130,9 @@ inline auto read_settings(settings& to, char const* path) -> bool {
             if (std::strcmp(key, line) == 0) { member = std::strtoull(value, nullptr, 16); }
         });
         if (std::strcmp(line, "check") == 0) { to.check = value[0] == '1'; }
+        if (std::strcmp(line, "program") == 0) {
+            std::snprintf(to.program, sizeof to.program, "%s", value);
+        }
         if (std::strcmp(line, "kind") != 0) { continue; }
         for (auto const& one : engine::kinds) {
             if (text{value, std::strlen(value)} == one.name) { to.kind = one.which; }

@@ -39,8 +39,9 @@ public:
         : how_{how}, directory_{directory}, shared_{shared} {}
 
     /// Runs a command. Returns its status, as waitpid does. Throws if it cannot be traced.
-    auto run(std::vector<std::string> const& command) -> int {
+    auto run(std::vector<std::string> const& command, signal_relay& relay) -> int {
         int const child = start(command);
+        relay.start(child);
         add_process(child);
         auto& first = add_thread(child, child);
         ::user_regs_struct registers{};
@@ -65,6 +66,7 @@ public:
         }
         // After execve it is not traced any more.
         while (!has_ended && ::waitpid(child, &last, 0) < 0 && errno == EINTR) {}
+        relay.end();
         for (auto const& [process, files] : processes_) {
             if (int const error = files->close(); error != 0) { report_error(error); }
         }

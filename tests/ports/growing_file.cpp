@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -132,6 +133,24 @@ TEST_CASE("a large window that is refused is no error if a small one is allocate
     CHECK(at.bytes() == all);
 }
 
+TEST_CASE("after the program has closed all descriptors the file is opened again by its path") {
+    temporary const at;
+    ports::growing_file file;
+    int const probe = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 512);
+    REQUIRE(::close(probe) == 0);
+    REQUIRE(file.create(at.path(), 4096));
+    auto const all = numbered(30'000);
+    REQUIRE(file.append(byte_view{all.data(), 100}));
+    REQUIRE(::close(probe) == 0);
+    CHECK(file.append(byte_view{all.data() + 100, 19'900}));
+    REQUIRE(::close(probe) == 0);
+    CHECK(file.append(byte_view{all.data() + 20'000, 10'000}));
+    REQUIRE(::close(probe) == 0);
+    CHECK(file.error() == 0);
+    CHECK(file.close() == 0);
+    CHECK(at.bytes() == all);
+}
+
 TEST_CASE("a descriptor whose number the program uses for another file is left alone") {
     temporary const at;
     temporary const other;
@@ -146,14 +165,32 @@ TEST_CASE("a descriptor whose number the program uses for another file is left a
     int const foreign = ::open(other.path(), O_RDWR | O_CLOEXEC);
     REQUIRE(::write(foreign, "program", 7) == 7);
     REQUIRE(::dup2(foreign, probe) == probe);
-    CHECK_FALSE(file.append(byte_view{all.data(), all.size()}));
-    CHECK(file.error() == EBADF);
-    CHECK(file.close() == EBADF);
+    CHECK(file.append(byte_view{all.data() + 100, all.size() - 100}));
+    CHECK(file.close() == 0);
+    CHECK(at.bytes() == all);
     CHECK(::write(probe, "s own", 5) == 5);
     auto const kept = other.bytes();
     CHECK(std::string{kept.begin(), kept.end()} == "programs own");
     CHECK(::close(probe) == 0);
     CHECK(::close(foreign) == 0);
+}
+
+TEST_CASE("another file at the path is left alone, and the bytes for it are refused") {
+    std::string const path = "/tmp/growing_file." + std::to_string(::getpid());
+    int const probe = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 512);
+    REQUIRE(::close(probe) == 0);
+    ports::growing_file file;
+    REQUIRE(file.create(path.c_str(), 4096));
+    auto const all = numbered(10'000);
+    REQUIRE(file.append(byte_view{all.data(), 100}));
+    REQUIRE(::unlink(path.c_str()) == 0);
+    std::ofstream{path} << "other";
+    REQUIRE(::close(probe) == 0);
+    CHECK_FALSE(file.append(byte_view{all.data(), all.size()}));
+    CHECK(file.error() == EBADF);
+    CHECK(file.close() == EBADF);
+    CHECK(std::filesystem::file_size(path) == 5);
+    CHECK(::unlink(path.c_str()) == 0);
 }
 
 TEST_CASE("a file that cannot be created is an error, and takes no bytes") {

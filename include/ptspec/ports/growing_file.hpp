@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -21,8 +22,11 @@ namespace ptspec::ports {
 /// refuses bytes instead of raising SIGBUS. Until `close`, zeros follow the last byte, which are
 /// PADs in a trace: the file is readable after the process was killed, too.
 ///
-/// Errors: `append` returns false if space cannot be allocated, or the descriptor was closed, and
-/// tries again with the next packet; `error` is the reason, such as ENOSPC.
+/// A program in whose process it is may close all descriptors: then the file is opened again by its
+/// path, which should be absolute.
+///
+/// Errors: `append` returns false if space cannot be allocated, and tries again with the next
+/// packet; `error` is the reason, such as ENOSPC, or EBADF if there is another file at the path.
 class growing_file {
 public:
     constexpr growing_file() noexcept = default;
@@ -39,6 +43,11 @@ public:
         } while (file_ < 0 && errno == EINTR);
         error_ = file_ < 0 ? errno : 0;
         if (file_ >= 0) { take_identity(); }
+        size_t length = 0;
+        while (file_ >= 0 && path[length] != 0 && length + 1 < sizeof path_) { ++length; }
+        copy_bytes(reinterpret_cast<uint8_t*>(path_), reinterpret_cast<uint8_t const*>(path),
+                   length);
+        path_[length] = 0;
         step_ = step;
         most_ = step * 256;
         return {error_};
@@ -49,7 +58,7 @@ public:
         if (file_ < 0) { return error_; }
         uint64_t const bytes = size();
         unmap();
-        if (!is_own()) {
+        if (!is_own() && !open_again()) {
             note(EBADF);
         } else {
             if (::ftruncate(file_, static_cast<off_t>(bytes)) != 0) { note(errno); }
@@ -95,18 +104,32 @@ public:
     }
 
 private:
-    /// The descriptor gets a high number, because the program in whose process an emulator runs
-    /// selects low numbers itself.
     void take_identity() noexcept {
-        int const high = ::fcntl(file_, F_DUPFD_CLOEXEC, 512);
-        if (high >= 0) {
-            (void)::close(file_);
-            file_ = high;
-        }
+        move_up();
         struct stat about{};
         if (::fstat(file_, &about) != 0) { note(errno); }
         device_ = about.st_dev;
         inode_ = about.st_ino;
+    }
+    /// The descriptor gets a high number, because the program in whose process an emulator runs
+    /// selects low numbers itself.
+    void move_up() noexcept {
+        int const high = ::fcntl(file_, F_DUPFD_CLOEXEC, 512);
+        if (high < 0) { return; }
+        (void)::close(file_);
+        file_ = high;
+    }
+    /// After the program has closed the descriptor. False if there is no such file at its path.
+    auto open_again() noexcept -> bool {
+        int const before = file_;
+        do { file_ = ::open(path_, O_RDWR | O_CLOEXEC); } while (file_ < 0 && errno == EINTR);
+        if (file_ >= 0) {
+            move_up();
+            if (is_own()) { return true; }
+            (void)::close(file_);
+        }
+        file_ = before;
+        return false;
     }
     /// False if the program has closed the descriptor, or uses its number for another file.
     [[nodiscard]] auto is_own() const noexcept -> bool {
@@ -144,7 +167,7 @@ private:
     /// Allocates and maps `length` bytes at `at`, in place of the present window. The trace ends
     /// `used` bytes after `at`.
     auto map(uint64_t at, size_t length, size_t used) noexcept -> bool {
-        int const full = is_own() ? allocate(at, length) : EBADF;
+        int const full = is_own() || open_again() ? allocate(at, length) : EBADF;
         void* const window = full != 0 ? MAP_FAILED
                                        : ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED,
                                                 file_, static_cast<off_t>(at));
@@ -170,6 +193,7 @@ private:
     ino_t inode_ = 0;
     int file_ = -1;
     int error_ = 0;
+    char path_[PATH_MAX] = {};
 };
 
 static_assert(trace::wide_packet_sink<growing_file>);
