@@ -80,7 +80,6 @@ private:
         int process = 0;
         bool is_started = false;  ///< `ip` is the next instruction
         std::uint64_t ip = 0;
-        x86::code_width width = x86::code_width::bits_64;  ///< of the code at `ip`
         bool has_call = false;  ///< `call` has called the kernel, which may not return to `ip`
         code_block call{};
         bool has_signal = false;  ///< one is being delivered
@@ -169,7 +168,7 @@ private:
         if (signal == SIGTRAP && about.si_code == SIGTRAP && of.has_signal) {
             // The first instruction of a handler.
             of.signal.to = ip;
-            of.signal.width = of.width = width_of(registers);
+            set_width(of, registers);
             if (of.has_call) {
                 of.trace.run(of.call, of.signal);
             } else {
@@ -199,6 +198,10 @@ private:
         constexpr unsigned user_cs = 0x33;
         return registers.cs == user_cs ? x86::code_width::bits_64 : x86::code_width::bits_32;
     }
+    /// The code that is next has this width.
+    static void set_width(stepped_thread& of, ::user_regs_struct const& registers) {
+        of.trace.state.width = width_of(registers);
+    }
     void begin(int id, stepped_thread& of, ::user_regs_struct const& registers) {
         of.is_started = true;
         auto& files = add_process(of.process);
@@ -207,8 +210,7 @@ private:
         if (auto const opened = of.trace.file.create(path.letters); !opened) {
             throw tool::failure{std::string{path.letters} + ": " + std::strerror(opened.error)};
         }
-        of.width = width_of(registers);
-        of.trace.start(how_, registers.rip, of.width);
+        of.trace.start(how_, registers.rip, width_of(registers));
         move_to(id, of, registers.rip);
     }
     void move_to(int id, stepped_thread& of, std::uint64_t ip) {
@@ -217,7 +219,7 @@ private:
     }
     /// The kernel has returned.
     static void finish_call(stepped_thread& of) {
-        if (of.has_call) { of.trace.run(of.call, of.ip, of.width); }
+        if (of.has_call) { of.trace.run(of.call, of.ip); }
         of.has_call = false;
     }
     /// The instruction has executed, and the one that the registers have is the next.
@@ -229,13 +231,13 @@ private:
             how_.passes_filter(of.ip)) {
             of.log.add(of.ip, block.end.what.repeats);
         }
-        of.width = width_of(registers);
+        set_width(of, registers);
         if (enters_kernel(block.end.what.which)) {
             of.has_call = true;
             of.call = block;
             add_process(of.process).forget_mappings();
         } else {
-            of.trace.run(block, to, of.width);
+            of.trace.run(block, to);
         }
         move_to(id, of, to);
         if (of.trace.instructions() - of.reported > 10'000) { report_progress(of); }
@@ -252,11 +254,11 @@ private:
             {reinterpret_cast<void*>(of.ip + in_page), size - std::min(size, in_page)}};
         auto const got = ::process_vm_readv(id, &here, 1, there, in_page < size ? 2 : 1, 0);
         size = got < 0 ? 0 : static_cast<std::size_t>(got);
-        auto const decoded = x86::decode(byte_view{bytes}.first(size), of.width);
+        auto const decoded = x86::decode(byte_view{bytes}.first(size), of.trace.state.width);
         code_block made;
         made.first = of.ip;
         made.count = 1;
-        end_block(made, decoded, of.ip, std::min<std::size_t>(size, 1), of.width);
+        end_block(made, decoded, of.ip, std::min<std::size_t>(size, 1), of.trace.state.width);
         add_code(id, of, byte_view{bytes}.first(made.end.what.length));
         return made;
     }

@@ -107,7 +107,6 @@ struct delivered_signal {
     bool is_fault = false;  ///< of the instruction at `at`
     std::uint8_t vector = 0;
     std::uint64_t cr2 = 0;
-    x86::code_width width = x86::code_width::bits_64;  ///< of the code at `to`
 };
 
 /// The number and the hash of the instructions that a thread executed: FNV-1a over their addresses
@@ -158,7 +157,8 @@ private:
 struct trace_state {
     engine::generator unit{{}, {}, {}, 0};
     std::uint64_t instructions = 0;
-    std::uint64_t unexplained = 0;  ///< transfers whose reason is not known
+    std::uint64_t unexplained = 0;                     ///< transfers whose reason is not known
+    x86::code_width width = x86::code_width::bits_64;  ///< of the code that is next
     bool is_timed = false;
     bool has_cyc = false;
     std::uint64_t tsc = 0;
@@ -188,6 +188,7 @@ public:
                                   : tsc_mhz;
         auto code = user_code;
         code.width = width;
+        state.width = width;
         state.unit = engine::generator{of, how.state(), code, ip, how.options()};
         if (state.is_timed) {
             state.tsc = host_nanoseconds() * tsc_mhz / 1000;
@@ -205,27 +206,26 @@ public:
     }
 
     /// The block has executed, or a part of it if `signal` interrupted it, and the instruction at
-    /// `to`, in code of this width, is the next.
-    [[gnu::always_inline]] void run(code_block const& block, std::uint64_t to,
-                                    x86::code_width width = x86::code_width::bits_64) {
+    /// `to` is the next.
+    [[gnu::always_inline]] void run(code_block const& block, std::uint64_t to) {
         pass(block);
         if (x86::take_near_event(block.after, to, [this](auto const& one) { on(one); }))
             [[likely]] {
             return;
         }
-        run_rarely(block, to, width);
+        run_rarely(block, to);
     }
     /// The block has executed, and a signal interrupted it. If the signal is a fault in the block,
     /// `block` ends before the instruction that raised it.
     void run(code_block const& block, delivered_signal const& signal) {
         if (enters_kernel(block.end.what.which) && !is_within(signal, block)) {
             pass(block);
-            return visit_kernel(block, signal.to, signal.width);
+            return visit_kernel(block, signal.to);
         }
         if (is_within(signal, block)) {
             pass(block);
         } else {
-            run(block, signal.at, state.unit.state().code.width);
+            run_to_signal(block, signal.at);
         }
         deliver(signal);
     }
@@ -235,9 +235,7 @@ public:
         visit_kernel(signal, signal.is_fault ? exception : interrupt);
     }
     /// Code has changed: shows an interrupt before the instruction at `ip`.
-    void mark(std::uint64_t ip) {
-        deliver({.at = ip, .to = ip, .width = state.unit.state().code.width});
-    }
+    void mark(std::uint64_t ip) { deliver({.at = ip, .to = ip}); }
     /// The thread ends before the instruction at `ip`.
     void finish_at(std::uint64_t ip) {
         on(event::sequential{ip});
@@ -261,7 +259,7 @@ public:
         if (is_within(signal, block)) {
             pass(block);
         } else {
-            run(block, signal.at, state.unit.state().code.width);
+            run_to_signal(block, signal.at);
         }
         on(event::kernel_visit{.at = signal.at,
                                .why = signal.is_fault ? exception : interrupt,
@@ -291,23 +289,29 @@ private:
         bool const is_interrupt = block.end.what.which == instruction_class::software_interrupt;
         return is_interrupt ? exception : system_call;
     }
+    /// The code that a signal interrupts has the width of the block; its handler may have another.
+    void run_to_signal(code_block const& block, std::uint64_t at) {
+        auto const after = state.width;
+        state.width = block.end.after.width;
+        run(block, at);
+        state.width = after;
+    }
     /// The same for all but near branches.
-    [[gnu::noinline]] void run_rarely(code_block const& block, std::uint64_t to,
-                                      x86::code_width width) {
+    [[gnu::noinline]] void run_rarely(code_block const& block, std::uint64_t to) {
         auto const& end = block.end;
         auto const which = end.what.which;
-        if (enters_kernel(which)) { return visit_kernel(block, to, width); }
+        if (enters_kernel(which)) { return visit_kernel(block, to); }
         x86::execution now = end;
         now.to = to;
         if (x86::leads_on(now)) [[likely]] {
-            now.after.width = width;
+            now.after.width = state.width;
             x86::take_event(now, [this](auto const& one) { on(one); });
             return;
         }
         if (block.last_may_not_run && to == end.at) { return on(event::sequential{to}); }
         // The reason is unknown. The trace shows an exception at the last instruction.
         ++state.unexplained;
-        visit_kernel({.at = end.at, .to = to, .is_fault = true, .width = width},
+        visit_kernel({.at = end.at, .to = to, .is_fault = true},
                      event::kernel_visit::reason::exception);
     }
     void pass(code_block const& block) {
@@ -324,21 +328,20 @@ private:
         state.cycles = 0;
         state.report_at = state.tsc - state.tsc % state.ticks_between + state.ticks_between;
     }
-    void visit_kernel(code_block const& block, std::uint64_t to, x86::code_width width) {
-        visit_kernel(
-            {.at = block.end.at, .to = to, .vector = block.end.what.vector, .width = width},
-            reason_of(block));
+    void visit_kernel(code_block const& block, std::uint64_t to) {
+        visit_kernel({.at = block.end.at, .to = to, .vector = block.end.what.vector},
+                     reason_of(block));
     }
     [[gnu::noinline]] void visit_kernel(delivered_signal const& of,
                                         event::kernel_visit::reason why) {
         event::kernel_visit visit{
             .at = of.at, .to = of.to, .why = why, .vector = of.vector, .cr2 = of.cr2};
         auto user = state.unit.state().code;
-        if (!state.is_timed && user.width == of.width) { return on(visit); }
+        if (!state.is_timed && user.width == state.width) { return on(visit); }
         visit.returns = false;
         on(visit);
         if (state.is_timed) { pass_time_in_kernel(); }
-        user.width = of.width;
+        user.width = state.width;
         on(event::far_transfer{0, of.to, user});
     }
     void pass_time_in_kernel() {
