@@ -53,6 +53,7 @@ struct host_machine {
     driver::fake_processor<host_memory> cpu{cpu::preset::skylake_x, memory, tap, {}, host_ip};
     vmx::guest_pt guest{.caps = cpu::preset::skylake_x, .output = vmx::guest_output::shadow};
     vmx::shadow shadow{};
+    vmx::controls set = vmx::with_guest_pt(cpu::preset::skylake_x, {}, guest.output);
     vmx::msr_bitmap bitmap{};
 
     /// Runs the guest until the next exit: 200 indirect jumps.
@@ -63,7 +64,7 @@ struct host_machine {
                    "a shadow table");
         }
         vmx::host_pt host;
-        auto const entry = enter(guest, shadow, host, cpu);
+        auto const entry = enter(guest, shadow, set, host, cpu);
         expect(static_cast<bool>(entry), "VM entry");
         update_msr_bitmap(guest, bitmap);
         uint64_t ip = 0x40'0000;

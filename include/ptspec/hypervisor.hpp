@@ -11,8 +11,8 @@
 #include <ptspec/access/xsave.hpp>
 #include <ptspec/access/pmi.hpp>
 #include <ptspec/access/image.hpp>
-#include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/intercepts.hpp>
+#include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/guest_pt.hpp>
 #include <ptspec/vmx/shadow.hpp>

@@ -189,8 +189,8 @@
 #include <ptspec/driver/reset.hpp>
 #include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/intercepts.hpp>
+#include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/guest_pt.hpp>
 #include <ptspec/vmx/shadow.hpp>

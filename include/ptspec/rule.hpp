@@ -59,6 +59,7 @@ enum class rule : uint16_t {
     REG_102 = detail::reg + 102,
     REG_103 = detail::reg + 103,
     REG_121 = detail::reg + 121,
+    REG_128 = detail::reg + 128,
     REG_129 = detail::reg + 129,
     REG_130 = detail::reg + 130,
     REG_131 = detail::reg + 131,
@@ -216,6 +217,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_103:
             return "RSM may not leave both Intel PT and LBR enabled on this processor";
         case rule::REG_121: return "in VMX operation this processor cannot trace";
+        case rule::REG_128: return "control 24 must say how the guest's output is translated";
         case rule::REG_129:
             return "guest-physical output needs EPT and IA32_RTIT_CTL loaded and cleared";
         case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";

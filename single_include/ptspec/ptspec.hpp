@@ -374,6 +374,7 @@ enum class rule : uint16_t {
     REG_102 = detail::reg + 102,
     REG_103 = detail::reg + 103,
     REG_121 = detail::reg + 121,
+    REG_128 = detail::reg + 128,
     REG_129 = detail::reg + 129,
     REG_130 = detail::reg + 130,
     REG_131 = detail::reg + 131,
@@ -531,6 +532,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_103:
             return "RSM may not leave both Intel PT and LBR enabled on this processor";
         case rule::REG_121: return "in VMX operation this processor cannot trace";
+        case rule::REG_128: return "control 24 must say how the guest's output is translated";
         case rule::REG_129:
             return "guest-physical output needs EPT and IA32_RTIT_CTL loaded and cleared";
         case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";
@@ -22825,6 +22827,60 @@ private:
 
 }  // namespace ptspec::driver
 
+// ---- ptspec/vmx/intercepts.hpp ----
+
+/// Which MSR accesses of a guest with its own Intel PT exit to the VMM.
+namespace ptspec::vmx {
+
+/// How the addresses of a guest's output are translated to those of the host.
+///
+/// Source: PRG-180, PRG-184, PRG-185.
+enum class guest_output : uint8_t {
+    guest_physical,  ///< by EPT: the control "PT uses guest-physical addresses" is 1
+    shadow,          ///< by the VMM, which gives the processor tables of its own
+};
+
+/// What a VMM does with an RDMSR or WRMSR of a guest.
+enum class guest_access : uint8_t {
+    intercept,     ///< emulate it: the guest's value is not in the processor
+    pass_through,  ///< the guest's value is in the processor, which raises #GP as for anyone
+    inject_gp,     ///< the guest has no such MSR
+    not_pt,        ///< not an MSR of Intel PT
+};
+
+/// With shadow tables: what the output MSRs of the processor come from.
+enum class shadow_use : uint8_t {
+    needed,  ///< TraceEn rose after the last shadow was begun: `begin_shadow`
+    begun,   ///< VM entry takes the position from the shadow
+    placed,  ///< the last VM exit left the position
+};
+
+/// How to handle accesses to `index` of a guest with these capabilities. IA32_RTIT_CTL is always
+/// intercepted, and with shadow tables IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS, too,
+/// since the processor holds those of the host. The others are intercepted only while the guest's
+/// TraceEn is 0: while it is 1 they are live. IA32_RTIT_STATUS is always intercepted for a guest
+/// without CPSB_CAM or without IP filtering, since a processor that has them shows them there.
+///
+/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; REG-051, REG-055, PRG-172, PRG-184.
+[[nodiscard]] constexpr auto access_of_guest(
+    cpu::capabilities const& guest, bool trace_en, uint32_t index,
+    guest_output output = guest_output::guest_physical) noexcept -> guest_access {
+    auto const read = access::check_read(guest, index);
+    if (!access::is_pt_msr(index)) { return guest_access::not_pt; }
+    if (!read) { return guest_access::inject_gp; }
+    bool const is_translated = output == guest_output::shadow &&
+                               (index == reg::ia32_rtit_output_base::address ||
+                                index == reg::ia32_rtit_output_mask_ptrs::address);
+    bool const shows_others = index == reg::ia32_rtit_status::address &&
+                              !(guest.has_ip_filtering() &&
+                                guest.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>());
+    bool const is_live = trace_en && index != reg::ia32_rtit_ctl::address && !is_translated &&
+                         !shows_others;
+    return is_live ? guest_access::pass_through : guest_access::intercept;
+}
+
+}  // namespace ptspec::vmx
+
 // ---- ptspec/vmx/controls.hpp ----
 
 /// The VM-execution, VM-exit and VM-entry controls of Intel PT and the MSR lists of a VMCS: the
@@ -22920,20 +22976,40 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return first.found;
 }
 
-/// Sets the three controls that give a guest its own Intel PT, and the three that conceal VMX from
-/// it: else its trace has the address of the VMCS. Where the processor lacks one, or without EPT,
-/// it clears the first three: then hide Intel PT from the guest (`without_pt`), or use shadow
-/// tables with `pt_aware_guest`.
+/// Sets the controls that give a guest its own Intel PT: those that load and clear IA32_RTIT_CTL
+/// and, for guest-physical output, control 24; and the three that conceal VMX from it, else its
+/// trace has the address of the VMCS. Where the processor lacks one of the first three, or without
+/// EPT, guest-physical output is not possible, and the first three are cleared: then hide Intel PT
+/// from the guest (`without_pt`), or use shadow tables. With shadow tables control 24 is 0, and the
+/// MSR lists of `pt_aware_guest` do what a control that is missing does.
 ///
-/// Source: REG-122..129, GEN-278.
-[[nodiscard]] constexpr auto with_guest_pt(capabilities const& caps, controls set) noexcept
-    -> controls {
-    bool const whole = caps.vmx() == cpu::vmx_support::whole && set.enable_ept;
-    if (whole) { set = detail::with_conceal(set, true); }
-    set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});
-    set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{whole});
-    set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{whole});
+/// Source: REG-122..129, GEN-278, PRG-180, PRG-184.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto with_guest_pt(Capabilities const& caps, controls set,
+                                           guest_output output) noexcept -> controls {
+    using vm_exit = reg::ia32_vmx_exit_ctls;
+    using vm_entry = reg::ia32_vmx_entry_ctls;
+    bool const translates = output == guest_output::guest_physical;
+    bool const has_both = caps.vmx_exit_ctls.template get<vm_exit::Can1_CLEAR_IA32_RTIT_CTL>() &&
+                          caps.vmx_entry_ctls.template get<vm_entry::Can1_LOAD_IA32_RTIT_CTL>();
+    bool const conceals = translates ? caps.vmx() == cpu::vmx_support::whole && set.enable_ept
+                                     : caps.vmx() != cpu::vmx_support::none;
+    bool const loads = conceals && has_both;
+    if (conceals) { set = detail::with_conceal(set, true); }
+    set.secondary = set.secondary.with(
+        reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{loads && translates});
+    set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{loads});
+    set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{loads});
     return set;
+}
+
+/// How a VMCS with these controls translates the output of its guest: control 24.
+///
+/// Source: REG-128, PRG-180.
+[[nodiscard]] constexpr auto output_of(controls const& set) noexcept -> guest_output {
+    return set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>()
+               ? guest_output::guest_physical
+               : guest_output::shadow;
 }
 
 namespace build_error {
@@ -23111,12 +23187,15 @@ constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, ms
     return load(caps, fields.exit_load, step::exit_load, now, code, how);
 }
 
+/// The value may break any rule that a WRMSR checks: no processor holds such a value, so that a
+/// guest with it could not be stopped, saved or moved.
+///
 /// Source: REG-131.
 template <class Capabilities>
-constexpr auto is_bad_guest_ctl(Capabilities const& caps, vmcs_fields const& fields) noexcept
-    -> bool {
-    return fields.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>() &&
-           (fields.guest_ctl.raw & ~access::writable_ctl_mask(caps)) != 0;
+constexpr auto is_bad_guest_ctl(Capabilities const& caps, controls const& set,
+                                ia32_rtit_ctl guest_ctl) noexcept -> bool {
+    return set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>() &&
+           !access::is_legal(caps, guest_ctl);
 }
 
 }  // namespace detail
@@ -23133,7 +23212,7 @@ template <same_as<capabilities> Capabilities = capabilities>
                                       access::policy const& how = {}) noexcept -> transition {
     rule const why = broken_rule(caps, fields.set, now.ctl);
     if (why != rule::none) { return {{why, step::control_checks}, now}; }
-    if (detail::is_bad_guest_ctl(caps, fields)) {
+    if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         return {{rule::REG_131, step::guest_state_checks}, now};
     }
     return detail::load(caps, fields.entry_load, step::entry_load,
@@ -23161,7 +23240,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// fails. The guest is assumed not to change IA32_RTIT_CTL; else check the VM exit with `vm_exit`.
 ///
 /// Errors: REG-129, REG-130, REG-132, REG-135 as for the controls alone; REG-131 the guest-state
-///         field has bits that are reserved on this processor; PRG-165 bits 63:32 of an entry, or
+///         field has a value that this processor cannot hold; PRG-165 bits 63:32 of an entry, or
 ///         too many entries; PRG-166 an MSR that changes while it is stored; for other entries the
 ///         rule by which WRMSR, or RDMSR in the MSR-store list, raises #GP.
 /// Source: SDM vol. 3, "VM Entries", "VM Exits"; REG-010, REG-129..132, REG-135, PRG-162,
@@ -23171,7 +23250,7 @@ constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_st
                      Found&& found, access::policy const& how = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,
                       [&](rule why) { found(finding{why, step::control_checks}); });
-    if (detail::is_bad_guest_ctl(caps, fields)) {
+    if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         found(finding{rule::REG_131, step::guest_state_checks});
     }
     auto const entered = detail::load(caps, fields.entry_load, step::entry_load,
@@ -23280,17 +23359,19 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// The guest traces itself: `guest` is IA32_RTIT_CTL as the processor is to have it, `ctl` of the
 /// result of `enter`. The VMM swaps the other MSRs before and after it: `enter` and `leave`.
 ///
-/// With all controls of Intel PT, and EPT, VM entry loads IA32_RTIT_CTL from the guest-state field
-/// and VM exit clears it. Without them the MSR lists load it, store it, and clear it; the output
-/// must then lie in host-physical memory, as with shadow tables.
+/// Where the processor has the controls, VM entry loads IA32_RTIT_CTL from the guest-state field
+/// and VM exit clears it. Without them the MSR lists load it, store it, and clear it.
 ///
-/// Errors: as `vmm_only`.
-/// Source: SDM vol. 3, "Guest-Only Tracing"; PRG-163, PRG-165..167, PRG-170.
+/// Errors: as `vmm_only`; PRG-170 where `output` is guest-physical and the processor cannot
+///         translate it.
+/// Source: SDM vol. 3, "Guest-Only Tracing"; PRG-163, PRG-165..167, PRG-170, PRG-184.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto pt_aware_guest(Capabilities const& caps, controls set,
-                                            ia32_rtit_ctl guest) noexcept -> usage {
-    controls const given = with_guest_pt(caps, detail::with_conceal(set, true));
+                                            guest_output output, ia32_rtit_ctl guest) noexcept
+    -> usage {
+    controls const given = with_guest_pt(caps, detail::with_conceal(set, true), output);
     auto made = detail::usage_with(caps, given);
+    if (made && output_of(given) != output) { made.why = rule::PRG_170; }
     if (given.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>()) {
         made.guest_ctl = guest;
         return made;
@@ -23299,55 +23380,6 @@ template <same_as<capabilities> Capabilities = capabilities>
     detail::append(made.exit_store, ia32_rtit_ctl::address);
     detail::append(made.exit_load, ia32_rtit_ctl::address);
     return made;
-}
-
-}  // namespace ptspec::vmx
-
-// ---- ptspec/vmx/intercepts.hpp ----
-
-/// Which MSR accesses of a guest with its own Intel PT exit to the VMM.
-namespace ptspec::vmx {
-
-/// How the addresses of a guest's output are translated to those of the host.
-///
-/// Source: PRG-180, PRG-184, PRG-185.
-enum class guest_output : uint8_t {
-    guest_physical,  ///< by EPT: the control "PT uses guest-physical addresses" is 1
-    shadow,          ///< by the VMM, which gives the processor tables of its own
-};
-
-/// What a VMM does with an RDMSR or WRMSR of a guest.
-enum class guest_access : uint8_t {
-    intercept,     ///< emulate it: the guest's value is not in the processor
-    pass_through,  ///< the guest's value is in the processor, which raises #GP as for anyone
-    inject_gp,     ///< the guest has no such MSR
-    not_pt,        ///< not an MSR of Intel PT
-};
-
-/// With shadow tables: what the output MSRs of the processor come from.
-enum class shadow_use : uint8_t {
-    needed,  ///< TraceEn rose after the last shadow was begun: `begin_shadow`
-    begun,   ///< VM entry takes the position from the shadow
-    placed,  ///< the last VM exit left the position
-};
-
-/// How to handle accesses to `index` of a guest with these capabilities. IA32_RTIT_CTL is always
-/// intercepted, and with shadow tables IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS, too,
-/// since the processor holds those of the host. The others are intercepted only while the guest's
-/// TraceEn is 0: while it is 1 they are live.
-///
-/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-172, PRG-184.
-[[nodiscard]] constexpr auto access_of_guest(
-    cpu::capabilities const& guest, bool trace_en, uint32_t index,
-    guest_output output = guest_output::guest_physical) noexcept -> guest_access {
-    auto const read = access::check_read(guest, index);
-    if (!access::is_pt_msr(index)) { return guest_access::not_pt; }
-    if (!read) { return guest_access::inject_gp; }
-    bool const is_translated = output == guest_output::shadow &&
-                               (index == reg::ia32_rtit_output_base::address ||
-                                index == reg::ia32_rtit_output_mask_ptrs::address);
-    bool const is_live = trace_en && index != reg::ia32_rtit_ctl::address && !is_translated;
-    return is_live ? guest_access::pass_through : guest_access::intercept;
 }
 
 }  // namespace ptspec::vmx
@@ -23792,11 +23824,19 @@ constexpr void find_unhonourable(Capabilities const& host, Capabilities const& g
 /// `update_msr_bitmap` after `enter`, before VM entry, each time.
 namespace ptspec::vmx {
 
+/// Whose code a virtual processor executes. Source: PRG-173.
+enum class guest_level : uint8_t {
+    l1,         ///< the guest's own
+    l2,         ///< that of a guest of the guest: between `enter_nested` and `leave_nested`
+    smm_of_l2,  ///< SMM of the guest, entered from L2: RSM returns there
+};
+
 /// Intel PT of a virtual processor.
 ///
 /// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-170..177.
 struct guest_pt {
     cpu::capabilities caps{};  ///< what CPUID tells the guest
+    /// How the VMM translates the output of the guest's own code; see `current_output`.
     guest_output output = guest_output::guest_physical;
     /// The values that the guest sees. Of IA32_PERF_GLOBAL_STATUS only Trace_ToPA_PMI is in use.
     access::msr_state msrs{};
@@ -23817,13 +23857,29 @@ struct guest_pt {
     bool starts = false;
     /// The processor holds a STATUS without PendToPAPMI: its reads are intercepted.
     bool hides_pend_topa_pmi = false;
+    /// PacketByteCnt of the processor, for a guest without CPSB_CAM, which reads 0.
+    uint64_t hidden_byte_count = 0;
+
+    guest_level level = guest_level::l1;
+    controls nested{};  ///< of the VMCS with which L1 runs L2; set by `enter_nested`
 
     [[nodiscard]] constexpr auto trace_en() const noexcept -> bool {
         return msrs.ctl.get<access::ia32_rtit_ctl::TraceEn>();
     }
+    /// How the output of the code that runs now is translated. If L1 does not use guest-physical
+    /// output for L2, the addresses are physical ones of L1, which the EPT of L2 does not
+    /// translate: then the VMM needs shadow tables.
+    ///
+    /// Source: REG-128, PRG-180, PRG-184.
+    [[nodiscard]] constexpr auto current_output() const noexcept -> guest_output {
+        return level == guest_level::l2 && output_of(nested) == guest_output::shadow
+                   ? guest_output::shadow
+                   : output;
+    }
     /// VM entry is refused until `begin_shadow` was called, and the shadow is complete.
     [[nodiscard]] constexpr auto needs_shadow() const noexcept -> bool {
-        return output == guest_output::shadow && trace_en() && shadow == shadow_use::needed;
+        return current_output() == guest_output::shadow && trace_en() &&
+               shadow == shadow_use::needed;
     }
 };
 
@@ -23832,7 +23888,7 @@ struct guest_pt {
 /// Source: PRG-172, PRG-175, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, uint32_t index) noexcept
     -> guest_access {
-    auto const usual = access_of_guest(guest.caps, guest.trace_en(), index, guest.output);
+    auto const usual = access_of_guest(guest.caps, guest.trace_en(), index, guest.current_output());
     bool const is_other_value = (guest.hides_pend_topa_pmi &&
                                  index == access::ia32_rtit_status::address) ||
                                 (guest.shadow_paging &&
@@ -23850,20 +23906,47 @@ struct msr_bitmap {
     uint8_t bytes[4096]{};
 };
 
-/// Sets the bits of the MSRs of Intel PT, and no others. Call it after `enter`, before VM entry.
-/// While an MSR is passed through that holds the host's value, the guest can read it, and let the
-/// host trace to any address.
-///
-/// Source: PRG-172, PRG-184.
-constexpr void update_msr_bitmap(guest_pt const& guest, msr_bitmap& bitmap) noexcept {
+namespace detail {
+
+/// Calls `each(byte, bit, exits)` for the bits of the MSRs of Intel PT in a bitmap.
+constexpr void for_each_pt_bit(guest_pt const& guest, auto&& each) noexcept {
     for (uint32_t index = access::detail::first_pt_msr; index <= access::detail::last_pt_msr;
          ++index) {
         bool const exits = access_of_guest(guest, index) != guest_access::pass_through;
-        for (size_t at = index / 8; at < sizeof bitmap.bytes; at += msr_bitmap::writes) {
-            unsigned const others = bitmap.bytes[at] & ~(1U << index % 8);
-            bitmap.bytes[at] = static_cast<uint8_t>(others | unsigned{exits} << index % 8);
+        for (size_t at = index / 8; at < sizeof msr_bitmap::bytes; at += msr_bitmap::writes) {
+            each(at, 1U << index % 8, exits);
         }
     }
+}
+
+}  // namespace detail
+
+/// Sets the bits of the MSRs of Intel PT, and no others. Call it after `enter`, before VM entry.
+/// While an MSR is passed through that holds the host's value, the guest can read it, and let the
+/// host trace to any address. While L2 runs, bits are only set, because `bitmap` may have those of
+/// L1: see the function below.
+///
+/// Source: PRG-172, PRG-184.
+constexpr void update_msr_bitmap(guest_pt const& guest, msr_bitmap& bitmap) noexcept {
+    detail::for_each_pt_bit(guest, [&](size_t at, unsigned bit, bool exits) {
+        bool const clears = !exits && guest.level != guest_level::l2;
+        unsigned const others = bitmap.bytes[at] & ~(clears ? bit : 0);
+        bitmap.bytes[at] = static_cast<uint8_t>(others | (exits ? bit : 0));
+    });
+}
+
+/// The same for the bitmap with which L2 runs: an access exits if it is intercepted here or in
+/// `of_l1`, the bitmap that L1 has for L2, whose exits L1 handles. If L1 uses no bitmap, every
+/// access exits: all bits of `of_l1` are 1.
+///
+/// Source: SDM vol. 3, "MSR-Bitmap Address"; PRG-172.
+constexpr void update_msr_bitmap(guest_pt const& guest, msr_bitmap const& of_l1,
+                                 msr_bitmap& merged) noexcept {
+    detail::for_each_pt_bit(guest, [&](size_t at, unsigned bit, bool exits) {
+        unsigned const others = merged.bytes[at] & ~bit;
+        unsigned const wanted = exits ? bit : of_l1.bytes[at] & bit;
+        merged.bytes[at] = static_cast<uint8_t>(others | wanted);
+    });
 }
 
 // ------------------------------------------------------------------------------------ MSR exits
@@ -23897,6 +23980,17 @@ constexpr void set_ctl(guest_pt& guest, access::ia32_rtit_ctl value) noexcept {
     guest.msrs.ctl = value;
     guest.msrs.status = guest.msrs.status.with(
         status::TriggerEn{access::trigger_en(value, guest.msrs.status)});
+}
+
+/// STATUS as a guest sees it: without the bits of features that it does not have.
+///
+/// Source: REG-051, REG-054, REG-055, REG-067.
+constexpr auto visible_status(cpu::capabilities const& guest,
+                              access::ia32_rtit_status status) noexcept
+    -> access::ia32_rtit_status {
+    using word = access::ia32_rtit_status;
+    uint64_t const filter_en = guest.has_ip_filtering() ? 0 : field_mask<word::FilterEn>;
+    return {status.raw & ~(access::faulting_status_mask(guest) | filter_en)};
 }
 
 constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
@@ -23983,13 +24077,27 @@ constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
     return pending;
 }
 
-/// Handles a write of IA32_PERF_GLOBAL_STATUS_RESET by the guest, as far as Intel PT is concerned.
-/// RDMSR of IA32_PERF_GLOBAL_STATUS returns Trace_ToPA_PMI of `guest.msrs.perf_global_status`.
+/// Handles a write of IA32_PERF_GLOBAL_STATUS_RESET or IA32_PERF_GLOBAL_STATUS_SET by the guest, as
+/// far as Intel PT is concerned: the caller's own code handles the other bits. RDMSR of
+/// IA32_PERF_GLOBAL_STATUS returns Trace_ToPA_PMI of `guest.msrs.perf_global_status`. Setting the
+/// bit raises no interrupt.
 ///
-/// Source: PRG-177.
-constexpr void on_global_status_reset(guest_pt& guest, uint64_t value) noexcept {
-    using PMI = reg::ia32_perf_global_status_reset::Trace_ToPA_PMI;
-    guest.msrs.perf_global_status.raw &= ~(value & ptspec::detail::field_mask<PMI>);
+/// Errors: `inject_gp` with REG-204 for Trace_ToPA_PMI without ToPA output; `not_pt` for another
+///         MSR.
+/// Source: REG-203, REG-204, PRG-177.
+constexpr auto on_global_status_write(guest_pt& guest, uint32_t index, uint64_t value) noexcept
+    -> exit_answer {
+    bool const sets = index == reg::ia32_perf_global_status_set::address;
+    if (!sets && index != reg::ia32_perf_global_status_reset::address) {
+        return {.what = exit_action::not_pt};
+    }
+    // The bit is the same one in the three registers.
+    uint64_t const bit = value & detail::field_mask<reg::ia32_perf_global_status::Trace_ToPA_PMI>;
+    auto const checked = access::check_write(guest.caps, guest.msrs, index, bit);
+    if (!checked) { return detail::gp_of(checked); }
+    auto& status = guest.msrs.perf_global_status;
+    status.raw = sets ? status.raw | bit : status.raw & ~bit;
+    return {};
 }
 
 /// Emulates VMXON of the guest. Without Intel PT in VMX operation it clears TraceEn, and writes of
@@ -24003,22 +24111,42 @@ constexpr void vmxon(guest_pt& guest) noexcept {
 /// Emulates VMXOFF of the guest.
 constexpr void vmxoff(guest_pt& guest) noexcept { guest.msrs = access::vmxoff(guest.msrs); }
 
-/// Emulates a cold reset of the guest. Source: REG-090.
-constexpr void cold_reset(guest_pt& guest) noexcept {
-    guest.msrs = access::cold_reset();
-    guest.pmi_pending = guest.starts = false;
+namespace detail {
+
+/// Goes to another level. If the output is translated in another way there, the guest needs a new
+/// shadow.
+constexpr void set_level(guest_pt& guest, guest_level level, controls const& nested) noexcept {
+    auto const before = guest.current_output();
+    guest.level = level;
+    guest.nested = nested;
+    if (guest.current_output() != before) { guest.shadow = shadow_use::needed; }
 }
-/// Emulates a warm reset of the guest. Source: REG-091..093.
+
+/// A reset, which leaves VMX operation.
+constexpr void reset(guest_pt& guest, access::msr_state const& after) noexcept {
+    guest.msrs = after;
+    guest.pmi_pending = guest.starts = false;
+    set_level(guest, guest_level::l1, {});
+}
+
+}  // namespace detail
+
+/// Emulates a cold reset of the guest, also while L2 runs. Source: REG-090.
+constexpr void cold_reset(guest_pt& guest) noexcept { detail::reset(guest, access::cold_reset()); }
+/// Emulates a warm reset of the guest, also while L2 runs. Source: REG-091..093.
 constexpr void warm_reset(guest_pt& guest) noexcept {
-    guest.msrs = access::warm_reset(guest.caps, guest.msrs);
-    guest.pmi_pending = guest.starts = false;
+    detail::reset(guest, access::warm_reset(guest.caps, guest.msrs));
 }
-/// Emulates the delivery of an SMI to the guest. INIT and SIPI change nothing of Intel PT.
+/// Emulates the delivery of an SMI to the guest. SMM does not run in L2: the VMM leaves L2 without
+/// a VM exit to L1, and after `rsm` it enters L2 again. INIT and SIPI change nothing of Intel PT.
 ///
 /// Source: REG-094, REG-100.
 constexpr void smi(guest_pt& guest) noexcept {
     guest.msrs = access::smi(guest.msrs);
     guest.starts = false;
+    if (guest.level == guest_level::l2) {
+        detail::set_level(guest, guest_level::smm_of_l2, guest.nested);
+    }
 }
 /// What RSM of the guest does.
 struct [[nodiscard]] guest_rsm {
@@ -24031,7 +24159,7 @@ struct [[nodiscard]] guest_rsm {
     }
 };
 
-/// Emulates RSM of the guest.
+/// Emulates RSM of the guest. `guest.level` says whether it returns to L2.
 ///
 /// Errors: the outcome and rule of `access::rsm`; nothing has changed then.
 /// Source: REG-101..103.
@@ -24043,31 +24171,82 @@ struct [[nodiscard]] guest_rsm {
     using ctl = access::ia32_rtit_ctl;
     detail::set_ctl(guest, guest.msrs.ctl.with(ctl::TraceEn{guest.msrs.smram_trace_en}));
     guest.msrs.in_smm = guest.msrs.smram_trace_en = false;
+    if (guest.level == guest_level::smm_of_l2) {
+        detail::set_level(guest, guest_level::l2, guest.nested);
+    }
     return result;
 }
 
 // ------------------------------------------------------------------------------------ migration
 
 /// The size of a guest's image in bytes.
-inline constexpr size_t guest_image_size = access::image_size + 8;
+inline constexpr size_t guest_image_size = access::image_size + 24;
 
-/// Serialises a guest's Intel PT between VM exit and VM entry.
+namespace detail {
+
+inline constexpr uint64_t flag_pmi_pending = 1;
+inline constexpr uint64_t flag_starts = 2;
+inline constexpr uint64_t flag_in_l2 = 4;
+inline constexpr uint64_t flag_smm_of_l2 = 8;
+inline constexpr uint64_t flag_nested_ept = 16;
+
+/// Serialises what a guest has beside its MSRs.
+constexpr void save_rest(guest_pt const& guest, uint8_t* to) noexcept {
+    store_le64(to, (guest.pmi_pending ? flag_pmi_pending : 0) |
+                       (guest.starts && guest.trace_en() ? flag_starts : 0) |
+                       (guest.level == guest_level::l2 ? flag_in_l2 : 0) |
+                       (guest.level == guest_level::smm_of_l2 ? flag_smm_of_l2 : 0) |
+                       (guest.nested.enable_ept ? flag_nested_ept : 0));
+    store_le64(to + 8, guest.nested.secondary.raw | uint64_t{guest.nested.vm_exit.raw} << 32);
+    store_le64(to + 16, guest.nested.vm_entry.raw);
+}
+
+/// Deserialises it. False: the flags exclude each other, or are unknown.
+constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool {
+    uint64_t const flags = load_le64(from);
+    uint64_t const words = load_le64(from + 8);
+    uint64_t const entry = load_le64(from + 16);
+    auto const has = [=](uint64_t flag) { return (flags & flag) != 0; };
+    guest.pmi_pending = has(flag_pmi_pending);
+    guest.starts = has(flag_starts);
+    guest.level = has(flag_in_l2)       ? guest_level::l2
+                  : has(flag_smm_of_l2) ? guest_level::smm_of_l2
+                                        : guest_level::l1;
+    guest.nested = {{static_cast<uint32_t>(words)},
+                    {static_cast<uint32_t>(words >> 32)},
+                    {static_cast<uint32_t>(entry)},
+                    has(flag_nested_ept)};
+    bool const in_smm = guest.msrs.in_smm;
+    bool const has_controls = (flags & flag_nested_ept) != 0 || words != 0 || entry != 0;
+    if (guest.level == guest_level::l1 && has_controls) { return false; }
+    return flags < 32 && entry <= low_bits(32) && (!guest.starts || guest.trace_en()) &&
+           !(has(flag_in_l2) && (has(flag_smm_of_l2) || in_smm)) &&
+           (in_smm || !has(flag_smm_of_l2));
+}
+
+}  // namespace detail
+
+/// Serialises a guest's Intel PT between VM exit and VM entry, at whichever level it is. How the
+/// VMM translates output is not part of it: `current_output` follows from `output` of the other VMM
+/// and from the level.
 ///
-/// Shape:  `access::save` of the MSRs, then 8 bytes of flags, little-endian: 1 for a PMI that is
-///         pending, 2 if TraceEn rose and VM entry has not loaded it yet.
+/// Shape:  `access::save` of the MSRs, then three numbers of 8 bytes, little-endian. Flags: 1 for a
+///         PMI that is pending, 2 if TraceEn rose and VM entry has not loaded it yet, 4 for L2, 8
+///         for SMM that RSM leaves to L2, 16 for "enable EPT" of L2. The other controls of L2: the
+///         secondary ones, 4 bytes, and those of VM exit; those of VM entry.
 [[nodiscard]] constexpr auto save(guest_pt const& guest) noexcept -> byte_array<guest_image_size> {
     byte_array<guest_image_size> image;
     auto const msrs = access::save(guest.msrs);
     copy_bytes(image.data(), msrs.data(), access::image_size);
-    store_le64(image.data() + access::image_size,
-               (guest.pmi_pending ? 1U : 0U) | (guest.starts && guest.trace_en() ? 2U : 0U));
+    detail::save_rest(guest, image.data() + access::image_size);
     return image;
 }
 
 /// Loads an image into a guest whose `caps` and `output` are set. With shadow tables a guest that
 /// traces needs a new shadow before VM entry. The bytes are untrusted.
 ///
-/// Errors: those of `access::load`; `unknown_flags`. Nothing has changed then.
+/// Errors: those of `access::load`; `unknown_flags`; `refused` with the rule by which a VM entry
+///         with the controls of L2 would fail. Nothing has changed then.
 [[nodiscard]] constexpr auto load(guest_pt& guest, byte_view image) noexcept
     -> access::load_result {
     if (image.size() < access::image_size) { return access::load(guest.caps, image); }
@@ -24075,17 +24254,41 @@ inline constexpr size_t guest_image_size = access::image_size + 8;
     if (!loaded) { return loaded; }
     if (image.size() < guest_image_size) { return {access::image_error::truncated}; }
     if (image.size() > guest_image_size) { return {access::image_error::wrong_size}; }
-    uint64_t const flags = load_le64(image.data() + access::image_size);
-    bool const trace_en = loaded.state.ctl.get<access::ia32_rtit_ctl::TraceEn>();
-    if (flags > 3 || ((flags & 2) != 0 && !trace_en)) {
+    guest_pt made = guest;
+    made.msrs = loaded.state;
+    if (!detail::load_rest(made, image.data() + access::image_size)) {
         return {access::image_error::unknown_flags};
     }
-    guest.msrs = loaded.state;
-    guest.pmi_pending = (flags & 1) != 0;
-    guest.starts = (flags & 2) != 0;
+    if (made.level != guest_level::l1) {
+        rule const broken = broken_rule(guest.caps, made.nested, {});
+        if (broken != rule::none) { return {access::image_error::refused, broken}; }
+    }
+    made.shadow = shadow_use::needed;
+    made.hides_pend_topa_pmi = false;
+    made.hidden_byte_count = 0;
+    guest = made;
+    return loaded;
+}
+
+/// Sets the MSRs of a guest to values that another VMM has read, for example one by one
+/// (`access::set_raw`). Written by `on_wrmsr` instead, a CTL with TraceEn = 1 counts as an enable:
+/// the guest gets a PSB+, and an interrupt that is pending once more.
+///
+/// Errors: `refused` with the MSR and the rule by which the guest cannot have a value. Nothing has
+///         changed then.
+/// Source: REG-056, REG-063..066, PRG-173.
+[[nodiscard]] constexpr auto restore(guest_pt& guest, access::msr_state msrs) noexcept
+    -> access::load_result {
+    using status = access::ia32_rtit_status;
+    msrs.status = msrs.status.with(status::TriggerEn{access::trigger_en(msrs.ctl, msrs.status)});
+    auto const checked = access::load(guest.caps, access::save(msrs));
+    if (!checked) { return checked; }
+    guest.msrs = checked.state;
+    guest.starts = false;
     guest.shadow = shadow_use::needed;
     guest.hides_pend_topa_pmi = false;
-    return loaded;
+    guest.hidden_byte_count = 0;
+    return checked;
 }
 
 // ------------------------------------------------------------------------------------ a port
@@ -24811,9 +25014,12 @@ struct [[nodiscard]] entry_state : driver::procedure_result {
     /// Nothing was done: the guest traces, and its shadow is missing, incomplete, or of an earlier
     /// enable.
     bool needs_shadow = false;
+    rule broken = rule::none;  ///< nothing was done: the guest cannot be entered in this state
 
     /// True if VM entry may follow.
-    constexpr explicit operator bool() const noexcept { return !failed && !needs_shadow; }
+    constexpr explicit operator bool() const noexcept {
+        return !failed && !needs_shadow && broken == rule::none;
+    }
 };
 
 namespace detail {
@@ -24835,14 +25041,43 @@ constexpr void for_each_exchanged_msr(cpu::capabilities const& guest, auto&& use
     }
 }
 
+/// False for a guest that reads PacketByteCnt as 0, and whose enables all have a PSB+. The count of
+/// the processor is kept where the guest does not enable.
+///
+/// Source: REG-055, REG-063.
+constexpr auto has_byte_count(guest_pt const& guest) noexcept -> bool {
+    return guest.caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+}
+
+/// The rule by which VM entry would give the guest what it may not have, or none: control 24
+/// differs from how output is translated; an MSR has a value that the guest cannot have, because
+/// `caps` was narrowed later.
+///
+/// Source: REG-128, PRG-173, PRG-180, PRG-184.
+constexpr auto broken_rule_of_entry(guest_pt const& guest, controls const& set) noexcept -> rule {
+    auto const& msrs = guest.msrs;
+    rule broken = access::broken_rule(guest.caps, msrs.ctl);
+    if (!guest.trace_en()) { return broken; }
+    for (uint32_t index = access::detail::first_pt_msr;
+         index <= access::detail::last_pt_msr && broken == rule::none; ++index) {
+        broken = access::detail::rule_of_value(guest.caps, index, access::value_of(msrs, index));
+    }
+    bool const differs = output_of(set) != guest.current_output();
+    return broken == rule::none && differs ? rule::REG_128 : broken;
+}
+
 /// The MSRs that the processor gets while the guest traces.
 constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_state {
     using status = access::ia32_rtit_status;
     using ctl = access::ia32_rtit_ctl;
     auto msrs = guest.msrs;
+    if (!detail::has_byte_count(guest)) {
+        uint64_t const count = guest.starts ? 0 : guest.hidden_byte_count;
+        msrs.status = msrs.status.with(status::PacketByteCnt{wrapped{count}});
+    }
     if (guest.hides_pend_topa_pmi) { msrs.status = msrs.status.with(status::PendToPAPMI{false}); }
     if (guest.shadow_paging) { msrs.cr3_match = guest.host_cr3_match; }
-    if (guest.output == guest_output::shadow) {
+    if (guest.current_output() == guest_output::shadow) {
         msrs.output_base = guest.host_output.base;
         msrs.output_mask_ptrs = guest.host_output.mask_ptrs;
         if (!msrs.ctl.get<ctl::FabricEn>()) {
@@ -24852,9 +25087,12 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
     return msrs;
 }
 
-constexpr auto refused_without_shadow() noexcept -> entry_state {
+/// Why the guest cannot be entered. `is_placed`: its shadow is complete, or it needs none.
+constexpr auto refusal_of_entry(guest_pt const& guest, controls const& set, bool is_placed) noexcept
+    -> entry_state {
     entry_state refused;
-    refused.needs_shadow = true;
+    refused.needs_shadow = guest.trace_en() && !is_placed;
+    refused.broken = broken_rule_of_entry(guest, set);
     return refused;
 }
 
@@ -24897,9 +25135,11 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
     for_each_exchanged_msr(guest.caps,
                            [&](uint32_t index) { access::set_raw(got, index, from.read(index)); });
     if (!from) { return from.failed(); }
+    guest.hidden_byte_count = has_byte_count(guest) ? 0 : got.status.get<status::PacketByteCnt>();
+    got.status = visible_status(guest.caps, got.status);
     if (guest.hides_pend_topa_pmi) { got.status = got.status.with(status::PendToPAPMI{true}); }
     if (guest.shadow_paging) { got.cr3_match = guest.msrs.cr3_match; }
-    if (guest.output == guest_output::shadow) {
+    if (guest.current_output() == guest_output::shadow) {
         guest.host_output = {got.output_base, got.output_mask_ptrs};
         guest.shadow = shadow_use::placed;
         got.output_base = guest.msrs.output_base;
@@ -24915,7 +25155,8 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
 
 /// Prepares VM entry: stops the host's trace, saves it, and loads the guest's MSRs. CTL is loaded
 /// by VM entry. The host's TraceEn must stay 0 until `leave`, also in a PMI handler. Then
-/// `update_msr_bitmap`.
+/// `update_msr_bitmap`. `set` are the controls of the VMCS that is entered: those of
+/// `with_guest_pt` or `pt_aware_guest`, through `merged_controls` where the guest may run L2.
 ///
 /// TraceEn is cleared even if the guest does not trace: VM entry that loads CTL fails otherwise.
 ///
@@ -24927,15 +25168,18 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
 ///
 /// Errors: the access that faulted: do not enter; `cancel` restores the host. With shadow tables
 ///         `needs_shadow` unless the VMM has set `host_output` and `guest_pt::shadow` itself: use
-///         the function below.
-/// Source: REG-130, OUT-086, PRG-170, PRG-171.
+///         the function below. REG-128 if control 24 and `current_output` of a guest that traces
+///         differ: its output would go to the wrong memory. The rule by which a value of CTL, or
+///         of another MSR of a guest that traces, is not one that `guest.caps` allow.
+/// Source: REG-128, REG-130, OUT-086, PRG-170, PRG-171, PRG-173, PRG-180.
 template <msr_port Msrs>
-constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
+constexpr auto enter(guest_pt& guest, controls const& set, host_pt& host, Msrs& msrs) noexcept
+    -> entry_state {
     host = {};
-    bool const is_placed = guest.output != guest_output::shadow ||
+    bool const is_placed = guest.current_output() != guest_output::shadow ||
                            guest.shadow == shadow_use::placed;
-    if (guest.trace_en() && !is_placed) { return detail::refused_without_shadow(); }
-    return detail::exchange(guest, host, msrs);
+    auto const refused = detail::refusal_of_entry(guest, set, is_placed);
+    return refused ? detail::exchange(guest, host, msrs) : refused;
 }
 
 /// Restores the host's trace after a VM entry that failed: the guest did not run.
@@ -24996,12 +25240,14 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
 /// Errors: those of `enter`; `needs_shadow` if the guest traces and needs a shadow, or the one that
 ///         was begun is not complete.
 template <msr_port Msrs>
-constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
-    -> entry_state {
+constexpr auto enter(guest_pt& guest, shadow const& from, controls const& set, host_pt& host,
+                     Msrs& msrs) noexcept -> entry_state {
     host = {};
-    if (!guest.trace_en()) { return detail::exchange(guest, host, msrs); }
-    if (guest.needs_shadow() || !from.is_complete()) { return detail::refused_without_shadow(); }
-    if (guest.shadow == shadow_use::begun) {
+    bool const is_shadowed = guest.current_output() == guest_output::shadow;
+    bool const is_placed = !guest.needs_shadow() && (!is_shadowed || from.is_complete());
+    auto const refused = detail::refusal_of_entry(guest, set, is_placed);
+    if (!refused) { return refused; }
+    if (is_shadowed && guest.trace_en() && guest.shadow == shadow_use::begun) {
         auto const wanted = from.host();
         guest.host_output = wanted.at;
         guest.host_topa = wanted.topa;
@@ -25026,7 +25272,7 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
     auto const failed = detail::take_guest(guest, host, msrs);
     shadow_exit result{cancel(guest, host, msrs)};
     if (failed) { result.failed = failed; }
-    if (!was_loaded || failed) { return result; }
+    if (!was_loaded || failed || guest.current_output() != guest_output::shadow) { return result; }
     auto const found = from.to_guest(guest.host_output);
     result.is_placed = found.found;
     if (found) {
@@ -25086,50 +25332,37 @@ constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> topa_pmi {
 /// Nested VMX: Intel PT of a guest hypervisor (L1) that runs a guest (L2).
 ///
 /// While L2 runs, `guest_pt` of L1 stays the virtual processor: VM entry to L2 and VM exit to L1
-/// change its CTL and its output as the controls of L1 say, and its accesses are those of L2. The
-/// VMM (L0) enters L2 with the controls of `merged_controls`.
+/// change its CTL and its level, from which `current_output` follows, and its accesses are those of
+/// L2. The VMM (L0) enters both with the controls of `merged_controls`, and L2 with the bitmap of
+/// `update_msr_bitmap`. L2 stays entered until `leave_nested`, a reset or an SMI of L1.
 namespace ptspec::vmx {
 
 /// What the VMCS of L1 for L2 says of Intel PT.
 struct nested_vmcs {
     controls set{};
     access::ia32_rtit_ctl guest_ctl{};  ///< the guest-state field IA32_RTIT_CTL
-    /// Kept by `enter_nested` for `leave_nested`: how L0 translates the output of L1.
-    guest_output output_of_l1 = guest_output::guest_physical;
 };
 
-/// The controls with which L0 runs L2: its own, and those of L1 that concern what packets L2 makes.
-/// L0's transitions are always concealed: L1 and L2 are the only worlds that the trace may show.
+/// The controls with which L0 runs the guest at its current level. `own` are those of L0 for L1.
+/// While L2 runs, it is as visible as L1 wants, unless L0 wants to see more: "conceal VMX from PT"
+/// is 1 if it is for both. Output is guest-physical only if it is for both. L0's own transitions
+/// are concealed as in `own`.
 ///
 /// Unless "conceal VMX from PT" is 1 for L2, PSB+ in L2 has a VMCS packet with the address of L0's
-/// VMCS: `replace_vmcs` (`vmx/adjust.hpp`) puts that of L1 in its place. Output is guest-physical
-/// only if it is for both.
+/// VMCS: `replace_vmcs` (`vmx/rewrite.hpp`) puts that of L1 in its place.
 ///
-/// Source: REG-122..129, GEN-278, PRG-161.
-[[nodiscard]] constexpr auto merged_controls(controls own, controls const& nested) noexcept
+/// Source: REG-122..129, REG-132, GEN-278, PRG-161, PRG-180.
+[[nodiscard]] constexpr auto merged_controls(controls own, guest_pt const& guest) noexcept
     -> controls {
     using secondary = reg::vmcs_secondary_proc_ctls;
-    using vm_exit = reg::vmcs_vmexit_ctls;
-    using vm_entry = reg::vmcs_vmentry_ctls;
-    bool const conceal = nested.secondary.get<secondary::ConcealVmxNonRootFromPT>();
-    bool const is_translated = own.secondary.get<secondary::PTUsesGuestPhysAddr>() &&
-                               nested.secondary.get<secondary::PTUsesGuestPhysAddr>();
+    if (guest.level != guest_level::l2) { return own; }
+    bool const conceal = own.secondary.get<secondary::ConcealVmxNonRootFromPT>() &&
+                         guest.nested.secondary.get<secondary::ConcealVmxNonRootFromPT>();
+    bool const is_translated = output_of(own) == guest_output::guest_physical &&
+                               output_of(guest.nested) == guest_output::guest_physical;
     own.secondary = own.secondary.with(secondary::ConcealVmxNonRootFromPT{conceal},
                                        secondary::PTUsesGuestPhysAddr{is_translated});
-    own.vm_exit = own.vm_exit.with(vm_exit::ConcealVmExitsFromPT{true});
-    own.vm_entry = own.vm_entry.with(vm_entry::ConcealVmEntriesFromPT{true});
     return own;
-}
-
-/// How L0 translates the output of L2. If L1 does not use guest-physical output, the addresses are
-/// physical ones of L1, which the EPT of L2 does not translate: then L0 needs shadow tables.
-///
-/// Source: REG-128, PRG-180, PRG-184.
-[[nodiscard]] constexpr auto output_of_nested(guest_output own, controls const& nested) noexcept
-    -> guest_output {
-    bool const is_translated =
-        nested.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>();
-    return is_translated ? own : guest_output::shadow;
 }
 
 /// A VM entry of L1, emulated.
@@ -25138,34 +25371,28 @@ struct [[nodiscard]] nested_entry {
     /// The step that fails. After `control_checks` L1 executes the instruction that follows
     /// VMLAUNCH or VMRESUME. After `guest_state_checks` its host state is loaded, as by a VM exit.
     step where = step::control_checks;
-    /// L1 does not conceal the entry: insert a PIP with NR = 1 into its trace.
+    /// L1 does not conceal the entry: insert a PIP with the CR3 of L2, and with `pip_nr`, into its
+    /// trace.
     bool owes_pip = false;
+    /// NR of this PIP, and of those of L2: 0 where L1 sets "conceal VMX from PT", secondary control
+    /// 19.
+    bool pip_nr = false;
     bool trace_en_changed = false;
 
     constexpr explicit operator bool() const noexcept { return why == rule::none; }
 };
 
-namespace detail {
-
-/// Sets how output is translated. After a change the guest needs a new shadow.
-constexpr void set_output(guest_pt& guest, guest_output output) noexcept {
-    if (guest.output != output) { guest.shadow = shadow_use::needed; }
-    guest.output = output;
-}
-
-}  // namespace detail
-
-/// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, loads
-/// CTL if they say so, and sets `guest.output` to `output_of_nested`.
+/// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, and
+/// loads CTL if they say so. Then `load_msrs` for the MSR-load list of the VM entry.
 ///
-/// Errors: the first rule of `find_broken_rules`: nothing has changed; REG-131 for a reserved bit
-///         of the CTL field: CTL is cleared if VM exits clear it.
-/// Source: REG-125, REG-129..132, GEN-272..274, PRG-162.
-constexpr auto enter_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> nested_entry {
+/// Errors: the first rule of `find_broken_rules`: nothing has changed; REG-131 for a CTL field with
+///         a value that L1 could not write: CTL is cleared if VM exits clear it. L2 is not entered.
+/// Source: REG-122, REG-125, REG-129..132, GEN-272..274, PRG-162.
+constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -> nested_entry {
     using ctl = access::ia32_rtit_ctl;
     rule const broken = broken_rule(guest.caps, vmcs.set, guest.msrs.ctl);
     if (broken != rule::none) { return {.why = broken}; }
-    if (detail::is_bad_guest_ctl(guest.caps, {vmcs.set, vmcs.guest_ctl})) {
+    if (detail::is_bad_guest_ctl(guest.caps, vmcs.set, vmcs.guest_ctl)) {
         // TraceEn is 0, by REG-130.
         bool const clears = vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
         if (clears) { guest.msrs.ctl = {}; }
@@ -25174,38 +25401,77 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> nest
     bool const was_on = guest.trace_en();
     bool const loads = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
     if (loads) { detail::set_ctl(guest, vmcs.guest_ctl); }
-    vmcs.output_of_l1 = guest.output;
-    detail::set_output(guest, output_of_nested(guest.output, vmcs.set));
+    detail::set_level(guest, guest_level::l2, vmcs.set);
     bool const conceals = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::ConcealVmEntriesFromPT>();
-    return {.owes_pip = was_on && guest.trace_en() && !conceals && guest.msrs.ctl.get<ctl::OS>(),
-            .trace_en_changed = was_on != guest.trace_en()};
+    return {
+        .owes_pip = was_on && guest.trace_en() && !conceals && guest.msrs.ctl.get<ctl::OS>(),
+        .pip_nr = !vmcs.set.secondary.get<reg::vmcs_secondary_proc_ctls::ConcealVmxNonRootFromPT>(),
+        .trace_en_changed = was_on != guest.trace_en()};
 }
 
 /// True if L1 does not conceal the VM exit from L2: before `leave_nested`, insert a PIP with the
 /// CR3 of L1 and NR = 0 into its trace.
 ///
 /// Source: GEN-271, GEN-273.
-[[nodiscard]] constexpr auto owes_pip_at_exit(guest_pt const& guest,
-                                              nested_vmcs const& vmcs) noexcept -> bool {
+[[nodiscard]] constexpr auto owes_pip_at_exit(guest_pt const& guest) noexcept -> bool {
     return guest.trace_en() && guest.msrs.ctl.get<access::ia32_rtit_ctl::OS>() &&
-           !vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT>();
+           !guest.nested.vm_exit.get<reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT>();
 }
 
-/// Emulates VM exit from L2 to L1: saves CTL into the VMCS of L1, clears it if the controls say so,
-/// and sets `guest.output` to that of L1.
+/// Emulates VM exit from L2 to L1, by the controls with which L2 was entered: saves CTL into
+/// `guest_ctl` of the VMCS of L1, and clears it if the controls say so. `store_msrs` comes before
+/// it, and `load_msrs` for the MSR-load list of the VM exit after it. False, and nothing has
+/// changed, if L2 does not run, for example after a reset of L1.
 ///
 /// Source: REG-126, REG-127, GEN-271, GEN-273.
-constexpr void leave_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept {
-    using ctl = access::ia32_rtit_ctl;
+[[nodiscard]] constexpr auto leave_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> bool {
+    if (guest.level != guest_level::l2) { return false; }
     if (has_guest_ctl_field(guest.caps)) { vmcs.guest_ctl = guest.msrs.ctl; }
-    if (vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>()) {
-        guest.msrs = access::effect_of_write(guest.caps, guest.msrs, ctl::address,
-                                             guest.msrs.ctl.with(ctl::TraceEn{false}).raw)
-                         .state;
-        guest.msrs.ctl = {};
-        guest.starts = false;
+    if (guest.nested.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>()) {
+        detail::set_ctl(guest, {});
     }
-    detail::set_output(guest, vmcs.output_of_l1);
+    detail::set_level(guest, guest_level::l1, {});
+    return true;
+}
+
+// ------------------------------------------------------------------------------------ MSR lists
+
+/// Emulates an MSR-load list of L1, for a VM entry (`step::entry_load`) or a VM exit
+/// (`step::exit_load`): each entry is written in order as by WRMSR, `other(entry)` does the same
+/// for the MSRs that are not of Intel PT and returns the rule that one breaks, or none. `list` is a
+/// copy that L1 cannot change. TraceEn may have changed afterwards.
+///
+/// Errors: the first entry that breaks a rule; those before it are written. A VM entry fails with
+///         exit reason 34, a VM exit ends in a VMX abort.
+/// Source: SDM vol. 3, "Loading MSRs"; REG-010, PRG-165.
+[[nodiscard]] constexpr auto load_msrs(guest_pt& guest, msr_list list, step where, auto&& other,
+                                       access::context const& code = {},
+                                       access::policy const& how = {}) noexcept -> finding {
+    return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
+        auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);
+        return answer.what == exit_action::not_pt ? other(entry) : answer.why;
+    });
+}
+
+/// Emulates the MSR-store list of a VM exit to L1: calls `store(position, value)` for each MSR of
+/// Intel PT, and `other(position, entry)` for the others, which returns the rule that one breaks,
+/// or none.
+///
+/// Errors: the first entry that breaks a rule: a VMX abort.
+/// Source: SDM vol. 3, "Saving MSRs"; PRG-165, PRG-166.
+[[nodiscard]] constexpr auto store_msrs(guest_pt const& guest, msr_list list, auto&& store,
+                                        auto&& other) noexcept -> finding {
+    size_t position = 0;
+    return detail::first_broken(guest.caps, list, step::exit_store,
+                                [&](msr_list_entry const& entry) -> rule {
+                                    size_t const at = position++;
+                                    auto const answer = on_rdmsr(guest, entry.index);
+                                    if (answer.what == exit_action::not_pt) {
+                                        return other(at, entry);
+                                    }
+                                    if (answer) { store(at, answer.value); }
+                                    return answer.why;
+                                });
 }
 
 }  // namespace ptspec::vmx
@@ -25322,7 +25588,8 @@ constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context c
     auto const result = insert_pip(guest.caps, guest.msrs, after, which, memory, how);
     if (!result || !result.is_owed) { return result; }
     guest.pmi_pending = guest.pmi_pending || result.written.pmis != 0;
-    if (guest.output == guest_output::shadow) {
+    if (guest.hidden_byte_count != 0) { guest.hidden_byte_count += packet::pip::head_bytes; }
+    if (guest.current_output() == guest_output::shadow) {
         auto const moved = from.to_host({guest.msrs.output_base, guest.msrs.output_mask_ptrs});
         bool const is_placed = guest.shadow == shadow_use::placed && moved;
         guest.shadow = is_placed ? shadow_use::placed : shadow_use::needed;

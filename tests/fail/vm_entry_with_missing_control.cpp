@@ -12,6 +12,7 @@ constexpr auto const& caps = cpu::preset::skylake_x;
 #endif
 
 auto controls_of_guest() {
-    constexpr auto set = vmx::with_guest_pt(cpu::preset::ice_lake_u, {.enable_ept = true});
+    constexpr auto set = vmx::with_guest_pt(cpu::preset::ice_lake_u, {.enable_ept = true},
+                                            vmx::guest_output::guest_physical);
     return vmx::constant_controls(caps, set, {0x250C});
 }

@@ -894,7 +894,7 @@ auto fw_td(capabilities& of, uint64_t xfam, uint32_t index) noexcept -> rule {
 }
 auto fw_vm_entry(capabilities const& of, vmx::controls& set, uint64_t host) noexcept -> rule {
     auto const broken = vmx::broken_rule(of, set, reg::ia32_rtit_ctl{host});
-    set = vmx::with_guest_pt(of, set);
+    set = vmx::with_guest_pt(of, set, vmx::output_of(set));
     return broken;
 }
 
@@ -953,7 +953,7 @@ auto fw_guest_events(vmx::guest_pt& guest, unsigned which) noexcept -> rule {
         case 3: vmx::cold_reset(guest); return rule::none;
         case 4: vmx::vmxon(guest); return rule::none;
         case 5: vmx::vmxoff(guest); return rule::none;
-        case 6: vmx::on_global_status_reset(guest, ~uint64_t{0}); return rule::none;
+        case 6: return vmx::on_global_status_write(guest, 0x390, ~uint64_t{0}).why;
         default: return vmx::take_pmi(guest) ? rule::PRG_170 : rule::none;
     }
 }
@@ -961,6 +961,9 @@ auto fw_guest_image(vmx::guest_pt& guest, uint8_t const* data, size_t size,
                     byte_array<vmx::guest_image_size>& saved) noexcept -> access::image_error {
     saved = vmx::save(guest);
     return vmx::load(guest, {data, size}).why;
+}
+auto fw_guest_restore(vmx::guest_pt& guest, msr_state const& msrs) noexcept -> rule {
+    return vmx::restore(guest, msrs).broken;
 }
 auto fw_guest_shadow(vmx::shadow& one, capabilities const& host, vmx::guest_pt& guest,
                      fw_guest_memory& memory, vmx::shadow_page const* pages, size_t count) noexcept
@@ -972,22 +975,32 @@ auto fw_guest_shadow(vmx::shadow& one, capabilities const& host, vmx::guest_pt& 
     if (built.what == vmx::shadow_progress::no_room) { (void)one.end_with_error(); }
     return built.what;
 }
-auto fw_guest_enter(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt& host,
-                    fw_msrs& msrs) noexcept -> uint64_t {
-    return vmx::enter(guest, one, host, msrs).ctl.raw;
+auto fw_guest_enter(vmx::guest_pt& guest, vmx::shadow const& one, vmx::controls const& set,
+                    vmx::host_pt& host, fw_msrs& msrs) noexcept -> uint64_t {
+    return vmx::enter(guest, one, set, host, msrs).ctl.raw;
 }
 auto fw_guest_leave(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt& host,
                     fw_msrs& msrs) noexcept -> bool {
     return vmx::take_topa_pmi(guest, msrs) && vmx::leave(guest, one, host, msrs);
 }
 auto fw_nested(vmx::guest_pt& guest, vmx::nested_vmcs& vmcs) noexcept -> rule {
-    vmcs.set = vmx::merged_controls(vmcs.set, vmcs.set);
     auto const entered = vmx::enter_nested(guest, vmcs);
-    vmx::leave_nested(guest, vmcs);
-    return entered.why;
+    vmcs.set = vmx::merged_controls(vmcs.set, guest);
+    return vmx::leave_nested(guest, vmcs) ? rule::none : entered.why;
 }
-auto fw_nested_pip(vmx::guest_pt const& guest, vmx::nested_vmcs const& vmcs) noexcept -> bool {
-    return vmx::owes_pip_at_exit(guest, vmcs);
+auto fw_nested_pip(vmx::guest_pt const& guest) noexcept -> bool {
+    return vmx::owes_pip_at_exit(guest);
+}
+auto fw_nested_bitmap(vmx::guest_pt const& guest, vmx::msr_bitmap const& of_l1,
+                      vmx::msr_bitmap& merged) noexcept {
+    vmx::update_msr_bitmap(guest, of_l1, merged);
+}
+auto fw_nested_lists(vmx::guest_pt& guest, vmx::msr_list loads, vmx::msr_list stores,
+                     uint64_t* values) noexcept -> bool {
+    auto const other = [](auto const&...) { return rule::PRG_165; };
+    return !vmx::load_msrs(guest, loads, vmx::step::entry_load, other) &&
+           !vmx::store_msrs(
+               guest, stores, [&](size_t at, uint64_t value) { values[at] = value; }, other);
 }
 
 auto fw_guest_cpuid(capabilities const* hosts, size_t count, vmx::guest_policy const& how,
@@ -1005,7 +1018,7 @@ auto fw_unhonourable(capabilities const& host, capabilities const& guest,
 auto fw_vmcs(capabilities const& of, vmx::controls const& set, msr_state const& guest,
              msr_state const& host, unsigned which, void (*found)(vmx::finding const&)) noexcept
     -> rule {
-    auto const made = which == 0   ? vmx::pt_aware_guest(of, set, guest.ctl)
+    auto const made = which == 0   ? vmx::pt_aware_guest(of, set, vmx::output_of(set), guest.ctl)
                       : which == 1 ? vmx::system_wide(of, set)
                       : which == 2 ? vmx::vmm_only(of, set, host.ctl)
                                    : vmx::vm_only(of, set, guest.ctl);

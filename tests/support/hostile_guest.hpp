@@ -222,6 +222,7 @@ public:
     /// A VM exit for a reason of the VMM.
     void exit_and_enter() {
         exit();
+        migrate();
         enter();
     }
 
@@ -236,6 +237,7 @@ public:
         if (static_cast<bool>(entered) != allowed) { differ("a nested VM entry"); }
         if (entered.owes_pip) { differ("a PIP of a concealed VM entry"); }
         if (allowed) { ctl_ = vmcs.guest_ctl; }
+        migrate();
         enter();
         return allowed;
     }
@@ -243,8 +245,8 @@ public:
     void leave_nested(vmx::nested_vmcs& vmcs) {
         exit();
         auto const before = ctl_;
-        if (owes_pip_at_exit(in_vm_.guest, vmcs)) { differ("a PIP of a concealed VM exit"); }
-        vmx::leave_nested(in_vm_.guest, vmcs);
+        if (owes_pip_at_exit(in_vm_.guest)) { differ("a PIP of a concealed VM exit"); }
+        if (!vmx::leave_nested(in_vm_.guest, vmcs)) { differ("L2 does not run"); }
         if (vmcs.guest_ctl != before) { differ("the CTL that a nested VM exit saves"); }
         ctl_ = {};
         enter();
@@ -283,6 +285,16 @@ public:
     }
 
 private:
+    /// Every state that a guest can be in moves as an image.
+    void migrate() {
+        auto& guest = in_vm_.guest;
+        vmx::guest_pt moved{.caps = guest.caps, .output = guest.output};
+        auto const loaded = load(moved, save(guest));
+        bool const same = moved.msrs == guest.msrs && moved.level == guest.level &&
+                          moved.nested == guest.nested && moved.pmi_pending == guest.pmi_pending &&
+                          moved.starts == guest.starts;
+        if (!loaded || !same) { differ("the guest cannot be moved"); }
+    }
     void compare(std::uint32_t index, std::uint64_t got, std::uint64_t expected) {
         // Other packets of the host come between, so that positions and counts differ.
         if (host_traces_ && (index == 0x561 || index == 0x560 || index == 0x571)) { return; }
@@ -334,7 +346,7 @@ private:
     /// The VMM moves a guest page to another host page, unless output may go there.
     void move_page() {
         std::uint64_t const page = roll(2) == 0 ? roll(table_pages) : regions / 4096 + roll(32);
-        bool const is_pinned = in_vm_.guest.output == vmx::guest_output::shadow &&
+        bool const is_pinned = in_vm_.guest.current_output() == vmx::guest_output::shadow &&
                                ctl_.get<access::ia32_rtit_ctl::TraceEn>();
         if (!is_pinned) { in_vm_.memory.move_page(page); }
     }

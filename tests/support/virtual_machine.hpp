@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/vmx/nested.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 
 #include <algorithm>
@@ -123,7 +124,9 @@ public:
     virtual_machine(cpu::capabilities const& host_caps, cpu::capabilities const& guest_caps,
                     vmx::guest_output output, std::function<std::uint64_t()> random,
                     std::size_t shadow_pages = 64)
-        : host_caps_{host_caps}, processor{host_caps, memory, tap_, host_code(), host_ip} {
+        : own_controls{vmx::with_guest_pt(host_caps, {.enable_ept = true}, output)},
+          host_caps_{host_caps},
+          processor{host_caps, memory, tap_, host_code(), host_ip} {
         memory.random = std::move(random);
         guest.caps = guest_caps;
         guest.output = output;
@@ -145,11 +148,10 @@ public:
         code.vmx_non_root = true;
         memory.uses_ept = false;
         if (guest.needs_shadow()) { build_shadow(); }
-        auto const entry = guest.output == vmx::guest_output::shadow
-                               ? vmx::enter(guest, shadow, host, processor)
-                               : vmx::enter(guest, host, processor);
+        auto const set = vmx::merged_controls(own_controls, guest);
+        auto const entry = vmx::enter(guest, shadow, set, host, processor);
         if (!entry) { return false; }
-        memory.uses_ept = guest.output == vmx::guest_output::guest_physical;
+        memory.uses_ept = output_of(set) == vmx::guest_output::guest_physical;
         (void)processor.on(engine::event::vm_entry{host_ip, ip, code, {true, entry.ctl}});
         return processor.msrs().ctl == entry.ctl;
     }
@@ -159,11 +161,10 @@ public:
             .from = ip, .to = host_ip, .after = host_code(), .loads = {true, {}}});
         memory.uses_ept = false;
         if (guest.trace_en()) { (void)vmx::take_topa_pmi(guest, processor); }
-        return guest.output == vmx::guest_output::shadow
-                   ? static_cast<bool>(vmx::leave(guest, shadow, host, processor))
-                   : static_cast<bool>(vmx::leave(guest, host, processor));
+        return static_cast<bool>(vmx::leave(guest, shadow, host, processor));
     }
 
+    vmx::controls own_controls;
     vmm_memory memory;
     vmx::guest_pt guest;
     vmx::shadow shadow;

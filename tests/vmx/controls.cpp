@@ -173,10 +173,12 @@ TEST_CASE("VM entry fails on a 0 control that its capability MSR requires (REG-1
     });
 }
 
-TEST_CASE("a guest gets all three controls of Intel PT, or none (REG-125..128)") {
+TEST_CASE("a guest with guest-physical output gets all three controls of Intel PT, or none "
+          "(REG-125..128)") {
+    constexpr auto ept = vmx::guest_output::guest_physical;
     CHECK_TWICE([](auto value) {
         controls const before{{value(uint32_t{4})}, {1}, {2}, true};
-        controls const given = vmx::with_guest_pt(preset::ice_lake_u, before);
+        controls const given = vmx::with_guest_pt(preset::ice_lake_u, before, ept);
         // VMX is concealed: else PSB+ has the address of the VMCS.
         controls const concealed{
             {4 | conceal_nonroot}, {1 | conceal_exits}, {2 | conceal_entries}, true};
@@ -185,12 +187,33 @@ TEST_CASE("a guest gets all three controls of Intel PT, or none (REG-125..128)")
                                  {2 | conceal_entries | load_ctl},
                                  true} &&
                vmx::broken_rule(preset::ice_lake_u, given, off) == rule::none &&
-               vmx::with_guest_pt(preset::skylake_x, given) == concealed &&
-               vmx::with_guest_pt(preset::P_BDW, given) == concealed &&
-               vmx::with_guest_pt(preset::skylake_x, before) == before;
+               vmx::with_guest_pt(preset::skylake_x, given, ept) == concealed &&
+               vmx::with_guest_pt(preset::P_BDW, given, ept) == concealed &&
+               vmx::with_guest_pt(preset::skylake_x, before, ept) == before;
     });
     CHECK_TWICE([](auto value) {
-        return vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = value(false)}) == controls{};
+        return vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = value(false)}, ept) ==
+               controls{};
+    });
+}
+
+TEST_CASE("with shadow tables output is never guest-physical, and CTL is loaded by the controls "
+          "that exist (REG-125..128, PRG-180, PRG-184)") {
+    constexpr auto shadow = vmx::guest_output::shadow;
+    CHECK_TWICE([](auto value) {
+        controls const before{{value(uint32_t{4})}, {1}, {2}, true};
+        controls const without_ept{{4}, {1}, {2}, false};
+        auto const with = [&](cpu::capabilities const& caps, controls const& from) {
+            auto const set = vmx::with_guest_pt(caps, from, shadow);
+            return vmx::broken_rule(caps, set, off) == rule::none && output_of(set) == shadow &&
+                           set.secondary.raw == (4 | conceal_nonroot)
+                       ? set.vm_exit.raw
+                       : 0;
+        };
+        return with(preset::ice_lake_u, before) == (1 | conceal_exits | clear_ctl) &&
+               with(preset::ice_lake_u, without_ept) == (1 | conceal_exits | clear_ctl) &&
+               with(preset::skylake_x, before) == (1 | conceal_exits) &&
+               vmx::with_guest_pt(preset::P_BDW, before, shadow) == before;
     });
 }
 
@@ -216,14 +239,15 @@ TEST_CASE("the guest-state field for CTL exists with the load or the clear contr
 
 // ------------------------------------------------------------------------------------ guest CTL
 
-TEST_CASE("VM entry fails on the bits of the guest's CTL that are reserved on the processor "
-          "(REG-131, PRG-161, PRG-162)") {
+TEST_CASE("VM entry fails on a CTL of the guest that the processor cannot hold "
+          "(REG-028, REG-131, PRG-161, PRG-162)") {
     CHECK_TWICE([](auto value) {
         // 14H.0:EBX 0FH, ECX 7, two ranges: no PTW, power events, fabric, Event Trace, DisTNT,
-        // PMI preservation, ADDR2 and ADDR3; ADDRn_CFG has two bits.
+        // PMI preservation, ADDR2 and ADDR3; ADDRn_CFG has two bits. 14H.1 lists MTCFreq 0, 3, 6
+        // and 9, PSBFreq 0 to 5, CycThresh 0 to 13: bits 17:14 and 27 alone are other encodings.
         auto skylake = preset::P_SKL;
         skylake.vmx_entry_ctls = {skylake.vmx_entry_ctls.raw | uint64_t{load_ctl} << 32};
-        constexpr uint64_t writable = 0x33'0F7B'EF8F;
+        constexpr uint64_t writable = 0x33'0778'2F8F;
         for (unsigned bit = 0; bit < 64; ++bit) {
             uint64_t const one = uint64_t{1} << bit;
             vmx::vmcs_fields const load{.set = {.vm_entry = {load_ctl}}, .guest_ctl = {value(one)}};
@@ -506,7 +530,8 @@ TEST_CASE("usage models: VMM only and VM only conceal all, and their lists chang
 TEST_CASE("usage models: a PT-aware guest gets the three controls, or lists with its CTL "
           "(PRG-163, PRG-165, PRG-166, PRG-170)") {
     CHECK_TWICE([](auto value) {
-        auto const made = vmx::pt_aware_guest(preset::ice_lake_u, ept_and_others, {value(on.raw)});
+        auto const made = vmx::pt_aware_guest(preset::ice_lake_u, ept_and_others,
+                                              vmx::guest_output::guest_physical, {value(on.raw)});
         auto const entered = vmx::vm_entry(preset::ice_lake_u, made.fields(), with_ctl(off));
         return made.set == controls{{2 | conceal_nonroot | guest_physical},
                                     {4 | conceal_exits | clear_ctl},
@@ -518,35 +543,45 @@ TEST_CASE("usage models: a PT-aware guest gets the three controls, or lists with
                    .is({rule::REG_130, step::control_checks});
     });
     CHECK_TWICE([](auto value) {
+        auto const& of = preset::skylake_x;
+        auto const made = vmx::pt_aware_guest(of, ept_and_others, vmx::guest_output::shadow,
+                                              {value(on.raw)});
+        auto const entered = vmx::vm_entry(of, made.fields(), with_ctl(off));
+        auto const left = vmx::vm_exit(of, made.fields(), entered.state);
+        return made.set.secondary.raw == (2 | conceal_nonroot) &&
+               made.set.vm_exit.raw == (4 | conceal_exits) &&
+               made.set.vm_entry.raw == (8 | conceal_entries) && has_lists(made, 1, 1, 1) &&
+               made.guest_ctl.raw == 0 &&
+               made.entry_load.entries[0] == vmx::msr_list_entry{0x570, 0, on.raw} &&
+               made.exit_store.entries[0] == vmx::msr_list_entry{0x570, 0, 0} &&
+               made.exit_load.entries[0] == vmx::msr_list_entry{0x570, 0, 0} &&
+               works(of, made, with_ctl(off)) && entered.state.ctl == on && left.state.ctl.raw == 0;
+    });
+    CHECK_TWICE([](auto value) {  // shadow tables on a processor with all controls
         controls const no_ept{{2}, {4}, {8}, value(false)};
-        for (unsigned i = 0; i < 2; ++i) {
-            bool const without_ept = i == 1;
-            auto const& of = without_ept ? preset::ice_lake_u : preset::skylake_x;
-            auto const made = vmx::pt_aware_guest(of, without_ept ? no_ept : ept_and_others, on);
-            if (made.set.secondary.raw != (2 | conceal_nonroot) ||
-                made.set.vm_exit.raw != (4 | conceal_exits) ||
-                made.set.vm_entry.raw != (8 | conceal_entries) || !has_lists(made, 1, 1, 1) ||
-                made.guest_ctl.raw != 0 ||
-                made.entry_load.entries[0] != vmx::msr_list_entry{0x570, 0, on.raw}) {
-                return false;
-            }
-            auto const entered = vmx::vm_entry(of, made.fields(), with_ctl(off));
-            auto const left = vmx::vm_exit(of, made.fields(), entered.state);
-            if (made.exit_store.entries[0] != vmx::msr_list_entry{0x570, 0, 0} ||
-                made.exit_load.entries[0] != vmx::msr_list_entry{0x570, 0, 0} ||
-                !works(of, made, with_ctl(off)) || entered.state.ctl != on ||
-                left.state.ctl.raw != 0) {
+        controls const sets[] = {ept_and_others, no_ept};
+        for (auto const& set : sets) {
+            auto const made = vmx::pt_aware_guest(preset::ice_lake_u, set,
+                                                  vmx::guest_output::shadow, on);
+            if (!made || made.set.secondary.raw != (2 | conceal_nonroot) ||
+                made.set.vm_exit.raw != (4 | conceal_exits | clear_ctl) || made.guest_ctl != on ||
+                !has_lists(made, 0, 0, 0) || !works(preset::ice_lake_u, made, with_ctl(off))) {
                 return false;
             }
         }
-        return true;
+        // Guest-physical output is not replaced by another.
+        constexpr auto ept = vmx::guest_output::guest_physical;
+        return vmx::pt_aware_guest(preset::ice_lake_u, no_ept, ept, on).why == rule::PRG_170 &&
+               vmx::pt_aware_guest(preset::skylake_x, ept_and_others, ept, on).why == rule::PRG_170;
     });
     CHECK_TWICE([](auto value) {  // a guest that does not trace
         reg::ia32_rtit_ctl const idle{value(uint64_t{0x2108})};
-        auto const made = vmx::pt_aware_guest(preset::skylake_x, {}, idle);
+        auto const made = vmx::pt_aware_guest(preset::skylake_x, {}, vmx::guest_output::shadow,
+                                              idle);
         return made.entry_load.entries[0] == vmx::msr_list_entry{0x570, 0, 0x2108} &&
                works(preset::skylake_x, made, {}) &&
-               vmx::pt_aware_guest(preset::P_BDW, {}, idle).why == rule::REG_121;
+               vmx::pt_aware_guest(preset::P_BDW, {}, vmx::guest_output::shadow, idle).why ==
+                   rule::REG_121;
     });
 }
 

@@ -134,6 +134,44 @@ TEST_CASE("the MSR bitmap passes through what is live in the processor (PRG-172,
         update_msr_bitmap(guest, bitmap);
         return right && exits(0x571) == 1 && exits(0x580) == 1;
     });
+    CHECK_TWICE([](auto value) {  // while L2 runs an access exits if either intercepts it
+        guest_pt guest = a_guest();
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+        guest.level = vmx::guest_level::l2;
+        guest.nested.secondary = {1U << 24};
+        vmx::msr_bitmap of_l1;
+        of_l1.bytes[0xAE] = value(uint8_t{0b10});           // reads of 571H
+        of_l1.bytes[0x800 + 0xB0] = value(uint8_t{0b100});  // writes of 582H
+        vmx::msr_bitmap merged;
+        for (auto& byte : merged.bytes) { byte = value(uint8_t{0xA5}); }
+        vmx::msr_bitmap const before = merged;
+        update_msr_bitmap(guest, of_l1, merged);
+        auto const bit = [&](size_t at, uint32_t index) {
+            return (merged.bytes[at + index / 8] >> index % 8 & 1U) != 0;
+        };
+        bool right = true;
+        for (uint32_t index = 0x560; index < 0x588; ++index) {
+            bool const usual = access_of_guest(guest, index) != guest_access::pass_through;
+            right = right && bit(0, index) == (usual || index == 0x571) &&
+                    bit(0x800, index) == (usual || index == 0x582);
+        }
+        for (unsigned at = 0; at < 4096; ++at) {
+            bool const is_pt = at % 0x800 >= 0xAC && at % 0x800 <= 0xB0;
+            right = right && (is_pt || merged.bytes[at] == before.bytes[at]);
+        }
+        // A bitmap that has the bits of L1 loses none of them.
+        auto const all = [&] {
+            for (auto& byte : merged.bytes) { byte = 0xFF; }
+            update_msr_bitmap(guest, merged);
+            for (auto const byte : merged.bytes) {
+                if (byte != 0xFF) { return false; }
+            }
+            return true;
+        };
+        bool const kept = all();
+        guest.level = vmx::guest_level::l1;
+        return right && kept && !all();
+    });
 }
 
 TEST_CASE("without Intel PT in VMX operation VMXON clears TraceEn, and CTL cannot be written until "
@@ -159,14 +197,25 @@ TEST_CASE("without Intel PT in VMX operation VMXON clears TraceEn, and CTL canno
     });
 }
 
-TEST_CASE("the guest resets Trace_ToPA_PMI (PRG-177)") {
+TEST_CASE("the guest resets and sets Trace_ToPA_PMI by 390H and 391H (PRG-177, REG-203, REG-204)") {
     CHECK_TWICE([](auto value) {
         guest_pt guest = a_guest();
-        guest.msrs.perf_global_status = {uint64_t{1} << 55};
-        on_global_status_reset(guest, value(~(uint64_t{1} << 55)));
-        bool const stays = guest.msrs.perf_global_status.raw == uint64_t{1} << 55;
-        on_global_status_reset(guest, value(uint64_t{1} << 55));
-        return stays && guest.msrs.perf_global_status.raw == 0;
+        auto const write = [&](uint32_t index, uint64_t to) {
+            return on_global_status_write(guest, value(index), value(to));
+        };
+        constexpr uint64_t bit = uint64_t{1} << 55;
+        bool right = write(0x391, ~bit) && guest.msrs.perf_global_status.raw == 0;
+        right = right && write(0x391, ~uint64_t{0}) && guest.msrs.perf_global_status.raw == bit &&
+                !guest.pmi_pending;
+        right = right && write(0x390, ~bit) && guest.msrs.perf_global_status.raw == bit;
+        right = right && write(0x390, bit) && guest.msrs.perf_global_status.raw == 0;
+        right = right && write(0x38E, bit).what == exit_action::not_pt;
+        // Without ToPA output the bit does not exist.
+        guest.caps.leaf_14_0_ecx = guest.caps.leaf_14_0_ecx.with(
+            reg::cpuid_14h_0_ecx::TOPAOUT{false});
+        return right && write(0x391, bit) == gp(rule::REG_204) &&
+               write(0x390, bit) == gp(rule::REG_204) && write(0x391, ~bit) &&
+               guest.msrs.perf_global_status.raw == 0;
     });
 }
 
@@ -234,6 +283,30 @@ TEST_CASE("a reset of the guest clears what waits for it (REG-090..093)") {
     });
 }
 
+TEST_CASE("MSRs that a VMM restores one by one are not an enable of the guest "
+          "(REG-056, REG-063..066, PRG-173)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest(preset::P_ATM);
+        (void)on_wrmsr(guest, 0x560, 0x3000);
+        (void)on_wrmsr(guest, 0x571, value(uint64_t{0xC0}));
+        (void)on_wrmsr(guest, 0x570, uint64_t{0x0100'0000'0000'2109});
+        guest.starts = false;  // VM entry
+        // In any order, by index.
+        access::msr_state got;
+        constexpr uint32_t indices[] = {0x570, 0x571, 0x560, 0x561, 0x572, 0x580, 0x581};
+        for (uint32_t const index : indices) {
+            access::set_raw(got, index, on_rdmsr(guest, index).value & ~uint64_t{4});
+        }
+        guest_pt other = a_guest(preset::P_ATM);
+        bool right = restore(other, got) && other.msrs == guest.msrs && !other.starts;
+        access::set_raw(got, 0x572, value(uint64_t{0x10}));
+        auto const before = other.msrs;
+        auto const refused = restore(other, got);
+        return right && refused.why == access::image_error::refused &&
+               refused.broken == rule::REG_074 && refused.msr == 0x572 && other.msrs == before;
+    });
+}
+
 TEST_CASE("an interrupt is injected once (PRG-177)") {
     CHECK_TWICE([](auto value) {
         guest_pt guest = a_guest();
@@ -263,7 +336,7 @@ TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") 
         bool const moved = load(other, image) && other.msrs == guest.msrs && other.starts &&
                            other.shadow == vmx::shadow_use::needed && other.pmi_pending;
         guest.pmi_pending = false;
-        bool const flags = image.size() == 160 && image.bytes[152] == 3 &&
+        bool const flags = image.size() == 176 && image.bytes[152] == 3 &&
                            save(guest).bytes[152] == 2;
         guest.starts = false;
         guest_pt running = a_guest();
@@ -289,7 +362,7 @@ TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") 
         byte_array<vmx::guest_image_size + 1> longer;
         for (size_t i = 0; i < image.size(); ++i) { longer.bytes[i] = image.bytes[i]; }
         right = right && why(longer) == image_error::wrong_size;
-        image.bytes[access::image_size] = value(uint8_t{4});
+        image.bytes[access::image_size] = value(uint8_t{32});
         right = right && why(image) == image_error::unknown_flags;
         image.bytes[access::image_size] = 2;  // TraceEn has not risen
         right = right && why(image) == image_error::unknown_flags;

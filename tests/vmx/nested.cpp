@@ -26,7 +26,8 @@ constexpr auto a_guest() -> guest_pt {
     return guest;
 }
 constexpr auto whole() -> controls {
-    return vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = true});
+    return vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = true},
+                              guest_output::guest_physical);
 }
 
 }  // namespace
@@ -50,10 +51,9 @@ TEST_CASE("a nested VM entry loads CTL, and is refused by the rules of VM entry 
                               late.where == vmx::step::guest_state_checks &&
                               other.msrs.ctl.raw == 0 && !other.starts &&
                               again.where == vmx::step::control_checks;
-        // VM entry checks reserved bits only, not encodings: MTCFreq = 1.
+        // MTCFreq = 1: an encoding that CPUID does not list.
         vmcs.guest_ctl = {0x6109};
-        bool const encoding = static_cast<bool>(enter_nested(other, vmcs));
-        other.msrs.ctl = {};
+        bool const encoding = enter_nested(other, vmcs).why == rule::REG_131;
         vmcs = {{.secondary = {1U << 24}}, {}};
         bool const without_ept = enter_nested(other, vmcs).why == rule::REG_129;
         other.caps.vmx_misc = {};
@@ -74,27 +74,31 @@ TEST_CASE("a nested VM entry loads CTL, and is refused by the rules of VM entry 
 TEST_CASE("a nested VM exit saves CTL and clears it (REG-126,127)") {
     CHECK_TWICE([](auto value) {
         guest_pt guest = a_guest();
-        nested_vmcs vmcs{whole(), {}};
-        guest.msrs.ctl = {value(uint64_t{0x2109})};
-        guest.starts = true;
-        leave_nested(guest, vmcs);
-        bool const cleared = vmcs.guest_ctl.raw == 0x2109 && guest.msrs.ctl.raw == 0 &&
-                             !guest.starts;
-        guest.msrs.ctl = {0x250D};
-        vmcs.set.vm_exit = {};
-        leave_nested(guest, vmcs);
-        bool const stays = guest.msrs.ctl.raw == 0x250D && vmcs.guest_ctl.raw == 0x250D;
-        guest.msrs.ctl = {0x2109};
+        nested_vmcs vmcs{whole(), {value(uint64_t{0x2109})}};
+        bool const entered = enter_nested(guest, vmcs) && guest.starts;
+        vmcs.guest_ctl = {};
+        bool const cleared = entered && leave_nested(guest, vmcs) && vmcs.guest_ctl.raw == 0x2109 &&
+                             guest.msrs.ctl.raw == 0 && guest.msrs.status.raw == 0 && !guest.starts;
+        // L2 does not run any more.
+        vmcs.guest_ctl = {};
+        bool const again = leave_nested(guest, vmcs) || vmcs.guest_ctl.raw != 0;
+        auto const leave = [&](uint64_t ctl) {
+            guest.msrs.ctl = {};
+            nested_vmcs other{};
+            bool const inside = static_cast<bool>(enter_nested(guest, other));
+            guest.msrs.ctl = {ctl};
+            return inside && leave_nested(guest, other) && guest.msrs.ctl.raw == ctl
+                       ? other.guest_ctl.raw
+                       : ~uint64_t{0};
+        };
+        bool const stays = leave(0x250D) == 0x250D;
         // The field exists with either control, also without guest-physical output.
         using output = reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr;
         auto const allowed = reg::vmcs_secondary_proc_ctls{}.with(output{true}).raw;
         guest.caps.vmx_procbased_ctls2.raw &= ~(uint64_t{allowed} << 32);
-        leave_nested(guest, vmcs);
-        bool const saved = vmcs.guest_ctl.raw == 0x2109;
+        bool const saved = leave(0x2109) == 0x2109;
         guest.caps = preset::skylake_x;  // has no such field
-        guest.msrs.ctl = {0x2108};
-        leave_nested(guest, vmcs);
-        return cleared && stays && saved && vmcs.guest_ctl.raw == 0x2109;
+        return cleared && !again && stays && saved && leave(0x2108) == 0;
     });
 }
 
@@ -105,31 +109,69 @@ TEST_CASE("L0 owes a PIP for each transition that L1 does not conceal (GEN-271,2
             guest.msrs.ctl = {value(ctl)};
             nested_vmcs vmcs{{.vm_exit = {exit}, .vm_entry = {entry}}, {}};
             bool const at_entry = enter_nested(guest, vmcs).owes_pip;
-            return 2 * at_entry + owes_pip_at_exit(guest, vmcs);
+            return 2 * at_entry + owes_pip_at_exit(guest);
         };
         return owes(0x2105, 0, 0) == 3 && owes(0x2105, 1U << 24, 0) == 2 &&
                owes(0x2105, 0, 1U << 17) == 1 && owes(0x2104, 0, 0) == 0 && owes(0x2109, 0, 0) == 0;
     });
 }
 
-TEST_CASE("L2 runs with the controls of L0, and is as visible as L1 wants (REG-122..124)") {
+TEST_CASE("NR of the PIP that L0 owes is 0 where L1 conceals VMX from L2 (REG-122, GEN-278)") {
     CHECK_TWICE([](auto value) {
-        auto const merged = [&](uint32_t nested) {
-            return merged_controls(whole(), {.secondary = {value(nested)}});
+        auto const nr = [&](uint32_t secondary) {
+            guest_pt guest = a_guest();
+            guest.msrs.ctl = {0x2105};
+            auto const entered = enter_nested(guest, {{.secondary = {value(secondary)}}, {}});
+            return 2 * entered.owes_pip + entered.pip_nr;
         };
-        auto const seen = merged(0);
-        auto const concealed = merged(1U << 19 | 1U << 24);
-        return seen.secondary.raw == 0 && seen.vm_exit.raw == 3U << 24 &&
-               seen.vm_entry.raw == 3U << 17 && seen.enable_ept &&
-               concealed.secondary.raw == (1U << 24 | 1U << 19) &&
-               vmx::merged_controls({}, {.secondary = {value(1U << 24)}}).secondary.raw == 0;
+        return nr(0) == 3 && nr(1U << 19) == 2;
+    });
+}
+
+TEST_CASE("L2 runs with the controls of L0, and is as visible as both want (REG-122..124)") {
+    CHECK_TWICE([](auto value) {
+        auto const merged = [&](controls const& own, uint32_t nested) {
+            guest_pt guest = a_guest();
+            guest.level = vmx::guest_level::l2;
+            guest.nested = {.secondary = {value(nested)}};
+            return merged_controls(own, guest);
+        };
+        auto const seen = merged(whole(), 0);
+        auto const concealed = merged(whole(), 1U << 19 | 1U << 24);
+        bool const traced_by_l1 = seen.secondary.raw == 0 && seen.vm_exit.raw == 3U << 24 &&
+                                  seen.vm_entry.raw == 3U << 17 && seen.enable_ept &&
+                                  concealed.secondary.raw == (1U << 24 | 1U << 19);
+        // An L0 that traces all: it needs the PIPs of its transitions, and NR in them. On a
+        // processor without the controls none may be 1.
+        bool const traced_by_l0 = merged({}, 1U << 19 | 1U << 24) == controls{} &&
+                                  merged({}, 0) == controls{};
+        return traced_by_l1 && traced_by_l0 && merged_controls(whole(), a_guest()) == whole();
+    });
+    CHECK_TWICE([](auto value) {  // L2 of every guest can be entered on every processor
+        for (auto const& of : preset::all) {
+            auto const output = of.value.vmx() == cpu::vmx_support::whole
+                                    ? guest_output::guest_physical
+                                    : guest_output::shadow;
+            auto const own = vmx::with_guest_pt(of.value, {.enable_ept = true}, output);
+            for (uint32_t const nested : {0U, 1U << 19, 1U << 24, 1U << 19 | 1U << 24}) {
+                guest_pt guest{.caps = of.value, .output = output};
+                guest.level = vmx::guest_level::l2;
+                guest.nested = {.secondary = {value(nested)}};
+                auto const set = merged_controls(own, guest);
+                if (broken_rule(of.value, set, {}) != rule::none) { return false; }
+                if (output_of(set) != guest.current_output()) { return false; }
+            }
+        }
+        return true;
     });
 }
 
 TEST_CASE("output of L2 that is not guest-physical for L1 needs shadow tables (PRG-180,184)") {
     CHECK_TWICE([](auto value) {
         auto const of = [&](guest_output own, uint32_t nested) {
-            return output_of_nested(value(own), {.secondary = {nested}});
+            guest_pt guest{.output = value(own), .level = vmx::guest_level::l2};
+            guest.nested = {.secondary = {nested}};
+            return guest.current_output();
         };
         return of(guest_output::guest_physical, 1U << 24) == guest_output::guest_physical &&
                of(guest_output::shadow, 1U << 24) == guest_output::shadow &&
@@ -139,12 +181,138 @@ TEST_CASE("output of L2 that is not guest-physical for L1 needs shadow tables (P
         guest_pt guest = a_guest();
         guest.msrs.ctl = {value(uint64_t{0x2109})};
         nested_vmcs vmcs{};
-        bool const entered = enter_nested(guest, vmcs) && guest.output == guest_output::shadow &&
-                             guest.needs_shadow();
+        bool const entered = enter_nested(guest, vmcs) &&
+                             guest.current_output() == guest_output::shadow && guest.needs_shadow();
         guest.shadow = vmx::shadow_use::placed;
-        leave_nested(guest, vmcs);
-        return entered && guest.output == guest_output::guest_physical && guest.trace_en() &&
+        return entered && leave_nested(guest, vmcs) &&
+               guest.current_output() == guest_output::guest_physical && guest.trace_en() &&
                !guest.needs_shadow();
+    });
+}
+
+TEST_CASE("L2 stays entered across migration; a reset and an SMI of L1 leave it (REG-090..094, REG-100,101, "
+          "PRG-180)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        (void)on_wrmsr(guest, 0x560, 0x5000);
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2105}));
+        nested_vmcs vmcs{{.secondary = {1U << 19}, .vm_exit = {1U << 24}, .enable_ept = true}, {}};
+        bool right = static_cast<bool>(enter_nested(guest, vmcs));
+        guest_pt moved = a_guest();
+        right = right && load(moved, save(guest)) && moved.level == vmx::guest_level::l2 &&
+                moved.nested == vmcs.set && moved.current_output() == guest_output::shadow &&
+                moved.needs_shadow();
+        auto const after = [&](auto const& event) {
+            guest_pt one = moved;
+            event(one);
+            return one;
+        };
+        auto const cold = after([](guest_pt& one) { cold_reset(one); });
+        auto const warm = after([](guest_pt& one) { warm_reset(one); });
+        auto const in_smm = after([](guest_pt& one) { smi(one); });
+        guest_pt smm_moved = a_guest();
+        right = right && cold.current_output() == guest_output::guest_physical &&
+                cold.level == vmx::guest_level::l1 && warm.level == vmx::guest_level::l1 &&
+                warm.nested == controls{} &&
+                in_smm.current_output() == guest_output::guest_physical &&
+                load(smm_moved, save(in_smm)) && smm_moved.level == vmx::guest_level::smm_of_l2 &&
+                !leave_nested(smm_moved, vmcs);
+        return right && rsm(smm_moved) && smm_moved.level == vmx::guest_level::l2 &&
+               smm_moved.needs_shadow() && leave_nested(smm_moved, vmcs) &&
+               smm_moved.level == vmx::guest_level::l1;
+    });
+    CHECK_TWICE([](auto value) {  // an image is not trusted
+        using access::image_error;
+        guest_pt guest = a_guest();
+        guest.msrs.in_smm = true;
+        guest.level = vmx::guest_level::smm_of_l2;
+        guest.nested = whole();
+        auto const good = save(guest);
+        constexpr size_t flags = access::image_size;
+        auto const why = [&](size_t at, uint8_t byte) {
+            auto image = good;
+            image.bytes[at] = value(byte);
+            guest_pt other = a_guest();
+            auto const got = load(other, image);
+            return got.why == image_error::refused && got.broken != rule::REG_135 &&
+                           got.broken != rule::REG_129
+                       ? image_error::none
+                       : got.why;
+        };
+        return load(guest, good) && why(flags, 8) == image_error::refused &&  // without EPT
+               why(flags, 16) == image_error::unknown_flags &&                // L1 has no VMCS
+               why(flags, 4 | 8 | 16) == image_error::unknown_flags &&
+               why(flags, 4 | 16) == image_error::unknown_flags &&  // in SMM
+               why(flags, 8 | 16 | 32) == image_error::unknown_flags &&
+               why(flags + 20, 1) == image_error::unknown_flags &&
+               why(flags + 18, 0) == image_error::refused;
+    });
+}
+
+TEST_CASE(
+    "a CTL field that L1 could not write is refused, as by the processor (REG-028, REG-131)") {
+    CHECK_TWICE([](auto value) {
+        constexpr uint64_t fields[] = {0x2105 | 15U << 14, 0x2105 | 1U << 14, 0x2105 | 15U << 19,
+                                       uint64_t{3} << 32,  uint64_t{1} << 63, 0x2141};
+        bool right = true;
+        for (uint64_t const field : fields) {
+            guest_pt guest = a_guest();
+            vmxon(guest);
+            guest.msrs.ctl = {0x2104};
+            auto const entered = enter_nested(guest, {whole(), {value(field)}});
+            vmx::vmcs_fields const same{whole(), {field}};
+            auto const processor = vm_entry(guest.caps, same, {.in_vmx_operation = true});
+            guest_pt moved = a_guest();
+            right = right && entered.why == rule::REG_131 &&
+                    entered.where == vmx::step::guest_state_checks &&
+                    guest.level == vmx::guest_level::l1 && guest.msrs.ctl.raw == 0 &&
+                    guest.msrs.status.raw == 0 && processor.failed.why == rule::REG_131 &&
+                    load(moved, save(guest));
+        }
+        return right;
+    });
+}
+
+TEST_CASE("MSR lists of L1 act on its virtual processor (PRG-165, PRG-166, REG-010)") {
+    CHECK_TWICE([](auto value) {
+        using vmx::msr_list_entry;
+        guest_pt guest{.caps = preset::skylake_x};  // without the controls
+        msr_list_entry const lists[] = {{0x560, 0, 0x7000},
+                                        {0xC000'0080, 0, 0x500},
+                                        {0x570, 0, value(uint64_t{0x2109})},
+                                        {0x570, 0, value(uint64_t{0x2108})},
+                                        {0x570, 1, 0}};
+        unsigned others = 0;
+        auto const other = [&](msr_list_entry const& entry) {
+            others += entry.index == 0xC000'0080 && entry.value == 0x500;
+            return rule::none;
+        };
+        nested_vmcs vmcs{};
+        bool right = enter_nested(guest, vmcs) &&
+                     !load_msrs(guest, {lists, 3}, vmx::step::entry_load, other) && others == 1 &&
+                     guest.msrs.ctl.raw == 0x2109 && guest.starts &&
+                     guest.msrs.output_base.raw == 0x7000;
+        msr_list_entry stored[] = {{0x570, 0, 0}, {0x10, 0, 0}, {0x560, 0, 0}};
+        auto const store = [&](size_t position, uint64_t to) { stored[position].value = to; };
+        auto const store_other = [&](size_t position, msr_list_entry const& entry) {
+            others += position == 1 && entry.index == 0x10;
+            return rule::none;
+        };
+        right = right && !store_msrs(guest, {stored, 3}, store, store_other) && others == 2 &&
+                stored[0].value == 0x2109 && stored[2].value == 0x7000;
+        right = right && leave_nested(guest, vmcs) &&
+                !load_msrs(guest, {lists + 3, 1}, vmx::step::exit_load, other) && !guest.trace_en();
+        // The first entry that faults ends the list; the entries before it are written.
+        msr_list_entry const bad[] = {{0x560, 0, 0x9000}, {0x572, 0, 0x10}, {0x560, 0, 0}};
+        auto const failed = load_msrs(guest, {bad, 3}, vmx::step::entry_load, other);
+        right = right && failed == vmx::finding{rule::REG_074, vmx::step::entry_load, 1, 0x572} &&
+                guest.msrs.output_base.raw == 0x9000;
+        auto const reserved = load_msrs(guest, {lists + 4, 1}, vmx::step::exit_load, other);
+        auto const missing = store_msrs(
+            guest, {&lists[1], 1}, store,
+            [](size_t, msr_list_entry const&) { return rule::REG_001; });
+        return right && reserved.why == rule::PRG_165 && missing.why == rule::REG_001 &&
+               missing.where == vmx::step::exit_store;
     });
 }
 
@@ -198,7 +366,7 @@ private:
         }
     }
     void enter() {
-        auto const entry = vmx::enter(l2_, host_, l1_);
+        auto const entry = vmx::enter(l2_, vmcs_.set, host_, l1_);
         if (!entry) { return l1_.differ("the hypervisor cannot prepare VM entry"); }
         vmcs_.guest_ctl = entry.ctl;
         if (!l1_.enter_nested(vmcs_)) { return l1_.differ("VM entry of the hypervisor failed"); }
@@ -253,9 +421,7 @@ private:
     guest_pt l2_{};
     access::msr_state expected_{};  ///< what L2 wrote
     nested_vmcs vmcs_{
-        vmx::with_guest_pt(caps_of_l1(),
-                           {.vm_exit = {1U << 24}, .vm_entry = {1U << 17}, .enable_ept = true}),
-        {}};
+        vmx::with_guest_pt(caps_of_l1(), {.enable_ept = true}, guest_output::guest_physical), {}};
     bool in_l2_ = false;
 };
 

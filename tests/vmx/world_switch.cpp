@@ -59,10 +59,17 @@ constexpr auto tracing_guest(uint64_t ctl) -> guest_pt {
     for (uint32_t const index : {0x560U, 0x561U, 0x571U, 0x572U, 0x580U, 0x581U, 0x582U, 0x583U}) {
         access::set_raw(guest.msrs, index, uint64_t{index} << 12);
     }
+    guest.msrs.status = {uint64_t{0x571} << 32};
     guest.msrs.ctl = {ctl};
     guest.starts = true;
     return guest;
 }
+/// The controls of the VMCS of that guest; with shadow tables.
+constexpr auto ept = vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = true},
+                                        vmx::guest_output::guest_physical);
+constexpr auto shadowed = vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = true},
+                                             vmx::guest_output::shadow);
+
 constexpr auto host_file(uint64_t ctl) -> msr_file {
     msr_file host;
     for (uint32_t index = 0x560; index < 0x588; ++index) { host.words[index - 0x560] = index; }
@@ -90,14 +97,14 @@ TEST_CASE(
     driver::recording_port log{cpu};
     guest_pt guest = tracing_guest(0xE70D);
     host_pt host;
-    auto const entry = enter(guest, host, log);
+    auto const entry = enter(guest, ept, host, log);
     CHECK(entry);
     CHECK(entry.ctl.raw == 0xE70D);
     CHECK(entry.trace == driver::trace_state::disabled);
     CHECK(text_of(log) ==
           "RDMSR(570)->250D; WRMSR(570,0); RDMSR(571)->571; RDMSR(560)->560; RDMSR(561)->561; "
           "RDMSR(572)->572; RDMSR(580)->580; RDMSR(581)->581; RDMSR(582)->582; RDMSR(583)->583; "
-          "WRMSR(571,571000); WRMSR(560,560000); WRMSR(561,56107F); WRMSR(572,572000); "
+          "WRMSR(571,0000057100000000); WRMSR(560,560000); WRMSR(561,56107F); WRMSR(572,572000); "
           "WRMSR(580,580000); WRMSR(581,581000); WRMSR(582,582000); WRMSR(583,583000)");
     log.clear();
     cpu.words[0x11] = 0x0000'0123'0000'0010;  // STATUS and the position after a while
@@ -122,25 +129,117 @@ TEST_CASE("only the MSRs that the guest has are exchanged (PRG-170,172)") {
         guest.caps.leaf_14_1_eax = guest.caps.leaf_14_1_eax.with(reg::cpuid_14h_1_eax::RANGECNT{1});
         guest.caps.leaf_14_0_ebx = guest.caps.leaf_14_0_ebx.with(
             reg::cpuid_14h_0_ebx::CR3FILTER{value(false)});
+        guest.msrs.addr[1] = {};
+        guest.msrs.cr3_match = {};
         host_pt host;
-        bool const entered = static_cast<bool>(enter(guest, host, cpu));
+        bool const entered = static_cast<bool>(enter(guest, ept, host, cpu));
         return entered && cpu.at(0x581) == 0x581000 && cpu.at(0x582) == 0x582 &&
                cpu.at(0x572) == 0x572 && leave(guest, host, cpu) && cpu.at(0x581) == 0x581 &&
                cpu.at(0x570) == 0;
     });
 }
 
+TEST_CASE("VM entry is refused if control 24 differs from how the guest's output is translated "
+          "(REG-128, PRG-180, PRG-184)") {
+    CHECK_TWICE([](auto value) {
+        bool right = true;
+        for (bool const shadows : {false, true}) {
+            msr_file cpu = host_file(0x250D);
+            guest_pt guest = tracing_guest(value(uint64_t{0x2109}));
+            guest.output = shadows ? vmx::guest_output::shadow : vmx::guest_output::guest_physical;
+            guest.shadow = vmx::shadow_use::placed;
+            host_pt host;
+            auto const entry = enter(guest, shadows ? ept : shadowed, host, cpu);
+            right = right && !entry && entry.broken == rule::REG_128 && !entry.needs_shadow &&
+                    cpu.at(0x570) == 0x250D && cpu.at(0x560) == 0x560 && leave(guest, host, cpu) &&
+                    cpu.at(0x560) == 0x560;
+            // Without output there is nothing to translate.
+            guest.msrs.ctl = {0x2108};
+            right = right && enter(guest, shadows ? ept : shadowed, host, cpu);
+        }
+        return right;
+    });
+}
+
+TEST_CASE("VM entry is refused if the guest has values that its capabilities do not allow "
+          "(PRG-173, REG-031, REG-037, REG-055, REG-070)") {
+    CHECK_TWICE([](auto value) {
+        auto const refusal = [&](auto const& narrow, uint64_t ctl) {
+            msr_file cpu = host_file(0x250D);
+            guest_pt guest = tracing_guest(value(ctl));
+            narrow(guest.caps);
+            host_pt host;
+            auto const entry = enter(guest, ept, host, cpu);
+            return cpu.at(0x570) == 0x250D && cpu.at(0x560) == 0x560 ? entry.broken : rule::none;
+        };
+        using ebx = reg::cpuid_14h_0_ebx;
+        auto const without = [](auto flag) {
+            return [=](cpu::capabilities& caps) {
+                caps.leaf_14_0_ebx = caps.leaf_14_0_ebx.with(flag);
+            };
+        };
+        auto const one_range = [](cpu::capabilities& caps) {
+            caps.leaf_14_1_eax = caps.leaf_14_1_eax.with(reg::cpuid_14h_1_eax::RANGECNT{1});
+        };
+        auto const no_range = [](cpu::capabilities& caps) {
+            caps.leaf_14_1_eax = caps.leaf_14_1_eax.with(reg::cpuid_14h_1_eax::RANGECNT{0});
+        };
+        auto const narrow = [](cpu::capabilities& caps) { caps.leaf_80000008_eax = {0x3014}; };
+        uint64_t const filters = uint64_t{1} << 32;
+        return refusal(without(ebx::CR3FILTER{false}), 0x2108 | 1 << 7) == rule::REG_031 &&
+               refusal(without(ebx::CR3FILTER{false}), 0x2109) == rule::REG_013 &&
+               refusal(without(ebx::MTC{false}), 0x2308) == rule::REG_030 &&
+               refusal(without(ebx::CPSB_CAM{false}), 0x2109) == rule::REG_055 &&
+               refusal(no_range, 0x2109 | filters) == rule::REG_037 &&
+               refusal(one_range, 0x2109) == rule::REG_014 &&
+               refusal(narrow, 0x2109) == rule::REG_070;
+    });
+}
+
+TEST_CASE("L2 of a guest that moved writes its trace to the guest's memory alone (PRG-180,184)") {
+    // L1 traces, and runs L2 without guest-physical output: L2 runs with shadow tables.
+    auto const& caps = preset::ice_lake_u;
+    auto const never = [] { return std::uint64_t{0}; };
+    using machine = test::virtual_machine;
+    machine first{caps, caps, vmx::guest_output::guest_physical, never};
+    machine second{caps, caps, vmx::guest_output::guest_physical, never};
+    CHECK(on_wrmsr(first.guest, 0x560, 0x4000));
+    CHECK(on_wrmsr(first.guest, 0x561, 0xFFF));
+    CHECK(on_wrmsr(first.guest, 0x570, 0x2005));
+    vmx::nested_vmcs vmcs{};
+    CHECK(enter_nested(first.guest, vmcs));
+    CHECK(load(second.guest, save(first.guest)));
+    for (machine* const one : {&first, &second}) {
+        host_pt host;
+        // A VMM that does not know that L2 runs.
+        CHECK(enter(one->guest, one->own_controls, host, one->processor).broken == rule::REG_128);
+        CHECK(one->guest.needs_shadow());
+        CHECK(one->run(0x2000, {}));
+        CHECK(!one->memory.uses_ept);
+        (void)one->processor.on(event::indirect_jump{0x3000});
+        CHECK(one->exit(0x3000));
+        CHECK(one->memory.violations == 0);
+        CHECK(one->memory.guest_byte(0x4000) == 0x02);
+        CHECK(leave_nested(one->guest, vmcs));
+        CHECK(one->run(0x3000, {}));
+        CHECK(one->memory.uses_ept);
+        (void)one->processor.on(event::indirect_jump{0x5000});
+        CHECK(one->exit(0x5000));
+        CHECK(one->memory.violations == 0);
+    }
+}
+
 TEST_CASE("CVE-2024-53135: the host's TraceEn is cleared, also for a guest that does not trace "
           "(REG-130, PRG-171)") {
     CHECK_TWICE([](auto value) {
         vmx::controls set{.enable_ept = true};
-        set = vmx::with_guest_pt(preset::ice_lake_u, set);
+        set = vmx::with_guest_pt(preset::ice_lake_u, set, vmx::guest_output::guest_physical);
         msr_file cpu = host_file(0x250D);
         bool const fails_without = vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) ==
                                    rule::REG_130;
         guest_pt guest = tracing_guest(value(uint64_t{0x250C}));
         host_pt host;
-        auto const entry = enter(guest, host, cpu);
+        auto const entry = enter(guest, ept, host, cpu);
         bool const right = entry && !host.is_saved && entry.ctl.raw == 0x250C &&
                            cpu.at(0x580) == 0x580 &&
                            vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) == rule::none;
@@ -156,7 +255,7 @@ TEST_CASE("a fault of any access refuses VM entry, and leaves the host as it was
             guest_pt guest = tracing_guest(0x2109);
             host_pt host;
             cpu.faulty = value(index);
-            auto const entry = enter(guest, host, cpu);
+            auto const entry = enter(guest, ept, host, cpu);
             bool const traces = (cpu.at(0x570) & 1) != 0;
             if (entry || entry.failed.index != index ||
                 entry.trace != driver::trace_state::unknown) {
@@ -168,7 +267,7 @@ TEST_CASE("a fault of any access refuses VM entry, and leaves the host as it was
             for (uint32_t i = 0x560; i < 0x588; ++i) {
                 if (cpu.at(i) != expected.at(i) && i != 0x561) { return false; }
             }
-            if (!guest.starts || guest.msrs.status.raw != 0x571000) { return false; }
+            if (!guest.starts || guest.msrs.status.raw != uint64_t{0x571} << 32) { return false; }
         }
         return true;
     });
@@ -176,7 +275,7 @@ TEST_CASE("a fault of any access refuses VM entry, and leaves the host as it was
         msr_file cpu = host_file(0x250D);
         guest_pt guest = tracing_guest(0x2109);
         host_pt host;
-        bool const entered = static_cast<bool>(enter(guest, host, cpu));
+        bool const entered = static_cast<bool>(enter(guest, ept, host, cpu));
         cpu.faulty = value(0x582U);
         auto const left = leave(guest, host, cpu);
         bool const reported = entered && !left && left.failed.index == 0x582 &&
@@ -199,7 +298,8 @@ TEST_CASE("if the guest's values cannot be read the host's trace goes on (PRG-17
             guest.shadow = vmx::shadow_use::placed;
             auto const before = guest.msrs;
             host_pt host;
-            bool const entered = static_cast<bool>(enter(guest, host, cpu));
+            bool const entered = static_cast<bool>(
+                enter(guest, shadows ? shadowed : ept, host, cpu));
             cpu.unreadable = value(0x580U);
             driver::procedure_result left;
             if (shadows) {
@@ -225,10 +325,10 @@ TEST_CASE("an interrupt that is preserved is raised by the processor when the gu
         guest.caps = preset::P_ATM;
         guest.msrs.status = {value(uint64_t{0x80})};
         host_pt host;
-        bool right = static_cast<bool>(enter(guest, host, cpu));
+        bool right = static_cast<bool>(enter(guest, ept, host, cpu));
         right = right && cpu.at(0x571) == 0x80 && !guest.hides_pend_topa_pmi;
         right = right && leave(guest, host, cpu);
-        right = right && enter(guest, host, cpu) && cpu.at(0x571) == 0x4 &&
+        right = right && enter(guest, ept, host, cpu) && cpu.at(0x571) == 0x4 &&
                 access_of_guest(guest, 0x571) == vmx::guest_access::intercept;
         cpu.words[0x11] = 0x40;
         right = right && leave(guest, host, cpu) && guest.msrs.status.raw == 0xC4 &&
@@ -236,11 +336,11 @@ TEST_CASE("an interrupt that is preserved is raised by the processor when the gu
                 access_of_guest(guest, 0x571) == vmx::guest_access::pass_through;
         // Without PMI preservation, or without a pending interrupt, nothing is hidden.
         guest.msrs.ctl = {0x2109};
-        right = right && enter(guest, host, cpu) && cpu.at(0x571) == 0xC4;
+        right = right && enter(guest, ept, host, cpu) && cpu.at(0x571) == 0xC4;
         right = right && leave(guest, host, cpu);
         guest.msrs.ctl = {0x0100'0000'0000'2109};
         guest.msrs.status = {0x40};
-        return right && enter(guest, host, cpu) && cpu.at(0x571) == 0x40 &&
+        return right && enter(guest, ept, host, cpu) && cpu.at(0x571) == 0x40 &&
                access_of_guest(guest, 0x571) == vmx::guest_access::pass_through;
     });
 }
@@ -276,7 +376,7 @@ TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (P
         guest.host_output = {{0x7'0000'0000}, {0x1'0000'00FF}};
         guest.shadow = vmx::shadow_use::placed;
         host_pt host;
-        auto const entry = enter(guest, host, cpu);
+        auto const entry = enter(guest, shadowed, host, cpu);
         bool const loaded = entry && entry.ctl.raw == 0x2109 && cpu.at(0x560) == 0x7'0000'0000 &&
                             cpu.at(0x561) == 0x1'0000'00FF && guest.msrs.ctl.raw == 0x2009;
         cpu.words[0x01] = 0x2'0000'00FF;
@@ -290,15 +390,15 @@ TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (P
         guest_pt guest = tracing_guest(value(uint64_t{0x2109}));
         guest.output = vmx::guest_output::shadow;
         host_pt host;
-        auto const entry = enter(guest, vmx::shadow{}, host, cpu);
+        auto const entry = enter(guest, vmx::shadow{}, shadowed, host, cpu);
         bool const refused = !entry && entry.needs_shadow && cpu.at(0x570) == 0x250D;
         guest.msrs.ctl = {0x2108};
-        bool const idle = enter(guest, vmx::shadow{}, host, cpu) &&
+        bool const idle = enter(guest, vmx::shadow{}, shadowed, host, cpu) &&
                           leave(guest, vmx::shadow{}, host, cpu);
         // A position that is not in the shadow.
         guest.msrs.ctl = {0x2109};
         guest.shadow = vmx::shadow_use::placed;
-        bool const lost = enter(guest, host, cpu) &&
+        bool const lost = enter(guest, shadowed, host, cpu) &&
                           !leave(guest, vmx::shadow{}, host, cpu).is_placed;
         return refused && idle && lost;
     });
@@ -313,7 +413,7 @@ TEST_CASE(
         guest.shadow_paging = value(true);
         guest.host_cr3_match = {0x7'1000};
         host_pt host;
-        bool const loaded = enter(guest, host, cpu) && cpu.at(0x572) == 0x7'1000 &&
+        bool const loaded = enter(guest, ept, host, cpu) && cpu.at(0x572) == 0x7'1000 &&
                             access_of_guest(guest, 0x572) == vmx::guest_access::intercept &&
                             access_of_guest(guest, 0x571) == vmx::guest_access::pass_through &&
                             on_rdmsr(guest, 0x572).value == 0x572000;
@@ -388,21 +488,21 @@ TEST_CASE("no shadow of an earlier enable is used (PRG-184)") {
         vmx::shadow of;
         host_pt host;
         bool right = static_cast<bool>(on_wrmsr(guest, 0x570, value(uint64_t{0x2009})));
-        right = right && guest.needs_shadow() && !enter(guest, of, host, cpu) &&
+        right = right && guest.needs_shadow() && !enter(guest, of, shadowed, host, cpu) &&
                 begin_shadow(guest, of, guest.caps, &page, 1) == rule::none &&
                 !guest.needs_shadow();
         // It is not complete. Without a shadow nothing can be entered.
-        right = right && enter(guest, of, host, cpu).needs_shadow && of.build(memory) &&
-                enter(guest, host, cpu).needs_shadow && cpu.at(0x560) == 0x560;
-        right = right && enter(guest, of, host, cpu) && cpu.at(0x560) == 0x7'0000'0000 &&
+        right = right && enter(guest, of, shadowed, host, cpu).needs_shadow && of.build(memory) &&
+                enter(guest, ept, host, cpu).needs_shadow && cpu.at(0x560) == 0x560;
+        right = right && enter(guest, of, shadowed, host, cpu) && cpu.at(0x560) == 0x7'0000'0000 &&
                 leave(guest, of, host, cpu) && guest.shadow == vmx::shadow_use::placed &&
-                enter(guest, of, host, cpu) && leave(guest, of, host, cpu);
+                enter(guest, of, shadowed, host, cpu) && leave(guest, of, host, cpu);
         // Disabled and enabled again, by WRMSR or by RSM.
         right = right && on_wrmsr(guest, 0x570, 0x2008) && on_wrmsr(guest, 0x570, 0x2009) &&
-                enter(guest, of, host, cpu).needs_shadow &&
+                enter(guest, of, shadowed, host, cpu).needs_shadow &&
                 begin_shadow(guest, of, guest.caps, &page, 1) == rule::none && of.build(memory);
         smi(guest);
-        return right && rsm(guest) && enter(guest, of, host, cpu).needs_shadow;
+        return right && rsm(guest) && enter(guest, of, shadowed, host, cpu).needs_shadow;
     });
 }
 
@@ -414,7 +514,7 @@ TEST_CASE("the guest's position is translated also if the host's trace cannot be
         guest.output = vmx::guest_output::shadow;
         guest.shadow = vmx::shadow_use::placed;
         host_pt host;
-        bool const entered = static_cast<bool>(enter(guest, host, cpu));
+        bool const entered = static_cast<bool>(enter(guest, shadowed, host, cpu));
         cpu.faulty = value(0x570U);
         auto const left = leave(guest, vmx::shadow{}, host, cpu);  // which has no position
         return entered && left.failed.index == 0x570 && !left.is_placed && !guest.starts;
@@ -428,7 +528,7 @@ TEST_CASE("what enter did not load is not taken for the guest's (PRG-167, PRG-17
         auto const before = guest.msrs;
         host_pt host;
         cpu.faulty = value(0x571U);
-        bool const refused = !enter(guest, host, cpu);
+        bool const refused = !enter(guest, ept, host, cpu);
         cpu.faulty = 0;
         bool const same = leave(guest, host, cpu) && guest.msrs == before && guest.starts &&
                           cpu.at(0x560) == 0x560 && cpu.at(0x570) == 0x250D;
@@ -437,7 +537,7 @@ TEST_CASE("what enter did not load is not taken for the guest's (PRG-167, PRG-17
         cpu.words[0] = 0x7'7000;
         bool const twice = leave(guest, host, cpu) && cpu.at(0x560) == 0x7'7000;
         cpu.words[0x10] = 0x250D;
-        bool const entered = enter(guest, host, cpu) && leave(guest, host, cpu);
+        bool const entered = enter(guest, ept, host, cpu) && leave(guest, host, cpu);
         guest.output = vmx::guest_output::shadow;
         guest.shadow = vmx::shadow_use::needed;
         // A `host_pt` of before is not used by an entry that is refused.
@@ -448,8 +548,8 @@ TEST_CASE("what enter did not load is not taken for the guest's (PRG-167, PRG-17
                    guest.msrs.status == status && cpu.at(0x570) == 0x250D && cpu.at(0x560) == 0x560;
         };
         cpu.words[0] = 0x560;
-        bool const stale = unused([&] { return enter(guest, host, cpu); }) &&
-                           unused([&] { return enter(guest, vmx::shadow{}, host, cpu); });
+        bool const stale = unused([&] { return enter(guest, ept, host, cpu); }) &&
+                           unused([&] { return enter(guest, vmx::shadow{}, shadowed, host, cpu); });
         return refused && same && twice && entered && stale;
     });
 }
@@ -460,10 +560,10 @@ TEST_CASE("a ToPA PMI of the host that is pending is seen before VM entry (PRG-1
         guest_pt guest = tracing_guest(0x2109);
         host_pt host;
         cpu.global_status = value(uint64_t{1} << 55);
-        bool const pending = enter(guest, host, cpu) && vmx::find_topa_pmi(cpu).is_pending &&
+        bool const pending = enter(guest, ept, host, cpu) && vmx::find_topa_pmi(cpu).is_pending &&
                              cancel(guest, host, cpu) && cpu.at(0x570) == 0x250D && guest.starts;
         cpu.global_status = 0;
-        return pending && enter(guest, host, cpu) && !vmx::find_topa_pmi(cpu).is_pending;
+        return pending && enter(guest, ept, host, cpu) && !vmx::find_topa_pmi(cpu).is_pending;
     });
 }
 
@@ -494,11 +594,11 @@ TEST_CASE("a guest on a processor: its trace goes to its memory, the host's goes
 TEST_CASE("a PMI handler of the host that sets TraceEn between the preparation and VM entry makes "
           "it fail (REG-130, PRG-171)") {
     CHECK_TWICE([](auto value) {
-        auto const set = vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = true});
+        auto const set = ept;
         msr_file cpu = host_file(0x250D);
         guest_pt guest = tracing_guest(value(uint64_t{0x2109}));
         host_pt host;
-        bool const ready = enter(guest, host, cpu) &&
+        bool const ready = enter(guest, ept, host, cpu) &&
                            vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) == rule::none;
         (void)cpu.write(0x570, 0x250D);
         bool const fails = vmx::broken_rule(preset::ice_lake_u, set, {cpu.at(0x570)}) ==

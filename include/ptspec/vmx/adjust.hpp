@@ -120,7 +120,8 @@ constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context c
     auto const result = insert_pip(guest.caps, guest.msrs, after, which, memory, how);
     if (!result || !result.is_owed) { return result; }
     guest.pmi_pending = guest.pmi_pending || result.written.pmis != 0;
-    if (guest.output == guest_output::shadow) {
+    if (guest.hidden_byte_count != 0) { guest.hidden_byte_count += packet::pip::head_bytes; }
+    if (guest.current_output() == guest_output::shadow) {
         auto const moved = from.to_host({guest.msrs.output_base, guest.msrs.output_mask_ptrs});
         bool const is_placed = guest.shadow == shadow_use::placed && moved;
         guest.shadow = is_placed ? shadow_use::placed : shadow_use::needed;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/access/effect.hpp>
+#include <ptspec/vmx/intercepts.hpp>
 
 /// The VM-execution, VM-exit and VM-entry controls of Intel PT and the MSR lists of a VMCS: the
 /// checks of VM entry on them, their effects, and their values for each usage model.
@@ -96,20 +97,40 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return first.found;
 }
 
-/// Sets the three controls that give a guest its own Intel PT, and the three that conceal VMX from
-/// it: else its trace has the address of the VMCS. Where the processor lacks one, or without EPT,
-/// it clears the first three: then hide Intel PT from the guest (`without_pt`), or use shadow
-/// tables with `pt_aware_guest`.
+/// Sets the controls that give a guest its own Intel PT: those that load and clear IA32_RTIT_CTL
+/// and, for guest-physical output, control 24; and the three that conceal VMX from it, else its
+/// trace has the address of the VMCS. Where the processor lacks one of the first three, or without
+/// EPT, guest-physical output is not possible, and the first three are cleared: then hide Intel PT
+/// from the guest (`without_pt`), or use shadow tables. With shadow tables control 24 is 0, and the
+/// MSR lists of `pt_aware_guest` do what a control that is missing does.
 ///
-/// Source: REG-122..129, GEN-278.
-[[nodiscard]] constexpr auto with_guest_pt(capabilities const& caps, controls set) noexcept
-    -> controls {
-    bool const whole = caps.vmx() == cpu::vmx_support::whole && set.enable_ept;
-    if (whole) { set = detail::with_conceal(set, true); }
-    set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});
-    set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{whole});
-    set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{whole});
+/// Source: REG-122..129, GEN-278, PRG-180, PRG-184.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto with_guest_pt(Capabilities const& caps, controls set,
+                                           guest_output output) noexcept -> controls {
+    using vm_exit = reg::ia32_vmx_exit_ctls;
+    using vm_entry = reg::ia32_vmx_entry_ctls;
+    bool const translates = output == guest_output::guest_physical;
+    bool const has_both = caps.vmx_exit_ctls.template get<vm_exit::Can1_CLEAR_IA32_RTIT_CTL>() &&
+                          caps.vmx_entry_ctls.template get<vm_entry::Can1_LOAD_IA32_RTIT_CTL>();
+    bool const conceals = translates ? caps.vmx() == cpu::vmx_support::whole && set.enable_ept
+                                     : caps.vmx() != cpu::vmx_support::none;
+    bool const loads = conceals && has_both;
+    if (conceals) { set = detail::with_conceal(set, true); }
+    set.secondary = set.secondary.with(
+        reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{loads && translates});
+    set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{loads});
+    set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{loads});
     return set;
+}
+
+/// How a VMCS with these controls translates the output of its guest: control 24.
+///
+/// Source: REG-128, PRG-180.
+[[nodiscard]] constexpr auto output_of(controls const& set) noexcept -> guest_output {
+    return set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>()
+               ? guest_output::guest_physical
+               : guest_output::shadow;
 }
 
 namespace build_error {
@@ -287,12 +308,15 @@ constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, ms
     return load(caps, fields.exit_load, step::exit_load, now, code, how);
 }
 
+/// The value may break any rule that a WRMSR checks: no processor holds such a value, so that a
+/// guest with it could not be stopped, saved or moved.
+///
 /// Source: REG-131.
 template <class Capabilities>
-constexpr auto is_bad_guest_ctl(Capabilities const& caps, vmcs_fields const& fields) noexcept
-    -> bool {
-    return fields.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>() &&
-           (fields.guest_ctl.raw & ~access::writable_ctl_mask(caps)) != 0;
+constexpr auto is_bad_guest_ctl(Capabilities const& caps, controls const& set,
+                                ia32_rtit_ctl guest_ctl) noexcept -> bool {
+    return set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>() &&
+           !access::is_legal(caps, guest_ctl);
 }
 
 }  // namespace detail
@@ -309,7 +333,7 @@ template <same_as<capabilities> Capabilities = capabilities>
                                       access::policy const& how = {}) noexcept -> transition {
     rule const why = broken_rule(caps, fields.set, now.ctl);
     if (why != rule::none) { return {{why, step::control_checks}, now}; }
-    if (detail::is_bad_guest_ctl(caps, fields)) {
+    if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         return {{rule::REG_131, step::guest_state_checks}, now};
     }
     return detail::load(caps, fields.entry_load, step::entry_load,
@@ -337,7 +361,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// fails. The guest is assumed not to change IA32_RTIT_CTL; else check the VM exit with `vm_exit`.
 ///
 /// Errors: REG-129, REG-130, REG-132, REG-135 as for the controls alone; REG-131 the guest-state
-///         field has bits that are reserved on this processor; PRG-165 bits 63:32 of an entry, or
+///         field has a value that this processor cannot hold; PRG-165 bits 63:32 of an entry, or
 ///         too many entries; PRG-166 an MSR that changes while it is stored; for other entries the
 ///         rule by which WRMSR, or RDMSR in the MSR-store list, raises #GP.
 /// Source: SDM vol. 3, "VM Entries", "VM Exits"; REG-010, REG-129..132, REG-135, PRG-162,
@@ -347,7 +371,7 @@ constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_st
                      Found&& found, access::policy const& how = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,
                       [&](rule why) { found(finding{why, step::control_checks}); });
-    if (detail::is_bad_guest_ctl(caps, fields)) {
+    if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         found(finding{rule::REG_131, step::guest_state_checks});
     }
     auto const entered = detail::load(caps, fields.entry_load, step::entry_load,
@@ -456,17 +480,19 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// The guest traces itself: `guest` is IA32_RTIT_CTL as the processor is to have it, `ctl` of the
 /// result of `enter`. The VMM swaps the other MSRs before and after it: `enter` and `leave`.
 ///
-/// With all controls of Intel PT, and EPT, VM entry loads IA32_RTIT_CTL from the guest-state field
-/// and VM exit clears it. Without them the MSR lists load it, store it, and clear it; the output
-/// must then lie in host-physical memory, as with shadow tables.
+/// Where the processor has the controls, VM entry loads IA32_RTIT_CTL from the guest-state field
+/// and VM exit clears it. Without them the MSR lists load it, store it, and clear it.
 ///
-/// Errors: as `vmm_only`.
-/// Source: SDM vol. 3, "Guest-Only Tracing"; PRG-163, PRG-165..167, PRG-170.
+/// Errors: as `vmm_only`; PRG-170 where `output` is guest-physical and the processor cannot
+///         translate it.
+/// Source: SDM vol. 3, "Guest-Only Tracing"; PRG-163, PRG-165..167, PRG-170, PRG-184.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto pt_aware_guest(Capabilities const& caps, controls set,
-                                            ia32_rtit_ctl guest) noexcept -> usage {
-    controls const given = with_guest_pt(caps, detail::with_conceal(set, true));
+                                            guest_output output, ia32_rtit_ctl guest) noexcept
+    -> usage {
+    controls const given = with_guest_pt(caps, detail::with_conceal(set, true), output);
     auto made = detail::usage_with(caps, given);
+    if (made && output_of(given) != output) { made.why = rule::PRG_170; }
     if (given.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>()) {
         made.guest_ctl = guest;
         return made;

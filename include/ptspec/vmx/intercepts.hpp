@@ -34,9 +34,10 @@ enum class shadow_use : uint8_t {
 /// How to handle accesses to `index` of a guest with these capabilities. IA32_RTIT_CTL is always
 /// intercepted, and with shadow tables IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS, too,
 /// since the processor holds those of the host. The others are intercepted only while the guest's
-/// TraceEn is 0: while it is 1 they are live.
+/// TraceEn is 0: while it is 1 they are live. IA32_RTIT_STATUS is always intercepted for a guest
+/// without CPSB_CAM or without IP filtering, since a processor that has them shows them there.
 ///
-/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-172, PRG-184.
+/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; REG-051, REG-055, PRG-172, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(
     cpu::capabilities const& guest, bool trace_en, uint32_t index,
     guest_output output = guest_output::guest_physical) noexcept -> guest_access {
@@ -46,7 +47,11 @@ enum class shadow_use : uint8_t {
     bool const is_translated = output == guest_output::shadow &&
                                (index == reg::ia32_rtit_output_base::address ||
                                 index == reg::ia32_rtit_output_mask_ptrs::address);
-    bool const is_live = trace_en && index != reg::ia32_rtit_ctl::address && !is_translated;
+    bool const shows_others = index == reg::ia32_rtit_status::address &&
+                              !(guest.has_ip_filtering() &&
+                                guest.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>());
+    bool const is_live = trace_en && index != reg::ia32_rtit_ctl::address && !is_translated &&
+                         !shows_others;
     return is_live ? guest_access::pass_through : guest_access::intercept;
 }
 

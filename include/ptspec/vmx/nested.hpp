@@ -1,56 +1,42 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/guest_pt.hpp>
 
 /// Nested VMX: Intel PT of a guest hypervisor (L1) that runs a guest (L2).
 ///
 /// While L2 runs, `guest_pt` of L1 stays the virtual processor: VM entry to L2 and VM exit to L1
-/// change its CTL and its output as the controls of L1 say, and its accesses are those of L2. The
-/// VMM (L0) enters L2 with the controls of `merged_controls`.
+/// change its CTL and its level, from which `current_output` follows, and its accesses are those of
+/// L2. The VMM (L0) enters both with the controls of `merged_controls`, and L2 with the bitmap of
+/// `update_msr_bitmap`. L2 stays entered until `leave_nested`, a reset or an SMI of L1.
 namespace ptspec::vmx {
 
 /// What the VMCS of L1 for L2 says of Intel PT.
 struct nested_vmcs {
     controls set{};
     access::ia32_rtit_ctl guest_ctl{};  ///< the guest-state field IA32_RTIT_CTL
-    /// Kept by `enter_nested` for `leave_nested`: how L0 translates the output of L1.
-    guest_output output_of_l1 = guest_output::guest_physical;
 };
 
-/// The controls with which L0 runs L2: its own, and those of L1 that concern what packets L2 makes.
-/// L0's transitions are always concealed: L1 and L2 are the only worlds that the trace may show.
+/// The controls with which L0 runs the guest at its current level. `own` are those of L0 for L1.
+/// While L2 runs, it is as visible as L1 wants, unless L0 wants to see more: "conceal VMX from PT"
+/// is 1 if it is for both. Output is guest-physical only if it is for both. L0's own transitions
+/// are concealed as in `own`.
 ///
 /// Unless "conceal VMX from PT" is 1 for L2, PSB+ in L2 has a VMCS packet with the address of L0's
-/// VMCS: `replace_vmcs` (`vmx/adjust.hpp`) puts that of L1 in its place. Output is guest-physical
-/// only if it is for both.
+/// VMCS: `replace_vmcs` (`vmx/rewrite.hpp`) puts that of L1 in its place.
 ///
-/// Source: REG-122..129, GEN-278, PRG-161.
-[[nodiscard]] constexpr auto merged_controls(controls own, controls const& nested) noexcept
+/// Source: REG-122..129, REG-132, GEN-278, PRG-161, PRG-180.
+[[nodiscard]] constexpr auto merged_controls(controls own, guest_pt const& guest) noexcept
     -> controls {
     using secondary = reg::vmcs_secondary_proc_ctls;
-    using vm_exit = reg::vmcs_vmexit_ctls;
-    using vm_entry = reg::vmcs_vmentry_ctls;
-    bool const conceal = nested.secondary.get<secondary::ConcealVmxNonRootFromPT>();
-    bool const is_translated = own.secondary.get<secondary::PTUsesGuestPhysAddr>() &&
-                               nested.secondary.get<secondary::PTUsesGuestPhysAddr>();
+    if (guest.level != guest_level::l2) { return own; }
+    bool const conceal = own.secondary.get<secondary::ConcealVmxNonRootFromPT>() &&
+                         guest.nested.secondary.get<secondary::ConcealVmxNonRootFromPT>();
+    bool const is_translated = output_of(own) == guest_output::guest_physical &&
+                               output_of(guest.nested) == guest_output::guest_physical;
     own.secondary = own.secondary.with(secondary::ConcealVmxNonRootFromPT{conceal},
                                        secondary::PTUsesGuestPhysAddr{is_translated});
-    own.vm_exit = own.vm_exit.with(vm_exit::ConcealVmExitsFromPT{true});
-    own.vm_entry = own.vm_entry.with(vm_entry::ConcealVmEntriesFromPT{true});
     return own;
-}
-
-/// How L0 translates the output of L2. If L1 does not use guest-physical output, the addresses are
-/// physical ones of L1, which the EPT of L2 does not translate: then L0 needs shadow tables.
-///
-/// Source: REG-128, PRG-180, PRG-184.
-[[nodiscard]] constexpr auto output_of_nested(guest_output own, controls const& nested) noexcept
-    -> guest_output {
-    bool const is_translated =
-        nested.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>();
-    return is_translated ? own : guest_output::shadow;
 }
 
 /// A VM entry of L1, emulated.
@@ -59,34 +45,28 @@ struct [[nodiscard]] nested_entry {
     /// The step that fails. After `control_checks` L1 executes the instruction that follows
     /// VMLAUNCH or VMRESUME. After `guest_state_checks` its host state is loaded, as by a VM exit.
     step where = step::control_checks;
-    /// L1 does not conceal the entry: insert a PIP with NR = 1 into its trace.
+    /// L1 does not conceal the entry: insert a PIP with the CR3 of L2, and with `pip_nr`, into its
+    /// trace.
     bool owes_pip = false;
+    /// NR of this PIP, and of those of L2: 0 where L1 sets "conceal VMX from PT", secondary control
+    /// 19.
+    bool pip_nr = false;
     bool trace_en_changed = false;
 
     constexpr explicit operator bool() const noexcept { return why == rule::none; }
 };
 
-namespace detail {
-
-/// Sets how output is translated. After a change the guest needs a new shadow.
-constexpr void set_output(guest_pt& guest, guest_output output) noexcept {
-    if (guest.output != output) { guest.shadow = shadow_use::needed; }
-    guest.output = output;
-}
-
-}  // namespace detail
-
-/// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, loads
-/// CTL if they say so, and sets `guest.output` to `output_of_nested`.
+/// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, and
+/// loads CTL if they say so. Then `load_msrs` for the MSR-load list of the VM entry.
 ///
-/// Errors: the first rule of `find_broken_rules`: nothing has changed; REG-131 for a reserved bit
-///         of the CTL field: CTL is cleared if VM exits clear it.
-/// Source: REG-125, REG-129..132, GEN-272..274, PRG-162.
-constexpr auto enter_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> nested_entry {
+/// Errors: the first rule of `find_broken_rules`: nothing has changed; REG-131 for a CTL field with
+///         a value that L1 could not write: CTL is cleared if VM exits clear it. L2 is not entered.
+/// Source: REG-122, REG-125, REG-129..132, GEN-272..274, PRG-162.
+constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -> nested_entry {
     using ctl = access::ia32_rtit_ctl;
     rule const broken = broken_rule(guest.caps, vmcs.set, guest.msrs.ctl);
     if (broken != rule::none) { return {.why = broken}; }
-    if (detail::is_bad_guest_ctl(guest.caps, {vmcs.set, vmcs.guest_ctl})) {
+    if (detail::is_bad_guest_ctl(guest.caps, vmcs.set, vmcs.guest_ctl)) {
         // TraceEn is 0, by REG-130.
         bool const clears = vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
         if (clears) { guest.msrs.ctl = {}; }
@@ -95,38 +75,77 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> nest
     bool const was_on = guest.trace_en();
     bool const loads = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
     if (loads) { detail::set_ctl(guest, vmcs.guest_ctl); }
-    vmcs.output_of_l1 = guest.output;
-    detail::set_output(guest, output_of_nested(guest.output, vmcs.set));
+    detail::set_level(guest, guest_level::l2, vmcs.set);
     bool const conceals = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::ConcealVmEntriesFromPT>();
-    return {.owes_pip = was_on && guest.trace_en() && !conceals && guest.msrs.ctl.get<ctl::OS>(),
-            .trace_en_changed = was_on != guest.trace_en()};
+    return {
+        .owes_pip = was_on && guest.trace_en() && !conceals && guest.msrs.ctl.get<ctl::OS>(),
+        .pip_nr = !vmcs.set.secondary.get<reg::vmcs_secondary_proc_ctls::ConcealVmxNonRootFromPT>(),
+        .trace_en_changed = was_on != guest.trace_en()};
 }
 
 /// True if L1 does not conceal the VM exit from L2: before `leave_nested`, insert a PIP with the
 /// CR3 of L1 and NR = 0 into its trace.
 ///
 /// Source: GEN-271, GEN-273.
-[[nodiscard]] constexpr auto owes_pip_at_exit(guest_pt const& guest,
-                                              nested_vmcs const& vmcs) noexcept -> bool {
+[[nodiscard]] constexpr auto owes_pip_at_exit(guest_pt const& guest) noexcept -> bool {
     return guest.trace_en() && guest.msrs.ctl.get<access::ia32_rtit_ctl::OS>() &&
-           !vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT>();
+           !guest.nested.vm_exit.get<reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT>();
 }
 
-/// Emulates VM exit from L2 to L1: saves CTL into the VMCS of L1, clears it if the controls say so,
-/// and sets `guest.output` to that of L1.
+/// Emulates VM exit from L2 to L1, by the controls with which L2 was entered: saves CTL into
+/// `guest_ctl` of the VMCS of L1, and clears it if the controls say so. `store_msrs` comes before
+/// it, and `load_msrs` for the MSR-load list of the VM exit after it. False, and nothing has
+/// changed, if L2 does not run, for example after a reset of L1.
 ///
 /// Source: REG-126, REG-127, GEN-271, GEN-273.
-constexpr void leave_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept {
-    using ctl = access::ia32_rtit_ctl;
+[[nodiscard]] constexpr auto leave_nested(guest_pt& guest, nested_vmcs& vmcs) noexcept -> bool {
+    if (guest.level != guest_level::l2) { return false; }
     if (has_guest_ctl_field(guest.caps)) { vmcs.guest_ctl = guest.msrs.ctl; }
-    if (vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>()) {
-        guest.msrs = access::effect_of_write(guest.caps, guest.msrs, ctl::address,
-                                             guest.msrs.ctl.with(ctl::TraceEn{false}).raw)
-                         .state;
-        guest.msrs.ctl = {};
-        guest.starts = false;
+    if (guest.nested.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>()) {
+        detail::set_ctl(guest, {});
     }
-    detail::set_output(guest, vmcs.output_of_l1);
+    detail::set_level(guest, guest_level::l1, {});
+    return true;
+}
+
+// ------------------------------------------------------------------------------------ MSR lists
+
+/// Emulates an MSR-load list of L1, for a VM entry (`step::entry_load`) or a VM exit
+/// (`step::exit_load`): each entry is written in order as by WRMSR, `other(entry)` does the same
+/// for the MSRs that are not of Intel PT and returns the rule that one breaks, or none. `list` is a
+/// copy that L1 cannot change. TraceEn may have changed afterwards.
+///
+/// Errors: the first entry that breaks a rule; those before it are written. A VM entry fails with
+///         exit reason 34, a VM exit ends in a VMX abort.
+/// Source: SDM vol. 3, "Loading MSRs"; REG-010, PRG-165.
+[[nodiscard]] constexpr auto load_msrs(guest_pt& guest, msr_list list, step where, auto&& other,
+                                       access::context const& code = {},
+                                       access::policy const& how = {}) noexcept -> finding {
+    return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
+        auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);
+        return answer.what == exit_action::not_pt ? other(entry) : answer.why;
+    });
+}
+
+/// Emulates the MSR-store list of a VM exit to L1: calls `store(position, value)` for each MSR of
+/// Intel PT, and `other(position, entry)` for the others, which returns the rule that one breaks,
+/// or none.
+///
+/// Errors: the first entry that breaks a rule: a VMX abort.
+/// Source: SDM vol. 3, "Saving MSRs"; PRG-165, PRG-166.
+[[nodiscard]] constexpr auto store_msrs(guest_pt const& guest, msr_list list, auto&& store,
+                                        auto&& other) noexcept -> finding {
+    size_t position = 0;
+    return detail::first_broken(guest.caps, list, step::exit_store,
+                                [&](msr_list_entry const& entry) -> rule {
+                                    size_t const at = position++;
+                                    auto const answer = on_rdmsr(guest, entry.index);
+                                    if (answer.what == exit_action::not_pt) {
+                                        return other(at, entry);
+                                    }
+                                    if (answer) { store(at, answer.value); }
+                                    return answer.why;
+                                });
 }
 
 }  // namespace ptspec::vmx

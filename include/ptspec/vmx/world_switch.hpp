@@ -25,9 +25,12 @@ struct [[nodiscard]] entry_state : driver::procedure_result {
     /// Nothing was done: the guest traces, and its shadow is missing, incomplete, or of an earlier
     /// enable.
     bool needs_shadow = false;
+    rule broken = rule::none;  ///< nothing was done: the guest cannot be entered in this state
 
     /// True if VM entry may follow.
-    constexpr explicit operator bool() const noexcept { return !failed && !needs_shadow; }
+    constexpr explicit operator bool() const noexcept {
+        return !failed && !needs_shadow && broken == rule::none;
+    }
 };
 
 namespace detail {
@@ -49,14 +52,43 @@ constexpr void for_each_exchanged_msr(cpu::capabilities const& guest, auto&& use
     }
 }
 
+/// False for a guest that reads PacketByteCnt as 0, and whose enables all have a PSB+. The count of
+/// the processor is kept where the guest does not enable.
+///
+/// Source: REG-055, REG-063.
+constexpr auto has_byte_count(guest_pt const& guest) noexcept -> bool {
+    return guest.caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+}
+
+/// The rule by which VM entry would give the guest what it may not have, or none: control 24
+/// differs from how output is translated; an MSR has a value that the guest cannot have, because
+/// `caps` was narrowed later.
+///
+/// Source: REG-128, PRG-173, PRG-180, PRG-184.
+constexpr auto broken_rule_of_entry(guest_pt const& guest, controls const& set) noexcept -> rule {
+    auto const& msrs = guest.msrs;
+    rule broken = access::broken_rule(guest.caps, msrs.ctl);
+    if (!guest.trace_en()) { return broken; }
+    for (uint32_t index = access::detail::first_pt_msr;
+         index <= access::detail::last_pt_msr && broken == rule::none; ++index) {
+        broken = access::detail::rule_of_value(guest.caps, index, access::value_of(msrs, index));
+    }
+    bool const differs = output_of(set) != guest.current_output();
+    return broken == rule::none && differs ? rule::REG_128 : broken;
+}
+
 /// The MSRs that the processor gets while the guest traces.
 constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_state {
     using status = access::ia32_rtit_status;
     using ctl = access::ia32_rtit_ctl;
     auto msrs = guest.msrs;
+    if (!detail::has_byte_count(guest)) {
+        uint64_t const count = guest.starts ? 0 : guest.hidden_byte_count;
+        msrs.status = msrs.status.with(status::PacketByteCnt{wrapped{count}});
+    }
     if (guest.hides_pend_topa_pmi) { msrs.status = msrs.status.with(status::PendToPAPMI{false}); }
     if (guest.shadow_paging) { msrs.cr3_match = guest.host_cr3_match; }
-    if (guest.output == guest_output::shadow) {
+    if (guest.current_output() == guest_output::shadow) {
         msrs.output_base = guest.host_output.base;
         msrs.output_mask_ptrs = guest.host_output.mask_ptrs;
         if (!msrs.ctl.get<ctl::FabricEn>()) {
@@ -66,9 +98,12 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
     return msrs;
 }
 
-constexpr auto refused_without_shadow() noexcept -> entry_state {
+/// Why the guest cannot be entered. `is_placed`: its shadow is complete, or it needs none.
+constexpr auto refusal_of_entry(guest_pt const& guest, controls const& set, bool is_placed) noexcept
+    -> entry_state {
     entry_state refused;
-    refused.needs_shadow = true;
+    refused.needs_shadow = guest.trace_en() && !is_placed;
+    refused.broken = broken_rule_of_entry(guest, set);
     return refused;
 }
 
@@ -111,9 +146,11 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
     for_each_exchanged_msr(guest.caps,
                            [&](uint32_t index) { access::set_raw(got, index, from.read(index)); });
     if (!from) { return from.failed(); }
+    guest.hidden_byte_count = has_byte_count(guest) ? 0 : got.status.get<status::PacketByteCnt>();
+    got.status = visible_status(guest.caps, got.status);
     if (guest.hides_pend_topa_pmi) { got.status = got.status.with(status::PendToPAPMI{true}); }
     if (guest.shadow_paging) { got.cr3_match = guest.msrs.cr3_match; }
-    if (guest.output == guest_output::shadow) {
+    if (guest.current_output() == guest_output::shadow) {
         guest.host_output = {got.output_base, got.output_mask_ptrs};
         guest.shadow = shadow_use::placed;
         got.output_base = guest.msrs.output_base;
@@ -129,7 +166,8 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
 
 /// Prepares VM entry: stops the host's trace, saves it, and loads the guest's MSRs. CTL is loaded
 /// by VM entry. The host's TraceEn must stay 0 until `leave`, also in a PMI handler. Then
-/// `update_msr_bitmap`.
+/// `update_msr_bitmap`. `set` are the controls of the VMCS that is entered: those of
+/// `with_guest_pt` or `pt_aware_guest`, through `merged_controls` where the guest may run L2.
 ///
 /// TraceEn is cleared even if the guest does not trace: VM entry that loads CTL fails otherwise.
 ///
@@ -141,15 +179,18 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
 ///
 /// Errors: the access that faulted: do not enter; `cancel` restores the host. With shadow tables
 ///         `needs_shadow` unless the VMM has set `host_output` and `guest_pt::shadow` itself: use
-///         the function below.
-/// Source: REG-130, OUT-086, PRG-170, PRG-171.
+///         the function below. REG-128 if control 24 and `current_output` of a guest that traces
+///         differ: its output would go to the wrong memory. The rule by which a value of CTL, or
+///         of another MSR of a guest that traces, is not one that `guest.caps` allow.
+/// Source: REG-128, REG-130, OUT-086, PRG-170, PRG-171, PRG-173, PRG-180.
 template <msr_port Msrs>
-constexpr auto enter(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
+constexpr auto enter(guest_pt& guest, controls const& set, host_pt& host, Msrs& msrs) noexcept
+    -> entry_state {
     host = {};
-    bool const is_placed = guest.output != guest_output::shadow ||
+    bool const is_placed = guest.current_output() != guest_output::shadow ||
                            guest.shadow == shadow_use::placed;
-    if (guest.trace_en() && !is_placed) { return detail::refused_without_shadow(); }
-    return detail::exchange(guest, host, msrs);
+    auto const refused = detail::refusal_of_entry(guest, set, is_placed);
+    return refused ? detail::exchange(guest, host, msrs) : refused;
 }
 
 /// Restores the host's trace after a VM entry that failed: the guest did not run.
@@ -210,12 +251,14 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
 /// Errors: those of `enter`; `needs_shadow` if the guest traces and needs a shadow, or the one that
 ///         was begun is not complete.
 template <msr_port Msrs>
-constexpr auto enter(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
-    -> entry_state {
+constexpr auto enter(guest_pt& guest, shadow const& from, controls const& set, host_pt& host,
+                     Msrs& msrs) noexcept -> entry_state {
     host = {};
-    if (!guest.trace_en()) { return detail::exchange(guest, host, msrs); }
-    if (guest.needs_shadow() || !from.is_complete()) { return detail::refused_without_shadow(); }
-    if (guest.shadow == shadow_use::begun) {
+    bool const is_shadowed = guest.current_output() == guest_output::shadow;
+    bool const is_placed = !guest.needs_shadow() && (!is_shadowed || from.is_complete());
+    auto const refused = detail::refusal_of_entry(guest, set, is_placed);
+    if (!refused) { return refused; }
+    if (is_shadowed && guest.trace_en() && guest.shadow == shadow_use::begun) {
         auto const wanted = from.host();
         guest.host_output = wanted.at;
         guest.host_topa = wanted.topa;
@@ -240,7 +283,7 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
     auto const failed = detail::take_guest(guest, host, msrs);
     shadow_exit result{cancel(guest, host, msrs)};
     if (failed) { result.failed = failed; }
-    if (!was_loaded || failed) { return result; }
+    if (!was_loaded || failed || guest.current_output() != guest_output::shadow) { return result; }
     auto const found = from.to_guest(guest.host_output);
     result.is_placed = found.found;
     if (found) {
