@@ -23590,6 +23590,12 @@ namespace detail {
 /// CPUID.07H.0:EDX[15]: the part has cores of several types.
 inline constexpr uint32_t hybrid = 1U << 15;
 
+/// A number in the leaf of address widths.
+template <class Field, class Capabilities>
+constexpr auto number_in(Capabilities const& of) noexcept -> uint64_t {
+    return of.leaf_80000008_eax.template get<Field>();
+}
+
 /// `Flag` as `from` has it; the other bits of a register.
 template <class Flag, class Word>
 constexpr auto with_flag_of(Word from, uint32_t rest) noexcept -> uint32_t {
@@ -23601,10 +23607,14 @@ constexpr auto with_flag_of(Word from, uint32_t rest) noexcept -> uint32_t {
 /// The answer to a CPUID instruction of a guest. `rest` is the answer without regard to Intel PT,
 /// for example that of the processor; everything that concerns Intel PT is replaced in it: leaf
 /// 14H, 07H.0:EBX[25], 0DH.1:ECX[8], 0DH.8, and where core types are hidden 1AH and the flag of
-/// hybrid parts, 07H.0:EDX[15]. `cpu::detect` decodes the answers to `guest.value`, save the MSRs.
+/// hybrid parts, 07H.0:EDX[15]. For a guest with Intel PT also the clocks, leaf 15H, and the
+/// address widths, 80000008H:EAX[15:0], by which its accesses are checked: where the VMM gives it
+/// others than the processors have, change `guest.value`.
 ///
+/// `cpu::detect` decodes the answers to `guest.value`, save the MSRs, and what is not of Intel PT.
 /// The size in 0DH.1:EBX depends on the guest's XCR0 and IA32_XSS: the VMM computes it.
-/// Source: SDM vol. 2A, "CPUID"; REG-134, REG-140, REG-160, PRG-164, PRG-174.
+/// Source: SDM vol. 2A, "CPUID"; REG-070, REG-076, REG-134, REG-140, REG-160, PRG-164, PRG-174,
+///         PRG-176.
 template <same_as<guest_offer> Offer>
 [[nodiscard]] constexpr auto answer(Offer const& guest, uint32_t leaf, uint32_t subleaf,
                                     cpuid_registers rest) noexcept -> cpuid_registers {
@@ -23620,6 +23630,14 @@ template <same_as<guest_offer> Offer>
         return {of.leaf_14_0_eax.raw, of.leaf_14_0_ebx.raw, of.leaf_14_0_ecx.raw, 0};
     } else if (leaf == 0x14 && subleaf == 1) {
         return {of.leaf_14_1_eax.raw, of.leaf_14_1_ebx.raw, of.leaf_14_1_ecx.raw, 0};
+    } else if (leaf == 0x15 && of.has_pt()) {
+        return {of.leaf_15_eax.raw, of.leaf_15_ebx.raw, of.leaf_15_ecx.raw, 0};
+    } else if (leaf == 0x8000'0008 && of.has_pt()) {
+        using widths = reg::cpuid_80000008h_eax;
+        rest.eax = widths{rest.eax}
+                       .with(widths::MAXPHYADDR{wrapped{detail::number_in<widths::MAXPHYADDR>(of)}},
+                             widths::LinearBits{wrapped{detail::number_in<widths::LinearBits>(of)}})
+                       .raw;
     } else if (leaf == 0x14 || (leaf == 0x1A && guest.hides_core_type)) {
         return {};
     }
@@ -23635,6 +23653,9 @@ struct unhonourable {
     uint32_t subleaf = 0;
     reg::cpuid_register part = reg::cpuid_register::eax;
     unsigned bit = 0;
+    /// The guest lacks the bit, and this processor does not keep the guest from its use: software
+    /// that obeys CPUID sees no difference.
+    bool is_hidden = false;
 
     friend constexpr auto operator==(unhonourable const&, unhonourable const&) -> bool = default;
 };
@@ -23732,6 +23753,28 @@ constexpr void find_unhonourable_leaf_14(Capabilities const& host, Capabilities 
     report<cpuid_14h_1_ecx>(found, guest.leaf_14_1_ecx.raw, rule::PRG_174);
 }
 
+/// The bits of leaf 14H that a guest lacks, although it can use what they enumerate.
+///
+/// Source: REG-032, OUT-067.
+template <class Capabilities, class Found>
+constexpr void find_hidden(Capabilities const& host, Capabilities const& guest,
+                           Found& found) noexcept {
+    using ebx = reg::cpuid_14h_0_ebx;
+    using ecx = reg::cpuid_14h_0_ecx;
+    auto const report_hidden = [&](unhonourable one) {
+        one.is_hidden = true;
+        found(one);
+    };
+    bool const has_ptwrite = guest.has_pt() && cpu::detail::has<ebx::PTWRITE>(guest.leaf_14_0_ebx);
+    bool const executes = host.has_pt() && cpu::detail::has<ebx::PTWRITE>(host.leaf_14_0_ebx);
+    bool const has_tables = guest.has_pt() && guest.supports(cpu::output_scheme::topa);
+    report<ebx>(report_hidden, lowest_bit<ebx::PTWRITE>(executes && !has_ptwrite), rule::REG_032);
+    report<ecx>(report_hidden,
+                lowest_bit<ecx::MENTRY>(has_tables && !guest.has_topa_of_many_entries() &&
+                                        host.has_pt() && host.has_topa_of_many_entries()),
+                rule::OUT_067);
+}
+
 /// The capability MSRs of a guest with nested VMX operation.
 template <class Capabilities, class Found>
 constexpr void find_unhonourable_vmx(Capabilities const& host, Capabilities const& guest,
@@ -23774,6 +23817,10 @@ constexpr void find_unhonourable_xsaves(Capabilities const& host, Capabilities c
 /// policy is assumed: a VMM may support less. Encodings and ranges count only with the bit that
 /// enumerates them.
 ///
+/// Bits that the guest lacks are reported with `is_hidden` where the processor does not enforce it:
+/// PTWRITE, which executes without #UD; MENTRY with guest-physical output, because the processor
+/// follows tables of many entries. Shadow tables do not.
+///
 /// Errors: REG-001 the processor has no Intel PT, then only this is reported for it; REG-121 it
 ///         has none in VMX operation; REG-014, REG-024..036 an access of the guest would fault;
 ///         OUT-067 tables of many regions; REG-070, REG-076 wider addresses; REG-140 PT state in
@@ -23791,6 +23838,7 @@ constexpr void find_unhonourable(Capabilities const& host, Capabilities const& g
     using pebs = ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
     detail::find_unhonourable_xsaves(host, guest, found);
     detail::find_unhonourable_vmx(host, guest, found);
+    detail::find_hidden(host, guest, found);
     if (!guest.has_pt()) { return; }
     auto const pt = lowest_bit<cpuid_07h_0_ebx::INTEL_PT>(true);
     if (!host.has_pt()) { return report<cpuid_07h_0_ebx>(found, pt, rule::REG_001); }

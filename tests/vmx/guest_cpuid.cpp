@@ -90,6 +90,7 @@ struct found_bits {
 constexpr auto found_for(capabilities const& host, capabilities const& guest) -> found_bits {
     found_bits found;
     vmx::find_unhonourable(host, guest, [&](unhonourable const& one) {
+        if (one.is_hidden) { return; }
         if (found.count < 12) { found.all[found.count] = one; }
         ++found.count;
     });
@@ -466,7 +467,74 @@ TEST_CASE("the answers replace only what concerns Intel PT (REG-134, REG-140, PR
     });
 }
 
+TEST_CASE("CPUID tells a guest of a pool the clocks and address widths by which it is checked, on "
+          "each host (REG-070, REG-076, PRG-174, PRG-176)") {
+    unsigned differing = 0;
+    for (auto const& first : presets()) {
+        for (auto const& second : presets()) {
+            capabilities const pool[] = {first.of, second.of};
+            auto const offer = vmx::guest_capabilities(pool, 2, shadow);
+            auto const& of = offer.value;
+            for (auto const& host : pool) {
+                guest_port cpuid{offer, host};
+                auto const got = cpu::detect(cpuid);
+                if (!offer) {
+                    CHECK(got.leaf_15_ecx == host.leaf_15_ecx);
+                    CHECK(got.leaf_80000008_eax == host.leaf_80000008_eax);
+                    continue;
+                }
+                CAPTURE(first.name);
+                CAPTURE(second.name);
+                CHECK(got.leaf_15_eax == of.leaf_15_eax);
+                CHECK(got.leaf_15_ebx == of.leaf_15_ebx);
+                CHECK(got.leaf_15_ecx == of.leaf_15_ecx);
+                CHECK(got.max_phys_addr().bits == of.max_phys_addr().bits);
+                CHECK(got.linear_address_bits() == of.linear_address_bits());
+                CHECK(got.leaf_14_0_ebx == of.leaf_14_0_ebx);
+                // What CPUID says is what an access is checked by.
+                uint64_t const widest = uint64_t{1} << (got.max_phys_addr().bits - 1);
+                reg::ia32_rtit_output_base const legal{widest};
+                reg::ia32_rtit_output_base const illegal{widest << 1};
+                CHECK(access::is_legal(of, legal));
+                CHECK(!access::is_legal(of, illegal));
+                differing += got.leaf_80000008_eax != host.leaf_80000008_eax ||
+                             got.leaf_15_ecx != host.leaf_15_ecx;
+            }
+        }
+    }
+    CHECK(differing > 100);
+    CHECK_TWICE([](auto value) {  // the other bits of the register stay
+        auto made = vmx::guest_capabilities(preset::ice_lake_u);
+        made.value.leaf_80000008_eax = {value(0x3027U)};
+        return vmx::answer(made, 0x8000'0008, 0, {0x00AA'3934, 1, 2, 3}) ==
+               cpuid_registers{0x00AA'3027, 1, 2, 3};
+    });
+}
+
 // ------------------------------------------------------------------------------------ honouring
+
+TEST_CASE("PTWRITE and tables of many entries cannot be kept from a guest (REG-032, OUT-067)") {
+    CHECK_TWICE([](auto value) {
+        auto const hidden = [&](capabilities const& host, capabilities const& guest) {
+            unsigned bits = 0;
+            vmx::find_unhonourable(host, guest, [&](unhonourable const& one) {
+                bool const is_ptwrite = one == unhonourable{rule::REG_032, 0x14, 0, ebx, 4, true};
+                bool const is_mentry = one == unhonourable{rule::OUT_067, 0x14, 0, ecx, 1, true};
+                bits |= is_ptwrite ? 1U : is_mentry ? 2U : 4U;
+            });
+            return bits;
+        };
+        auto const host = with_leaf(0x1F, 7, 0x0249'0002, 0x003F'1FFF);
+        auto const guest = [&](uint32_t of_ebx, uint32_t of_ecx) {
+            return with_leaf(value(of_ebx), of_ecx, 0x0249'0002, 0x003F'1FFF);
+        };
+        return hidden(host, guest(0x1F, 7)) == 0 && hidden(host, guest(0xF, 7)) == 1 &&
+               hidden(host, guest(0x1F, 5)) == 2 && hidden(host, guest(0x1F, 4)) == 0 &&
+               hidden(host, guest(0, 5)) == 3 && hidden(guest(0xF, 5), guest(0xF, 5)) == 0 &&
+               hidden(host, vmx::without_pt(host)) == 1 &&
+               hidden(vmx::without_pt(host), vmx::without_pt(host)) == 0;
+    });
+}
 
 TEST_CASE("each feature bit that a processor lacks is named with the rule that the guest would "
           "break (REG-161, REG-162, PRG-174)") {
