@@ -18,9 +18,11 @@
 /// A hostile guest.
 namespace ptspec::test {
 
+inline auto usual_host() -> cpu::capabilities { return cpu::preset::find("ElkhartLake")->value; }
+
 /// What CPUID tells the guest: as the host, without VMX.
 inline auto guest_caps() -> cpu::capabilities {
-    auto caps = cpu::preset::find("ElkhartLake")->value;
+    auto caps = usual_host();
     caps.vmx_misc = {};
     return caps;
 }
@@ -31,12 +33,13 @@ class pair_of_guests {
 public:
     /// `random` returns the numbers that all is chosen by.
     pair_of_guests(vmx::guest_output output, std::function<std::uint64_t()> random,
-                   bool host_traces, cpu::capabilities const& caps = guest_caps())
+                   bool host_traces, cpu::capabilities const& caps = guest_caps(),
+                   cpu::capabilities const& host = usual_host())
         : caps_{caps},
           random_{std::move(random)},
           host_traces_{host_traces},
-          in_vm_{cpu::preset::find("ElkhartLake")->value, caps, output, random_},
-          bare_{caps, bare_memory_, tap_, {.vmx_non_root = true}, ip_} {
+          in_vm_{host, caps, output, random_},
+          bare_{like(caps, host), bare_memory_, tap_, {.vmx_non_root = true}, ip_} {
         if (host_traces) { start_host(); }
         for (std::uint64_t i = 0; i < table_pages; ++i) { make_table(0x1000 * (i + 1)); }
         host_before_ = in_vm_.processor.msrs();
@@ -141,12 +144,26 @@ private:
         std::uint32_t const index = any_msr();
         (void)write(index, any_value(index));
     }
-    /// Sets TraceEn with legal values.
+    /// Sets TraceEn with legal values, after STATUS was written back as a driver does it.
     void enable() {
-        bool done = write(0x570, 0) && write(0x571, 0) && write(0x560, any_table()) &&
-                    write(0x561, any_value(0x561));
-        done = done && (write(0x570, any_ctl() | 1) || write(0x570, 0x2105));
+        bool done = write(0x570, 0) && write(0x571, read(0x571).value) && write(0x571, 0) &&
+                    write(0x560, any_table()) && write(0x561, any_value(0x561));
+        done = done &&
+               (write(0x570, any_ctl() | 1) || write(0x570, 0x2105) || write(0x570, 0x2005));
         if (!done) { differ("the guest cannot enable its trace"); }
+    }
+    /// A processor with the guest's capabilities, of the host's model and with its clocks. Where the
+    /// guest does not see PacketByteCnt, it counts as the host does, and begins from 0 at each
+    /// enable: then the same bytes have the same places.
+    static auto like(cpu::capabilities caps, cpu::capabilities const& host) -> cpu::capabilities {
+        using CPSB_CAM = reg::cpuid_14h_0_ebx::CPSB_CAM;
+        caps.leaf_01_eax = host.leaf_01_eax;
+        caps.platform_info = host.platform_info;
+        caps.leaf_14_0_ebx = caps.leaf_14_0_ebx.with(CPSB_CAM{host.leaf_14_0_ebx.get<CPSB_CAM>()});
+        return caps;
+    }
+    [[nodiscard]] auto sees_byte_count() const -> bool {
+        return caps_.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
     }
     [[nodiscard]] auto bare_state() const -> access::msr_state {
         auto state = bare_.msrs();
@@ -171,6 +188,10 @@ public:
                 auto const answer = on_wrmsr(in_vm_.guest, index, value);
                 if (static_cast<bool>(answer) != allowed) { differ("a #GP of WRMSR"); }
                 if (allowed && index == 0x570) {
+                    bool const rises = (value & ~ctl_.raw & 1) != 0;
+                    if (rises && !sees_byte_count()) {
+                        (void)bare_.write(0x571, bare_.msrs().status.raw & 0xFF);
+                    }
                     ctl_ = {value};
                 } else if (allowed) {
                     (void)bare_.write(index, value);
@@ -195,6 +216,7 @@ public:
             // After an exit this processor has TraceEn = 0.
             msrs.status = msrs.status.with(
                 access::ia32_rtit_status::TriggerEn{access::trigger_en(ctl_, msrs.status)});
+            if (index == 0x571 && !sees_byte_count()) { return msrs.status.raw & 0xFF; }
             return access::value_of(msrs, index);
         };
         switch (access_of_guest(in_vm_.guest, index)) {
@@ -336,8 +358,9 @@ private:
             if (roll(10) != 0) { base &= ~((std::uint64_t{4096} << size) - 1); }
             std::uint64_t entry = base | size << 6 | (roll(2) == 0 ? 4U : 0U) |
                                   (roll(12) == 0 ? 16U : 0U);
+            // Not bit 28: an END would lead to a region, and output would overwrite the table.
             if (roll(30) == 0) {
-                entry |= std::uint64_t{1} << (roll(2) == 0 ? 1 + roll(11) : 28 + roll(36));
+                entry |= std::uint64_t{1} << (roll(2) == 0 ? 1 + roll(11) : 29 + roll(35));
             }
             bool const is_end = i + 1 == count;
             store(table + 8 * i, is_end ? any_table() | 1 : entry);
