@@ -25524,14 +25524,516 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
 
 }  // namespace ptspec::vmx
 
+// ---- ptspec/vmx/trace_pieces.hpp ----
+
+/// A trace in memory that is read and changed in place.
+namespace ptspec::vmx {
+
+/// A trace in memory that can be written: in one piece, or in several, as the two of a ring that
+/// wrapped or the regions of a table. Borrowed; the pieces must not overlap.
+class trace_pieces {
+public:
+    constexpr trace_pieces(byte_window const* first, size_t count) noexcept
+        : first_{first}, count_{count} {}
+    template <size_t Count>
+    constexpr trace_pieces(byte_window const (&pieces)[Count]) noexcept
+        : trace_pieces{pieces, Count} {}
+
+    [[nodiscard]] constexpr auto begin() const noexcept -> byte_window const* { return first_; }
+    [[nodiscard]] constexpr auto end() const noexcept -> byte_window const* {
+        return first_ + count_;
+    }
+    [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> byte_window const& {
+        return first_[i];
+    }
+
+private:
+    byte_window const* first_;
+    size_t count_;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// Reads and writes the bytes of pieces by their offset in the trace, where they begin at an
+/// offset.
+class piece_bytes {
+    /// The piece of the last access, and the offset of its first byte in the pieces.
+    struct place {
+        size_t piece = 0;
+        uint64_t begin = 0;
+    };
+
+    /// Calls `each(bytes, count)` for the parts of a range of the pieces.
+    template <class Each>
+    constexpr void visit(place& here, uint64_t from, uint64_t count, Each const& each) noexcept {
+        while (count != 0) {
+            while (from < here.begin) { here.begin -= of_[--here.piece].size; }
+            while (from - here.begin >= of_[here.piece].size) {
+                here.begin += of_[here.piece++].size;
+            }
+            uint64_t const at = from - here.begin;
+            uint64_t const left = of_[here.piece].size - at;
+            auto const bytes = static_cast<size_t>(left < count ? left : count);
+            each(of_[here.piece].first + at, bytes);
+            from += bytes;
+            count -= bytes;
+        }
+    }
+
+public:
+    constexpr explicit piece_bytes(trace_pieces of, uint64_t begin = 0) noexcept
+        : of_{of}, begin_{begin} {
+        for (auto const& piece : of) { size_ += piece.size; }
+    }
+    [[nodiscard]] constexpr auto size() const noexcept -> uint64_t { return size_; }
+    [[nodiscard]] constexpr auto end() const noexcept -> uint64_t { return begin_ + size_; }
+
+    constexpr void read(uint64_t from, uint8_t* to, size_t count) noexcept {
+        visit(read_, from - begin_, count, [&](uint8_t const* part, size_t bytes) {
+            copy_bytes(to, part, bytes);
+            to += bytes;
+        });
+    }
+    /// Bytes before the pieces are not written.
+    constexpr void write(uint64_t to, byte_view bytes) noexcept {
+        if (to < begin_) {
+            bytes = bytes.from(static_cast<size_t>(begin_ - to));
+            to = begin_;
+        }
+        uint8_t const* from = bytes.data();
+        visit(written_, to - begin_, bytes.size(), [&](uint8_t* part, size_t count) {
+            copy_bytes(part, from, count);
+            from += count;
+        });
+    }
+    /// Writes PADs from one offset to another.
+    constexpr void pad(uint64_t from, uint64_t to) noexcept {
+        visit(written_, from - begin_, to - from, [](uint8_t* part, size_t count) {
+            for (size_t i = 0; i < count; ++i) {
+                part[i] = static_cast<uint8_t>(packet::detail::opcode_bits<packet::pad>);
+            }
+        });
+    }
+
+private:
+    trace_pieces of_;
+    uint64_t begin_ = 0;
+    uint64_t size_ = 0;
+    place read_{};
+    place written_{};
+};
+
+/// Reads a trace that comes in parts. The reader gets copies of the bytes: a packet may be
+/// overwritten, and a later search for a PSB still finds the original bytes.
+template <class Packets>
+class part_reader {
+public:
+    /// Where the next part begins, in bytes from the start of the trace.
+    [[nodiscard]] constexpr auto begin() const noexcept -> uint64_t { return begin_; }
+
+    /// Calls `each(item)` for the items of a part that begins at `begin()`: at the end of the part
+    /// before it, less the bytes that were kept back. If it has fewer bytes than these the trace
+    /// was interrupted, and is read from its next PSB on.
+    template <class Each>
+    constexpr void read(piece_bytes& part, bool is_last, Each&& each) {
+        byte_array<room_bytes> room{};
+        skipped_ = 0;
+        if (part.size() < kept_back_) { restart(); }
+        while (true) {
+            trace::item got = from_.next();
+            got.offset += base_;
+            switch (got.what) {
+                case trace::item_type::end: return;
+                case trace::item_type::need_input:
+                    if (given_ < part.end()) {
+                        feed(part, room);
+                        continue;
+                    }
+                    if (!is_last) { return end_part(part, got.offset); }
+                    from_.finish();
+                    continue;
+                case trace::item_type::lost: skip_to(got.offset); continue;
+                case trace::item_type::damage: search_from(got); break;
+                default: end_search(got.offset); break;
+            }
+            each(got);
+        }
+    }
+
+    /// Of the last part: bytes without packets, before a PSB or after damage, and an incomplete
+    /// packet at the end of the trace.
+    [[nodiscard]] constexpr auto skipped() const noexcept -> uint64_t { return skipped_; }
+    /// Bytes at the end of the last part that are kept back: a packet, or a PSB, that continues.
+    [[nodiscard]] constexpr auto kept_back() const noexcept -> size_t { return kept_back_; }
+
+private:
+    static constexpr size_t room_bytes = 256;
+
+    constexpr void feed(piece_bytes& part, byte_array<room_bytes>& room) noexcept {
+        uint64_t const left = part.end() - given_;
+        auto const count = static_cast<size_t>(left < room_bytes ? left : room_bytes);
+        part.read(given_, room.data(), count);
+        given_ += count;
+        (void)from_.feed(borrowed_bytes{room.data(), count});
+    }
+    constexpr void restart() noexcept {
+        from_ = trace::reader<trace::no_hook, Packets>{};
+        base_ = given_ = searched_ = begin_;
+        kept_back_ = 0;
+        is_searching_ = true;
+    }
+    constexpr void end_part(piece_bytes& part, uint64_t at) noexcept {
+        if (is_searching_) { at = begin_of_psb(part); }
+        kept_back_ = static_cast<size_t>(part.end() - at);
+        begin_ = at;
+        if (is_searching_) { skip_to(begin_); }
+    }
+    /// Where the last bytes of a part may begin a PSB, or its end. A whole PSB counts: the search
+    /// does not find it before it has the bytes after it.
+    static constexpr auto begin_of_psb(piece_bytes& part) noexcept -> uint64_t {
+        auto const psb = packet::encode(packet::psb{});
+        uint64_t const size = part.size() < psb.size() ? part.size() : psb.size();
+        byte_array<packet::psb::head_bytes> last{};
+        part.read(part.end() - size, last.data(), static_cast<size_t>(size));
+        for (auto left = static_cast<size_t>(size); left != 0; --left) {
+            byte_view const suffix{last.data() + (size - left), left};
+            if (suffix == byte_view{psb}.first(left)) { return part.end() - left; }
+        }
+        return part.end();
+    }
+    constexpr void skip_to(uint64_t offset) noexcept {
+        if (offset <= searched_) { return; }
+        skipped_ += offset - searched_;
+        searched_ = offset;
+    }
+    constexpr void search_from(trace::item const& damage) noexcept {
+        is_searching_ = true;
+        searched_ = damage.offset;
+        if (damage.why == packet::error::truncated) {
+            skipped_ += static_cast<uint64_t>(damage.skipped);
+        }
+    }
+    constexpr void end_search(uint64_t offset) noexcept {
+        if (is_searching_) { skip_to(offset); }
+        is_searching_ = false;
+    }
+
+    trace::reader<trace::no_hook, Packets> from_{};
+    uint64_t base_ = 0;  ///< the offset of the reader's first byte
+    uint64_t begin_ = 0;
+    uint64_t given_ = 0;     ///< the end of the bytes that the reader has
+    uint64_t searched_ = 0;  ///< up to here bytes are counted as skipped, while searching
+    uint64_t skipped_ = 0;
+    size_t kept_back_ = 0;
+    bool is_searching_ = true;
+};
+
+/// Calls `each(item)` for the items of a whole trace.
+template <class Packets, class Each>
+constexpr void for_each_item(piece_bytes& in, Each&& each) {
+    part_reader<Packets> from;
+    from.read(in, true, each);
+}
+
+}  // namespace detail
+
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/rewrite.hpp ----
+
+/// What a VMM changes in the packets of a guest's trace, in place: `replace_cr3` puts the guest's
+/// CR3 in place of that of shadow paging, `replace_vmcs` the address of a guest hypervisor's VMCS
+/// in place of the VMM's, and `rebase_tsc` changes the TSC where the VMCS did not.
+///
+/// A trace that is read part by part, as from a ring, has its packets from the first PSB of the
+/// first part on, and packets that go on in the next part: `trace_parts` keeps what is needed
+/// between two calls. Without it each part counts as a trace of its own, and what precedes its
+/// first PSB stays as it is: `skipped`.
+namespace ptspec::vmx {
+
+// ------------------------------------------------------------------------------ changes of the TSC
+
+namespace detail {
+
+/// Bits 111:48 of the product of two numbers.
+[[nodiscard]] constexpr auto product_shifted_48(uint64_t a, uint64_t b) noexcept -> uint64_t {
+    uint64_t const low = (a & low_bits(32)) * (b & low_bits(32));
+    uint64_t const one = (a >> 32) * (b & low_bits(32));
+    uint64_t const two = (a & low_bits(32)) * (b >> 32);
+    uint64_t const middle = (low >> 32) + (one & low_bits(32)) + (two & low_bits(32));
+    uint64_t const high = (a >> 32) * (b >> 32) + (one >> 32) + (two >> 32) + (middle >> 32);
+    return high << 16 | (middle & low_bits(32)) >> 16;
+}
+
+}  // namespace detail
+
+/// How a guest sees the time-stamp counter: TSC * multiplier / 2^48 + offset.
+///
+/// Units:  `multiplier` and `offset` as the VMCS has them: 48 bits of fraction; TSC ticks.
+/// Source: SDM vol. 3, "TSC Scaling"; GEN-200, PRG-164.
+struct tsc_change {
+    static constexpr uint64_t unscaled = uint64_t{1} << 48;
+
+    uint64_t multiplier = unscaled;
+    uint64_t offset = 0;
+    /// A TSC of about the time of the trace, before the change: packets have only 56 bits of it.
+    /// Needed with a multiplier.
+    uint64_t near_by = 0;
+
+    [[nodiscard]] constexpr auto scales() const noexcept -> bool { return multiplier != unscaled; }
+    [[nodiscard]] constexpr auto of(uint64_t tsc) const noexcept -> uint64_t {
+        return detail::product_shifted_48(tsc, multiplier) + offset;
+    }
+};
+
+namespace detail {
+
+/// Changes TSC packets and their TMAs.
+class tsc_changer {
+public:
+    constexpr tsc_changer() noexcept = default;
+    constexpr explicit tsc_changer(tsc_change how) noexcept { set(how); }
+    /// Another change from here on. `near_by` counts the first time.
+    constexpr void set(tsc_change how) noexcept {
+        if (!is_set_) { last_ = how.near_by; }
+        how_ = how;
+        is_set_ = true;
+    }
+
+    /// Source: GEN-200, PKT-315.
+    constexpr auto changed(packet::tsc which) noexcept -> packet::tsc {
+        using tsc = packet::tsc;
+        last_ = trace::tsc_near(which.get<tsc::TSC>(), last_);
+        has_tsc_ = true;
+        return which.with(tsc::TSC{wrapped{how_.of(last_)}});
+    }
+    /// Changes the FC of a TMA: TSC - FC, the TSC at the edge of the crystal clock, is changed as
+    /// the TSC is. The offset cancels, and so does the CTC: the crystal clock is not scaled.
+    ///
+    /// Errors: PKT-303 a TMA without a TSC; PKT-340 FC does not fit.
+    /// Source: PKT-300, PKT-303.
+    constexpr auto change(packet::tma& which) noexcept -> rule {
+        using FC = packet::tma::FC;
+        if (!how_.scales()) { return rule::none; }
+        if (!has_tsc_) { return rule::PKT_303; }
+        has_tsc_ = false;
+        uint64_t const fast = how_.of(last_) - how_.of(last_ - which.get<FC>());
+        if (fast > low_bits(FC::width)) { return rule::PKT_340; }
+        which = which.with(FC{wrapped{fast}});
+        return rule::none;
+    }
+
+private:
+    tsc_change how_{};
+    uint64_t last_ = 0;
+    bool has_tsc_ = false;  ///< since the last TMA
+    bool is_set_ = false;
+};
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ parts
+
+/// What a rewriting of `Packet` (pip, vmcs or tsc) keeps between the parts of a trace. A value; one
+/// for each function and trace, so that several functions can change the same parts.
+///
+/// Each part begins where the one before ended, less the bytes that were kept back. After an
+/// interruption of the trace, as when a ring was overwritten, begin with a new value.
+template <packet::packet_type Packet, class Packets = packet::all>
+struct trace_parts {
+    detail::part_reader<Packets> from{};
+    detail::tsc_changer tsc{};
+};
+
+// ------------------------------------------------------------------------ addresses of the host
+
+/// The guest's address for one of the host: a CR3, or that of a VMCS.
+struct [[nodiscard]] guest_address {
+    bool is_known = false;
+    uint64_t value = 0;
+};
+
+/// The result of `replace_cr3` and `replace_vmcs`.
+struct [[nodiscard]] replaced_addresses {
+    uint64_t count = 0;    ///< packets that remain
+    uint64_t removed = 0;  ///< packets with an address that is not one of the guest: now PADs
+    /// Bytes that stay as they are, with the addresses that they may have: before the first PSB,
+    /// damaged, or of a packet that is incomplete at the end of the trace.
+    uint64_t skipped = 0;
+    /// Between parts: the last bytes of the part are the beginning of a packet. They are unchanged:
+    /// give them to the guest later, and here again, at the beginning of the next part.
+    size_t kept_back = 0;
+
+    constexpr explicit operator bool() const noexcept { return removed == 0 && skipped == 0; }
+};
+
+namespace detail {
+
+/// Replaces a field of each `Packet` of a part.
+template <class Packet, class Field, class Packets>
+constexpr auto replace_addresses(trace_parts<Packet, Packets>& parts, trace_pieces part,
+                                 bool is_last, auto& guest_address_of) noexcept
+    -> replaced_addresses {
+    piece_bytes bytes{part, parts.from.begin()};
+    replaced_addresses result;
+    parts.from.read(bytes, is_last, [&](trace::item const& got) {
+        if (got.what == trace::item_type::resynced) {
+            // A packet that was replaced may have had its first bytes.
+            bytes.write(got.offset, packet::encode<packet::psb, Packets>({}));
+        } else if (got.packet.is<Packet>()) {
+            auto const which = got.packet.as<Packet>();
+            guest_address const to = guest_address_of(which.template get<Field>());
+            if (to.is_known) {
+                ++result.count;
+                bytes.write(got.offset,
+                            packet::encode<Packet, Packets>(which.with(Field{wrapped{to.value}})));
+            } else {
+                ++result.removed;
+                bytes.pad(got.offset, got.offset + got.length);
+            }
+        }
+    });
+    result.skipped = parts.from.skipped();
+    result.kept_back = parts.from.kept_back();
+    return result;
+}
+
+}  // namespace detail
+
+/// Rewrites the PIPs of a part of a guest's trace in place, for a guest with shadow paging: the
+/// processor's CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)`
+/// returns the guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is
+/// removed.
+///
+/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
+/// one of the processor. What is `skipped` stays as it is, so that this does not keep addresses of
+/// the host from a guest whose memory the processor wrote to.
+/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering.
+///
+/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
+template <class Packets, class Map>
+constexpr auto replace_cr3(trace_parts<packet::pip, Packets>& parts, trace_pieces part,
+                           Map&& guest_cr3_of) noexcept -> replaced_addresses {
+    return detail::replace_addresses<packet::pip, packet::pip::CR3>(parts, part, false,
+                                                                    guest_cr3_of);
+}
+/// The same for a whole trace.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_cr3(trace_pieces whole, Map&& guest_cr3_of) noexcept -> replaced_addresses {
+    trace_parts<packet::pip, Packets> one;
+    return detail::replace_addresses<packet::pip, packet::pip::CR3>(one, whole, true, guest_cr3_of);
+}
+
+/// Rewrites the VMCS packets of a part of a trace in place in the same way, for a guest hypervisor
+/// that traces its guests: the processor shows the VMCS with which the VMM runs them.
+/// `guest_vmcs_of(address)` returns the address of the guest's VMCS for one of the host.
+///
+/// Source: PKT-162, PKT-163, GEN-278.
+template <class Packets, class Map>
+constexpr auto replace_vmcs(trace_parts<packet::vmcs, Packets>& parts, trace_pieces part,
+                            Map&& guest_vmcs_of) noexcept -> replaced_addresses {
+    return detail::replace_addresses<packet::vmcs, packet::vmcs::base>(parts, part, false,
+                                                                       guest_vmcs_of);
+}
+/// The same for a whole trace.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_vmcs(trace_pieces whole, Map&& guest_vmcs_of) noexcept
+    -> replaced_addresses {
+    trace_parts<packet::vmcs, Packets> one;
+    return detail::replace_addresses<packet::vmcs, packet::vmcs::base>(one, whole, true,
+                                                                       guest_vmcs_of);
+}
+
+// -------------------------------------------------------------------------- the time-stamp counter
+
+/// The result of `rebase_tsc`.
+struct [[nodiscard]] rebased_tsc {
+    rule why = rule::none;  ///< the rule that a TMA breaks: nothing has changed
+    uint64_t offset = 0;    ///< of that TMA, from the start of the trace
+    uint64_t count = 0;     ///< TSC packets
+    uint64_t skipped = 0;   ///< bytes that stay as they are, as in `replaced_addresses`
+    size_t kept_back = 0;   ///< bytes at the end that are unchanged, as in `replaced_addresses`
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none && skipped == 0; }
+};
+
+namespace detail {
+
+template <class Packets>
+constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces part, bool is_last,
+                          tsc_change how) noexcept -> rebased_tsc {
+    piece_bytes bytes{part, parts.from.begin()};
+    rebased_tsc result;
+    auto const pass = [&](trace_parts<packet::tsc, Packets>& with, auto const& put) {
+        with.tsc.set(how);
+        with.from.read(bytes, is_last, [&](trace::item const& got) {
+            auto const write = [&]<class Packet>(Packet const& which) {
+                put(got.offset, byte_view{packet::encode<Packet, Packets>(which)});
+            };
+            if (got.what == trace::item_type::resynced) {
+                write(packet::psb{});  // a TSC may have had its first bytes
+            } else if (got.packet.is<packet::tsc>()) {
+                write(with.tsc.changed(got.packet.as<packet::tsc>()));
+            } else if (got.packet.is<packet::tma>() && how.scales()) {
+                auto tma = got.packet.as<packet::tma>();
+                rule const broken = with.tsc.change(tma);
+                if (broken != rule::none && result.why == rule::none) {
+                    result.why = broken;
+                    result.offset = got.offset;
+                }
+                write(tma);
+            }
+        });
+    };
+    auto trial = parts;
+    pass(trial, [](uint64_t, byte_view) {});
+    if (result.why != rule::none) { return result; }
+    pass(parts, [&](uint64_t offset, byte_view packet) {
+        bytes.write(offset, packet);
+        result.count += packet[0] == packet::detail::opcode_bits<packet::tsc> ? 1U : 0U;
+    });
+    result.skipped = parts.from.skipped();
+    result.kept_back = parts.from.kept_back();
+    return result;
+}
+
+}  // namespace detail
+
+/// Rewrites the TSC packets of a part of a trace in place, for a guest whose RDTSC the VMM
+/// emulates, or that moved to another processor: then `how` is another one from a part on.
+///
+/// MTC, CYC and CBR do not change. With an offset alone, all relations of the clocks stay. With a
+/// multiplier FC changes, too, and MTC and CYC have the guest's time only if its CPUID leaf 15H and
+/// MSR_PLATFORM_INFO are scaled in the same way (PRG-176).
+///
+/// Errors: with a multiplier: PKT-303 a TMA without a TSC; PKT-340 an FC that has more than 9 bits
+///         after the change. Then nothing has changed, and the call can be repeated with another
+///         `how`.
+/// Source: REG-133, GEN-200, GEN-209, PRG-175, PRG-176, PKT-100, PKT-300, PKT-315, PKT-317.
+template <class Packets>
+constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces part,
+                          tsc_change how) noexcept -> rebased_tsc {
+    return detail::rebase_tsc(parts, part, false, how);
+}
+/// The same for a whole trace.
+template <class Packets = packet::all>
+constexpr auto rebase_tsc(trace_pieces whole, tsc_change how) noexcept -> rebased_tsc {
+    trace_parts<packet::tsc, Packets> one;
+    return detail::rebase_tsc(one, whole, true, how);
+}
+
+}  // namespace ptspec::vmx
+
 // ---- ptspec/vmx/adjust.hpp ----
 
 /// What a VMM adds to the trace of a guest, and what it takes out.
 ///
 /// With the three "conceal VMX from PT" controls, the trace of a guest that traces itself (PRG-163)
 /// shows no VMX operation: `count_vmx_packets` is 0. It lacks what the VMM does in its place:
-/// `insert_pip` adds the PIP of a CR3 write that exits, `replace_cr3` puts the guest's CR3 in place
-/// of that of shadow paging, and `rebase_tsc` changes the TSC where the VMCS did not.
+/// `insert_pip` adds the PIP of a CR3 write that exits, and the functions of `vmx/rewrite.hpp`
+/// change addresses and times.
 ///
 /// Without these controls, `keep_part` keeps the guest's or the host's part of a trace of both, or
 /// removes the packets of VMX from a trace of the guest alone. It needs the PIPs that these
@@ -25646,119 +26148,9 @@ constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context c
     return result;
 }
 
-// ---------------------------------------------------------------------------- the bytes of a trace
-
-/// A trace in memory that can be written: in one piece, or in several, as the two of a ring that
-/// wrapped or the regions of a table. Borrowed; the pieces must not overlap.
-class trace_pieces {
-public:
-    constexpr trace_pieces(byte_window const* first, size_t count) noexcept
-        : first_{first}, count_{count} {}
-    template <size_t Count>
-    constexpr trace_pieces(byte_window const (&pieces)[Count]) noexcept
-        : trace_pieces{pieces, Count} {}
-
-    [[nodiscard]] constexpr auto begin() const noexcept -> byte_window const* { return first_; }
-    [[nodiscard]] constexpr auto end() const noexcept -> byte_window const* {
-        return first_ + count_;
-    }
-    [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> byte_window const& {
-        return first_[i];
-    }
-
-private:
-    byte_window const* first_;
-    size_t count_;
-};
+// ---------------------------------------------------------------------------- packets of VMX
 
 namespace detail {
-
-using namespace ptspec::detail;
-
-/// Reads and writes the bytes of pieces by their offset in the trace.
-class piece_bytes {
-    /// The piece of the last access, and the offset of its first byte.
-    struct place {
-        size_t piece = 0;
-        uint64_t begin = 0;
-    };
-
-    /// Calls `each(bytes, count)` for the parts of a range of the trace.
-    template <class Each>
-    constexpr void visit(place& here, uint64_t from, uint64_t count, Each const& each) noexcept {
-        while (count != 0) {
-            while (from < here.begin) { here.begin -= of_[--here.piece].size; }
-            while (from - here.begin >= of_[here.piece].size) {
-                here.begin += of_[here.piece++].size;
-            }
-            uint64_t const at = from - here.begin;
-            uint64_t const left = of_[here.piece].size - at;
-            auto const bytes = static_cast<size_t>(left < count ? left : count);
-            each(of_[here.piece].first + at, bytes);
-            from += bytes;
-            count -= bytes;
-        }
-    }
-
-public:
-    constexpr explicit piece_bytes(trace_pieces of) noexcept : of_{of} {
-        for (auto const& piece : of) { size_ += piece.size; }
-    }
-    [[nodiscard]] constexpr auto size() const noexcept -> uint64_t { return size_; }
-
-    constexpr void read(uint64_t from, uint8_t* to, size_t count) noexcept {
-        visit(read_, from, count, [&](uint8_t const* part, size_t bytes) {
-            copy_bytes(to, part, bytes);
-            to += bytes;
-        });
-    }
-    constexpr void write(uint64_t to, byte_view bytes) noexcept {
-        uint8_t const* from = bytes.data();
-        visit(written_, to, bytes.size(), [&](uint8_t* part, size_t count) {
-            copy_bytes(part, from, count);
-            from += count;
-        });
-    }
-    /// Writes PADs from one offset to another.
-    constexpr void pad(uint64_t from, uint64_t to) noexcept {
-        visit(written_, from, to - from, [](uint8_t* part, size_t count) {
-            for (size_t i = 0; i < count; ++i) {
-                part[i] = static_cast<uint8_t>(packet::detail::opcode_bits<packet::pad>);
-            }
-        });
-    }
-
-private:
-    trace_pieces of_;
-    uint64_t size_ = 0;
-    place read_{};
-    place written_{};
-};
-
-/// Calls `each(item)` for the items of a trace. The reader gets copies of the bytes: `each` may
-/// overwrite a packet, and a later search for a PSB still finds the original bytes.
-template <class Packets, class Each>
-constexpr void for_each_item(piece_bytes& in, Each&& each) {
-    constexpr size_t most = 256;
-    byte_array<most> room{};
-    trace::reader<trace::no_hook, Packets> from;
-    uint64_t given = 0;
-    while (true) {
-        trace::item const got = from.next();
-        if (got.what == trace::item_type::end) { return; }
-        if (got.what != trace::item_type::need_input) {
-            each(got);
-        } else if (given == in.size()) {
-            from.finish();
-        } else {
-            uint64_t const left = in.size() - given;
-            auto const count = static_cast<size_t>(left < most ? left : most);
-            in.read(given, room.data(), count);
-            given += count;
-            (void)from.feed(borrowed_bytes{room.data(), count});
-        }
-    }
-}
 
 /// A packet of VMX: PIP with NR, VMCS, and the events of VM entries and exits.
 [[nodiscard]] constexpr auto is_vmx_event(packet::any_packet const& which) noexcept -> bool {
@@ -25792,204 +26184,6 @@ template <class Packets = packet::all>
         count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
     });
     return count;
-}
-
-// ------------------------------------------------------------------------ addresses of the host
-
-/// The guest's address for one of the host: a CR3, or that of a VMCS.
-struct [[nodiscard]] guest_address {
-    bool is_known = false;
-    uint64_t value = 0;
-};
-
-/// The result of `replace_cr3` and `replace_vmcs`.
-struct [[nodiscard]] replaced_addresses {
-    uint64_t count = 0;    ///< packets that remain
-    uint64_t removed = 0;  ///< packets with an address that is not one of the guest: now PADs
-
-    constexpr explicit operator bool() const noexcept { return removed == 0; }
-};
-
-namespace detail {
-
-/// Replaces a field of each `Packet`.
-template <class Packet, class Field, class Packets>
-constexpr auto replace_addresses(trace_pieces in, auto& guest_address_of) noexcept
-    -> replaced_addresses {
-    piece_bytes bytes{in};
-    replaced_addresses result;
-    for_each_item<Packets>(bytes, [&](trace::item const& got) {
-        if (got.what == trace::item_type::resynced) {
-            // A packet that was replaced may have had its first bytes.
-            bytes.write(got.offset, packet::encode<packet::psb, Packets>({}));
-        } else if (got.packet.is<Packet>()) {
-            auto const which = got.packet.as<Packet>();
-            guest_address const to = guest_address_of(which.template get<Field>());
-            if (to.is_known) {
-                ++result.count;
-                bytes.write(got.offset,
-                            packet::encode<Packet, Packets>(which.with(Field{wrapped{to.value}})));
-            } else {
-                ++result.removed;
-                bytes.pad(got.offset, got.offset + got.length);
-            }
-        }
-    });
-    return result;
-}
-
-}  // namespace detail
-
-/// Rewrites the PIPs of a guest's trace in place, for a guest with shadow paging: the processor's
-/// CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)` returns the
-/// guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is removed.
-///
-/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
-/// one of the processor. Damaged bytes, and those before the first PSB, stay as they are, so that
-/// this does not keep addresses of the host from a guest whose memory the processor wrote to.
-/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering.
-///
-/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
-template <class Packets = packet::all, class Map>
-constexpr auto replace_cr3(trace_pieces in, Map&& guest_cr3_of) noexcept -> replaced_addresses {
-    return detail::replace_addresses<packet::pip, packet::pip::CR3, Packets>(in, guest_cr3_of);
-}
-
-/// Rewrites the VMCS packets of a trace in place in the same way, for a guest hypervisor that
-/// traces its guests: the processor shows the VMCS with which the VMM runs them.
-/// `guest_vmcs_of(address)` returns the address of the guest's VMCS for one of the host.
-///
-/// Source: PKT-162, PKT-163, GEN-278.
-template <class Packets = packet::all, class Map>
-constexpr auto replace_vmcs(trace_pieces in, Map&& guest_vmcs_of) noexcept -> replaced_addresses {
-    return detail::replace_addresses<packet::vmcs, packet::vmcs::base, Packets>(in, guest_vmcs_of);
-}
-
-// -------------------------------------------------------------------------- the time-stamp counter
-
-namespace detail {
-
-/// Bits 111:48 of the product of two numbers.
-[[nodiscard]] constexpr auto product_shifted_48(uint64_t a, uint64_t b) noexcept -> uint64_t {
-    uint64_t const low = (a & low_bits(32)) * (b & low_bits(32));
-    uint64_t const one = (a >> 32) * (b & low_bits(32));
-    uint64_t const two = (a & low_bits(32)) * (b >> 32);
-    uint64_t const middle = (low >> 32) + (one & low_bits(32)) + (two & low_bits(32));
-    uint64_t const high = (a >> 32) * (b >> 32) + (one >> 32) + (two >> 32) + (middle >> 32);
-    return high << 16 | (middle & low_bits(32)) >> 16;
-}
-
-}  // namespace detail
-
-/// How a guest sees the time-stamp counter: TSC * multiplier / 2^48 + offset.
-///
-/// Units:  `multiplier` and `offset` as the VMCS has them: 48 bits of fraction; TSC ticks.
-/// Source: SDM vol. 3, "TSC Scaling"; GEN-200, PRG-164.
-struct tsc_change {
-    static constexpr uint64_t unscaled = uint64_t{1} << 48;
-
-    uint64_t multiplier = unscaled;
-    uint64_t offset = 0;
-    /// A TSC of about the time of the trace, before the change: packets have only 56 bits of it.
-    /// Needed with a multiplier.
-    uint64_t near_by = 0;
-
-    [[nodiscard]] constexpr auto scales() const noexcept -> bool { return multiplier != unscaled; }
-    [[nodiscard]] constexpr auto of(uint64_t tsc) const noexcept -> uint64_t {
-        return detail::product_shifted_48(tsc, multiplier) + offset;
-    }
-};
-
-namespace detail {
-
-/// Changes TSC packets and their TMAs.
-class tsc_changer {
-public:
-    constexpr tsc_changer() noexcept = default;
-    constexpr explicit tsc_changer(tsc_change how) noexcept : how_{how}, last_{how.near_by} {}
-
-    /// Source: GEN-200, PKT-315.
-    constexpr auto changed(packet::tsc which) noexcept -> packet::tsc {
-        using tsc = packet::tsc;
-        last_ = trace::tsc_near(which.get<tsc::TSC>(), last_);
-        has_tsc_ = true;
-        return which.with(tsc::TSC{wrapped{how_.of(last_)}});
-    }
-    /// Changes the FC of a TMA: TSC - FC, the TSC at the edge of the crystal clock, is changed as
-    /// the TSC is. The offset cancels, and so does the CTC: the crystal clock is not scaled.
-    ///
-    /// Errors: PKT-303 a TMA without a TSC; PKT-340 FC does not fit.
-    /// Source: PKT-300, PKT-303.
-    constexpr auto change(packet::tma& which) noexcept -> rule {
-        using FC = packet::tma::FC;
-        if (!how_.scales()) { return rule::none; }
-        if (!has_tsc_) { return rule::PKT_303; }
-        has_tsc_ = false;
-        uint64_t const fast = how_.of(last_) - how_.of(last_ - which.get<FC>());
-        if (fast > low_bits(FC::width)) { return rule::PKT_340; }
-        which = which.with(FC{wrapped{fast}});
-        return rule::none;
-    }
-
-private:
-    tsc_change how_{};
-    uint64_t last_ = 0;
-    bool has_tsc_ = false;  ///< since the last TMA
-};
-
-}  // namespace detail
-
-/// The result of `rebase_tsc`.
-struct [[nodiscard]] rebased_tsc {
-    rule why = rule::none;  ///< the rule that a TMA breaks: nothing has changed
-    uint64_t offset = 0;    ///< of that TMA
-    uint64_t count = 0;     ///< TSC packets
-
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
-};
-
-/// Rewrites the TSC packets of a trace in place, for a guest whose RDTSC the VMM emulates, or that
-/// moved to another processor. Damaged bytes, and those before the first PSB, stay as they are.
-///
-/// MTC, CYC and CBR do not change. With an offset alone, all relations of the clocks stay. With a
-/// multiplier FC changes, too, and MTC and CYC have the guest's time only if its CPUID leaf 15H and
-/// MSR_PLATFORM_INFO are scaled in the same way (PRG-176).
-///
-/// Errors: with a multiplier: PKT-303 a TMA without a TSC; PKT-340 an FC that has more than 9 bits
-///         after the change. Then nothing has changed.
-/// Source: REG-133, GEN-200, GEN-209, PRG-175, PRG-176, PKT-100, PKT-300, PKT-315, PKT-317.
-template <class Packets = packet::all>
-constexpr auto rebase_tsc(trace_pieces in, tsc_change how) noexcept -> rebased_tsc {
-    detail::piece_bytes bytes{in};
-    rebased_tsc result;
-    auto const pass = [&](auto const& put) {
-        detail::tsc_changer by{how};
-        detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
-            auto const write = [&]<class Packet>(Packet const& which) {
-                put(got.offset, byte_view{packet::encode<Packet, Packets>(which)});
-            };
-            if (got.what == trace::item_type::resynced) {
-                write(packet::psb{});  // a TSC may have had its first bytes
-            } else if (got.packet.is<packet::tsc>()) {
-                write(by.changed(got.packet.as<packet::tsc>()));
-            } else if (got.packet.is<packet::tma>() && how.scales()) {
-                auto tma = got.packet.as<packet::tma>();
-                rule const broken = by.change(tma);
-                if (broken != rule::none && result) {
-                    result.why = broken;
-                    result.offset = got.offset;
-                }
-                write(tma);
-            }
-        });
-    };
-    pass([](uint64_t, byte_view) {});
-    if (!result) { return result; }
-    pass([&](uint64_t offset, byte_view packet) {
-        bytes.write(offset, packet);
-        result.count += packet[0] == packet::detail::opcode_bits<packet::tsc> ? 1U : 0U;
-    });
-    return result;
 }
 
 // ---------------------------------------------------------------------------- the part of one side

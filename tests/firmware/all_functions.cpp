@@ -1050,6 +1050,15 @@ auto fw_guest_trace(byte_window const* pieces, size_t count, unsigned which,
         default: return vmx::keep_part(in, how).kept;
     }
 }
+auto fw_guest_trace_part(vmx::trace_parts<packet::pip>& cr3, vmx::trace_parts<packet::vmcs>& vmcs,
+                         vmx::trace_parts<packet::tsc>& tsc, byte_window const* pieces,
+                         size_t count, vmx::tsc_change how,
+                         vmx::guest_address (*address_of)(uint64_t)) noexcept -> size_t {
+    vmx::trace_pieces const in{pieces, count};
+    return vmx::rebase_tsc(tsc, in, how).kept_back +
+           vmx::replace_cr3(cr3, in, address_of).kept_back +
+           vmx::replace_vmcs(vmcs, in, address_of).kept_back;
+}
 
 // -------------------------------------------------------------------------------- writing
 

@@ -152,8 +152,8 @@ private:
                (write(0x570, any_ctl() | 1) || write(0x570, 0x2105) || write(0x570, 0x2005));
         if (!done) { differ("the guest cannot enable its trace"); }
     }
-    /// A processor with the guest's capabilities, of the host's model and with its clocks. Where the
-    /// guest does not see PacketByteCnt, it counts as the host does, and begins from 0 at each
+    /// A processor with the guest's capabilities, of the host's model and with its clocks. Where
+    /// the guest does not see PacketByteCnt, it counts as the host does, and begins from 0 at each
     /// enable: then the same bytes have the same places.
     static auto like(cpu::capabilities caps, cpu::capabilities const& host) -> cpu::capabilities {
         using CPSB_CAM = reg::cpuid_14h_0_ebx::CPSB_CAM;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Guests with fewer capabilities than their host: each bit of leaf 14H hidden in turn, and guests of
-// pools of two hosts on both. What they read, which #GP they get, and their memory must be those of
+// Guests with fewer capabilities than their host: each bit of leaf 14H hidden in turn, and guests
+// of pools of two hosts on both. What they read, which #GP they get, and their memory must be those of
 // a processor with their capabilities.
 #include <ptspec/vmx/guest_cpuid.hpp>
 
@@ -75,7 +75,8 @@ auto name_of(cpu::preset::named const& one) -> std::string {
 
 }  // namespace
 
-TEST_CASE("a guest without a bit of leaf 14H sees a processor without it (REG-011..055, REG-161, "
+TEST_CASE("a guest without a bit of leaf 14H sees a processor without it (REG-013, REG-014, "
+          "REG-051, REG-055, REG-063, "
           "PRG-172..174)") {
     auto const steps = test::number_from("PTSPEC_FEWER_CAPABILITIES", 300);
     counts sum;

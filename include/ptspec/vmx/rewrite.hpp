@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/trace/time_conversion.hpp>
+#include <ptspec/vmx/trace_pieces.hpp>
+
+/// What a VMM changes in the packets of a guest's trace, in place: `replace_cr3` puts the guest's
+/// CR3 in place of that of shadow paging, `replace_vmcs` the address of a guest hypervisor's VMCS
+/// in place of the VMM's, and `rebase_tsc` changes the TSC where the VMCS did not.
+///
+/// A trace that is read part by part, as from a ring, has its packets from the first PSB of the
+/// first part on, and packets that go on in the next part: `trace_parts` keeps what is needed
+/// between two calls. Without it each part counts as a trace of its own, and what precedes its
+/// first PSB stays as it is: `skipped`.
+namespace ptspec::vmx {
+
+// ------------------------------------------------------------------------------ changes of the TSC
+
+namespace detail {
+
+/// Bits 111:48 of the product of two numbers.
+[[nodiscard]] constexpr auto product_shifted_48(uint64_t a, uint64_t b) noexcept -> uint64_t {
+    uint64_t const low = (a & low_bits(32)) * (b & low_bits(32));
+    uint64_t const one = (a >> 32) * (b & low_bits(32));
+    uint64_t const two = (a & low_bits(32)) * (b >> 32);
+    uint64_t const middle = (low >> 32) + (one & low_bits(32)) + (two & low_bits(32));
+    uint64_t const high = (a >> 32) * (b >> 32) + (one >> 32) + (two >> 32) + (middle >> 32);
+    return high << 16 | (middle & low_bits(32)) >> 16;
+}
+
+}  // namespace detail
+
+/// How a guest sees the time-stamp counter: TSC * multiplier / 2^48 + offset.
+///
+/// Units:  `multiplier` and `offset` as the VMCS has them: 48 bits of fraction; TSC ticks.
+/// Source: SDM vol. 3, "TSC Scaling"; GEN-200, PRG-164.
+struct tsc_change {
+    static constexpr uint64_t unscaled = uint64_t{1} << 48;
+
+    uint64_t multiplier = unscaled;
+    uint64_t offset = 0;
+    /// A TSC of about the time of the trace, before the change: packets have only 56 bits of it.
+    /// Needed with a multiplier.
+    uint64_t near_by = 0;
+
+    [[nodiscard]] constexpr auto scales() const noexcept -> bool { return multiplier != unscaled; }
+    [[nodiscard]] constexpr auto of(uint64_t tsc) const noexcept -> uint64_t {
+        return detail::product_shifted_48(tsc, multiplier) + offset;
+    }
+};
+
+namespace detail {
+
+/// Changes TSC packets and their TMAs.
+class tsc_changer {
+public:
+    constexpr tsc_changer() noexcept = default;
+    constexpr explicit tsc_changer(tsc_change how) noexcept { set(how); }
+    /// Another change from here on. `near_by` counts the first time.
+    constexpr void set(tsc_change how) noexcept {
+        if (!is_set_) { last_ = how.near_by; }
+        how_ = how;
+        is_set_ = true;
+    }
+
+    /// Source: GEN-200, PKT-315.
+    constexpr auto changed(packet::tsc which) noexcept -> packet::tsc {
+        using tsc = packet::tsc;
+        last_ = trace::tsc_near(which.get<tsc::TSC>(), last_);
+        has_tsc_ = true;
+        return which.with(tsc::TSC{wrapped{how_.of(last_)}});
+    }
+    /// Changes the FC of a TMA: TSC - FC, the TSC at the edge of the crystal clock, is changed as
+    /// the TSC is. The offset cancels, and so does the CTC: the crystal clock is not scaled.
+    ///
+    /// Errors: PKT-303 a TMA without a TSC; PKT-340 FC does not fit.
+    /// Source: PKT-300, PKT-303.
+    constexpr auto change(packet::tma& which) noexcept -> rule {
+        using FC = packet::tma::FC;
+        if (!how_.scales()) { return rule::none; }
+        if (!has_tsc_) { return rule::PKT_303; }
+        has_tsc_ = false;
+        uint64_t const fast = how_.of(last_) - how_.of(last_ - which.get<FC>());
+        if (fast > low_bits(FC::width)) { return rule::PKT_340; }
+        which = which.with(FC{wrapped{fast}});
+        return rule::none;
+    }
+
+private:
+    tsc_change how_{};
+    uint64_t last_ = 0;
+    bool has_tsc_ = false;  ///< since the last TMA
+    bool is_set_ = false;
+};
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ parts
+
+/// What a rewriting of `Packet` (pip, vmcs or tsc) keeps between the parts of a trace. A value; one
+/// for each function and trace, so that several functions can change the same parts.
+///
+/// Each part begins where the one before ended, less the bytes that were kept back. After an
+/// interruption of the trace, as when a ring was overwritten, begin with a new value.
+template <packet::packet_type Packet, class Packets = packet::all>
+struct trace_parts {
+    detail::part_reader<Packets> from{};
+    detail::tsc_changer tsc{};
+};
+
+// ------------------------------------------------------------------------ addresses of the host
+
+/// The guest's address for one of the host: a CR3, or that of a VMCS.
+struct [[nodiscard]] guest_address {
+    bool is_known = false;
+    uint64_t value = 0;
+};
+
+/// The result of `replace_cr3` and `replace_vmcs`.
+struct [[nodiscard]] replaced_addresses {
+    uint64_t count = 0;    ///< packets that remain
+    uint64_t removed = 0;  ///< packets with an address that is not one of the guest: now PADs
+    /// Bytes that stay as they are, with the addresses that they may have: before the first PSB,
+    /// damaged, or of a packet that is incomplete at the end of the trace.
+    uint64_t skipped = 0;
+    /// Between parts: the last bytes of the part are the beginning of a packet. They are unchanged:
+    /// give them to the guest later, and here again, at the beginning of the next part.
+    size_t kept_back = 0;
+
+    constexpr explicit operator bool() const noexcept { return removed == 0 && skipped == 0; }
+};
+
+namespace detail {
+
+/// Replaces a field of each `Packet` of a part.
+template <class Packet, class Field, class Packets>
+constexpr auto replace_addresses(trace_parts<Packet, Packets>& parts, trace_pieces part,
+                                 bool is_last, auto& guest_address_of) noexcept
+    -> replaced_addresses {
+    piece_bytes bytes{part, parts.from.begin()};
+    replaced_addresses result;
+    parts.from.read(bytes, is_last, [&](trace::item const& got) {
+        if (got.what == trace::item_type::resynced) {
+            // A packet that was replaced may have had its first bytes.
+            bytes.write(got.offset, packet::encode<packet::psb, Packets>({}));
+        } else if (got.packet.is<Packet>()) {
+            auto const which = got.packet.as<Packet>();
+            guest_address const to = guest_address_of(which.template get<Field>());
+            if (to.is_known) {
+                ++result.count;
+                bytes.write(got.offset,
+                            packet::encode<Packet, Packets>(which.with(Field{wrapped{to.value}})));
+            } else {
+                ++result.removed;
+                bytes.pad(got.offset, got.offset + got.length);
+            }
+        }
+    });
+    result.skipped = parts.from.skipped();
+    result.kept_back = parts.from.kept_back();
+    return result;
+}
+
+}  // namespace detail
+
+/// Rewrites the PIPs of a part of a guest's trace in place, for a guest with shadow paging: the
+/// processor's CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)`
+/// returns the guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is
+/// removed.
+///
+/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
+/// one of the processor. What is `skipped` stays as it is, so that this does not keep addresses of
+/// the host from a guest whose memory the processor wrote to.
+/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering.
+///
+/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
+template <class Packets, class Map>
+constexpr auto replace_cr3(trace_parts<packet::pip, Packets>& parts, trace_pieces part,
+                           Map&& guest_cr3_of) noexcept -> replaced_addresses {
+    return detail::replace_addresses<packet::pip, packet::pip::CR3>(parts, part, false,
+                                                                    guest_cr3_of);
+}
+/// The same for a whole trace.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_cr3(trace_pieces whole, Map&& guest_cr3_of) noexcept -> replaced_addresses {
+    trace_parts<packet::pip, Packets> one;
+    return detail::replace_addresses<packet::pip, packet::pip::CR3>(one, whole, true, guest_cr3_of);
+}
+
+/// Rewrites the VMCS packets of a part of a trace in place in the same way, for a guest hypervisor
+/// that traces its guests: the processor shows the VMCS with which the VMM runs them.
+/// `guest_vmcs_of(address)` returns the address of the guest's VMCS for one of the host.
+///
+/// Source: PKT-162, PKT-163, GEN-278.
+template <class Packets, class Map>
+constexpr auto replace_vmcs(trace_parts<packet::vmcs, Packets>& parts, trace_pieces part,
+                            Map&& guest_vmcs_of) noexcept -> replaced_addresses {
+    return detail::replace_addresses<packet::vmcs, packet::vmcs::base>(parts, part, false,
+                                                                       guest_vmcs_of);
+}
+/// The same for a whole trace.
+template <class Packets = packet::all, class Map>
+constexpr auto replace_vmcs(trace_pieces whole, Map&& guest_vmcs_of) noexcept
+    -> replaced_addresses {
+    trace_parts<packet::vmcs, Packets> one;
+    return detail::replace_addresses<packet::vmcs, packet::vmcs::base>(one, whole, true,
+                                                                       guest_vmcs_of);
+}
+
+// -------------------------------------------------------------------------- the time-stamp counter
+
+/// The result of `rebase_tsc`.
+struct [[nodiscard]] rebased_tsc {
+    rule why = rule::none;  ///< the rule that a TMA breaks: nothing has changed
+    uint64_t offset = 0;    ///< of that TMA, from the start of the trace
+    uint64_t count = 0;     ///< TSC packets
+    uint64_t skipped = 0;   ///< bytes that stay as they are, as in `replaced_addresses`
+    size_t kept_back = 0;   ///< bytes at the end that are unchanged, as in `replaced_addresses`
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none && skipped == 0; }
+};
+
+namespace detail {
+
+template <class Packets>
+constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces part, bool is_last,
+                          tsc_change how) noexcept -> rebased_tsc {
+    piece_bytes bytes{part, parts.from.begin()};
+    rebased_tsc result;
+    auto const pass = [&](trace_parts<packet::tsc, Packets>& with, auto const& put) {
+        with.tsc.set(how);
+        with.from.read(bytes, is_last, [&](trace::item const& got) {
+            auto const write = [&]<class Packet>(Packet const& which) {
+                put(got.offset, byte_view{packet::encode<Packet, Packets>(which)});
+            };
+            if (got.what == trace::item_type::resynced) {
+                write(packet::psb{});  // a TSC may have had its first bytes
+            } else if (got.packet.is<packet::tsc>()) {
+                write(with.tsc.changed(got.packet.as<packet::tsc>()));
+            } else if (got.packet.is<packet::tma>() && how.scales()) {
+                auto tma = got.packet.as<packet::tma>();
+                rule const broken = with.tsc.change(tma);
+                if (broken != rule::none && result.why == rule::none) {
+                    result.why = broken;
+                    result.offset = got.offset;
+                }
+                write(tma);
+            }
+        });
+    };
+    auto trial = parts;
+    pass(trial, [](uint64_t, byte_view) {});
+    if (result.why != rule::none) { return result; }
+    pass(parts, [&](uint64_t offset, byte_view packet) {
+        bytes.write(offset, packet);
+        result.count += packet[0] == packet::detail::opcode_bits<packet::tsc> ? 1U : 0U;
+    });
+    result.skipped = parts.from.skipped();
+    result.kept_back = parts.from.kept_back();
+    return result;
+}
+
+}  // namespace detail
+
+/// Rewrites the TSC packets of a part of a trace in place, for a guest whose RDTSC the VMM
+/// emulates, or that moved to another processor: then `how` is another one from a part on.
+///
+/// MTC, CYC and CBR do not change. With an offset alone, all relations of the clocks stay. With a
+/// multiplier FC changes, too, and MTC and CYC have the guest's time only if its CPUID leaf 15H and
+/// MSR_PLATFORM_INFO are scaled in the same way (PRG-176).
+///
+/// Errors: with a multiplier: PKT-303 a TMA without a TSC; PKT-340 an FC that has more than 9 bits
+///         after the change. Then nothing has changed, and the call can be repeated with another
+///         `how`.
+/// Source: REG-133, GEN-200, GEN-209, PRG-175, PRG-176, PKT-100, PKT-300, PKT-315, PKT-317.
+template <class Packets>
+constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces part,
+                          tsc_change how) noexcept -> rebased_tsc {
+    return detail::rebase_tsc(parts, part, false, how);
+}
+/// The same for a whole trace.
+template <class Packets = packet::all>
+constexpr auto rebase_tsc(trace_pieces whole, tsc_change how) noexcept -> rebased_tsc {
+    trace_parts<packet::tsc, Packets> one;
+    return detail::rebase_tsc(one, whole, true, how);
+}
+
+}  // namespace ptspec::vmx
