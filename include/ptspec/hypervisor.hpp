@@ -18,4 +18,5 @@
 #include <ptspec/vmx/shadow.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 #include <ptspec/vmx/nested.hpp>
+#include <ptspec/vmx/output_violation.hpp>
 #include <ptspec/vmx/tdx.hpp>

@@ -196,6 +196,7 @@
 #include <ptspec/vmx/shadow.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 #include <ptspec/vmx/nested.hpp>
+#include <ptspec/vmx/output_violation.hpp>
 #include <ptspec/vmx/trace_pieces.hpp>
 #include <ptspec/vmx/rewrite.hpp>
 #include <ptspec/vmx/adjust.hpp>

@@ -933,6 +933,15 @@ auto fw_guest_exit(vmx::guest_pt& guest, uint32_t index, uint64_t& value, bool w
     value = answer.value;
     return answer.why;
 }
+auto fw_msr_exit(uint32_t exit_reason) noexcept -> bool {
+    return vmx::msr_exit_of(exit_reason).writes;
+}
+auto fw_ept_violation(vmx::guest_pt& guest, uint64_t qualification, uint64_t address,
+                      fw_guest_memory& memory) noexcept -> vmx::violation_action {
+    auto const answer = vmx::on_ept_violation(guest, qualification, address, memory);
+    if (answer.what == vmx::violation_action::end_output) { vmx::end_output(guest); }
+    return answer.what;
+}
 auto fw_guest_access(vmx::guest_pt const& guest, uint32_t index) noexcept -> vmx::guest_access {
     return vmx::access_of_guest(guest, index);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Guests with fewer capabilities than their host: each bit of leaf 14H hidden in turn, and guests
-// of pools of two hosts on both. What they read, which #GP they get, and their memory must be those of
-// a processor with their capabilities.
+// of pools of two hosts on both. What they read, which #GP they get, and their memory must be those
+// of a processor with their capabilities.
 #include <ptspec/vmx/guest_cpuid.hpp>
 
 #include <support/check_twice.hpp>

@@ -43,3 +43,47 @@ TEST_CASE("MSRs that the guest does not have raise #GP, ranges beyond its count 
                how(cpu::preset::ice_lake_u, 0x10) == guest_access::not_pt;
     });
 }
+
+TEST_CASE("every instruction that accesses MSRs has its exit reason (PRG-186)") {
+    CHECK_TWICE([](auto value) {
+        using vmx::msr_exit;
+        using vmx::msr_index_at;
+        // The numbers of the manual, 31 and 32, and those that Linux 7.2.13 has.
+        constexpr struct {
+            uint32_t reason;
+            msr_exit wanted;
+        } rows[] = {{31, {msr_index_at::rcx, false}},
+                    {32, {msr_index_at::rcx, true}},
+                    {78, {msr_index_at::list, false}},
+                    {79, {msr_index_at::list, true}},
+                    {84, {msr_index_at::exit_qualification, false}},
+                    {85, {msr_index_at::exit_qualification, true}}};
+        bool right = true;
+        unsigned count = 0;
+        for (uint32_t reason = 0; reason < 0x100; ++reason) {
+            count += static_cast<bool>(vmx::msr_exit_of(value(reason)));
+        }
+        for (auto const& row : rows) {
+            right = right && vmx::msr_exit_of(value(row.reason)) == row.wanted &&
+                    vmx::msr_exit_of(value(row.reason | 1U << 27)) == row.wanted &&
+                    !vmx::msr_exit_of(value(row.reason | 1U << 31));
+        }
+        return right && count == 6;
+    });
+}
+
+TEST_CASE(
+    "STATUS of a guest that does not see all of it is never passed through (REG-051, REG-055)") {
+    CHECK_TWICE([](auto value) {
+        using ebx = reg::cpuid_14h_0_ebx;
+        auto const how = [&](auto flag) {
+            auto guest = cpu::preset::ice_lake_u;
+            guest.leaf_14_0_ebx = guest.leaf_14_0_ebx.with(flag);
+            return vmx::access_of_guest(guest, value(true), 0x571);
+        };
+        return how(ebx::CPSB_CAM{false}) == guest_access::intercept &&
+               how(ebx::IPFILT_WRSTPRSV{false}) == guest_access::intercept &&
+               how(ebx::CR3FILTER{false}) == guest_access::pass_through &&
+               how(ebx::MTC{false}) == guest_access::pass_through;
+    });
+}

@@ -90,6 +90,16 @@ TEST_CASE("all logical processors of a TDX platform report the same leaf 14H (RE
                with([](caps& it) { it.leaf_14_1_ecx.raw ^= 1; }) == rule::REG_137 &&
                with([](caps& it) { it.leaf_01_eax.raw ^= 1; }) == rule::none;
     });
+    CHECK_TWICE([](auto value) {  // the module knows sub-leaf 1, and no other
+        auto of = preset::ice_lake_u;
+        auto const with = [&](uint32_t max_subleaf) {
+            of.leaf_14_0_eax = {value(max_subleaf)};
+            cpu::capabilities const all[] = {of, of};
+            return tdx::broken_rule(all, 2) == tdx::broken_rule(all, 1) ? tdx::broken_rule(all, 1)
+                                                                        : rule::REG_001;
+        };
+        return with(1) == rule::none && with(0) == rule::REG_137 && with(2) == rule::REG_137;
+    });
     CHECK_TWICE([](auto value) {  // so no hybrid part is a platform
         cpu::capabilities const cores[] = {value(preset::alder_lake_p), preset::alder_lake_e};
         return tdx::broken_rule(cores, 2) == rule::REG_137;

@@ -16,6 +16,45 @@ enum class guest_output : uint8_t {
     shadow,          ///< by the VMM, which gives the processor tables of its own
 };
 
+/// Where the index of the MSR is after a VM exit at an instruction that accesses MSRs.
+enum class msr_index_at : uint8_t {
+    none,  ///< the exit has another reason
+    rcx,
+    /// The list at RSI: its entry whose number is that of the lowest 1 in RCX. Emulate this access
+    /// and clear the bit; the instruction ends when RCX is 0. UNCONFIRMED where the exit says more.
+    list,
+    /// The exit qualification. Bits 6:3 of the VM-exit instruction information are the number of
+    /// the register with the value.
+    exit_qualification,
+};
+
+/// A VM exit at an instruction that accesses MSRs.
+struct msr_exit {
+    msr_index_at index = msr_index_at::none;
+    bool writes = false;
+
+    constexpr explicit operator bool() const noexcept { return index != msr_index_at::none; }
+    friend constexpr auto operator==(msr_exit, msr_exit) -> bool = default;
+};
+
+/// The access for an exit reason. The MSR bitmap applies to all of these instructions, so that each
+/// may be one to IA32_RTIT_CTL. WRMSRNS with RCX has the exit reason of WRMSR.
+///
+/// Source: SDM vol. 3, "VMX Basic Exit Reasons"; PRG-186.
+[[nodiscard]] constexpr auto msr_exit_of(uint32_t exit_reason) noexcept -> msr_exit {
+    constexpr uint32_t entry_failure = uint32_t{1} << 31;
+    if ((exit_reason & entry_failure) != 0) { return {}; }
+    switch (exit_reason & 0xFFFF) {
+        case 31: return {msr_index_at::rcx, false};                 // RDMSR
+        case 32: return {msr_index_at::rcx, true};                  // WRMSR, WRMSRNS
+        case 78: return {msr_index_at::list, false};                // RDMSRLIST
+        case 79: return {msr_index_at::list, true};                 // WRMSRLIST
+        case 84: return {msr_index_at::exit_qualification, false};  // RDMSR with immediate
+        case 85: return {msr_index_at::exit_qualification, true};   // WRMSRNS with immediate
+        default: return {};
+    }
+}
+
 /// What a VMM does with an RDMSR or WRMSR of a guest.
 enum class guest_access : uint8_t {
     intercept,     ///< emulate it: the guest's value is not in the processor

@@ -53,14 +53,13 @@ template <same_as<cpu::capabilities> Capabilities>
 
 /// The rule by which the TDX module refuses a platform with these logical processors, or none.
 ///
-/// Errors: REG-137 leaf 14H differs between two of them.
+/// Errors: REG-137 leaf 14H differs between two of them, or 14H.0:EAX of one is not 1.
 /// Source: TDX module, branch tdx_1.5; REG-137.
 [[nodiscard]] constexpr auto broken_rule(cpu::capabilities const* all, size_t count) noexcept
     -> rule {
-    for (size_t i = 1; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) {
         auto const& one = all[i];
-        bool const same = one.leaf_14_0_eax == all[0].leaf_14_0_eax &&
-                          one.leaf_14_0_ebx == all[0].leaf_14_0_ebx &&
+        bool const same = one.leaf_14_0_eax.raw == 1 && one.leaf_14_0_ebx == all[0].leaf_14_0_ebx &&
                           one.leaf_14_0_ecx == all[0].leaf_14_0_ecx &&
                           one.leaf_14_1_eax == all[0].leaf_14_1_eax &&
                           one.leaf_14_1_ebx == all[0].leaf_14_1_ebx &&
