@@ -91,7 +91,8 @@ TEST_CASE("on each dump an Intel PT control may be 1 where its capability MSR al
         check({.vm_entry = {1U << 17}}, vm_entry, 17);
         check({.vm_entry = {1U << 18}}, vm_entry, 18);
         CHECK(vmx::broken_rule(one.of, {}, off) == rule::none);
-        auto const given = vmx::with_guest_pt(one.of, {.enable_ept = true});
+        auto const given = vmx::with_guest_pt(one.of, {.enable_ept = true},
+                                              vmx::guest_output::guest_physical);
         CHECK(vmx::broken_rule(one.of, given, off) == rule::none);
         CHECK((given.secondary.raw == (1U << 24 | 1U << 19)) ==
               (one.of.vmx() == vmx_support::whole));

@@ -274,6 +274,30 @@ TEST_CASE(
     });
 }
 
+TEST_CASE("the VM entries of a virtual processor, of the rules and of the model take the same CTL "
+          "(REG-028, REG-131)") {
+    std::mt19937_64 random{5};
+    auto const& caps = preset::ice_lake_u;
+    unsigned taken = 0;
+    for (unsigned i = 0; i < 5000; ++i) {
+        std::uint64_t const most = random();
+        std::uint64_t const field = most & random() & (i % 2 == 0 ? 0x33'0F7B'EF8F : ~0ULL);
+        guest_pt guest = a_guest();
+        auto const entered = enter_nested(guest, {whole(), {field}});
+        auto const by_rules = vmx::vm_entry(caps, {whole(), {field}}, {.in_vmx_operation = true});
+        memory_model<4096> memory{0, {}};
+        engine::trace_unit<> unit{caps};
+        (void)unit.on(engine::event::vm_entry{.to = 0x1000, .loads = {true, {field}}}, memory);
+        bool const by_model = unit.msrs().ctl.raw == field;
+        CAPTURE(field);
+        REQUIRE(static_cast<bool>(entered) == static_cast<bool>(by_rules));
+        REQUIRE(static_cast<bool>(entered) == (field == 0 || by_model));
+        taken += static_cast<bool>(entered);
+    }
+    CHECK(taken > 100);
+    CHECK(taken < 4900);
+}
+
 TEST_CASE("MSR lists of L1 act on its virtual processor (PRG-165, PRG-166, REG-010)") {
     CHECK_TWICE([](auto value) {
         using vmx::msr_list_entry;

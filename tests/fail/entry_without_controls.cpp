@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: no matching function for call to
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/vmx/world_switch.hpp>
+
+using namespace ptspec;
+
+auto enter_guest(vmx::guest_pt& guest, vmx::host_pt& host, msr_model<1>& msrs) -> bool {
+#ifndef SHOULD_FAIL
+    auto const set = vmx::with_guest_pt(cpu::preset::ice_lake_u, {.enable_ept = true},
+                                        guest.current_output());
+    return static_cast<bool>(vmx::enter(guest, set, host, msrs));
+#else
+    return static_cast<bool>(vmx::enter(guest, host, msrs));
+#endif
+}
