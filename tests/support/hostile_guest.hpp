@@ -273,6 +273,20 @@ public:
         ctl_ = {};
         enter();
     }
+    /// VM entry by the guest to L2, and VM exit from it, with controls that neither load nor clear
+    /// CTL and do not translate output: the trace goes on in the same memory.
+    void change_level(vmx::nested_vmcs& vmcs) {
+        exit();
+        auto& guest = in_vm_.guest;
+        if (guest.level == vmx::guest_level::l2) {
+            if (!vmx::leave_nested(guest, vmcs)) { differ("L2 does not run"); }
+            if (vmcs.guest_ctl != ctl_) { differ("the CTL that a nested VM exit saves"); }
+        } else if (!vmx::enter_nested(guest, vmcs)) {
+            differ("a nested VM entry");
+        }
+        migrate();
+        enter();
+    }
     /// Executes code, at either level.
     void execute() {
         steps_traced += ctl_.get<access::ia32_rtit_ctl::TraceEn>();
@@ -307,7 +321,8 @@ public:
     }
 
 private:
-    /// Every state that a guest can be in moves as an image.
+    /// Every state that a guest can be in moves as an image. A guest that does not see PacketByteCnt
+    /// has a PSB+ more then, and stays.
     void migrate() {
         auto& guest = in_vm_.guest;
         vmx::guest_pt moved{.caps = guest.caps, .output = guest.output};
@@ -316,6 +331,7 @@ private:
                           moved.nested == guest.nested && moved.pmi_pending == guest.pmi_pending &&
                           moved.starts == guest.starts;
         if (!loaded || !same) { differ("the guest cannot be moved"); }
+        if (sees_byte_count()) { guest = moved; }
     }
     void compare(std::uint32_t index, std::uint64_t got, std::uint64_t expected) {
         // Other packets of the host come between, so that positions and counts differ.

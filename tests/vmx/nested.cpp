@@ -341,6 +341,33 @@ TEST_CASE("MSR lists of L1 act on its virtual processor (PRG-165, PRG-166, REG-0
     });
 }
 
+TEST_CASE("the trace of L1 that goes on in L2 without guest-physical output stays in the guest's "
+          "memory, also after a move (PRG-180, PRG-184, REG-128)") {
+    std::uint64_t const steps = test::number_from("PTSPEC_NESTED", test::usual_count / 10) / 4;
+    constexpr std::uint64_t in_a_run = 500;
+    std::uint64_t traced = 0;
+    std::uint64_t changes = 0;
+    for (std::uint64_t run = 0; run < steps / in_a_run; ++run) {
+        auto const output = run % 2 == 0 ? guest_output::guest_physical : guest_output::shadow;
+        auto const both = std::make_unique<test::pair_of_guests>(output, std::mt19937_64{run + 1},
+                                                                 false, test::usual_host());
+        nested_vmcs vmcs{{.vm_exit = {1U << 24}, .vm_entry = {1U << 17}}, {}};
+        std::uint64_t step = 0;
+        for (; step < in_a_run && both->difference.empty(); ++step) {
+            bool const changes_level = both->roll(8) == 0;
+            changes += changes_level;
+            changes_level ? both->change_level(vmcs) : both->step();
+        }
+        both->finish();
+        CAPTURE(run);
+        CAPTURE(step);
+        REQUIRE(both->difference == "");
+        traced += both->steps_traced;
+    }
+    CHECK(traced > steps / 20);
+    CHECK(changes > steps / 10);
+}
+
 // ------------------------------------------------------------------------------------ three levels
 
 namespace {
