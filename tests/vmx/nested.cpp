@@ -186,7 +186,7 @@ TEST_CASE("output of L2 that is not guest-physical for L1 needs shadow tables (P
         guest.shadow = vmx::shadow_use::placed;
         return entered && leave_nested(guest, vmcs) &&
                guest.current_output() == guest_output::guest_physical && guest.trace_en() &&
-               !guest.needs_shadow();
+               !guest.needs_shadow() && enter_nested(guest, vmcs) && guest.needs_shadow();
     });
 }
 
