@@ -105,6 +105,8 @@ void check_streams(whole_file of, input const& file) {
         for (auto const& part : one) {
             ++pieces;
             require(part.idx == one.idx(), "a stream has one idx");
+            require(part.flags.raw == 0 || part.flags.raw == 4 || (part.flags.raw & ~9U) == 0,
+                    "flags of AUX records that tell something");
             of.contains(part.recorded);
             of.contains(part.trace);
             require(part.trace.empty() || (part.trace.begin() >= part.recorded.begin() &&
@@ -117,13 +119,16 @@ void check_streams(whole_file of, input const& file) {
 
 void check_snapshots(byte_view one, byte_view two) {
     auto const found = find_new_bytes(one, two);
-    require(found.begin <= two.size() && found.padding <= 7 && found.padding <= one.size(),
+    require(found.begin <= two.size() && found.dropped <= one.size(),
             "the new bytes are in the snapshot");
+    auto const kept = one.first(one.size() - found.dropped);
     if (found.continues) {
-        auto const kept = one.first(one.size() - found.padding);
-        size_t const psb = trace::find_psb_before(kept, kept.size());
-        require(psb != trace::npos, "a snapshot continues one with a PSB");
+        require(found.dropped <= 7, "PADs are at most 7");
         for (uint8_t const byte : one.from(kept.size())) { require(byte == 0, "PADs are 0"); }
+        for (size_t i = 1; found.begin != two.size() && i <= found.begin && i <= kept.size(); ++i) {
+            require(two[found.begin - i] == kept[kept.size() - i],
+                    "the bytes before new ones are those of the other snapshot");
+        }
     } else {
         require(found.begin == two.size() || trace::find_psb(two, found.begin) == found.begin,
                 "other new bytes begin at a PSB");

@@ -285,6 +285,20 @@ def perf_data():
     for tsc in (5, None):
         ring = b"".join(made.pt_segment(chance, tsc and tsc + i, 40) for i in range(8))
         yield ring[:200] + ring[100:300]
+    for number in range(12):
+        kind = made.TID | made.TIME | made.CPU
+        event = made.Event(sample_type=kind | (number % 2) * made.AUX_SAMPLE, ids=[1])
+        ring = b"".join(made.pt_segment(chance, tsc, 40) for tsc in range(5, 15))
+        records = [made.info_of(snapshot=number % 3 == 2)]
+        for at in (0, 100, 240):
+            records.append(made.aux(event, at + chance.randrange(80), chance.randrange(80),
+                                    chance.randrange(16), cpu=number % 4))
+            part = ring[at:at + chance.randrange(40, 200)]
+            records.append(made.aux_sample(event, part, cpu=number % 4, time=at)
+                           if number % 2 else
+                           made.auxtrace(made.padded(part), at, cpu=number % 4))
+        data = made.pipe_of([event], records)[0]
+        yield damaged(data, chance) if number % 3 == 0 else data
 
 
 def winipt():

@@ -10,7 +10,10 @@ TID, TIME, ID, CPU, STREAM_ID, IDENTIFIER = (1 << bit for bit in (1, 2, 6, 7, 9,
 IP, ADDR, PERIOD, RAW = 1 << 0, 1 << 3, 1 << 8, 1 << 10
 SAMPLE_ID_ALL = 1 << 18
 
-COMM, SAMPLE, AUXTRACE_INFO, AUXTRACE, HEADER_ATTR, HEADER_FEATURE = 3, 9, 70, 71, 64, 80
+AUX_SAMPLE = 1 << 20
+
+COMM, SAMPLE, AUX, AUXTRACE_INFO, AUXTRACE, HEADER_ATTR, HEADER_FEATURE = 3, 9, 11, 70, 71, 64, 80
+TRUNCATED, OVERWRITE, PARTIAL, COLLISION = 1, 2, 4, 8
 PT_TYPE = 8
 PSB = b"\x02\x82" * 8
 PSBEND = b"\x02\x23"
@@ -153,6 +156,28 @@ def auxtrace(data, offset=0, reference=0, idx=0, tid=7, cpu=0xFFFFFFFF, size=Non
     return Record(AUXTRACE, u64(size, offset, reference) + u32(idx, tid, cpu, 0),
                   f"trace_size={size} trace_offset={offset} reference={reference} idx={idx} "
                   f"tid={tid} cpu={cpu}", after=data)
+
+
+def id_end(event, tid, time=0, cpu=0):
+    """The end of a record of the kernel, or the begin of a SAMPLE without ADDR and PERIOD."""
+    kind = event.sample_type
+    identifier = u64(event.ids[0]) if event.ids else b""
+    thread, when = u32(tid, tid), u64(time)
+    parts = [(TID, thread), (TIME, when), (ID, identifier), (STREAM_ID, u64(0)),
+             (CPU, u32(cpu, 0)), (IDENTIFIER, identifier)]
+    return b"".join(part for bit, part in parts if kind & bit)
+
+
+def aux(event, offset, size, flags, tid=7, time=0, cpu=0):
+    """An AUX record, with its end."""
+    return Record(AUX, u64(offset, size, flags), "", end=(id_end(event, tid, time, cpu), ""))
+
+
+def aux_sample(event, data, tid=7, time=0, cpu=0):
+    """A SAMPLE of TID, TIME, CPU and AUX."""
+    assert event.sample_type & ~(TID | TIME | CPU) == AUX_SAMPLE
+    data = padded(data)
+    return Record(SAMPLE, id_end(event, tid, time, cpu) + u64(len(data)) + data, "")
 
 
 def text_feature(text):

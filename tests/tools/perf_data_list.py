@@ -33,7 +33,7 @@ RECORDED = pathlib.Path(os.environ.get("PTSPEC_PERF_DATA") or
 NONE, TRUNCATED, SHORT = 0, 4, 9
 ERRORS = dict(not_perf_data=1, big_endian=2, old_format=3, truncated=4, bad_header=5, unfinished=6,
               directory=7, bad_record_size=8, record_too_short=9, unknown_id=11, too_many_ids=12,
-              no_auxtrace_info=14, not_intel_pt=15, no_intel_pt_event=16)
+              no_auxtrace_info=14, not_intel_pt=15, no_intel_pt_event=16, bad_auxtrace_info=18)
 
 
 def recorded(name):

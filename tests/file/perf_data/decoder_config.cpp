@@ -113,7 +113,7 @@ TEST_CASE("files that say too little") {
                why(value(perf_pipe(attr(7, 0, 0), info()))) ==
                    read_result{read_error::no_intel_pt_event, 88} &&
                why(value(perf_pipe(perf_record(70, 0, u32(1))))) ==
-                   read_result{read_error::record_too_short, 16} &&
+                   read_result{read_error::bad_auxtrace_info, 16} &&
                why(value(perf_pipe(bytes(1, 2, 3)))) == read_result{read_error::truncated, 16} &&
                why(byte_view{}) == read_result{read_error::not_perf_data, 0};
     });

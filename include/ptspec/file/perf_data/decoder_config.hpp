@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/file/perf_data/clock.hpp>
 #include <ptspec/file/perf_data/reader.hpp>
 #include <ptspec/file/perf_data/session.hpp>
+#include <ptspec/trace/clock.hpp>
 
 /// What a decoder has to know of a perf.data file before it reads the traces.
 namespace ptspec::file::perf_data {
@@ -62,8 +64,8 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
 ///
 /// Numbers that no processor can have count as unknown.
 ///
-/// Errors: no_auxtrace_info; not_intel_pt; no_intel_pt_event; those of `record_reader::next` before
-///         AUXTRACE_INFO.
+/// Errors: no_auxtrace_info, bad_auxtrace_info; not_intel_pt; no_intel_pt_event; those of
+///         `record_reader::next` before AUXTRACE_INFO.
 /// Source: drivers.md, 4.3 and 4.4.
 [[nodiscard]] constexpr auto decoder_config_of(input const& of) noexcept -> decoder_config {
     decoder_config made;
@@ -76,7 +78,7 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
         return made;
     }
     auto const info = read_as<auxtrace_info_record>(found);
-    made.result = info.result;
+    if (!info) { made.result = {read_error::bad_auxtrace_info, found.offset}; }
     if (info && info->type != auxtrace_intel_pt) {
         made.result = {read_error::not_intel_pt, found.offset};
     }
@@ -95,13 +97,7 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
                             info->CYC_BIT);
     made.has_event_trace = info->CAP_EVENT_TRACE != 0;
     using detail::fits_32;
-    bool const has_clock = info->CAP_USER_TIME_ZERO != 0 && info->TIME_SHIFT < 64 &&
-                           fits_32(info->TIME_MULT);
-    if (has_clock) {
-        made.clock = {.shift = static_cast<uint16_t>(info->TIME_SHIFT),
-                      .mult = static_cast<uint32_t>(info->TIME_MULT),
-                      .zero = info->TIME_ZERO};
-    }
+    made.clock = time_conversion_of(info.value);
     bool const has_ratio = info->TSC_CTC_N != 0 && info->TSC_CTC_D != 0 &&
                            fits_32(info->TSC_CTC_N) && fits_32(info->TSC_CTC_D);
     if (has_ratio) {
@@ -114,6 +110,21 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
     made.model = model_of(of);
     if (made.model) { made.quirks = cpu::quirks_of(made.model.model); }
     return made;
+}
+
+/// The constants of the clock of the traces, with the quirks of their processor. The clock takes
+/// the upper bits of the TSC from the piece: set `tsc_reference` to the `reference` of the first
+/// piece of a stream.
+[[nodiscard]] constexpr auto clock_options_of(decoder_config const& of) noexcept
+    -> trace::clock_options {
+    using ctl = reg::ia32_rtit_ctl;
+    bool const has_ratio = of.max_non_turbo_ratio <= 0xFF;
+    return {.mtc_freq = static_cast<uint8_t>(of.ctl.get<ctl::MTCFreq>()),
+            .cyc_thresh = static_cast<uint8_t>(of.ctl.get<ctl::CycThresh>()),
+            .max_non_turbo_ratio = static_cast<uint8_t>(has_ratio ? of.max_non_turbo_ratio : 0),
+            .tsc_numerator = of.tsc_ctc_n,
+            .tsc_denominator = of.tsc_ctc_d,
+            .quirks = of.quirks};
 }
 
 }  // namespace ptspec::file::perf_data

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/cpu/quirks.hpp>
-#include <ptspec/file/perf_data/record.hpp>
+#include <ptspec/file/perf_data/sample.hpp>
 
 /// Opens perf.data files: their header, their events and their features.
 namespace ptspec::file::perf_data {
@@ -35,6 +35,10 @@ struct input {
     bool id_types_differ = false;      ///< in bits that the end of a record depends on
     bool sample_types_differ = false;  ///< in any bit
     bool all_have_identifier = false;
+    /// The format of SAMPLE records of the first event, and whether others have another one.
+    sample_format first_format{};
+    bool sample_formats_differ = false;
+    bool has_aux_samples = false;  ///< SAMPLE records contain traces
 
     constexpr explicit operator bool() const noexcept { return bool{result}; }
 };
@@ -310,7 +314,9 @@ constexpr auto compare_attrs(input& made) noexcept -> read_result {
     bool is_first = true;
     while (auto const event = events.next()) {
         uint64_t const type = event.sample_type.raw;
+        auto const format = sample_format_of(event);
         if (is_first) {
+            made.first_format = format;
             made.first_type = event.sample_type;
             made.has_sample_ids = event.flags.get<attr_flags::sample_id_all>();
             made.all_have_identifier = true;
@@ -321,6 +327,8 @@ constexpr auto compare_attrs(input& made) noexcept -> read_result {
         made.sample_types_differ = made.sample_types_differ || differs != 0;
         made.all_have_identifier = made.all_have_identifier &&
                                    event.sample_type.get<sample_type::IDENTIFIER>();
+        made.sample_formats_differ = made.sample_formats_differ || !(format == made.first_format);
+        made.has_aux_samples = made.has_aux_samples || event.sample_type.get<sample_type::AUX>();
     }
     return events.result();
 }

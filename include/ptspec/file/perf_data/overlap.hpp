@@ -11,8 +11,11 @@ namespace ptspec::file::perf_data {
 /// Where the new bytes of a snapshot begin, and whether they continue the snapshot before it.
 struct new_bytes {
     size_t begin = 0;
+    /// No byte is missing before them. If there are none, the snapshot before it has all bytes.
     bool continues = false;
-    size_t padding = 0;  ///< bytes at the end of the snapshot before it that are PADs of perf
+    /// The last bytes of the snapshot before it that do not count: PADs of perf, or the begin of a
+    /// PSB+ that follows whole.
+    size_t dropped = 0;
 };
 
 namespace detail {
@@ -20,11 +23,27 @@ namespace detail {
 /// perf adds up to 7 PADs to the end of a piece.
 inline constexpr size_t most_padding = 7;
 
+/// True for bytes that can be the PADs at the end of a piece.
+constexpr auto is_padding(byte_view tail) noexcept -> bool {
+    if (tail.size() > most_padding) { return false; }
+    for (uint8_t const byte : tail) {
+        if (byte != 0) { return false; }
+    }
+    return true;
+}
+/// The bytes without those that can be PADs of perf.
+constexpr auto without_padding(byte_view all) noexcept -> byte_view {
+    size_t zeros = 0;
+    while (zeros < most_padding && zeros < all.size() && all[all.size() - 1 - zeros] == 0) {
+        ++zeros;
+    }
+    return all.first(all.size() - zeros);
+}
+
 /// The first TSC packet of a PSB+.
 struct psb_tsc {
     bool found = false;
     uint64_t tsc = 0;
-    size_t end = 0;  ///< where the packet ends
 };
 constexpr auto tsc_of_psb(byte_view in, size_t psb) noexcept -> psb_tsc {
     for (size_t at = psb + trace::psb_bytes;;) {
@@ -33,120 +52,159 @@ constexpr auto tsc_of_psb(byte_view in, size_t psb) noexcept -> psb_tsc {
         auto const kind = one.packet.kind();
         at += one.length();
         if (kind == packet::kind::tsc) {
-            return {true, one.packet.as<packet::tsc>().get<packet::tsc::TSC>(), at};
+            return {true, one.packet.as<packet::tsc>().get<packet::tsc::TSC>()};
         }
         if (kind == packet::kind::psb || kind == packet::kind::psbend) { return {}; }
     }
 }
 
-/// True if TSC packets say that `one` is before `other`. They have 56 bits, so the counter may wrap
-/// between the two.
-constexpr auto is_before(uint64_t one, uint64_t other) noexcept -> bool {
-    constexpr uint64_t half = uint64_t{1} << 55;
-    uint64_t const distance = (other - one) & (2 * half - 1);
-    return distance != 0 && distance < half;
+/// So many equal bytes besides a PSB make it the same: all of a TSC packet but its highest byte.
+inline constexpr size_t enough_bytes = 7;
+
+/// Where the first PSB of a snapshot begins; `npos` also if it has too few bytes to be compared.
+constexpr auto find_usable_psb(byte_view in) noexcept -> size_t {
+    bool const is_enough = without_padding(in).size() >= trace::psb_bytes + enough_bytes;
+    return is_enough ? trace::find_psb(in) : trace::npos;
 }
 
-/// Compares the end of a snapshot with bytes of the next one. The work of all comparisons is
-/// bounded, so that bytes made of equal PSBs do not take quadratic time.
-class tail_search {
+/// Compares two snapshots at possible places. The work of all comparisons is bounded, so that bytes
+/// made of equal PSBs do not take quadratic time.
+class snapshot_pair {
 public:
-    constexpr tail_search(byte_view previous, byte_view next) noexcept
+    constexpr snapshot_pair(byte_view previous, byte_view next, size_t first_psb) noexcept
         : previous_{previous},
           next_{next},
+          first_psb_{first_psb},
           work_left_{64 * (uint64_t{previous.size()} + next.size())} {}
 
-    /// True if the bytes of `previous` from `tail` on, without PADs at their end, are in `next` at
-    /// `at`. Then `where` is the rest of `next`.
-    [[nodiscard]] constexpr auto continues_at(size_t tail, size_t at) noexcept -> bool {
-        auto const old = previous_.from(tail);
-        auto const now = next_.from(at);
+    /// True if all bytes that both snapshots have are equal, where the PSB at `old` of the first is
+    /// that at `now` of the second. `psb` are the bytes that the first one has of the PSB.
+    ///
+    /// A PSB+ at the end of the first snapshot that is cut before its TSC can be any PSB+. It is
+    /// doubtful, and the search goes on.
+    [[nodiscard]] constexpr auto agree_at(size_t old, size_t now, size_t psb) noexcept -> bool {
         size_t same = 0;
-        while (same < old.size() && same < now.size() && same < work_left_ &&
-               old[same] == now[same]) {
+        while (old + same < previous_.size() && now + same < next_.size() &&
+               previous_[old + same] == next_[now + same] && take_step()) {
             ++same;
         }
-        work_left_ -= same;
-        if (old.size() - same > most_padding) { return false; }
-        for (uint8_t const byte : old.from(same)) {
-            if (byte != 0) { return false; }
+        auto const rest = previous_.from(old + same);
+        bool const has_end = is_padding(rest);
+        // A second snapshot that ends before the first one, or with its PADs, has nothing new.
+        bool const has_new = !is_padding(next_.from(now + same));
+        if (!has_end && has_new) { return false; }
+        size_t back = 0;
+        while (back < old && back < now && previous_[old - 1 - back] == next_[now - 1 - back] &&
+               take_step()) {
+            ++back;
         }
-        where = {at + same, true, old.size() - same};
+        if (same < psb || (back < old && back < now)) { return false; }
+        if (!has_new) {
+            where = {next_.size(), true, 0};
+        } else if (same - psb + back >= enough_bytes) {
+            where = {now + same, true, rest.size()};
+        } else {
+            // Fewer bytes than these can be the end of another packet.
+            constexpr size_t most_of_others = 3;
+            if (!has_doubtful && psb > most_of_others) {
+                where = {first_psb_, false, previous_.size() - old};
+                has_doubtful = true;
+            }
+            return false;
+        }
         return true;
     }
 
     new_bytes where{};
+    bool has_doubtful = false;  ///< `where` is a doubtful place
 
 private:
+    constexpr auto take_step() noexcept -> bool {
+        if (work_left_ == 0) { return false; }
+        --work_left_;
+        return true;
+    }
+
     byte_view previous_;
     byte_view next_;
+    size_t first_psb_;  ///< of `next`
     uint64_t work_left_;
 };
 
-/// The search by time. `found` is false if it cannot be done.
-struct search_result {
-    bool found = false;
-    new_bytes where{};
-};
-constexpr auto find_by_tsc(byte_view previous, byte_view next, size_t first_psb) noexcept
-    -> search_result {
-    // The last PSB+ of a snapshot may be cut, so its TSC may be missing, or continued by PADs.
-    size_t zeros = 0;
-    while (zeros < most_padding && zeros < previous.size() &&
-           previous[previous.size() - 1 - zeros] == 0) {
-        ++zeros;
+/// Finds the place of a PSB that both snapshots have. Of several places it takes the one with the
+/// fewest new bytes.
+constexpr auto find_common_psb(snapshot_pair& both, byte_view previous, byte_view next,
+                               size_t first_psb) noexcept -> bool {
+    using trace::psb_bytes;
+    size_t const first_old = trace::find_psb(previous);
+    for (size_t psb = first_old; psb != trace::npos;
+         psb = trace::find_psb(previous, psb + psb_bytes)) {
+        if (both.agree_at(psb, first_psb, psb_bytes)) { return true; }
     }
-    auto const unpadded = previous.first(previous.size() - zeros);
+    if (first_old == trace::npos) { return false; }
+    // A snapshot that begins before the other one.
+    for (size_t psb = trace::find_psb(next, first_psb + psb_bytes); psb != trace::npos;
+         psb = trace::find_psb(next, psb + psb_bytes)) {
+        if (both.agree_at(first_old, psb, psb_bytes)) { return true; }
+    }
+    return false;
+}
+
+/// The same for a PSB that the end of `previous` cuts.
+constexpr auto find_cut_psb(snapshot_pair& both, byte_view previous, size_t first_psb) noexcept
+    -> bool {
+    auto const unpadded = without_padding(previous);
+    for (size_t cut = trace::psb_bytes - 1; cut != 0; --cut) {
+        if (cut <= unpadded.size() && both.agree_at(unpadded.size() - cut, first_psb, cut)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The first PSB that is new, if the last PSB of `previous` is in `next` but not the bytes after
+/// it: one of the snapshots is damaged. Otherwise `first_psb`.
+constexpr auto find_later_psb(byte_view previous, byte_view next, size_t first_psb) noexcept
+    -> size_t {
+    // The last PSB+ may be cut, so its TSC may be missing, or continued by PADs.
+    auto const unpadded = without_padding(previous);
     psb_tsc last;
     size_t before = previous.size();
     for (unsigned tries = 0; tries < 2 && !last.found; ++tries) {
         size_t const psb = trace::find_psb_before(previous, before);
-        if (psb == trace::npos) { return {}; }
+        if (psb == trace::npos) { break; }
         last = tsc_of_psb(unpadded, psb);
         before = psb;
     }
-    if (!last.found) { return {}; }
-    tail_search search{previous, next};
-    bool has_tsc = false;
-    for (size_t psb = first_psb; psb != trace::npos;
-         psb = trace::find_psb(next, psb + trace::psb_bytes)) {
+    if (!last.found) { return first_psb; }
+    for (size_t psb = first_psb; psb != trace::npos;) {
         auto const one = tsc_of_psb(next, psb);
-        if (!one.found) { continue; }
-        has_tsc = true;
-        if (one.tsc == last.tsc && search.continues_at(last.end, one.end)) {
-            return {true, search.where};
-        }
-        if (is_before(last.tsc, one.tsc)) { return {true, {psb, false, 0}}; }
+        psb = trace::find_psb(next, psb + trace::psb_bytes);
+        if (one.found && one.tsc == last.tsc) { return psb == trace::npos ? next.size() : psb; }
     }
-    return {has_tsc, {next.size(), false, 0}};
-}
-
-/// The search by content: an end of `previous` that begins with a PSB is where `next` begins.
-constexpr auto find_by_content(byte_view previous, byte_view next, size_t first_psb) noexcept
-    -> new_bytes {
-    tail_search search{previous, next};
-    for (size_t psb = trace::find_psb(previous); psb != trace::npos;
-         psb = trace::find_psb(previous, psb + trace::psb_bytes)) {
-        if (search.continues_at(psb, first_psb)) { return search.where; }
-    }
-    return {first_psb, false, 0};
+    return first_psb;
 }
 
 }  // namespace detail
 
-/// Finds the bytes of a snapshot that the snapshot before it does not have. They begin at a PSB, or
-/// continue the bytes of `previous`.
+/// Finds the bytes of a snapshot that an earlier snapshot of the same trace does not have. They
+/// begin at a PSB, or continue the bytes of `previous`.
 ///
-/// Compares the TSCs in PSB+ if both have them, else the bytes. Without a PSB in `next`, nothing of
-/// it is new. The work is in proportion to the two sizes.
+/// Two snapshots overlap where all their common bytes are equal, and a PSB is among them. The order
+/// of TSCs says nothing: those of a guest may be lower than those before. Without a PSB in `next`,
+/// or with 22 bytes or less, nothing of it is new. The work is in proportion to the two sizes.
 ///
 /// Source: drivers.md, 3.4.
 [[nodiscard]] constexpr auto find_new_bytes(byte_view previous, byte_view next) noexcept
     -> new_bytes {
-    size_t const first_psb = trace::find_psb(next);
+    size_t const first_psb = detail::find_usable_psb(next);
     if (first_psb == trace::npos) { return {next.size(), false, 0}; }
-    auto const by_tsc = detail::find_by_tsc(previous, next, first_psb);
-    return by_tsc.found ? by_tsc.where : detail::find_by_content(previous, next, first_psb);
+    detail::snapshot_pair both{previous, next, first_psb};
+    if (detail::find_common_psb(both, previous, next, first_psb) ||
+        detail::find_cut_psb(both, previous, first_psb) || both.has_doubtful) {
+        return both.where;
+    }
+    return {detail::find_later_psb(previous, next, first_psb), false, 0};
 }
 
 }  // namespace ptspec::file::perf_data

@@ -25,6 +25,7 @@ enum class read_error : uint8_t {
     not_intel_pt,       ///< the traces are of another kind
     no_intel_pt_event,  ///< no event has the PMU that AUXTRACE_INFO names
     too_few_slots,      ///< more pieces than slots: `needed` has their number
+    bad_auxtrace_info,  ///< AUXTRACE_INFO is too short, or its filter is longer than the record
 };
 
 /// The error as one sentence.
@@ -48,6 +49,7 @@ enum class read_error : uint8_t {
         case read_error::not_intel_pt: return "the traces are not of Intel PT";
         case read_error::no_intel_pt_event: return "no event is of the PMU intel_pt";
         case read_error::too_few_slots: return "there are more pieces than slots";
+        case read_error::bad_auxtrace_info: return "the AUXTRACE_INFO record is malformed";
     }
     return "unknown error";
 }

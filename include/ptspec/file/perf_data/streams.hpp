@@ -1,27 +1,59 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/file/perf_data/clock.hpp>
 #include <ptspec/file/perf_data/overlap.hpp>
 #include <ptspec/file/perf_data/reader.hpp>
 
 /// The traces of a perf.data file: the pieces of each stream in order.
 namespace ptspec::file::perf_data {
 
-/// A piece of a stream.
+/// `tid` of a trace that belongs to a processor, and of one that belongs to several threads.
+inline constexpr uint32_t no_tid = 0xFFFF'FFFF;
+
+/// A piece of a stream: the bytes of an AUXTRACE record or of an AUX area sample, or a part of
+/// them.
+///
+/// A part begins where an AUX record says that trace is missing or that tracing was off; `flags`
+/// are those of that record. TRUNCATED, COLLISION: bytes are missing before the part. PARTIAL:
+/// tracing was off for a while in its first `aux_size` bytes, or in those of the parts after it;
+/// no byte is missing. A part may be empty.
 ///
 /// Units:  `offset` counts bytes of the stream, `reference` TSC ticks: about the time when the
-///         piece was stored.
+///         piece was stored. `time` is in nanoseconds.
 struct piece {
     byte_view trace{};    ///< the new bytes; may be empty
-    uint64_t offset = 0;  ///< of the AUXTRACE record
+    uint64_t offset = 0;  ///< as in the AUXTRACE record; 0 in a sample
     uint64_t reference = 0;
+    uint64_t time = 0;            ///< of a sample
     uint64_t file_offset = 0;     ///< of the record in the file
     uint32_t idx = 0;             ///< of the stream
-    uint32_t tid = 0;             ///< FFFFFFFFH in a stream of a processor
+    uint32_t tid = no_tid;        ///< FFFFFFFFH in a stream of a processor
     uint32_t cpu = no_cpu;        ///< FFFFFFFFH in a stream of a thread
+    bool is_sample = false;       ///< an AUX area sample
     bool has_gap_before = false;  ///< trace is missing before it: a decoder starts at its first PSB
     byte_view recorded{};         ///< all bytes of the record
+    aux_flags flags{};            ///< 0 in all pieces but those that an AUX record begins
+    uint64_t aux_size = 0;        ///< the bytes that the AUX record is about
 };
+
+namespace detail {
+
+inline constexpr aux_flags lossy_flags = aux_flags{}.with(aux_flags::TRUNCATED{true},
+                                                          aux_flags::COLLISION{true});
+
+/// A piece that an AUX record begins, not an AUXTRACE record or a sample.
+constexpr auto is_mark(piece const& one) noexcept -> bool { return one.flags.raw != 0; }
+constexpr auto is_lossy(piece const& one) noexcept -> bool {
+    return (one.flags.raw & lossy_flags.raw) != 0;
+}
+/// True if both belong to one stream.
+constexpr auto share_stream(piece const& one, piece const& two) noexcept -> bool {
+    return one.idx == two.idx && one.is_sample == two.is_sample &&
+           (!one.is_sample || (one.cpu == no_cpu) == (two.cpu == no_cpu));
+}
+
+}  // namespace detail
 
 /// The pieces of one stream, in their order. A decoder can read those without `has_gap_before` as
 /// one.
@@ -36,8 +68,15 @@ struct stream {
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> piece const& {
         return first[i];
     }
+    /// As perf numbers it. A stream of samples has the number of its processor or thread.
     [[nodiscard]] constexpr auto idx() const noexcept -> uint32_t { return first->idx; }
-    [[nodiscard]] constexpr auto tid() const noexcept -> uint32_t { return first->tid; }
+    /// FFFFFFFFH, if the pieces are of several threads.
+    [[nodiscard]] constexpr auto tid() const noexcept -> uint32_t {
+        for (auto const& one : *this) {
+            if (one.tid != first->tid) { return no_tid; }
+        }
+        return first->tid;
+    }
     [[nodiscard]] constexpr auto cpu() const noexcept -> uint32_t { return first->cpu; }
 };
 
@@ -59,7 +98,7 @@ public:
 private:
     constexpr void find(piece const* at) noexcept {
         now_ = {at, 0};
-        while (at != end_ && at->idx == now_.first->idx) {
+        while (at != end_ && detail::share_stream(*at, *now_.first)) {
             ++at;
             ++now_.count;
         }
@@ -69,10 +108,12 @@ private:
     stream now_{};
 };
 
-/// The streams of a file, in the order of their idx. It borrows the caller's slots.
+/// The streams of a file, in the order of their idx; those of samples last. It borrows the caller's
+/// slots.
 struct [[nodiscard]] stream_list {
     read_result result{};
-    size_t needed = 0;            ///< the number of pieces in the file
+    size_t needed = 0;            ///< the number of slots for all pieces
+    size_t unplaced = 0;          ///< AUX records with flags that belong to no stream
     bool is_snapshot = false;     ///< SNAPSHOT_MODE of AUXTRACE_INFO
     bool has_compressed = false;  ///< records are compressed: names and mappings may be missing
     piece const* first = nullptr;
@@ -95,17 +136,42 @@ struct [[nodiscard]] stream_list {
 
 namespace detail {
 
-constexpr auto is_earlier(piece const& one, piece const& two, bool is_snapshot) noexcept -> bool {
-    if (one.idx != two.idx) { return one.idx < two.idx; }
-    // In a snapshot the offset is one in the ring.
-    if (!is_snapshot && one.offset != two.offset) { return one.offset < two.offset; }
-    return one.file_offset < two.file_offset;
-}
+/// The order of pieces.
+struct is_earlier {
+    bool is_snapshot;
 
-constexpr void sift_down(piece* all, size_t at, size_t count, bool is_snapshot) noexcept {
+    constexpr auto operator()(piece const& one, piece const& two) const noexcept -> bool {
+        if (one.is_sample != two.is_sample) { return two.is_sample; }
+        bool const has_cpu = one.cpu != no_cpu;
+        if (one.is_sample && has_cpu != (two.cpu != no_cpu)) { return has_cpu; }
+        if (one.idx != two.idx) { return one.idx < two.idx; }
+        // In a snapshot the offset is one in the ring.
+        if (one.is_sample && one.time != two.time) { return one.time < two.time; }
+        if (!one.is_sample && !is_snapshot) {
+            if (one.offset != two.offset) { return one.offset < two.offset; }
+            if (is_mark(one) != is_mark(two)) { return is_mark(one); }
+            // The bytes before the place are of one AUX record, those after it of another.
+            if (is_lossy(one) != is_lossy(two)) { return is_lossy(one); }
+        }
+        return one.file_offset != two.file_offset ? one.file_offset < two.file_offset
+                                                  : is_lossy(one) && !is_lossy(two);
+    }
+};
+/// The order in which the stream of a processor or of a thread is found.
+struct has_lower_owner {
+    constexpr auto operator()(piece const& one, piece const& two) const noexcept -> bool {
+        if (one.cpu != two.cpu) { return one.cpu < two.cpu; }
+        if (one.cpu == no_cpu && one.tid != two.tid) { return one.tid < two.tid; }
+        if (one.idx != two.idx) { return one.idx < two.idx; }
+        return one.file_offset < two.file_offset;
+    }
+};
+
+template <class Less>
+constexpr void sift_down(piece* all, size_t at, size_t count, Less const& less) noexcept {
     for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-        if (child + 1 < count && is_earlier(all[child], all[child + 1], is_snapshot)) { ++child; }
-        if (!is_earlier(all[at], all[child], is_snapshot)) { return; }
+        if (child + 1 < count && less(all[child], all[child + 1])) { ++child; }
+        if (!less(all[at], all[child])) { return; }
         auto const moved = all[at];
         all[at] = all[child];
         all[child] = moved;
@@ -114,20 +180,84 @@ constexpr void sift_down(piece* all, size_t at, size_t count, bool is_snapshot) 
 }
 
 /// Heapsort: in place, and n log n in the worst case. No two pieces are equal.
-constexpr void sort_pieces(piece* all, size_t count, bool is_snapshot) noexcept {
+template <class Less>
+constexpr void sort_pieces(piece* all, size_t count, Less const& less) noexcept {
     bool is_sorted = true;
-    for (size_t i = 1; i < count && is_sorted; ++i) {
-        is_sorted = is_earlier(all[i - 1], all[i], is_snapshot);
-    }
+    for (size_t i = 1; i < count && is_sorted; ++i) { is_sorted = less(all[i - 1], all[i]); }
     if (is_sorted) { return; }
-    for (size_t i = count / 2; i != 0; --i) { sift_down(all, i - 1, count, is_snapshot); }
+    for (size_t i = count / 2; i != 0; --i) { sift_down(all, i - 1, count, less); }
     for (size_t end = count - 1; end != 0; --end) {
         auto const last = all[0];
         all[0] = all[end];
         all[end] = last;
-        sift_down(all, 0, end, is_snapshot);
+        sift_down(all, 0, end, less);
     }
 }
+
+// ------------------------------------------------------------------------------------ marks
+
+/// The first piece of `all`, sorted by `has_lower_owner`, of a processor, or of a thread that is
+/// traced by itself; `count` if there is none.
+constexpr auto find_owner(piece const* all, size_t count, uint32_t cpu, uint32_t tid) noexcept
+    -> size_t {
+    auto const is_before = [&](piece const& one) {
+        return one.cpu != cpu ? one.cpu < cpu : cpu == no_cpu && one.tid < tid;
+    };
+    size_t low = 0;
+    for (size_t high = count; low < high;) {
+        size_t const middle = low + (high - low) / 2;
+        if (is_before(all[middle])) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    bool const found = low < count && all[low].cpu == cpu &&
+                       (cpu != no_cpu || (tid != no_tid && all[low].tid == tid));
+    return found ? low : count;
+}
+
+/// Gives each mark after the first `count` pieces its stream: that of its processor, or of its
+/// thread, or the only one if its record names neither. Removes those that have none, and returns how many are left.
+constexpr auto place_marks(piece* all, size_t count, size_t marks) noexcept -> size_t {
+    if (marks == 0) { return 0; }
+    sort_pieces(all, count, has_lower_owner{});
+    bool is_only_one = count != 0;
+    for (size_t i = 1; i < count && is_only_one; ++i) {
+        is_only_one = share_stream(all[0], all[i]);
+    }
+    size_t placed = 0;
+    for (size_t i = count; i < count + marks; ++i) {
+        auto mark = all[i];
+        size_t owner = mark.cpu == no_cpu ? count : find_owner(all, count, mark.cpu, no_tid);
+        if (owner == count) { owner = find_owner(all, count, no_cpu, mark.tid); }
+        if (owner == count && is_only_one) {
+            bool const names_other = all[0].cpu != no_cpu ? mark.cpu != no_cpu : mark.tid != no_tid;
+            owner = names_other ? count : 0;
+        }
+        if (owner == count) { continue; }
+        auto const& of = all[owner];
+        mark.idx = of.idx;
+        mark.cpu = of.cpu;
+        mark.tid = of.tid;
+        mark.is_sample = of.is_sample;
+        all[count + placed] = mark;
+        ++placed;
+    }
+    return placed;
+}
+
+/// Moves the bytes from the mark on, if they are in the piece before it, into the mark.
+constexpr void split_at(piece& before, piece& mark) noexcept {
+    mark.reference = before.reference;
+    uint64_t const kept = mark.offset - before.offset;
+    if (kept >= before.trace.size()) { return; }
+    mark.recorded = before.recorded;
+    mark.trace = before.trace.from(static_cast<size_t>(kept));
+    before.trace = before.trace.first(static_cast<size_t>(kept));
+}
+
+// ------------------------------------------------------------------------------------ joints
 
 /// Joins a piece to the one before it in its stream. perf pads pieces to 8 bytes and does not count
 /// that in the next offset, so the PADs are removed.
@@ -135,100 +265,271 @@ constexpr void join_pieces(piece& before, piece& next) noexcept {
     uint64_t const size = before.trace.size();
     uint64_t const distance = next.offset - before.offset;
     next.has_gap_before = distance != size;
-    if (distance >= size || size - distance > most_padding) { return; }
+    if (distance >= size) { return; }
     auto const kept = before.trace.first(static_cast<size_t>(distance));
-    for (size_t i = kept.size(); i < before.trace.size(); ++i) {
-        if (before.trace[i] != 0) { return; }
-    }
+    if (!is_padding(before.trace.from(kept.size()))) { return; }
     before.trace = kept;
     next.has_gap_before = false;
 }
 
+/// Joins the pieces of a stream by their offsets.
+constexpr void join_by_offset(piece* all, size_t count) noexcept {
+    for (size_t i = 0; i < count; ++i) {
+        auto& one = all[i];
+        if (i == 0) {
+            one.has_gap_before = one.offset != 0;
+        } else {
+            if (is_mark(one)) { split_at(all[i - 1], one); }
+            join_pieces(all[i - 1], one);
+        }
+        one.has_gap_before = one.has_gap_before || is_lossy(one);
+    }
+    // After a loss at the end of the stream there are only PADs of perf.
+    auto& last = all[count - 1];
+    if (is_lossy(last) && is_padding(last.trace)) { last.trace = {}; }
+}
+
+/// Drops the last bytes of a piece, and of those that it continues.
+constexpr void drop_end(piece* first, piece* last, size_t count) noexcept {
+    for (piece* at = last;; --at) {
+        size_t const size = at->trace.size();
+        size_t const dropped = size < count ? size : count;
+        at->trace = at->trace.first(size - dropped);
+        count -= dropped;
+        if (count == 0 || at == first || at->has_gap_before) { return; }
+    }
+}
+
+/// Joins snapshots, or samples, by the bytes that they have in common. Each is compared with the
+/// last one before it that had new bytes. Those without a PSB have none, but for the first if no
+/// other has a PSB.
+constexpr void join_by_content(piece* all, size_t count) noexcept {
+    piece* first = nullptr;
+    piece* last = nullptr;    // with new bytes
+    piece* unread = nullptr;  // the first without a PSB after `last`
+    for (size_t i = 0; i < count; ++i) {
+        auto& one = all[i];
+        if (is_mark(one)) {
+            one.has_gap_before = is_lossy(one);
+            continue;
+        }
+        if (first == nullptr) { first = &one; }
+        if (last == nullptr) {
+            one.trace = one.recorded;
+            bool const has_psb = find_usable_psb(one.trace) != trace::npos;
+            if (!has_psb && &one != first) { one.trace = {}; }
+            if (!has_psb) { continue; }
+            if (&one != first) { first->trace = {}; }
+            last = &one;
+            continue;
+        }
+        auto const found = find_new_bytes(last->recorded, one.recorded);
+        one.trace = one.recorded.from(found.begin);
+        if (one.trace.empty()) {
+            if (unread == nullptr && !found.continues && !one.recorded.empty()) { unread = &one; }
+            continue;
+        }
+        one.has_gap_before = !found.continues;
+        drop_end(all, last, found.dropped);
+        last = &one;
+        unread = nullptr;
+    }
+    // Bytes that a later snapshot has are not missing.
+    if (unread != nullptr) { unread->has_gap_before = true; }
+}
+
 /// Finds gaps and overlaps in sorted pieces.
 constexpr void join_all(piece* all, size_t count, bool is_snapshot) noexcept {
-    for (size_t i = 0; i < count; ++i) {
-        bool const is_first = i == 0 || all[i - 1].idx != all[i].idx;
-        if (is_first) {
-            all[i].has_gap_before = !is_snapshot && all[i].offset != 0;
-        } else if (is_snapshot) {
-            auto const found = find_new_bytes(all[i - 1].recorded, all[i].recorded);
-            all[i].trace = all[i].recorded.from(found.begin);
-            all[i].has_gap_before = !found.continues;
-            auto& before = all[i - 1].trace;
-            before = before.first(before.size() < found.padding ? 0
-                                                                : before.size() - found.padding);
+    for (size_t begin = 0, end = 0; begin < count; begin = end) {
+        size_t records = 0;
+        uint64_t reference = 0;
+        for (; end < count && share_stream(all[begin], all[end]); ++end) {
+            if (!is_mark(all[end]) && ++records == 1) { reference = all[end].reference; }
+        }
+        // Marks before the first piece.
+        for (size_t i = begin; i < end && is_mark(all[i]); ++i) { all[i].reference = reference; }
+        if (is_snapshot || all[begin].is_sample) {
+            join_by_content(all + begin, end - begin);
         } else {
-            join_pieces(all[i - 1], all[i]);
+            join_by_offset(all + begin, end - begin);
         }
     }
 }
 
-}  // namespace detail
+// ------------------------------------------------------------------------------------ collecting
 
-/// The number of slots that `streams_of` needs: the AUXTRACE records up to the end, or up to an
-/// error.
-[[nodiscard]] constexpr auto count_pieces(input const& of) noexcept -> size_t {
-    size_t count = 0;
-    for (size_t at = of.data_begin; of && at < of.data_end;) {
-        auto const framed = detail::frame_at(of.bytes.first(of.data_end), at);
-        if (!framed.result) { break; }
-        if (framed.found.type == record_type::auxtrace) { ++count; }
-        at = framed.next;
+/// Collects the pieces of a file, and the marks of AUX records after them.
+class piece_collector {
+public:
+    constexpr piece_collector(input const& of, piece* slots, size_t room) noexcept
+        : events_{of}, slots_{slots}, room_{room} {}
+
+    /// Errors: those of `event_finder::complete` and `aux_sample_of`, of a SAMPLE.
+    [[nodiscard]] constexpr auto add(record found) noexcept -> read_result {
+        switch (found.type) {
+            case record_type::auxtrace: add_auxtrace(found); return {};
+            case record_type::aux: add_aux(found); return {};
+            case record_type::sample:
+                return events_.file().has_aux_samples ? add_sample(found) : read_result{};
+            default: return {};
+        }
     }
-    return count;
-}
+    /// Moves the marks, which are at the end of the slots, to the pieces.
+    constexpr void finish() noexcept {
+        for (size_t i = 0; i < marks_; ++i) { slots_[pieces_ + i] = slots_[room_ - marks_ + i]; }
+    }
+    [[nodiscard]] constexpr auto pieces() const noexcept -> size_t { return pieces_; }
+    [[nodiscard]] constexpr auto marks() const noexcept -> size_t { return marks_; }
 
-/// Finds the streams of a file in one pass, and sorts their pieces in the caller's slots.
-///
-/// Without snapshots, the pieces of an idx are joined by their offsets. A snapshot is trimmed to
-/// the bytes that the one before it in the file does not have; samples of traces, which SAMPLE
-/// records contain, are not found.
-///
-/// Errors: no_auxtrace_info; not_intel_pt; too_few_slots, with no stream; those of the framing
-///         (truncated, bad_record_size, record_too_short): the streams have the pieces up to there.
-/// Source: drivers.md, 3.4 and 4.4.
-[[nodiscard]] constexpr auto streams_of(input const& of, piece* slots, size_t room) noexcept
-    -> stream_list {
-    stream_list made;
-    made.result = of.result;
+private:
+    constexpr void add_piece(piece const& made) noexcept {
+        if (pieces_ + marks_ < room_) { slots_[pieces_] = made; }
+        ++pieces_;
+    }
+    constexpr void add_mark(piece const& made) noexcept {
+        if (pieces_ + marks_ < room_) { slots_[room_ - marks_ - 1] = made; }
+        ++marks_;
+    }
+
+    constexpr void add_auxtrace(record const& found) noexcept {
+        auto const entry = read_as<auxtrace_record>(found);
+        add_piece({.trace = found.trace,
+                   .offset = entry->offset,
+                   .reference = entry->reference,
+                   .file_offset = found.offset,
+                   .idx = entry->idx,
+                   .tid = entry->tid,
+                   .cpu = entry->cpu,
+                   .recorded = found.trace});
+    }
+    /// An AUX record of which the thread and the processor cannot be read can belong to the only
+    /// stream.
+    constexpr void add_aux(record found) noexcept {
+        sample_format ignored;
+        (void)events_.complete(found, ignored);
+        auto const entry = read_as<aux_record>(found);
+        if (!entry) { return; }
+        using is = sample_type;
+        auto const& id = found.id;
+        piece made{.time = id.time,
+                   .file_offset = found.offset,
+                   .tid = id.has.get<is::TID>() ? id.thread.tid : no_tid,
+                   .cpu = id.cpu,
+                   .aux_size = entry->size};
+        made.flags = {entry->flags.raw & lossy_flags.raw};
+        made.offset = entry->offset + entry->size;
+        if (is_mark(made)) { add_mark(made); }
+        made.flags = aux_flags{}.with(aux_flags::PARTIAL{entry->flags.get<aux_flags::PARTIAL>()});
+        made.offset = entry->offset;
+        if (is_mark(made)) { add_mark(made); }
+    }
+    [[nodiscard]] constexpr auto add_sample(record found) noexcept -> read_result {
+        sample_format format;
+        auto const wrong = events_.complete(found, format);
+        if (wrong != read_error::none) { return {wrong, found.offset}; }
+        if (!format.type.get<sample_type::AUX>()) { return {}; }
+        auto const bytes = aux_sample_of(found, format);
+        if (!bytes) { return bytes.result; }
+        auto const& id = found.id;
+        uint32_t const tid = id.has.get<sample_type::TID>() ? id.thread.tid : no_tid;
+        add_piece({.trace = bytes.value,
+                   .time = id.time,
+                   .file_offset = found.offset,
+                   .idx = id.cpu != no_cpu ? id.cpu : tid,
+                   .tid = tid,
+                   .cpu = id.cpu,
+                   .is_sample = true,
+                   .recorded = bytes.value});
+        return {};
+    }
+
+    event_finder events_;
+    piece* slots_;
+    size_t room_;
+    size_t pieces_ = 0;
+    size_t marks_ = 0;
+};
+
+/// Passes the records of a file to the collector. Returns the AUXTRACE_INFO, in `info`, and whether
+/// there is one.
+struct collected {
+    read_result result{};
     bool has_info = false;
+    bool has_compressed = false;
+    auxtrace_info_record info{};
+};
+constexpr auto collect_pieces(input const& of, piece_collector& to) noexcept -> collected {
+    collected made{.result = of.result};
     for (size_t at = of.data_begin; made.result && at < of.data_end;) {
-        auto const framed = detail::frame_at(of.bytes.first(of.data_end), at);
+        auto const framed = frame_at(of.bytes.first(of.data_end), at);
         made.result = framed.result;
         if (!made.result) { break; }
         auto const& found = framed.found;
         at = framed.next;
         made.has_compressed = made.has_compressed || is_compressed(found.type);
-        if (auto const info = read_as<auxtrace_info_record>(found)) {
-            if (info->type != auxtrace_intel_pt) {
-                made.result = {read_error::not_intel_pt, found.offset};
-                return made;
-            }
-            made.is_snapshot = info->SNAPSHOT_MODE != 0;
-            has_info = true;
+        if (found.type == record_type::auxtrace_info) {
+            auto const info = read_as<auxtrace_info_record>(found);
+            made.has_info = info && info->type == auxtrace_intel_pt;
+            made.info = info.value;
+            if (made.has_info) { continue; }
+            made.result = {info ? read_error::not_intel_pt : read_error::bad_auxtrace_info,
+                           found.offset};
+            break;
         }
-        auto const entry = read_as<auxtrace_record>(found);
-        if (!entry) { continue; }
-        if (made.needed < room) {
-            slots[made.needed] = {.trace = found.trace,
-                                  .offset = entry->offset,
-                                  .reference = entry->reference,
-                                  .file_offset = found.offset,
-                                  .idx = entry->idx,
-                                  .tid = entry->tid,
-                                  .cpu = entry->cpu,
-                                  .recorded = found.trace};
-        }
-        ++made.needed;
+        made.result = to.add(found);
     }
     if (made.result && of.is_cut) { made.result = {read_error::truncated, of.data_end}; }
-    if (made.result && !has_info) { made.result = {read_error::no_auxtrace_info, 0}; }
-    if (made.needed > room) { made.result = {read_error::too_few_slots, 0}; }
-    if (made.needed > room || !has_info) { return made; }
-    detail::sort_pieces(slots, made.needed, made.is_snapshot);
-    detail::join_all(slots, made.needed, made.is_snapshot);
+    if (made.result && !made.has_info) { made.result = {read_error::no_auxtrace_info, 0}; }
+    return made;
+}
+
+}  // namespace detail
+
+/// The number of slots that `streams_of` needs for the pieces up to the end, or up to an error.
+[[nodiscard]] constexpr auto count_pieces(input const& of) noexcept -> size_t {
+    detail::piece_collector all{of, nullptr, 0};
+    (void)detail::collect_pieces(of, all);
+    return all.pieces() + all.marks();
+}
+
+/// Finds the streams of a file in one pass, and sorts their pieces in the caller's slots.
+///
+/// The pieces of an idx are joined by their offsets. AUX area samples are the pieces of a stream of
+/// their processor, or of their thread where the file does not name the processor, in the order of
+/// their times. A snapshot and a sample are trimmed to the bytes that those before it do not have.
+/// An AUX record with the flag TRUNCATED, COLLISION or PARTIAL begins another piece; in snapshots
+/// and samples its place is not known: it precedes the next of them.
+///
+/// Errors: no_auxtrace_info, bad_auxtrace_info; not_intel_pt; too_few_slots, with no stream; those
+///         of the framing (truncated, bad_record_size, record_too_short), and of a sample
+///         (record_too_short, unknown_id, too_many_ids): the streams have the pieces up to there.
+/// Source: drivers.md, 3.4 and 4.4.
+[[nodiscard]] constexpr auto streams_of(input const& of, piece* slots, size_t room) noexcept
+    -> stream_list {
+    stream_list made;
+    detail::piece_collector all{of, slots, room};
+    auto const found = detail::collect_pieces(of, all);
+    made.result = found.result;
+    made.has_compressed = found.has_compressed;
+    made.is_snapshot = found.has_info && found.info.SNAPSHOT_MODE != 0;
+    made.needed = all.pieces() + all.marks();
+    if (!found.has_info) { return made; }
+    if (made.needed > room) {
+        made.result = {read_error::too_few_slots, 0};
+        return made;
+    }
+    all.finish();
+    size_t const placed = detail::place_marks(slots, all.pieces(), all.marks());
+    made.unplaced = all.marks() - placed;
+    made.piece_count = all.pieces() + placed;
     made.first = slots;
-    made.piece_count = made.needed;
+    auto const clock = time_conversion_of(found.info);
+    for (size_t i = 0; i < made.piece_count; ++i) {
+        auto& one = slots[i];
+        if (one.is_sample && one.time != 0) { one.reference = clock.tsc_of(one.time); }
+    }
+    detail::sort_pieces(slots, made.piece_count, detail::is_earlier{made.is_snapshot});
+    detail::join_all(slots, made.piece_count, made.is_snapshot);
     return made;
 }
 template <size_t Room>
