@@ -118,9 +118,10 @@ class PerfData(unittest.TestCase):
         self.program = pathlib.Path(self.folder.name, "program")
         self.program.write_bytes(program())
 
-    def write(self, kind, program_name=None):
+    def write(self, kind, program_name=None, threads=2):
         path = pathlib.Path(self.folder.name, f"{kind}.data")
-        subprocess.run([PERF_DATA_FILE, kind, program_name or self.program, path], check=True)
+        subprocess.run([PERF_DATA_FILE, kind, program_name or self.program, path, str(threads)],
+                       check=True)
         return path
 
     def perf(self, *arguments):
@@ -149,6 +150,15 @@ class PerfData(unittest.TestCase):
                 found.append(((match["comm"], int(match["tid"])), time, flags, source, target))
             threads = (101, 100) if kind == "untimed" else (100, 101)  # by EXIT, or by time
             self.assertEqual(found, sum((expected_branches(kind, tid) for tid in threads), []))
+
+    def test_perf_reads_files_of_1_2_and_400_threads(self):
+        for threads in (1, 2, 400):
+            for kind in ("untimed", "tsc"):
+                out = self.perf("script", "--itrace=be", "-F", "tid,event,ip", "-i",
+                                self.write(kind, threads=threads))
+                self.assertEqual([line.split()[0] for line in out.splitlines()].count("100"), 14)
+                self.assertEqual(len(set(line.split()[0] for line in out.splitlines())), threads)
+                self.assertEqual(len(out.splitlines()), 14 * threads, (kind, threads))
 
     def test_perf_prints_each_instruction(self):
         out = self.perf("script", "--itrace=i1ie", "-F", "ip", "-i", self.write("tsc"))

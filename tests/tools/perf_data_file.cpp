@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// Writes a perf.data file with two short traces of the program that perf_data.py makes.
+// Writes a perf.data file with short traces of the program that perf_data.py makes, one a thread.
 //
-//   perf_data_file KIND PROGRAM FILE
+//   perf_data_file KIND PROGRAM FILE [THREADS]
 //
 // KIND: untimed; tsc, with DisRETC; mtc, with event trace; cyc; filter, with an address filter.
 
@@ -127,17 +127,24 @@ auto session_of(std::string const& kind) -> perf_data::session {
     return made;
 }
 
-/// Writes the records of a process with two threads, and the trace of each in two pieces.
-auto write_file(file_sink& out, perf_data::session const& session, text program) -> bool {
+/// The threads of the process: 100, 101 and so on, each begins 20 us after the one before it.
+struct made_thread {
+    perf_data::thread_id id;
+    std::uint64_t begin;  ///< TSC
+};
+constexpr perf_data::thread_id first{100, 100};
+auto thread_of(std::uint32_t number) -> made_thread {
+    return {{first.pid, first.tid + number}, 2'000'000 + number * std::uint64_t{40'000}};
+}
+
+/// Writes the records of a process with these threads, and the trace of each in two pieces.
+auto write_file(file_sink& out, perf_data::session const& session, text program,
+                std::uint32_t threads) -> bool {
     using namespace perf_data;
     writer to{session, out};
     bool right = true;
     auto const check = [&](write_result done) { right = right && done; };
     auto const time = [&](std::uint64_t tsc) { return session.clock.time_of(tsc); };
-    thread_id const first{100, 100};
-    thread_id const second{100, 101};
-    std::uint64_t const begin_of_first = 2'000'000;
-    std::uint64_t const begin_of_second = 2'040'000;
     // The second piece of a trace begins 10 us after the first. With CYCs, from which perf computes
     // all times after the first TSC, it begins when the 600 cycles of the first piece have passed.
     std::uint64_t const distance = session.ctl.get<ctl::CYCEn>() ? 300 : 20'000;
@@ -156,30 +163,31 @@ auto write_file(file_sink& out, perf_data::session const& session, text program)
                                 .filename = program,
                                 .time = time(1'000'100)}));
     check(to.finished_round());
-    check(to.write(fork_record{.thread = second, .parent = first, .time = time(2'030'000)}));
-    check(to.write(
-        comm_record{.thread = second, .name = "second-thread-of-100", .time = time(2'030'100)}));
-    std::uint32_t idx = 0;
-    for (auto const& [thread, begin] :
-         {std::pair{first, begin_of_first}, {second, begin_of_second}}) {
+    for (std::uint32_t i = 1; i < threads; ++i) {
+        auto const [id, begin] = thread_of(i);
+        check(to.write(fork_record{.thread = id, .parent = first, .time = time(begin - 10'000)}));
+        check(to.write(comm_record{
+            .thread = id, .name = "second-thread-of-100", .time = time(begin - 9'900)}));
+    }
+    for (std::uint32_t i = 0; i < threads; ++i) {
+        auto const [id, begin] = thread_of(i);
         std::uint64_t offset = 0;
         for (std::uint64_t const at : {begin, begin + distance}) {
             auto const bytes = run_of_program(session.ctl, at);
             right = right && !bytes.empty();
             byte_view const all{bytes};
-            check(to.write(auxtrace_record{.size = all.size(),
-                                           .offset = offset,
-                                           .reference = at,
-                                           .idx = idx,
-                                           .tid = thread.tid}));
+            check(to.write(auxtrace_record{
+                .size = all.size(), .offset = offset, .reference = at, .idx = i, .tid = id.tid}));
             check(to.append_trace(all.first(5)));
             check(to.append_trace(all.from(5)));
             offset += (all.size() + 7) / 8 * 8;
         }
-        ++idx;
     }
-    check(to.write(exit_record{.thread = second, .parent = first, .time = time(3'000'000)}));
-    check(to.write(exit_record{.thread = first, .parent = {1, 1}, .time = time(3'000'100)}));
+    std::uint64_t const end = thread_of(threads).begin + 920'000;
+    for (std::uint32_t i = 1; i < threads; ++i) {
+        check(to.write(exit_record{.thread = thread_of(i).id, .parent = first, .time = time(end)}));
+    }
+    check(to.write(exit_record{.thread = first, .parent = {1, 1}, .time = time(end + 100)}));
     check(to.finished_round());
     check(to.finish());
     out.rewind();
@@ -189,14 +197,15 @@ auto write_file(file_sink& out, perf_data::session const& session, text program)
 }  // namespace
 
 auto main(int argc, char** argv) -> int {
-    if (argc != 4) { return 2; }
+    if (argc != 4 && argc != 5) { return 2; }
     std::string const kind = argv[1];
     std::string const program = argv[2];
     auto session = session_of(kind);
     std::string const filter = "filter 0x1000/0x22@" + program;
     if (kind == "filter") { session.filter = {filter.data(), filter.size()}; }
+    auto const threads = static_cast<std::uint32_t>(argc == 5 ? std::stoul(argv[4]) : 2);
     file_sink out{argv[3]};
-    if (write_file(out, session, {program.data(), program.size()})) { return 0; }
+    if (write_file(out, session, {program.data(), program.size()}, threads)) { return 0; }
     std::fputs("perf_data_file: cannot write the file\n", stderr);
     return 1;
 }

@@ -89,11 +89,11 @@ TEST_CASE("check refuses filters that do not fit or have a NUL") {
 }
 
 TEST_CASE("each error has a sentence") {
-    for (std::uint8_t i = 0; i <= 8; ++i) {
+    for (std::uint8_t i = 0; i <= 9; ++i) {
         CHECK(!(describe(static_cast<error>(i)) == "unknown error"));
     }
     CHECK(describe(error::none) == "nothing is wrong");
-    CHECK(describe(static_cast<error>(9)) == "unknown error");
+    CHECK(describe(static_cast<error>(10)) == "unknown error");
 }
 
 TEST_CASE("the head of a timed file") {

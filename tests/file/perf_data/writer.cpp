@@ -370,6 +370,20 @@ TEST_CASE("an AUXTRACE is followed by the bytes and PADs up to a multiple of 8")
     });
 }
 
+TEST_CASE("a piece of a timed file has a reference: without one perf ends with SIGSEGV") {
+    CHECK_TWICE([](auto value) {
+        auto const refused = written(timed_session(), [&](auto& to) {
+            return to.write(auxtrace_record{.size = value(std::uint64_t{8})}).why ==
+                   error::no_reference;
+        });
+        auto const one = auxtrace_record{.reference = value(std::uint64_t{1})};
+        auto const taken = written(timed_session(), [&](auto& to) { return bool{to.write(one)}; });
+        auto const untimed = written(session{},
+                                     [&](auto& to) { return bool{to.write(auxtrace_record{})}; });
+        return refused.right && refused.size == 0 && taken.right && untimed.right;
+    });
+}
+
 TEST_CASE("the next record writes the PADs, too") {
     CHECK_TWICE([](auto value) {
         auto const got = written(session{}, [&](auto& to) {
@@ -481,7 +495,7 @@ TEST_CASE("a record that the sink refuses can be repeated, and nothing of it was
         right = right && to.begin() && file.size == 256 + info_size;
 
         file.limit = file.size + 48 + 3 - 1;
-        right = right && to.write(auxtrace_record{.size = 3}) &&
+        right = right && to.write(auxtrace_record{.size = 3, .reference = 1}) &&
                 to.append_trace(bytes(1, 2, 3)).why == error::sink_refused &&
                 file.size == 256 + info_size + 48;
         file.limit = file.size + 3 + 4;

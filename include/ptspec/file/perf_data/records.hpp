@@ -586,11 +586,12 @@ struct mmap2_record {
 /// PERF_RECORD_AUXTRACE: a piece of a trace.
 ///
 /// Units:  `size` and `offset` are in bytes, `reference` in TSC ticks. TSC packets have 56 bits of
-///         the TSC; perf takes the others from `reference`.
+///         the TSC; perf takes the others from `reference`. In a timed file it must not be 0: it is
+///         the TSC of the first TSC packet of the piece, where the program knows no better time.
 struct auxtrace_record {
     uint64_t size = 0;
     uint64_t offset = 0;     ///< of the piece in its trace
-    uint64_t reference = 0;  ///< about the time when it was stored
+    uint64_t reference = 0;  ///< about the time when it was stored; 0 only in a file without times
     uint32_t idx = 0;        ///< of the trace: 0, 1, ... Pieces of one trace have the same tid
     uint32_t tid = 0;
     uint32_t cpu = no_cpu;

@@ -42,6 +42,7 @@ enum class error : uint8_t {
     trace_unfinished,  ///< the bytes of the last AUXTRACE record come before the next record
     too_many_bytes,    ///< the last AUXTRACE record has fewer bytes left
     too_large,         ///< the file would have more than 2^63 - 1 bytes
+    no_reference,      ///< a piece of a timed file has the reference 0: perf ends with SIGSEGV
 };
 
 /// The error as one sentence.
@@ -56,6 +57,7 @@ enum class error : uint8_t {
         case error::trace_unfinished: return "trace bytes of the last AUXTRACE record are missing";
         case error::too_many_bytes: return "the last AUXTRACE record has fewer bytes left";
         case error::too_large: return "the file would be larger than 2^63 - 1 bytes";
+        case error::no_reference: return "a piece of a timed file needs a reference";
     }
     return "unknown error";
 }

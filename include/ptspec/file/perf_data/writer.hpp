@@ -160,9 +160,10 @@ public:
     /// A piece of a trace. `append_trace` gives its bytes. PADs follow them up to a multiple of 8,
     /// so a piece that is no multiple of 8 must end at the end of a packet.
     ///
-    /// Errors: too_large.
+    /// Errors: too_large; no_reference, in a timed file.
     constexpr auto write(auxtrace_record const& what) noexcept -> write_result {
         using layout::auxtrace;
+        if (has_begun_ && timed_ && what.reference == 0) { return {error::no_reference}; }
         constexpr uint64_t most = detail::largest_file - head_size - auxtrace::bytes::size - 7;
         if (what.size > most || data_size_ + pads_ > most - what.size) {
             return {error::too_large};
