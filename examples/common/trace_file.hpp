@@ -17,11 +17,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -61,13 +63,23 @@ struct recording {
 struct gap {
     std::uint64_t offset = 0;                ///< of the first byte after it, in the stream
     std::optional<std::uint64_t> missing{};  ///< bytes, if their number is known
+    std::string_view reason{};               ///< flags of an AUX record; empty: none tells it
+};
+
+/// Bytes in which tracing was off for a while, as an AUX record says. None is missing.
+struct partial {
+    std::uint64_t offset = 0;  ///< in the stream
+    std::uint64_t size = 0;
 };
 
 /// Bytes of a stream. Those of consecutive pieces without a gap continue each other.
 struct piece {
     byte_view bytes{};
     bool has_gap_before = false;
-    std::optional<std::uint64_t> missing{};  ///< bytes in the gap
+    std::optional<std::uint64_t> missing{};       ///< bytes in the gap
+    std::string_view reason{};                    ///< of the gap
+    std::optional<std::uint64_t> partial_size{};  ///< a `partial` begins here
+    bool is_record = true;                        ///< not a part of the record before it
 };
 
 /// A stream: its offsets count the bytes of its pieces.
@@ -75,9 +87,11 @@ struct stream {
     std::size_t number = 0;  ///< in the file, from 0 on
     std::uint32_t idx = 0;   ///< as perf numbers it
     std::optional<std::uint32_t> cpu{};
-    std::optional<std::uint64_t> tid{};
-    std::string comm{};           ///< the name of the thread; empty: unknown
-    std::uint64_t reference = 0;  ///< TSC near the first piece; 0: unknown
+    std::optional<std::uint64_t> tid{};  ///< unless the pieces are of several threads
+    std::vector<std::uint64_t> tids{};   ///< of several threads
+    std::string comm{};                  ///< the name of the thread; empty: unknown
+    std::uint64_t reference = 0;         ///< TSC near the first piece; 0: unknown
+    std::uint64_t recorded = 0;          ///< bytes, with those that a snapshot repeats
     std::vector<piece> pieces{};
     recording how{};
 
@@ -87,17 +101,37 @@ struct stream {
         return sum;
     }
     [[nodiscard]] auto gaps() const -> std::size_t {
-        std::size_t count = 0;
-        for (auto const& one : pieces) { count += one.has_gap_before; }
-        return count;
+        return count([](piece const& one) { return one.has_gap_before; });
+    }
+    /// The pieces that an AUX record tells something of: a flag of it, or another one.
+    [[nodiscard]] auto gaps_with(std::string_view flag) const -> std::size_t {
+        return count([&](piece const& one) { return one.reason.find(flag) != one.reason.npos; });
+    }
+    [[nodiscard]] auto partials() const -> std::size_t {
+        return count([](piece const& one) { return one.partial_size.has_value(); });
+    }
+    /// AUXTRACE records or samples.
+    [[nodiscard]] auto records() const -> std::size_t {
+        return count([](piece const& one) { return one.is_record; });
     }
     /// The processor or the thread that was traced: `cpu 0`, `tid 7 (bash)`.
     [[nodiscard]] auto label() const -> std::string {
         std::string text;
         if (cpu) { text = "cpu " + std::to_string(*cpu); }
         if (tid) { (text += text.empty() ? "tid " : ", tid ") += std::to_string(*tid); }
+        for (std::size_t i = 0; !cpu && i < tids.size() && i <= 3; ++i) {
+            text += i == 0  ? "tids " + std::to_string(tids[i])
+                    : i < 3 ? ", " + std::to_string(tids[i])
+                            : " and " + std::to_string(tids.size() - 3) + " more";
+        }
         if (!comm.empty()) { ((text += " (") += comm) += ')'; }
         return text.empty() ? "stream " + std::to_string(number) : text;
+    }
+
+private:
+    template <class Test>
+    [[nodiscard]] auto count(Test const& test) const -> std::size_t {
+        return static_cast<std::size_t>(std::count_if(pieces.begin(), pieces.end(), test));
     }
 };
 
@@ -124,13 +158,14 @@ inline auto clock_of(stream const& from, trace::clock_options said, given_option
     return said;
 }
 
-/// Calls `read(bytes)` for the pieces of a stream in order, and `skip(gap)` where bytes are missing
-/// before the next one.
-template <class Read, class Skip>
-void for_each_piece(stream const& of, Read const& read, Skip const& skip) {
+/// Calls `read(bytes)` for the pieces of a stream in order, `skip(gap)` where bytes are missing
+/// before the next one, and `tell(partial)` before bytes in which tracing was off for a while.
+template <class Read, class Skip, class Tell>
+void for_each_piece(stream const& of, Read const& read, Skip const& skip, Tell const& tell) {
     std::uint64_t offset = 0;
     for (auto const& one : of.pieces) {
-        if (one.has_gap_before) { skip(gap{offset, one.missing}); }
+        if (one.has_gap_before) { skip(gap{offset, one.missing, one.reason}); }
+        if (one.partial_size) { tell(partial{offset, *one.partial_size}); }
         if (!one.bytes.empty()) { read(one.bytes); }
         offset += one.bytes.size();
     }
@@ -287,28 +322,46 @@ inline auto recording_of(perf_data::decoder_config const& config) -> recording {
     made.has_mtc = config.ctl.get<ctl::MTCEn>();
     made.has_cyc = config.ctl.get<ctl::CYCEn>();
     made.is_snapshot = config.info.SNAPSHOT_MODE != 0;
-    made.clock.mtc_freq = static_cast<std::uint8_t>(config.ctl.get<ctl::MTCFreq>());
-    made.clock.cyc_thresh = static_cast<std::uint8_t>(config.ctl.get<ctl::CycThresh>());
-    made.clock.tsc_numerator = config.tsc_ctc_n;
-    made.clock.tsc_denominator = config.tsc_ctc_d;
-    if (config.max_non_turbo_ratio <= 0xFF) {
-        made.clock.max_non_turbo_ratio = static_cast<std::uint8_t>(config.max_non_turbo_ratio);
-    }
-    made.clock.quirks = config.quirks;
+    made.clock = perf_data::clock_options_of(config);
     made.has_model = bool{config.model};
     made.model = config.model.model;
     made.to_ns = config.clock;
     return made;
 }
 
+/// The flags with which an AUX record tells a gap.
+inline auto reason_of(perf_data::aux_flags flags) -> std::string_view {
+    using perf_data::aux_flags;
+    bool const is_truncated = flags.get<aux_flags::TRUNCATED>();
+    if (!flags.get<aux_flags::COLLISION>()) { return is_truncated ? "truncated" : ""; }
+    return is_truncated ? "truncated,collision" : "collision";
+}
+
 inline void add_piece(stream& to, perf_data::piece const& next, perf_data::piece const* before,
                       bool is_snapshot) {
-    piece made{next.trace, next.has_gap_before, {}};
+    piece made{.bytes = next.trace,
+               .has_gap_before = next.has_gap_before,
+               .reason = reason_of(next.flags),
+               .is_record = next.flags.raw == 0};
+    bool const has_offset = !is_snapshot && !next.is_sample;
     std::uint64_t const end = before == nullptr ? 0 : before->offset + before->trace.size();
-    if (next.has_gap_before && !is_snapshot && next.offset > end) {
+    if (next.has_gap_before && has_offset && next.offset > end) {
         made.missing = next.offset - end;
     }
+    if (next.flags.get<perf_data::aux_flags::PARTIAL>()) { made.partial_size = next.aux_size; }
+    if (made.is_record) { to.recorded += next.recorded.size(); }
     to.pieces.push_back(made);
+}
+
+/// The threads of the pieces, each once.
+inline auto tids_of(perf_data::stream const& of) -> std::vector<std::uint64_t> {
+    std::vector<std::uint64_t> found;
+    for (auto const& one : of) {
+        if (one.tid != perf_data::no_tid) { found.push_back(one.tid); }
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
 }
 
 inline void read_perf_data(container& to) {
@@ -328,7 +381,11 @@ inline void read_perf_data(container& to) {
         made.number = to.streams.size();
         made.idx = of.idx();
         if (of.cpu() != perf_data::no_cpu) { made.cpu = of.cpu(); }
-        if (of.tid() != perf_data::no_cpu) { made.tid = of.tid(); }
+        if (of.tid() != perf_data::no_tid) {
+            made.tid = of.tid();
+        } else {
+            made.tids = tids_of(of);
+        }
         if (made.tid) { made.comm = names.of(*made.tid); }
         made.reference = of[0].reference;
         made.how = how;
@@ -347,7 +404,10 @@ inline void read_perf_data(container& to) {
     } else if (to.streams.empty()) {
         to.error = "has no traces of Intel PT";
     }
-    if (names.compressed()) {
+    if (found.unplaced != 0) {
+        to.warning = std::to_string(found.unplaced) +
+                     " AUX records say that trace is missing, but not of which stream";
+    } else if (names.compressed()) {
         to.warning = "byte " + std::to_string(*names.compressed()) +
                      ": compressed records are not read: names of threads may be missing";
     }
@@ -371,7 +431,8 @@ inline void read_winipt(container& to) {
         made.how.clock.tsc_denominator = one.tsc_ratio == 0 ? 0 : 1;
         // What the ring has before its oldest byte is overwritten. If the ring was never full, the
         // first piece has no PSB.
-        made.pieces = {{one.older(), false, {}}, {one.newer(), false, {}}};
+        made.pieces = {{.bytes = one.older()}, {.bytes = one.newer()}};
+        made.recorded = made.bytes();
         to.streams.push_back(std::move(made));
     }
     if (!all.result()) {
@@ -385,11 +446,20 @@ inline void read_winipt(container& to) {
 
 // ------------------------------------------------------------------------------------ opening
 
+/// The file with the records of a directory that perf wrote, as with --kcore; otherwise the path.
+inline auto file_in(std::string const& path) -> std::string {
+    std::error_code ignored;
+    std::string const data = path + "/data";
+    bool const is_perf = path != "-" && std::filesystem::is_directory(path, ignored) &&
+                         std::filesystem::is_regular_file(data, ignored);
+    return is_perf ? data : path;
+}
+
 /// A file opened for reading, of a format that its first bytes tell: perf.data, or a raw trace.
 /// Files of the driver of Windows have no such bytes: `is_winipt` tells them.
 class opened {
 public:
-    opened(std::string const& path, bool is_winipt) : input_{path}, is_winipt_{is_winipt} {
+    opened(std::string const& path, bool is_winipt) : input_{file_in(path)}, is_winipt_{is_winipt} {
         head_size_ = input_.read(head_, sizeof head_);
     }
 

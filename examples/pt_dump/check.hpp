@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,9 +52,10 @@ public:
         for (auto& one : checkers_) { one.restart(); }
         errata_ = trace::packet_errata{how_.quirks};
         begin_ = which.offset;
-        gaps_.push_back(which);
+        marks_.push_back({which.offset, which, {}});
         return packet_reader_after_gap(how_);
     }
+    void tell(trace_file::partial const& which) { marks_.push_back({which.offset, {}, which}); }
 
     template <class Reader>
     void read(Reader& reader) {
@@ -70,17 +72,18 @@ public:
                       return one.offset != two.offset ? one.offset < two.offset
                                                       : one.broken < two.broken;
                   });
-        auto next_gap = gaps_.begin();
-        auto const print_gaps = [&](std::uint64_t up_to) {
-            for (; next_gap != gaps_.end() && next_gap->offset <= up_to; ++next_gap) {
-                append_gap(out_, how_, *next_gap);
+        auto next = marks_.begin();
+        auto const print_marks = [&](std::uint64_t up_to) {
+            for (; next != marks_.end() && next->offset <= up_to; ++next) {
+                if (next->missing) { append_gap(out_, how_, *next->missing); }
+                if (next->off) { append_partial(out_, how_, *next->off); }
             }
         };
         for (auto const& one : best.first) {
-            print_gaps(one.offset);
+            print_marks(one.offset);
             print(one);
         }
-        print_gaps(bytes);
+        print_marks(bytes);
         print_end(best, bytes);
         return best.count != 0 ? damaged : is_synced_ ? clean : no_psb;
     }
@@ -88,6 +91,12 @@ public:
 private:
     static constexpr std::size_t most_printed = 100;
 
+    /// What the file tells of the bytes from an offset on.
+    struct mark {
+        std::uint64_t offset = 0;
+        std::optional<trace_file::gap> missing{};
+        std::optional<trace_file::partial> off{};
+    };
     /// The violations if the processor is of this kind.
     struct findings {
         engine::kind kind{};
@@ -184,7 +193,7 @@ private:
     output& out_;
     std::uint64_t begin_ = 0;  ///< offset of the reader's first byte in the trace
     trace::packet_errata errata_;
-    std::vector<trace_file::gap> gaps_{};
+    std::vector<mark> marks_{};
     std::vector<findings> found_{};
     std::vector<trace::checker<recorder>> checkers_{};
     bool is_synced_ = false;

@@ -50,9 +50,16 @@ public:
         if (has_scale_) {
             write_gap(which);
         } else {
-            early_.push_back({{}, false, which});
+            early_.push_back({{}, false, which, {}});
         }
         return event_reader_after_gap(before, how_);
+    }
+    void tell(trace_file::partial const& which) {
+        if (has_scale_) {
+            write_partial(which);
+        } else {
+            early_.push_back({{}, false, {}, which});
+        }
     }
 
     template <class Reader>
@@ -86,6 +93,7 @@ private:
         trace::event event;
         bool is_on;                            ///< after the event, tracing is on
         std::optional<trace_file::gap> gap{};  ///< this, and no event
+        std::optional<trace_file::partial> partial{};
     };
 
     // ------------------------------------------------------------------------------ time
@@ -94,7 +102,7 @@ private:
     void add(trace::event const& one, bool is_on, bool is_absolute) {
         if (!has_scale_) [[unlikely]] {
             if (!is_absolute && early_.size() < most_early) {
-                early_.push_back({one, is_on, {}});
+                early_.push_back({one, is_on, {}, {}});
                 return;
             }
             if (is_absolute) { now_ = first_ = ticks_of(one); }
@@ -112,6 +120,10 @@ private:
         for (auto const& one : early_) {
             if (one.gap) {
                 write_gap(*one.gap);
+                continue;
+            }
+            if (one.partial) {
+                write_partial(*one.partial);
                 continue;
             }
             if (!has_tsc_) { move_to(one.event); }
@@ -179,6 +191,16 @@ private:
         auto fields = args();
         fields.number("offset", which.offset);
         if (which.missing) { fields.number("missing", *which.missing); }
+        if (!which.reason.empty()) { fields.string("aux", which.reason); }
+        finish_args();
+    }
+    void write_partial(trace_file::partial const& which) {
+        if (!has_tsc_ && which.offset > now_) { now_ = which.offset; }
+        begin_event("i", flow_track, "partial");
+        out_.text() += R"(,"s":"t")";
+        auto fields = args();
+        fields.number("offset", which.offset);
+        fields.number("size", which.size);
         finish_args();
     }
     void mark(trace::event const& event) {

@@ -307,6 +307,7 @@ public:
         begin_ = which.offset;
         return event_reader_after_gap(before, how_);
     }
+    void tell(trace_file::partial const& which) { append_partial(out_, how_, which); }
 
     template <class Reader>
     void read(Reader& reader) {

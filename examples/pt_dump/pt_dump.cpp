@@ -246,7 +246,9 @@ void read_stream_in_threads(Report& report, trace_file::stream const& from, sett
     auto const* next = from.pieces.data();
     while (next != all_end) {
         bool const has_gap = next->has_gap_before;
-        if (has_gap) { (void)report.reader_after(report.reader(), {offset, next->missing}); }
+        if (has_gap) {
+            (void)report.reader_after(report.reader(), {offset, next->missing, next->reason});
+        }
         std::uint64_t const begin = offset;
         auto const* end = next;
         do { offset += end++->bytes.size(); } while (end != all_end && !end->has_gap_before);
@@ -266,7 +268,8 @@ auto dump_stream(trace_file::stream const& from, std::string const& file, settin
     report.begin(file + " stream " + std::to_string(from.number) + ": " + from.label());
     std::uint64_t const size = from.bytes();
     progress bar{size};
-    bool const in_threads = Report::is_splittable && how.jobs > 1;
+    // The bytes of an AUX record with the flag PARTIAL begin within a segment.
+    bool const in_threads = Report::is_splittable && how.jobs > 1 && from.partials() == 0;
     if constexpr (Report::is_splittable) {
         if (in_threads) { read_stream_in_threads(report, from, how, out); }
     }
@@ -282,10 +285,12 @@ auto dump_stream(trace_file::stream const& from, std::string const& file, settin
             reader.finish();
             report.read(reader);
         };
-        trace_file::for_each_piece(from, read, [&](trace_file::gap const& which) {
+        auto const skip = [&](trace_file::gap const& which) {
             finish();
             reader = report.reader_after(reader, which);
-        });
+        };
+        trace_file::for_each_piece(from, read, skip,
+                                   [&](trace_file::partial const& which) { report.tell(which); });
         finish();
     }
     auto const result = report.end(size);

@@ -125,6 +125,7 @@ inline void append_gap(output& out, settings const& how, trace_file::gap const& 
         } else {
             fields.nothing("missing");
         }
+        if (!which.reason.empty()) { fields.string("aux", which.reason); }
     };
     if (how.json) {
         out.text() += '{';
@@ -137,6 +138,24 @@ inline void append_gap(output& out, settings const& how, trace_file::gap const& 
         listing::append_offset(out.text(), which.offset);
         out.text() += " !gap";
         add(listing::text_fields{out.text()});
+        out.text() += '\n';
+    }
+    out.line_done();
+}
+
+/// Appends the line of an AUX record with the flag PARTIAL: `OFFSET !partial size=N`.
+inline void append_partial(output& out, settings const& how, trace_file::partial const& which) {
+    if (how.json) {
+        out.text() += '{';
+        json_fields fields{out.text()};
+        fields.number("offset", which.offset);
+        fields.string("event", "partial");
+        fields.number("size", which.size);
+        out.text() += "}\n";
+    } else {
+        listing::append_offset(out.text(), which.offset);
+        out.text() += " !partial";
+        listing::text_fields{out.text()}.number("size", which.size);
         out.text() += '\n';
     }
     out.line_done();
@@ -208,6 +227,8 @@ public:
         return packet_reader_after_gap(how_);
     }
 
+    void tell(trace_file::partial const& which) { append_partial(out_, how_, which); }
+
     /// Adds the totals of the next segment of the trace.
     void add(lister const& next) { totals_.add(next.totals_); }
 
@@ -265,6 +286,8 @@ public:
         if constexpr (is_timed) { times_.add({.what = trace::item_type::resynced}); }
         return packet_reader_after_gap(how_);
     }
+
+    void tell(trace_file::partial const&) { partials_ += 1; }
 
     /// Adds the counts of the next segment of the trace.
     void add(summariser const& next) {
@@ -365,6 +388,7 @@ private:
         }
         line("resyncs", sum_.resyncs);
         if (gaps_ != 0) { line("gaps", gaps_); }
+        if (partials_ != 0) { line("partial", partials_); }
         char buffer[120];
         if (spacings() != 0) {
             std::snprintf(buffer, sizeof buffer,
@@ -404,6 +428,7 @@ private:
         fields.number("errors", sum_.errors);
         fields.number("resyncs", sum_.resyncs);
         if (gaps_ != 0) { fields.number("gaps", gaps_); }
+        if (partials_ != 0) { fields.number("partial", partials_); }
         fields.open("errors_by_code");
         for (auto const why : codes) {
             if (count(why) != 0) { fields.number(listing::error_name(why), count(why)); }
@@ -526,6 +551,7 @@ private:
     std::uint64_t lowest_ip_ = ~std::uint64_t{0};
     std::uint64_t highest_ip_ = 0;
     std::uint64_t gaps_ = 0;
+    std::uint64_t partials_ = 0;
     bool is_after_gap_ = false;    ///< no PSB since the last gap, but some before it
     std::uint64_t separated_ = 0;  ///< pairs of PSBs that a gap separates
     std::uint64_t last_psb_ = 0;

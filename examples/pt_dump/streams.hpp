@@ -93,8 +93,12 @@ void add_stream(Fields fields, trace_file::stream const& one) {
         fields.nothing("tid");
     }
     fields.number("bytes", one.bytes());
-    fields.number("pieces", one.pieces.size());
+    fields.number("pieces", one.records());
     fields.number("gaps", one.gaps());
+    fields.number("recorded", one.recorded);
+    fields.number("truncated", one.gaps_with("truncated"));
+    fields.number("collision", one.gaps_with("collision"));
+    fields.number("partial", one.partials());
     if (one.reference != 0) {
         fields.hex("reference", one.reference);
     } else {

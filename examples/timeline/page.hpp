@@ -106,6 +106,9 @@ public:
         fields_.number("unused_cycs", one.unused_cycs());
         fields_.number("skipped", one.skipped());
         fields_.number("times_back", one.times_back());
+        fields_.number("gaps", one.gaps());
+        fields_.number("told_gaps", one.told_gaps());
+        fields_.number("partials", one.partials());
         fields_.number("conditional", one.conditional_branches());
         add_counts(one);
         add_slices(one);

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -85,8 +86,11 @@ public:
         (void)reader_.feed(bytes);
         read();
     }
-    /// Bytes are missing here: tracing is unknown up to the next PSB.
-    void skip_gap() {
+    /// Bytes are missing here: tracing is unknown up to the next PSB. `reason` are flags of an AUX
+    /// record.
+    void skip_gap(std::string_view reason) {
+        gaps_ += 1;
+        if (!reason.empty()) { told_gaps_ += 1; }
         end_part();
         counter_ = new_counter();
         auto clock = reader_.clock();
@@ -99,6 +103,8 @@ public:
         here.when.tsc = last_time_;
         trace(unknown, here);
     }
+    /// Tracing was off for a while in the next bytes.
+    void tell_partial() { partials_ += 1; }
     /// Call this after the last byte.
     void finish() {
         end_part();
@@ -132,6 +138,11 @@ public:
     }
     /// How often the time went back, as after bytes that were misread as a TSC.
     [[nodiscard]] auto times_back() const -> std::uint64_t { return times_back_; }
+    /// The gaps of the file, those of them that an AUX record tells, and the AUX records that say
+    /// that tracing was off for a while.
+    [[nodiscard]] auto gaps() const -> std::uint64_t { return gaps_; }
+    [[nodiscard]] auto told_gaps() const -> std::uint64_t { return told_gaps_; }
+    [[nodiscard]] auto partials() const -> std::uint64_t { return partials_; }
     [[nodiscard]] auto has_psb() const -> bool { return packets_.of(packet::kind::psb) != 0; }
     /// The events have times: the trace has a TSC, and time passes.
     [[nodiscard]] auto is_timed() const -> bool { return is_timed_; }
@@ -319,6 +330,9 @@ private:
     std::uint64_t lane_counts_[lanes] = {};
     std::uint64_t conditional_ = 0;
     std::uint64_t skipped_ = 0;
+    std::uint64_t gaps_ = 0;
+    std::uint64_t told_gaps_ = 0;
+    std::uint64_t partials_ = 0;
     bool has_time_ = false;
     bool is_timed_ = false;
     std::uint64_t first_time_ = 0;

@@ -178,7 +178,8 @@ auto read_stream(trace_file::stream const& from, std::string const& file, settin
     stream one{lane_name(file, from), trace_file::clock_of(from, how.clock, how.given), most};
     trace_file::for_each_piece(
         from, [&](byte_view bytes) { one.feed(bytes); },
-        [&](trace_file::gap const&) { one.skip_gap(); });
+        [&](trace_file::gap const& which) { one.skip_gap(which.reason); },
+        [&](trace_file::partial const&) { one.tell_partial(); });
     one.finish();
     return one;
 }
