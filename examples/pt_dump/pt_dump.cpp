@@ -36,7 +36,8 @@ What is printed instead of the packets; give one of these:
 Reading:
   --stream N      read only this stream of a file, by its number in --streams
   --winipt        the files are those of the Intel PT driver of Windows, with a stream a thread
-  --no-sync       read from the first byte instead of from the first PSB
+  --no-sync       read from the first byte instead of from the first PSB; events then have no IP,
+                  and the mode of the code and transactions are unknown, up to the first PSB
   --no-pad        do not list PAD packets
   --strict        report a set reserved bit of TMA as damage
   --hex BYTES     read these bytes, given as pairs of hexadecimal digits; may be repeated
@@ -73,15 +74,21 @@ skipped=N`.
 A file of several streams is read stream by stream, with `# FILE stream N: cpu C` or `tid T (COMM)`
 before each. Pieces of a stream that continue each other are read as one. Where bytes are missing
 between two pieces, a line is `OFFSET !gap missing=N`, with - for an unknown number, and reading
-continues at the next PSB; offsets count only the bytes that are there. Snapshots are read without
-what they repeat. A file that is cut or damaged is read up to there; a message then has the byte of
-the file. Records that perf compressed are not read: traces are not compressed, but names of threads
-may be missing.
+continues at the next PSB; offsets count only the bytes that are there. `aux=truncated` or
+`aux=collision` there are the flags of the AUX record of the kernel that says so; `OFFSET !partial
+size=N` is an AUX record with the flag PARTIAL: tracing was off for a while in these bytes, and none
+is missing. Snapshots, and AUX area samples (perf record --aux-sample), are read without what they
+repeat. A file that is cut or damaged is read up to there; a message then has the byte of the file.
+Records that perf compressed are not read: traces are not compressed, but names of threads may be
+missing. Of a directory of perf, as --kcore makes it, the file `data` is read.
 
-With --streams a line is `stream N` with idx, cpu, tid, bytes, pieces, gaps, reference (a TSC near
-the first piece) and comm (the name of the thread). The line `config` before it has layout (file or
-pipe of perf.data, or winipt), snapshot, the enabled packets tsc, mtc and cyc, and mtc_freq,
-cyc_thresh, tsc_ratio, non_turbo, cpu, its errata, and perf_clock in the form of the options.
+With --streams a line is `stream N` with idx, cpu, tid, bytes, pieces, gaps, recorded (bytes, with
+those that snapshots and samples repeat), truncated, collision and partial (AUX records with these
+flags), reference (a TSC near the first piece) and comm (the name of the thread). tid is - where the
+pieces are of several threads; AUX area samples have the cpu, or the tid, as idx. The line `config`
+before it has layout (file or pipe of perf.data, or winipt), snapshot, the enabled packets tsc, mtc
+and cyc, and mtc_freq, cyc_thresh, tsc_ratio, non_turbo, cpu, its errata, and perf_clock in the form
+of the options.
 
 With --events a line is `OFFSET event field=value...`, with the offset of the packet that gave the
 event its name. An event that has its IP from a later FUP or TIP is printed when that comes. `-` is
@@ -137,20 +144,20 @@ listing), "len", and its fields with their names in the listing. Fields are numb
 addresses, payloads and counters are strings "0x...", branches are a string of T and N, and `-` in
 the listing is null. Other lines have "event" instead of "packet": "sync", "resync" and "nosync"
 with "skipped"; "error" with "code", and with "left" when the trace ends within a packet; "unknown"
-with "len"; "gap" with "missing"; "end" with "packets", "errors" and "resyncs". With several files
-or streams, {"event":"file","file":NAME} precedes the objects of each. With --streams, "event" is
-"config" or "stream". With --events, "event" is the name of the event without !, types and states
-are strings, and "damage" and "note" have also "text". With --time there are "time" or "relative",
-"earliest", "latest" (null: not limited) and "ns". With --summary there is one object for each file:
-"file", "bytes", "packets", "skipped", "errors" and "resyncs" (numbers), "errors_by_code" (a number
-for each error), "by_type" (for each packet an object with "packets" and "bytes"), "psb_spacing"
-("min", "mean" and "max" in bytes) and "ip" ("lowest" and "highest"). The last two are null when the
-trace has no such value. With --time also "time": "first" and "last" (null without a TSC; otherwise
-also "duration", "traced", "untraced" and "unknown", and "first_ns" and "last_ns" where a clock is
-given), "cycles", "frequency" (null when unknown), "missing_mtcs" and "overflows". Bytes of a name
-that are not UTF-8 are written as \ufffd. With --check an object has "offset", "packet" (null where
-no packet is), "rule" and "text", and a note has "note":1; the last one "event":"end", "violations"
-and "kind".
+with "len"; "gap" with "missing" and "aux"; "partial" with "size"; "end" with "packets", "errors"
+and "resyncs". With several files or streams, {"event":"file","file":NAME} precedes the objects of
+each. With --streams, "event" is "config" or "stream". With --events, "event" is the name of the
+event without !, types and states are strings, and "damage" and "note" have also "text". With --time
+there are "time" or "relative", "earliest", "latest" (null: not limited) and "ns". With --summary
+there is one object for each file: "file", "bytes", "packets", "skipped", "errors" and "resyncs"
+(numbers), "errors_by_code" (a number for each error), "by_type" (for each packet an object with
+"packets" and "bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip" ("lowest" and
+"highest"). The last two are null when the trace has no such value. With --time also "time": "first"
+and "last" (null without a TSC; otherwise also "duration", "traced", "untraced" and "unknown", and
+"first_ns" and "last_ns" where a clock is given), "cycles", "frequency" (null when unknown),
+"missing_mtcs" and "overflows". Bytes of a name that are not UTF-8 are written as \ufffd. With
+--check an object has "offset", "packet" (null where no packet is), "rule" and "text", and a note
+has "note":1; the last one "event":"end", "violations" and "kind".
 
 Example:
   $ pt_dump --no-sync --hex '02 03 18 00'
@@ -430,9 +437,8 @@ void check_options(settings const& how, std::vector<std::string> const& given, b
                             "packets before them"};
     }
     bool const has_events = how.what == form::events || how.what == form::chrome_trace;
-    if (has_events && (!how.how.sync || how.how.strict)) {
-        throw tool::failure{"events are read from the first PSB on, and reserved bits are ignored: "
-                            "--no-sync and --strict are for packets"};
+    if (has_events && how.how.strict) {
+        throw tool::failure{"events ignore reserved bits: --strict is for packets"};
     }
     if (how.what == form::streams && how.jobs > 1) {
         throw tool::failure{"--streams reads no packets: leave out --jobs"};
@@ -564,9 +570,7 @@ auto run(tool::command_line& line) -> int {
     out.flush();
     standard.close();
     if (worst == no_psb) {
-        tool::print_error(how.what == form::events || how.what == form::chrome_trace
-                              ? "no PSB to begin at"
-                              : "no PSB to begin at; --no-sync reads from the first byte");
+        tool::print_error("no PSB to begin at; --no-sync reads from the first byte");
     }
     return worst;
 }

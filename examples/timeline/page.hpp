@@ -98,8 +98,11 @@ public:
         if (out_.back() != '[') { out_ += ','; }
         out_ += '{';
         fields_.string("name", one.name());
+        fields_.string("label", one.label);
         fields_.number("bytes", one.bytes());
         fields_.number("timed", one.is_timed() ? 1 : 0);
+        fields_.number("ordered", one.is_only_ordered() ? 1 : 0);
+        fields_.number("read", one.is_read() ? 1 : 0);
         fields_.string("first_time", std::to_string(one.first_time()));  // above 2^53
         fields_.number("ticks", one.last_time() - one.first_time());
         fields_.number("cycles", one.cycles());

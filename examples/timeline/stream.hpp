@@ -4,6 +4,7 @@
 // Everything that the page shows of one trace.
 
 #include "slices.hpp"
+#include "../common/event_fields.hpp"
 #include "../common/listing.hpp"
 
 #include <ptspec/print/text.hpp>
@@ -68,14 +69,29 @@ struct listed_event {
     std::string text;  ///< the fields of the packet
 };
 
+/// The fields of an event as text, but for its IPs, which the page shows elsewhere.
+struct fields_without_ips : listing::text_fields {
+    explicit fields_without_ips(std::string& to) : listing::text_fields{to} {}
+
+    void hex(std::string_view name, std::uint64_t value) {
+        if (name != "ip" && name != "to") { listing::text_fields::hex(name, value); }
+    }
+    void nothing(std::string_view name) {
+        if (name != "ip" && name != "to") { listing::text_fields::nothing(name); }
+    }
+};
+
 /// Reads a trace in pieces, and summarises it.
 class stream {
 public:
-    stream(std::string name, trace::clock_options const& how, limits most)
+    /// Without `sync` it reads from the first byte, not from the first PSB.
+    stream(std::string name, trace::clock_options const& how, limits most, bool sync)
         : name_{std::move(name)},
           most_{most},
-          quirks_{how.quirks},
-          reader_{trace::clock{how}, how.quirks},
+          how_{how},
+          sync_{sync},
+          reader_{trace::clock{how}, how.quirks, {}, {.sync = sync}},
+          counter_{trace::options{.sync = sync}},
           slices_{most.slices} {}
 
     /// Reads the next bytes of the trace, at least one.
@@ -92,10 +108,10 @@ public:
         gaps_ += 1;
         if (!reason.empty()) { told_gaps_ += 1; }
         end_part();
-        counter_ = new_counter();
+        counter_ = trace::reader<>{};
         auto clock = reader_.clock();
         clock.lose();
-        reader_ = trace::event_reader<trace::clock>{clock, quirks_};
+        reader_ = trace::event_reader<trace::clock>{clock, how_.quirks};
         begin_ = bytes_;
         advance(bytes_, last_time_, reader_.clock().cycles());
         trace::event here;
@@ -122,6 +138,8 @@ public:
     }
 
     [[nodiscard]] auto name() const -> std::string const& { return name_; }
+    /// The processor or the thread; empty: the trace is a file.
+    std::string label{};
     [[nodiscard]] auto bytes() const -> std::uint64_t { return bytes_; }
     [[nodiscard]] auto packets() const -> trace::packet_counts const& { return packets_; }
     [[nodiscard]] auto count(trace::event_type what) const -> std::uint64_t {
@@ -146,6 +164,17 @@ public:
     [[nodiscard]] auto has_psb() const -> bool { return packets_.of(packet::kind::psb) != 0; }
     /// The events have times: the trace has a TSC, and time passes.
     [[nodiscard]] auto is_timed() const -> bool { return is_timed_; }
+    /// Only TSC packets give times: MTCs and CYCs need numbers that are not known. Between TSC
+    /// packets the order of events is known, but not their times.
+    [[nodiscard]] auto is_only_ordered() const -> bool {
+        auto const mtcs = packets_.of(packet::kind::mtc);
+        auto const cycs = packets_.of(packet::kind::cyc);
+        bool const mtcs_count = mtcs != 0 && how_.tsc_numerator != 0;
+        bool const cycs_count = cycs != 0 && unused_cycs() * 2 <= cycs;
+        return is_timed_ && mtcs + cycs != 0 && !mtcs_count && !cycs_count;
+    }
+    /// Something can be decoded.
+    [[nodiscard]] auto is_read() const -> bool { return has_psb() || !sync_; }
     [[nodiscard]] auto first_time() const -> std::uint64_t { return first_time_; }
     [[nodiscard]] auto last_time() const -> std::uint64_t { return last_time_; }
     [[nodiscard]] auto parts() const -> slices const& { return slices_; }
@@ -166,9 +195,6 @@ private:
 
     enum tracing_state : std::uint8_t { off = 0, on = 1, unknown = 2 };
 
-    static auto new_counter() -> trace::reader<> {
-        return trace::reader<>{trace::options{.sync = true}};
-    }
     void read() {
         for (auto one = reader_.next(); one; one = reader_.next()) {
             one.offset += begin_;
@@ -304,8 +330,8 @@ private:
             case type::psb:
             case type::unknown: break;
             default: {
-                listing::text_fields fields{next.text};
-                packet::visit(listing::fields_of{fields, one.ip}, one.packet);
+                fields_without_ips fields{next.text};
+                events::add_fields(fields, one);
                 if (!next.text.empty()) { next.text.erase(0, 1); }
                 if (one.is_status) { next.text += " (PSB+)"; }
             }
@@ -319,9 +345,10 @@ private:
 
     std::string name_;
     limits most_;
-    cpu::quirk_set quirks_;
+    trace::clock_options how_;
+    bool sync_;
     trace::event_reader<trace::clock> reader_;
-    trace::reader<> counter_{new_counter()};
+    trace::reader<> counter_;
     std::uint64_t begin_ = 0;  ///< offset of the readers' first byte in the trace
     trace::packet_counts packets_{};
     slices slices_;

@@ -28,6 +28,8 @@ and so may OUT.html for standard output.
   --title TEXT       its title; the default names the first trace
   --stream N         draw only this stream of a file; pt_dump --streams lists them
   --winipt           the files are those of the Intel PT driver of Windows, with a stream a thread
+  --no-sync          read from the first byte instead of from the first PSB; up to the first PSB
+                     IPs, the mode of the code and transactions are unknown
   --mtc-freq N       IA32_RTIT_CTL.MTCFreq, 0 to 15
   --tsc-ratio B/A    CPUID.15H EBX/EAX, the ratio of the TSC to the crystal clock, as in 168/2
   --non-turbo R      MSR_PLATFORM_INFO[15:8], the ratio of the TSC to the bus clock
@@ -40,12 +42,13 @@ core, PSBs, overflows, damage, interrupts, PTWRITE and other events. The wheel z
 ? in the page lists all keys. A trace without TSC packets is drawn over the offset in the trace.
 
 Without --tsc-ratio and --mtc-freq, MTCs give no time; without --non-turbo, CYCs give none until the
-clock is calibrated. The page says so. Of a perf.data file these numbers, the errata of the
-processor and the frequency of the TSC are known; an option replaces what the file says. All traces
-of a page have the same TSC.
+clock is calibrated. Where neither gives a time, the page draws the order of events, not time, and
+says so. Of a perf.data file these numbers, the errata of the processor and the frequency of the TSC
+are known; an option replaces what the file says. All traces of a page have the same TSC.
 
 Where bytes of a stream are missing, tracing is unknown up to the next PSB; offsets count only the
-bytes that are there.
+bytes that are there. The page says how often AUX records of the kernel tell this, and that tracing
+was off for a while.
 
 Counts are exact. The page lists the first 6000 events of each lane, divided by the number of
 traces, and says where there are more.
@@ -74,6 +77,7 @@ struct settings {
     trace_file::given_options given{};
     std::optional<std::uint64_t> stream{};
     bool winipt = false;
+    bool sync = true;
 };
 
 /// The number that the whole text is, up to `most`.
@@ -111,7 +115,7 @@ void set_tsc_ratio(tool::command_line& line, trace::clock_options& how) {
 auto status_of(std::vector<stream> const& all) -> status {
     status worst = clean;
     for (auto const& one : all) {
-        if (!one.has_psb()) { return no_psb; }
+        if (!one.is_read()) { return no_psb; }
         if (one.lane_count(static_cast<std::size_t>(lane::damage)) != 0) { worst = damaged; }
     }
     return worst;
@@ -154,7 +158,7 @@ auto read_raw(source& from, settings const& how, limits most) -> stream {
     constexpr std::size_t piece_bytes = std::size_t{1} << 18;
     if (!from.raw) { from.raw.emplace(from.name, false); }
     auto& file = *from.raw;
-    stream one{from.name, how.clock, most};
+    stream one{from.name, how.clock, most, how.sync};
     std::vector<std::uint8_t> piece(piece_bytes);
     while (!file.at_end()) {
         auto const count = file.read(piece.data(), piece.size());
@@ -175,7 +179,9 @@ auto lane_name(std::string const& file, trace_file::stream const& of) -> std::st
 
 auto read_stream(trace_file::stream const& from, std::string const& file, settings const& how,
                  limits most) -> stream {
-    stream one{lane_name(file, from), trace_file::clock_of(from, how.clock, how.given), most};
+    stream one{lane_name(file, from), trace_file::clock_of(from, how.clock, how.given), most,
+               how.sync};
+    one.label = from.label();
     trace_file::for_each_piece(
         from, [&](byte_view bytes) { one.feed(bytes); },
         [&](trace_file::gap const& which) { one.skip_gap(which.reason); },
@@ -260,6 +266,8 @@ auto run(tool::command_line& line) -> int {
             how.stream = number(line, 0, 0xFFFF'FFFF);
         } else if (line.is("--winipt")) {
             how.winipt = true;
+        } else if (line.is("--no-sync")) {
+            how.sync = false;
         } else if (line.is("--tsc-hz")) {
             how.tsc_hz = number(line, 1, 1'000'000'000'000);
         } else {
@@ -312,7 +320,9 @@ auto run(tool::command_line& line) -> int {
     out.close();
     if (report_errors(sources)) { return failed; }
     auto const worst = status_of(streams);
-    if (worst == no_psb) { tool::print_error("a trace has no PSB to begin at"); }
+    if (worst == no_psb) {
+        tool::print_error("a trace has no PSB to begin at; --no-sync reads from the first byte");
+    }
     return worst;
 }
 

@@ -124,6 +124,7 @@
 #include <ptspec/trace/known_state.hpp>
 #include <ptspec/trace/context.hpp>
 #include <ptspec/trace/events.hpp>
+#include <ptspec/trace/event_name.hpp>
 #include <ptspec/trace/flow_query.hpp>
 #include <ptspec/trace/write/state.hpp>
 #include <ptspec/trace/write/batch.hpp>

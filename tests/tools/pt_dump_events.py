@@ -819,7 +819,7 @@ class Lines(unittest.TestCase):
                 (["--time", "--tsc-hz", "5", "--perf-clock", "1,1,1"], "give one"),
                 (["--events", "--jobs", "2"], "--jobs"), (["--time", "--jobs", "2"], "--jobs"),
                 (["--chrome-trace", "--jobs", "2"], "--jobs"),
-                (["--events", "--no-sync"], "--no-sync"), (["--events", "--strict"], "--strict"),
+                (["--events", "--strict"], "--strict"),
                 (["--chrome-trace", "--json"], "--json"),
                 (["--time", "--mtc-freq", "16"], "0 to 15"),
                 (["--time", "--cyc-thresh", "x"], "0 to 15"),

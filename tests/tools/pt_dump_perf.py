@@ -403,6 +403,269 @@ class MadeFiles(Case):
         self.assertIn("comm=-", self.dump("--streams", self.path, said=said))
 
 
+class AuxRecords(Case):
+    """Flags of PERF_RECORD_AUX. Offsets of the pieces are contiguous."""
+
+    KIND = made.TID | made.TIME | made.CPU
+
+    def file(self, *records, kind=KIND, **info):
+        event = made.Event(config=0x600 | 3 << 14, sample_type=kind, ids=[1])
+        records = [one(event) if callable(one) else one for one in records]
+        return made.file_of([event], [made.info_of(**info), *records])[0]
+
+    @staticmethod
+    def aux(offset, size, flags, **where):
+        return lambda event: made.aux(event, offset, size, flags, **where)
+
+    def two(self, flags, size=None, cut=0):
+        """Two traces in two AUXTRACE records; the first one ends in a cut packet."""
+        chance = random.Random(20)
+        one, two = (made.padded(segment(chance, 5000 + i, 100)) for i in range(2))
+        one = one[:len(one) - cut]
+        one += b"\xcd\x45\x23\xa1\xf7"[:cut]
+        size = len(one) if size is None else size
+        return one, two, self.file(made.auxtrace(one, cpu=3, idx=3),
+                                   self.aux(0, size, flags, cpu=3),
+                                   made.auxtrace(two, len(one), cpu=3, idx=3))
+
+    def test_a_loss_after_the_last_byte_of_a_record(self):
+        for flags, reason in ((made.TRUNCATED, "truncated"), (made.COLLISION, "collision"),
+                              (made.TRUNCATED | made.COLLISION, "truncated,collision"),
+                              (made.TRUNCATED | made.OVERWRITE, "truncated")):
+            for cut in (0, 5):
+                one, two, data = self.two(flags, cut=cut)
+                self.write(data)
+                gap = f"{len(one):08x} !gap missing=- aux={reason}"
+                for how in ([], ["--events"], ["--jobs", 2], ["--no-sync"],
+                            ["--no-sync", "--events"]):
+                    how_raw = [word for word in how if word != "--no-sync"]
+                    status = 1 if cut else 0
+                    first = self.raw(one, *how_raw, status=status)
+                    self.assertEqual(" !error code=trunc left=5" in first or
+                                     "PKT-255" in first, bool(cut))
+                    text = self.dump(*how, self.path, status=status).splitlines()
+                    self.assertEqual(text[:-1], shifted(first, 0) + [gap] +
+                                     shifted(self.raw(two, *how_raw), len(one)), (flags, how))
+                self.assertIn(gap, self.dump("--check", self.path).splitlines())
+                (stream, _), = self.streams(data)
+                self.assertEqual([stream[name] for name in ("bytes", "pieces", "gaps", "truncated",
+                                                            "collision", "partial")],
+                                 [len(one + two), 2, 1, int("truncated" in reason),
+                                  int("collision" in reason), 0])
+                objects = map(json.loads, self.dump("--json", self.path,
+                                                    status=status).splitlines())
+                self.assertIn({"offset": len(one), "event": "gap", "missing": None, "aux": reason},
+                              list(objects))
+
+    def test_a_loss_within_a_record_of_perf_and_one_of_size_0(self):
+        chance = random.Random(21)
+        one, two, three = (segment(chance, 5000 + i, 90) for i in range(3))
+        whole = made.padded(one + two + three)
+        at, end = len(one), len(one + two)
+        self.write(self.file(self.aux(0, at, made.TRUNCATED, cpu=2),
+                             self.aux(end, 0, made.COLLISION, cpu=2),
+                             self.aux(len(one + two + three), 0, made.TRUNCATED, cpu=2),
+                             made.auxtrace(whole, cpu=2)))
+        self.assertEqual(self.dump(self.path).splitlines()[:-1],
+                         [*shifted(self.raw(one), 0), f"{at:08x} !gap missing=- aux=truncated",
+                          *shifted(self.raw(two), at), f"{end:08x} !gap missing=- aux=collision",
+                          *shifted(self.raw(three), end),
+                          f"{len(one + two + three):08x} !gap missing=- aux=truncated"])
+        self.assertEqual(self.run_tool("--events", self.path)[0], 0)
+
+    def test_a_branch_is_not_invented_where_a_packet_is_cut(self):
+        # The rest of the TIP would be the begin of the PSB: a target 8202820282.
+        enabled = made.padded(made.PSB + CBR + made.PSBEND + ENABLED + b"\x06")
+        cut = enabled + b"\xcd" + bytes(1)
+        for flags in (made.TRUNCATED, made.COLLISION):
+            self.write(self.file(made.auxtrace(cut + enabled, cpu=0),
+                                 self.aux(0, len(cut), flags)))
+            events = self.dump("--events", self.path, status=1)
+            self.assertNotIn("8202", events)
+            self.assertEqual(events.count(" psb "), 2)
+
+    def test_partial_is_told_and_the_bytes_go_on(self):
+        chance = random.Random(22)
+        one, two = (made.padded(segment(chance, 5000 + i, 100)) for i in range(2))
+        data = self.file(made.auxtrace(one, cpu=0), made.auxtrace(two, len(one), cpu=0),
+                         self.aux(len(one), len(two), made.PARTIAL))
+        self.write(data)
+        told = f"{len(one):08x} !partial size={len(two)}"
+        for how in ([], ["--events"], ["--jobs", 2], ["--check", "--kind", "manual"]):
+            text = self.dump(*how, self.path).splitlines()
+            wanted = self.raw(one + two, *how).splitlines()
+            self.assertIn(told, text)
+            self.assertEqual([line for line in text if line != told], wanted, how)
+        (stream, _), = self.streams(data)
+        self.assertEqual((stream["gaps"], stream["partial"], stream["pieces"]), (0, 1, 2))
+        self.assertIn({"offset": len(one), "event": "partial", "size": len(two)},
+                      [json.loads(line) for line in self.dump("--json", self.path).splitlines()])
+        self.assertIn("\npartial                 1\n", self.dump("--summary", self.path))
+        events = json.loads(self.dump("--chrome-trace", self.path))["traceEvents"]
+        self.assertEqual([one["args"] for one in events if one.get("name") == "partial"],
+                         [{"offset": len(one), "size": len(two)}])
+
+    def test_overwrite_alone_changes_nothing(self):
+        one, two, data = self.two(made.OVERWRITE)
+        self.assertEqual(self.dump(self.write(data)), self.raw(one + two))
+        self.assertEqual(self.run_tool("--check", self.path),
+                         self.run_tool("--check", "-", data=one + two))
+
+    def test_flags_that_belong_to_no_stream_are_a_warning(self):
+        chance = random.Random(23)
+        one = made.padded(segment(chance, 5000, 100))
+        self.write(self.file(made.auxtrace(one, cpu=0), self.aux(0, 8, made.TRUNCATED, cpu=7)))
+        said = (f"pt_dump: {self.path}: 1 AUX records say that trace is missing, but not of which "
+                "stream\n")
+        self.assertEqual(self.dump(self.path, said=said), self.raw(one))
+
+    def test_the_truncated_file(self):
+        path = RECORDED / "made" / "truncated.data"
+        if not path.is_file():
+            self.skipTest(f"no {path}; PTSPEC_PERF_DATA names the folder")
+        lines = self.dump("--events", path, status=1).splitlines()
+        at = lines.index("00000038 !gap missing=- aux=truncated")
+        self.assertEqual([line.split()[0] for line in lines if "indirect_branch" in line],
+                         ["0000002a", "00000062"])
+        self.assertRegex(lines[at - 1], r"\A00000033 !damage packet=- rule=PKT-255")
+        self.assertIn("psb ip=0x403000", "\n".join(lines[at:]))
+
+
+class AuxSamples(Case):
+    KIND = made.TID | made.TIME | made.AUX_SAMPLE
+
+    def file(self, *samples, kind=KIND):
+        event = made.Event(config=0x600 | 3 << 14, sample_type=kind, ids=[1])
+        records = [made.aux_sample(event, data, **where) for data, where in samples]
+        return made.file_of([event], [made.info_of(), *records])[0]
+
+    def test_a_stream_of_a_thread_or_a_processor(self):
+        chance = random.Random(24)
+        one, two, three, four = (segment(chance, 5000 + i, 100) for i in range(4))
+        samples = [(two + three, {"tid": 5, "cpu": 1, "time": 9}),
+                   (one + two, {"tid": 6, "cpu": 1, "time": 8}),
+                   (four, {"tid": 5, "cpu": 0, "time": 7})]
+        rows = [tuple(one[name] for name in ("idx", "cpu", "tid", "bytes", "pieces", "gaps"))
+                for one, _ in self.streams(self.file(*samples))]
+        sizes = [len(made.padded(data)) for data, _ in samples]
+        self.assertEqual(rows, [(5, None, 5, sizes[2] + sizes[0], 2, 1),
+                                (6, None, 6, sizes[1], 1, 0)])
+        data = self.file(*samples, kind=self.KIND | made.CPU)
+        whole = one + two + three
+        found = self.streams(data)
+        self.assertEqual([(one["cpu"], one["tid"], one["gaps"], one["pieces"], one["recorded"])
+                          for one, _ in found],
+                         [(0, 5, 0, 1, sizes[2]), (1, None, 0, 2, sizes[0] + sizes[1])])
+        # The reference is the TSC of the time: shift 31, mult 2^30, zero 77.
+        self.assertEqual(int(found[1][0]["reference"], 16), (8 - 77) * 2 % (1 << 64))
+        self.assertEqual(self.dump("--stream", 1, "--no-pad", self.path).splitlines()[:-1],
+                         self.raw(whole, "--no-pad").splitlines()[:-1])
+
+    def test_recorded_samples(self):
+        data = recorded("perf.data.aux_samples-5.5")
+        chunks = traces.read(traces.folder() / "memgaze-ubench.chunks.packets")
+        (stream, _), = self.streams(data)
+        self.assertEqual([stream[name] for name in ("pieces", "recorded", "tid", "cpu", "comm")],
+                         [252, 2064384, 19568, None, "ubench-500k_O3_"])
+        if chunks is None:
+            self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+
+        def psbs(lines):
+            """The TSC of each PSB, and how many packets follow up to the next."""
+            found = []
+            for line in lines:
+                if " psb len=" in line:
+                    found.append(None)
+                elif found and found[-1] is None and " tsc len=" in line:
+                    found[-1] = line.split("tsc=")[1]
+            return found
+        listed = psbs(self.dump("--no-pad", self.path).splitlines())
+        whole = psbs(chunks.decode().splitlines())
+        self.assertEqual(len(whole), 1009)
+        # Each PSB that is in several samples is listed once.
+        self.assertEqual(listed, sorted(set(whole), key=lambda one: int(one, 16)))
+
+    def test_the_made_file(self):
+        path = RECORDED / "made" / "aux_samples.data"
+        if not path.is_file():
+            self.skipTest(f"no {path}; PTSPEC_PERF_DATA names the folder")
+        stream, = [json.loads(line) for line in
+                   self.dump("--streams", "--json", path).splitlines()[1:]]
+        # The second sample repeats the first one.
+        self.assertEqual((stream["pieces"], stream["recorded"], stream["bytes"]), (2, 112, 56))
+
+
+class Snapshots(Case):
+    def test_a_snapshot_without_a_PSB_in_between(self):
+        path = RECORDED / "made" / "snapshots_without_psb.data"
+        if not path.is_file():
+            self.skipTest(f"no {path}; PTSPEC_PERF_DATA names the folder")
+        text = self.dump(path)
+        tscs = re.findall(r" psb len=16\n\w+ tsc len=8 tsc=(\w+)", text)
+        self.assertEqual((len(tscs), len(set(tscs)), text.count("!gap")), (9, 9, 0))
+
+
+class OtherWays(Case):
+    """What else a user meets."""
+
+    def test_a_directory_of_perf(self):
+        chance = random.Random(25)
+        one = made.padded(segment(chance, 5000, 100))
+        folder = self.folder / "perf.data.dir"
+        folder.mkdir()
+        (folder / "data").write_bytes(file_of(made.auxtrace(one)))
+        self.assertEqual(self.dump(folder), self.raw(one))
+        status, _, said = self.run_tool(self.folder)
+        self.assertEqual((status, said), (2, f"pt_dump: {self.folder}: Is a directory\n"))
+        status, _, _ = self.run_tool("-o", self.folder / "page.html", folder, tool=TIMELINE)
+        self.assertEqual(status, 0)
+        # The page would replace the file.
+        status, _, said = self.run_tool("-o", folder / "data", folder, tool=TIMELINE)
+        self.assertEqual((status, "would overwrite" in said), (2, True))
+
+    def test_a_malformed_AUXTRACE_INFO(self):
+        broken = made.info_of(17, b"12345678")  # the filter is longer than the record
+        data, _, begin = made.file_of([event()], [broken, made.auxtrace(bytes(8))])
+        self.write(data)
+        for tool in ([PT_DUMP], [TIMELINE, "-o", self.folder / "page.html"]):
+            status, _, said = self.run_tool(*tool[1:], self.path, tool=tool[0])
+            self.assertEqual(status, 2)
+            self.assertIn(f": byte {begin}: the AUXTRACE_INFO record is malformed\n", said)
+
+    def test_a_trace_without_a_PSB(self):
+        on = ENABLED + b"\x06" + b"\x2d\x11\x22" + b"\x0e"
+        raw = self.folder / "raw.pt"
+        raw.write_bytes(on)
+        for arguments, tool in ((["--events"], PT_DUMP), (["--chrome-trace"], PT_DUMP),
+                                ([], PT_DUMP), (["-o", self.folder / "page.html"], TIMELINE)):
+            status, _, said = self.run_tool(*arguments, raw, tool=tool)
+            self.assertEqual(status, 3)
+            self.assertIn("; --no-sync reads from the first byte\n", said)
+        self.assertEqual(self.dump("--events", "--no-sync", raw).splitlines(),
+                         ["00000002 enabled ip=-", "00000000 exec_mode mode=64 if=0 ip=-",
+                          "00000009 branches n=1 bits=T", "0000000a indirect_branch to=-",
+                          "0000000d branches n=2 bits=TT",
+                          "0000000e !end events=5 errors=0 resyncs=0"])
+        self.dump("--chrome-trace", "--no-sync", raw)
+        page = self.folder / "page.html"
+        status, _, said = self.run_tool("--no-sync", "-o", page, raw, tool=TIMELINE)
+        self.assertEqual((status, said), (0, ""))
+        data = timeline_page.data_of(page.read_text())
+        self.assertEqual((data["streams"][0]["conditional"], data["streams"][0]["read"]), (3, 1))
+
+    def test_a_stream_of_several_threads(self):
+        chance = random.Random(26)
+        one, two, _ = parts = [made.padded(segment(chance, 5000 + i, 60)) for i in range(3)]
+        at = [0, len(one), len(one + two)]
+        for tids, label in (((5, 5, 5), "tid 5 (five)"), ((5, 9, 5), "tids 5, 9"),
+                            ((7, 5, 9), "tids 5, 7, 9")):
+            self.write(file_of(comm(5, b"five"),
+                               *(made.auxtrace(data, begin, tid=tid)
+                                 for data, begin, tid in zip(parts, at, tids)),
+                               made.auxtrace(one, idx=1)))
+            self.assertIn(f"# {self.path} stream 0: {label}\n", self.dump(self.path))
+
+
 class DamagedFiles(Case):
     def test_each_prefix_of_a_file_is_read_up_to_its_end(self):
         chance = random.Random(1)
@@ -567,7 +830,7 @@ class Timeline(Case):
         one, _ = self.page("--stream", 0, self.path)
         other, _ = self.page("--mtc-freq", 3, "--tsc-ratio", "100/2", "--non-turbo", 12, raw)
         for data in (one, other):
-            data["streams"][0].pop("name")
+            del data["streams"][0]["name"], data["streams"][0]["label"]
         self.assertEqual(one["streams"], other["streams"])
         given, _ = self.page("--tsc-hz", 5, "--stream", 0, self.path)
         self.assertEqual(given["tsc_hz"], 5)
@@ -592,6 +855,38 @@ class Timeline(Case):
         offsets = [one["offset"] for one in timeline_page.events_of(data, 0)
                    if one["type"] == "psb"]
         self.assertGreater(offsets[-1], len(one))
+
+    def test_the_labels_and_the_values_of_events(self):
+        self.write(recorded("perf.data.intel_pt-4.14"))
+        data, _ = self.page(self.path)
+        self.assertEqual([one["label"] for one in data["streams"]],
+                         ["cpu 0, tid 3174 (echo)", "cpu 3, tid 3174 (echo)"])
+        texts = {one["text"] for one in timeline_page.events_of(data, 0)
+                 if one["type"] == "exec_mode"}
+        self.assertTrue(texts and all(text.startswith("mode=64 if=") for text in texts), texts)
+
+    def test_what_AUX_records_say(self):
+        chance = random.Random(10)
+        one, two = (made.padded(segment(chance, 1000 * i, 200)) for i in (1, 2))
+        event = made.Event(config=0x600, sample_type=made.CPU, ids=[1])
+        records = [made.info_of(), made.auxtrace(one, cpu=0), made.auxtrace(two, len(one), cpu=0),
+                   made.aux(event, 0, len(one), made.TRUNCATED),
+                   made.aux(event, len(one), 8, made.PARTIAL)]
+        self.write(made.file_of([event], records)[0])
+        stream, = self.page(self.path)[0]["streams"]
+        self.assertEqual((stream["gaps"], stream["told_gaps"], stream["partials"]), (1, 1, 1))
+
+    def test_without_clock_numbers_only_the_order_is_known(self):
+        chance = random.Random(11)
+        one = segment(chance, 1000, 200)[:-1] + b"\x59\x07" * 9 + segment(chance, 9000, 100)
+        raw = self.folder / "raw.pt"
+        raw.write_bytes(one)
+        for how, ordered in (([], 1), (["--mtc-freq", 3, "--tsc-ratio", "168/2"], 0)):
+            stream, = self.page(*how, raw)[0]["streams"]
+            self.assertEqual((stream["timed"], stream["ordered"]), (1, ordered), how)
+        raw.write_bytes(segment(chance, 1000, 200) + segment(chance, 9000, 100))
+        stream, = self.page(raw)[0]["streams"]
+        self.assertEqual((stream["timed"], stream["ordered"]), (1, 0))
 
     def test_what_can_be_read_of_a_cut_file_is_drawn(self):
         chance = random.Random(7)

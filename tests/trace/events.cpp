@@ -71,6 +71,33 @@ TEST_CASE("a PSB+ reports the state at the IP of its FUP (PKT-136,140, GEN-170,1
     EVENTS("ON 04 ON 06", ON "branches:N " ON "branches:T");
 }
 
+TEST_CASE("read from the first byte, IPs are unknown up to the first PSB (PKT-250)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = [&](char const* text, size_t size) {
+            auto const whole = value(made_stream{text, engine::kind::manual});
+            test::short_text got;
+            trace::event_reader<> from{{}, {}, {}, {.sync = false}};
+            for (size_t at = 0; at < whole.view().size(); at += size) {
+                (void)from.feed(whole.view().from(at).first(size));
+                for (auto e = from.next(); e; e = from.next()) {
+                    if (got.size != 0) { got.add(" "); }
+                    test::add_event(got, e);
+                }
+            }
+            return got;
+        };
+        bool right = true;
+        for (size_t const size : {1U, 2U, 5U, 100U}) {
+            right = right &&
+                    in("0c 2d0020 0c 3d0010 2d0030 210040 710050000000000000 ON 0c 2d0020 0c",
+                       size) == "resumed branches:TN async disabled enabled " ON
+                                "branches:TN indirect>2000 branches:TN" &&
+                    in("710050000000000000 2d0020 0c", size) == "enabled indirect branches:TN";
+        }
+        return right;
+    });
+}
+
 TEST_CASE("tracing is enabled and disabled (PKT-073..076,141, GEN-246)") {
     EVENTS("OFF 9901 71003000000000 06 210040",
            OFF " enabled@3000 exec_mode@3000 branches:T disabled>4000");

@@ -48,6 +48,8 @@ function undiff(packed, first) {
 }
 
 const timed_streams = data.streams.filter(s => s.timed);
+/** Those that are drawn over time. Of the others only the order of events is known. */
+const time_streams = timed_streams.filter(s => !s.ordered);
 /** The TSC at position 0 of the time axis. */
 const base_time = timed_streams.reduce((low, s) => {
   const first = BigInt(s.first_time);
@@ -65,15 +67,16 @@ function load(s) {
   const offsets = new Float64Array(count + 1);
   for (let i = 0; i < count; ++i) { offsets[i] = i * s.slice_bytes; }
   offsets[count] = s.bytes;
-  s.place = {offset: offsets};
+  s.known = {offset: offsets};
   if (s.timed) {
     const times = undiff(s.columns.time, shift);
-    s.place.time = new Float64Array(count + 1);
-    s.place.time.set(times);
-    s.place.time[count] = shift + s.ticks;
-    s.sums.ticks = s.place.time;
-    s.place.own = s.place.time.map(value => value - shift);
+    s.known.time = new Float64Array(count + 1);
+    s.known.time.set(times);
+    s.known.time[count] = shift + s.ticks;
+    s.known.own = s.known.time.map(value => value - shift);
   }
+  s.place = s.ordered ? {offset: offsets} : s.known;
+  if (s.place.time) { s.sums.ticks = s.place.time; }
   s.context_of_slice = new Uint16Array(count);
   for (let i = 0, at = 0; i < s.slice_contexts.length; i += 2) {
     s.context_of_slice.fill(s.slice_contexts[i], at, at += s.slice_contexts[i + 1]);
@@ -156,14 +159,14 @@ const axis_titles = {time: 'Time', own: 'Time since the start', offset: 'Offset'
 const is_time = axis => axis !== 'offset';
 const extents = {};
 for (const axis of axes) {
-  const of = data.streams.filter(s => s.place[axis]);
-  const high = Math.max(1, ...of.map(s => s.place[axis][s.slices]));
+  const of = data.streams.filter(s => s.known[axis]);
+  const high = Math.max(1, ...of.map(s => s.known[axis][s.slices]));
   // The shortest view; numbers have 53 bits.
   extents[axis] = {from: 0, to: high,
     least: Math.min(high, Math.max(is_time(axis) ? 20 : 16, high * 2 ** -40))};
 }
 /** Traces recorded at very different times are shown one below the other. */
-const first_axis = !timed_streams.length ? 'offset'
+const first_axis = !time_streams.length ? 'offset'
   : extents.own.to * 20 < extents.time.to ? 'own' : 'time';
 
 // Text.
@@ -200,6 +203,9 @@ const context_text = (s, number) => {
   return '0x' + (value & ~1n).toString(16) + (value & 1n ? ' (non-root)' : '');
 };
 const base_name = name => name.slice(name.lastIndexOf('/') + 1) || name;
+/** The processor or thread comes first: it is what tells the streams of a file apart. */
+const short_name = s => !s.label ? base_name(s.name)
+  : s.label + ' \u00b7 ' + base_name(s.name.slice(0, -s.label.length - 1));
 /** A core frequency from a ratio to the TSC or to the bus clock. */
 const gigahertz = value => (value / 1e9).toFixed(2) + ' GHz';
 const ratio_text = value => data.non_turbo && data.tsc_hz
@@ -244,7 +250,7 @@ function rows_of(s) {
   if (s.sums.instructions && s.sums.cycles) {
     rows.push({lane: 'ipc', title: 'IPC', height: 34, draw: draw_ipc});
   }
-  if (s.sums.cycles && s.timed) {
+  if (s.sums.cycles && s.sums.ticks) {
     rows.push({lane: 'clock', title: 'Core clock', height: 34, draw: draw_clock});
   }
   if (s.states.ratio.count) { rows.push({lane: 'frequency', height: 30, draw: draw_ratio}); }
@@ -788,13 +794,18 @@ function nearest(s, lane_name, value, within) {
   }
   return best;
 }
+/** Where only the order is known, an event has the time of the TSC packet before it. */
+const since = s => s.ordered ? '\u2265\u2009' : '';
+/** The axis for times in text. */
+const time_axis = () => [view.axis, first_axis].find(is_time) ?? 'time';
 const absolute = value => (base_time + BigInt(Math.round(value))).toString();
 function describe_event(s, i) {
   const events = s.events, rows = [];
   if (s.timed) {
     const at = events.place.time[i];
-    const axis = is_time(view.axis) ? view.axis : first_axis;
-    rows.push(['Time', text_of(axis, events.place[axis][i], 1) + (data.tsc_hz ? '' : ' ticks')]);
+    const axis = time_axis();
+    rows.push(['Time', since(s) + text_of(axis, events.place[axis][i], 1) +
+      (data.tsc_hz ? '' : ' ticks')]);
     rows.push(['TSC', absolute(at)]);
   }
   rows.push(['Offset', hex(events.place.offset[i])]);
@@ -813,7 +824,7 @@ function describe_place(s, row, x) {
       hex(s.place.offset[slice + 1] - 1)]);
   } else {
     rows.push(['Offset', hex(value)]);
-    if (s.timed) { rows.push(['Time', text_of('own', s.place.own[slice], 1)]); }
+    if (s.place.own) { rows.push(['Time', text_of('own', s.place.own[slice], 1)]); }
   }
   const tracing = state_at(s.states.tracing, axis, value);
   if (tracing !== null) { rows.push(['Tracing', tracing_names[tracing]]); }
@@ -826,7 +837,7 @@ function describe_place(s, row, x) {
     rows.push(['Conditional', about(sum('conditional'))], ['Indirect', about(sum('indirect'))],
       ['within', span_text(axis, 3 * step)]);
   }
-  if (s.sums.cycles && s.timed && sum('ticks') > 0) {
+  if (s.sums.cycles && s.sums.ticks && sum('ticks') > 0) {
     rows.push(['Core clock', clock_text(sum('cycles') / sum('ticks'))]);
   }
   const ratio = state_at(s.states.ratio, axis, value);
@@ -970,12 +981,12 @@ function row_of(n) {
   dot.style.background = colours[data.type_lanes[events.types[i]]];
   name.append(dot, type);
   const offset = hex(events.place.offset[i]);
-  const axis = is_time(view.axis) ? view.axis : first_axis;
-  const time = s.timed ? text_of(axis, events.place[axis][i], 1) : '';
+  const axis = time_axis();
+  const time = s.timed ? since(s) + text_of(axis, events.place[axis][i], 1) : '';
   const at = width < 600 && events.ip[i] ? 'at 0x' + events.ip[i] + ' ' : '';  // has no column
   const text = at + (events.to[i] ? 'to 0x' + events.to[i] + ' ' : '') + (events.text[i] || '');
   row.append(name,
-    ...(several ? [make('span', base_name(s.name), {className: 'wide', title: s.name})] : []),
+    ...(several ? [make('span', short_name(s), {className: 'wide', title: s.name})] : []),
     make('span', timed_streams.length ? time : offset, {className: 'n'}),
     make('span', timed_streams.length ? offset : '', {className: 'n wide'}),
     make('span', events.ip[i] ? '0x' + events.ip[i] : '', {className: 't wide'}),
@@ -1035,7 +1046,7 @@ for (const id of ['of_stream', 'of_lane', 'in_view']) { element(id).onchange = f
 
 function fill_notes() {
   const notes = [];
-  const some = test => data.streams.filter(test).map(s => base_name(s.name));
+  const some = test => data.streams.filter(test).map(s => short_name(s));
   const names = of => of.length > 3 ? `${of.slice(0, 3).join(', ')} and ${of.length - 3} more`
     : of.join(', ');
   const untimed = some(s => !s.timed);
@@ -1043,7 +1054,12 @@ function fill_notes() {
     notes.push(`No time in ${names(untimed)}: no TSC packets, or all the same time. `
       + 'Its horizontal axis is the offset in bytes.');
   }
-  if (!data.tsc_ratio && some(s => s.timed && s.packets.mtc).length) {
+  const ordered = some(s => s.ordered);
+  if (ordered.length) {
+    notes.push(`Drawn in order, not over time: ${names(ordered)}. Between TSC packets no time is `
+      + 'known: --tsc-ratio and --mtc-freq, for MTCs, or --non-turbo, for CYCs, are not given. '
+      + 'The horizontal axis is the offset in bytes.');
+  } else if (!data.tsc_ratio && some(s => s.timed && s.packets.mtc).length) {
     notes.push('MTC packets give no time here: --tsc-ratio and --mtc-freq are not given.');
   }
   if (some(s => s.timed && s.unused_cycs * 50 > s.packets.cyc).length) {
@@ -1063,6 +1079,20 @@ function fill_notes() {
   const back = some(s => s.timed && s.times_back);
   if (back.length) {
     notes.push(`The time goes back in ${names(back)}: times that are out of order are ignored.`);
+  }
+  for (const s of data.streams) {
+    if (s.gaps) {
+      notes.push(`Trace is missing in ${short_name(s)}: ${grouped(s.gaps)} gaps` + (s.told_gaps
+        ? `; AUX records of the kernel tell ${grouped(s.told_gaps)} of them.` : '.'));
+    }
+    if (s.partials) {
+      notes.push(`Tracing was off for a while in ${short_name(s)}, as ${grouped(s.partials)} `
+        + 'AUX records of the kernel say (PARTIAL).');
+    }
+  }
+  const unsynced = some(s => s.read && !s.packets.psb);
+  if (unsynced.length) {
+    notes.push(`No PSB in ${names(unsynced)}: IPs and the mode of the code are unknown.`);
   }
   const skipped = data.streams.reduce((sum, s) => sum + s.skipped, 0);
   if (skipped) { notes.push(`${grouped(skipped)} bytes before a PSB are skipped.`); }
@@ -1084,7 +1114,7 @@ function fill_summary() {
     ...columns.map(([name]) => make('th', name, {scope: 'col'})));
   const rows = data.streams.map(s => {
     const row = make('tr');
-    row.append(make('th', base_name(s.name), {scope: 'row', title: s.name}));
+    row.append(make('th', short_name(s), {scope: 'row', title: s.name}));
     for (const [name, value] of columns) {
       const what = value(s), cell = make('td', typeof what === 'number' ? grouped(what) : what);
       if (what && (name === 'Overflows' || name === 'Damage')) { cell.className = 'bad'; }
@@ -1113,18 +1143,20 @@ function start() {
     s.rows = rows_of(s);
     const part = make('div', '', {className: 'stream'});
     const name = make('div', '', {className: 'name', title: s.name});
-    name.append(make('b', base_name(s.name)), make('span', `${grouped(s.bytes)} bytes`),
-      make('span', s.timed ? span_text('time', s.ticks) : 'no time'),
+    name.append(make('b', short_name(s)), make('span', `${grouped(s.bytes)} bytes`),
+      make('span', s.timed ? span_text('time', s.ticks) : 'no time',
+        {className: s.ordered ? 'wide' : ''}),
       make('span', `${grouped(s.conditional)} conditional branches`, {className: 'wide'}));
     s.canvas = make('canvas');
     s.canvas.style.height = s.height + 'px';
     s.canvas.dataset.stream = k;
     s.canvas.setAttribute('role', 'img');
-    s.canvas.setAttribute('aria-label', `Lanes of ${base_name(s.name)}: ` +
+    s.canvas.setAttribute('aria-label', `Lanes of ${short_name(s)}: ` +
       s.rows.map(row => row.title).join(', ') + '. The summary below has its totals.');
     part.append(name);
-    if (!s.packets.psb) {
-      part.append(make('p', 'No PSB: nothing can be decoded.', {className: 'empty'}));
+    if (!s.read) {
+      part.append(make('p', 'No PSB: nothing can be decoded without --no-sync.',
+        {className: 'empty'}));
     }
     part.append(s.canvas);
     element('streams').append(part);
@@ -1132,15 +1164,15 @@ function start() {
   });
   const option = (text, value) => make('option', text, {value});
   element('of_stream').append(option('all', ''),
-    ...data.streams.map((s, k) => option(base_name(s.name), k)));
+    ...data.streams.map((s, k) => option(short_name(s), k)));
   element('of_stream').parentElement.hidden = !several;
   list.parentElement.classList.toggle('several', several);
   element('of_lane').append(option('all', ''), ...data.lanes
     .filter(name => data.streams.some(s => s.lanes[name].count))
     .map(name => option(lane_titles[name], name)));
-  element('by_time').hidden = !timed_streams.length;
-  element('by_own').hidden = timed_streams.length < 2;
-  if (!timed_streams.length) { element('axis').hidden = true; }
+  element('by_time').hidden = !time_streams.length;
+  element('by_own').hidden = time_streams.length < 2;
+  if (!time_streams.length) { element('axis').hidden = true; }
   fill_notes();
   fill_summary();
   const resize = () => {

@@ -203,22 +203,26 @@ private:
 template <class Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
 class event_reader {
 public:
-    /// Reads a whole trace from its first PSB on.
+    /// Reads a whole trace from its first PSB on; from its first byte if `how.sync` is false. Then
+    /// IPs, and the state of the processor, are unknown up to the first PSB.
     constexpr explicit event_reader(borrowed_bytes whole, Clock clock = {},
-                                    cpu::quirk_set quirks = {}, Hook hook = {}) noexcept
-        : reader_{whole, from_first_psb, hook},
+                                    cpu::quirk_set quirks = {}, Hook hook = {},
+                                    options how = from_first_psb) noexcept
+        : reader_{whole, how, hook},
           clock_{clock},
           context_{quirks},
           quirks_{quirks},
-          errata_{quirks} {}
+          errata_{quirks},
+          has_last_ip_{how.sync} {}
     /// Reads a trace that arrives in chunks.
-    constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {},
-                                    Hook hook = {}) noexcept
-        : reader_{from_first_psb, hook},
+    constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {}, Hook hook = {},
+                                    options how = from_first_psb) noexcept
+        : reader_{how, hook},
           clock_{clock},
           context_{quirks},
           quirks_{quirks},
-          errata_{quirks} {}
+          errata_{quirks},
+          has_last_ip_{how.sync} {}
 
     /// Gives the next chunk: at the start, and after `event_type::need_input`. At other times it
     /// returns false and changes nothing.
@@ -272,6 +276,14 @@ private:
                 (void)errata_.skip(reader_);
                 add(reader_.next());
             }
+        }
+        if (!has_last_ip_) [[unlikely]] { hide_ips(); }
+    }
+    /// Before the first PSB a compressed IP is not known.
+    constexpr void hide_ips() noexcept {
+        for (unsigned i = 0; i < complete_; ++i) {
+            events_[i].has_ip = events_[i].has_to = false;
+            events_[i].ip = events_[i].to = 0;
         }
     }
     constexpr void read_simple_packets() noexcept {
@@ -517,6 +529,11 @@ private:
             }
             case kind::psb:
                 complete_pending();
+                if (!has_last_ip_) [[unlikely]] {
+                    hide_ips();
+                    disabled_ = stopped_ = {};
+                    has_last_ip_ = true;
+                }
                 psb_fup_ = {};
                 return;
             case kind::psbend: return end_psb_plus(got, bound);
@@ -735,6 +752,7 @@ private:
     unsigned ready_ = 0;
     unsigned complete_ = 0;
     unsigned count_ = 0;
+    bool has_last_ip_ = true;    ///< a PSB was read
     bool has_item_ = false;      ///< `item_` is the next item
     bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
     item psb_fup_{};             ///< the FUP of the PSB+, if it has an IP

@@ -100,8 +100,7 @@ TEST_CASE("a PSB that the end of the snapshot before it cuts is found by the byt
                is(find_new_bytes(value(join(timed(1), psb, bytes(0x19))), value(timed(5))), 0,
                   false, 17) &&
                // Two bytes can be the end of another packet.
-               is(find_new_bytes(value(join(timed(1), before, bytes(0x02, 0x82))),
-                                 value(timed(5))),
+               is(find_new_bytes(value(join(timed(1), before, bytes(0x02, 0x82))), value(timed(5))),
                   0, false) &&
                // Other bytes are before it.
                is(find_new_bytes(one, value(join(bytes(7, 8, 9, 7, 8, 9, 7, 8, 9), timed(5)))), 9,

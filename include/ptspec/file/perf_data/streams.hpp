@@ -218,7 +218,8 @@ constexpr auto find_owner(piece const* all, size_t count, uint32_t cpu, uint32_t
 }
 
 /// Gives each mark after the first `count` pieces its stream: that of its processor, or of its
-/// thread, or the only one if its record names neither. Removes those that have none, and returns how many are left.
+/// thread, or the only one if its record names neither. Removes those that have none, and returns
+/// how many are left.
 constexpr auto place_marks(piece* all, size_t count, size_t marks) noexcept -> size_t {
     if (marks == 0) { return 0; }
     sort_pieces(all, count, has_lower_owner{});
