@@ -50,7 +50,7 @@ constexpr auto name_of(trace::event_type which) -> std::string_view {
 /// One event: its name, `:` and its branches, `@` and its IP, `>` and its target, `'` if a PSB+
 /// reports it, `!` and the broken rule.
 constexpr void add_event(short_text& out, trace::event const& e) {
-    out.add(name_of(e.what));
+    out.add(test::name_of(e.what));
     if (e.what == trace::event_type::branches) {
         auto const all = e.branches();
         out.add(":");

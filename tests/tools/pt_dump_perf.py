@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Tests of pt_dump and timeline with perf.data files and those of the driver of Windows.
+"""Tests of pt_dump, timeline and perf_events with perf.data files, and of the first two with those
+of the driver of Windows.
 
-    pt_dump_perf.py PT_DUMP TIMELINE PERF_DATA_FILE
+    pt_dump_perf.py PT_DUMP TIMELINE PERF_DATA_FILE PERF_EVENTS
 
 What a stream gives is compared with what the same bytes give as raw traces, which other tests
 compare with golden listings. Recorded files are read from ../shared/perfdata beside the source
@@ -27,7 +28,7 @@ import timeline_page  # noqa: E402
 import skips  # noqa: E402
 import traces  # noqa: E402
 
-PT_DUMP, TIMELINE, PERF_DATA_FILE = sys.argv[1:4]
+PT_DUMP, TIMELINE, PERF_DATA_FILE, PERF_EVENTS = sys.argv[1:5]
 
 RECORDED = pathlib.Path(os.environ.get("PTSPEC_PERF_DATA") or
                         traces.ROOT.parent / "shared" / "perfdata")
@@ -802,6 +803,44 @@ class WinIpt(Case):
             self.assertEqual((status, out.count("!end")), (2, int(size >= end)), size)
             place = 0 if size < 8 else 8 if size < end else end
             self.assertIn(f"byte {place}: the file ends too early", said)
+
+
+class Events(Case):
+    """examples/perf_events.cpp."""
+
+    def check(self, data, status=0):
+        self.write(data)
+        got, out, said = self.run_tool(self.path, tool=PERF_EVENTS)
+        self.assertEqual((got, said), (status, ""))
+        lines = iter(out.splitlines())
+        idx = 0
+        for one in map(json.loads, self.dump("--events", "--time", "--json",
+                                             self.path).splitlines()):
+            if one["event"] == "file":
+                number = int(re.search(r"stream (\d+):", one["file"])[1])
+                idx = self.streams(data)[number][0]["idx"]
+            elif one["event"] not in ("gap", "end"):
+                line = next(lines)
+                self.assertTrue(line.startswith(f"stream {idx}: {one['ns']} ns {one['event']} "),
+                                (line, one))
+                for name in ("ip", "to"):  # pt_dump does not print all
+                    if name in one:
+                        self.assertRegex(line, f" {name}={int(one[name] or '0', 16):x}\\b")
+        self.assertEqual(list(lines), [])
+
+    def test_the_events_are_those_of_pt_dump(self):
+        self.check(recorded("perf.data.intel_pt-4.14"))
+        chance = random.Random(30)
+        one, two = (made.padded(segment(chance, 5000 + i, 100)) for i in range(2))
+        self.check(file_of(made.auxtrace(one, idx=0), made.auxtrace(two, 8 * len(one), idx=0),
+                           made.auxtrace(two, idx=4)))
+
+    def test_other_files(self):
+        for data, about in ((b"", "this is no perf.data file"),
+                            (made.file_of([event()], [made.auxtrace(bytes(8))])[0],
+                             "the file has no AUXTRACE_INFO record")):
+            got, out, said = self.run_tool(self.write(data), tool=PERF_EVENTS)
+            self.assertEqual((got, out, said), (1, "", about + "\n"))
 
 
 class Timeline(Case):

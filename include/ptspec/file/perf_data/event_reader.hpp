@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/file/perf_data/decoder_config.hpp>
+#include <ptspec/file/perf_data/streams.hpp>
+#include <ptspec/trace/event_name.hpp>
+
+namespace ptspec::file::perf_data {
+
+/// Reads the events of a stream, with their times: piece by piece, and after a gap from the next
+/// PSB on.
+///
+/// Shape:  a value of about 4 KB. It borrows the pieces and the bytes of the file.
+/// Units:  `offset` of an event counts the bytes of the pieces, `when` TSC ticks.
+///         `decoder_config::clock` converts a TSC to nanoseconds.
+/// Errors: damage is an event, as of `trace::event_reader`.
+class event_reader {
+public:
+    constexpr event_reader(stream of, decoder_config const& how) noexcept
+        : at_{of.begin()},
+          end_{of.end()},
+          quirks_{how.quirks},
+          events_{trace::clock{clock_for(of, how)}, how.quirks} {
+        // A gap before the first piece ends nothing.
+        gaps_ = at_ != end_ && at_->has_gap_before ? 1 : 0;
+    }
+
+    /// The next event; false at the end. It stays valid until the next call.
+    [[nodiscard]] constexpr auto next() noexcept -> trace::event const& {
+        while (true) {
+            now_ = events_.next();
+            if (now_.what == trace::event_type::need_input) {
+                feed_or_finish();
+            } else if (now_.what == trace::event_type::end && at_ != end_) {
+                skip_gap();
+            } else {
+                now_.offset += begin_;
+                return now_;
+            }
+        }
+    }
+    /// The gaps before the last event that `next` returned: trace is missing there.
+    [[nodiscard]] constexpr auto gaps() const noexcept -> size_t { return gaps_; }
+
+private:
+    static constexpr auto clock_for(stream of, decoder_config const& how) noexcept
+        -> trace::clock_options {
+        auto options = clock_options_of(how);
+        if (of.size() != 0) { options.tsc_reference = of[0].reference; }
+        return options;
+    }
+    constexpr void feed_or_finish() noexcept {
+        bool const ends = at_ == end_ || (at_->has_gap_before && !is_after_gap_ && fed_ != begin_);
+        if (ends) { return events_.finish(); }
+        is_after_gap_ = false;
+        fed_ += at_->trace.size();
+        (void)events_.feed(at_->trace);
+        ++at_;
+    }
+    constexpr void skip_gap() noexcept {
+        auto clock = events_.clock();
+        clock.lose();
+        events_ = trace::event_reader<trace::clock>{clock, quirks_};
+        begin_ = fed_;
+        is_after_gap_ = true;
+        ++gaps_;
+    }
+
+    piece const* at_;
+    piece const* end_;
+    cpu::quirk_set quirks_;
+    trace::event_reader<trace::clock> events_;
+    uint64_t fed_ = 0;    ///< bytes of the pieces so far
+    uint64_t begin_ = 0;  ///< of the bytes since the last gap
+    bool is_after_gap_ = false;
+    size_t gaps_ = 0;
+    trace::event now_{};
+};
+
+}  // namespace ptspec::file::perf_data
