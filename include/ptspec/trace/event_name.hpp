@@ -11,7 +11,8 @@ template <class Indices>
 struct event_names;
 template <size_t... Index>
 struct event_names<index_list<Index...>> {
-    static constexpr text all[] = {name_of_enumerator<static_cast<event_type>(Index)>()...};
+    static constexpr text all[sizeof...(Index)] = {
+        name_of_enumerator<static_cast<event_type>(Index)>()...};
 };
 
 }  // namespace detail

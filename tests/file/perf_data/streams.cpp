@@ -162,7 +162,7 @@ TEST_CASE("files without traces of Intel PT, and broken ones") {
 TEST_CASE("TRUNCATED and COLLISION: bytes are missing after the last byte of the record") {
     CHECK_TWICE([](auto value) {
         bool right = true;
-        for (uint64_t const flags : {1, 8, 9, 3}) {
+        for (uint64_t const flags : {1U, 8U, 9U, 3U}) {
             auto const all = value(perf_pipe(event(), info(), aux(2, 0, 5, flags),
                                              auxtrace(0, 0, eight(1)), auxtrace(0, 8, eight(2))));
             piece slots[3] = {};
