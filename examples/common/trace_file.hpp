@@ -409,7 +409,8 @@ inline void read_perf_data(container& to) {
                      " AUX records say that trace is missing, but not of which stream";
     } else if (names.compressed()) {
         to.warning = "byte " + std::to_string(*names.compressed()) +
-                     ": compressed records are not read: names of threads may be missing";
+                     ": compressed records are not read: names of threads, and AUX records that "
+                     "tell a loss, may be missing";
     }
 }
 

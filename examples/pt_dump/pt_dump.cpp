@@ -79,8 +79,8 @@ continues at the next PSB; offsets count only the bytes that are there. `aux=tru
 size=N` is an AUX record with the flag PARTIAL: tracing was off for a while in these bytes, and none
 is missing. Snapshots, and AUX area samples (perf record --aux-sample), are read without what they
 repeat. A file that is cut or damaged is read up to there; a message then has the byte of the file.
-Records that perf compressed are not read: traces are not compressed, but names of threads may be
-missing. Of a directory of perf, as --kcore makes it, the file `data` is read.
+Records that perf compressed are not read: traces are not compressed, but names of threads and AUX
+records may be missing. Of a directory of perf, as --kcore makes it, the file `data` is read.
 
 With --streams a line is `stream N` with idx, cpu, tid, bytes, pieces, gaps, recorded (bytes, with
 those that snapshots and samples repeat), truncated, collision and partial (AUX records with these

@@ -209,3 +209,22 @@ TEST_CASE("AUX area samples overlap as snapshots do") {
         CHECK(count_faults(how, true, true) == 0);
     }
 }
+
+TEST_CASE("a large snapshot and many small ones that have nothing new take linear time") {
+    source from;
+    made_trace large;
+    for (unsigned i = 0; i < 100'000; ++i) {
+        large.add(join(test::psb, test::bytes(0x19), test::number<7>(i), test::bytes(2, 0x23)));
+    }
+    std::vector<window> windows{{0, large.bytes.size()}};
+    for (std::size_t i = 0; i < 60'000; ++i) {
+        std::size_t const begin = large.bytes.size() - 26 * (1 + from.below(50'000));
+        windows.push_back({begin, begin + 26});
+    }
+    auto const file = make_file(large, windows, false);
+    std::vector<piece> slots(count_pieces(open(file)));
+    auto const got = streams_of(open(file), slots.data(), slots.size());
+    CHECK(got.piece_count == windows.size());
+    CHECK(slots[0].trace.size() == slots[0].recorded.size());
+    CHECK(slots[1].trace.empty());
+}

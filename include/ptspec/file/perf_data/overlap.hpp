@@ -67,15 +67,16 @@ constexpr auto find_usable_psb(byte_view in) noexcept -> size_t {
     return is_enough ? trace::find_psb(in) : trace::npos;
 }
 
-/// Compares two snapshots at possible places. The work of all comparisons is bounded, so that bytes
-/// made of equal PSBs do not take quadratic time.
+/// Comparisons take at most so many steps for each byte, so that bytes made of equal PSBs do not
+/// take quadratic time.
+inline constexpr uint64_t steps_per_byte = 64;
+
+/// Compares two snapshots at possible places, in at most `work_left` steps.
 class snapshot_pair {
 public:
-    constexpr snapshot_pair(byte_view previous, byte_view next, size_t first_psb) noexcept
-        : previous_{previous},
-          next_{next},
-          first_psb_{first_psb},
-          work_left_{64 * (uint64_t{previous.size()} + next.size())} {}
+    constexpr snapshot_pair(byte_view previous, byte_view next, size_t first_psb,
+                            uint64_t& work_left) noexcept
+        : previous_{previous}, next_{next}, first_psb_{first_psb}, work_left_{work_left} {}
 
     /// True if all bytes that both snapshots have are equal, where the PSB at `old` of the first is
     /// that at `now` of the second. `psb` are the bytes that the first one has of the PSB.
@@ -128,7 +129,7 @@ private:
     byte_view previous_;
     byte_view next_;
     size_t first_psb_;  ///< of `next`
-    uint64_t work_left_;
+    uint64_t& work_left_;
 };
 
 /// Finds the place of a PSB that both snapshots have. Of several places it takes the one with the
@@ -185,6 +186,22 @@ constexpr auto find_later_psb(byte_view previous, byte_view next, size_t first_p
     return first_psb;
 }
 
+/// As the function below, in at most `work_left` steps. Without enough of them nothing is compared.
+constexpr auto find_new_bytes(byte_view previous, byte_view next, uint64_t& work_left) noexcept
+    -> new_bytes {
+    size_t const first_psb = find_usable_psb(next);
+    if (first_psb == trace::npos) { return {next.size(), false, 0}; }
+    uint64_t const search = uint64_t{previous.size()} + next.size();
+    if (search > work_left) { return {first_psb, false, 0}; }
+    work_left -= search;
+    snapshot_pair both{previous, next, first_psb, work_left};
+    if (find_common_psb(both, previous, next, first_psb) ||
+        find_cut_psb(both, previous, first_psb) || both.has_doubtful) {
+        return both.where;
+    }
+    return {find_later_psb(previous, next, first_psb), false, 0};
+}
+
 }  // namespace detail
 
 /// Finds the bytes of a snapshot that an earlier snapshot of the same trace does not have. They
@@ -197,14 +214,8 @@ constexpr auto find_later_psb(byte_view previous, byte_view next, size_t first_p
 /// Source: drivers.md, 3.4.
 [[nodiscard]] constexpr auto find_new_bytes(byte_view previous, byte_view next) noexcept
     -> new_bytes {
-    size_t const first_psb = detail::find_usable_psb(next);
-    if (first_psb == trace::npos) { return {next.size(), false, 0}; }
-    detail::snapshot_pair both{previous, next, first_psb};
-    if (detail::find_common_psb(both, previous, next, first_psb) ||
-        detail::find_cut_psb(both, previous, first_psb) || both.has_doubtful) {
-        return both.where;
-    }
-    return {detail::find_later_psb(previous, next, first_psb), false, 0};
+    uint64_t work = detail::steps_per_byte * (uint64_t{previous.size()} + next.size());
+    return detail::find_new_bytes(previous, next, work);
 }
 
 }  // namespace ptspec::file::perf_data

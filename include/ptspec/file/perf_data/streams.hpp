@@ -115,7 +115,7 @@ struct [[nodiscard]] stream_list {
     size_t needed = 0;            ///< the number of slots for all pieces
     size_t unplaced = 0;          ///< AUX records with flags that belong to no stream
     bool is_snapshot = false;     ///< SNAPSHOT_MODE of AUXTRACE_INFO
-    bool has_compressed = false;  ///< records are compressed: names and mappings may be missing
+    bool has_compressed = false;  ///< records are compressed: names, mappings, AUX records
     piece const* first = nullptr;
     size_t piece_count = 0;
 
@@ -303,8 +303,10 @@ constexpr void drop_end(piece* first, piece* last, size_t count) noexcept {
 
 /// Joins snapshots, or samples, by the bytes that they have in common. Each is compared with the
 /// last one before it that had new bytes. Those without a PSB have none, but for the first if no
-/// other has a PSB.
+/// other has a PSB. The work is in proportion to all bytes.
 constexpr void join_by_content(piece* all, size_t count) noexcept {
+    uint64_t work_left = 0;
+    for (size_t i = 0; i < count; ++i) { work_left += steps_per_byte * all[i].recorded.size(); }
     piece* first = nullptr;
     piece* last = nullptr;    // with new bytes
     piece* unread = nullptr;  // the first without a PSB after `last`
@@ -324,7 +326,7 @@ constexpr void join_by_content(piece* all, size_t count) noexcept {
             last = &one;
             continue;
         }
-        auto const found = find_new_bytes(last->recorded, one.recorded);
+        auto const found = find_new_bytes(last->recorded, one.recorded, work_left);
         one.trace = one.recorded.from(found.begin);
         if (one.trace.empty()) {
             if (unread == nullptr && !found.continues && !one.recorded.empty()) { unread = &one; }
