@@ -2471,13 +2471,12 @@ struct cpuid_07h_0_ebx : cpuid_word<cpuid_07h_0_ebx, 0x07, 0, cpuid_register::eb
 /// Source: SDM vol. 2A, "CPUID"; REG-010, GEN-301.
 struct cpuid_07h_1_eax : cpuid_word<cpuid_07h_1_eax, 0x07, 1, cpuid_register::eax> {
     struct FRED : flag<17> {};  ///< flexible return and event delivery: ERETU, ERETS
-    struct LKGS : flag<18> {};
     struct WRMSRNS : flag<19> {};
     struct MSRLIST : flag<27> {};  ///< RDMSRLIST and WRMSRLIST
 
     // clang-format off
     struct layout : bit_layout<32,
-        other<16, 0>, FRED, LKGS, WRMSRNS, other<26, 20>, MSRLIST, other<31, 28>> {};
+        other<16, 0>, FRED, other<18>, WRMSRNS, other<26, 20>, MSRLIST, other<31, 28>> {};
     // clang-format on
 };
 
@@ -6195,7 +6194,7 @@ inline constexpr leaf_14 like_alder_lake_n{1, 0x1FF, 0x8000'0007, 0x0249'0002, 0
 
 // ------------------------------------------------------------------------------------ the table
 
-/// CPUID.07H.1:EAX of Panther Lake and Wildcat Lake: FRED, LKGS, WRMSRNS, MSRLIST, and others.
+/// CPUID.07H.1:EAX of Panther Lake and Wildcat Lake: FRED, WRMSRNS, MSRLIST, and others.
 inline constexpr uint32_t with_fred = 0x4CCE'09D7;
 inline constexpr uint32_t crystal_19 = 19'200'000;
 inline constexpr uint32_t crystal_24 = 24'000'000;
@@ -6436,8 +6435,6 @@ inline constexpr capabilities arrow_lake_p = detail::find_exact("ArrowLake-P");
 inline constexpr capabilities arrow_lake_e = detail::find_exact("ArrowLake-E");
 inline constexpr capabilities wildcat_lake_p = detail::find_exact("WildcatLake-P");
 inline constexpr capabilities wildcat_lake_e = detail::find_exact("WildcatLake-E");
-inline constexpr capabilities panther_lake_p = detail::find_exact("PantherLake-P");
-inline constexpr capabilities panther_lake_e = detail::find_exact("PantherLake-E");
 inline constexpr capabilities qemu = detail::find_exact("QEMU");
 
 }  // namespace ptspec::cpu::preset

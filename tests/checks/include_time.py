@@ -27,11 +27,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include" / "ptspec"
 # Headers, and the limit relative to the instructions of <string_view>.
 PARTS = [
-    ([INCLUDE / "registers.hpp"], 0.99),
+    ([INCLUDE / "registers.hpp"], 1.01),
     ([INCLUDE / "tables.hpp"], 0.96),
     ([INCLUDE / "trace.hpp"], 0.84),
     ([INCLUDE / "events.hpp"], 1.40),
-    ([INCLUDE / "model.hpp"], 2.18),
+    ([INCLUDE / "model.hpp"], 2.20),
     ([INCLUDE / "driver.hpp"], 1.79),
     ([INCLUDE / "hypervisor.hpp"], 1.61),
     ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.71),

@@ -163,9 +163,10 @@ TEST_CASE("P-cores and E-cores differ only in LIP (REG-166)") {
         return core == preset::wildcat_lake_e && !(core == preset::wildcat_lake_p);
     });
     CHECK_TWICE([](auto value) {
-        auto core = value(preset::panther_lake_p);
+        auto const p_core = preset::find(value(ptspec::text{"PantherLake-P"}))->value;
+        auto core = p_core;
         core.leaf_14_0_ecx = {0x8000'0007};
-        return core == preset::panther_lake_e && !(core == preset::panther_lake_p);
+        return core == preset::find("PantherLake-E")->value && !(core == p_core);
     });
 }
 
@@ -268,8 +269,8 @@ TEST_CASE("XSAVES manages the state of Intel PT from Skylake on, in 80H bytes (R
     CHECK(expected(true, preset::arrow_lake_e));
     CHECK(expected(true, preset::wildcat_lake_p));
     CHECK(expected(true, preset::wildcat_lake_e));
-    CHECK(expected(true, preset::panther_lake_p));
-    CHECK(expected(true, preset::panther_lake_e));
+    CHECK(expected(true, preset::find("PantherLake-P")->value));
+    CHECK(expected(true, preset::find("PantherLake-E")->value));
     CHECK(expected(false, preset::qemu));
     CHECK(expected(false, preset::P_NONE));
     CHECK(expected(false, preset::P_BDW));

@@ -250,7 +250,7 @@ TEST_CASE("each preset has the kind of its generation (GEN-009)") {
 
 TEST_CASE("without options a processor with FRED has CFEs for INT n and SYSCALL (GEN-301)") {
     CHECK_TWICE([](auto value) {
-        auto of = value(cpu::preset::panther_lake_p);
+        auto of = cpu::preset::find(value(text{"PantherLake-P"}))->value;
         bool const has = engine::options_of(of).swintr_events;
         of.leaf_07_1_eax = {value(0x4CCC'09D7U)};
         auto const without = engine::options_of(of);

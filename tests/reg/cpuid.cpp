@@ -68,7 +68,6 @@ TEST_CASE("leaf 1 has the processor signature and some features") {
 TEST_CASE("sub-leaf 1 of leaf 7 enumerates FRED and instructions that write MSRs (REG-010)") {
     CHECK_TWICE([](auto value) {
         return has_field_at<cpuid_07h_1_eax, cpuid_07h_1_eax::FRED>(value, 17, 17) &&
-               has_field_at<cpuid_07h_1_eax, cpuid_07h_1_eax::LKGS>(value, 18, 18) &&
                has_field_at<cpuid_07h_1_eax, cpuid_07h_1_eax::WRMSRNS>(value, 19, 19) &&
                has_field_at<cpuid_07h_1_eax, cpuid_07h_1_eax::MSRLIST>(value, 27, 27) &&
                cpuid_07h_1_eax::reserved_mask(value(64U)) == 0;

@@ -120,7 +120,7 @@ inline constexpr leaf_14 like_alder_lake_n{1, 0x1FF, 0x8000'0007, 0x0249'0002, 0
 
 // ------------------------------------------------------------------------------------ the table
 
-/// CPUID.07H.1:EAX of Panther Lake and Wildcat Lake: FRED, LKGS, WRMSRNS, MSRLIST, and others.
+/// CPUID.07H.1:EAX of Panther Lake and Wildcat Lake: FRED, WRMSRNS, MSRLIST, and others.
 inline constexpr uint32_t with_fred = 0x4CCE'09D7;
 inline constexpr uint32_t crystal_19 = 19'200'000;
 inline constexpr uint32_t crystal_24 = 24'000'000;

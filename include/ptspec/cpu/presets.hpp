@@ -138,8 +138,6 @@ inline constexpr capabilities arrow_lake_p = detail::find_exact("ArrowLake-P");
 inline constexpr capabilities arrow_lake_e = detail::find_exact("ArrowLake-E");
 inline constexpr capabilities wildcat_lake_p = detail::find_exact("WildcatLake-P");
 inline constexpr capabilities wildcat_lake_e = detail::find_exact("WildcatLake-E");
-inline constexpr capabilities panther_lake_p = detail::find_exact("PantherLake-P");
-inline constexpr capabilities panther_lake_e = detail::find_exact("PantherLake-E");
 inline constexpr capabilities qemu = detail::find_exact("QEMU");
 
 }  // namespace ptspec::cpu::preset

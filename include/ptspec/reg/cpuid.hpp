@@ -85,13 +85,12 @@ struct cpuid_07h_0_ebx : cpuid_word<cpuid_07h_0_ebx, 0x07, 0, cpuid_register::eb
 /// Source: SDM vol. 2A, "CPUID"; REG-010, GEN-301.
 struct cpuid_07h_1_eax : cpuid_word<cpuid_07h_1_eax, 0x07, 1, cpuid_register::eax> {
     struct FRED : flag<17> {};  ///< flexible return and event delivery: ERETU, ERETS
-    struct LKGS : flag<18> {};
     struct WRMSRNS : flag<19> {};
     struct MSRLIST : flag<27> {};  ///< RDMSRLIST and WRMSRLIST
 
     // clang-format off
     struct layout : bit_layout<32,
-        other<16, 0>, FRED, LKGS, WRMSRNS, other<26, 20>, MSRLIST, other<31, 28>> {};
+        other<16, 0>, FRED, other<18>, WRMSRNS, other<26, 20>, MSRLIST, other<31, 28>> {};
     // clang-format on
 };
 
