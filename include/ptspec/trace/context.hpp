@@ -192,7 +192,10 @@ public:
     }
 
 private:
-    constexpr auto add_other(packet::any_packet const& which) noexcept -> binding {
+    /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
+    /// (g++ 12).
+    [[gnu::noinline]] constexpr auto add_other(packet::any_packet const& which) noexcept
+        -> binding {
         if (!has(shared_fup) || continues_event(which.kind())) { return add_bound(which); }
         auto const settled = settle_fup();
         auto found = add_bound(which);

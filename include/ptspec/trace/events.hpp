@@ -254,14 +254,13 @@ private:
     static constexpr unsigned max_pending = room - 4;
 
     // ------------------------------------------------------------------------- the events
-    // [first_, ready_) are ready to return; [ready_, complete_) are held while it is in doubt
-    // whether those of them that are `resumed` happened; [complete_, count_) are pending: their IP
-    // is not known yet.
+    // [first_, ready_) are ready to return. The next `held_` are held while it is in doubt whether
+    // those of them that are `resumed` happened. [first_pending(), count_) are pending: their IP is
+    // not known yet.
 
     constexpr void refill() noexcept {
         unsigned const waiting = count_ - ready_;
         for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
-        complete_ -= ready_;
         first_ = ready_ = 0;
         count_ = waiting;
         before_ = context_.state();
@@ -292,16 +291,14 @@ private:
         detail::simple_packets<Clock> plain{events_ + count_, events_ + room, &clock_,       &item_,
                                             &context_,        takes_branches, has_no_pending};
         (void)reader_.for_each(plain);
-        if (has_no_pending) {
-            count_ = complete_ = ready_ = static_cast<unsigned>(plain.out - events_);
-        }
+        if (has_no_pending) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
         if (count_ != 0 && events_[count_ - 1].what == event_type::disabled) {
             disabled_ = {events_[count_ - 1].has_to, events_[count_ - 1].to};
         }
         has_item_ = plain.has_stopped;
     }
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
-        return errata_.needs_next() || quirks_.has(cpu::quirk::bdm64);
+        return quirks_.bits != 0 && (errata_.needs_next() || quirks_.has(cpu::quirk::bdm64));
     }
     /// Appends a pending event.
     constexpr void add_pending(event const& one) noexcept {
@@ -314,16 +311,25 @@ private:
     }
     /// Makes all pending events ready, or holds them.
     constexpr void complete_pending() noexcept {
-        complete_ = count_;
         awaits_abort_ = false;
-        release();
+        if (context_.may_have_resumed()) [[unlikely]] {
+            held_ = count_ - ready_;
+        } else {
+            held_ = 0;
+            ready_ = count_;
+        }
     }
     constexpr void release() noexcept {
-        if (!context_.may_have_resumed()) { ready_ = complete_; }
+        if (context_.may_have_resumed()) [[unlikely]] { return; }
+        ready_ += held_;
+        held_ = 0;
+    }
+    [[nodiscard]] constexpr auto first_pending() const noexcept -> unsigned {
+        return ready_ + held_;
     }
     /// Sets the IP of all pending events, and makes them ready.
     constexpr void complete_pending_at(uint64_t ip) noexcept {
-        for (unsigned i = complete_; i < count_; ++i) {
+        for (unsigned i = first_pending(); i < count_; ++i) {
             events_[i].has_ip = true;
             events_[i].ip = ip;
         }
@@ -334,7 +340,7 @@ private:
         for (unsigned i = count_; i > place; --i) { events_[i] = events_[i - 1]; }
         events_[place] = one;
         ++count_;
-        ++complete_;
+        ++held_;
         release();
     }
 
@@ -343,17 +349,18 @@ private:
     /// Decides about the held events that are `resumed`.
     constexpr void settle(resumption how) noexcept {
         if (how < resumption::withdrawn) { return release(); }
+        unsigned const end = first_pending();
         unsigned keep = ready_;  // up to here, if only the last did not happen
-        for (unsigned i = ready_; how != resumption::refuted && i < complete_; ++i) {
+        for (unsigned i = ready_; how != resumption::refuted && i < end; ++i) {
             if (events_[i].what == event_type::resumed) { keep = i; }
         }
         unsigned to = keep;
         for (unsigned i = keep; i < count_; ++i) {
-            if (i < complete_ && events_[i].what == event_type::resumed) { continue; }
+            if (i < end && events_[i].what == event_type::resumed) { continue; }
             events_[to] = events_[i];
             ++to;
         }
-        complete_ -= count_ - to;
+        held_ -= count_ - to;
         count_ = to;
         if (how == resumption::at_fup) { resume_at_fup(); }
         release();
@@ -361,19 +368,20 @@ private:
     /// The FUP that opened the pending compound event was that of the OVF. A MODE.Exec after it
     /// stays pending.
     constexpr void resume_at_fup() noexcept {
-        for (unsigned i = complete_; i < count_; ++i) {
+        unsigned const begin = first_pending();
+        for (unsigned i = begin; i < count_; ++i) {
             if (events_[i].what == event_type::async_branch) {
                 events_[i].what = event_type::resumed;
             }
         }
-        bool const has_mode = count_ > complete_ &&
-                              events_[count_ - 1].what == event_type::exec_mode;
-        complete_ = count_ - has_mode;
+        bool const has_mode = count_ > begin && events_[count_ - 1].what == event_type::exec_mode;
+        held_ = count_ - has_mode - ready_;
     }
     /// Returns held events before those that are `resumed`, else pending events without an IP.
     constexpr void make_room() noexcept {
-        if (complete_ == 0) { return complete_pending(); }
-        for (unsigned i = 0; i < complete_; ++i) {
+        if (held_ == 0) { return complete_pending(); }
+        unsigned const end = first_pending();
+        for (unsigned i = 0; i < end; ++i) {
             if (events_[i].what == event_type::resumed) { continue; }
             event const one = events_[i];
             for (unsigned place = i; place > ready_; --place) {
@@ -383,6 +391,7 @@ private:
             ++ready_;
         }
         if (ready_ == 0) { ready_ = 1; }
+        held_ = end - ready_;
     }
 
     // ------------------------------------------------------------------------- items
@@ -410,7 +419,6 @@ private:
         for (unsigned i = count_; i > 0; --i) { events_[i] = events_[i - 1]; }
         events_[0] = {.what = event_type::need_input, .offset = got.offset};
         ++count_;
-        ++complete_;
         ready_ = 1;
     }
     constexpr void lose(event_type what, item const& got) noexcept {
@@ -443,7 +451,7 @@ private:
         auto const bound = context_.add(got.packet);
         rule const bad_time = clock_.add(got.packet);
         rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
-        if (complete_ != ready_) { settle(bound.resumed); }
+        if (held_ != 0) [[unlikely]] { settle(bound.resumed); }
         if (broken != rule::none) { add_damage(got, bound, broken); }
         switch (bound.to) {
             case owner::none: return add_unbound(got, bound);
@@ -469,13 +477,13 @@ private:
     constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
         auto one = made(bound.is_note ? event_type::note : event_type::damage, got);
         one.broken = broken;
-        if (bound.to == owner::status) { return insert(complete_, one); }
+        if (bound.to == owner::status) { return insert(first_pending(), one); }
         if (bound.resumed != resumption::confirmed || bound.broken != rule::GEN_227) {
             return add_ready(one);
         }
         // Before the IP at which tracing resumed.
-        unsigned place = complete_;
-        for (unsigned i = 0; i < complete_; ++i) {
+        unsigned place = first_pending();
+        for (unsigned i = 0; i < first_pending(); ++i) {
             if (events_[i].what == event_type::resumed) { place = i; }
         }
         insert(place, one);
@@ -484,7 +492,7 @@ private:
     /// BDM64: the target before an abort may be wrong.
     constexpr void end_wait_for_abort(item const& got) noexcept {
         if (detail::has_kind(detail::unbound_kinds, got.packet.kind())) { return; }
-        event& branch = events_[complete_];
+        event& branch = events_[first_pending()];
         if (got.packet.is<packet::mode_tsx>() &&
             got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
             branch.has_to = false;
@@ -525,7 +533,8 @@ private:
                 auto one = made(type_of(got.packet.kind()), got);
                 one.is_status = context_.in_psb_plus();
                 // Inside a compound event they are returned first.
-                return one.is_status || awaits_abort_ ? add_pending(one) : insert(complete_, one);
+                return one.is_status || awaits_abort_ ? add_pending(one)
+                                                      : insert(first_pending(), one);
             }
             case kind::psb:
                 complete_pending();
@@ -553,7 +562,7 @@ private:
     constexpr void end_psb_plus(item const& got, binding bound) noexcept {
         // All packets of a PSB+ have the time of its TSC.
         auto one = made(event_type::psb, got);
-        for (unsigned i = complete_; i < count_; ++i) { events_[i].when = one.when; }
+        for (unsigned i = first_pending(); i < count_; ++i) { events_[i].when = one.when; }
         one.has_ip = psb_fup_.packet.is<packet::fup>();
         one.ip = psb_fup_.ip;
         if (one.has_ip) { complete_pending_at(one.ip); }
@@ -602,7 +611,7 @@ private:
     }
     /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
     constexpr void give_ip_to_control_flow(uint64_t ip) noexcept {
-        for (unsigned i = complete_; i < count_; ++i) {
+        for (unsigned i = first_pending(); i < count_; ++i) {
             if (events_[i].what == event_type::control_flow ||
                 events_[i].what == event_type::event_data) {
                 events_[i].has_ip = true;
@@ -612,7 +621,7 @@ private:
     }
     /// Removes the pending MODE.Exec, if there is one.
     constexpr auto take_mode() noexcept -> event {
-        if (count_ > complete_ && events_[count_ - 1].what == event_type::exec_mode) {
+        if (count_ > first_pending() && events_[count_ - 1].what == event_type::exec_mode) {
             --count_;
             return events_[count_];
         }
@@ -647,7 +656,7 @@ private:
         bool const has_to = got.packet.as<packet::tip_pgd>().has_ip();
         disabled_ = {has_to, got.ip};
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            for (unsigned i = complete_; i < count_; ++i) {
+            for (unsigned i = first_pending(); i < count_; ++i) {
                 if (events_[i].what == event_type::async_branch) {
                     events_[i].what = event_type::async_disabled;
                 }
@@ -662,7 +671,7 @@ private:
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
     constexpr void end_async(item const& got, bool has_to) noexcept {
-        for (unsigned i = complete_; i < count_; ++i) {
+        for (unsigned i = first_pending(); i < count_; ++i) {
             auto& one = events_[i];
             one.when = clock_.now();
             if (one.what == event_type::async_branch || one.what == event_type::async_disabled) {
@@ -750,7 +759,7 @@ private:
     packet_errata errata_;
     unsigned first_ = 0;
     unsigned ready_ = 0;
-    unsigned complete_ = 0;
+    unsigned held_ = 0;
     unsigned count_ = 0;
     bool has_last_ip_ = true;    ///< a PSB was read
     bool has_item_ = false;      ///< `item_` is the next item
