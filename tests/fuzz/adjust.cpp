@@ -140,11 +140,39 @@ void check_tsc(setting const& what) {
     }
 }
 
+/// The same change of a trace that comes in parts, as from a ring. Without damage nothing differs.
+void check_parts(setting const& what) {
+    pieces const whole{what, 1};
+    pieces const same{what, 1};
+    auto const expected = vmx::rebase_tsc(whole.all(), {.offset = 5});
+    auto const window = *same.all().begin();
+    vmx::trace_parts<packet::tsc> parts;
+    uint64_t count = 0;
+    uint64_t skipped = 0;
+    size_t begin = 0;
+    size_t end = 0;
+    while (end != window.size) {
+        end = window.size - end <= what.size ? static_cast<size_t>(window.size) : end + what.size;
+        byte_window const part[] = {{window.first + begin, end - begin}};
+        auto const got = vmx::rebase_tsc(parts, part, {.offset = 5});
+        require(got.kept_back <= end - begin, "no more than the part is kept back");
+        count += got.count;
+        skipped += got.skipped;
+        begin = end - got.kept_back;
+        if (what.size == 0) { break; }
+    }
+    if (what.size == 0 || contents_of(what.bytes).damage != 0) { return; }
+    require(same.joined() == whole.joined(), "the parts of a trace do not matter");
+    require(count == expected.count && skipped + (end - begin) >= expected.skipped,
+            "all packets are changed");
+}
+
 }  // namespace
 
 extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
     auto const what = setting_of({data, size});
     check_part(what);
     check_tsc(what);
+    check_parts(what);
     return 0;
 }
