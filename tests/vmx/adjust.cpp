@@ -189,6 +189,25 @@ TEST_CASE("a PIP counts in PacketByteCnt, unless the next enable sends a PSB+ an
     });
 }
 
+TEST_CASE("a PIP counts in the processor's PacketByteCnt, which a guest without it reads as 0 "
+          "(REG-055, GEN-161)") {
+    CHECK_TWICE([](auto value) {
+        vmx::guest_pt guest{.caps = cpu::preset::P_FUT};
+        guest.caps.leaf_14_0_ebx = guest.caps.leaf_14_0_ebx.with(
+            reg::cpuid_14h_0_ebx::CPSB_CAM{false});
+        guest.msrs = guest_with(traces_all, 0);
+        guest.hidden_byte_count = value(std::uint64_t{100});
+        memory_model<128> memory{0x1000, {}};
+        auto const insert = [&] {
+            return vmx::insert_pip(guest, vmx::shadow{}, {.cr3 = 0x5000}, packet::pip{}, memory);
+        };
+        bool const counted = insert().is_owed && guest.hidden_byte_count == 108 &&
+                             guest.msrs.status.get<ia32_rtit_status::PacketByteCnt>() == 0;
+        guest.hidden_byte_count = 0;  // the next VM entry sends a PSB+
+        return counted && insert().is_owed && guest.hidden_byte_count == 0;
+    });
+}
+
 TEST_CASE(
     "a PIP ends output as the processor does: STOP, INT, errors (PRG-175, PRG-177, PRG-085)") {
     CHECK_TWICE([](auto value) {
