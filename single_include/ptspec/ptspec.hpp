@@ -24411,7 +24411,8 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
 
 /// Sets the MSRs of a guest to values that another VMM has read, for example one by one
 /// (`access::set_raw`). Written by `on_wrmsr` instead, a CTL with TraceEn = 1 counts as an enable:
-/// the guest gets a PSB+, and an interrupt that is pending once more.
+/// the guest gets a PSB+, and an interrupt that is pending once more. The modes of the guest, VMX
+/// operation and SMM, stay.
 ///
 /// Errors: `refused` with the MSR and the rule by which the guest cannot have a value. Nothing has
 ///         changed then.
@@ -24420,6 +24421,9 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
     -> access::load_result {
     using status = access::ia32_rtit_status;
     msrs.status = msrs.status.with(status::TriggerEn{access::trigger_en(msrs.ctl, msrs.status)});
+    msrs.in_vmx_operation = guest.msrs.in_vmx_operation;
+    msrs.in_smm = guest.msrs.in_smm;
+    msrs.smram_trace_en = guest.msrs.smram_trace_en;
     auto const checked = access::load(guest.caps, access::save(msrs));
     if (!checked) { return checked; }
     guest.msrs = checked.state;

@@ -299,6 +299,8 @@ TEST_CASE("MSRs that a VMM restores one by one are not an enable of the guest "
         }
         guest_pt other = a_guest(preset::P_ATM);
         bool right = restore(other, got) && other.msrs == guest.msrs && !other.starts;
+        vmxon(other);
+        right = right && restore(other, got) && other.msrs.in_vmx_operation;
         access::set_raw(got, 0x572, value(uint64_t{0x10}));
         auto const before = other.msrs;
         auto const refused = restore(other, got);
