@@ -321,8 +321,8 @@ public:
     }
 
 private:
-    /// Every state that a guest can be in moves as an image. A guest that does not see PacketByteCnt
-    /// has a PSB+ more then, and stays.
+    /// Every state that a guest can be in moves as an image. A guest that does not see
+    /// PacketByteCnt has a PSB+ more then, and stays.
     void migrate() {
         auto& guest = in_vm_.guest;
         vmx::guest_pt moved{.caps = guest.caps, .output = guest.output};
