@@ -6,6 +6,8 @@
 //   perf_data_list --prefixes FILE   each prefix of it: its size, the first error, where, and how
 //                                    many records were read before it
 //   perf_data_list --stream IDX FILE the bytes of a stream, to standard output
+//   perf_data_list --recorded FILE   the bytes of all AUXTRACE records and samples, with those that
+//                                    they repeat
 //   perf_data_list --winipt FILE     a file of the Intel PT driver of Windows
 //
 // A line is a word, then NAME=VALUE; numbers are decimal, bytes hexadecimal.
@@ -367,7 +369,9 @@ auto content_of(char const* name) -> std::vector<std::uint8_t> {
 auto main(int count, char** arguments) -> int {
     std::vector<std::string> const words(arguments + 1, arguments + count);
     if (words.empty() || (words[0] == "--stream" ? words.size() != 3 : words.size() > 2)) {
-        std::fprintf(stderr, "usage: perf_data_list [--prefixes | --stream IDX | --winipt] FILE\n");
+        std::fprintf(stderr,
+                     "usage: perf_data_list [--prefixes | --stream IDX | --recorded | --winipt] "
+                     "FILE\n");
         return 2;
     }
     auto const all = content_of(words.back().c_str());
@@ -381,6 +385,14 @@ auto main(int count, char** arguments) -> int {
             std::vector<std::uint8_t> const prefix(all.begin(),
                                                    all.begin() + static_cast<std::ptrdiff_t>(size));
             list_prefix(prefix);
+        }
+    } else if (words[0] == "--recorded") {
+        all_streams const streams{perf_data::open(all)};
+        for (auto const one : streams.list) {
+            for (auto const& part : one) {
+                if (part.flags.raw != 0) { continue; }
+                std::fwrite(part.recorded.data(), 1, part.recorded.size(), stdout);
+            }
         }
     } else if (words[0] == "--stream") {
         all_streams const streams{perf_data::open(all)};

@@ -292,6 +292,16 @@ class PerfDataList(unittest.TestCase):
                 self.skipTest(traces.NEED)
             self.assertEqual(self.run_list("--stream", 0, self.path), expected)
 
+    def test_the_samples_of_a_recorded_file_are_the_known_trace(self):
+        self.path.write_bytes(recorded("perf.data.aux_samples-5.5"))
+        lines = self.run_list(self.path).decode().splitlines()
+        pieces = [fields_of(line) for line in lines if line.startswith("piece")]
+        self.assertEqual((len(pieces), {one["recorded"] for one in pieces}), (252, {"8192"}))
+        expected = traces.read(traces.folder() / "memgaze-ubench.pt")
+        if expected is None:
+            self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+        self.assertEqual(self.run_list("--recorded", self.path), expected)
+
     # --------------------------------------------------------------------------- made files
 
     def check(self, events, records, features=None, **how):

@@ -228,7 +228,8 @@ TEST_CASE("what the writer writes is read back") {
         bool right = to.begin() &&
                      to.write(comm_record{{1, 2}, "name", true, value(uint64_t{9})}) &&
                      to.write(fork_record{{1, 3}, {1, 2}, 10}) &&
-                     to.write(auxtrace_record{.size = 5, .offset = 3, .idx = 4, .tid = 2}) &&
+                     to.write(auxtrace_record{
+                         .size = 5, .offset = 3, .reference = 7, .idx = 4, .tid = 2}) &&
                      to.append_trace(trace) && to.write(exit_record{{1, 3}, {1, 2}, 11}) &&
                      to.finished_round() && to.finish();
         auto const begin = head(of, to.data_size());
