@@ -3,8 +3,7 @@
 // Any bytes as a perf.data file: nothing outside of them is read, every error has a place, and
 // streams contain exactly the bytes of records. The two halves also as snapshots of one ring.
 
-#include <ptspec/file/perf_data/decoder_config.hpp>
-#include <ptspec/file/perf_data/streams.hpp>
+#include <ptspec/file/perf_data/event_reader.hpp>
 
 #include <fuzz/check.hpp>
 
@@ -117,6 +116,20 @@ void check_streams(whole_file of, input const& file) {
     require(pieces == list.piece_count, "each piece is in one stream");
 }
 
+/// The events of all streams end, and lie in the bytes of their pieces.
+void check_all_events(input const& file, decoder_config const& config) {
+    std::vector<piece> slots(count_pieces(file));
+    for (auto const one : streams_of(file, slots.data(), slots.size())) {
+        uint64_t size = 0;
+        for (auto const& part : one) { size += part.trace.size(); }
+        event_reader events{one, config};
+        while (auto const& found = events.next()) {
+            require(found.offset <= size, "an event is in the stream");
+        }
+        require(events.gaps() <= one.size(), "a gap is before a piece");
+    }
+}
+
 void check_snapshots(byte_view one, byte_view two) {
     auto const found = find_new_bytes(one, two);
     require(found.begin <= two.size() && found.dropped <= one.size(),
@@ -165,6 +178,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     auto const config = decoder_config_of(file);
     of.contains(config.result);
     require(config.clock.shift < 64, "times can be computed");
+    check_all_events(file, config);
     static_cast<void>(config.clock.time_of(~uint64_t{0}));
 
     byte_view const whole{bytes};

@@ -11,8 +11,7 @@ TEST_CASE("the name of an event is its enumerator") {
     CHECK_TWICE([](auto value) {
         return name_of(value(event_type::branches)) == "branches" &&
                name_of(value(event_type::indirect_branch)) == "indirect_branch" &&
-               name_of(value(event_type::psb)) == "psb" &&
-               name_of(value(event_type::end)) == "end";
+               name_of(value(event_type::psb)) == "psb" && name_of(value(event_type::end)) == "end";
     });
 }
 

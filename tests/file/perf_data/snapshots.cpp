@@ -164,7 +164,7 @@ auto count_faults(tscs how, bool as_samples, bool is_wild) -> unsigned {
     source from;
     unsigned wrong = 0;
     std::vector<piece> slots;
-    for (unsigned round = 0; round < 4000; ++round) {
+    for (unsigned round = 0; round < 1500; ++round) {
         auto const trace = from.make_trace(how);
         std::vector<window> windows;
         std::size_t const ring = 20 + from.below(trace.bytes.size());
