@@ -90,7 +90,7 @@ TEST_CASE("the bytes are found after every mixture of other members") {
             auto const bytes = u64(value);
             body.insert(body.end(), bytes.data(), bytes.data() + bytes.size());
         };
-        auto const anything = [&](std::size_t count) {
+        auto const anything = [&](std::uint64_t count) {
             for (; count != 0; --count) { number(random() * std::uint64_t{0x1'2345'6789}); }
         };
         sample_format how{.type = {(std::uint64_t{random()} & 0x1FF'FFFF) | aux_bit},

@@ -411,7 +411,7 @@ struct made_trace {
     std::map<std::uint64_t, unsigned> losses{};  ///< before a byte: AUX records that say so
     std::multimap<std::uint64_t, std::uint64_t> partial{};  ///< the size of the record
 
-    [[nodiscard]] auto is_hole(std::uint64_t at) const -> bool {
+    [[nodiscard]] auto is_hole(std::size_t at) const -> bool {
         return at != 0 && at <= bytes.size() && !recorded[at - 1];
     }
 };
@@ -462,8 +462,8 @@ auto is_right(stream const of, made_trace const& wanted) -> bool {
     std::vector<unsigned> seen(wanted.bytes.size());
     auto losses = wanted.losses;
     auto partial = wanted.partial;
-    std::uint64_t next = 0;  // the byte after the last one
-    bool has_gap = false;    // since then
+    std::size_t next = 0;  // the byte after the last one
+    bool has_gap = false;  // since then
     for (auto const& one : of) {
         has_gap = has_gap || one.has_gap_before;
         if ((one.flags.raw & 9) != 0) {
@@ -482,7 +482,7 @@ auto is_right(stream const of, made_trace const& wanted) -> bool {
             partial.erase(found);
         }
         for (std::size_t i = 0; i < one.trace.size(); ++i) {
-            std::uint64_t const at = one.offset + i;
+            auto const at = static_cast<std::size_t>(one.offset + i);
             bool const is_pad = at >= wanted.bytes.size() || !wanted.recorded[at];
             if (is_pad) {
                 if (one.trace[i] != 0 || one.trace.size() - i > 7) { return false; }
