@@ -97,6 +97,39 @@ inline auto size_without_pads(std::string const& path) -> std::uint64_t {
     }
     return 0;
 }
+/// A thread may run before its parent writes the event of the fork, and both may be killed before.
+/// The event gets a time before all times of the thread, which perf rounds.
+inline void order_forks(std::vector<process_event>& events) {
+    constexpr std::uint64_t rounding = 1000;  // nanoseconds
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> starts;
+    process_event const* first = nullptr;
+    for (auto const& one : events) {
+        if (!one.is("start")) { continue; }
+        starts.try_emplace({one.process, one.number_32(1)}, one.time);
+        if (first == nullptr || one.time < first->time) { first = &one; }
+    }
+    if (first == nullptr) { return; }
+    std::pair<std::uint32_t, std::uint32_t> const root{first->process, first->number_32(1)};
+    auto missing = starts;
+    missing.erase(root);
+    for (auto& one : events) {
+        if (!one.is("fork")) { continue; }
+        std::pair<std::uint32_t, std::uint32_t> const made{one.number_32(2), one.number_32(3)};
+        auto const child = starts.find(made);
+        if (child == starts.end()) { continue; }
+        one.time = std::min(one.time, child->second - rounding);
+        missing.erase(made);
+    }
+    for (auto const& [made, start] : missing) {
+        auto const [process, thread] = made;
+        std::uint32_t const by = process == thread ? root.first : process;
+        events.push_back({.time = start - rounding,
+                          .process = by,
+                          .order = events.size(),
+                          .words = {"fork", std::to_string(by), std::to_string(process),
+                                    std::to_string(thread)}});
+    }
+}
 /// A file is named PID.KIND or PID.TID.KIND.
 inline auto numbers_of(std::string_view name, std::string_view kind, std::size_t count,
                        std::uint32_t* to) -> bool {
@@ -143,16 +176,7 @@ inline auto read_recorded(std::string const& directory) -> recorded {
             found.threads.push_back(std::move(made));
         }
     }
-    // A thread may run before its parent writes the event of the fork.
-    std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> starts;
-    for (auto const& one : found.events) {
-        if (one.is("start")) { starts.try_emplace({one.process, one.number(1)}, one.time); }
-    }
-    for (auto& one : found.events) {
-        if (!one.is("fork")) { continue; }
-        auto const child = starts.find({one.number_32(2), one.number(3)});
-        if (child != starts.end()) { one.time = std::min(one.time, child->second - 1); }
-    }
+    detail::order_forks(found.events);
     std::ranges::sort(found.events, {},
                       [](process_event const& of) { return std::pair{of.time, of.order}; });
     std::ranges::sort(found.threads, {},
@@ -191,10 +215,11 @@ inline void require(perf_data::write_result const& done, file_sink const& sink) 
 /// perf decodes a trace with what it read before.
 inline void write_perf_data(recorded const& from, std::string const& path) {
     std::string_view const program = from.how.program;
+    std::uint64_t const begin = from.events.empty() ? 0 : from.events.front().time;
+    auto clock = perf_data::time_conversion::of_frequency(tsc_mhz * 1'000'000);
+    clock.zero = begin - clock.time_of(begin * tsc_mhz / 1000);  // exact then
     perf_data::session const session{
-        .ctl = from.how.msrs.ctl,
-        .caps = recording_processor(),
-        .clock = perf_data::time_conversion::of_frequency(tsc_mhz * 1'000'000)};
+        .ctl = from.how.msrs.ctl, .caps = recording_processor(), .clock = clock};
     {
         tool::output out{path};
         detail::file_sink sink{out};
@@ -203,7 +228,6 @@ inline void write_perf_data(recorded const& from, std::string const& path) {
             detail::require(done, sink);
         };
         require(writer.begin());
-        std::uint64_t const begin = from.events.empty() ? 0 : from.events.front().time;
         std::uint32_t first = from.threads.empty() ? 0 : from.threads.front().process;
         if (!from.events.empty()) { first = from.events.front().process; }
         text const name{program.data(), program.size()};

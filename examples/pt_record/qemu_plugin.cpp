@@ -288,14 +288,12 @@ auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -
     }
     return to.count != 0;
 }
-/// The block, or what precedes the instruction in it that raised a fault.
-auto executed_part(code_block const& of, delivered_signal const& signal) -> code_block {
+/// What precedes an instruction in a block; all if its code cannot be read.
+auto part_before(code_block const& of, std::uint64_t ip) -> code_block {
     std::uint8_t code[begun_block::most_bytes];
     std::uint64_t const size = begun_block{of.first, of.record}.size();
-    if (!signal.is_fault || !of.holds(signal.at) || !read_memory(of.first, code, size)) {
-        return of;
-    }
-    return part_of_block({code, size}, of.first, signal.at, x86::code_width::bits_64);
+    if (!read_memory(of.first, code, size)) { return of; }
+    return part_of_block({code, size}, of.first, ip, x86::code_width::bits_64);
 }
 /// A block at the address of a signal handler begins. False if it was called by the program.
 [[gnu::noinline]] auto enter_handler(emulated_thread& of, code_block const& next) -> bool {
@@ -310,7 +308,8 @@ auto executed_part(code_block const& of, delivered_signal const& signal) -> code
                                       .cr2 = frame.cr2()};
         of.log.interrupt(signal.at, signal.is_fault);
         if (i == 0) {
-            of.trace.run(executed_part(*of.previous, signal), signal);
+            bool const is_part = signal.is_fault && of.previous->holds(signal.at);
+            of.trace.run(is_part ? part_before(*of.previous, signal.at) : *of.previous, signal);
         } else {
             of.trace.deliver(signal);
         }
@@ -353,8 +352,11 @@ auto executed_part(code_block const& of, delivered_signal const& signal) -> code
     if (of.previous == nullptr) {
         begin(of, next);
     } else if (next.has(rare_case::restart) && of.previous->holds(next.first)) {
-        // An instruction wrote to its own block: QEMU left the block and executes it again, alone.
+        // An instruction wrote to its own block, or repeats: QEMU left the block and executes it
+        // again, alone.
         of.log.drop_last();
+        if (of.previous == &next) { return; }
+        of.trace.run_part(part_before(*of.previous, next.first));
     } else if (!next.has(rare_case::handler) || !enter_handler(of, next)) {
         if (of.changes.empty() && !of.copied->is_full()) {
             of.copied->logs[(of.copied->count + 1) % 2] = of.log_before = of.log;

@@ -229,6 +229,8 @@ public:
         }
         deliver(signal);
     }
+    /// A part of a block has executed, and the rest follows.
+    void run_part(code_block const& part) { pass(part); }
     /// A signal interrupted the thread between two blocks.
     void deliver(delivered_signal const& signal) {
         using enum event::kernel_visit::reason;
@@ -294,6 +296,8 @@ private:
         auto const after = state.width;
         state.width = block.end.after.width;
         run(block, at);
+        // A string instruction that was interrupted is not complete.
+        if (block.end.what.repeats && at == block.end.at) { --state.instructions; }
         state.width = after;
     }
     /// The same for all but near branches.

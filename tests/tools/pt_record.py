@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Tests of pt_record as a program: wrong usage; recordings of small programs if qemu-x86_64 is
-installed, and what perf reads of them if perf is.
+"""Tests of pt_record as a program: wrong usage; recordings of small programs if qemu-x86_64 is in
+PATH, and what perf reads of them if perf is.
 
     pt_record.py PT_RECORD PT_DUMP
+
+Exit status: 77 if qemu-x86_64 or the plugin is missing, and what could be tested is right.
 """
 
 import os
@@ -22,11 +24,16 @@ import skips  # noqa: E402
 
 PT_RECORD, PT_DUMP = (str(pathlib.Path(name).resolve()) for name in sys.argv[1:3])
 QEMU = shutil.which("qemu-x86_64")
+MACHINE = shutil.which("qemu-system-x86_64")
 PERF = shutil.which("perf")
+CXX = shutil.which(os.environ.get("CXX") or "g++")
+PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "differential" / "programs" / "bare"
 PLUGIN = pathlib.Path(PT_RECORD).parent / "pt_record_qemu.so"
+MACHINE_PLUGIN = PLUGIN.with_name("pt_record_machine.so")
+IS_X86 = sys.platform == "linux" and os.uname().machine == "x86_64"
 CAN_RECORD = QEMU is not None and PLUGIN.exists()
 SUMMARY = re.compile(r"^pt_record: (.*): ([\d,]+) instructions, ([\d,]+) bytes of trace, "
-                     r"(\d+) threads$", re.M)
+                     r"(\d+) threads?$", re.M)
 
 
 class PtRecord(unittest.TestCase):
@@ -49,11 +56,47 @@ class PtRecord(unittest.TestCase):
         return done.stderr
 
     def record(self, *arguments, status=0):
+        shutil.rmtree(self.raw, ignore_errors=True)
         done = self.run_tool("-o", self.data, "--raw", self.raw, *arguments)
         self.assertEqual(done.returncode, status, done.stderr)
         self.assertRegex(done.stderr, SUMMARY)
         self.assertNotIn("incomplete", done.stderr)
         return done
+
+    def built(self, name):
+        """A program without a C library, from the folder of such programs."""
+        if CXX is None or not IS_X86:
+            self.skipTest("no compiler for x86-64 Linux")
+        program = self.at / name
+        subprocess.run([CXX, "-std=c++20", "-O2", "-nostdlib", "-static", "-mno-red-zone",
+                        "-fno-stack-protector", PROGRAMS / f"{name}.cpp", "-o", program],
+                       check=True, timeout=120)
+        return program
+
+    def started(self, *arguments, **how):
+        """A recording that runs until the program has printed a line."""
+        shutil.rmtree(self.raw, ignore_errors=True)
+        tool = subprocess.Popen([PT_RECORD, "-o", self.data, "--raw", self.raw,
+                                 *map(str, arguments)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, cwd=self.at, **how)
+        tool.stdout.readline()
+        time.sleep(0.1)
+        return tool
+
+    def recorded(self):
+        """The traces and the logs, by thread in the order of their start, which are complete."""
+        self.assertEqual(list(self.raw.glob("*.state")), [])
+        self.assertNotIn("\0", "".join(one.read_text() for one in self.raw.glob("*.events")))
+        names = sorted((path.stem for path in self.raw.glob("*.pt")), key=lambda name:
+                       [int(number) for number in name.split(".")])
+        found = [((self.raw / f"{name}.pt").read_bytes(), (self.raw / f"{name}.log").read_text())
+                 for name in names]
+        if PERF:
+            for name, (_, log) in zip(names, found):
+                listed = self.perf("script", "--itrace=i1ie", "-F", "ip", "--tid",
+                                   name.split(".")[1])
+                self.assertEqual(f"{listed.count(chr(10))}", log.split()[1])
+        return found
 
     def perf(self, *arguments):
         done = subprocess.run([PERF, *arguments, "-i", self.data], capture_output=True, text=True,
@@ -104,10 +147,19 @@ class PtRecord(unittest.TestCase):
         done = self.run_tool("-o", self.data, "true")
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, r"\Apt_record: .*perf.data: No space left on device; "
-                                      r"the raw output is in .*\n\Z")
+                                      r"the raw output is in .*, see --from\n\Z")
+        raw = re.search("is in (.*), see", done.stderr)[1]
+        self.data.unlink()
+        done = self.run_tool("-o", self.data, "--from", raw)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, SUMMARY)
+        if PERF:
+            self.assertIn("_dl_start", self.perf("script", "--itrace=b"))
 
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
     def test_a_recording_obeys_the_rules_of_a_trace(self):
-        for options in ([], ["--ctl", "tsc,mtc=3"], ["--ctl", "tsc,mtc=0,cyc", "--kind", "skylake"],
+        for options in ([], ["--ctl", "notsc"], ["--ctl", "tsc,mtc=3"],
+                        ["--ctl", "mtc=0,cyc", "--kind", "skylake"],
                         ["--ctl", "noretcomp", "--kind", "broadwell"], ["--kind", "icelake"],
                         ["--kind", "atom", "--ctl", "psb=2K"]):
             with self.subTest(options):
@@ -174,8 +226,8 @@ class PtRecord(unittest.TestCase):
                              "trap '' XFSZ; ulimit -f 400; i=0; "
                              "while [ $i -lt 30000 ]; do i=$((i+1)); done; echo end")
         self.assertEqual(done.stdout, "end\n", done.stderr)
-        self.assertEqual(done.returncode, 0)
-        self.assertRegex(done.stderr, "traces of 1 threads are incomplete: File too large")
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr, "traces of 1 thread are incomplete: File too large")
         self.assertRegex(done.stderr, SUMMARY)
 
     @unittest.skipUnless(CAN_RECORD and PERF, "qemu-x86_64 and perf")
@@ -189,6 +241,149 @@ class PtRecord(unittest.TestCase):
                 self.assertRegex(branches, r"_exit\+0x[0-9a-f]+ \(.*libc.so.6\) => +0 \[unknown\]")
                 self.assertEqual(self.perf("script", "--itrace=e"), "")
                 shutil.rmtree(self.raw)
+
+    # ends
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_a_program_that_dies_is_recorded_to_its_end(self):
+        # The letters of the program, and the signal. What it executes does not depend on time.
+        program = self.built("deaths")
+        for letter, died in (("s", signal.SIGSEGV), ("f", signal.SIGSEGV), ("i", signal.SIGILL),
+                             ("d", signal.SIGFPE), ("t", signal.SIGTRAP), ("h", signal.SIGSEGV),
+                             ("a", signal.SIGABRT), ("k", signal.SIGKILL), ("c", signal.SIGILL),
+                             ("F", signal.SIGSEGV), ("e", 0)):
+            found = {}
+            for engine in ("qemu", "step"):
+                with self.subTest(letter, engine=engine):
+                    shutil.rmtree(self.raw, ignore_errors=True)
+                    done = self.run_tool("-o", self.data, "--raw", self.raw, "--check", "--ctl",
+                                         "notsc", "--engine", engine, program, letter)
+                    if "ptrace is not allowed" in done.stderr:
+                        continue
+                    self.assertEqual(done.returncode, died and 128 + died, done.stderr)
+                    found[engine] = self.recorded()
+            if len(found) == 2:
+                self.assertEqual(found["qemu"], found["step"], letter)
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_where_the_trace_of_a_fault_ends(self):
+        program = self.built("deaths")
+        symbols = subprocess.run(["objdump", "-d", program], capture_output=True, text=True)
+        if symbols.returncode != 0:
+            self.skipTest("no objdump")
+        done = self.run_tool("-o", self.data, "--raw", self.raw, program, "i")
+        self.assertEqual(done.returncode, 128 + signal.SIGILL, done.stderr)
+        trace = next(self.raw.glob("*.pt"))
+        listed = subprocess.run([PT_DUMP, trace], capture_output=True, text=True, check=True)
+        packets = [line for line in listed.stdout.splitlines() if " pad " not in line]
+        self.assertRegex(packets[-2], " tip.pgd .*payload=- ip=-$")
+        fup = re.search(" fup .*ip=0x([0-9a-f]+)$", packets[-3])
+        self.assertRegex(symbols.stdout, rf"\n +{fup[1]}:.*\tud2")
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_a_program_that_is_killed_is_recorded_to_its_last_block(self):
+        program = self.built("deaths")
+        for letter in "up":
+            for which, ctl in ((signal.SIGKILL, "notsc"), (signal.SIGKILL, "mtc=3,cyc"),
+                               (signal.SIGTERM, "tsc"), (signal.SIGSEGV, "notsc")):
+                with self.subTest(letter, which=which, ctl=ctl):
+                    tool = self.started("--check", "--ctl", ctl, program, letter)
+                    process = next(self.raw.glob("*.code")).stem
+                    os.kill(int(process), which)
+                    _, said = tool.communicate(timeout=60)
+                    self.assertEqual(tool.returncode, 128 + which, said)
+                    (trace, log), = self.recorded()
+                    self.assertNotEqual(trace[-1], 0)
+                    self.assertEqual(SUMMARY.search(said)[2].replace(",", ""), log.split()[1])
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_all_threads_of_a_process_that_dies_are_recorded_to_their_end(self):
+        program = self.built("deaths")
+        for letter, status in (("P", 139), ("S", 139), ("X", 7)):
+            with self.subTest(letter):
+                self.record("--check", program, letter, status=status)
+                self.assertEqual(len(self.recorded()), 2)
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_far_transfers_in_user_code_are_recorded(self):
+        # perf takes a far RET for a near one, so RETs are not compressed here.
+        program = self.built("far")
+        found = {}
+        for engine in ("qemu", "step"):
+            done = self.run_tool("-o", self.data, "--raw", self.raw, "--check", "--ctl",
+                                 "notsc,noretcomp", "--engine", engine, program)
+            if "ptrace is not allowed" in done.stderr:
+                continue
+            self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
+            found[engine] = self.recorded()
+            self.assertIn("instructions 605 ", found[engine][0][1])
+            shutil.rmtree(self.raw)
+        self.assertEqual(found["qemu"], found.get("step", found["qemu"]))
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_signals_to_the_recorder_are_passed_to_the_program(self):
+        for engine in ("qemu", "step"):
+            for which in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                with self.subTest(which, engine=engine):
+                    tool = self.started("--engine", engine, "sh", "-c",
+                                        f"trap 'echo got it; exit 5' {which.name[3:]}; echo ready; "
+                                        "while :; do :; done")
+                    tool.send_signal(which)
+                    said = tool.communicate(timeout=60)
+                    if "ptrace is not allowed" in said[1]:
+                        continue
+                    self.assertEqual((tool.returncode, said[0]), (128 + which, "got it\n"),
+                                     said[1])
+                    self.assertRegex(said[1], SUMMARY)
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_after_a_second_signal_the_program_is_not_waited_for(self):
+        tool = self.started("sh", "-c", "trap '' TERM; echo ready; while :; do :; done")
+        tool.send_signal(signal.SIGTERM)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            tool.wait(timeout=1)
+        tool.send_signal(signal.SIGTERM)
+        _, said = tool.communicate(timeout=60)
+        self.assertEqual(tool.returncode, 128 + signal.SIGTERM, said)
+        self.assertRegex(said, SUMMARY)
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_a_recorder_that_was_killed_leaves_output_that_can_be_read(self):
+        tool = self.started("--check", self.built("deaths"), "u")
+        process = next(self.raw.glob("*.code")).stem
+        tool.kill()
+        tool.communicate(timeout=60)
+        for _ in range(100):
+            if not os.path.exists(f"/proc/{process}"):
+                break
+            time.sleep(0.1)
+        done = self.run_tool("-o", self.data, "--from", self.raw)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.recorded()), 1)
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_a_program_may_close_all_descriptors(self):
+        done = self.record(sys.executable, "-c", "import os; os.closerange(3, 4096)\n"
+                           "for i in range(200000): pass")
+        self.assertGreater(int(SUMMARY.search(done.stderr)[3].replace(",", "")), 1_000_000)
+
+    @unittest.skipUnless(CAN_RECORD and MACHINE and MACHINE_PLUGIN.exists(),
+                         "no qemu-system-x86_64 or no plugin for it")
+    def test_near_jumps_of_real_mode_are_no_interrupts(self):
+        # Copies itself to 2000:0000, calls and loops there, and ends the machine.
+        code = bytes.fromhex("fa31c08ed8b800208ec0be007c31ffb90001f3a5ea19000020b90a00e80e004975fa"
+                             "eb01f4b031baf400eeebfe40c3")
+        disk = self.at / "disk"
+        disk.write_bytes(code.ljust(510, b"\0") + b"\x55\xaa")
+        done = self.run_tool("--engine", "machine", "--raw", self.raw, MACHINE, "-display", "none",
+                             "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-m", "16", "-net",
+                             "none", "-drive", f"format=raw,file={disk}")
+        self.assertEqual(done.returncode, 0x31 * 2 + 1, done.stderr)
+        listed = subprocess.run([PT_DUMP, self.raw / "0.0.pt"], capture_output=True, text=True,
+                                check=True).stdout
+        self.assertGreater(len(re.findall(r" tip .*ip=0x2001f", listed)), 8)
+        # The last one is the end of the trace.
+        self.assertEqual(re.findall(r" fup .*ip=(0x200[0-9a-f]{2})\n", listed), ["0x20025"])
 
     # the other engine
 

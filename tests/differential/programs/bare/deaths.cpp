@@ -18,6 +18,7 @@ auto system_call(word number, word a = 0, word b = 0, word c = 0, word d = 0) ->
 
 constexpr word write_call = 1;
 constexpr word pause_call = 34;
+constexpr word nanosleep_call = 35;
 constexpr word getpid_call = 39;
 constexpr word fork_call = 57;
 constexpr word exit_call = 60;
@@ -37,8 +38,15 @@ word volatile other_is_ready = 0;
 void wait_for_other() {
     while (other_is_ready == 0) { asm volatile("pause"); }
 }
+/// A string instruction keeps the number of instructions low.
 [[noreturn]] void spin() {
-    for (;;) { (void)nested(7); }
+    static unsigned char bytes[1 << 14];
+    for (;;) {
+        (void)nested(7);
+        void* to = bytes;
+        word count = sizeof bytes;
+        asm volatile("rep stosb" : "+D"(to), "+c"(count) : "a"(count) : "memory");
+    }
 }
 [[noreturn]] void pause_forever() {
     for (;;) { (void)system_call(pause_call); }
@@ -54,8 +62,12 @@ extern "C" [[noreturn]] void other_thread(word letter) {
     (void)nested(3);
     other_is_ready = 1;
     if (letter == 'P') { pause_forever(); }
-    if (letter == 'X') {
+    if (letter != 'S') {  // until the other thread waits
+        word const time[2] = {0, 300'000'000};
+        (void)system_call(nanosleep_call, reinterpret_cast<word>(time));
         (void)work(100);
+    }
+    if (letter == 'X') {
         (void)system_call(exit_group_call, 7);
     }
     if (letter == 'F') { store_to_null(); }
