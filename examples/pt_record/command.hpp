@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@ namespace pt_record {
 /// The path of a program, as a shell finds it. Throws if there is none.
 inline auto find_program(std::string const& name) -> std::string {
     if (name.find('/') != std::string::npos) {
+        std::error_code ignored;
+        if (std::filesystem::is_directory(name, ignored)) {
+            throw tool::failure{name + ": Is a directory"};
+        }
         if (::access(name.c_str(), X_OK) != 0) {
             throw tool::failure{name + ": " + std::strerror(errno)};
         }
@@ -62,6 +67,27 @@ inline auto with_interpreter(std::vector<std::string> command) -> std::vector<st
         command.insert(command.begin(), line.substr(first, blank - first));
     }
     return command;
+}
+
+/// Throws if the file is no program for 64-bit Linux on x86.
+inline void require_program(std::string const& path) {
+    std::ifstream in{path, std::ios::binary};
+    unsigned char head[20] = {};
+    in.read(reinterpret_cast<char*>(head), sizeof head);
+    constexpr unsigned char magic[] = {0x7F, 'E', 'L', 'F'};
+    if (!in || !std::equal(std::begin(magic), std::end(magic), head)) {
+        throw tool::failure{path + ": no program, and no script that begins with #!"};
+    }
+    constexpr unsigned machine_386 = 3;
+    constexpr unsigned machine_x86_64 = 62;
+    bool const is_big_endian = head[5] == 2;
+    unsigned const machine = is_big_endian ? head[18] * 256u + head[19]
+                                           : head[19] * 256u + head[18];
+    if (machine == machine_386) { throw tool::failure{path + ": a 32-bit program"}; }
+    if (machine != machine_x86_64) {
+        throw tool::failure{path + ": a program for another architecture than x86-64"};
+    }
+    if (head[4] != 2) { throw tool::failure{path + ": an x32 program"}; }
 }
 
 /// A value of QEMU's options: a comma is written twice.

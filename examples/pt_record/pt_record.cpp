@@ -55,7 +55,8 @@ Runs a program for x86-64 Linux in an emulator, and writes the trace that a proc
 would write for its user code: every thread, and the processes that it forks. `perf script`, `perf
 report` and other readers of perf.data read it.
 
-  -o FILE                   the perf.data file; the default is perf.data
+  -o FILE                   the perf.data file; the default is perf.data. An existing one becomes
+                            FILE.old
   --raw DIR                 keep the raw output in this directory, which must be new or empty: the
                             trace PID.TID.pt of each thread, and the code that each process executed
   --from DIR                make the perf.data file of raw output, as after an error
@@ -373,7 +374,6 @@ void find_emulator(arguments& given) {
     }
     given.plugin = std::filesystem::absolute(given.plugin);
     if (is_machine) { return; }
-    given.program = with_interpreter(given.program);
     if (given.qemu.find('/') != std::string::npos) { return; }
     try {
         given.qemu = find_program(given.qemu);
@@ -439,6 +439,16 @@ void report_executed(recorded const& found) {
     }
 }
 
+/// Renames an existing file, as perf does.
+void keep_old(std::string const& path) {
+    std::error_code ignored;
+    if (std::filesystem::symlink_status(path, ignored).type() !=
+        std::filesystem::file_type::regular) {
+        return;
+    }
+    std::filesystem::rename(path, path + ".old", ignored);
+}
+
 /// Completes the raw output, and makes perf.data of it, but not of a machine. Returns the progress
 /// then.
 auto make_output(arguments const& given, std::string const& directory,
@@ -449,7 +459,10 @@ auto make_output(arguments const& given, std::string const& directory,
     try {
         report(now, found, given.engine);
         report_executed(found);
-        if (!is_machine) { write_perf_data(found, given.output); }
+        if (!is_machine) {
+            keep_old(given.output);
+            write_perf_data(found, given.output);
+        }
     } catch (std::exception const& why) {
         if (found.bytes == 0) { throw; }
         throw unfinished{why.what()};
@@ -481,6 +494,10 @@ auto run_tool(tool::command_line& line) -> int {
     given.program[0] = find_program(given.program[0]);
     std::snprintf(given.how.program, sizeof given.how.program, "%s",
                   std::filesystem::path{given.program[0]}.filename().c_str());
+    if (given.engine != engine_kind::machine) {
+        given.program = with_interpreter(given.program);
+        require_program(given.program[0]);
+    }
     if (given.engine != engine_kind::step) { find_emulator(given); }
     raw_directory raw{given};
     if (!write_settings(given.how, (raw.path() + "/settings").c_str())) {

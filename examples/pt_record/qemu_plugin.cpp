@@ -113,7 +113,8 @@ struct plugin_state {
     char directory[3072] = {};
     settings how{};
     progress* shared = nullptr;
-    std::mutex lock{};  ///< for all below
+    std::mutex lock{};                   ///< for all below
+    std::atomic<bool> has_lost = false;  ///< a thread of this process
     process_files files{};
     journal_parts journals{};
     std::vector<handler> handlers{};
@@ -136,6 +137,7 @@ void report_error(int error) {
     (void)std::atomic_ref{state.shared->error}.compare_exchange_strong(
         none, static_cast<std::uint64_t>(error));
     add(state.shared->lost_threads, 1);
+    state.has_lost = true;
 }
 void report_progress(emulated_thread& of) {
     std::uint64_t const now = of.trace.instructions();
@@ -397,7 +399,9 @@ void on_instruction(unsigned vcpu, void* ip) {
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     auto const visit = [](qemu_plugin_insn* one, std::uint64_t at, x86::decoded const& decoded) {
         bool const is_interrupt = decoded.what.which == instruction_class::software_interrupt;
-        if (!state.how.check || is_interrupt || !state.how.passes_filter(at)) { return; }
+        if (!state.how.check || is_interrupt || is_emulated(at) || !state.how.passes_filter(at)) {
+            return;
+        }
         qemu_plugin_register_vcpu_insn_exec_cb(
             one, decoded.what.repeats ? on_instruction<true> : on_instruction<false>,
             QEMU_PLUGIN_CB_NO_REGS, reinterpret_cast<void*>(at));  // NOLINT: only carried
@@ -405,6 +409,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     auto made = translate(tb, x86::code_width::bits_64, 0, visit);
     auto& block = *made.block;
     if (block.count == 0) { return; }
+    if (is_emulated(block.first)) { block.count = 0; }
     std::lock_guard const guard{state.lock};
     auto* const of = current_vcpu < most_threads ? state.threads[current_vcpu] : nullptr;
     int const id = thread_id();
@@ -560,6 +565,7 @@ void in_child() {
     }
     std::uint64_t const journal = state.files.journal_size();
     state.files.abandon();
+    state.has_lost = false;
     state.journals.add(::getpid(), journal);
     if (int const error = state.files.create(state.directory, ::getpid()); error != 0) {
         report_error(error);
@@ -587,7 +593,9 @@ void on_exit(qemu_plugin_id_t, void*) {
         if (of != nullptr) { end(*of); }
     }
     add(state.shared->unread_mappings, state.files.unread_mappings);
-    if (int const error = state.files.close(); error != 0) { report_error(error); }
+    // Without code, the traces of all threads are incomplete: they count once.
+    int const error = state.files.close();
+    if (error != 0 && !state.has_lost) { report_error(error); }
 }
 
 /// QEMU ends the process as a signal of the program does: it sends it to itself.

@@ -100,6 +100,11 @@ inline auto part_of_block(byte_view code, std::uint64_t first, std::uint64_t end
            of == instruction_class::software_interrupt;
 }
 
+/// True in the page of vsyscalls, which raises a fault: the kernel executes them, and returns.
+[[nodiscard]] constexpr auto is_emulated(std::uint64_t ip) -> bool {
+    return ip >> 12 == 0xF'FFFF'FFFF'F600;
+}
+
 /// A signal as the thread sees it: execution was interrupted at `at`, and continues at `to`.
 struct delivered_signal {
     std::uint64_t at = 0;
@@ -311,6 +316,10 @@ private:
             now.after.width = state.width;
             x86::take_event(now, [this](auto const& one) { on(one); });
             return;
+        }
+        if (is_emulated(end.at)) {
+            return visit_kernel({.at = end.at, .to = to, .is_fault = true},
+                                event::kernel_visit::reason::exception);
         }
         if (block.last_may_not_run && to == end.at) { return on(event::sequential{to}); }
         // The reason is unknown. The trace shows an exception at the last instruction.

@@ -67,9 +67,7 @@ extern "C" [[noreturn]] void other_thread(word letter) {
         (void)system_call(nanosleep_call, reinterpret_cast<word>(time));
         (void)work(100);
     }
-    if (letter == 'X') {
-        (void)system_call(exit_group_call, 7);
-    }
+    if (letter == 'X') { (void)system_call(exit_group_call, 7); }
     if (letter == 'F') { store_to_null(); }
     spin();
 }
