@@ -15,8 +15,11 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace {
@@ -116,6 +119,15 @@ void write_changes(emulated_processor& of, code_block const& next) {
                              of.trace.file.size());
     }
     of.changes.clear();
+}
+
+/// True unless the command line of QEMU says that one thread emulates all processors, which is not
+/// the default for several.
+auto has_several_threads() -> bool {
+    std::ifstream in{"/proc/self/cmdline", std::ios::binary};
+    std::string const words{std::istreambuf_iterator<char>{in}, {}};
+    return words.find("thread=single") == std::string::npos &&
+           words.find("-icount") == std::string::npos;
 }
 
 /// False, and a refusal, in another thread than the first: one thread emulates all processors here.
@@ -241,6 +253,7 @@ auto qemu_plugin_install(qemu_plugin_id_t id, qemu_info_t const* info, int argc,
     if (!read_settings(state.how, path_of{state.directory, "settings"}.letters)) {
         return refuse(refusal::settings);
     }
+    if (info->system.smp_vcpus > 1 && has_several_threads()) { return refuse(refusal::threads); }
     if (state.files.create(state.directory, 0) != 0) { return refuse(refusal::thread_files); }
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
     qemu_plugin_register_flush_cb(id, on_flush);

@@ -80,6 +80,9 @@ private:
         int process = 0;
         bool is_started = false;  ///< `ip` is the next instruction
         std::uint64_t ip = 0;
+        std::uint8_t next[x86::instruction::most_bytes] = {};  ///< the bytes at `ip`
+        std::size_t next_size = 0;
+        std::string program{};  ///< that a call of execve at `ip` names
         bool has_call = false;  ///< `call` has called the kernel, which may not return to `ip`
         code_block call{};
         bool has_signal = false;  ///< one is being delivered
@@ -175,7 +178,7 @@ private:
                 of.trace.deliver(of.signal);
             }
             of.has_call = of.has_signal = false;
-            move_to(id, of, ip);
+            move_to(id, of, registers);
             return 0;
         }
         of.has_signal = false;
@@ -211,11 +214,35 @@ private:
             throw tool::failure{std::string{path.letters} + ": " + std::strerror(opened.error)};
         }
         of.trace.start(how_, registers.rip, width_of(registers));
-        move_to(id, of, registers.rip);
+        move_to(id, of, registers);
     }
-    void move_to(int id, stepped_thread& of, std::uint64_t ip) {
-        of.ip = ip;
-        if (of.process != 0) { add_process(of.process).add_mapping(ip, id); }
+    /// The instruction that the registers have is the next. Its bytes are read before it executes:
+    /// after execve they are not there any more.
+    void move_to(int id, stepped_thread& of, ::user_regs_struct const& registers) {
+        of.ip = registers.rip;
+        if (of.process != 0) { add_process(of.process).add_mapping(of.ip, id); }
+        of.next_size = read_memory(id, of.ip, of.next, sizeof of.next);
+        constexpr std::uint8_t syscall[] = {0x0F, 0x05};
+        constexpr unsigned execve = 59;
+        constexpr unsigned execveat = 322;
+        if (of.next_size < 2 || std::memcmp(of.next, syscall, 2) != 0) { return; }
+        if (registers.rax != execve && registers.rax != execveat) { return; }
+        char path[256] = {};
+        (void)read_memory(id, registers.rax == execve ? registers.rdi : registers.rsi, path,
+                          sizeof path - 1);
+        of.program = tool::one_line(path);
+    }
+    /// Reads what is there of at most a page, up to the end of the next page. Returns its size.
+    static auto read_memory(int id, std::uint64_t address, void* to, std::size_t size)
+        -> std::size_t {
+        // Not beyond a page that may be the last one.
+        std::size_t const in_page = 4096 - address % 4096;
+        ::iovec const here{to, size};
+        ::iovec const there[2] = {
+            {reinterpret_cast<void*>(address), std::min(size, in_page)},
+            {reinterpret_cast<void*>(address + in_page), size - std::min(size, in_page)}};
+        auto const got = ::process_vm_readv(id, &here, 1, there, in_page < size ? 2 : 1, 0);
+        return got < 0 ? 0 : static_cast<std::size_t>(got);
     }
     /// The kernel has returned.
     static void finish_call(stepped_thread& of) {
@@ -239,27 +266,19 @@ private:
         } else {
             of.trace.run(block, to);
         }
-        move_to(id, of, to);
+        move_to(id, of, registers);
         if (of.trace.instructions() - of.reported > 10'000) { report_progress(of); }
     }
-    /// Reads the next instruction, as it executes.
+    /// The instruction that executes.
     auto read(int id, stepped_thread& of) -> code_block {
-        std::uint8_t bytes[x86::instruction::most_bytes] = {};
-        std::size_t size = sizeof bytes;
-        // Not beyond a page that may be the last one.
-        std::size_t const in_page = 4096 - of.ip % 4096;
-        ::iovec const here{bytes, size};
-        ::iovec const there[2] = {
-            {reinterpret_cast<void*>(of.ip), std::min(size, in_page)},
-            {reinterpret_cast<void*>(of.ip + in_page), size - std::min(size, in_page)}};
-        auto const got = ::process_vm_readv(id, &here, 1, there, in_page < size ? 2 : 1, 0);
-        size = got < 0 ? 0 : static_cast<std::size_t>(got);
-        auto const decoded = x86::decode(byte_view{bytes}.first(size), of.trace.state.width);
+        byte_view const bytes{of.next, of.next_size};
+        auto const decoded = x86::decode(bytes, of.trace.state.width);
         code_block made;
         made.first = of.ip;
         made.count = 1;
-        end_block(made, decoded, of.ip, std::min<std::size_t>(size, 1), of.trace.state.width);
-        add_code(id, of, byte_view{bytes}.first(made.end.what.length));
+        end_block(made, decoded, of.ip, std::min<std::size_t>(bytes.size(), 1),
+                  of.trace.state.width);
+        add_code(id, of, bytes.first(made.end.what.length));
         return made;
     }
     static void add_code_to(process_files& files, int id, stepped_thread& of, byte_view bytes) {
@@ -289,14 +308,12 @@ private:
     /// The recording of a process ends where it executes another program.
     void executed(int id, stepped_thread& of) {
         if (of.is_started && of.trace.file.is_open()) {
-            // The code of the call is not there any more.
-            code_block block{.first = of.ip, .count = 1};
-            block.end = {.what = {.length = 2, .which = instruction_class::syscall}, .at = of.ip};
-            of.log.add(of.ip, false);
             finish_call(of);
+            auto const block = read(id, of);
+            of.log.add(of.ip, false);
             of.trace.finish_in_kernel(block);
             complete(id, of);
-            add_process(of.process).add_event("exec %d %s", id, "");
+            add_process(of.process).add_event("exec %d %s", id, of.program.c_str());
         }
         threads_.erase(id);
         (void)::ptrace(PTRACE_DETACH, id, nullptr, nullptr);

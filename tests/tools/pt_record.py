@@ -132,6 +132,28 @@ class PtRecord(unittest.TestCase):
             self.assertIn("is not installed", self.refused("--qemu", "no-such-qemu", "true"))
         self.assertIn("--plugin names it", self.refused("--plugin", "nothing.so", "true"))
 
+    def test_files_that_are_no_programs_are_named(self):
+        head = b"\x7fELF%c\x01\x01" + bytes(9) + b"\x02\0%c\0"
+        (self.at / "folder").mkdir()
+        for name, content, said in (("text", b"echo hi\n", "no script that begins with #!"),
+                                    ("i386", head % (1, 3), "a 32-bit program"),
+                                    ("x32", head % (1, 62), "an x32 program"),
+                                    ("arm", head % (2, 183), "for another architecture"),
+                                    ("folder", None, "Is a directory")):
+            if content is not None:
+                (self.at / name).write_bytes(content)
+                (self.at / name).chmod(0o755)
+            for engine in ("qemu", "step"):
+                done = self.run_tool("--engine", engine, f"./{name}")
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(said, done.stderr)
+                self.assertFalse(self.data.exists())
+
+    def test_raw_output_that_is_none(self):
+        self.assertIn("No such file", self.refused("--from", "nothing"))
+        self.assertIn("no other option", self.refused("--from", "raw", "--kind", "atom"))
+        self.assertIn("no other option", self.refused("--from", "raw", "true"))
+
     def test_the_directory_of_raw_output_must_be_empty(self):
         (self.at / "full").mkdir()
         (self.at / "full" / "file").write_text("")
@@ -199,7 +221,27 @@ class PtRecord(unittest.TestCase):
         self.assertEqual(len(re.findall(r"ends where it executes /bin/(true|echo)\n", done.stderr)),
                          2, done.stderr)
 
-    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_an_existing_file_is_kept(self):
+        self.data.write_text("before")
+        self.record("true")
+        self.assertEqual((self.at / "perf.data.old").read_text(), "before")
+        self.assertGreater(self.data.stat().st_size, 1000)
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    def test_vsyscalls_are_executed_by_the_kernel(self):
+        if CXX is None or not IS_X86:
+            self.skipTest("no compiler for x86-64 Linux")
+        source = self.at / "vsyscall.cpp"
+        source.write_text("int main() { auto const time = reinterpret_cast<long (*)(long*)>("
+                          "0xFFFF'FFFF'FF60'0400); return time(nullptr) > 0 ? 7 : 8; }\n")
+        subprocess.run([CXX, "-std=c++20", source, "-o", self.at / "vsyscall"], check=True)
+        done = self.record("--check", self.at / "vsyscall", status=7)
+        self.assertNotIn("placed at", done.stderr)
+        (_, log), = self.recorded()
+        self.assertEqual(SUMMARY.search(done.stderr)[2].replace(",", ""), log.split()[1])
+
+    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
     def test_descriptors_of_the_program_are_its_own(self):
         done = self.record("sh", "-c", "exec 3>a 4>b 5>c 6>d; i=0; while [ $i -lt 20000 ]; do "
                            "i=$((i+1)); done; (echo hi >&3); echo end >&5")
@@ -367,7 +409,15 @@ class PtRecord(unittest.TestCase):
                            "for i in range(200000): pass")
         self.assertGreater(int(SUMMARY.search(done.stderr)[3].replace(",", "")), 1_000_000)
 
-    @unittest.skipUnless(CAN_RECORD and MACHINE and MACHINE_PLUGIN.exists(),
+    @unittest.skipUnless(MACHINE and MACHINE_PLUGIN.exists(),
+                         "no qemu-system-x86_64 or no plugin for it")
+    def test_a_machine_of_several_threads_is_refused_at_once(self):
+        done = self.run_tool("--engine", "machine", "--raw", self.raw, MACHINE, "-smp", "2",
+                             "-display", "none")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("emulated by several threads", done.stderr)
+
+    @unittest.skipUnless(MACHINE and MACHINE_PLUGIN.exists(),
                          "no qemu-system-x86_64 or no plugin for it")
     def test_near_jumps_of_real_mode_are_no_interrupts(self):
         # Copies itself to 2000:0000, calls and loops there, and ends the machine.
@@ -389,11 +439,13 @@ class PtRecord(unittest.TestCase):
 
     @unittest.skipUnless(sys.platform == "linux" and os.uname().machine == "x86_64", "no x86-64")
     def test_stepping_ends_where_a_program_is_executed(self):
-        done = self.run_tool("--engine", "step", "-o", self.data, "sh", "-c", "exec sh -c 'exit 9'")
+        done = self.run_tool("--engine", "step", "-o", self.data, "--raw", self.raw, "--check",
+                             "sh", "-c", "exec sh -c 'exit 9'")
         if "ptrace is not allowed" in done.stderr:
             self.skipTest("ptrace is not allowed")
         self.assertEqual(done.returncode, 9, done.stderr)
-        self.assertIn("ends where it executes a program", done.stderr)
+        self.assertRegex(done.stderr, "ends where it executes /.*sh\n")
+        self.recorded()
 
     @unittest.skipUnless(sys.platform == "linux" and os.uname().machine == "x86_64", "no x86-64")
     def test_stepping_records_every_instruction(self):
