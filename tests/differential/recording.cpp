@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
-#include <filesystem>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -28,7 +27,6 @@ of the instructions with DIR/PID.TID.log.
   --first N         show the first N errors of each thread
   --thread PID.TID  only this thread
   --list FILE       write the address of every instruction of the thread to FILE
-  --killed N        up to N threads may have no log, because a signal killed their process
   --self-test       decode recordings made here, also damaged ones
 
 Exit status: 0 all equal, 1 differences or errors, 2 wrong usage.
@@ -38,14 +36,12 @@ struct command {
     std::vector<std::string> directories{};
     std::string thread{};
     std::string list{};
-    std::size_t killed = 0;
     std::size_t errors_shown = 0;
 };
 
 struct totals {
     std::uint64_t threads = 0;
     std::uint64_t good = 0;
-    std::uint64_t killed = 0;
     std::uint64_t instructions = 0;
     std::uint64_t bytes = 0;
     std::uint64_t errors = 0;
@@ -119,11 +115,6 @@ auto check(std::string const& directory, command const& what, totals& sum) -> bo
                 sum.threads += threads.size();
                 code_pages const code{all.code(process)};
                 for (auto const& thread : threads) {
-                    if (sum.killed < what.killed && !std::filesystem::exists(thread.log)) {
-                        ++sum.killed;
-                        ++sum.good;
-                        continue;
-                    }
                     guarded([&] {
                         bool const is_good = check(thread, code, settings, what, sum);
                         sum.good += is_good ? 1 : 0;
@@ -196,11 +187,7 @@ auto main(int count, char** arguments) -> int {
             return 0;
         }
         if (argument == "--self-test") { return self_test() ? 0 : 1; }
-        if (argument == "--killed" && has_value) {
-            auto const number = parse_number(arguments[++i]);
-            if (!number) { return wrong_usage(); }
-            what.killed = static_cast<std::size_t>(*number);
-        } else if (argument == "--first" && has_value) {
+        if (argument == "--first" && has_value) {
             auto const number = parse_number(arguments[++i]);
             if (!number) { return wrong_usage(); }
             what.errors_shown = static_cast<std::size_t>(*number);

@@ -131,24 +131,60 @@ def jobs_of(recorder, is_all):
             yield name, words, ["--ctl", packets] * (packets != ""), None
 
 
-def engines_agree(recorder):
-    """Both engines execute the same instructions of a program without a C library."""
-    program = recorder.folder / "bare"
+def build_bare(recorder, name):
+    """Builds a program without a C library."""
+    program = recorder.folder / name
     run(["g++", "-std=c++20", "-O2", "-nostdlib", "-static", "-fno-stack-protector",
-         PROGRAMS / "bare/bare.cpp", "-o", program])
-    logs = []
+         "-mno-red-zone", PROGRAMS / f"bare/{name}.cpp", "-o", program])
+    return program
+
+
+def engines_agree(recorder, name, *arguments):
+    """Both engines execute the same instructions of a program without a C library, and write the
+    same trace, also where a signal ends the program."""
+    program = build_bare(recorder, name)
+    title = " ".join((name, *arguments))
+    found = []
     for engine in ("qemu", "step"):
-        raw = recorder.folder / f"raw_bare_{engine}"
+        raw = recorder.folder / f"raw_{''.join((name, *arguments))}_{engine}"
         shutil.rmtree(raw, ignore_errors=True)
         done = subprocess.run([recorder.tool, "-o", f"{raw}.data", "--raw", raw, "--check",
-                               "--engine", engine, program], capture_output=True, text=True,
-                              timeout=600)
+                               "--ctl", "notsc", "--engine", engine, program, *arguments],
+                              capture_output=True, text=True, timeout=600)
         if engine == "step" and "ptrace is not allowed" in done.stderr:
-            return f"{'bare':11}ptrace is not allowed: the engines were not compared", True
+            return f"{title:11}ptrace is not allowed: the engines were not compared", True
         run([recorder.verifier, raw])
-        logs.append([path.read_text() for path in sorted(raw.glob("*.log"))])
-    count = re.search(r"\d+", logs[0][0])[0]
-    return f"{'bare':11}both engines: {count} instructions", logs[0] == logs[1]
+        found.append((done.returncode, [path.read_bytes() for kind in ("log", "pt") for path in
+                                        sorted(raw.glob(f"*.{kind}"),
+                                               key=lambda at: (len(at.name), at.name))]))
+    count = re.search(rb"\d+", found[0][1][0])[0].decode()
+    return f"{title:11}both engines: {count} instructions", found[0] == found[1]
+
+
+def ends_are_exact(recorder):
+    """What a program of two threads executed is recorded to its end, whenever it is killed."""
+    program = build_bare(recorder, "deaths")
+    raw = recorder.folder / "raw_killed"
+    good = True
+    kills = 24
+    for i in range(kills):
+        shutil.rmtree(raw, ignore_errors=True)
+        packets = PACKETS[i % len(PACKETS)]
+        options = ["--ctl", packets] * (packets != "") + ["--kind", KINDS[i % len(KINDS)]]
+        tool = subprocess.Popen([recorder.tool, "-o", f"{raw}.data", "--raw", raw, "--check",
+                                 *options, program, "SPu"[i % 3]], stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL)
+        tool.stdout.readline()
+        if i % 3 == 2:
+            time.sleep(0.003 * i)
+            os.kill(int(next(raw.glob("*.code")).stem), (9, 15)[i % 2])
+        tool.wait(timeout=600)
+        found = subprocess.run([recorder.verifier, "--first", "3", raw], capture_output=True,
+                               text=True, timeout=600)
+        if found.returncode != 0:
+            print(found.stdout)
+            good = False
+    return f"{'killed':11}{kills} times", good
 
 
 def perf_agrees(recorder, name):
@@ -191,7 +227,10 @@ def main():
         for line, good in results:
             print(line + ("" if good else "  FAILED"), flush=True)
             failed += not good
-    others = [lambda: engines_agree(recorder)]
+    others = [lambda: engines_agree(recorder, "bare"), lambda: engines_agree(recorder, "far"),
+              lambda: ends_are_exact(recorder)]
+    others += [lambda letter=letter: engines_agree(recorder, "deaths", letter)
+               for letter in "esfidthakcFX"]
     if shutil.which("perf") is None:
         print("perf is not installed (Debian: linux-perf)")
     else:
