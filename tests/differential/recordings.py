@@ -79,7 +79,8 @@ class Recorder:
         said = made.stderr.strip().splitlines()
         good = made.returncode == 0 and (prints is None or made.stdout == prints)
         good = good and "incomplete" not in made.stderr and "placed at" not in made.stderr
-        found = subprocess.run([self.verifier, "--first", "3", raw], capture_output=True, text=True, timeout=1200)
+        found = subprocess.run([self.verifier, "--first", "3", raw], capture_output=True,
+                               text=True, timeout=1200)
         last = (found.stdout.strip().splitlines() or ["nothing"])[-1].split("; ")[0]
         good = good and found.returncode == 0
         line = f"{name:11}{' '.join(options):36}{took:6.1f} s  {last}"

@@ -176,7 +176,8 @@ TEST_CASE("a descriptor whose number the program uses for another file is left a
 }
 
 TEST_CASE("another file at the path is left alone, and the bytes for it are refused") {
-    std::string const path = "/tmp/growing_file." + std::to_string(::getpid());
+    std::string const path = std::filesystem::temp_directory_path() /
+                             ("growing_file." + std::to_string(::getpid()));
     int const probe = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 512);
     REQUIRE(::close(probe) == 0);
     ports::growing_file file;

@@ -435,6 +435,36 @@ class PtRecord(unittest.TestCase):
         # The last one is the end of the trace.
         self.assertEqual(re.findall(r" fup .*ip=(0x200[0-9a-f]{2})\n", listed), ["0x20025"])
 
+    @unittest.skipUnless(CAN_RECORD and PERF, "no qemu-x86_64 or no perf")
+    def test_perf_decodes_a_remapped_address_with_the_code_of_its_time(self):
+        if CXX is None or not IS_X86:
+            self.skipTest("no compiler for x86-64 Linux")
+        # Functions of three to six branches, at the same address in turn.
+        for i in range(4):
+            code = b"\xeb\x01\x90" * (3 + i) + b"\xb8%c\0\0\0\xc3" % i
+            (self.at / f"code{i}").write_bytes(code.ljust(4096, b"\x90"))
+        (self.at / "remap.cpp").write_text("""
+            #include <fcntl.h>
+            #include <sys/mman.h>
+            int main() {
+                char name[] = "code0";
+                void* at = nullptr;
+                int sum = 0;
+                for (int i = 0; i < 40; ++i) {
+                    name[4] = static_cast<char>('0' + i % 4);
+                    int const file = open(name, O_RDONLY);
+                    at = mmap(at, 4096, PROT_READ | PROT_EXEC,
+                              MAP_PRIVATE | (at != nullptr ? MAP_FIXED : 0), file, 0);
+                    for (int j = 0; j < 50; ++j) { sum += reinterpret_cast<int (*)()>(at)(); }
+                }
+                return sum == 3000 ? 7 : 8;
+            }""")
+        subprocess.run([CXX, "-std=c++20", "-O1", "remap.cpp", "-o", "remap"], check=True,
+                       cwd=self.at)
+        self.record("--check", "./remap", status=7)
+        self.recorded()
+        self.assertEqual(self.perf("script", "--itrace=e"), "")
+
     # the other engine
 
     @unittest.skipUnless(sys.platform == "linux" and os.uname().machine == "x86_64", "no x86-64")
