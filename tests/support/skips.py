@@ -21,13 +21,15 @@ HOW = {
     "facts about processors": "not part of the project; PTSPEC_FACTS names their folder",
     "perf": "Debian: linux-perf",
     "qemu-x86_64": "Debian: qemu-user, then build again",
+    "qemu-x86_64 and perf": "Debian: qemu-user linux-perf, then build again",
+    "qemu-system-x86_64": "Debian: qemu-system-x86, then build again",
     "MPI": "Debian: libopenmpi-dev openmpi-bin, then build again",
     "Chromium": "Debian: chromium chromium-driver python3-selenium",
     "clang-format-19": "Debian: clang-format-19",
     "libipt": "Debian: libipt-dev",
     "pkg-config": "Debian: pkg-config",
-    "the Linux headers": "Debian: linux-libc-dev",
-    "gcc and rustc": "Debian: gcc rustc",
+    "rustc": "Debian: rustc",
+    "objdump": "Debian: binutils",
 }
 
 

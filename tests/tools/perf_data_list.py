@@ -299,7 +299,7 @@ class PerfDataList(unittest.TestCase):
         self.assertEqual((len(pieces), {one["recorded"] for one in pieces}), (252, {"8192"}))
         expected = traces.read(traces.folder() / "memgaze-ubench.pt")
         if expected is None:
-            self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+            self.skipTest(traces.NEED)
         self.assertEqual(self.run_list("--recorded", self.path), expected)
 
     # --------------------------------------------------------------------------- made files

@@ -523,7 +523,7 @@ class AuxRecords(Case):
     def test_the_truncated_file(self):
         path = RECORDED / "made" / "truncated.data"
         if not path.is_file():
-            self.skipTest(f"no {path}; PTSPEC_PERF_DATA names the folder")
+            self.skipTest("recorded perf.data")
         lines = self.dump("--events", path, status=1).splitlines()
         at = lines.index("00000038 !gap missing=- aux=truncated")
         self.assertEqual([line.split()[0] for line in lines if "indirect_branch" in line],
@@ -569,7 +569,7 @@ class AuxSamples(Case):
         self.assertEqual([stream[name] for name in ("pieces", "recorded", "tid", "cpu", "comm")],
                          [252, 2064384, 19568, None, "ubench-500k_O3_"])
         if chunks is None:
-            self.skipTest(f"no traces at {traces.folder()}; PTSPEC_TRACES names their folder")
+            self.skipTest(traces.NEED)
 
         def psbs(lines):
             """The TSC of each PSB, and how many packets follow up to the next."""
@@ -589,7 +589,7 @@ class AuxSamples(Case):
     def test_the_made_file(self):
         path = RECORDED / "made" / "aux_samples.data"
         if not path.is_file():
-            self.skipTest(f"no {path}; PTSPEC_PERF_DATA names the folder")
+            self.skipTest("recorded perf.data")
         stream, = [json.loads(line) for line in
                    self.dump("--streams", "--json", path).splitlines()[1:]]
         # The second sample repeats the first one.
@@ -600,7 +600,7 @@ class Snapshots(Case):
     def test_a_snapshot_without_a_PSB_in_between(self):
         path = RECORDED / "made" / "snapshots_without_psb.data"
         if not path.is_file():
-            self.skipTest(f"no {path}; PTSPEC_PERF_DATA names the folder")
+            self.skipTest("recorded perf.data")
         text = self.dump(path)
         tscs = re.findall(r" psb len=16\n\w+ tsc len=8 tsc=(\w+)", text)
         self.assertEqual((len(tscs), len(set(tscs)), text.count("!gap")), (9, 9, 0))

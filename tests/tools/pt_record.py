@@ -66,7 +66,7 @@ class PtRecord(unittest.TestCase):
     def built(self, name):
         """A program without a C library, from the folder of such programs."""
         if CXX is None or not IS_X86:
-            self.skipTest("no compiler for x86-64 Linux")
+            self.skipTest("a compiler for x86-64")
         program = self.at / name
         subprocess.run([CXX, "-std=c++20", "-O2", "-nostdlib", "-static", "-mno-red-zone",
                         "-fno-stack-protector", PROGRAMS / f"{name}.cpp", "-o", program],
@@ -178,7 +178,7 @@ class PtRecord(unittest.TestCase):
         if PERF:
             self.assertIn("_dl_start", self.perf("script", "--itrace=b"))
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_a_recording_obeys_the_rules_of_a_trace(self):
         for options in ([], ["--ctl", "notsc"], ["--ctl", "tsc,mtc=3"],
                         ["--ctl", "mtc=0,cyc", "--kind", "skylake"],
@@ -221,17 +221,17 @@ class PtRecord(unittest.TestCase):
         self.assertEqual(len(re.findall(r"ends where it executes /bin/(true|echo)\n", done.stderr)),
                          2, done.stderr)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_an_existing_file_is_kept(self):
         self.data.write_text("before")
         self.record("true")
         self.assertEqual((self.at / "perf.data.old").read_text(), "before")
         self.assertGreater(self.data.stat().st_size, 1000)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_vsyscalls_are_executed_by_the_kernel(self):
         if CXX is None or not IS_X86:
-            self.skipTest("no compiler for x86-64 Linux")
+            self.skipTest("a compiler for x86-64")
         source = self.at / "vsyscall.cpp"
         source.write_text("int main() { auto const time = reinterpret_cast<long (*)(long*)>("
                           "0xFFFF'FFFF'FF60'0400); return time(nullptr) > 0 ? 7 : 8; }\n")
@@ -241,7 +241,7 @@ class PtRecord(unittest.TestCase):
         (_, log), = self.recorded()
         self.assertEqual(SUMMARY.search(done.stderr)[2].replace(",", ""), log.split()[1])
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_descriptors_of_the_program_are_its_own(self):
         done = self.record("sh", "-c", "exec 3>a 4>b 5>c 6>d; i=0; while [ $i -lt 20000 ]; do "
                            "i=$((i+1)); done; (echo hi >&3); echo end >&5")
@@ -286,7 +286,7 @@ class PtRecord(unittest.TestCase):
 
     # ends
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_a_program_that_dies_is_recorded_to_its_end(self):
         # The letters of the program, and the signal. What it executes does not depend on time.
         program = self.built("deaths")
@@ -307,12 +307,12 @@ class PtRecord(unittest.TestCase):
             if len(found) == 2:
                 self.assertEqual(found["qemu"], found["step"], letter)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_where_the_trace_of_a_fault_ends(self):
         program = self.built("deaths")
         symbols = subprocess.run(["objdump", "-d", program], capture_output=True, text=True)
         if symbols.returncode != 0:
-            self.skipTest("no objdump")
+            self.skipTest("objdump")
         done = self.run_tool("-o", self.data, "--raw", self.raw, program, "i")
         self.assertEqual(done.returncode, 128 + signal.SIGILL, done.stderr)
         trace = next(self.raw.glob("*.pt"))
@@ -322,7 +322,7 @@ class PtRecord(unittest.TestCase):
         fup = re.search(" fup .*ip=0x([0-9a-f]+)$", packets[-3])
         self.assertRegex(symbols.stdout, rf"\n +{fup[1]}:.*\tud2")
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_a_program_that_is_killed_is_recorded_to_its_last_block(self):
         program = self.built("deaths")
         for letter in "up":
@@ -338,7 +338,7 @@ class PtRecord(unittest.TestCase):
                     self.assertNotEqual(trace[-1], 0)
                     self.assertEqual(SUMMARY.search(said)[2].replace(",", ""), log.split()[1])
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_all_threads_of_a_process_that_dies_are_recorded_to_their_end(self):
         program = self.built("deaths")
         for letter, status in (("P", 139), ("S", 139), ("X", 7)):
@@ -346,7 +346,7 @@ class PtRecord(unittest.TestCase):
                 self.record("--check", program, letter, status=status)
                 self.assertEqual(len(self.recorded()), 2)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_far_transfers_in_user_code_are_recorded(self):
         # perf takes a far RET for a near one, so RETs are not compressed here.
         program = self.built("far")
@@ -362,7 +362,7 @@ class PtRecord(unittest.TestCase):
             shutil.rmtree(self.raw)
         self.assertEqual(found["qemu"], found.get("step", found["qemu"]))
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_signals_to_the_recorder_are_passed_to_the_program(self):
         for engine in ("qemu", "step"):
             for which in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
@@ -378,7 +378,7 @@ class PtRecord(unittest.TestCase):
                                      said[1])
                     self.assertRegex(said[1], SUMMARY)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_after_a_second_signal_the_program_is_not_waited_for(self):
         tool = self.started("sh", "-c", "trap '' TERM; echo ready; while :; do :; done")
         tool.send_signal(signal.SIGTERM)
@@ -389,7 +389,7 @@ class PtRecord(unittest.TestCase):
         self.assertEqual(tool.returncode, 128 + signal.SIGTERM, said)
         self.assertRegex(said, SUMMARY)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_a_recorder_that_was_killed_leaves_output_that_can_be_read(self):
         tool = self.started("--check", self.built("deaths"), "u")
         process = next(self.raw.glob("*.code")).stem
@@ -403,14 +403,14 @@ class PtRecord(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(self.recorded()), 1)
 
-    @unittest.skipUnless(CAN_RECORD, "no qemu-x86_64")
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_a_program_may_close_all_descriptors(self):
         done = self.record(sys.executable, "-c", "import os; os.closerange(3, 4096)\n"
                            "for i in range(200000): pass")
         self.assertGreater(int(SUMMARY.search(done.stderr)[3].replace(",", "")), 1_000_000)
 
     @unittest.skipUnless(MACHINE and MACHINE_PLUGIN.exists(),
-                         "no qemu-system-x86_64 or no plugin for it")
+                         "qemu-system-x86_64")
     def test_a_machine_of_several_threads_is_refused_at_once(self):
         done = self.run_tool("--engine", "machine", "--raw", self.raw, MACHINE, "-smp", "2",
                              "-display", "none")
@@ -418,7 +418,7 @@ class PtRecord(unittest.TestCase):
         self.assertIn("emulated by several threads", done.stderr)
 
     @unittest.skipUnless(MACHINE and MACHINE_PLUGIN.exists(),
-                         "no qemu-system-x86_64 or no plugin for it")
+                         "qemu-system-x86_64")
     def test_near_jumps_of_real_mode_are_no_interrupts(self):
         # Copies itself to 2000:0000, calls and loops there, and ends the machine.
         code = bytes.fromhex("fa31c08ed8b800208ec0be007c31ffb90001f3a5ea19000020b90a00e80e004975fa"
@@ -435,10 +435,10 @@ class PtRecord(unittest.TestCase):
         # The last one is the end of the trace.
         self.assertEqual(re.findall(r" fup .*ip=(0x200[0-9a-f]{2})\n", listed), ["0x20025"])
 
-    @unittest.skipUnless(CAN_RECORD and PERF, "no qemu-x86_64 or no perf")
+    @unittest.skipUnless(CAN_RECORD and PERF, "qemu-x86_64 and perf")
     def test_perf_decodes_a_remapped_address_with_the_code_of_its_time(self):
         if CXX is None or not IS_X86:
-            self.skipTest("no compiler for x86-64 Linux")
+            self.skipTest("a compiler for x86-64")
         # Functions of three to six branches, at the same address in turn.
         for i in range(4):
             code = b"\xeb\x01\x90" * (3 + i) + b"\xb8%c\0\0\0\xc3" % i
@@ -467,22 +467,22 @@ class PtRecord(unittest.TestCase):
 
     # the other engine
 
-    @unittest.skipUnless(sys.platform == "linux" and os.uname().machine == "x86_64", "no x86-64")
+    @unittest.skipUnless(IS_X86, "an x86-64 processor")
     def test_stepping_ends_where_a_program_is_executed(self):
         done = self.run_tool("--engine", "step", "-o", self.data, "--raw", self.raw, "--check",
                              "sh", "-c", "exec sh -c 'exit 9'")
         if "ptrace is not allowed" in done.stderr:
-            self.skipTest("ptrace is not allowed")
+            self.skipTest("ptrace")
         self.assertEqual(done.returncode, 9, done.stderr)
         self.assertRegex(done.stderr, "ends where it executes /.*sh\n")
         self.recorded()
 
-    @unittest.skipUnless(sys.platform == "linux" and os.uname().machine == "x86_64", "no x86-64")
+    @unittest.skipUnless(IS_X86, "an x86-64 processor")
     def test_stepping_records_every_instruction(self):
         done = self.run_tool("--engine", "step", "-o", self.data, "--raw", self.raw, "--check",
                              "/bin/true")
         if "ptrace is not allowed" in done.stderr:
-            self.skipTest("ptrace is not allowed")
+            self.skipTest("ptrace")
         self.assertEqual(done.returncode, 0, done.stderr)
         log = next(self.raw.glob("*.log")).read_text()
         counted = int(re.fullmatch(r"instructions (\d+) hash [0-9a-f]{16}\n", log)[1])
