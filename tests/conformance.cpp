@@ -107,6 +107,24 @@ TEST_CASE("the mask of an address may end at MAXPHYADDR") {
     CHECK(!conforms<entry::Base>(at_run_time(0x000F'FFFF'FFFF'E000ULL), max_phys_addr{}));
 }
 
+TEST_CASE("an address that ends at MAXPHYADDR is defined in every form that a field has") {
+    CHECK_TWICE([](auto value) {
+        auto const width = max_phys_addr{value(52U)};
+        return conforms<entry::Base>(value(0x000F'FFFF'FFFF'F000ULL), value(12), width) &&
+               conforms<entry::Base>(unshifted{value(0xFF'FFFF'FFFFULL)}, value(12), width) &&
+               conforms<entry::Base>(at_bits{value(51), value(12)}, width);
+    });
+    constexpr max_phys_addr width{52};
+    CHECK(!conforms<entry::Base>(at_run_time(0x000F'FFFF'FFFF'F000ULL), at_run_time(13), width));
+    CHECK(!conforms<entry::Base>(at_run_time(0x0007'FFFF'FFFF'F000ULL), at_run_time(12), width));
+    CHECK(
+        !conforms<entry::Base>(unshifted{at_run_time(0xFF'FFFF'FFFFULL)}, at_run_time(13), width));
+    CHECK(!conforms<entry::Base>(unshifted{at_run_time(0xF'FFFF'FFFFULL)}, at_run_time(12), width));
+    CHECK(!conforms<entry::Base>(at_bits{at_run_time(50), at_run_time(12)}, width));
+    CHECK(!conforms<entry::Base>(at_bits{at_run_time(51), at_run_time(11)}, width));
+    CHECK(!conforms<entry::Base>(at_bits{at_run_time(63), at_run_time(12)}, width));
+}
+
 TEST_CASE("a value of a field is compared in its place, or as an encoding") {
     CHECK_TWICE([](auto value) {
         return conforms_value(ctl::PSBFreq{3}, value(0x0300'0000)) &&
@@ -356,4 +374,102 @@ TEST_CASE("the members of a struct are the fields of a word") {
     CHECK(!conforms_all<pointers>(
         member_is<pointers::LowerMask>([](my_pointers const& it) { return it.table_offset; }),
         left_out<pointers::OutputOffset, pointers::MaskOrTableOffset>()));
+}
+
+namespace {
+
+/// A ToPA entry as Linux defines it: physical addresses of up to 52 bits.
+template <unsigned BaseBits>
+struct topa_entry {
+    std::uint64_t end : 1;
+    std::uint64_t : 1;
+    std::uint64_t intr : 1;
+    std::uint64_t : 1;
+    std::uint64_t stop : 1;
+    std::uint64_t : 1;
+    std::uint64_t size : 4;
+    std::uint64_t : 2;
+    std::uint64_t base : BaseBits;
+    std::uint64_t rest : 52 - BaseBits;
+};
+
+template <unsigned BaseBits>
+constexpr auto base_conforms(max_phys_addr width) -> bool {
+    return conforms_bit_field<entry::Base>([](topa_entry<BaseBits> const& it) { return it.base; },
+                                           width);
+}
+
+}  // namespace
+
+TEST_CASE("a bit-field of an address may end at MAXPHYADDR") {
+    using linux_entry = topa_entry<40>;
+    CHECK(holds([] { return base_conforms<40>(max_phys_addr{52}); }));
+    CHECK(holds([] {
+        return conforms_all<entry>(
+            member_is<entry::END>([](linux_entry const& it) { return it.end; }),
+            member_is<entry::INT>([](linux_entry const& it) { return it.intr; }),
+            member_is<entry::STOP>([](linux_entry const& it) { return it.stop; }),
+            member_is<entry::Size>([](linux_entry const& it) { return it.size; }),
+            member_is<entry::Base>([](linux_entry const& it) { return it.base; },
+                                   max_phys_addr{52}));
+    }));
+    // Without a width the address has all bits up to 63.
+    CHECK(!conforms_bit_field<entry::Base>([](linux_entry const& it) { return it.base; }));
+    CHECK(!base_conforms<40>(max_phys_addr{51}));
+    CHECK(!base_conforms<40>(max_phys_addr{53}));
+    CHECK(!base_conforms<36>(max_phys_addr{52}));
+    CHECK(!base_conforms<41>(max_phys_addr{52}));
+    CHECK(!conforms_bit_field<entry::Base>([](linux_entry const& it) { return it.base << 1; },
+                                           max_phys_addr{52}));
+}
+
+namespace {
+
+// As in headers for Windows: the struct of the bits has no name.
+union anonymous_ctl {
+    __extension__ struct {
+        std::uint64_t trace_en : 1;
+        std::uint64_t cyc_en : 1;
+        std::uint64_t : 12;
+        std::uint64_t mtc_freq : 4;
+        std::uint64_t : 1;
+        std::uint64_t cyc_thresh : 3;
+        std::uint64_t : 42;
+    };
+    std::uint64_t as_number;
+};
+
+struct ctl_bits {
+    std::uint64_t trace_en : 1;
+    std::uint64_t cyc_en : 1;
+    std::uint64_t : 62;
+};
+struct with_anonymous_union {
+    union {
+        std::uint64_t as_number;
+        ctl_bits bits;
+    };
+};
+
+}  // namespace
+
+TEST_CASE("the members of an anonymous struct in a union are compared at run time") {
+    auto const in_union = [](auto field, auto get) {
+        return conforms_bit_field<decltype(field)>(get);
+    };
+    auto const mtc_freq = [](anonymous_ctl const& it) { return it.mtc_freq; };
+    CHECK(in_union(ctl::MTCFreq{0}, mtc_freq) == as_on_x86);
+    CHECK(in_union(ctl::TraceEn{false}, [](anonymous_ctl it) { return it.trace_en; }) == as_on_x86);
+    CHECK(!in_union(ctl::CYCEn{false}, [](anonymous_ctl it) { return it.trace_en; }));
+    CHECK(!in_union(ctl::CycThresh{0}, mtc_freq));
+    CHECK(!in_union(ctl::CycThresh{0}, [](anonymous_ctl it) { return it.cyc_thresh; }));
+    CHECK(in_union(ctl::CYCEn{false},
+                   [](with_anonymous_union const& it) { return it.bits.cyc_en; }) == as_on_x86);
+    CHECK(!in_union(ctl::OS{false}, [](with_anonymous_union const& it) { return it.bits.cyc_en; }));
+    CHECK(!conforms_all<pointers>(
+        member_is<pointers::LowerMask>([](anonymous_ctl it) { return it.as_number & 0xFF; }),
+        left_out<pointers::OutputOffset, pointers::MaskOrTableOffset>()));
+    CHECK(conforms_all<pointers>(
+              member_is<pointers::LowerMask>([](anonymous_ctl it) { return it.as_number & 0x7F; }),
+              left_out<pointers::OutputOffset, pointers::MaskOrTableOffset>()) == as_on_x86);
 }

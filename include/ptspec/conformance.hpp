@@ -40,6 +40,7 @@ void the_definition_has_no_bit();
 void the_definition_is_another_value_of_the_field();
 void the_shift_is_not_the_lowest_bit_of_the_field();
 void the_member_is_signed();
+void a_union_is_compared_at_run_time_or_by_its_named_member();
 void only_gcc_reads_bit_fields_in_constant_expressions();
 void the_number_of_opcode_bytes_differs();
 void the_length_differs();
@@ -128,6 +129,15 @@ concept fixed_row = bit_row<Type> && Type::kind == row_kind::fixed;
 template <class Type>
 concept field_row = bit_row<Type> && Type::kind == row_kind::field;
 
+template <class Type>
+concept address_row = bit_row<Type> && Type::ends_at_max_phys_addr;
+
+/// The highest bit of an address field below MAXPHYADDR.
+template <address_row Row>
+constexpr auto highest_bit_below(max_phys_addr width) noexcept -> unsigned {
+    return width.bits - 1 - Row::lowest_address_bit + Row::lsb;
+}
+
 /// True if bits `your_msb` to `your_lsb` are the bits of a field.
 constexpr auto bits_are(uint64_t msb, uint64_t lsb, uint64_t your_msb, uint64_t your_lsb) noexcept
     -> bool {
@@ -196,15 +206,6 @@ template <detail::bit_row Row>
     return detail::mask_is(Row::msb, Row::lsb, detail::number_of(mask));
 }
 
-/// The same for an address field whose mask ends below MAXPHYADDR.
-template <detail::bit_row Row>
-    requires(Row::ends_at_max_phys_addr)
-[[nodiscard]] constexpr auto conforms(defined_number auto mask, max_phys_addr width) noexcept
-    -> bool {
-    return detail::mask_is(width.bits - 1 - Row::lowest_address_bit + Row::lsb, Row::lsb,
-                           detail::number_of(mask));
-}
-
 /// True if a mask, in its place in the word, and the shift of its values are those of a field.
 template <detail::bit_row Row>
 [[nodiscard]] constexpr auto conforms(defined_number auto mask, defined_number auto shift) noexcept
@@ -224,6 +225,29 @@ template <detail::bit_row Row>
 [[nodiscard]] constexpr auto conforms(at_bits place) noexcept -> bool {
     static_assert(Row::msb < 128, "a row of a longer word has no bit numbers here");
     return detail::bits_are(Row::msb, Row::lsb, place.msb, place.lsb);
+}
+
+/// The same four for an address field whose definition ends below MAXPHYADDR.
+template <detail::address_row Row>
+[[nodiscard]] constexpr auto conforms(defined_number auto mask, max_phys_addr width) noexcept
+    -> bool {
+    return detail::mask_is(detail::highest_bit_below<Row>(width), Row::lsb,
+                           detail::number_of(mask));
+}
+template <detail::address_row Row>
+[[nodiscard]] constexpr auto conforms(defined_number auto mask, defined_number auto shift,
+                                      max_phys_addr width) noexcept -> bool {
+    return conforms<Row>(mask, width) && detail::shift_is(Row::lsb, detail::number_of(shift));
+}
+template <detail::address_row Row>
+[[nodiscard]] constexpr auto conforms(unshifted mask, defined_number auto shift,
+                                      max_phys_addr width) noexcept -> bool {
+    return detail::mask_is(detail::highest_bit_below<Row>(width) - Row::lsb, 0, mask.number) &&
+           detail::shift_is(Row::lsb, detail::number_of(shift));
+}
+template <detail::address_row Row>
+[[nodiscard]] constexpr auto conforms(at_bits place, max_phys_addr width) noexcept -> bool {
+    return detail::bits_are(detail::highest_bit_below<Row>(width), Row::lsb, place.msb, place.lsb);
 }
 
 namespace detail {
@@ -301,31 +325,51 @@ constexpr auto member_reads(uint64_t msb, uint64_t lsb, uint64_t bit, uint64_t y
     return false;
 }
 
+/// True if a member has the bits `msb` to `Field::lsb`.
+template <field_row Field, class Getter>
+constexpr auto is_member(Getter get, unsigned msb) noexcept -> bool {
+    using type = decltype(parameter_of(&Getter::operator()));
+    static_assert(__is_trivially_copyable(type),
+                  "the lambda takes a struct, or a union of structs");
+    static_assert(Field::msb < 8 * sizeof(type), "the struct ends below the field");
+    if (__builtin_is_constant_evaluated()) {
+        if (!reads_constant_bit_fields) {
+            build_error::only_gcc_reads_bit_fields_in_constant_expressions();
+        } else if (__is_union(type)) {
+            build_error::a_union_is_compared_at_run_time_or_by_its_named_member();
+        }
+    }
+    for (unsigned bit = 0; bit < 8 * sizeof(type); ++bit) {
+        auto const value = get(struct_with_bit<type>(bit));
+        if (!member_reads(msb, Field::lsb, bit, number_of(value))) { return false; }
+    }
+    return true;
+}
+
 }  // namespace detail
 
-/// True if a member of a struct has the position and the width of a field. The member is what a
-/// lambda returns:
+/// True if a member has the position and the width of a field. The member is what a lambda returns:
 ///
 ///     conforms_bit_field<ctl::MTCFreq>([](my_rtit_ctl const& it) { return it.mtc_freq; })
 ///
-/// Errors: with clang, in a constant expression, only_gcc_reads_bit_fields_in_constant_expressions:
-///         see `reads_constant_bit_fields`.
+/// The lambda takes the struct of the word. Where the word is a union of a number and a struct, it
+/// takes the struct (`decltype(my_word::bits)`), or, where the struct is anonymous, the union.
+/// A constant expression reads only the member of a union that was written: for a union, put the
+/// call into a test, not into a static_assert.
+///
+/// Errors: in a constant expression, for a union,
+///         a_union_is_compared_at_run_time_or_by_its_named_member; with clang,
+///         only_gcc_reads_bit_fields_in_constant_expressions: see `reads_constant_bit_fields`.
 template <detail::field_row Field, class Getter>
 [[nodiscard]] constexpr auto conforms_bit_field(Getter get) noexcept -> bool {
-    using type = decltype(detail::parameter_of(&Getter::operator()));
-    static_assert(__is_trivially_copyable(type) && !__is_union(type),
-                  "the lambda takes a struct of bit-fields: of a union its member");
-    static_assert(Field::msb < 8 * sizeof(type), "the struct ends below the field");
-    if (__builtin_is_constant_evaluated() && !reads_constant_bit_fields) {
-        build_error::only_gcc_reads_bit_fields_in_constant_expressions();
-    }
-    for (unsigned bit = 0; bit < 8 * sizeof(type); ++bit) {
-        auto const value = get(detail::struct_with_bit<type>(bit));
-        if (!detail::member_reads(Field::msb, Field::lsb, bit, detail::number_of(value))) {
-            return false;
-        }
-    }
-    return true;
+    return detail::is_member<Field>(get, Field::msb);
+}
+
+/// The same for an address field whose member ends below MAXPHYADDR, such as `base : 40`.
+template <detail::field_row Field, class Getter>
+    requires(detail::address_row<Field>)
+[[nodiscard]] constexpr auto conforms_bit_field(Getter get, max_phys_addr width) noexcept -> bool {
+    return detail::is_member<Field>(get, detail::highest_bit_below<Field>(width));
 }
 
 // ------------------------------------------------------------------------------------ whole words
@@ -342,10 +386,10 @@ template <detail::field_row Field, class... Definition>
     return {conforms<Field>(definition...)};
 }
 
-/// A field with the member of a struct, in the form that `conforms_bit_field` takes.
-template <detail::field_row Field, class Getter>
-[[nodiscard]] constexpr auto member_is(Getter get) noexcept -> named_fields<Field> {
-    return {conforms_bit_field<Field>(get)};
+/// A field with the member of a struct, in the forms that `conforms_bit_field` takes.
+template <detail::field_row Field, class Getter, class... Width>
+[[nodiscard]] constexpr auto member_is(Getter get, Width... width) noexcept -> named_fields<Field> {
+    return {conforms_bit_field<Field>(get, width...)};
 }
 
 /// Fields without a definition.

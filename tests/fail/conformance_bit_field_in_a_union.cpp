@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: of a union its member
+// expect: a_union_is_compared_at_run_time_or_by_its_named_member | only_gcc_reads_bit_fields
 #include <ptspec/conformance.hpp>
 #include <ptspec/reg/rtit_ctl.hpp>
 
