@@ -6,6 +6,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Fields have the names of the manual. Some headers define these as macros: <termios.h> CR3,
+// <arpa/telnet.h> IP, and drivers the MSRs. Without the macros no other error follows.
+#if defined(IA32_RTIT_OUTPUT_BASE) || defined(IA32_RTIT_OUTPUT_MASK_PTRS) ||                       \
+    defined(IA32_RTIT_CTL) || defined(IA32_RTIT_STATUS) || defined(IA32_RTIT_CR3_MATCH) ||         \
+    defined(IA32_RTIT_ADDR0_A) || defined(IA32_RTIT_ADDR0_B) || defined(IA32_RTIT_ADDR1_A) ||      \
+    defined(IA32_RTIT_ADDR1_B) || defined(CR3) || defined(IP)
+#error "a macro has the name of a field: include ptspec before the header that defines it"
+#undef IA32_RTIT_OUTPUT_BASE
+#undef IA32_RTIT_OUTPUT_MASK_PTRS
+#undef IA32_RTIT_CTL
+#undef IA32_RTIT_STATUS
+#undef IA32_RTIT_CR3_MATCH
+#undef IA32_RTIT_ADDR0_A
+#undef IA32_RTIT_ADDR0_B
+#undef IA32_RTIT_ADDR1_A
+#undef IA32_RTIT_ADDR1_B
+#undef CR3
+#undef IP
+#endif
+
 /// The language-support pieces that ptspec needs and that a target without a C++ standard library
 /// lacks.
 namespace ptspec {

@@ -39,6 +39,26 @@ inline constexpr version_number version{PTSPEC_VERSION_MAJOR, PTSPEC_VERSION_MIN
 
 // ---- ptspec/lang.hpp ----
 
+// Fields have the names of the manual. Some headers define these as macros: <termios.h> CR3,
+// <arpa/telnet.h> IP, and drivers the MSRs. Without the macros no other error follows.
+#if defined(IA32_RTIT_OUTPUT_BASE) || defined(IA32_RTIT_OUTPUT_MASK_PTRS) ||                       \
+    defined(IA32_RTIT_CTL) || defined(IA32_RTIT_STATUS) || defined(IA32_RTIT_CR3_MATCH) ||         \
+    defined(IA32_RTIT_ADDR0_A) || defined(IA32_RTIT_ADDR0_B) || defined(IA32_RTIT_ADDR1_A) ||      \
+    defined(IA32_RTIT_ADDR1_B) || defined(CR3) || defined(IP)
+#error "a macro has the name of a field: include ptspec before the header that defines it"
+#undef IA32_RTIT_OUTPUT_BASE
+#undef IA32_RTIT_OUTPUT_MASK_PTRS
+#undef IA32_RTIT_CTL
+#undef IA32_RTIT_STATUS
+#undef IA32_RTIT_CR3_MATCH
+#undef IA32_RTIT_ADDR0_A
+#undef IA32_RTIT_ADDR0_B
+#undef IA32_RTIT_ADDR1_A
+#undef IA32_RTIT_ADDR1_B
+#undef CR3
+#undef IP
+#endif
+
 /// The language-support pieces that ptspec needs and that a target without a C++ standard library
 /// lacks.
 namespace ptspec {
@@ -27275,7 +27295,7 @@ enum class immediate : uint8_t {
     operand,  ///< 2 or 4 bytes, by the operand size
     wide,     ///< 2, 4 or 8 bytes: MOV of an immediate to a register
     address,  ///< 2, 4 or 8 bytes, by the address size
-    far,      ///< a selector and an offset
+    pointer,  ///< a selector and an offset
     relative_8,
     relative,  ///< 2 or 4 bytes; 4 in 64-bit code
     test_8,    ///< 1 byte if ModRM.reg is 0 or 1
@@ -27321,7 +27341,7 @@ constexpr auto form_of(char letter) noexcept -> opcode_form {
         case 'z': return {immediate::operand};
         case 'v': return {immediate::wide};
         case 'o': return {immediate::address};
-        case 'f': return {immediate::far};
+        case 'f': return {immediate::pointer};
         case 'j': return {immediate::relative_8};
         case 'J': return {immediate::relative};
         default: return {.is_defined = false};
@@ -27366,7 +27386,7 @@ constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
                                  {{4, 4, 4}}, {{0, 0, 0}}, {{0, 0, 0}}};
     for (unsigned i = 0; i < 3; ++i) { of.bytes[i] = by_rest[underlying(of.rest)].bytes[i]; }
     of.has_displacement = of.rest == immediate::relative_8 || of.rest == immediate::relative;
-    bool const is_other = of.rest == immediate::address || of.rest == immediate::far ||
+    bool const is_other = of.rest == immediate::address || of.rest == immediate::pointer ||
                           of.rest == immediate::test_8 || of.rest == immediate::test;
     of.is_common = of.is_defined && !of.is_prefix && !of.is_register_only && !is_other;
     return of;
@@ -27620,7 +27640,7 @@ private:
             case immediate::operand: at_ += operand; break;
             case immediate::wide: at_ += (rex_ & 8) != 0 ? 8 : operand; break;
             case immediate::address: at_ += address_bytes(); break;
-            case immediate::far: at_ += operand + 2; break;
+            case immediate::pointer: at_ += operand + 2; break;
             case immediate::relative_8: read_branch(1); break;
             // Intel processors ignore the operand size of near branches in 64-bit code.
             case immediate::relative: read_branch(is_64_bit_ ? 4 : operand); break;

@@ -7,17 +7,22 @@
     compile_fail.py --self-test
 
 The first lines of FILE list the texts that the messages must contain: `// expect: TEXT`. Where
-compilers write the same differently, one of several must occur: `// expect: TEXT | TEXT`.
+compilers write the same differently, one of several must occur: `// expect: TEXT | TEXT`. With a
+line `// one error` the compiler must report one error, and with `// at most N lines` no more lines.
 """
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 MARK = "// expect:"
+ONE_ERROR = re.compile(r"^// one error$", re.M)
+MOST_LINES = re.compile(r"^// at most (\d+) lines$", re.M)
+ERROR = re.compile(r"^.*\berror\b(?: \w+)?: .*", re.M)  # `error: ..`, and of MSVC `error C2338: ..`
 
 
 def expected_texts(source):
@@ -35,7 +40,8 @@ def compile_file(path, compiler):
 
 def check(path, compiler, twin):
     """Returns what is wrong, or None."""
-    texts = expected_texts(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    texts = expected_texts(source)
     if not texts:
         return f"{path}: no line `{MARK} TEXT`; say what the compiler must answer"
     built, said = compile_file(path, compiler if twin else [*compiler, "-DSHOULD_FAIL"])
@@ -46,6 +52,12 @@ def check(path, compiler, twin):
     missing = [text for text in texts if not any(one in said for one in text.split(" | "))]
     if missing:
         return f"{path}: it does not compile, but the compiler does not say: {missing}\n{said}"
+    errors = len(ERROR.findall(said))
+    if ONE_ERROR.search(source) and errors != 1:
+        return f"{path}: {errors} errors, not one\n{said}"
+    lines = len(said.splitlines())
+    if (most := MOST_LINES.search(source)) and lines > int(most[1]):
+        return f"{path}: {lines} lines of messages, not {most[1]}\n{said}"
     return None
 
 
@@ -72,6 +84,9 @@ def self_test():
         (pair, False, "no line"),
         (pair, True, "no line"),
         ("// expect:\n" + pair, False, "no line"),
+        ("// expect: deliberate\n// one error\n// at most 9 lines\n" + pair, False, None),
+        ("// expect: deliberate\n// one error\n" + pair + pair, False, "2 errors"),
+        ("// expect: deliberate\n// at most 1 lines\n" + pair, False, "lines of messages"),
     ]
     failures = 0
     with tempfile.TemporaryDirectory() as folder:

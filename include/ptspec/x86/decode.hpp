@@ -142,7 +142,7 @@ private:
             case immediate::operand: at_ += operand; break;
             case immediate::wide: at_ += (rex_ & 8) != 0 ? 8 : operand; break;
             case immediate::address: at_ += address_bytes(); break;
-            case immediate::far: at_ += operand + 2; break;
+            case immediate::pointer: at_ += operand + 2; break;
             case immediate::relative_8: read_branch(1); break;
             // Intel processors ignore the operand size of near branches in 64-bit code.
             case immediate::relative: read_branch(is_64_bit_ ? 4 : operand); break;

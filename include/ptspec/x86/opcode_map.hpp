@@ -16,7 +16,7 @@ enum class immediate : uint8_t {
     operand,  ///< 2 or 4 bytes, by the operand size
     wide,     ///< 2, 4 or 8 bytes: MOV of an immediate to a register
     address,  ///< 2, 4 or 8 bytes, by the address size
-    far,      ///< a selector and an offset
+    pointer,  ///< a selector and an offset
     relative_8,
     relative,  ///< 2 or 4 bytes; 4 in 64-bit code
     test_8,    ///< 1 byte if ModRM.reg is 0 or 1
@@ -62,7 +62,7 @@ constexpr auto form_of(char letter) noexcept -> opcode_form {
         case 'z': return {immediate::operand};
         case 'v': return {immediate::wide};
         case 'o': return {immediate::address};
-        case 'f': return {immediate::far};
+        case 'f': return {immediate::pointer};
         case 'j': return {immediate::relative_8};
         case 'J': return {immediate::relative};
         default: return {.is_defined = false};
@@ -107,7 +107,7 @@ constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
                                  {{4, 4, 4}}, {{0, 0, 0}}, {{0, 0, 0}}};
     for (unsigned i = 0; i < 3; ++i) { of.bytes[i] = by_rest[underlying(of.rest)].bytes[i]; }
     of.has_displacement = of.rest == immediate::relative_8 || of.rest == immediate::relative;
-    bool const is_other = of.rest == immediate::address || of.rest == immediate::far ||
+    bool const is_other = of.rest == immediate::address || of.rest == immediate::pointer ||
                           of.rest == immediate::test_8 || of.rest == immediate::test;
     of.is_common = of.is_defined && !of.is_prefix && !of.is_register_only && !is_other;
     return of;
