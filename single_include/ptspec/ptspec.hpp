@@ -15525,7 +15525,7 @@ class packet_batch {
         put_held();
     }
     /// Writes PADs, or breaks PKT-347 where the batch has no room for them.
-    constexpr void pad(uint64_t count) noexcept {
+    constexpr void pad(uint64_t const count) noexcept {
         if (count > room()) {
             broken_ = rule::PKT_347;
             return;
@@ -16255,7 +16255,7 @@ struct [[nodiscard]] write_result {
     constexpr explicit operator bool() const noexcept { return !fault; }
 
     /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
-    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t count) noexcept {
+    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t const count) noexcept {
         first = has_address ? first : from;
         last = to;
         has_address = true;
@@ -16824,8 +16824,8 @@ private:
         } else if (s_.scheme == cpu::output_scheme::fabric) {
             send(memory, bytes, result);
         } else {
-            size_t const most = bytes.size() < s_.window.room ? bytes.size()
-                                                              : static_cast<size_t>(s_.window.room);
+            uint64_t const room = s_.window.room;
+            size_t const most = bytes.size() < room ? bytes.size() : static_cast<size_t>(room);
             store(memory, bytes.first(most), result);
             if (s_.window.room == 0) { end_window(now, memory, result); }
         }

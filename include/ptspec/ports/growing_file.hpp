@@ -145,7 +145,8 @@ private:
     auto grow(size_t more) noexcept -> bool {
         if (file_ < 0) { return false; }
         uint64_t const bytes = size();
-        auto const over = static_cast<size_t>(bytes % step_);
+        uint64_t const past_step = bytes % step_;
+        auto const over = static_cast<size_t>(past_step);
         size_t const least = (over + more + step_ - 1) / step_ * step_;
         size_t length = step_;
         while (length < most_ && length < bytes) { length *= 2; }

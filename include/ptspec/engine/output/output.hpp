@@ -203,8 +203,8 @@ private:
         } else if (s_.scheme == cpu::output_scheme::fabric) {
             send(memory, bytes, result);
         } else {
-            size_t const most = bytes.size() < s_.window.room ? bytes.size()
-                                                              : static_cast<size_t>(s_.window.room);
+            uint64_t const room = s_.window.room;
+            size_t const most = bytes.size() < room ? bytes.size() : static_cast<size_t>(room);
             store(memory, bytes.first(most), result);
             if (s_.window.room == 0) { end_window(now, memory, result); }
         }

@@ -19,7 +19,7 @@ struct [[nodiscard]] write_result {
     constexpr explicit operator bool() const noexcept { return !fault; }
 
     /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
-    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t count) noexcept {
+    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t const count) noexcept {
         first = has_address ? first : from;
         last = to;
         has_address = true;

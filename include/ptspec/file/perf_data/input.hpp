@@ -261,7 +261,7 @@ constexpr auto open_sections(input& made) noexcept -> read_result {
         }
         if (attrs_size % step != 0) { return {read_error::bad_header, header::attrs_size::first}; }
         made.attrs_begin = static_cast<size_t>(attrs);
-        made.attrs_end = static_cast<size_t>(attrs + attrs_size);
+        made.attrs_end = made.attrs_begin + static_cast<size_t>(attrs_size);
         made.attrs_step = static_cast<size_t>(step);
     }
 
@@ -285,7 +285,7 @@ constexpr auto open_sections(input& made) noexcept -> read_result {
     }
     made.is_cut = data_size > whole - data;
     made.data_begin = static_cast<size_t>(data);
-    made.data_end = made.is_cut ? bytes.size() : static_cast<size_t>(data + data_size);
+    made.data_end = made.is_cut ? bytes.size() : made.data_begin + static_cast<size_t>(data_size);
     return {};
 }
 

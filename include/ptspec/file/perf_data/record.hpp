@@ -85,9 +85,10 @@ constexpr auto frame_at(byte_view data, size_t at) noexcept -> framed {
         }
         after = load<layout::header_tracing_data::data_size>(found.bytes);
     }
-    if (after > rest.size() - size) { return fails(read_error::truncated); }
-    found.trace = rest.from(size).first(static_cast<size_t>(after));
-    return {{}, found, at + size + static_cast<size_t>(after)};
+    uint64_t const trace_size = after;
+    if (trace_size > rest.size() - size) { return fails(read_error::truncated); }
+    found.trace = rest.from(size).first(static_cast<size_t>(trace_size));
+    return {{}, found, at + size + found.trace.size()};
 }
 
 /// Reads numbers of eight bytes in order.

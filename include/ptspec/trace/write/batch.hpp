@@ -203,7 +203,7 @@ class packet_batch {
         put_held();
     }
     /// Writes PADs, or breaks PKT-347 where the batch has no room for them.
-    constexpr void pad(uint64_t count) noexcept {
+    constexpr void pad(uint64_t const count) noexcept {
         if (count > room()) {
             broken_ = rule::PKT_347;
             return;
