@@ -3,6 +3,8 @@
 
 #include <support/check_twice.hpp>
 
+#include <cstring>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -153,6 +155,21 @@ TEST_CASE("a text is the literal without its terminating zero") {
     CHECK_TWICE([](auto value) { return view(text{"abcdef", value(size_t{2})}) == "ab"; });
 }
 
+TEST_CASE("a text converts to a string view") {
+    CHECK_TWICE([](auto value) {
+        std::string_view const view = text{"abcdef", value(size_t{3})};
+        return view == "abc" && view == text{"abc"} && text{"abc"} == view &&
+               std::string_view{text{"ab"}} == "ab" && std::string_view{text{}}.empty();
+    });
+    CHECK(std::string{text{"abc"}} == "abc");
+    std::string line = "<";
+    line += text{"abc"};
+    CHECK(line.append(text{">"}) == "<abc>");
+    static_assert(convertible_to<text, std::string_view>);
+    static_assert(!convertible_to<text, std::wstring_view>);
+    static_assert(!convertible_to<text, char const*> && !convertible_to<text, bool>);
+}
+
 TEST_CASE("texts are equal if all their characters are equal") {
     CHECK_TWICE([](auto value) {
         text const word = "abc";
@@ -223,6 +240,17 @@ TEST_CASE("name_of_enumerator is the name of a value, or empty if it has no name
     static_assert(name_of_enumerator<detail::probe_enum{0}>() == text{});
     static_assert(name_of_enumerator<7>() == text{} && name_of_enumerator<-7>() == text{});
     CHECK(view(name_of_enumerator<outer::inner::colour::red>()) == "red");
+}
+
+TEST_CASE("names and sentences end in NUL") {
+    auto const ends = [](text it) {
+        return it.data()[it.size()] == 0 && std::strlen(it.data()) == it.size();
+    };
+    CHECK(ends(text{}));
+    CHECK(ends(name_of<outer::inner::deep::member>()));
+    CHECK(ends(name_of<outer::inner::deep::numbered<7>::PascalCase_9>()));
+    CHECK(ends(name_of_enumerator<outer::inner::colour::red>()));
+    CHECK(ends(name_of_enumerator<outer::inner::colour{200}>()));
 }
 
 TEST_CASE("name_of works for a type with the same name as its own probe") {

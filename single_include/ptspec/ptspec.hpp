@@ -245,7 +245,26 @@ template <class Pointee>
     return value;
 }
 
-/// A borrowed string with static lifetime: a name or a sentence.
+struct text;
+
+namespace detail {
+
+/// A string view such as std::string_view: it borrows characters, and is made of a pointer and a
+/// length.
+template <class Type>
+concept string_view_like = !same_as<Type, text> && requires(Type const& it) {
+    { it.data() } -> same_as<char const*>;
+    requires __is_trivially_copyable(Type);
+    requires __is_constructible(Type, char const*, size_t);
+};
+
+}  // namespace detail
+
+/// Borrowed characters: a name or a sentence of static lifetime, or a piece of printed text.
+///
+/// It converts to std::string_view. The texts that `describe`, `name_of`, reflection and the tables
+/// of ptspec return end in a NUL that `size()` does not count, so `printf("%s", it.data())` prints
+/// them. The pieces that a printer passes to its sink do not, nor does text from a file or buffer.
 struct text {
     char const* characters = "";
     size_t length = 0;
@@ -259,6 +278,11 @@ struct text {
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return length; }
     [[nodiscard]] constexpr auto begin() const noexcept -> char const* { return characters; }
     [[nodiscard]] constexpr auto end() const noexcept -> char const* { return characters + length; }
+
+    template <detail::string_view_like View>
+    constexpr operator View() const noexcept {
+        return View(characters, length);
+    }
 
     friend constexpr auto operator==(text one, text two) noexcept -> bool {
         if (one.length != two.length) { return false; }
@@ -314,24 +338,54 @@ constexpr auto suffix_length(text whole, text known) noexcept -> size_t {
 
 }  // namespace detail
 
+namespace detail {
+
+template <size_t Size>
+struct terminated {
+    char characters[Size + 1];
+};
+/// A copy of `Size` characters with a NUL after them.
+template <size_t Size>
+constexpr auto terminate(char const* from) noexcept -> terminated<Size> {
+    terminated<Size> copy{};
+    for (size_t i = 0; i < Size; ++i) { copy.characters[i] = from[i]; }
+    return copy;
+}
+
+template <class Type>
+constexpr auto component_of_type() noexcept -> text {
+    // The suffix after the name is the same for every type, so it is measured on a known name.
+    constexpr auto suffix = suffix_length(decorated_name<probe_of_a_name>(), "probe_of_a_name");
+    return last_component(decorated_name<Type>(), suffix);
+}
+template <auto Value>
+constexpr auto component_of_value() noexcept -> text {
+    constexpr auto suffix = suffix_length(decorated_value<probe_enum::named>(), "named");
+    // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
+    constexpr auto name = last_component(decorated_value<Value>(), suffix);
+    constexpr char first = name.size() == 0 ? '0' : name.data()[0];
+    return first == '(' || first == '-' || (first >= '0' && first <= '9') ? text{} : name;
+}
+
+template <class Type>
+inline constexpr auto type_name = terminate<component_of_type<Type>().size()>(
+    component_of_type<Type>().data());
+template <auto Value>
+inline constexpr auto value_name = terminate<component_of_value<Value>().size()>(
+    component_of_value<Value>().data());
+
+}  // namespace detail
+
 /// The unqualified name of a type that is not a template, as spelled in the source.
 template <class Type>
 [[nodiscard]] constexpr auto name_of() noexcept -> text {
-    // The suffix after the name is the same for every type, so it is measured on a known name.
-    constexpr auto suffix = detail::suffix_length(detail::decorated_name<detail::probe_of_a_name>(),
-                                                  "probe_of_a_name");
-    return detail::last_component(detail::decorated_name<Type>(), suffix);
+    return detail::type_name<Type>.characters;
 }
 
 /// The unqualified name of an enumerator; empty for a value without a name.
 template <auto Value>
 [[nodiscard]] constexpr auto name_of_enumerator() noexcept -> text {
-    constexpr auto suffix = detail::suffix_length(
-        detail::decorated_value<detail::probe_enum::named>(), "named");
-    // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
-    constexpr auto name = detail::last_component(detail::decorated_value<Value>(), suffix);
-    constexpr char first = name.size() == 0 ? '0' : name.data()[0];
-    return first == '(' || first == '-' || (first >= '0' && first <= '9') ? text{} : name;
+    return detail::value_name<Value>.characters;
 }
 
 }  // namespace ptspec

@@ -2,6 +2,7 @@
 #include <ptspec/print/rows.hpp>
 
 #include <ptspec/packet/list.hpp>
+#include <ptspec/reg/list.hpp>
 #include <ptspec/reg/rtit_ctl.hpp>
 #include <ptspec/reg/rtit_output.hpp>
 #include <ptspec/reg/rtit_status.hpp>
@@ -165,4 +166,31 @@ TEST_CASE("the access of a row is at most two words") {
                print::access_name(value(row_access::forced_1)) == text{"reads 1"} &&
                print::access_name(value(row_access::read_only)) == text{"read only"};
     });
+}
+
+namespace {
+
+constexpr auto ends_in_nul(text it) -> bool { return it.data()[it.size()] == 0; }
+
+/// True if all names of the rows of these types end in NUL.
+template <class... Types>
+constexpr auto names_end_in_nul(type_list<Types...>) -> bool {
+    auto const all_of = [](print::row_list const& rows) {
+        bool all = ends_in_nul(rows.name);
+        for (auto const& one : rows) {
+            all = all && ends_in_nul(one.row.name);
+            for (unsigned i = 0; i < one.enumerator_count; ++i) {
+                all = all && ends_in_nul(one.enumerators[i]);
+            }
+        }
+        return all;
+    };
+    return (all_of(print::row_list_of<Types>()) && ...);
+}
+
+}  // namespace
+
+TEST_CASE("the names of all rows and encodings end in NUL") {
+    CHECK(names_end_in_nul(reg::all{}));
+    CHECK(names_end_in_nul(packet::all{}));
 }

@@ -224,6 +224,10 @@ TEST_CASE("a full STOP region is explained with either edition's offset (OUT-080
     CHECK_TWICE([](auto value) {  // with the MSRs that the output unit writes
         return is_of_entry(traced_to(value(Y) | STOP), rule::OUT_080, A, 1, Y | STOP, "STOP");
     });
+    CHECK_TWICE([](auto value) {  // the name of the field ends in NUL
+        auto const field = traced_to(value(Y) | STOP).field;
+        return field.data()[field.size()] == 0;
+    });
     CHECK_TWICE([](auto value) {  // regions without STOP, and END entries, do not stop
         word_at const words[] = {{A, X}, {A + 8, Y | END | STOP}};
         uint64_t const full = value(uint64_t{0x1000});
