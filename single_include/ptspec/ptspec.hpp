@@ -336,9 +336,12 @@ constexpr auto suffix_length(text whole, text known) noexcept -> size_t {
     return whole.size() - at - known.size();
 }
 
-}  // namespace detail
-
-namespace detail {
+/// The number of characters after a name, the same for every type: measured on a known name, if a
+/// translation unit uses names.
+template <class Known>
+inline constexpr size_t suffix_of_types = suffix_length(decorated_name<Known>(), "probe_of_a_name");
+template <auto Known>
+inline constexpr size_t suffix_of_values = suffix_length(decorated_value<Known>(), "named");
 
 template <size_t Size>
 struct terminated {
@@ -352,27 +355,25 @@ constexpr auto terminate(char const* from) noexcept -> terminated<Size> {
     return copy;
 }
 
-template <class Type>
-constexpr auto component_of_type() noexcept -> text {
-    // The suffix after the name is the same for every type, so it is measured on a known name.
-    constexpr auto suffix = suffix_length(decorated_name<probe_of_a_name>(), "probe_of_a_name");
-    return last_component(decorated_name<Type>(), suffix);
-}
-template <auto Value>
-constexpr auto component_of_value() noexcept -> text {
-    constexpr auto suffix = suffix_length(decorated_value<probe_enum::named>(), "named");
-    // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
-    constexpr auto name = last_component(decorated_value<Value>(), suffix);
-    constexpr char first = name.size() == 0 ? '0' : name.data()[0];
+/// A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
+constexpr auto if_it_is_a_name(text name) noexcept -> text {
+    char const first = name.size() == 0 ? '0' : name.data()[0];
     return first == '(' || first == '-' || (first >= '0' && first <= '9') ? text{} : name;
 }
 
 template <class Type>
-inline constexpr auto type_name = terminate<component_of_type<Type>().size()>(
-    component_of_type<Type>().data());
+inline constexpr text spelled_type = last_component(decorated_name<Type>(),
+                                                    suffix_of_types<probe_of_a_name>);
 template <auto Value>
-inline constexpr auto value_name = terminate<component_of_value<Value>().size()>(
-    component_of_value<Value>().data());
+inline constexpr text spelled_value = if_it_is_a_name(
+    last_component(decorated_value<Value>(), suffix_of_values<probe_enum::named>));
+
+template <class Type>
+inline constexpr auto type_name = terminate<spelled_type<Type>.length>(
+    spelled_type<Type>.characters);
+template <auto Value>
+inline constexpr auto value_name = terminate<spelled_value<Value>.length>(
+    spelled_value<Value>.characters);
 
 }  // namespace detail
 
