@@ -65,7 +65,23 @@ concept has_bytes = requires(Owner const& owner) {
 
 }  // namespace detail
 
+/// True for a type that borrows its bytes, such as std::span and std::string_view. Detected as
+/// trivially copyable and constructible from a pointer and a length, which excludes arrays.
+/// Specialise it for a type that the detection misses.
+template <class Type>
+inline constexpr bool borrows_bytes = false;
+template <class Type>
+    requires requires(Type const& it) {
+        requires __is_trivially_copyable(Type);
+        requires __is_constructible(Type, decltype(it.data()), size_t);
+    }
+inline constexpr bool borrows_bytes<Type> = true;
+
 /// Borrowed bytes to read. The owner must outlive the view.
+///
+/// A call such as `packet::decode(read_file())` reads a temporary while it exists. A view with a
+/// name, `byte_view const bytes = read_file();`, does not keep it: clang warns of it (-Wdangling),
+/// g++ does not. Give the owner a name. What keeps bytes takes `borrowed_bytes`.
 class byte_view {
 public:
     constexpr byte_view() noexcept = default;
@@ -75,16 +91,36 @@ public:
     constexpr byte_view(uint8_t const (&array)[Count]) noexcept : first_{array}, size_{Count} {}
     /// Any contiguous container of uint8_t with `data()` and `size()`.
     template <detail::has_uint8 Owner>
-        requires(!same_as<Owner, byte_view>)
-    constexpr byte_view(Owner const& owner) noexcept
-        : first_{owner.data()}, size_{static_cast<size_t>(owner.size())} {}
+        requires(!same_as<Owner, byte_view> && !borrows_bytes<Owner>)
+    constexpr byte_view(Owner const& owner
+#if defined(__clang__)
+                        [[clang::lifetimebound]]
+#endif
+                        ) noexcept
+        : byte_view{owner.data(), static_cast<size_t>(owner.size())} {
+    }
+    /// The same for a type that borrows its bytes, such as std::span.
+    template <detail::has_uint8 Borrower>
+        requires(!same_as<Borrower, byte_view> && borrows_bytes<Borrower>)
+    constexpr byte_view(Borrower const& other) noexcept
+        : byte_view{other.data(), static_cast<size_t>(other.size())} {}
     /// A contiguous container of `char` or std::byte. Not constexpr, since it needs a
     /// reinterpret_cast.
     template <detail::has_bytes Owner>
-        requires(!detail::has_uint8<Owner>)
-    byte_view(Owner const& owner) noexcept
+        requires(!detail::has_uint8<Owner> && !borrows_bytes<Owner>)
+    byte_view(Owner const& owner
+#if defined(__clang__)
+              [[clang::lifetimebound]]
+#endif
+              ) noexcept
         : first_{reinterpret_cast<uint8_t const*>(owner.data())},
-          size_{static_cast<size_t>(owner.size())} {}
+          size_{static_cast<size_t>(owner.size())} {
+    }
+    template <detail::has_bytes Borrower>
+        requires(!detail::has_uint8<Borrower> && borrows_bytes<Borrower>)
+    byte_view(Borrower const& other) noexcept
+        : first_{reinterpret_cast<uint8_t const*>(other.data())},
+          size_{static_cast<size_t>(other.size())} {}
 
     [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return first_; }
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
@@ -118,17 +154,17 @@ private:
     size_t size_ = 0;
 };
 
-/// True for a type that borrows its bytes, such as std::span and std::string_view. Detected as
-/// trivially copyable and constructible from a pointer and a length, which excludes arrays.
-/// Specialise it for a type that the detection misses.
-template <class Type>
-inline constexpr bool borrows_bytes = false;
-template <class Type>
-    requires requires(Type const& it) {
-        requires __is_trivially_copyable(Type);
-        requires __is_constructible(Type, decltype(it.data()), size_t);
+/// A base of readers whose `next` returns one item at a time: a range-for over one stops the build.
+template <class Item>
+struct read_by_next {
+    template <class Never = void>
+    constexpr auto begin() const noexcept -> Item const* {
+        static_assert(!same_as<Never, void>,
+                      "a reader is no range: while (auto const& one = reader.next()) { .. }");
+        return nullptr;
     }
-inline constexpr bool borrows_bytes<Type> = true;
+    constexpr auto end() const noexcept -> Item const* { return nullptr; }
+};
 
 /// Borrowed bytes that the callee keeps after the call returns. Takes the same arguments as
 /// byte_view, except a temporary that owns its bytes.

@@ -280,16 +280,18 @@ constexpr auto decorated_value() noexcept -> text {
 #endif
 }
 
+/// A function, because g++ remembers its results: this halves the cost of a name.
+constexpr auto is_in_a_name(char letter) noexcept -> bool {
+    return letter != ':' && letter != ' ' && letter != '<' && letter != ')';
+}
+
 /// The last component of a qualified name. `whole` is `... Type = a::b::Name]`, or
 /// `...decorated_name<struct a::b::Name>(void) noexcept` from MSVC, and ends `suffix` characters
 /// after the name.
 constexpr auto last_component(text whole, size_t suffix) noexcept -> text {
     size_t const end = whole.size() - suffix;
     size_t first = end;
-    while (first != 0 && whole.characters[first - 1] != ':' && whole.characters[first - 1] != ' ' &&
-           whole.characters[first - 1] != '<' && whole.characters[first - 1] != ')') {
-        --first;
-    }
+    while (first != 0 && is_in_a_name(whole.characters[first - 1])) { --first; }
     return {whole.characters + first, end - first};
 }
 

@@ -313,16 +313,18 @@ constexpr auto decorated_value() noexcept -> text {
 #endif
 }
 
+/// A function, because g++ remembers its results: this halves the cost of a name.
+constexpr auto is_in_a_name(char letter) noexcept -> bool {
+    return letter != ':' && letter != ' ' && letter != '<' && letter != ')';
+}
+
 /// The last component of a qualified name. `whole` is `... Type = a::b::Name]`, or
 /// `...decorated_name<struct a::b::Name>(void) noexcept` from MSVC, and ends `suffix` characters
 /// after the name.
 constexpr auto last_component(text whole, size_t suffix) noexcept -> text {
     size_t const end = whole.size() - suffix;
     size_t first = end;
-    while (first != 0 && whole.characters[first - 1] != ':' && whole.characters[first - 1] != ' ' &&
-           whole.characters[first - 1] != '<' && whole.characters[first - 1] != ')') {
-        --first;
-    }
+    while (first != 0 && is_in_a_name(whole.characters[first - 1])) { --first; }
     return {whole.characters + first, end - first};
 }
 
@@ -1318,6 +1320,9 @@ concept field_of = Field::kind == row_kind::field && __is_base_of(Field, typenam
 ///
 /// `Derived` declares the fields and `struct layout : bit_layout<...>`. `Access` applies to the
 /// fields that do not set their own.
+///
+/// `word{0x2109}` makes one from its bits: a designator, `word{.raw = 0x2109}`, cannot name a member
+/// of a base.
 template <class Derived, class Raw, row_access Access = row_access::plain>
 struct bit_word {
     using raw_type = Raw;
@@ -1511,7 +1516,23 @@ concept has_bytes = requires(Owner const& owner) {
 
 }  // namespace detail
 
+/// True for a type that borrows its bytes, such as std::span and std::string_view. Detected as
+/// trivially copyable and constructible from a pointer and a length, which excludes arrays.
+/// Specialise it for a type that the detection misses.
+template <class Type>
+inline constexpr bool borrows_bytes = false;
+template <class Type>
+    requires requires(Type const& it) {
+        requires __is_trivially_copyable(Type);
+        requires __is_constructible(Type, decltype(it.data()), size_t);
+    }
+inline constexpr bool borrows_bytes<Type> = true;
+
 /// Borrowed bytes to read. The owner must outlive the view.
+///
+/// A call such as `packet::decode(read_file())` reads a temporary while it exists. A view with a
+/// name, `byte_view const bytes = read_file();`, does not keep it: clang warns of it (-Wdangling),
+/// g++ does not. Give the owner a name. What keeps bytes takes `borrowed_bytes`.
 class byte_view {
 public:
     constexpr byte_view() noexcept = default;
@@ -1521,16 +1542,36 @@ public:
     constexpr byte_view(uint8_t const (&array)[Count]) noexcept : first_{array}, size_{Count} {}
     /// Any contiguous container of uint8_t with `data()` and `size()`.
     template <detail::has_uint8 Owner>
-        requires(!same_as<Owner, byte_view>)
-    constexpr byte_view(Owner const& owner) noexcept
-        : first_{owner.data()}, size_{static_cast<size_t>(owner.size())} {}
+        requires(!same_as<Owner, byte_view> && !borrows_bytes<Owner>)
+    constexpr byte_view(Owner const& owner
+#if defined(__clang__)
+                        [[clang::lifetimebound]]
+#endif
+                        ) noexcept
+        : byte_view{owner.data(), static_cast<size_t>(owner.size())} {
+    }
+    /// The same for a type that borrows its bytes, such as std::span.
+    template <detail::has_uint8 Borrower>
+        requires(!same_as<Borrower, byte_view> && borrows_bytes<Borrower>)
+    constexpr byte_view(Borrower const& other) noexcept
+        : byte_view{other.data(), static_cast<size_t>(other.size())} {}
     /// A contiguous container of `char` or std::byte. Not constexpr, since it needs a
     /// reinterpret_cast.
     template <detail::has_bytes Owner>
-        requires(!detail::has_uint8<Owner>)
-    byte_view(Owner const& owner) noexcept
+        requires(!detail::has_uint8<Owner> && !borrows_bytes<Owner>)
+    byte_view(Owner const& owner
+#if defined(__clang__)
+              [[clang::lifetimebound]]
+#endif
+              ) noexcept
         : first_{reinterpret_cast<uint8_t const*>(owner.data())},
-          size_{static_cast<size_t>(owner.size())} {}
+          size_{static_cast<size_t>(owner.size())} {
+    }
+    template <detail::has_bytes Borrower>
+        requires(!detail::has_uint8<Borrower> && borrows_bytes<Borrower>)
+    byte_view(Borrower const& other) noexcept
+        : first_{reinterpret_cast<uint8_t const*>(other.data())},
+          size_{static_cast<size_t>(other.size())} {}
 
     [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return first_; }
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
@@ -1564,17 +1605,17 @@ private:
     size_t size_ = 0;
 };
 
-/// True for a type that borrows its bytes, such as std::span and std::string_view. Detected as
-/// trivially copyable and constructible from a pointer and a length, which excludes arrays.
-/// Specialise it for a type that the detection misses.
-template <class Type>
-inline constexpr bool borrows_bytes = false;
-template <class Type>
-    requires requires(Type const& it) {
-        requires __is_trivially_copyable(Type);
-        requires __is_constructible(Type, decltype(it.data()), size_t);
+/// A base of readers whose `next` returns one item at a time: a range-for over one stops the build.
+template <class Item>
+struct read_by_next {
+    template <class Never = void>
+    constexpr auto begin() const noexcept -> Item const* {
+        static_assert(!same_as<Never, void>,
+                      "a reader is no range: while (auto const& one = reader.next()) { .. }");
+        return nullptr;
     }
-inline constexpr bool borrows_bytes<Type> = true;
+    constexpr auto end() const noexcept -> Item const* { return nullptr; }
+};
 
 /// Borrowed bytes that the callee keeps after the call returns. Takes the same arguments as
 /// byte_view, except a temporary that owns its bytes.
@@ -10638,10 +10679,32 @@ namespace ptspec::print {
 template <class Sink>
 concept text_sink = callable<Sink&, text>;
 
+namespace detail {
+
+/// A sink that drops text: after an error, so that no other follows.
+struct dropping_sink {
+    constexpr void operator()(text) const noexcept {}
+};
+inline constexpr dropping_sink drop{};
+
+/// The sink, or an error that says what one is: every printer calls this first.
+template <class Sink>
+constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
+    constexpr bool is_sink = text_sink<Sink>;
+    static_assert(is_sink, "a sink is called with each piece: [](ptspec::text piece) {..}");
+    if constexpr (is_sink) {
+        return sink;
+    } else {
+        return drop;
+    }
+}
+
+}  // namespace detail
+
 /// Passes one piece as `text`, so that a sink with a generic parameter also works.
-template <text_sink Sink>
-constexpr void put(text piece, Sink&& sink) {
-    sink(piece);
+template <class Sink>
+constexpr void put(text piece, Sink&& to) {
+    detail::checked_sink(to)(piece);
 }
 
 /// A borrowed character buffer, filled from the front. Text that does not fit is truncated.
@@ -10705,8 +10768,9 @@ template <size_t Room, class Prints>
 }
 
 /// Prints a number in upper-case hexadecimal with at least `digits` digits. `digits` is at most 16.
-template <text_sink Sink>
-constexpr void hex(uint64_t number, Sink&& sink, unsigned digits = 1) {
+template <class Sink>
+constexpr void hex(uint64_t number, Sink&& to, unsigned digits = 1) {
+    auto& sink = detail::checked_sink(to);
     char letters[16] = {};
     unsigned count = 0;
     while (count < digits || number != 0) {
@@ -10717,15 +10781,17 @@ constexpr void hex(uint64_t number, Sink&& sink, unsigned digits = 1) {
     sink(text{letters + 16 - count, count});
 }
 
-template <text_sink Sink>
-constexpr void hex(wide_bits number, Sink&& sink) {
+template <class Sink>
+constexpr void hex(wide_bits number, Sink&& to) {
+    auto& sink = detail::checked_sink(to);
     if (number.high != 0) { hex(number.high, sink); }
     hex(number.low, sink, number.high != 0 ? 16 : 1);
 }
 
 /// Prints a number in decimal.
-template <text_sink Sink>
-constexpr void decimal(uint64_t number, Sink&& sink) {
+template <class Sink>
+constexpr void decimal(uint64_t number, Sink&& to) {
+    auto& sink = detail::checked_sink(to);
     char letters[20] = {};
     unsigned count = 0;
     do {
@@ -10970,8 +11036,9 @@ constexpr void plain_number(wide_bits number, Sink& sink, style how) {
 }  // namespace detail
 
 /// Prints an amount with its unit, which is a plural: `8 crystal cycles`, `1 byte`.
-template <text_sink Sink>
-constexpr void amount(quantity const& what, Sink&& sink) {
+template <class Sink>
+constexpr void amount(quantity const& what, Sink&& to) {
+    auto& sink = detail::checked_sink(to);
     decimal(what.count, sink);
     put(" ", sink);
     auto unit = what.unit;
@@ -10980,8 +11047,9 @@ constexpr void amount(quantity const& what, Sink&& sink) {
 }
 
 /// Prints the value of a field: `3 (8 crystal cycles)`.
-template <text_sink Sink>
-constexpr void value(field_value const& what, Sink&& sink, style how = {}) {
+template <class Sink>
+constexpr void value(field_value const& what, Sink&& to, style how = {}) {
+    auto& sink = detail::checked_sink(to);
     if (what.of->row.is_address) {
         detail::hex_with_h({what.value, 0}, sink, how);
     } else {
@@ -11006,7 +11074,7 @@ namespace detail {
 /// Prints items on one line, separated by spaces.
 template <class Sink>
 struct item_writer {
-    Sink& sink;
+    Sink sink;
     style how;
     bool any = false;
 
@@ -11051,9 +11119,10 @@ constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
 
 /// Prints a word's fields from bit 0 up, separated by spaces, and the reserved bits that are set.
 /// Prints `0` if there is nothing else.
-template <class Word, text_sink Sink>
-constexpr void word(Word const& word, Sink&& sink, style how = {}) {
-    detail::item_writer<bare_t<Sink>> out{sink, how};
+template <class Word, class Sink>
+constexpr void word(Word const& word, Sink&& to, style how = {}) {
+    auto& sink = detail::checked_sink(to);
+    detail::item_writer<decltype(sink)> out{sink, how};
     auto const rows = row_list_of<Word>();
     auto const raw = packet::detail::widen(word.raw);
     out.fields(rows, raw);
@@ -11106,9 +11175,10 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
 
 /// Prints a packet's name, its fields from bit 0 up, its payload if it has one, and the reserved
 /// bits that are set.
-template <packet::packet_type Packet, text_sink Sink>
-constexpr void packet(Packet const& packet, Sink&& sink, style how = style::full) {
-    detail::item_writer<bare_t<Sink>> out{sink, how};
+template <packet::packet_type Packet, class Sink>
+constexpr void packet(Packet const& packet, Sink&& to, style how = style::full) {
+    auto& sink = detail::checked_sink(to);
+    detail::item_writer<decltype(sink)> out{sink, how};
     out.begin_item();
     put(Packet::about.name, sink);
     out.fields(row_list_of<Packet>(), packet::detail::widen(packet.raw));
@@ -11120,8 +11190,9 @@ constexpr void packet(Packet const& packet, Sink&& sink, style how = style::full
     out.reserved(packet::detail::widen(packet.reserved_bits_set(how.max_phys_addr)));
 }
 
-template <class Packets = packet::all, text_sink Sink>
-constexpr void packet(packet::any_packet const& packet, Sink&& sink, style how = style::full) {
+template <class Packets = packet::all, class Sink>
+constexpr void packet(packet::any_packet const& packet, Sink&& to, style how = style::full) {
+    auto& sink = detail::checked_sink(to);
     visit<Packets>([&](auto const& one) { print::packet(one, sink, how); }, packet);
 }
 
@@ -12361,7 +12432,7 @@ namespace ptspec::trace {
 ///         the trace ends inside a packet, there is no search.
 /// Source: PKT-250..256; the last IP PKT-059..061; the block context PKT-205.
 template <opcode_hook Hook = no_hook, class Packets = packet::all>
-class reader {
+class reader : public read_by_next<item> {
 public:
     /// Reads a whole trace.
     constexpr explicit reader(borrowed_bytes whole, options how = {}, Hook hook = {}) noexcept
@@ -14371,6 +14442,13 @@ struct event {
     }
 };
 
+/// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
+/// does not take the bytes for a clock.
+template <class Clock>
+concept event_clock = requires(Clock const& clock) {
+    { clock.now() } -> same_as<time>;
+};
+
 /// The clock of an event reader that computes no times. It generates no instructions.
 struct no_clock {
     template <class Packet>
@@ -14494,8 +14572,8 @@ private:
 ///
 /// Shape:  a value of about 4 KB. A copy continues independently.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
-template <class Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
-class event_reader {
+template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
+class event_reader : public read_by_next<event> {
 public:
     /// Reads a whole trace from its first PSB on; from its first byte if `how.sync` is false. Then
     /// IPs, and the state of the processor, are unknown up to the first PSB.
@@ -14517,6 +14595,10 @@ public:
           quirks_{quirks},
           errata_{quirks},
           has_last_ip_{how.sync} {}
+
+    template <class Other>
+        requires(!event_clock<Other>)
+    event_reader(borrowed_bytes, Other const&) = delete;  // clock, quirks
 
     /// Gives the next chunk: at the start, and after `event_type::need_input`. At other times it
     /// returns false and changes nothing.
@@ -15137,7 +15219,7 @@ struct [[nodiscard]] target_answer {
 ///
 /// Shape:  a value of about 5 KB.
 /// Source: PKT-275, PKT-277, GEN-145.
-template <class Clock = no_clock, opcode_hook Hook = no_hook>
+template <event_clock Clock = no_clock, opcode_hook Hook = no_hook>
 class flow_query {
 public:
     constexpr explicit flow_query(event_reader<Clock, Hook> const& from) noexcept : reader_{from} {}
@@ -15396,6 +15478,24 @@ concept wide_packet_sink = packet_sink<Sink> && requires(Sink& to, wide_bits byt
 };
 
 namespace detail {
+
+/// A sink without room: after an error, so that no other follows.
+struct full_sink {
+    constexpr auto append(byte_view) const noexcept -> bool { return false; }
+};
+inline constexpr full_sink full{};
+
+/// The sink, or an error that says what one is.
+template <class Sink>
+constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
+    constexpr bool is_sink = packet_sink<Sink>;
+    static_assert(is_sink, "a sink has append(byte_view) -> bool, as ptspec::byte_buffer has");
+    if constexpr (is_sink) {
+        return sink;
+    } else {
+        return full;
+    }
+}
 
 /// The bytes before which PADs stand.
 struct alignment_of_next {
@@ -15992,11 +16092,12 @@ struct [[nodiscard]] put_result {
 /// Errors: those of `encode`; PKT-135 a TMA without TSC; PKT-347 the sink has no room.
 /// Source: SDM vol. 3, "Trace Packets and Data Types"; PKT-030..064, PKT-134, PKT-135, PKT-275,
 ///         PKT-340..347, GEN-120..125, GEN-145..147, GEN-170..174, GEN-210..218, GEN-229.
-template <packet_sink Sink, class Packets = packet::all>
+template <class Sink, class Packets = packet::all>
 class writer {
 public:
     /// The writer borrows the sink, which must outlive it.
-    constexpr explicit writer(Sink& to, writer_options how = {}) noexcept : to_{to}, how_{how} {}
+    constexpr explicit writer(Sink& to, writer_options how = {}) noexcept
+        : to_{detail::checked_sink(to)}, how_{how} {}
 
     /// A conditional branch, or a compressed return, which counts as taken. The TNT is written when
     /// it is full, before the next packet, or by `flush`.
@@ -16177,7 +16278,7 @@ private:
         return finish_write();
     }
 
-    Sink& to_;
+    choose_t<packet_sink<Sink>, Sink, detail::full_sink const>& to_;
     writer_options how_;
     writer_state now_{};
     bool needs_slow_path_ = true;  // the table cannot be used for the next packet
@@ -19780,6 +19881,12 @@ public:
     constexpr void on(Event const& e, Sink& to) noexcept {
         detail::generate(state_, e, to);
     }
+    template <class Event, class Sink>
+        requires(!trace::packet_sink<Sink>)
+    void on(Event const&, Sink&) = delete;  // a sink has append(byte_view) -> bool
+    template <class Other, trace::packet_sink Sink>
+        requires(!event_for<Other, Sink>)
+    void on(Other const&, Sink&) = delete;  // an event is a struct of engine::event
     /// Ends an overflow that `event::overflow` did not request. The sink must have room.
     template <trace::packet_sink Sink>
     constexpr void end_overflow(Sink& to) noexcept {
@@ -22748,7 +22855,8 @@ struct no_tap {
 };
 
 /// A logical processor. Each event and access goes to its trace unit, whose bytes go to the memory
-/// port and to `tap(address, bytes)`; its PMIs become pending and are delivered by `deliver_pmi`.
+/// port and, if there is a tap, to `tap(address, bytes)`; its PMIs become pending and are delivered
+/// by `deliver_pmi`.
 ///
 /// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP.
 /// Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
@@ -22756,7 +22864,7 @@ struct no_tap {
 ///
 /// Shape:  a value, except that it borrows the memory port and the tap.
 /// Source: as `engine::trace_unit`; OUT-082..087, REG-203..205.
-template <memory_port Memory, class Tap = no_tap, size_t Depth = 1024>
+template <memory_port Memory, class Tap = no_tap const, size_t Depth = 1024>
 class fake_processor {
 public:
     /// The length of WRMSR, in bytes.
@@ -22779,6 +22887,17 @@ public:
                              access::msr_state const& msrs, engine::execution_context const& code,
                              uint64_t ip, engine::model_options const& options) noexcept
         : caps_{caps}, memory_{memory}, tap_{tap}, unit_{caps, msrs, code, ip, options} {}
+    /// The same without a tap.
+    constexpr explicit fake_processor(cpu::capabilities const& caps, Memory& memory,
+                                      engine::execution_context const& code = {},
+                                      uint64_t ip = 0) noexcept
+        requires same_as<Tap, no_tap const>
+        : fake_processor{caps, memory, no_tap{}, code, ip} {}
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory,
+                             engine::execution_context const& code, uint64_t ip,
+                             engine::model_options const& options) noexcept
+        requires same_as<Tap, no_tap const>
+        : fake_processor{caps, memory, no_tap{}, code, ip, options} {}
 
     // -------------------------------------------------------------------------------- ports
 
@@ -22941,7 +23060,7 @@ private:
 
     cpu::capabilities caps_;
     Memory& memory_;
-    Tap& tap_;
+    choose_t<same_as<Tap, no_tap const>, no_tap, Tap&> tap_;
     engine::trace_unit<Depth> unit_;
     uint64_t global_ctrl_ = 0;
     uint64_t lvt_ = masked_lvt;

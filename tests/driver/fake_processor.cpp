@@ -66,6 +66,23 @@ TEST_CASE("CPUID and the capability MSRs enumerate the given capabilities (PRG-0
     });
 }
 
+TEST_CASE("a processor without a tap has the same trace") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        enable(now.cpu);
+        test::machine_memory memory{test::INT};
+        driver::fake_processor bare{value(preset::skylake_x), memory, {}, 0x1000};
+        (void)bare.write(0x560, table);
+        (void)bare.write(0x570, 0x250D);
+        driver::fake_processor with_options{
+            preset::skylake_x, memory, {}, 0x1000, engine::options_of(preset::skylake_x)};
+        driver::fake_processor least{preset::skylake_x, memory};
+        return bare.is_tracing() && bare.msrs() == now.cpu.msrs() &&
+               memory.load(test::regions) == now.memory.load(test::regions) &&
+               with_options.unit().ip() == 0x1000 && !least.is_tracing();
+    });
+}
+
 TEST_CASE("an access faults as on the processor, with its rule; a fault of memory is reported "
           "separately") {
     CHECK_TWICE([](auto value) {

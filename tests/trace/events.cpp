@@ -54,6 +54,20 @@ constexpr auto events_in_chunks(made_stream const& whole, size_t size, cpu::quir
 #define ON "cbr@1000' exec_mode@1000' psb@1000 "
 #define OFF "cbr' psb"
 
+TEST_CASE("event_reader{bytes} computes no times; a clock is the second argument") {
+    using trace::event_reader;
+    static std::vector<uint8_t> const owner;
+    static constexpr uint8_t array[] = {0};
+    byte_view const view = array;
+    trace::clock const clock{trace::clock_options{}};
+    static_assert(same_as<decltype(event_reader{owner}), event_reader<>>);
+    static_assert(same_as<decltype(event_reader{view}), event_reader<>>);
+    static_assert(same_as<decltype(event_reader{array}), event_reader<>>);
+    static_assert(same_as<decltype(event_reader{view, clock}), event_reader<trace::clock>>);
+    static_assert(same_as<decltype(event_reader{clock}), event_reader<trace::clock>>);
+    CHECK(event_reader{owner}.next().what == trace::event_type::end);
+}
+
 TEST_CASE("branches and targets, with PADs and timing packets between (PKT-166,277)") {
     EVENTS("ON 0c 0000 5907 2d0020 0e 2d",
            ON "branches:TN indirect>2000 branches:TT damage!PKT255");

@@ -98,7 +98,8 @@ struct no_tap {
 };
 
 /// A logical processor. Each event and access goes to its trace unit, whose bytes go to the memory
-/// port and to `tap(address, bytes)`; its PMIs become pending and are delivered by `deliver_pmi`.
+/// port and, if there is a tap, to `tap(address, bytes)`; its PMIs become pending and are delivered
+/// by `deliver_pmi`.
 ///
 /// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP.
 /// Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
@@ -106,7 +107,7 @@ struct no_tap {
 ///
 /// Shape:  a value, except that it borrows the memory port and the tap.
 /// Source: as `engine::trace_unit`; OUT-082..087, REG-203..205.
-template <memory_port Memory, class Tap = no_tap, size_t Depth = 1024>
+template <memory_port Memory, class Tap = no_tap const, size_t Depth = 1024>
 class fake_processor {
 public:
     /// The length of WRMSR, in bytes.
@@ -129,6 +130,17 @@ public:
                              access::msr_state const& msrs, engine::execution_context const& code,
                              uint64_t ip, engine::model_options const& options) noexcept
         : caps_{caps}, memory_{memory}, tap_{tap}, unit_{caps, msrs, code, ip, options} {}
+    /// The same without a tap.
+    constexpr explicit fake_processor(cpu::capabilities const& caps, Memory& memory,
+                                      engine::execution_context const& code = {},
+                                      uint64_t ip = 0) noexcept
+        requires same_as<Tap, no_tap const>
+        : fake_processor{caps, memory, no_tap{}, code, ip} {}
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory,
+                             engine::execution_context const& code, uint64_t ip,
+                             engine::model_options const& options) noexcept
+        requires same_as<Tap, no_tap const>
+        : fake_processor{caps, memory, no_tap{}, code, ip, options} {}
 
     // -------------------------------------------------------------------------------- ports
 
@@ -291,7 +303,7 @@ private:
 
     cpu::capabilities caps_;
     Memory& memory_;
-    Tap& tap_;
+    choose_t<same_as<Tap, no_tap const>, no_tap, Tap&> tap_;
     engine::trace_unit<Depth> unit_;
     uint64_t global_ctrl_ = 0;
     uint64_t lvt_ = masked_lvt;

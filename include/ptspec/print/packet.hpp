@@ -44,9 +44,10 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
 
 /// Prints a packet's name, its fields from bit 0 up, its payload if it has one, and the reserved
 /// bits that are set.
-template <packet::packet_type Packet, text_sink Sink>
-constexpr void packet(Packet const& packet, Sink&& sink, style how = style::full) {
-    detail::item_writer<bare_t<Sink>> out{sink, how};
+template <packet::packet_type Packet, class Sink>
+constexpr void packet(Packet const& packet, Sink&& to, style how = style::full) {
+    auto& sink = detail::checked_sink(to);
+    detail::item_writer<decltype(sink)> out{sink, how};
     out.begin_item();
     put(Packet::about.name, sink);
     out.fields(row_list_of<Packet>(), packet::detail::widen(packet.raw));
@@ -58,8 +59,9 @@ constexpr void packet(Packet const& packet, Sink&& sink, style how = style::full
     out.reserved(packet::detail::widen(packet.reserved_bits_set(how.max_phys_addr)));
 }
 
-template <class Packets = packet::all, text_sink Sink>
-constexpr void packet(packet::any_packet const& packet, Sink&& sink, style how = style::full) {
+template <class Packets = packet::all, class Sink>
+constexpr void packet(packet::any_packet const& packet, Sink&& to, style how = style::full) {
+    auto& sink = detail::checked_sink(to);
     visit<Packets>([&](auto const& one) { print::packet(one, sink, how); }, packet);
 }
 

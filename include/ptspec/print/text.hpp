@@ -13,10 +13,32 @@ namespace ptspec::print {
 template <class Sink>
 concept text_sink = callable<Sink&, text>;
 
+namespace detail {
+
+/// A sink that drops text: after an error, so that no other follows.
+struct dropping_sink {
+    constexpr void operator()(text) const noexcept {}
+};
+inline constexpr dropping_sink drop{};
+
+/// The sink, or an error that says what one is: every printer calls this first.
+template <class Sink>
+constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
+    constexpr bool is_sink = text_sink<Sink>;
+    static_assert(is_sink, "a sink is called with each piece: [](ptspec::text piece) {..}");
+    if constexpr (is_sink) {
+        return sink;
+    } else {
+        return drop;
+    }
+}
+
+}  // namespace detail
+
 /// Passes one piece as `text`, so that a sink with a generic parameter also works.
-template <text_sink Sink>
-constexpr void put(text piece, Sink&& sink) {
-    sink(piece);
+template <class Sink>
+constexpr void put(text piece, Sink&& to) {
+    detail::checked_sink(to)(piece);
 }
 
 /// A borrowed character buffer, filled from the front. Text that does not fit is truncated.
@@ -80,8 +102,9 @@ template <size_t Room, class Prints>
 }
 
 /// Prints a number in upper-case hexadecimal with at least `digits` digits. `digits` is at most 16.
-template <text_sink Sink>
-constexpr void hex(uint64_t number, Sink&& sink, unsigned digits = 1) {
+template <class Sink>
+constexpr void hex(uint64_t number, Sink&& to, unsigned digits = 1) {
+    auto& sink = detail::checked_sink(to);
     char letters[16] = {};
     unsigned count = 0;
     while (count < digits || number != 0) {
@@ -92,15 +115,17 @@ constexpr void hex(uint64_t number, Sink&& sink, unsigned digits = 1) {
     sink(text{letters + 16 - count, count});
 }
 
-template <text_sink Sink>
-constexpr void hex(wide_bits number, Sink&& sink) {
+template <class Sink>
+constexpr void hex(wide_bits number, Sink&& to) {
+    auto& sink = detail::checked_sink(to);
     if (number.high != 0) { hex(number.high, sink); }
     hex(number.low, sink, number.high != 0 ? 16 : 1);
 }
 
 /// Prints a number in decimal.
-template <text_sink Sink>
-constexpr void decimal(uint64_t number, Sink&& sink) {
+template <class Sink>
+constexpr void decimal(uint64_t number, Sink&& to) {
+    auto& sink = detail::checked_sink(to);
     char letters[20] = {};
     unsigned count = 0;
     do {

@@ -70,8 +70,9 @@ constexpr void plain_number(wide_bits number, Sink& sink, style how) {
 }  // namespace detail
 
 /// Prints an amount with its unit, which is a plural: `8 crystal cycles`, `1 byte`.
-template <text_sink Sink>
-constexpr void amount(quantity const& what, Sink&& sink) {
+template <class Sink>
+constexpr void amount(quantity const& what, Sink&& to) {
+    auto& sink = detail::checked_sink(to);
     decimal(what.count, sink);
     put(" ", sink);
     auto unit = what.unit;
@@ -80,8 +81,9 @@ constexpr void amount(quantity const& what, Sink&& sink) {
 }
 
 /// Prints the value of a field: `3 (8 crystal cycles)`.
-template <text_sink Sink>
-constexpr void value(field_value const& what, Sink&& sink, style how = {}) {
+template <class Sink>
+constexpr void value(field_value const& what, Sink&& to, style how = {}) {
+    auto& sink = detail::checked_sink(to);
     if (what.of->row.is_address) {
         detail::hex_with_h({what.value, 0}, sink, how);
     } else {
@@ -106,7 +108,7 @@ namespace detail {
 /// Prints items on one line, separated by spaces.
 template <class Sink>
 struct item_writer {
-    Sink& sink;
+    Sink sink;
     style how;
     bool any = false;
 
@@ -151,9 +153,10 @@ constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
 
 /// Prints a word's fields from bit 0 up, separated by spaces, and the reserved bits that are set.
 /// Prints `0` if there is nothing else.
-template <class Word, text_sink Sink>
-constexpr void word(Word const& word, Sink&& sink, style how = {}) {
-    detail::item_writer<bare_t<Sink>> out{sink, how};
+template <class Word, class Sink>
+constexpr void word(Word const& word, Sink&& to, style how = {}) {
+    auto& sink = detail::checked_sink(to);
+    detail::item_writer<decltype(sink)> out{sink, how};
     auto const rows = row_list_of<Word>();
     auto const raw = packet::detail::widen(word.raw);
     out.fields(rows, raw);

@@ -77,6 +77,13 @@ struct event {
     }
 };
 
+/// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
+/// does not take the bytes for a clock.
+template <class Clock>
+concept event_clock = requires(Clock const& clock) {
+    { clock.now() } -> same_as<time>;
+};
+
 /// The clock of an event reader that computes no times. It generates no instructions.
 struct no_clock {
     template <class Packet>
@@ -200,8 +207,8 @@ private:
 ///
 /// Shape:  a value of about 4 KB. A copy continues independently.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
-template <class Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
-class event_reader {
+template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
+class event_reader : public read_by_next<event> {
 public:
     /// Reads a whole trace from its first PSB on; from its first byte if `how.sync` is false. Then
     /// IPs, and the state of the processor, are unknown up to the first PSB.
@@ -223,6 +230,10 @@ public:
           quirks_{quirks},
           errata_{quirks},
           has_last_ip_{how.sync} {}
+
+    template <class Other>
+        requires(!event_clock<Other>)
+    event_reader(borrowed_bytes, Other const&) = delete;  // clock, quirks
 
     /// Gives the next chunk: at the start, and after `event_type::need_input`. At other times it
     /// returns false and changes nothing.

@@ -45,7 +45,7 @@ struct [[nodiscard]] target_answer {
 ///
 /// Shape:  a value of about 5 KB.
 /// Source: PKT-275, PKT-277, GEN-145.
-template <class Clock = no_clock, opcode_hook Hook = no_hook>
+template <event_clock Clock = no_clock, opcode_hook Hook = no_hook>
 class flow_query {
 public:
     constexpr explicit flow_query(event_reader<Clock, Hook> const& from) noexcept : reader_{from} {}

@@ -19,7 +19,7 @@ namespace ptspec::trace {
 ///         the trace ends inside a packet, there is no search.
 /// Source: PKT-250..256; the last IP PKT-059..061; the block context PKT-205.
 template <opcode_hook Hook = no_hook, class Packets = packet::all>
-class reader {
+class reader : public read_by_next<item> {
 public:
     /// Reads a whole trace.
     constexpr explicit reader(borrowed_bytes whole, options how = {}, Hook hook = {}) noexcept

@@ -80,6 +80,12 @@ public:
     constexpr void on(Event const& e, Sink& to) noexcept {
         detail::generate(state_, e, to);
     }
+    template <class Event, class Sink>
+        requires(!trace::packet_sink<Sink>)
+    void on(Event const&, Sink&) = delete;  // a sink has append(byte_view) -> bool
+    template <class Other, trace::packet_sink Sink>
+        requires(!event_for<Other, Sink>)
+    void on(Other const&, Sink&) = delete;  // an event is a struct of engine::event
     /// Ends an overflow that `event::overflow` did not request. The sink must have room.
     template <trace::packet_sink Sink>
     constexpr void end_overflow(Sink& to) noexcept {

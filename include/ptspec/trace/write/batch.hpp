@@ -20,6 +20,24 @@ concept wide_packet_sink = packet_sink<Sink> && requires(Sink& to, wide_bits byt
 
 namespace detail {
 
+/// A sink without room: after an error, so that no other follows.
+struct full_sink {
+    constexpr auto append(byte_view) const noexcept -> bool { return false; }
+};
+inline constexpr full_sink full{};
+
+/// The sink, or an error that says what one is.
+template <class Sink>
+constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
+    constexpr bool is_sink = packet_sink<Sink>;
+    static_assert(is_sink, "a sink has append(byte_view) -> bool, as ptspec::byte_buffer has");
+    if constexpr (is_sink) {
+        return sink;
+    } else {
+        return full;
+    }
+}
+
 /// The bytes before which PADs stand.
 struct alignment_of_next {
     size_t whole = 0;   ///< so many do not cross a multiple of 8

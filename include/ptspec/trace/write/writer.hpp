@@ -23,11 +23,12 @@ struct [[nodiscard]] put_result {
 /// Errors: those of `encode`; PKT-135 a TMA without TSC; PKT-347 the sink has no room.
 /// Source: SDM vol. 3, "Trace Packets and Data Types"; PKT-030..064, PKT-134, PKT-135, PKT-275,
 ///         PKT-340..347, GEN-120..125, GEN-145..147, GEN-170..174, GEN-210..218, GEN-229.
-template <packet_sink Sink, class Packets = packet::all>
+template <class Sink, class Packets = packet::all>
 class writer {
 public:
     /// The writer borrows the sink, which must outlive it.
-    constexpr explicit writer(Sink& to, writer_options how = {}) noexcept : to_{to}, how_{how} {}
+    constexpr explicit writer(Sink& to, writer_options how = {}) noexcept
+        : to_{detail::checked_sink(to)}, how_{how} {}
 
     /// A conditional branch, or a compressed return, which counts as taken. The TNT is written when
     /// it is full, before the next packet, or by `flush`.
@@ -208,7 +209,7 @@ private:
         return finish_write();
     }
 
-    Sink& to_;
+    choose_t<packet_sink<Sink>, Sink, detail::full_sink const>& to_;
     writer_options how_;
     writer_state now_{};
     bool needs_slow_path_ = true;  // the table cannot be used for the next packet
