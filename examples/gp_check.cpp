@@ -4,7 +4,7 @@
 // the rule that was broken, or it applies the effects of the write.
 
 #include <ptspec/access/effect.hpp>
-#include <ptspec/cpu/presets.hpp>
+#include <ptspec/registers.hpp>
 
 #include <cstdio>
 

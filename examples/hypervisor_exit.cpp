@@ -26,6 +26,21 @@ void expect(bool right, char const* what) {
     if (!right) { std::exit((std::printf("not as expected: %s\n", what), 1)); }
 }
 
+/// Runs a guest until its next exit, with the VMCS controls `set`. `execute(ctl)` enters it with this
+/// IA32_RTIT_CTL and returns after the exit, which cleared IA32_RTIT_CTL. False: the guest's output
+/// cannot be entered or left.
+template <msr_port Msrs, class Execute>
+auto run_guest(vmx::guest_pt& guest, vmx::shadow& shadow, vmx::controls const& set,
+               vmx::msr_bitmap& bitmap, Msrs& msrs, Execute&& execute) -> bool {
+    vmx::host_pt host;
+    auto const entry = vmx::enter(guest, shadow, set, host, msrs);
+    if (!entry) { return false; }
+    vmx::update_msr_bitmap(guest, bitmap);
+    execute(entry.ctl);
+    if (vmx::take_topa_pmi(guest, msrs).is_pending) { std::puts("the VMM took a ToPA PMI"); }
+    return static_cast<bool>(vmx::leave(guest, shadow, host, msrs));
+}
+
 /// A host: a processor, and the guest's 16 KB of memory, which are at `base` here.
 struct host_machine {
     explicit host_machine(uint64_t guest_memory) : base{guest_memory} {}
@@ -63,19 +78,16 @@ struct host_machine {
                        shadow.build(*this),
                    "a shadow table");
         }
-        vmx::host_pt host;
-        auto const entry = enter(guest, shadow, set, host, cpu);
-        expect(static_cast<bool>(entry), "VM entry");
-        update_msr_bitmap(guest, bitmap);
-        uint64_t ip = 0x40'0000;
-        (void)cpu.on(event::vm_entry{.at = host_ip, .to = ip, .loads = {true, entry.ctl}});
-        for (unsigned i = 0; i < 200; ++i) {
-            ip = 0x40'0000 + i % 7 * 0x1'0000'0000;
-            (void)cpu.on(event::indirect_jump{ip});
-        }
-        (void)cpu.on(event::vm_exit{.from = ip, .to = host_ip, .loads = {true, {}}});
-        if (take_topa_pmi(guest, cpu).is_pending) { std::puts("the VMM took a ToPA PMI"); }
-        expect(static_cast<bool>(leave(guest, shadow, host, cpu)), "the guest's position");
+        auto const execute = [this](reg::ia32_rtit_ctl loaded) {
+            uint64_t ip = 0x40'0000;
+            (void)cpu.on(event::vm_entry{.at = host_ip, .to = ip, .loads = {true, loaded}});
+            for (unsigned i = 0; i < 200; ++i) {
+                ip = 0x40'0000 + i % 7 * 0x1'0000'0000;
+                (void)cpu.on(event::indirect_jump{ip});
+            }
+            (void)cpu.on(event::vm_exit{.from = ip, .to = host_ip, .loads = {true, {}}});
+        };
+        expect(run_guest(guest, shadow, set, bitmap, cpu, execute), "VM entry and VM exit");
         if (take_pmi(guest)) { std::puts("the guest gets a PMI"); }
     }
 };

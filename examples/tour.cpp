@@ -21,7 +21,7 @@ using namespace ptspec;
 
 // A table of two output regions with a link to itself. A misaligned region, an address that is too
 // wide or a missing link stops the build here.
-constexpr std::uint64_t table_address = 0x1'0000'0000;
+constexpr uint64_t table_address = 0x1'0000'0000;
 constexpr auto ring = topa::ring(
     table_address, topa::region{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
     topa::region{.base = 0x1'0020'0000, .size = topa::region_size::size_64K, .interrupt = true});
@@ -50,8 +50,8 @@ static_assert(topa::follow_end(ring.entries[2]) == topa::position{.table = table
 // A table from another source: its second region has 64 KB, but its base is not a multiple of 64
 // KB. The model says why tracing stops there, before any hardware is programmed.
 auto explain_an_error() -> engine::explanation {
-    static std::uint8_t page[4096];
-    static std::uint8_t output[4096];
+    static uint8_t page[4096];
+    static uint8_t output[4096];
     store_le64(page, 0x1'0010'0000);
     store_le64(page + 8, 0x1'0020'8000 | 4 << 6);
     host_region const regions[] = {{table_address, page, sizeof page},
@@ -68,7 +68,7 @@ auto explain_an_error() -> engine::explanation {
 
     engine::output out;
     (void)out.start(processor, now, memory);
-    std::uint8_t const bytes[4096] = {};
+    uint8_t const bytes[4096] = {};
     (void)out.write(now, memory, bytes);  // fills the first region and advances to the second
     return engine::explain(processor, now, memory);
 }
@@ -78,7 +78,7 @@ constexpr auto make_trace() {
     using namespace packet;
     struct {
         byte_array<64> bytes{};
-        std::size_t size = 0;
+        size_t size = 0;
     } trace;
     byte_buffer out{trace.bytes.bytes};
     bool whole = true;
@@ -88,7 +88,8 @@ constexpr auto make_trace() {
                                   .cbr = cbr{}.with(cbr::CoreBusRatio{24}),
                                   .mode_exec = mode_exec{}.with(mode_exec::CS_L{true}),
                                   .fup = 0x40'1000}));
-    for (bool const taken : {true, true, false, true}) { done(to.branch(taken)); }
+    bool const outcomes[] = {true, true, false, true};
+    for (bool const taken : outcomes) { done(to.branch(taken)); }
     done(to.indirect(0x40'2042));  // a TNT, and a TIP with two bytes of IP
     to.advance(398);
     done(to.put(mtc{}.with(mtc::CTC{0x9A})));  // preceded by a CYC
@@ -145,7 +146,7 @@ auto main(int count, char** arguments) -> int {
             std::fprintf(stderr, "tour: %s: cannot be read, or is empty\n", arguments[1]);
             return 2;
         }
-        byte_view const trace{reinterpret_cast<std::uint8_t const*>(bytes.data()), bytes.size()};
+        byte_view const trace{reinterpret_cast<uint8_t const*>(bytes.data()), bytes.size()};
         list(trace);
         summarise(trace);
         return 0;

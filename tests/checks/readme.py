@@ -5,10 +5,12 @@
     readme.py [ROOT]
     readme.py --self-test
 
-A code block after `<!-- from FILE -->` must occur in FILE, line by line. Every C++ block must name
-its source, and every relative link must lead to a file. FILE of a block after `<!-- said by g++ of
-FILE -->` must not compile, and every line of the block must be part of a line that g++ prints;
-`...` stands for omitted text.
+A link to a file and a colon, `[FILE](FILE):`, stand before each C++ block. Each paragraph of the
+block must occur in FILE, in this order; paragraphs between them may be left out, and so may
+includes. What stands in the block must compile when it is pasted: with its includes, and with
+`using namespace ptspec;` after them. FILE of a block after `g++ says of [FILE](FILE):` must not
+compile, and every line of the block must be part of a line that g++ prints; `...` stands for
+omitted text. Every relative link must lead to a file.
 """
 
 import os
@@ -19,17 +21,46 @@ import subprocess
 import sys
 import tempfile
 
-BLOCK = re.compile(r"(?:<!-- from (?P<file>\S+) -->\n)?```cpp\n(?P<code>.*?)```", re.DOTALL)
-SAID = re.compile(r"<!-- said by g\+\+ of (?P<file>\S+) -->\n```\n(?P<lines>.*?)```", re.DOTALL)
+FILE = r"\[(?P<file>\S+)\]\((?P=file)\):\n\n"
+BLOCK = re.compile(rf"(?:{FILE})?```cpp\n(?P<code>.*?)```", re.DOTALL)
+SAID = re.compile(rf"g\+\+ says of\s{FILE}```\n(?P<lines>.*?)```", re.DOTALL)
+USING = "using namespace ptspec;\n"
 LINK = re.compile(r"\]\((?!\w+:)([^)#]+)")
 
 
-def what_the_compiler_says(root, file):
-    """The lines of its message, or None when the file compiles."""
-    command = ["g++", "-std=c++20", f"-I{root / 'include'}", "-fsyntax-only", str(root / file)]
-    done = subprocess.run(command, capture_output=True, text=True,
+def what_the_compiler_says(root, source, text=None):
+    """The lines of its message, or None when the file, or the text in its place, compiles."""
+    command = ["g++", "-std=c++20", f"-I{root / 'include'}", f"-I{source.parent}",
+               "-fsyntax-only", *(["-x", "c++", "-"] if text is not None else [str(source)])]
+    done = subprocess.run(command, capture_output=True, text=True, input=text,
                           env={**os.environ, "LC_ALL": "C"})
     return done.stderr.splitlines() if done.returncode else None
+
+
+def is_quoted(code, source):
+    """Whether the lines of includes and the paragraphs of a block occur in a file, in order."""
+    lines = source.splitlines()
+    place = 0
+    for paragraph in code.strip("\n").split("\n\n"):
+        included = paragraph.splitlines()
+        if all(line.startswith("#include") for line in included):
+            if any(line not in lines for line in included):
+                return False
+            continue
+        place = source.find("\n" + paragraph + "\n", place)
+        if place < 0:
+            return False
+        place += len(paragraph)
+    return True
+
+
+def pasted(code):
+    """A block as a reader pastes it."""
+    if USING in code:
+        return code
+    lines = code.splitlines(keepends=True)
+    after = max((i + 1 for i, line in enumerate(lines) if line.startswith("#include")), default=0)
+    return "".join(lines[:after]) + USING + "".join(lines[after:])
 
 
 def wrong_messages(root, text):
@@ -38,7 +69,7 @@ def wrong_messages(root, text):
         if shutil.which("g++") is None:
             yield f"{where}: there is no g++ to ask"
             continue
-        said = what_the_compiler_says(root, block["file"])
+        said = what_the_compiler_says(root, root / block["file"])
         if said is None:
             yield f"{where}: {block['file']} compiles"
             continue
@@ -59,8 +90,13 @@ def findings(root):
             yield f"{where}: the block does not say which file it is from"
         elif not (root / block["file"]).is_file():
             yield f"{where}: there is no {block['file']}"
-        elif block["code"] not in (root / block["file"]).read_text():
+        elif not is_quoted(block["code"], (root / block["file"]).read_text()):
             yield f"{where}: this does not stand in {block['file']}"
+        elif shutil.which("g++") is None:
+            yield f"{where}: there is no g++ to compile it"
+        elif said := what_the_compiler_says(root, root / block["file"], pasted(block["code"])):
+            first = next((line for line in said if "error" in line), said[0])
+            yield f"{where}: this does not compile when it is pasted: {first}"
     yield from wrong_messages(root, text)
     if blocks == 0:
         yield "README.md: quotes no code"
@@ -70,16 +106,28 @@ def findings(root):
 
 
 def self_test():
-    quoted = "<!-- from a.cpp -->\n```cpp\nint a;\n```\n[a](a.cpp)\n"
-    said = ("<!-- said by g++ of bad.cpp -->\n```\nerror: static assertion ... not fine\n```\n")
-    cases = [(quoted, 0), (quoted.replace("int a", "int b"), 1),
-             (quoted.replace("a.cpp -", "b.cpp -"), 1),
-             ("```cpp\nint a;\n```\n", 1), ("nothing\n", 1), (quoted + "[b](b.md)\n", 1),
+    quoted = "[a.cpp](a.cpp):\n\n```cpp\n#include <one.hpp>\n\nnumber a;\n```\n[a](a.cpp)\n"
+    said = ("As g++ says of\n[bad.cpp](bad.cpp):\n\n"
+            "```\nerror: static assertion ... not fine\n```\n")
+    two = quoted.replace("number a;", "number a;\n\nint c;")
+    cases = [(quoted, 0), (quoted.replace("number a", "number b"), 1),
+             (quoted.replace("(a.cpp):", "(b.cpp):").replace("[a.cpp]", "[b.cpp]"), 2),
+             (quoted.replace("[a.cpp](a.cpp):", "A file:"), 1),
+             ("nothing\n", 1), (quoted + "[b](b.md)\n", 1),
+             (two, 0), (two.replace("a;\n\nint c;", "a;\nint c;"), 1),
+             (quoted.replace("number a;", "int c;\n\nnumber a;"), 1),
+             (quoted.replace("#include <one.hpp>\n\n", ""), 1),
+             (quoted.replace("one.hpp", "two.hpp"), 1),
+             (quoted.replace("number a;", USING + "\nnumber a;"), 0),
              (quoted + said, 0), (quoted + said.replace("fine", "good"), 1),
-             (quoted + said.replace("error", "note"), 1), (quoted + said.replace("bad", "a"), 1)]
+             (quoted + said.replace("error", "note"), 1),
+             (quoted + said.replace("bad.cpp", "a.cpp"), 1)]
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch)
-        (root / "a.cpp").write_text("int a;\nint c;\n")
+        (root / "include").mkdir()
+        (root / "include" / "one.hpp").write_text("namespace ptspec { using number = int; }\n")
+        (root / "a.cpp").write_text(f"#include <one.hpp>\n\n{USING}\nnumber a;\n\nint b;\n\n"
+                                    "int c;\n")
         (root / "bad.cpp").write_text('static_assert(false, "this is not fine");\n')
         for text, expected in cases:
             (root / "README.md").write_text(text)
