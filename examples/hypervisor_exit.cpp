@@ -26,9 +26,9 @@ void expect(bool right, char const* what) {
     if (!right) { std::exit((std::printf("not as expected: %s\n", what), 1)); }
 }
 
-/// Runs a guest until its next exit, with the VMCS controls `set`. `execute(ctl)` enters it with this
-/// IA32_RTIT_CTL and returns after the exit, which cleared IA32_RTIT_CTL. False: the guest's output
-/// cannot be entered or left.
+/// Runs a guest, whose VMCS has the controls `set`, until its next exit. `execute(ctl)` enters it
+/// with this IA32_RTIT_CTL and returns after the exit, which cleared IA32_RTIT_CTL. False: the
+/// guest's output cannot be entered or left.
 template <msr_port Msrs, class Execute>
 auto run_guest(vmx::guest_pt& guest, vmx::shadow& shadow, vmx::controls const& set,
                vmx::msr_bitmap& bitmap, Msrs& msrs, Execute&& execute) -> bool {

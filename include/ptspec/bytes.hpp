@@ -158,12 +158,12 @@ private:
 template <class Item>
 struct read_by_next {
     template <class Never = void>
-    constexpr auto begin() const noexcept -> Item const* {
+    [[nodiscard]] constexpr auto begin() const noexcept -> Item const* {
         static_assert(!same_as<Never, void>,
                       "a reader is no range: while (auto const& one = reader.next()) { .. }");
         return nullptr;
     }
-    constexpr auto end() const noexcept -> Item const* { return nullptr; }
+    [[nodiscard]] constexpr auto end() const noexcept -> Item const* { return nullptr; }
 };
 
 /// Borrowed bytes that the callee keeps after the call returns. Takes the same arguments as

@@ -167,8 +167,8 @@ concept field_of = Field::kind == row_kind::field && __is_base_of(Field, typenam
 /// `Derived` declares the fields and `struct layout : bit_layout<...>`. `Access` applies to the
 /// fields that do not set their own.
 ///
-/// `word{0x2109}` makes one from its bits: a designator, `word{.raw = 0x2109}`, cannot name a member
-/// of a base.
+/// `word{0x2109}` makes one from its bits. A designator, as in `word{.raw = 0x2109}`, cannot name a
+/// member of a base.
 template <class Derived, class Raw, row_access Access = row_access::plain>
 struct bit_word {
     using raw_type = Raw;

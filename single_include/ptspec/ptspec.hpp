@@ -1321,8 +1321,8 @@ concept field_of = Field::kind == row_kind::field && __is_base_of(Field, typenam
 /// `Derived` declares the fields and `struct layout : bit_layout<...>`. `Access` applies to the
 /// fields that do not set their own.
 ///
-/// `word{0x2109}` makes one from its bits: a designator, `word{.raw = 0x2109}`, cannot name a member
-/// of a base.
+/// `word{0x2109}` makes one from its bits. A designator, as in `word{.raw = 0x2109}`, cannot name a
+/// member of a base.
 template <class Derived, class Raw, row_access Access = row_access::plain>
 struct bit_word {
     using raw_type = Raw;
@@ -1609,12 +1609,12 @@ private:
 template <class Item>
 struct read_by_next {
     template <class Never = void>
-    constexpr auto begin() const noexcept -> Item const* {
+    [[nodiscard]] constexpr auto begin() const noexcept -> Item const* {
         static_assert(!same_as<Never, void>,
                       "a reader is no range: while (auto const& one = reader.next()) { .. }");
         return nullptr;
     }
-    constexpr auto end() const noexcept -> Item const* { return nullptr; }
+    [[nodiscard]] constexpr auto end() const noexcept -> Item const* { return nullptr; }
 };
 
 /// Borrowed bytes that the callee keeps after the call returns. Takes the same arguments as
