@@ -14656,7 +14656,7 @@ private:
     }
     /// Before the first PSB a compressed IP is not known.
     constexpr void hide_ips() noexcept {
-        for (unsigned i = 0; i < complete_; ++i) {
+        for (unsigned i = 0; i < ready_ + held_; ++i) {
             events_[i].has_ip = events_[i].has_to = false;
             events_[i].ip = events_[i].to = 0;
         }

@@ -31,7 +31,7 @@ PARTS = [
     ([INCLUDE / "tables.hpp"], 0.96),
     ([INCLUDE / "trace.hpp"], 0.84),
     ([INCLUDE / "events.hpp"], 1.40),
-    ([INCLUDE / "model.hpp"], 2.20),
+    ([INCLUDE / "model.hpp"], 2.24),
     ([INCLUDE / "driver.hpp"], 1.79),
     ([INCLUDE / "hypervisor.hpp"], 1.61),
     ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.71),
