@@ -118,6 +118,7 @@
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
 #include <ptspec/trace/time_conversion.hpp>
+#include <ptspec/trace/tsc_change.hpp>
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/packet_errata.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/trace/time_conversion.hpp>
+#include <ptspec/trace/tsc_change.hpp>
 #include <ptspec/vmx/trace_pieces.hpp>
 
 /// What a VMM changes in the packets of a guest's trace, in place: `replace_cr3` puts the guest's
@@ -16,38 +17,7 @@ namespace ptspec::vmx {
 
 // ------------------------------------------------------------------------------ changes of the TSC
 
-namespace detail {
-
-/// Bits 111:48 of the product of two numbers.
-[[nodiscard]] constexpr auto product_shifted_48(uint64_t a, uint64_t b) noexcept -> uint64_t {
-    uint64_t const low = (a & low_bits(32)) * (b & low_bits(32));
-    uint64_t const one = (a >> 32) * (b & low_bits(32));
-    uint64_t const two = (a & low_bits(32)) * (b >> 32);
-    uint64_t const middle = (low >> 32) + (one & low_bits(32)) + (two & low_bits(32));
-    uint64_t const high = (a >> 32) * (b >> 32) + (one >> 32) + (two >> 32) + (middle >> 32);
-    return high << 16 | (middle & low_bits(32)) >> 16;
-}
-
-}  // namespace detail
-
-/// How a guest sees the time-stamp counter: TSC * multiplier / 2^48 + offset.
-///
-/// Units:  `multiplier` and `offset` as the VMCS has them: 48 bits of fraction; TSC ticks.
-/// Source: SDM vol. 3, "TSC Scaling"; GEN-200, PRG-164.
-struct tsc_change {
-    static constexpr uint64_t unscaled = uint64_t{1} << 48;
-
-    uint64_t multiplier = unscaled;
-    uint64_t offset = 0;
-    /// A TSC of about the time of the trace, before the change: packets have only 56 bits of it.
-    /// Needed with a multiplier.
-    uint64_t near_by = 0;
-
-    [[nodiscard]] constexpr auto scales() const noexcept -> bool { return multiplier != unscaled; }
-    [[nodiscard]] constexpr auto of(uint64_t tsc) const noexcept -> uint64_t {
-        return detail::product_shifted_48(tsc, multiplier) + offset;
-    }
-};
+using trace::tsc_change;
 
 namespace detail {
 
