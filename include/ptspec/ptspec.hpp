@@ -117,8 +117,11 @@
 #include <ptspec/trace/fast/count_lanes.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
+#include <ptspec/trace/time.hpp>
 #include <ptspec/trace/time_conversion.hpp>
 #include <ptspec/trace/tsc_change.hpp>
+#include <ptspec/trace/core_rate.hpp>
+#include <ptspec/trace/crystal_edge.hpp>
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/packet_errata.hpp>

@@ -37,6 +37,10 @@ struct fed : trace::clock {
         last = add(packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{ratio}}));
         return *this;
     }
+    constexpr auto pip(bool non_root) -> fed& {
+        last = add(packet::pip{}.with(packet::pip::NR{non_root}));
+        return *this;
+    }
     constexpr auto cyc(uint64_t count) -> fed& {
         last = add(packet::cyc::of(count));
         return *this;
@@ -157,14 +161,24 @@ TEST_CASE("MTCs without a TSC give relative times (PKT-310)") {
     });
 }
 
-TEST_CASE("a time may be lower than the last TSC by up to FC; the monotonic one is not (PKT-309)") {
+TEST_CASE("an MTC of the edge before the TSC does not take the time back (PKT-309)") {
     CHECK_TWICE([](auto value) {
-        fed plain{value(simple)};
-        fed monotonic{value(with(simple, [](auto& how) { how.monotonic = true; }))};
-        // The MTC of the edge before the TSC.
-        bool const back = plain.tsc(1001).tma(8, 1).mtc(1).at() == 1000;
-        bool const kept = monotonic.tsc(1001).tma(8, 1).mtc(1).at() == 1001;
-        return back && kept && monotonic.mtc(2).at() == 1016;
+        fed clock{value(simple)};
+        clock.tsc(1001).tma(8, 1).mtc(1);
+        bool const kept = clock.now() == time{1001, 1001, 1000 + 32, 0};
+        return kept && clock.mtc(2).at() == 1016;  // it counts from the edge
+    });
+}
+
+TEST_CASE("an estimate goes back where measured cycles are too many, the monotonic one does not") {
+    CHECK_TWICE([](auto value) {
+        auto const how = with(simple, [](auto& of) { of.tolerance = 1; });
+        fed plain{value(how)};
+        fed monotonic{value(with(how, [](auto& of) { of.monotonic = true; }))};
+        auto const before = plain.tsc(1000).tma(0, 0).cbr(24).cyc(18).at();
+        bool const goes_back = plain.mtc(1).at() < before;
+        auto const kept = monotonic.tsc(1000).tma(0, 0).cbr(24).cyc(18).at();
+        return goes_back && monotonic.mtc(1).at() == kept;
     });
 }
 
@@ -300,11 +314,142 @@ TEST_CASE("the bounds of a time: from the last MTC to the next, or the one after
 TEST_CASE("the bounds of a CYC: the deviation of the core clock, a cycle and rounding (PKT-311)") {
     CHECK_TWICE([](auto value) {
         fed clock{value(with(simple, [](auto& how) { how.tolerance = 3; }))};
-        clock.tsc(1000).cbr(12).cyc(100);
-        // 200 ticks, an eighth of them; a cycle has 2, and 2 for rounding.
-        bool const first = clock.now() == time{1200, 1200 - 25 - 4, 1200 + 25 + 4, 100};
-        clock.cyc(1);
-        return first && clock.now() == time{1202, 1202 - 26 - 4, 1202 + 26 + 4, 101};
+        // A cycle has 2 ticks, and between 2 * 7 / 8 and 2 * 8 / 7; 100 cycles may be 99 or 101.
+        auto const first = clock.tsc(1000).cbr(12).cyc(100).now();
+        bool const is_first = first.tsc == 1200 && first.earliest == 1000 + 99 * 7 / 4 &&
+                              first.latest == 1000 + 1 + 101 * 16 / 7 + 1;
+        auto const then = clock.cyc(1).now();
+        return is_first && then.tsc == 1202 && then.earliest == 1000 + 100 * 7 / 4 - 1 &&
+               then.latest == 1000 + 1 + 102 * 16 / 7 - 1 + 1 && then.cycles == 101;
+    });
+    // Any frequency: only lower bounds.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.tolerance = 0; }))};
+        auto const now = clock.tsc(1000).cbr(12).cyc(100).now();
+        return now.tsc == 1200 && now.earliest == 1000 && now.latest == time::unbounded;
+    });
+}
+
+TEST_CASE("a ratio measured over few cycles limits nothing (PKT-312)") {
+    CHECK_TWICE([](auto value) {
+        // 5.375 ticks in a cycle. The second TSC is 3 whole cycles and parts of two later.
+        fed clock{value(clock_options{.max_non_turbo_ratio = 43})};
+        clock.tsc(999'000).cbr(8).cyc(186).tsc(1'000'000).cyc(3).tsc(1'000'017).cyc(10'000);
+        uint64_t const truth = 1'000'017 + 53'750;
+        return clock.now().earliest <= truth && truth <= clock.now().latest;
+    });
+}
+
+TEST_CASE("the core clock may deviate to one side, and then to the other (PKT-312)") {
+    CHECK_TWICE([](auto value) {
+        auto const how = with(simple, [](auto& of) { of.tsc_numerator = 100; });
+        fed slow{value(how)};
+        slow.tsc(0).tma(0, 0).cbr(24).cyc(800).mtc(1).cyc(823).mtc(2).cyc(776);
+        fed fast{value(how)};
+        fast.tsc(0).tma(0, 0).cbr(24).cyc(800).mtc(1).cyc(777).mtc(2).cyc(823);
+        return slow.now().earliest < 2399 && slow.now().latest >= 2399 &&
+               fast.now().earliest < 2399 && fast.now().latest >= 2399;
+    });
+}
+
+TEST_CASE("after an OVF, a CBR may be lost: the ratio may be any until the next (GEN-225)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        auto const open = clock.tsc(1000).cbr(24).cyc(10).other<packet::ovf>().tsc(5000).cyc(100);
+        auto const now = open.now();
+        bool const any = now.tsc == 5100 && now.earliest <= 5000 + 100 * 24 / 255 &&
+                         now.latest >= 5000 + 100 * 24 && now.latest < 5000 + 200 * 24;
+        clock.other<packet::psb>().tsc(6000).cbr(12).other<packet::psbend>().cyc(100);
+        return any && clock.now().earliest > 6180 && clock.now().latest < 6220;
+    });
+    // Outside a PSB+ it may tell of a change after the TSC.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.tsc(1000).cbr(24).cyc(10).other<packet::ovf>().tsc(5000).cbr(12).cyc(100);
+        bool const any = clock.now().earliest <= 5000 + 100 * 24 / 255 &&
+                         clock.now().latest >= 5000 + 100 * 24;
+        return any && clock.cyc(100).now().earliest > 5180;
+    });
+    // The CYC before it has cycles of the overflow: no lower bound follows from them.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        return clock.tsc(1000).cbr(24).cyc(9000).other<packet::ovf>().now().earliest == 1000;
+    });
+}
+
+TEST_CASE("the lower bound goes back only where the TSC does (PKT-302)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        auto const first = clock.tsc(1000).cbr(24).cyc(1000).now().earliest;
+        auto const then = clock.cbr(12).cyc(1).now().earliest;
+        auto const last = clock.cbr(48).cyc(1).now().earliest;
+        return first > 1900 && then >= first && last >= then &&
+               clock.tsc(500).now().earliest == 500;
+    });
+    CHECK_TWICE([](auto value) {
+        fed clock{value(clock_options{
+            .mtc_freq = 3, .max_non_turbo_ratio = 24, .tsc_numerator = 250, .tsc_denominator = 3})};
+        uint64_t last = clock.tsc(1000).tma(0, 0).cbr(24).now().earliest;
+        for (unsigned i = 1; i < 40; ++i) {
+            auto const before = clock.cyc(667).now().earliest;
+            auto const after = clock.mtc(i).now().earliest;
+            if (before < last || after < before) { return false; }
+            last = after;
+        }
+        return true;
+    });
+}
+
+TEST_CASE("a frequency changes inside a cycle: both of its ends may have either ratio (PKT-278)") {
+    CHECK_TWICE([](auto value) {
+        // 1 tick a cycle; the cycle of the CYC begins just before the CBR; then 8 ticks.
+        fed clock{value(with(simple, [](auto& how) { how.tolerance = 16; }))};
+        clock.tsc(1000).cbr(24).cyc(100).cbr(3).cyc(1).cyc(1);
+        bool const slower = clock.now().earliest <= 1102 && clock.now().latest >= 1117;
+        clock.tsc(2000).cbr(24).cyc(1).cyc(1);
+        return slower && clock.now().earliest <= 2001 && clock.now().latest >= 2010;
+    });
+}
+
+TEST_CASE("the MTC of the next edge may stand before the TSC and the TMA (GEN-218)") {
+    CHECK_TWICE([](auto value) {
+        auto const how = with(simple, [](auto& of) { of.lost_mtcs = 0; });
+        fed before{value(how)};
+        before.tsc(1000).tma(0, 0).mtc(1).tsc(1015).tma(7, 1);
+        bool const is_next = before.now() == time{1015, 1015, 1032, 0};
+        fed between{value(how)};
+        between.tsc(1015).mtc(1).tma(7, 1);
+        fed neither{value(how)};
+        neither.tsc(1015).mtc(0).tma(7, 1);
+        return is_next && between.now().latest == 1032 && neither.now().latest == 1016;
+    });
+    // TMA has bits 15:0 of the counter, this MTC bits 16:9.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(clock_options{
+            .mtc_freq = 9, .tsc_numerator = 1, .tsc_denominator = 1, .lost_mtcs = 0})};
+        clock.tsc(1000).mtc(0x81).tma(0x1FF, 0);
+        return clock.now().latest == 1000 + 1 + 512;
+    });
+}
+
+TEST_CASE("the value of a TSC packet may be older than the packet (GEN-201)") {
+    CHECK_TWICE([](auto value) {
+        auto const how = with(simple, [](auto& of) { of.tolerance = 16; });
+        fed exact{value(how)};
+        fed old{value(with(how, [](auto& of) { of.tsc_age = 140; }))};
+        exact.tsc(1000).cbr(24).cyc(20);
+        old.tsc(1000).cbr(24).cyc(20);
+        return exact.now().latest < 1025 && old.now().latest == exact.now().latest + 140 &&
+               old.now().earliest == exact.now().earliest && old.at() == 1020;
+    });
+}
+
+TEST_CASE("with a threshold, a CYC before a packet without one stands alone (GEN-214,217)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.cyc_thresh = 9; }))};
+        clock.tsc(0).cbr(24).cyc(300);
+        bool const exact = clock.cycle().slack == 0;
+        return exact && clock.other<packet::psb>().cycle().slack == 255;
     });
 }
 
@@ -361,14 +506,6 @@ TEST_CASE("CYC and MTC in a PSB+ mean the same; SKL168 loses some before it (PKT
     });
 }
 
-TEST_CASE("a ratio multiplies counts of up to 48 bits") {
-    CHECK_TWICE([](auto value) {
-        auto const ratio = trace::detail::ratio::of(value(3U), 2);
-        return ratio.of(value(0xFF'FFFEU)) == 0x17F'FFFD && ratio.of(1U << 24) == 3U << 23 &&
-               ratio.of(value((uint64_t{1} << 40) + 6)) == (uint64_t{3} << 39) + 9;
-    });
-}
-
 TEST_CASE("a change of frequency keeps the estimate and its lower bound (PKT-311,314)") {
     CHECK_TWICE([](auto value) {
         fed clock{{.max_non_turbo_ratio = 20}};
@@ -392,12 +529,66 @@ TEST_CASE("after an OVF a TMA gives no upper bound (GEN-203)") {
     });
 }
 
-TEST_CASE("the core frequency between two points (PKT-316)") {
+TEST_CASE("a time is a guest's from the first TSC with NR=1 to the next without (PKT-082,317)") {
     CHECK_TWICE([](auto value) {
-        return trace::core_frequency(value(3000U), value(2000U), 2'400'000'000) == 3'600'000'000 &&
-               trace::core_frequency(value(3000U), value(0U), 2'400'000'000) == 0 &&
-               trace::core_frequency(uint64_t{1} << 30, value(1U), 1) == uint64_t{1} << 30 &&
-               trace::core_frequency(uint64_t{3} << 50, value(uint64_t{2} << 50), 2'400'000'000) ==
-                   3'600'000'000;
+        fed clock{value(simple)};
+        bool const host = !clock.tsc(900'000).tma(0, 0).now().is_guest;
+        // Between VM entry and the guest's TSC, and between VM exit and the host's.
+        bool const stays = !clock.pip(true).mtc(1).now().is_guest && clock.at() == 900'016;
+        bool const guest = clock.tsc(5000).tma(0x10, 0).now().is_guest && clock.at() == 5000 &&
+                           clock.mtc(3).now().is_guest && clock.mtc(4).now().is_guest;
+        bool const ends = clock.pip(false).mtc(5).now().is_guest;
+        return host && stays && guest && ends && !clock.tsc(900'100).now().is_guest;
+    });
+    // Without PIPs the caller says it.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.is_guest = true; }))};
+        return clock.tsc(1000).now().is_guest && clock.cbr(24).cyc(9).now().is_guest &&
+               !clock.pip(false).tsc(1000).now().is_guest;
+    });
+}
+
+TEST_CASE("in a PSB+ the PIP may follow the TSC: both are of one moment (PKT-136,GEN-171)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(simple)};
+        clock.tsc(900'000).other<packet::psb>().tsc(5000).tma(0x10, 0).cbr(24).pip(true);
+        bool const guest = clock.now().is_guest && clock.now_of_psb_plus().is_guest;
+        clock.other<packet::psbend>().pip(false);
+        return guest && clock.now().is_guest;
+    });
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) {
+            how.has_guest_tsc = true;
+            how.guest_tsc.offset = 0 - uint64_t{895'000};
+        }))};
+        clock.tsc(900'000).other<packet::psb>().tsc(5020).tma(0x10, 0).cbr(24).pip(true);
+        auto const now = clock.other<packet::psbend>().now();
+        return now == time{900'020, 900'020, 900'020 + 32, 0} && clock.mtc(3).at() == 900'036;
+    });
+}
+
+TEST_CASE("with its offset and multiplier, the times of a guest are the host's (PKT-317)") {
+    CHECK_TWICE([](auto value) {
+        auto const how = with(simple, [](auto& of) {
+            of.has_guest_tsc = true;
+            of.guest_tsc.offset = 0 - uint64_t{895'000};
+        });
+        fed clock{value(how)};
+        clock.tsc(900'000).tma(0, 0).mtc(1).pip(true).tsc(5020).tma(0x0A, 0);
+        bool const same = clock.now() == time{900'020, 900'020, 900'020 + 12 + 16, 0};
+        // The guest's TSC is below 0: 56 bits of it.
+        clock.tsc((uint64_t{1} << 56) - 10);
+        return same && clock.at() == 894'990 && clock.pip(false).tsc(900'100).at() == 900'100;
+    });
+    // Half the frequency: each guest's tick is two of the host. TMA is not used.
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& of) {
+            of.has_guest_tsc = true;
+            of.guest_tsc = {uint64_t{1} << 47, 70, 0};
+        }))};
+        clock.tsc(900'000).pip(true).tsc(70 + 450'100).tma(0, 0);
+        bool const start = clock.now() == time{900'200, 900'200, time::unbounded, 0};
+        auto const now = clock.mtc(1).cbr(24).cyc(32).now();
+        return start && now.tsc == 900'232 && now.earliest <= 900'231 && now.latest >= 900'235;
     });
 }

@@ -15,6 +15,6 @@ TEST_CASE("the options of a configuration on a processor (PKT-101,102, REG-168)"
         auto const how = trace::clock_options_of(ctl{}.with(ctl::MTCFreq{6}, ctl::CycThresh{4}),
                                                  caps);
         return how.mtc_freq == 6 && how.cyc_thresh == 4 && how.max_non_turbo_ratio == 26 &&
-               how.tsc_numerator == 216 && how.tsc_denominator == 2;
+               how.tsc_numerator == 216 && how.tsc_denominator == 2 && how.tsc_age == 108;
     });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <doctest/doctest.h>
 
+#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/reader.hpp>
 
 #include <cstdint>

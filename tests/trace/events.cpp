@@ -424,6 +424,43 @@ TEST_CASE("an event has the time of its own packet, and a PSB+ that of its TSC (
     });
 }
 
+TEST_CASE("only packets that have a CYC get its upper bound: not CBR and MNT (GEN-213)") {
+    CHECK_TWICE([](auto value) {
+        // TSC 1000000, CBR 8; CYC 10 and a TNT; MNT and CBR; CYC 100000 and a TNT.
+        auto const stream = value(made_stream{
+            "PSB 1940420f00000000 02030800 7d000040000000 0223 530c 02c3880102030405060708 "
+            "02030800 0735300c",
+            engine::kind::manual});
+        trace::event_reader<trace::clock> from{stream.view(),
+                                               trace::clock{{.max_non_turbo_ratio = 8}}};
+        bool checked[4] = {};
+        while (auto const& e = from.next()) {
+            auto const when = e.when;
+            switch (e.what) {
+                case trace::event_type::branches:
+                    // Each cycle has a tick.
+                    if (when.cycles == 10) {
+                        checked[0] = when.earliest <= 1'000'010 && when.latest >= 1'000'010 &&
+                                     when.latest < 1'000'014;
+                    }
+                    break;
+                case trace::event_type::maintenance:
+                    checked[1] = when.earliest <= 1'000'010 && when.latest >= 1'100'010;
+                    break;
+                case trace::event_type::frequency:
+                    if (e.is_status) {
+                        checked[2] = when.tsc == 1'000'000 && when.earliest == 1'000'000;
+                    } else {
+                        checked[3] = when.earliest <= 1'000'010 && when.latest >= 1'100'010;
+                    }
+                    break;
+                default: break;
+            }
+        }
+        return checked[0] && checked[1] && checked[2] && checked[3];
+    });
+}
+
 TEST_CASE("errata: BDM70, APL11, APL12, SKD010, SKD007, SKZ84, BDM64") {
     // BDM70, which every reader accepts: a PSB+ with FUP before TIP.PGE (PKT-140, GEN-176).
     EVENTS("ON 01 ON 310030 06", ON "disabled " ON "enabled@3000 branches:T");

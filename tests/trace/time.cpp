@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/trace/time.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+
+TEST_CASE("the core frequency between two points (PKT-316)") {
+    CHECK_TWICE([](auto value) {
+        return trace::core_frequency(value(3000U), value(2000U), 2'400'000'000) == 3'600'000'000 &&
+               trace::core_frequency(value(3000U), value(0U), 2'400'000'000) == 0 &&
+               trace::core_frequency(uint64_t{1} << 30, value(1U), 1) == uint64_t{1} << 30 &&
+               trace::core_frequency(uint64_t{3} << 50, value(uint64_t{2} << 50), 2'400'000'000) ==
+                   3'600'000'000;
+    });
+}
+
+TEST_CASE("a time without bounds is not one of the time-stamp counter") {
+    CHECK_TWICE([](auto value) {
+        return !trace::time{.tsc = value(5U)}.is_absolute() &&
+               trace::time{.tsc = value(5U), .earliest = 5}.is_absolute() &&
+               trace::time{.tsc = value(5U), .latest = 9}.is_absolute();
+    });
+}
