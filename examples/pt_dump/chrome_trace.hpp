@@ -69,7 +69,7 @@ public:
             totals_.count(one.what);
             auto const state = reader.state().enabled;
             bool const is_on = state == trace::tracing::on || state == trace::tracing::entering;
-            add(one, is_on, one.when.is_absolute());
+            add(one, is_on, one.when.is_absolute() && !one.when.is_guest);
         }
     }
 
@@ -136,6 +136,7 @@ private:
     }
     /// No event is earlier than one before it.
     void move_to(trace::event const& one) {
+        if (has_tsc_ && one.when.is_guest) { return; }  // it is no time of the host
         std::uint64_t const here = has_tsc_ ? ticks_of(one) : one.offset;
         if (here > now_) { now_ = here; }
     }

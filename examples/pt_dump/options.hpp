@@ -149,6 +149,16 @@ inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
         clock.monotonic = true;
     } else if (line.is("--tsc-reference")) {
         clock.tsc_reference = detail::number_of(line, "a TSC of 64 bits, not 0", any, 1);
+    } else if (line.is("--guest")) {
+        clock.is_guest = true;
+    } else if (line.is("--guest-tsc")) {
+        auto const found = detail::numbers_of(
+            line, "OFFSET,MULTIPLIER: TSC offset and TSC multiplier of the VMCS", ',', {any, any},
+            2);
+        if (found[1] == 0) { throw tool::failure{"--guest-tsc takes a MULTIPLIER above 0"}; }
+        clock.has_guest_tsc = true;
+        clock.guest_tsc.offset = found[0];
+        clock.guest_tsc.multiplier = found[1];
     } else if (line.is("--tsc-hz")) {
         how.to_ns.frequency = detail::number_of(line, "a frequency from 1 to 10000000000 Hz",
                                                 10'000'000'000, 1);
@@ -170,6 +180,7 @@ inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
 inline auto settings_for(settings how, trace_file::stream const& from) -> settings {
     how.clock = trace_file::clock_of(from, how.clock, how.given);
     how.quirks = how.clock.quirks;
+    how.clock.guest_tsc.near_by = how.clock.tsc_reference;
     if (!how.to_ns.is_known()) { how.to_ns.perf = from.how.to_ns; }
     return how;
 }

@@ -60,6 +60,10 @@ an option replaces what the file says:
   --non-turbo R   the maximum non-turbo ratio, MSR_PLATFORM_INFO[15:8]
   --tsc-reference TSC
                   a TSC near the trace, for the 8 bits that TSC packets lack
+  --guest         the trace begins in a guest; a PIP packet tells otherwise
+  --guest-tsc OFFSET,MULTIPLIER
+                  the TSC offset and multiplier of the guest's VMCS, 0x1000000000000 for none: times
+                  of the guest become the host's
   --monotonic     no time is lower than one before it
   --tsc-hz HZ     the frequency of the TSC: gives also nanoseconds
   --perf-clock SHIFT,MULT,ZERO
@@ -122,7 +126,8 @@ an unknown value, status=1 marks what a PSB+ reports: it happened before.
 
 With --time, `time=0xa0008-8+40` is the time in TSC ticks: probably 0xa0008, but up to 8 ticks
 earlier or 40 later; `+?` is not limited. Before the first TSC packet, `relative=` stands in place
-of `time=`, and counts from 0. `ns=` has the nanoseconds.
+of `time=`, and counts from 0; `guest=` is a time by the TSC of a guest (--guest-tsc). `ns=` has the
+nanoseconds, of the host.
 
 With --summary and --time: the first and the last TSC and the ticks between them, traced, not
 traced, and unknown after a loss of packets; cycles of the core clock and its mean frequency, while
@@ -148,11 +153,11 @@ with "len"; "gap" with "missing" and "aux"; "partial" with "size"; "end" with "p
 and "resyncs". With several files or streams, {"event":"file","file":NAME} precedes the objects of
 each. With --streams, "event" is "config" or "stream". With --events, "event" is the name of the
 event without !, types and states are strings, and "damage" and "note" have also "text". With --time
-there are "time" or "relative", "earliest", "latest" (null: not limited) and "ns". With --summary
-there is one object for each file: "file", "bytes", "packets", "skipped", "errors" and "resyncs"
-(numbers), "errors_by_code" (a number for each error), "by_type" (for each packet an object with
-"packets" and "bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip" ("lowest" and
-"highest"). The last two are null when the trace has no such value. With --time also "time": "first"
+there are "time", "relative" or "guest", "earliest", "latest" (null: not limited) and "ns". With
+--summary there is one object for each file: "file", "bytes", "packets", "skipped", "errors" and
+"resyncs" (numbers), "errors_by_code" (a number for each error), "by_type" (for each packet an
+object with "packets" and "bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip"
+("lowest" and "highest"). The last two are null when the trace has no such value. With --time also "time": "first"
 and "last" (null without a TSC; otherwise also "duration", "traced", "untraced" and "unknown", and
 "first_ns" and "last_ns" where a clock is given), "cycles", "frequency" (null when unknown),
 "missing_mtcs" and "overflows". Bytes of a name that are not UTF-8 are written as \ufffd. With

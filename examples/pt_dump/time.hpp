@@ -42,7 +42,7 @@ inline void append_digits(std::string& out, std::uint64_t value, int base = 10) 
 }  // namespace detail
 
 /// Appends ` time=0xa0008-8+40`, and the nanoseconds where they are known. Before the first TSC,
-/// ` relative=0x28`.
+/// ` relative=0x28`; by the TSC of a guest, ` guest=0xa0008-8+40`.
 inline void append_text_time(std::string& out, trace::time const& when, conversion const& to_ns) {
     char text[128];
     auto end = text;
@@ -50,7 +50,7 @@ inline void append_text_time(std::string& out, trace::time const& when, conversi
     auto const number = [&](std::uint64_t value, int base = 10) {
         end = std::to_chars(end, text + sizeof text, value, base).ptr;
     };
-    put(when.is_absolute() ? " time=0x" : " relative=0x");
+    put(!when.is_absolute() ? " relative=0x" : when.is_guest ? " guest=0x" : " time=0x");
     number(when.tsc, 16);
     if (!when.is_absolute()) {
         out.append(text, end);
@@ -64,7 +64,7 @@ inline void append_text_time(std::string& out, trace::time const& when, conversi
     } else {
         number(when.latest < when.tsc ? 0 : when.latest - when.tsc);
     }
-    if (to_ns.is_known()) {
+    if (to_ns.is_known() && !when.is_guest) {
         put(" ns=");
         number(to_ns.ns(when.tsc));
     }
@@ -74,7 +74,7 @@ inline void append_text_time(std::string& out, trace::time const& when, conversi
 /// Adds the same to a JSON object.
 template <class Fields>
 void append_json_time(Fields fields, trace::time const& when, conversion const& to_ns) {
-    fields.hex(when.is_absolute() ? "time" : "relative", when.tsc);
+    fields.hex(!when.is_absolute() ? "relative" : when.is_guest ? "guest" : "time", when.tsc);
     if (!when.is_absolute()) { return; }
     fields.hex("earliest", when.earliest);
     if (when.latest == trace::time::unbounded) {
@@ -82,7 +82,7 @@ void append_json_time(Fields fields, trace::time const& when, conversion const& 
     } else {
         fields.hex("latest", when.latest);
     }
-    if (to_ns.is_known()) { fields.number("ns", to_ns.ns(when.tsc)); }
+    if (to_ns.is_known() && !when.is_guest) { fields.number("ns", to_ns.ns(when.tsc)); }
 }
 
 /// The times of a trace, and how long it was traced.
@@ -166,6 +166,7 @@ private:
     void add(packet::tsc which) {
         auto const before = clock_.now();
         (void)clock_.add(which);
+        if (clock_.now().is_guest) { return; }
         auto const after = clock_.now().tsc;
         if (!has_time_) {
             has_time_ = true;
@@ -179,9 +180,10 @@ private:
     void pass() { pass_as(current()); }
     void pass_as(part which) {
         if (!has_time_) { return; }
-        auto const now = clock_.now().tsc;
-        spent_[which] += now - last_;
-        last_ = now;
+        auto const now = clock_.now();
+        if (now.is_guest) { return; }  // it is no time of the host
+        spent_[which] += now.tsc - last_;
+        last_ = now.tsc;
     }
 
     trace::clock clock_;

@@ -280,6 +280,10 @@ private:
     void set_time(trace::event& one) {
         constexpr std::uint64_t little = std::uint64_t{1} << 20;
         auto& now = one.when.tsc;
+        if (one.when.is_guest) {
+            now = last_time_;  // it is no time of the host
+            return;
+        }
         if (!has_time_) {
             has_time_ = one.when.is_absolute() && now != 0;
             last_time_ = has_time_ ? now : 0;

@@ -372,7 +372,6 @@ def expected_times(text):
 # another MTC also counts cycles from before it. libipt forgets the rate at an OVF. It lets CYCs
 # pass the latest time of the next MTC, and takes a rate far from that of the CBR.
 OTHER_TIMES = {
-    ("mtc-cyc_calibrate", 0x18): -0x40,              # not measured yet
     ("tsc-tma-mtc-mtc-cyc_calibrate", 0x29): -0x20,  # measured from the second MTC on
     ("mtc-ovf_reset-cyc", 0x40): 0x20,               # the rate from before the OVF
     ("mtc-ovf_reset-cyc", 0x43): 0x40,               # the rate from before the OVF
@@ -808,6 +807,26 @@ class Lines(unittest.TestCase):
                        data=data)[1].splitlines()[-2]
             self.assertTrue(line.endswith(f" ns={wanted}"), (shift, line))
 
+    def test_times_of_a_guest(self):
+        # TSC 1000H; PIP with NR=1: VM entry; TSC 500H of the guest, which sees F500H less.
+        data = PSB + PSBEND + bytes.fromhex("1900100000000000" "0243010000000000" "1900050000000000")
+        host, entry, guest = run("--time", "--tsc-hz", "1000000000", "-",
+                                 data=data)[1].splitlines()[-4:-1]
+        self.assertTrue(host.endswith(" time=0x1000-0+? ns=4096"), host)
+        self.assertTrue(entry.endswith(" time=0x1000-0+? ns=4096"), entry)
+        self.assertTrue(guest.endswith(" guest=0x500-0+?"), guest)  # no nanoseconds of the host
+        line = json.loads(run("--time", "--json", "--tsc-hz", "1000000000", "-",
+                              data=data)[1].splitlines()[-2])
+        self.assertEqual((line["guest"], "ns" in line, "time" in line), ("0x500", False, False))
+        offset = 2 ** 64 - 0xF500
+        for multiplier, wanted in ((1 << 48, 0xFA00), (1 << 49, 0xFA00 // 2)):
+            guest = run("--time", "--tsc-hz", "1000000000", "--guest-tsc", f"{offset},{multiplier}",
+                        "-", data=data)[1].splitlines()[-2]
+            self.assertTrue(guest.endswith(f" time={wanted:#x}-0+? ns={wanted}"), guest)
+        self.assertIn(" guest=0x1000-", run("--time", "--guest", "-", data=data)[1])
+        # A timeline and the sums of a summary have times of the host only.
+        self.assertNotIn(hex(0x500), run("--summary", "--time", "-", data=data)[1])
+
     def test_options_that_do_not_belong_together(self):
         path = self.file("t", ENABLED)
         for arguments, about in (
@@ -831,6 +850,8 @@ class Lines(unittest.TestCase):
                 (["--time", "--tsc-hz", "0"], "Hz"), (["--time", "--tsc-hz", "10000000001"], "Hz"),
                 (["--time", "--perf-clock", "33,1,1"], "SHIFT,MULT,ZERO"),
                 (["--time", "--perf-clock", "1,1"], "SHIFT,MULT,ZERO"),
+                (["--time", "--guest-tsc", "1"], "OFFSET,MULTIPLIER"),
+                (["--time", "--guest-tsc", "1,0"], "above 0"), (["--guest"], "--guest"),
                 (["--events", "--cpu", "6"], "FAMILY/MODEL"),
                 (["--events", "--cpu", "6/94/3/1"], "FAMILY/MODEL"),
                 (["--events", "--cpu", "6/x"], "FAMILY/MODEL")):
