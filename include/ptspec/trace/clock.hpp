@@ -229,10 +229,12 @@ public:
         if (has_cyc_) { found.latest = ceiling_; }
         return found;
     }
-    /// The time of the last PSB+: that of its TSC, up to the last packet in it that has a CYC.
+    /// The time of the last PSB+: between its TSC and the last packet in it that has a CYC.
     [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time {
         if (!has_tsc_in_psb_plus_) { return now_without_cyc(); }
-        return {tsc_, tsc_, now().latest, all_, is_guest_};
+        auto found = now();
+        found.earliest = least(tsc_, found.earliest);
+        return found;
     }
 
     // --------------------------------------------------------------------------- cycles
@@ -446,11 +448,11 @@ private:
             if (has_tsc_) { set_point(); }
         } else {
             // The cycles up to the next CYC run partly at the old frequency.
+            floor_ = estimate(0).earliest;
             anchor_here();
             rates_.include(range);
             has_mixed_ratios_ = true;
             // The cycle in which the frequency changes has both; so may the packet's own cycle.
-            floor_ = later(low_, floor_);
             uint64_t const first = least_cycle_of(range);
             uint64_t const last = most_cycle_of(range);
             if (first > least_cycle_) { low_ -= first - least_cycle_; }
