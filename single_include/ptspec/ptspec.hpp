@@ -13744,7 +13744,7 @@ private:
             if (has_tsc_) { set_point(); }
         } else {
             // The cycles up to the next CYC run partly at the old frequency.
-            floor_ = estimate(0).earliest;
+            floor_ = estimate(slack()).earliest;
             anchor_here();
             rates_.include(range);
             has_mixed_ratios_ = true;

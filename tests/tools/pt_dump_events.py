@@ -809,7 +809,8 @@ class Lines(unittest.TestCase):
 
     def test_times_of_a_guest(self):
         # TSC 1000H; PIP with NR=1: VM entry; TSC 500H of the guest, which sees F500H less.
-        data = PSB + PSBEND + bytes.fromhex("1900100000000000" "0243010000000000" "1900050000000000")
+        data = PSB + PSBEND + bytes.fromhex("1900100000000000" "0243010000000000"
+                                            "1900050000000000")
         host, entry, guest = run("--time", "--tsc-hz", "1000000000", "-",
                                  data=data)[1].splitlines()[-4:-1]
         self.assertTrue(host.endswith(" time=0x1000-0+? ns=4096"), host)
