@@ -157,12 +157,12 @@ there are "time", "relative" or "guest", "earliest", "latest" (null: not limited
 --summary there is one object for each file: "file", "bytes", "packets", "skipped", "errors" and
 "resyncs" (numbers), "errors_by_code" (a number for each error), "by_type" (for each packet an
 object with "packets" and "bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip"
-("lowest" and "highest"). The last two are null when the trace has no such value. With --time also "time": "first"
-and "last" (null without a TSC; otherwise also "duration", "traced", "untraced" and "unknown", and
-"first_ns" and "last_ns" where a clock is given), "cycles", "frequency" (null when unknown),
-"missing_mtcs" and "overflows". Bytes of a name that are not UTF-8 are written as \ufffd. With
---check an object has "offset", "packet" (null where no packet is), "rule" and "text", and a note
-has "note":1; the last one "event":"end", "violations" and "kind".
+("lowest" and "highest"). The last two are null when the trace has no such value. With --time also
+"time": "first" and "last" (null without a TSC; otherwise also "duration", "traced", "untraced" and
+"unknown", and "first_ns" and "last_ns" where a clock is given), "cycles", "frequency" (null when
+unknown), "missing_mtcs" and "overflows". Bytes of a name that are not UTF-8 are written as \ufffd.
+With --check an object has "offset", "packet" (null where no packet is), "rule" and "text", and a
+note has "note":1; the last one "event":"end", "violations" and "kind".
 
 Example:
   $ pt_dump --no-sync --hex '02 03 18 00'

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <doctest/doctest.h>
 
-#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/reader.hpp>
 
 #include <cstdint>
