@@ -53,9 +53,9 @@ TEST_CASE("a SAMPLE that is too short for a count in it") {
         };
         constexpr uint64_t huge = ~uint64_t{0};
         return fails({}, u32(0)) && fails({}, join(u64(9), u64(0))) && fails({}, u64(huge)) &&
-               fails({.type = {1 << 5}}, join(u64(huge), u64(0))) &&            // CALLCHAIN
-               fails({.type = {1 << 5}}, join(u64(huge / 8 + 2), u64(0))) &&    // wraps to 8
-               fails({.type = {1 << 10}}, join(u32(~0U), u32(0))) &&            // RAW
+               fails({.type = {1 << 5}}, join(u64(huge), u64(0))) &&                  // CALLCHAIN
+               fails({.type = {1 << 5}}, join(u64(huge / 8 + 2), u64(0), u64(0))) &&  // wraps to 8
+               fails({.type = {1 << 10}}, join(u32(~0U), u32(0))) &&                  // RAW
                fails({.type = {1 << 11}}, join(u64(huge / 24 + 1), u64(0))) &&  // BRANCH_STACK
                fails({.type = {1 << 13}}, join(u64(huge), u64(0))) &&           // STACK_USER
                fails({.type = {1 << 4}, .read_format = {8}}, join(u64(huge), u64(0)));  // READ
