@@ -78,22 +78,6 @@ private:
     std::vector<std::size_t> records_{};  ///< the end of each
 };
 
-/// The end of a trace in memory: a sink of packets.
-class trace_end {
-public:
-    auto append(byte_view bytes) -> bool {
-        bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-        return true;
-    }
-    auto append(wide_bits bytes, std::size_t count) -> bool {
-        return append(byte_view{to_le(bytes)}.first(count));
-    }
-    [[nodiscard]] auto bytes() const -> byte_view { return bytes_; }
-
-private:
-    std::vector<std::uint8_t> bytes_{};
-};
-
 /// Completes the traces of a directory.
 class completion {
 public:
@@ -198,11 +182,15 @@ private:
     /// Executes the blocks that began, and ends the trace. False if it cannot be written.
     auto complete(thread_state const& of) -> bool {
         auto const& from = of.copies[of.current];
-        thread_trace<trace_end> trace;
+        thread_trace trace;
         trace.state = from.state;
+        if (auto const opened = trace.file.resume(path(of, "pt").c_str(), from.bytes); !opened) {
+            done_.error = opened.error;
+            return false;
+        }
         auto log = from.logs[from.count % 2];
         if (from.count != 0) { complete(of, from, trace, log); }
-        if (int const error = write(of, from, trace.file.bytes()); error != 0) {
+        if (int const error = trace.file.close(); error != 0) {
             done_.error = error;
             return false;
         }
@@ -215,7 +203,7 @@ private:
         if (from.count != 0) { add_exit(of, trace.state); }
         return true;
     }
-    void complete(thread_state const& of, trace_copy const& from, thread_trace<trace_end>& trace,
+    void complete(thread_state const& of, trace_copy const& from, thread_trace& trace,
                   instruction_log& log) {
         constexpr auto width = x86::code_width::bits_64;
         std::map<std::pair<std::uint64_t, std::uint64_t>, code_block> known;
@@ -244,7 +232,7 @@ private:
     }
     /// The thread itself ended its process.
     static void end_by_signal(thread_death const& death, code_block const& whole,
-                              std::vector<std::uint8_t> const& code, thread_trace<trace_end>& trace,
+                              std::vector<std::uint8_t> const& code, thread_trace& trace,
                               instruction_log& log) {
         delivered_signal const signal{.at = death.ip,
                                       .is_fault = is_fault(death, whole),
@@ -276,25 +264,6 @@ private:
             case SIGSEGV: return 14;
             default: return 0;
         }
-    }
-    /// Writes the end of the trace, and nothing after it. Returns the errno of an error, or 0.
-    auto write(thread_state const& of, trace_copy const& from, byte_view end) -> int {
-        int const file = ::open(path(of, "pt").c_str(), O_WRONLY | O_CLOEXEC);
-        if (file < 0) { return errno; }
-        int error = ::ftruncate(file, static_cast<off_t>(from.bytes)) != 0 ? errno : 0;
-        std::size_t written = 0;
-        while (error == 0 && written < end.size()) {
-            auto const count = ::pwrite(file, end.data() + written, end.size() - written,
-                                        static_cast<off_t>(from.bytes + written));
-            if (count < 0 && errno == EINTR) { continue; }
-            if (count <= 0) {
-                error = count < 0 ? errno : ENOSPC;
-            } else {
-                written += static_cast<std::size_t>(count);
-            }
-        }
-        if (::close(file) != 0 && error == 0) { error = errno; }
-        return error;
     }
     /// Adds the end of the thread to the events, unless another program executes in its process.
     void add_exit(thread_state const& of, trace_state const& trace) {

@@ -90,7 +90,7 @@ struct code_change {
 };
 
 struct emulated_thread {
-    thread_trace<ports::growing_file> trace{};
+    thread_trace trace{};
     code_block const* previous = nullptr;  ///< the block that executes
     thread_state* saved = nullptr;
     bool is_in_file = false;       ///< `saved` is mapped

@@ -75,7 +75,7 @@ public:
 
 private:
     struct stepped_thread {
-        thread_trace<ports::growing_file> trace{};
+        thread_trace trace{};
         instruction_log log{};
         int process = 0;
         bool is_started = false;  ///< `ip` is the next instruction

@@ -174,7 +174,6 @@ struct trace_state {
 };
 
 /// The trace of a thread in a file.
-template <trace::wide_packet_sink File>
 class thread_trace {
 public:
     /// Starts the trace of a thread that executes at `ip`, in code of this width. The file was
@@ -278,7 +277,7 @@ public:
 
     [[nodiscard]] auto instructions() const -> std::uint64_t { return state.instructions; }
 
-    File file{};
+    ports::growing_file file{};
     trace_state state{};
 
 private:

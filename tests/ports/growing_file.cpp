@@ -151,6 +151,25 @@ TEST_CASE("after the program has closed all descriptors the file is opened again
     CHECK(at.bytes() == all);
 }
 
+TEST_CASE("a file is resumed after its first bytes, and what followed them is lost") {
+    temporary const at;
+    auto const all = numbered(30'000);
+    for (size_t const first : {size_t{0}, size_t{1}, size_t{4096}, size_t{5000}, size_t{9999}}) {
+        ports::growing_file file;
+        REQUIRE(file.create(at.path(), 4096));
+        REQUIRE(file.append(byte_view{all.data(), first}));
+        REQUIRE(file.append(byte_view{all.data(), 3000}));
+        REQUIRE(file.close() == 0);
+        REQUIRE(file.resume(at.path(), first, 4096));
+        CHECK(file.size() == first);
+        CHECK(file.append(byte_view{all.data() + first, all.size() - first}));
+        CHECK(file.close() == 0);
+        CHECK(at.bytes() == all);
+    }
+    ports::growing_file none;
+    CHECK_FALSE(none.resume("/nonexistent/file", 0));
+}
+
 TEST_CASE("a descriptor whose number the program uses for another file is left alone") {
     temporary const at;
     temporary const other;

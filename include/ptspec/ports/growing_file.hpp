@@ -37,19 +37,12 @@ public:
     /// Creates a file, or truncates an existing one. `step` bytes are mapped at first, and up to
     /// 256 times as many at once later. It is a multiple of the page size.
     auto create(char const* path, size_t step = 65'536) noexcept -> open_result {
-        (void)close();
-        do {
-            file_ = ::open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        } while (file_ < 0 && errno == EINTR);
-        error_ = file_ < 0 ? errno : 0;
-        if (file_ >= 0) { take_identity(); }
-        size_t length = 0;
-        while (file_ >= 0 && path[length] != 0 && length + 1 < sizeof path_) { ++length; }
-        copy_bytes(reinterpret_cast<uint8_t*>(path_), reinterpret_cast<uint8_t const*>(path),
-                   length);
-        path_[length] = 0;
-        step_ = step;
-        most_ = step * 256;
+        return open(path, O_CREAT | O_TRUNC, 0, step);
+    }
+    /// Opens a file that exists, to append to its first `bytes` bytes. What follows them is lost.
+    auto resume(char const* path, uint64_t bytes, size_t step = 65'536) noexcept -> open_result {
+        auto const opened = open(path, 0, bytes, step);
+        if (opened && ::ftruncate(file_, static_cast<off_t>(bytes)) != 0) { note(errno); }
         return {error_};
     }
     /// Unmaps the file, sets its size to that of the trace, and closes it. Returns the errno of the
@@ -104,6 +97,23 @@ public:
     }
 
 private:
+    auto open(char const* path, int flags, uint64_t bytes, size_t step) noexcept -> open_result {
+        (void)close();
+        do {
+            file_ = ::open(path, O_RDWR | O_CLOEXEC | flags, 0666);
+        } while (file_ < 0 && errno == EINTR);
+        error_ = file_ < 0 ? errno : 0;
+        if (file_ >= 0) { take_identity(); }
+        size_t length = 0;
+        while (file_ >= 0 && path[length] != 0 && length + 1 < sizeof path_) { ++length; }
+        copy_bytes(reinterpret_cast<uint8_t*>(path_), reinterpret_cast<uint8_t const*>(path),
+                   length);
+        path_[length] = 0;
+        window_at_ = bytes;
+        step_ = step;
+        most_ = step * 256;
+        return {error_};
+    }
     void take_identity() noexcept {
         move_up();
         struct stat about{};
