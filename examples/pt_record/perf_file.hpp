@@ -11,14 +11,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
+
+#include <sys/stat.h>
 
 namespace pt_record {
 
@@ -186,6 +191,52 @@ inline auto read_recorded(std::string const& directory) -> recorded {
 
 namespace detail {
 
+/// The build id of a program or library; empty if there is none, or the file is another one.
+inline auto build_id_of(std::string const& path, std::uint64_t inode) -> std::vector<std::uint8_t> {
+    struct stat about{};
+    std::ifstream in{path, std::ios::binary};
+    if (!in || ::stat(path.c_str(), &about) != 0 || about.st_ino != inode) { return {}; }
+    auto const read = [&](std::uint64_t at, std::size_t size) {
+        std::vector<std::uint8_t> bytes(size);
+        in.clear();
+        in.seekg(static_cast<std::streamoff>(at));
+        in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+        bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+        return bytes;
+    };
+    // Positions in an ELF header, a program header and a note of 64-bit programs.
+    auto const head = read(0, 64);
+    constexpr std::uint8_t magic[] = {0x7F, 'E', 'L', 'F', 2, 1};
+    if (head.size() < 64 || !std::equal(std::begin(magic), std::end(magic), head.data())) {
+        return {};
+    }
+    constexpr std::uint64_t most_notes = 1 << 16;
+    unsigned const count = head[56] + head[57] * 256u;
+    for (unsigned i = 0; i < count; ++i) {
+        auto const part = read(load_le64(head.data() + 32) + 56u * i, 56);
+        constexpr unsigned note = 4;
+        if (part.size() < 56 || (load_le64(part.data()) & low_bits(32)) != note) { continue; }
+        auto const notes = read(load_le64(part.data() + 8),
+                                std::min(load_le64(part.data() + 32), most_notes));
+        for (std::uint64_t at = 0; at + 16 <= notes.size();) {
+            std::uint64_t const sizes = load_le64(notes.data() + at);
+            std::uint64_t const name = ((sizes & low_bits(32)) + 3) / 4 * 4;
+            std::uint64_t const size = sizes >> 32;
+            std::uint64_t const type = load_le64(notes.data() + at + 8) & low_bits(32);
+            std::uint64_t const value = at + 12 + name;
+            if (value > notes.size() || size > notes.size() - value) { break; }
+            constexpr unsigned gnu_build_id = 3;
+            if (type == gnu_build_id && name == 4 &&
+                std::memcmp(notes.data() + at + 12, "GNU", 4) == 0) {
+                auto const first = notes.begin() + static_cast<std::ptrdiff_t>(value);
+                return {first, first + static_cast<std::ptrdiff_t>(size)};
+            }
+            at = value + (size + 3) / 4 * 4;
+        }
+    }
+    return {};
+}
+
 /// A file as a sink of bytes. The writer does not let exceptions through.
 struct file_sink {
     tool::output& to;
@@ -230,6 +281,7 @@ inline void write_perf_data(recorded const& from, std::string const& path) {
         require(writer.begin());
         std::uint32_t first = from.threads.empty() ? 0 : from.threads.front().process;
         if (!from.events.empty()) { first = from.events.front().process; }
+        std::map<std::string, std::vector<std::uint8_t>> build_ids;
         text const name{program.data(), program.size()};
         require(writer.write(
             perf_data::comm_record{{first, first}, name, true, begin != 0 ? begin - 1 : 0}));
@@ -248,15 +300,19 @@ inline void write_perf_data(recorded const& from, std::string const& path) {
                 auto const& code = one.words[7];
                 std::size_t const length = std::min(
                     {code.size(), code.find('\0'), perf_data::path_max - 1});
-                require(writer.write(perf_data::mmap2_record{.thread = by,
-                                                             .addr = one.number(2, 16),
-                                                             .len = one.number(3, 16),
-                                                             .pgoff = one.number(4, 16),
-                                                             .dev_major = major,
-                                                             .dev_minor = minor,
-                                                             .ino = one.number(6),
-                                                             .filename = text{code.data(), length},
-                                                             .time = one.time}));
+                perf_data::mmap2_record const mapping{.thread = by,
+                                                      .addr = one.number(2, 16),
+                                                      .len = one.number(3, 16),
+                                                      .pgoff = one.number(4, 16),
+                                                      .dev_major = major,
+                                                      .dev_minor = minor,
+                                                      .ino = one.number(6),
+                                                      .filename = text{code.data(), length},
+                                                      .time = one.time};
+                auto const [known, is_new] = build_ids.try_emplace(code);
+                if (is_new) { known->second = detail::build_id_of(code, one.number(6)); }
+                auto const& id = known->second;
+                require(writer.write(id.empty() ? mapping : perf_data::with_build_id(mapping, id)));
             } else if (one.is("fork") && one.words.size() >= 4) {
                 require(writer.write(
                     perf_data::fork_record{{one.number_32(2), one.number_32(3)}, by, one.time}));
@@ -267,10 +323,11 @@ inline void write_perf_data(recorded const& from, std::string const& path) {
         for (auto const& one : from.threads) {
             if (one.bytes == 0) { continue; }
             std::uint64_t const last = from.events.empty() ? 0 : from.events.back().time;
-            require(writer.write(perf_data::auxtrace_record{.size = one.bytes,
-                                                            .reference = last * tsc_mhz / 1000,
-                                                            .idx = index++,
-                                                            .tid = one.thread}));
+            require(writer.write(perf_data::auxtrace_record{
+                .size = one.bytes,
+                .reference = std::max<std::uint64_t>(last * tsc_mhz / 1000, 1),
+                .idx = index++,
+                .tid = one.thread}));
             tool::input in{one.path};
             for (std::uint64_t left = one.bytes; left != 0;) {
                 auto const most = static_cast<std::size_t>(

@@ -465,6 +465,18 @@ class PtRecord(unittest.TestCase):
         self.recorded()
         self.assertEqual(self.perf("script", "--itrace=e"), "")
 
+    @unittest.skipUnless(CAN_RECORD and PERF and shutil.which("readelf"),
+                         "no qemu-x86_64, perf or readelf")
+    def test_mappings_have_the_build_ids_of_their_files(self):
+        self.record("true")
+        listed = self.perf("script", "--show-mmap-events")
+        found = re.findall(r"MMAP2 .* <([0-9a-f]{40})>\]: r-xp (/.*)", listed)
+        self.assertIn(str(pathlib.Path(shutil.which("true")).resolve()),
+                      [str(pathlib.Path(path).resolve()) for _, path in found])
+        for number, path in found:
+            notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True)
+            self.assertIn(f"Build ID: {number}", notes.stdout)
+
     # the other engine
 
     @unittest.skipUnless(IS_X86, "an x86-64 processor")

@@ -306,6 +306,28 @@ TEST_CASE("MMAP2") {
     });
 }
 
+TEST_CASE("MMAP2 with a build id has its size and bytes in place of device and inode") {
+    CHECK_TWICE([](auto value) {
+        std::uint8_t id[21] = {};
+        for (unsigned i = 0; i < sizeof id; ++i) {
+            id[i] = static_cast<std::uint8_t>(value(i) + 0xA0);
+        }
+        auto const size_of = [&](std::size_t size, unsigned stored) {
+            auto const got = written_record(timed_session(),
+                                            with_build_id(mapped, byte_view{id}.first(size)));
+            byte_view const all = byte_view{got.all}.first(got.size);
+            bool right = got.right && all.from(4).first(2) == byte_view{u16(0x4002)} &&
+                         all.from(40).first(4) == byte_view{u32(stored)};
+            for (unsigned i = 0; i < 20; ++i) {
+                right = right && all[44 + i] == (i < stored ? 0xA0 + i : 0);
+            }
+            return right && all.from(32).first(8) == byte_view{u64(0x1000)} &&
+                   all.from(64).first(4) == byte_view{u32(5)};
+        };
+        return size_of(20, 20) && size_of(16, 16) && size_of(5, 5) && size_of(21, 20);
+    });
+}
+
 TEST_CASE("a file name has at most 4095 bytes") {
     CHECK_TWICE([](auto value) {
         auto const fits = written_record(

@@ -581,7 +581,20 @@ struct mmap2_record {
     uint32_t flags = map_private;
     text filename{};
     uint64_t time = 0;
+    bool has_build_id = false;  ///< in place of device and inode: see `with_build_id`
 };
+/// The record with a build id of up to 20 bytes in place of device and inode. Others are cut.
+[[nodiscard]] constexpr auto with_build_id(mmap2_record of, byte_view id) noexcept -> mmap2_record {
+    uint8_t bytes[layout::mmap2_build_id::longest] = {};
+    auto const kept = id.first(sizeof bytes);
+    copy_bytes(bytes, kept.data(), kept.size());
+    of.dev_major = static_cast<uint32_t>(kept.size());
+    of.dev_minor = static_cast<uint32_t>(load_le64(bytes) & low_bits(32));
+    of.ino = load_le64(bytes + 4);
+    of.ino_generation = load_le64(bytes + 12);
+    of.has_build_id = true;
+    return of;
+}
 
 /// PERF_RECORD_AUXTRACE: a piece of a trace.
 ///

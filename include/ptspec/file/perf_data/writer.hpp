@@ -140,8 +140,9 @@ public:
         using layout::mmap2;
         auto const wrong = detail::error_of_name(what.filename);
         if (wrong != error::none) { return {wrong}; }
-        detail::record_bytes<mmap2, path_max + detail::sample_id_room> made{record_type::mmap2,
-                                                                            misc_user};
+        constexpr auto with_id = static_cast<uint16_t>(misc_user | misc_mmap_build_id);
+        detail::record_bytes<mmap2, path_max + detail::sample_id_room> made{
+            record_type::mmap2, what.has_build_id ? with_id : misc_user};
         made.template set<mmap2::pid>(what.thread.pid);
         made.template set<mmap2::tid>(what.thread.tid);
         made.template set<mmap2::addr>(what.addr);
