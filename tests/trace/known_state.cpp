@@ -25,7 +25,7 @@ TEST_CASE("the first value of each kind agrees, another contradicts (GEN-344)") 
     CHECK_TWICE([](auto value) {
         known_state known;
         bool const first = known.take(value(mode64), true) && known.take(value(mode_tsx{}), true) &&
-                           known.take(cr3_of(value(0x1000)), true);
+                           known.take(cr3_of(value(uint64_t{0x1000})), true);
         bool const same = known.take(mode64, true) && known.take(mode_tsx{}, true) &&
                           known.take(cr3_of(0x1000), true);
         bool const other = known.take(mode32, true) || known.take(in_tx, true) ||

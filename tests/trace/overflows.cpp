@@ -423,12 +423,15 @@ auto joined(lines const& all) -> std::string {
 }
 /// The events in their order; if they do not fit in the room for held events, `resumed` and the
 /// damage that precedes it may come later: they are the last here.
-auto in_order(lines all, bool fits) -> lines {
-    auto const is_other = [](std::string const& one) {
-        return !one.starts_with("resumed") && one != "damage!GEN227";
-    };
-    if (!fits) { std::stable_partition(all.begin(), all.end(), is_other); }
-    return all;
+auto in_order(lines const& all, bool fits) -> lines {
+    lines found;
+    for (bool const takes_late : {false, true}) {
+        for (auto const& one : all) {
+            bool const is_late = one.starts_with("resumed") || one == "damage!GEN227";
+            if ((is_late && !fits) == takes_late) { found.push_back(one); }
+        }
+    }
+    return found;
 }
 auto joined(symbols const& all) -> std::string {
     constexpr char const* names[tokens] = {"OVF", "PSB+", "PSB", "FUP",  "TIP", "PGE",
