@@ -431,9 +431,7 @@ void check_options(settings const& how, std::vector<std::string> const& given, b
     if (!clock_option.empty() && !has_clock) {
         throw tool::failure{clock_option + " needs --time or --chrome-trace"};
     }
-    if (has_cpu && how.what == form::streams) {
-        throw tool::failure{"--cpu is not for --streams"};
-    }
+    if (has_cpu && how.what == form::streams) { throw tool::failure{"--cpu is not for --streams"}; }
     if (how.to_ns.perf.mult != 0 && how.to_ns.frequency != 0) {
         throw tool::failure{"--tsc-hz and --perf-clock both convert times: give one"};
     }
