@@ -26303,8 +26303,8 @@ public:
             uint64_t const at = address + stored;
             auto const there = translate({at, true});
             if (!there) { break; }
-            auto const left = static_cast<size_t>(4096 - at % 4096);
-            byte_view const part = bytes.from(stored).first(left);
+            uint64_t const left = 4096 - at % 4096;
+            byte_view const part = bytes.from(stored).first(static_cast<size_t>(left));
             size_t const count = host_.store(there.value, part);
             stored += count;
             if (count != part.size()) { break; }
@@ -26416,7 +26416,8 @@ public:
     /// Bytes before the pieces are not written.
     constexpr void write(uint64_t to, byte_view bytes) noexcept {
         if (to < begin_) {
-            bytes = bytes.from(static_cast<size_t>(begin_ - to));
+            uint64_t const missing = begin_ - to;
+            bytes = bytes.from(static_cast<size_t>(missing));
             to = begin_;
         }
         uint8_t const* from = bytes.data();
@@ -26503,7 +26504,8 @@ private:
     }
     constexpr void end_part(piece_bytes& part, uint64_t at) noexcept {
         if (is_searching_) { at = begin_of_psb(part); }
-        kept_back_ = static_cast<size_t>(part.end() - at);
+        uint64_t const left = part.end() - at;
+        kept_back_ = static_cast<size_t>(left);
         begin_ = at;
         if (is_searching_) { skip_to(begin_); }
     }

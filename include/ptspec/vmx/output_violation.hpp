@@ -107,8 +107,8 @@ public:
             uint64_t const at = address + stored;
             auto const there = translate({at, true});
             if (!there) { break; }
-            auto const left = static_cast<size_t>(4096 - at % 4096);
-            byte_view const part = bytes.from(stored).first(left);
+            uint64_t const left = 4096 - at % 4096;
+            byte_view const part = bytes.from(stored).first(static_cast<size_t>(left));
             size_t const count = host_.store(there.value, part);
             stored += count;
             if (count != part.size()) { break; }

@@ -78,7 +78,8 @@ public:
     /// Bytes before the pieces are not written.
     constexpr void write(uint64_t to, byte_view bytes) noexcept {
         if (to < begin_) {
-            bytes = bytes.from(static_cast<size_t>(begin_ - to));
+            uint64_t const missing = begin_ - to;
+            bytes = bytes.from(static_cast<size_t>(missing));
             to = begin_;
         }
         uint8_t const* from = bytes.data();
@@ -165,7 +166,8 @@ private:
     }
     constexpr void end_part(piece_bytes& part, uint64_t at) noexcept {
         if (is_searching_) { at = begin_of_psb(part); }
-        kept_back_ = static_cast<size_t>(part.end() - at);
+        uint64_t const left = part.end() - at;
+        kept_back_ = static_cast<size_t>(left);
         begin_ = at;
         if (is_searching_) { skip_to(begin_); }
     }

@@ -56,7 +56,7 @@ public:
     constexpr explicit sample_members(byte_view from) noexcept : rest_{from} {}
 
     constexpr auto number() noexcept -> uint64_t { return load_le(bytes(sizeof(uint64_t))); }
-    constexpr auto bytes(uint64_t size) noexcept -> byte_view {
+    constexpr auto bytes(uint64_t const size) noexcept -> byte_view {
         if (size > rest_.size()) {
             is_short_ = true;
             rest_ = {};
