@@ -176,10 +176,16 @@ void visit_all(Reader& reader, trace::packet_errata& errata, Visitor visitor) {
         return;
     }
     for (auto item = errata.next(reader); item; item = errata.next(reader)) {
-        if (item.what == trace::item_type::packet) {
-            packet::visit(
-                [&](auto const& packet) { visitor(packet, {item.offset, item.ip, item.length}); },
-                item.packet);
+        trace::at const where{item.offset, item.ip, item.length};
+        bool const is_packet = item.what == trace::item_type::packet;
+        if constexpr (requires { visitor.pads(1U, where); }) {
+            if (is_packet && item.packet.kind() == packet::kind::pad) {
+                visitor.pads(1U, where);
+                continue;
+            }
+        }
+        if (is_packet) {
+            packet::visit([&](auto const& packet) { visitor(packet, where); }, item.packet);
         } else {
             visitor(item);
         }
