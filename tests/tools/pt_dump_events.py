@@ -717,6 +717,12 @@ class Lines(unittest.TestCase):
             self.assertIn(f" !end violations={violations} ", out)
             found = json.loads(run("--summary", "--json", *cpu, "-", data=data)[1])
             self.assertEqual("ovf" in found["by_type"], overflows == 1)
+        # PADs reach the checker either way: skylake pads.
+        padded = (PSB + b"\0\0\0" + bytes.fromhex("9920" "9901" "7d001000000000" "0000" "02031800"
+                                                  "0223" "0000" "2d0020"))
+        for cpu in ([], ["--cpu", "6/94"]):
+            out = run("--check", "--kind", "skylake", *cpu, "-", data=padded)[1]
+            self.assertTrue(out.endswith(" !end violations=0 kind=skylake\n"), out)
 
     def test_json_has_the_values_of_the_lines(self):
         data = b"\0" + ENABLED + bytes.fromhex(

@@ -354,6 +354,8 @@ TEST_CASE("a PSB+ that contradicts the packets before it is damage, or a note (G
            ON "tsx@1010 damage!GEN344 cbr@1000' tsx@1000' exec_mode@1000' psb@1000");
     EVENTS("ON 0243001000000000 PSB 0243002000000000 7d001000000000 0223 06",
            ON "paging note!GEN344 paging@1000' psb@1000 branches:T");
+    EVENTS("ON 0243001000000000 02c80500000000 PSB 0243002000000000 7d001000000000 0223",
+           ON "paging vmcs paging@1000' psb@1000");
     EVENTS("ON 0243001000000000 02138800 3d1010 2d0020 PSB 0243002000000000 7d001000000000 0223",
            ON "paging cfe@1010 indirect>2000 paging@1000' psb@1000");
     // An enable, an OVF, damage, an INIT.
