@@ -15,7 +15,7 @@ TEST_CASE("what follows a one-byte opcode") {
         return rest(0x04) == immediate::bits_8 && rest(0x05) == immediate::operand &&
                rest(0x69) == immediate::operand && rest(0xA0) == immediate::address &&
                rest(0xB8) == immediate::wide && rest(0xC2) == immediate::bits_16 &&
-               rest(0xC8) == immediate::bits_24 && rest(0xEA) == immediate::far &&
+               rest(0xC8) == immediate::bits_24 && rest(0xEA) == immediate::pointer &&
                rest(0xEB) == immediate::relative_8 && rest(0xE8) == immediate::relative &&
                rest(0xF6) == immediate::test_8 && rest(0xF7) == immediate::test &&
                rest(0x90) == immediate::none && one_byte.form(0x69).has_modrm &&
