@@ -433,7 +433,9 @@ class PtRecord(unittest.TestCase):
                                 check=True).stdout
         self.assertGreater(len(re.findall(r" tip .*ip=0x2001f", listed)), 8)
         # The last one is the end of the trace.
-        self.assertEqual(re.findall(r" fup .*ip=(0x200[0-9a-f]{2})\n", listed), ["0x20025"])
+        events = subprocess.run([PT_DUMP, "--events", self.raw / "0.0.pt"], capture_output=True,
+                                text=True, check=True).stdout
+        self.assertEqual(re.findall(r" async_\w+ ip=(0x200[0-9a-f]{2}) ", events), ["0x20025"])
 
     @unittest.skipUnless(CAN_RECORD and PERF, "qemu-x86_64 and perf")
     def test_perf_decodes_a_remapped_address_with_the_code_of_its_time(self):
