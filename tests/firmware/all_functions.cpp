@@ -1000,7 +1000,7 @@ auto fw_nested(vmx::guest_pt& guest, vmx::nested_vmcs& vmcs) noexcept -> rule {
 auto fw_nested_pip(vmx::guest_pt const& guest) noexcept -> bool {
     return vmx::owes_pip_at_exit(guest);
 }
-auto fw_nested_bitmap(vmx::guest_pt const& guest, vmx::msr_bitmap const& of_l1,
+void fw_nested_bitmap(vmx::guest_pt const& guest, vmx::msr_bitmap const& of_l1,
                       vmx::msr_bitmap& merged) noexcept {
     vmx::update_msr_bitmap(guest, of_l1, merged);
 }
