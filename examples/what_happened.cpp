@@ -23,11 +23,12 @@ using trace::event_type;
 
 void print_interrupts(byte_view bytes, trace::clock_options const& how) {
     trace::event_reader<trace::clock> reader{bytes, trace::clock{how}};
-    uint64_t branches = 0;
+    uint64_t branches = 0, all_branches = 0, exits = 0;
     while (auto const& event = reader.next()) {
         auto const& when = event.when;
         switch (event.what) {
             case event_type::branches: branches += event.branches().count; break;
+            case event_type::disabled: ++exits; break;
             case event_type::async_branch:
             case event_type::async_disabled:
                 std::printf("TSC %" PRIu64 ", between %" PRIu64 " and ", when.tsc, when.earliest);
@@ -35,6 +36,7 @@ void print_interrupts(byte_view bytes, trace::clock_options const& how) {
                                                       : std::printf("%" PRIu64, when.latest);
                 std::printf(": interrupted at %" PRIx64 " after %" PRIu64 " branches\n", event.ip,
                             branches);
+                all_branches += branches;
                 branches = 0;
                 break;
             case event_type::damage:
@@ -43,6 +45,8 @@ void print_interrupts(byte_view bytes, trace::clock_options const& how) {
             default: break;
         }
     }
+    std::printf("%" PRIu64 " conditional branches; traced code left %" PRIu64 " times\n",
+                all_branches + branches, exits);
 }
 
 auto number(char const* text) -> uint32_t {
