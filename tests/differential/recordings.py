@@ -58,6 +58,8 @@ class Recorder:
         jobs = [["g++", *STRICT, ROOT / "examples/pt_record/pt_record.cpp", "-o", self.tool],
                 ["g++", *STRICT, *PLUGIN, ROOT / "examples/pt_record/qemu_plugin.cpp", "-o",
                  self.folder / "pt_record_qemu.so"],
+                ["g++", *STRICT, *PLUGIN, ROOT / "examples/pt_record/machine_plugin.cpp", "-o",
+                 self.folder / "pt_record_machine.so"],
                 ["g++", *STRICT, ROOT / "tests/differential/recording.cpp", "-lipt", "-o",
                  self.verifier]]
         for source in PROGRAMS.glob("*.cpp"):

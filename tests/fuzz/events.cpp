@@ -108,8 +108,9 @@ void check_times(setting const& how, std::vector<event> const& whole) {
                 "an estimate is within its bounds");
     }
     if (!how.how.monotonic) { return; }
-    std::stable_sort(in_order.begin(), in_order.end(),
-                     [](auto const* one, auto const* two) { return one->offset < two->offset; });
+    std::sort(in_order.begin(), in_order.end(), [](auto const* one, auto const* two) {
+        return one->offset != two->offset ? one->offset < two->offset : one < two;
+    });
     for (size_t i = 1; i < in_order.size(); ++i) {
         require(in_order[i - 1]->when.tsc <= in_order[i]->when.tsc, "times do not decrease");
     }

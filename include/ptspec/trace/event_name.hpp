@@ -7,20 +7,21 @@ namespace ptspec::trace {
 
 namespace detail {
 
-template <class Indices>
+template <class Type, class Indices>
 struct event_names;
-template <size_t... Index>
-struct event_names<index_list<Index...>> {
+template <class Type, size_t... Index>
+struct event_names<Type, index_list<Index...>> {
     static constexpr text all[sizeof...(Index)] = {
-        name_of_enumerator<static_cast<event_type>(Index)>()...};
+        name_of_enumerator<static_cast<Type>(Index)>()...};
 };
 
 }  // namespace detail
 
 /// The name of a type of events, as `event_type` spells it; empty for other values.
-[[nodiscard]] constexpr auto name_of(event_type which) noexcept -> text {
-    constexpr size_t count = size_t{underlying(event_type::end)} + 1;
-    using names = detail::event_names<make_index_list<count>>;
+template <same_as<event_type> Type>  // a plain function adds 7 % to including events.hpp
+[[nodiscard]] constexpr auto name_of(Type which) noexcept -> text {
+    constexpr size_t count = size_t{underlying(Type::end)} + 1;
+    using names = detail::event_names<Type, make_index_list<count>>;
     return underlying(which) < count ? names::all[underlying(which)] : text{};
 }
 

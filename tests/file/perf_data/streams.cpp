@@ -295,7 +295,7 @@ TEST_CASE("snapshots without a PSB are no base for the next, and missing only if
         auto const gaps = [&](auto const& all) {
             piece slots[4] = {};
             auto const one = *streams_of(open(all), slots).begin();
-            size_t found = 0;
+            uint64_t found = 0;
             for (auto const& part : one) {
                 found = found * 1000 + part.trace.size() + (part.has_gap_before ? 100 : 0);
             }
