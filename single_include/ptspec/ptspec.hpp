@@ -25810,13 +25810,13 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
     return msrs;
 }
 
-/// Why the guest cannot be entered. `is_placed`: its shadow is complete, or it needs none.
-constexpr auto refusal_of_entry(guest_pt const& guest, controls const& set, bool is_placed) noexcept
+/// Whether the guest can be entered. `is_placed`: its shadow is complete, or it needs none.
+constexpr auto check_of_entry(guest_pt const& guest, controls const& set, bool is_placed) noexcept
     -> entry_state {
-    entry_state refused;
-    refused.needs_shadow = guest.trace_en() && !is_placed;
-    refused.broken = broken_rule_of_entry(guest, set);
-    return refused;
+    entry_state result;
+    result.needs_shadow = guest.trace_en() && !is_placed;
+    result.broken = broken_rule_of_entry(guest, set);
+    return result;
 }
 
 /// Stops the host's trace, saves it, and loads the guest's MSRs.
@@ -25901,8 +25901,8 @@ constexpr auto enter(guest_pt& guest, controls const& set, host_pt& host, Msrs& 
     host = {};
     bool const is_placed = guest.current_output() != guest_output::shadow ||
                            guest.shadow == shadow_use::placed;
-    auto const refused = detail::refusal_of_entry(guest, set, is_placed);
-    return refused ? detail::exchange(guest, host, msrs) : refused;
+    auto const allowed = detail::check_of_entry(guest, set, is_placed);
+    return allowed ? detail::exchange(guest, host, msrs) : allowed;
 }
 
 /// Restores the host's trace after a VM entry that failed: the guest did not run.
@@ -25968,8 +25968,8 @@ constexpr auto enter(guest_pt& guest, shadow const& from, controls const& set, h
     host = {};
     bool const is_shadowed = guest.current_output() == guest_output::shadow;
     bool const is_placed = !guest.needs_shadow() && (!is_shadowed || from.is_complete());
-    auto const refused = detail::refusal_of_entry(guest, set, is_placed);
-    if (!refused) { return refused; }
+    auto const allowed = detail::check_of_entry(guest, set, is_placed);
+    if (!allowed) { return allowed; }
     if (is_shadowed && guest.trace_en() && guest.shadow == shadow_use::begun) {
         auto const wanted = from.host();
         guest.host_output = wanted.at;
