@@ -468,7 +468,7 @@ class PtRecord(unittest.TestCase):
         self.assertEqual(self.perf("script", "--itrace=e"), "")
 
     @unittest.skipUnless(CAN_RECORD and PERF and shutil.which("readelf"),
-                         "no qemu-x86_64, perf or readelf")
+                         "qemu-x86_64, perf and readelf")
     def test_mappings_have_the_build_ids_of_their_files(self):
         self.record("true")
         listed = self.perf("script", "--show-mmap-events")
