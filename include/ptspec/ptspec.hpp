@@ -127,6 +127,7 @@
 #include <ptspec/trace/packet_errata.hpp>
 #include <ptspec/trace/known_state.hpp>
 #include <ptspec/trace/context.hpp>
+#include <ptspec/trace/event.hpp>
 #include <ptspec/trace/events.hpp>
 #include <ptspec/trace/event_name.hpp>
 #include <ptspec/trace/flow_query.hpp>

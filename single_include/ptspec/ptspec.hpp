@@ -14750,9 +14750,9 @@ private:
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/events.hpp ----
+// ---- ptspec/trace/event.hpp ----
 
-/// What happened: the events that the packets of a trace describe, with their IPs and times.
+/// What an event reader returns.
 namespace ptspec::trace {
 
 /// The type of an event, and the members of `event` that it has. All have `offset` and `when`;
@@ -14822,6 +14822,13 @@ struct event {
                                               : packet.as<packet::tnt_long>().taken();
     }
 };
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/events.hpp ----
+
+/// What happened: the events that the packets of a trace describe, with their IPs and times.
+namespace ptspec::trace {
 
 /// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
 /// does not take the bytes for a clock.

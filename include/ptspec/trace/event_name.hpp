@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/trace/events.hpp>
+#include <ptspec/trace/event.hpp>
 
 namespace ptspec::trace {
 

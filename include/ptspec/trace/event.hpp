@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/any_packet.hpp>
+#include <ptspec/trace/time.hpp>
+
+/// What an event reader returns.
+namespace ptspec::trace {
+
+/// The type of an event, and the members of `event` that it has. All have `offset` and `when`;
+/// `packet` is the packet with the values of the event.
+enum class event_type : uint8_t {
+    branches,         ///< outcomes of conditional branches and compressed returns: `branches()`
+    indirect_branch,  ///< an indirect branch, an uncompressed return, a far transfer: `to`
+    enabled,          ///< tracing starts at `ip`
+    disabled,         ///< a branch or MOV CR3 ends tracing; `to` is its target, where it is known
+    async_branch,     ///< an interrupt, an exception, a VM exit ..: from `ip` to `to`
+    async_disabled,   ///< tracing ends at `ip`; `to` is the next IP, where it is known
+    paging,           ///< CR3, and VMX root or non-root operation: PIP. With `ip` after an event
+    vmcs,             ///< the current VMCS: VMCS
+    exec_mode,        ///< the size of code at `ip`, and with event trace RFLAGS.IF: MODE.Exec
+    transaction,      ///< begin, end or abort at `ip`: MODE.TSX
+    overflow,         ///< packets before it are lost: OVF
+    resumed,          ///< after an overflow or a loss of packets, control flow continues at `ip`
+    trace_stop,       ///< TraceStop; `ip` is that of the TIP.PGD before it, where it is known
+    ptwrite,          ///< PTW
+    exstop,           ///< execution stops: EXSTOP
+    mwait,            ///< MWAIT
+    pwre,             ///< entry of a C-state: PWRE
+    pwrx,             ///< exit from a C-state: PWRX; `ip` is that of the entry
+    pebs_group,       ///< BBP, without `ip`: the record's is that of `pebs_end`
+    pebs_item,        ///< BIP, likewise
+    pebs_end,         ///< BEP
+    event_data,       ///< EVD: of the `control_flow` event that follows
+    control_flow,     ///< an event of event trace: CFE
+    trigger,          ///< TRIG
+    frequency,        ///< the ratio of the core clock to the bus clock: CBR
+    maintenance,      ///< MNT
+    psb,              ///< a PSB+ ends; `ip` is the current IP, unless tracing is off
+    damage,           ///< bytes that are no packet, or a packet that violates `broken`
+    note,             ///< a packet that shows damage or a change without packets: `broken`
+    synced,           ///< the first PSB: `skipped` bytes before it
+    resynced,         ///< reading resumes at a PSB, `skipped` bytes after the damage
+    lost,             ///< no PSB follows: the last `skipped` bytes are not decoded
+    unknown,          ///< bytes that only the caller's hook can decode
+    need_input,       ///< the chunk is consumed: call `feed()` with the next, or `finish()`
+    end,              ///< the end of the trace
+};
+
+/// One event of a trace.
+///
+/// Units:  `when` in TSC ticks; all zero without a clock.
+struct event {
+    event_type what = event_type::end;
+    bool has_ip = false;
+    bool has_to = false;
+    bool is_status = false;                   ///< reported by a PSB+: not a change
+    packet::error why = packet::error::none;  ///< of damage to the bytes
+    rule broken = rule::none;                 ///< of damage and notes
+    uint32_t skipped = 0;                     ///< in bytes
+    uint64_t offset = 0;                      ///< of `packet`, in bytes from the start of the trace
+    uint64_t ip = 0;
+    uint64_t to = 0;
+    packet::any_packet packet{};
+    time when{};
+
+    /// False at the end of the trace and at the end of a chunk.
+    constexpr explicit operator bool() const noexcept {
+        return what != event_type::need_input && what != event_type::end;
+    }
+    /// The outcomes of `event_type::branches`, the oldest first.
+    [[nodiscard]] constexpr auto branches() const noexcept -> packet::branches {
+        return packet.is<packet::tnt_short>() ? packet.as<packet::tnt_short>().taken()
+                                              : packet.as<packet::tnt_long>().taken();
+    }
+};
+
+}  // namespace ptspec::trace
