@@ -72,6 +72,7 @@ auto main(int count, char** arguments) -> int {
     if (count == 5) {
         how.tsc_numerator = number(arguments[2]);
         how.tsc_denominator = number(arguments[3]);
+        how.tsc_age = trace::tsc_age_of(how.tsc_numerator, how.tsc_denominator);
         how.mtc_freq = static_cast<uint8_t>(number(arguments[4]) & 15);
     }
     print_interrupts({bytes.data(), bytes.size()}, how);

@@ -154,6 +154,7 @@ inline auto clock_of(stream const& from, trace::clock_options said, given_option
         said.tsc_numerator = file.tsc_numerator;
         said.tsc_denominator = file.tsc_denominator;
     }
+    said.tsc_age = trace::tsc_age_of(said.tsc_numerator, said.tsc_denominator);
     if (said.tsc_reference == 0) { said.tsc_reference = from.reference; }
     return said;
 }

@@ -9,26 +9,18 @@ namespace ptspec::trace {
 
 /// The constants of the clock of a trace that this configuration makes on this processor.
 ///
-/// A real processor reads the TSC of a TSC packet a little before it sends the packet with its CYC:
-/// 0.85 to 0.9 crystal cycles in all six places where an MTC tells it (6/85). `tsc_age` is one
-/// crystal cycle.
-///
 /// Source: PKT-101, PKT-301, PKT-311, REG-168.
 [[nodiscard]] constexpr auto clock_options_of(reg::ia32_rtit_ctl ctl,
                                               cpu::capabilities const& caps) noexcept
     -> clock_options {
     using word = reg::ia32_rtit_ctl;
     auto const ratio = caps.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
-    uint64_t const age = caps.leaf_15_eax.raw == 0
-                             ? 0
-                             : (caps.leaf_15_ebx.raw + caps.leaf_15_eax.raw - 1) /
-                                   caps.leaf_15_eax.raw;
     return {.mtc_freq = static_cast<uint8_t>(ctl.get<word::MTCFreq>()),
             .cyc_thresh = static_cast<uint8_t>(ctl.get<word::CycThresh>()),
             .max_non_turbo_ratio = static_cast<uint8_t>(ratio),
             .tsc_numerator = static_cast<uint32_t>(caps.leaf_15_ebx.raw),
             .tsc_denominator = static_cast<uint32_t>(caps.leaf_15_eax.raw),
-            .tsc_age = static_cast<uint16_t>(age < 0xFFFF ? age : 0xFFFF)};
+            .tsc_age = tsc_age_of(caps.leaf_15_ebx.raw, caps.leaf_15_eax.raw)};
 }
 
 }  // namespace ptspec::trace

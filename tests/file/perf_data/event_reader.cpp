@@ -114,7 +114,8 @@ TEST_CASE("the options of a clock are those of the file") {
         decoder_config large = config;
         large.max_non_turbo_ratio = value(256U);
         return got.mtc_freq == 3 && got.cyc_thresh == 0 && got.max_non_turbo_ratio == 24 &&
-               got.tsc_numerator == 168 && got.tsc_denominator == 2 && got.tsc_reference == 0 &&
-               config.clock.time_of(3) == 83 && clock_options_of(large).max_non_turbo_ratio == 0;
+               got.tsc_numerator == 168 && got.tsc_denominator == 2 && got.tsc_age == 84 &&
+               got.tsc_reference == 0 && config.clock.time_of(3) == 83 &&
+               clock_options_of(large).max_non_turbo_ratio == 0;
     });
 }

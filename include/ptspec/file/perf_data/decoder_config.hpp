@@ -124,6 +124,7 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
             .max_non_turbo_ratio = static_cast<uint8_t>(has_ratio ? of.max_non_turbo_ratio : 0),
             .tsc_numerator = of.tsc_ctc_n,
             .tsc_denominator = of.tsc_ctc_d,
+            .tsc_age = trace::tsc_age_of(of.tsc_ctc_n, of.tsc_ctc_d),
             .quirks = of.quirks};
 }
 
