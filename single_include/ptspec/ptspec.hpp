@@ -22717,7 +22717,7 @@ namespace detail {
 }  // namespace detail
 
 /// Takes the position of a trace after TraceEn was cleared. The same position again has no new
-/// bytes; at the end of a full region this holds until the reader is told of a restart.
+/// bytes; at the end of a full region this holds until `restarted()` is called.
 ///
 /// Without STOP, a full lap ends where it began; it counts as no new bytes.
 ///
@@ -22882,7 +22882,7 @@ struct pmi_decision {
     bool resume = true;           ///< set TraceEn again, if it was 1
     bool has_new_output = false;  ///< continue at `output`, not where the trace ended
     output_buffer output{};
-    ring_reader* reader = nullptr;  ///< is told of the new position
+    ring_reader* reader = nullptr;  ///< its `restarted()` is called
 
     /// The trace continues at `output`.
     constexpr void tell_reader() const noexcept {

@@ -128,7 +128,7 @@ namespace detail {
 }  // namespace detail
 
 /// Takes the position of a trace after TraceEn was cleared. The same position again has no new
-/// bytes; at the end of a full region this holds until the reader is told of a restart.
+/// bytes; at the end of a full region this holds until `restarted()` is called.
 ///
 /// Without STOP, a full lap ends where it began; it counts as no new bytes.
 ///

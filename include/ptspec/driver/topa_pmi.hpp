@@ -13,7 +13,7 @@ struct pmi_decision {
     bool resume = true;           ///< set TraceEn again, if it was 1
     bool has_new_output = false;  ///< continue at `output`, not where the trace ended
     output_buffer output{};
-    ring_reader* reader = nullptr;  ///< is told of the new position
+    ring_reader* reader = nullptr;  ///< its `restarted()` is called
 
     /// The trace continues at `output`.
     constexpr void tell_reader() const noexcept {

@@ -82,7 +82,7 @@ public:
     /// that at `now` of the second. `psb` are the bytes that the first one has of the PSB.
     ///
     /// A PSB+ at the end of the first snapshot that is cut before its TSC can be any PSB+. It is
-    /// doubtful, and the search goes on.
+    /// doubtful, and the search continues.
     [[nodiscard]] constexpr auto agree_at(size_t old, size_t now, size_t psb) noexcept -> bool {
         size_t same = 0;
         while (old + same < previous_.size() && now + same < next_.size() &&

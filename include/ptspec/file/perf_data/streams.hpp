@@ -405,8 +405,7 @@ private:
                    .cpu = entry->cpu,
                    .recorded = found.trace});
     }
-    /// An AUX record of which the thread and the processor cannot be read can belong to the only
-    /// stream.
+    /// An AUX record whose thread and processor cannot be read can belong to the only stream.
     constexpr void add_aux(record found) noexcept {
         sample_format ignored;
         (void)events_.complete(found, ignored);
