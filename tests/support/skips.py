@@ -29,6 +29,7 @@ HOW = {
     "libipt": "Debian: libipt-dev",
     "pkg-config": "Debian: pkg-config",
     "rustc": "Debian: rustc",
+    "the symbols of the C library": "Debian: libc6-dbg",
     "objdump": "Debian: binutils",
 }
 
