@@ -407,7 +407,7 @@ inline void read_perf_data(container& to) {
     }
     if (found.unplaced != 0) {
         to.warning = std::to_string(found.unplaced) +
-                     " AUX records say that trace is missing, but not of which stream";
+                     " AUX records report missing trace, but do not name the stream";
     } else if (names.compressed()) {
         to.warning = "byte " + std::to_string(*names.compressed()) +
                      ": compressed records are not read: names of threads, and AUX records that "

@@ -516,8 +516,8 @@ class AuxRecords(Case):
         chance = random.Random(23)
         one = made.padded(segment(chance, 5000, 100))
         self.write(self.file(made.auxtrace(one, cpu=0), self.aux(0, 8, made.TRUNCATED, cpu=7)))
-        said = (f"pt_dump: {self.path}: 1 AUX records say that trace is missing, but not of which "
-                "stream\n")
+        said = (f"pt_dump: {self.path}: 1 AUX records report missing trace, but do not "
+                "name the stream\n")
         self.assertEqual(self.dump(self.path, said=said), self.raw(one))
 
     def test_the_truncated_file(self):
