@@ -325,7 +325,7 @@ private:
         template <packet::packet_type Packet>
         void operator()(Packet const& packet, trace::at where) const {
             to.sum_.add(Packet::about.id, where.length);
-            if constexpr (is_timed) { to.times_.add(packet, where.length); }
+            if constexpr (is_timed) { to.times_.add(packet, where); }
             if constexpr (requires { packet.has_ip(); }) {
                 if (packet.has_ip()) {
                     to.lowest_ip_ = std::min(to.lowest_ip_, where.ip);

@@ -90,14 +90,14 @@ void append_json_time(Fields fields, trace::time const& when, conversion const& 
 /// Units:  TSC ticks.
 class time_sum {
 public:
-    explicit time_sum(settings const& how) : clock_{how.clock}, context_{how.quirks} {}
+    explicit time_sum(settings const& how) : clock_{how.clock}, binder_{how.quirks} {}
 
     template <packet::packet_type Packet>
-    void add(Packet const& packet, unsigned length) {
+    void add(Packet const& packet, trace::at where) {
         using namespace packet;
         if constexpr (ptspec::one_of<Packet, tnt_short, tnt_long, tip>) {
             clock_.pass();
-            if (!context_.binds_branches()) [[unlikely]] { bind(any_packet{packet, length}); }
+            if (!binder_.binds_branches()) [[unlikely]] { bind({packet, where.length}, where); }
         } else if constexpr (ptspec::same_as<Packet, packet::tsc>) {
             add(packet);
         } else if constexpr (ptspec::one_of<Packet, tma, mtc, cyc, cbr, mnt>) {
@@ -105,13 +105,13 @@ public:
         } else if constexpr (!ptspec::same_as<Packet, pad>) {
             if constexpr (ptspec::same_as<Packet, ovf>) { ++overflows_; }
             (void)clock_.add(packet);
-            bind(any_packet{packet, length});
+            bind({packet, where.length}, where);
         }
     }
     void add(trace::item const& other) {
         if (!other || other.what == trace::item_type::unknown) { return; }
         pass();
-        context_.restart();
+        binder_.restart();
         clock_.lose();
     }
     /// The end of the trace.
@@ -150,7 +150,7 @@ private:
         return static_cast<std::int64_t>(spent_[which]);
     }
     [[nodiscard]] auto current() const -> part {
-        switch (context_.state().enabled) {
+        switch (binder_.state().enabled) {
             case trace::tracing::on:
             case trace::tracing::entering: return on;
             case trace::tracing::off: return off;
@@ -158,9 +158,9 @@ private:
         }
         return unknown;
     }
-    void bind(packet::any_packet const& which) {
+    void bind(packet::any_packet const& which, trace::at where) {
         auto const before = current();
-        (void)context_.add(which);
+        (void)binder_.add(which, where);
         if (current() != before) [[unlikely]] { pass_as(before); }
     }
     void add(packet::tsc which) {
@@ -187,7 +187,7 @@ private:
     }
 
     trace::clock clock_;
-    trace::context context_;
+    trace::binder binder_;
     bool has_time_ = false;
     std::uint64_t first_ = 0;
     std::uint64_t last_ = 0;

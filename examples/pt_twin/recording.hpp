@@ -5,6 +5,7 @@
 
 #include <ptspec/engine/event/psb_overflow.hpp>
 #include <ptspec/reg/list.hpp>
+#include <ptspec/trace/psb_plus.hpp>
 #include <ptspec/trace/reader.hpp>
 
 #include <algorithm>
@@ -104,18 +105,34 @@ inline auto read_samples(byte_view bytes, std::size_t sample) -> std::vector<rec
     return pieces;
 }
 
-/// The status packets of a PSB+.
+/// A PSB+, or the clock packets after TraceEn rises.
 struct group {
     std::size_t last = 0;  // the index of PSBEND, or of the packet before an OVF
-    std::optional<std::uint64_t> tsc{}, fup{};
-    std::optional<packet::tma> tma{};
-    std::optional<packet::cbr> cbr{};
-    std::optional<packet::pip> pip{};
-    std::optional<packet::vmcs> vmcs{};
-    std::optional<packet::mode_exec> exec{};
-    bool has_tsx = false;
+    trace::psb_plus status{};
     std::uint64_t cycles = 0;  // of a CYC before the first status packet
     event::psb_due due{};
+
+    [[nodiscard]] auto tsc() const -> std::optional<std::uint64_t> {
+        if (!status.has(kind::tsc)) { return std::nullopt; }
+        return status.tsc.get<packet::tsc::TSC>();
+    }
+    [[nodiscard]] auto fup() const -> std::optional<std::uint64_t> {
+        return status.has_ip ? std::optional{status.ip} : std::nullopt;
+    }
+    [[nodiscard]] auto tma() const { return value(kind::tma, status.tma); }
+    [[nodiscard]] auto cbr() const { return value(kind::cbr, status.cbr); }
+    [[nodiscard]] auto pip() const { return value(kind::pip, status.pip); }
+    [[nodiscard]] auto vmcs() const { return value(kind::vmcs, status.vmcs); }
+    [[nodiscard]] auto exec() const { return value(kind::mode_exec, status.mode_exec); }
+    void add(seen const& one) {
+        (void)status.add(one.packet, {one.offset, one.ip, one.packet.length()});
+    }
+
+private:
+    template <class Packet>
+    [[nodiscard]] auto value(kind which, Packet const& one) const -> std::optional<Packet> {
+        return status.has(which) ? std::optional{one} : std::nullopt;
+    }
 };
 
 inline auto group_at(std::vector<seen> const& all, std::size_t from) -> group {
@@ -123,38 +140,31 @@ inline auto group_at(std::vector<seen> const& all, std::size_t from) -> group {
     std::uint64_t payload = 0;
     for (made.last = from; made.last + 1 < all.size();) {
         auto const& one = all[++made.last];
+        made.add(one);
         switch (one.packet.kind()) {
             case kind::psbend: return made;
             case kind::ovf: --made.last; return made;
-            case kind::tsc: made.tsc = one.as<packet::tsc>().get<packet::tsc::TSC>(); break;
             case kind::tma:
-                made.tma = one.as<packet::tma>();
                 // An MTC before TSC is of the count that TMA has, or of the next.
                 if (made.due.mtc == event::mtc_place::before_older_tsc &&
-                    (made.tma->get<packet::tma::CTC>() >> 3 & 0xFF) == payload) {
+                    (one.as<packet::tma>().get<packet::tma::CTC>() >> 3 & 0xFF) == payload) {
                     made.due.mtc = event::mtc_place::before_tsc;
                 }
                 break;
-            case kind::cbr: made.cbr = one.as<packet::cbr>(); break;
-            case kind::pip: made.pip = one.as<packet::pip>(); break;
-            case kind::vmcs: made.vmcs = one.as<packet::vmcs>(); break;
-            case kind::mode_exec: made.exec = one.as<packet::mode_exec>(); break;
-            case kind::mode_tsx: made.has_tsx = true; break;
-            case kind::fup: made.fup = one.ip; break;
             case kind::cyc: {
                 auto const value = one.as<packet::cyc>().value();
                 bool const is_first = made.last == from + 1;
-                (is_first    ? made.cycles
-                 : !made.tsc ? made.due.cycles_until_tsc
-                             : made.due.cycles_until_mtc) = value;
+                (is_first      ? made.cycles
+                 : !made.tsc() ? made.due.cycles_until_tsc
+                               : made.due.cycles_until_mtc) = value;
                 break;
             }
             case kind::mtc:
                 using place = event::mtc_place;
-                made.due.mtc = made.cbr   ? place::after_cbr
-                               : made.tma ? place::after_tma
-                               : made.tsc ? place::after_tsc
-                                          : place::before_older_tsc;
+                made.due.mtc = made.cbr()   ? place::after_cbr
+                               : made.tma() ? place::after_tma
+                               : made.tsc() ? place::after_tsc
+                                            : place::before_older_tsc;
                 payload = one.as<packet::mtc>().get<packet::mtc::CTC>();
                 break;
             default: break;

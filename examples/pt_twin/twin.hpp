@@ -46,17 +46,17 @@ public:
           script_{script} {
         auto const first = group_at(all_, 0);
         bool const is_on = !with_.branches ||
-                           (first.fup.has_value() && !is_at(first.last + 1, kind::tip_pge));
+                           (first.fup().has_value() && !is_at(first.last + 1, kind::tip_pge));
         // A CYC in the first PSB+ counts from an instant before the trace.
         if (is_on || first.cycles != 0) {
             now_ = is_on ? tracing::on : tracing::out;
-            if (first.pip) { set_pip(*first.pip); }
-            if (first.exec) { set_mode(*first.exec); }
+            if (first.pip()) { set_pip(*first.pip()); }
+            if (first.exec()) { set_mode(*first.exec()); }
         }
-        setup_ = setup_text(kind, first.fup.value_or(now_ == tracing::out ? outside() : 0));
+        setup_ = setup_text(kind, first.fup().value_or(now_ == tracing::out ? outside() : 0));
         auto const read = trace_script::read_setup(setup_, machine::table);
         machine_.begin(read.made);
-        if (now_ != tracing::off && first.vmcs) { set_vmcs(*first.vmcs); }
+        if (now_ != tracing::off && first.vmcs()) { set_vmcs(*first.vmcs()); }
     }
 
     void run() {
@@ -182,9 +182,9 @@ private:
     // -------------------------------------------------------------------------------- contexts
 
     void set_context(group const& from) {
-        if (from.vmcs) { set_vmcs(*from.vmcs); }
-        if (from.pip) { set_pip(*from.pip); }
-        if (from.exec) { set_mode(*from.exec); }
+        if (from.vmcs()) { set_vmcs(*from.vmcs()); }
+        if (from.pip()) { set_pip(*from.pip()); }
+        if (from.exec()) { set_mode(*from.exec()); }
     }
     void set_vmcs(packet::vmcs const& from) {
         say("VMPTRLD " + hex(from.get<packet::vmcs::base>()) + " next=" + hex(ip()));
@@ -206,8 +206,8 @@ private:
         if (i >= all_.size()) { return true; }
         if (is_at(i, kind::psb)) {
             auto const in = group_at(all_, i);
-            if (is_broadwell_) { return !in.fup.has_value(); }
-            return in.fup.has_value() &&
+            if (is_broadwell_) { return !in.fup().has_value(); }
+            return in.fup().has_value() &&
                    is_at(next_of(in.last, {kind::mtc, kind::cyc}), kind::tip_pge);
         }
         if (!is_at(i, kind::tsc) && !is_at(i, kind::cbr)) { return false; }
@@ -276,22 +276,22 @@ private:
         // More PADs than a PSB needs: TraceEn fell before it.
         bool const is_after_end = i != 0 && all_[i].offset - all_[i - 1].end >= 8;
         if (now_ == tracing::out && is_after_end) { disable(0); }
-        set_clocks(in.tsc, in.tma, in.cbr);
+        set_clocks(in.tsc(), in.tma(), in.cbr());
         std::size_t const next = in.last + 1;
         if (now_ == tracing::off) {
             set_context(in);
             say("WRMSR PacketByteCnt=0");
-            begin(in.fup, next);
-            if (!in.fup || !is_at(next, kind::tip_pge)) { return next; }
+            begin(in.fup(), next);
+            if (!in.fup() || !is_at(next, kind::tip_pge)) { return next; }
             return next + 1;
         }
-        bool const is_of_pge = is_broadwell_ && now_ == tracing::out && in.fup.has_value() &&
+        bool const is_of_pge = is_broadwell_ && now_ == tracing::out && in.fup().has_value() &&
                                is_at(next, kind::tip_pge);
         if (is_of_pge) {
             set_context(in);
             return next;
         }
-        if (in.fup) { say("fall through->" + hex(*in.fup)); }
+        if (in.fup()) { say("fall through->" + hex(*in.fup())); }
         if (in.cycles != 0) { say("cycles " + std::to_string(in.cycles)); }
         psb_due(in.due);
         return next;
@@ -402,7 +402,7 @@ private:
         bool const has_psb = is_at(next, kind::psb);
         if (has_psb) {
             auto const in = group_at(all_, next);
-            set_clocks(in.tsc, in.tma, in.cbr);
+            set_clocks(in.tsc(), in.tma(), in.cbr());
             next = in.last + 1;
         }
         bool const is_on = is_at(next, kind::fup);
@@ -442,19 +442,17 @@ private:
         std::size_t k = i;
         for (; k < all_.size(); ++k) {
             auto const& one = all_[k];
-            if (one.is(kind::tsc)) {
-                in.tsc = one.as<packet::tsc>().get<packet::tsc::TSC>();
-            } else if (one.is(kind::tma)) {
-                in.tma = one.as<packet::tma>();
-            } else if (one.is(kind::mtc) && is_at(k + 1, in.tma ? kind::cbr : kind::tma)) {
-                mtc = in.tma ? event::mtc_place::after_tma : event::mtc_place::after_tsc;
+            if (one.is(kind::tsc) || one.is(kind::tma)) {
+                in.add(one);
+            } else if (one.is(kind::mtc) && is_at(k + 1, in.tma() ? kind::cbr : kind::tma)) {
+                mtc = in.tma() ? event::mtc_place::after_tma : event::mtc_place::after_tsc;
             } else {
                 break;
             }
         }
         bool const has_cbr = is_at(k, kind::cbr);
-        if (has_cbr) { in.cbr = all_[k++].as<packet::cbr>(); }
-        set_clocks(in.tsc, in.tma, in.cbr);
+        if (has_cbr) { in.add(all_[k++]); }
+        set_clocks(in.tsc(), in.tma(), in.cbr());
         if (now_ == tracing::off) {
             if (is_at(k, kind::mode_exec) && is_at(k + 1, kind::tip_pge)) {
                 set_mode(all_[k].as<packet::mode_exec>());
@@ -463,7 +461,7 @@ private:
             }
             return k;
         }
-        if (!in.tsc && has_cbr) {
+        if (!in.tsc() && has_cbr) {
             say("ratio " + hex(state().clocks.core_to_bus));
         } else {
             // More PADs than a TSC needs.

@@ -55,6 +55,7 @@
 #include <ptspec/packet/event_trace.hpp>
 #include <ptspec/packet/trig.hpp>
 #include <ptspec/packet/list.hpp>
+#include <ptspec/packet/kind_set.hpp>
 #include <ptspec/packet/any_packet.hpp>
 #include <ptspec/packet/classify.hpp>
 #include <ptspec/packet/decode.hpp>
@@ -125,9 +126,12 @@
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/packet_errata.hpp>
+#include <ptspec/trace/binding.hpp>
+#include <ptspec/trace/psb_plus.hpp>
 #include <ptspec/trace/known_state.hpp>
-#include <ptspec/trace/context.hpp>
+#include <ptspec/trace/binder.hpp>
 #include <ptspec/trace/event.hpp>
+#include <ptspec/trace/detail/simple_packets.hpp>
 #include <ptspec/trace/events.hpp>
 #include <ptspec/trace/event_name.hpp>
 #include <ptspec/trace/flow_query.hpp>

@@ -5,7 +5,7 @@
 //   events --real FILE --cyc FILE [--mega N] --count WAY/STREAM ...
 //                            reads once, for callgrind, and prints the number of packets
 //
-// The traces are those of the files, repeated to N MB (16). Ways: `context` binds every packet,
+// The traces are those of the files, repeated to N MB (16). Ways: `binder` binds every packet,
 // `events` reads events, `times` events with their times. libipt is asked for each event, branch
 // and target; for `times` also for its time. Both must see the same branches and targets.
 
@@ -131,15 +131,15 @@ auto we_read_times(buffer const& trace) -> seen {
 }
 
 /// Binds all packets, and counts the branches that they belong to.
-struct binder {
-    trace::context context{};
+struct counted {
+    trace::binder binder_{};
     seen all{};
 
     template <packet::packet_type Packet>
     void operator()(Packet const& which, trace::at where) {
-        auto const bound = context.add(which, where.length);
+        auto const bound = binder_.add(which, where);
         if constexpr (one_of<Packet, packet::tnt_short, packet::tnt_long>) {
-            if (bound.to != trace::owner::branch || context.is_lost()) { return; }
+            if (bound.to != trace::owner::branch || binder_.is_lost()) { return; }
             all.branches += which.taken().count;
             all.taken += popcount(which.taken().bits);
         } else if constexpr (same_as<Packet, packet::tip>) {
@@ -150,13 +150,13 @@ struct binder {
             benchmark::DoNotOptimize(bound);
         }
     }
-    void operator()(trace::item const&) { context.restart(); }
+    void operator()(trace::item const&) { binder_.restart(); }
     void pads(unsigned, trace::at) {}
 };
 
 auto we_bind(buffer const& trace) -> seen {
     trace::reader from{byte_view{trace.data(), trace.size()}, trace::options{.sync = true}};
-    binder made;
+    counted made;
     (void)from.for_each(made);
     return made.all;
 }
@@ -171,7 +171,7 @@ struct way {
     pass theirs;
 };
 constexpr way ways[] = {
-    {"context", we_bind, they_read<false>},
+    {"binder", we_bind, they_read<false>},
     {"events", we_read, they_read<false>},
     {"times", we_read_times, they_read<true>},
 };

@@ -61,7 +61,7 @@ ROWS = [
     Row("write/all", 2, 4),
 ]
 EVENTS = [  # with recorded traces only
-    Row("context/real", 3, 8),
+    Row("binder/real", 3, 8),
     Row("events/real", 4, 10),
     Row("events/cyc", 4, 10),
     Row("times/real", 4, 10),
@@ -78,7 +78,7 @@ INSTRUCTIONS = [  # per packet or branch: at most the floor
     Row("write/real", 80, 40, 34),
     Row("write/cyc", 0, 0, 34),
     Row("write/all", 0, 0, 34),
-    Row("context/real", 0, 0, 36),
+    Row("binder/real", 0, 0, 36),
     Row("events/real", 0, 0, 66),
     Row("events/cyc", 0, 0, 53),
     Row("times/real", 0, 0, 84),
@@ -116,7 +116,7 @@ def run(command):
 def counted_rows(program):
     """The rows whose instructions a program counts."""
     ways = {"read": ("next", "for_each", "scan"),
-            "events": ("context", "events", "times")}.get(program, (program,))
+            "events": ("binder", "events", "times")}.get(program, (program,))
     return [row.name for row in INSTRUCTIONS if row.name.partition("/")[0] in ways]
 
 

@@ -81,7 +81,7 @@ TEST_CASE("a PSB+ reports the state at the IP of its FUP (PKT-136,140, GEN-170,1
     EVENTS("PSB 7d001000000000 024300a000000000 02c80500000000 9922 0223",
            "paging@1000' vmcs@1000' tsx@1000' psb@1000");
     // A FUP without an IP: tracing is off.
-    EVENTS("PSB 1d 0223 310030", "psb enabled@3000");
+    EVENTS("PSB 1d 0223 9901 310030", "damage!PKT078 psb enabled@3000 exec_mode@3000");
     EVENTS("ON 04 ON 06", ON "branches:N " ON "branches:T");
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("transactions (PKT-093, GEN-250..258)") {
     EVENTS("ON 9922 3d1010 2d0020", ON "tsx@1010 async@1010>2000");
     EVENTS("ON 9922 3d1010 210020", ON "tsx@1010 async_disabled@1010>2000");
     // While tracing is off, MODE.TSX comes alone.
-    EVENTS("OFF 9921 9922 310030", OFF " tsx tsx enabled@3000");
+    EVENTS("OFF 9921 9922 9901 310030", OFF " tsx tsx enabled@3000 exec_mode@3000");
 }
 
 TEST_CASE("PTWRITE, with and without its FUP (PKT-172,174)") {
@@ -160,7 +160,7 @@ TEST_CASE("C-states: one FUP for MWAIT, PWRE and EXSTOP; PWRX has their IP (PKT-
     EVENTS("OFF 0222 0010 0262 02a2 1001000000", OFF " pwre exstop pwrx");
     // C0.1 has no EXSTOP: a PWRE alone (PKT-188).
     EVENTS("ON 0222 0010 06", ON "pwre branches:T");
-    EVENTS("ON 0222 0010 ON 06", ON "pwre " ON "branches:T");
+    EVENTS("ON 0222 0010 ON 06", ON "pwre damage!GEN006 " ON "branches:T");
 }
 
 TEST_CASE("a PEBS record has the IP of the FUP after BEP (PKT-204,206)") {
@@ -175,7 +175,7 @@ TEST_CASE("event trace: CFE and its EVDs (PKT-222,223,227, GEN-301..304)") {
     EVENTS("ON 0253000100000000000000 0213010e 3d1010 2d0020",
            ON "evd@1010 cfe@1010 async@1010>2000");
     EVENTS("ON 02130200 2d0020", ON "cfe indirect>2000");
-    EVENTS("OFF 02130400 310030", OFF " cfe enabled@3000");
+    EVENTS("OFF 02130400 9901 310030", OFF " cfe enabled@3000 exec_mode@3000");
     // Unknown types, with their FUP (PKT-221).
     EVENTS("ON 02139f00 3d1010 06", ON "cfe@1010 branches:T");
     EVENTS("ON 0253000100000000000000 06", ON "evd damage!GEN302 branches:T");
@@ -184,8 +184,9 @@ TEST_CASE("event trace: CFE and its EVDs (PKT-222,223,227, GEN-301..304)") {
 TEST_CASE("triggers (PKT-241,243)") {
     EVENTS("ON d92001 06", ON "trigger branches:T");
     EVENTS("ON d9c0010000 3d1010 06", ON "trigger@1010 branches:T");
-    // Several packets share a FUP.
-    EVENTS("ON 02b20100000000000000 d9c0010000 3d1010", ON "ptwrite@1010 trigger@1010");
+    // The packets of one event share a FUP (PKT-273).
+    EVENTS("ON 02e2 0213810e 3d1010", ON "exstop@1010 cfe@1010");
+    EVENTS("ON 02b20100000000000000 d9c0010000 3d1010", ON "ptwrite damage!PKT273 trigger@1010");
 }
 
 TEST_CASE("TraceStop belongs to the TIP.PGD before it (PKT-161)") {
@@ -203,7 +204,7 @@ TEST_CASE("an overflow ends at a FUP, or tracing is off (PKT-151..157, GEN-227,2
     EVENTS("ON 02f3 02f3 310030", ON "overflow overflow enabled@3000");
     // A PSB+ between OVF and its FUP, with and without FUP.
     EVENTS("ON 02f3 ON 3d1010 06", ON "overflow " ON "resumed@1010 branches:T");
-    EVENTS("ON 02f3 OFF 310030", ON "overflow " OFF " enabled@3000");
+    EVENTS("ON 02f3 OFF 9901 310030", ON "overflow " OFF " enabled@3000 exec_mode@3000");
     // OVF ends a PSB+ and what waits (PKT-137,154).
     EVENTS("PSB 9901 02f3 3d1010", "exec_mode' overflow resumed@1010");
     EVENTS("ON 02b20100000000000000 02f3 3d1010", ON "ptwrite overflow resumed@1010");
@@ -254,9 +255,10 @@ TEST_CASE("a PSB+ with FUP after OVF has the IP, if no FUP follows: SKD010 (GEN-
     EVENTS_WITH(skd010, "ON 02f3 ON 9901 310030", ON "overflow " ON "enabled@3000 exec_mode@3000");
     EVENTS("ON 02f3 ON 024300a000000000 310030", ON "overflow " ON "paging enabled@3000");
     EVENTS("ON 02f3 ON 9921 310030", ON "overflow " ON "tsx enabled@3000");
-    EVENTS("ON 02f3 ON 9921 OFF 310030", ON "overflow " ON "tsx " OFF " enabled@3000");
+    EVENTS("ON 02f3 ON 9921 OFF 9901 310030",
+           ON "overflow " ON "tsx " OFF " enabled@3000 exec_mode@3000");
     EVENTS("ON 02f3 ON 0283", ON "overflow " ON "stop");
-    EVENTS("ON 02f3 ON OFF 310030", ON "overflow " ON OFF " enabled@3000");
+    EVENTS("ON 02f3 ON OFF 9901 310030", ON "overflow " ON OFF " enabled@3000 exec_mode@3000");
     // Undecided.
     EVENTS_WITH(skd010, "ON 02f3 ON", ON "overflow cbr@1000' exec_mode@1000' psb@1000");
     EVENTS_WITH(skd010, "ON 02f3 ON 02f3 3d1010 06",
@@ -265,7 +267,8 @@ TEST_CASE("a PSB+ with FUP after OVF has the IP, if no FUP follows: SKD010 (GEN-
 
 TEST_CASE("APL12: a FUP after OVF is spurious if a later packet shows that tracing is off") {
     EVENTS_WITH(apl12, "ON 02f3 3d1010 0283", ON "overflow stop");
-    EVENTS_WITH(apl12, "ON 02f3 3d1010 OFF 310030", ON "overflow " OFF " enabled@3000");
+    EVENTS_WITH(apl12, "ON 02f3 3d1010 OFF 9901 310030",
+                ON "overflow " OFF " enabled@3000 exec_mode@3000");
     EVENTS_WITH(apl12, "ON 02f3 3d1010 9901 310030", ON "overflow enabled@3000 exec_mode@3000");
     EVENTS_WITH(apl12, "ON 02f3 3d1010 024300a000000000 310030", ON "overflow paging enabled@3000");
     EVENTS_WITH(apl12, "ON 02f3 3d1010 9921 310030", ON "overflow tsx enabled@3000");
@@ -341,10 +344,34 @@ TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-
     EVENTS("ON 06 310030", ON "branches:T damage!GEN100 enabled@3000");
     EVENTS("ON 3d1010 06 04 2d0020", ON "async@1010 damage!PKT077 resumed@2000");
     EVENTS("ON 0223", ON "damage!PKT134 psb");
-    EVENTS("PSB CBR PSB 0223 310030", "cbr' damage!PKT142 psb enabled@3000");
-    EVENTS("PSB 06 310030", "damage!GEN172 enabled@3000");
+    EVENTS("PSB CBR PSB 0223 310030", "cbr' damage!PKT142 psb damage!GEN236 enabled@3000");
+    EVENTS("PSB 06 310030", "damage!GEN125 enabled@3000");
     EVENTS("ON 9901 06", ON "exec_mode damage!GEN235");
     EVENTS("ON 9921 ON 06", ON "tsx damage!GEN006 " ON "branches:T");
+}
+
+TEST_CASE("the TIP of a SIPI ends the event of its INIT; packets between come first (GEN-290)") {
+    EVENTS("ON 3d1010 0243001000000000 ON 2d0020", ON ON "async@1010>2000 paging@2000");
+    // Power events with their own FUP, CFE, MODE.Exec; two PSB+s.
+    EVENTS("ON 3d1010 0222 0010 02e2 3d1010 02a2 1001000000 ON ON 0213059a 9900 2d0020 06",
+           ON "pwre@1010 exstop@1010 pwrx@1010 " ON ON "cfe async@1010>2000 exec_mode@2000 "
+              "branches:T");
+    EVENTS("ON 3d1010 ON 01", ON ON "async_disabled@1010");
+    // No SIPI comes.
+    EVENTS("ON 3d1010 ON 06 2d0020", ON ON "async@1010 damage!PKT077 resumed@2000");
+    EVENTS("ON 3d1010 ON 02f3 3d2010", ON ON "async@1010 overflow resumed@1020");
+    EVENTS("ON 3d1010 ON", ON ON "async@1010");
+    EVENTS("ON 3d1010 ON 05", ON ON "async@1010 damage!PKT015 lost");
+    EVENTS("ON 3d1010 ON 3d2010 2d0020", ON ON "async@1010 damage!PKT077 async@1020>2000");
+    // More packets than an INIT has: the event is returned without its end.
+    EVENTS("ON 3d1010 0243001000000000 0243002000000000 ON 2d0020",
+           ON "async@1010 paging paging " ON "async>2000");
+}
+
+TEST_CASE("damage inside of a compound event comes before it (GEN-237,245)") {
+    EVENTS("ON 3d1010 9902 0243001000000000 2d0020",
+           ON "damage!GEN245 async@1010>2000 exec_mode@2000 paging@2000");
+    EVENTS("ON 3d1010 9902 01", ON "damage!GEN237 async_disabled@1010 exec_mode");
 }
 
 TEST_CASE("a PSB+ that contradicts the packets before it is damage, or a note (GEN-242,344)") {
@@ -372,7 +399,7 @@ TEST_CASE("a PSB+ that contradicts the packets before it is damage, or a note (G
     EVENTS("ON 06 05 PSB 9902 7d001000000000 0223",
            ON "branches:T damage!PKT015 resynced exec_mode@1000' psb@1000");
     EVENTS("ON 06 3d1010 PSB 9900 7d001000000000 0223 2d0020",
-           ON "branches:T async@1010 exec_mode@1000' psb@1000 indirect>2000");
+           ON "branches:T exec_mode@1000' psb@1000 async@1010>2000");
 }
 
 TEST_CASE("more waiting events than there is room for are returned without an IP") {
@@ -388,7 +415,7 @@ TEST_CASE("more waiting events than there is room for are returned without an IP
         with_ip += e.has_ip;
     }
     CHECK(items == 40);
-    CHECK(with_ip == 11);
+    CHECK(with_ip == 13);
 }
 
 TEST_CASE("a trace in chunks of any size gives the same events") {

@@ -75,6 +75,7 @@ auto bytes_of(symbols const& all) -> std::vector<uint8_t> {
             case token::ovf: add({0x02, 0xF3}); break;
             case token::psb_on:
                 add_psb();
+                add({0x99, 0x01});
                 add_ip(0x1D, one.ip);
                 add({0x02, 0x23});
                 break;
@@ -142,6 +143,7 @@ struct reference {
     void decide(size_t ovf) {
         std::optional<size_t> psb;  // the first PSB+ with FUP
         bool only_timing = true;    // and PSB+s since the OVF
+        bool opens_event = false;
         for (size_t i = ovf + 1; i < all.size(); ++i) {
             token const one = all[i].what;
             if (is_timing(one)) { continue; }
@@ -166,7 +168,14 @@ struct reference {
                 }
                 return;
             }
-            if (one == token::fup) { continue; }
+            if (one == token::fup) {
+                opens_event = true;
+                continue;
+            }
+            if (one == token::tnt && opens_event) {  // PKT-077
+                at_psb[*psb] = {false};
+                return;
+            }
             if (is_branch(one)) {
                 bool const replaces_fup = only_timing && one == token::pgd && apl11 && !skd010;
                 if (replaces_fup) { return; }
@@ -184,152 +193,212 @@ struct reference {
 
     enum class flow : uint8_t { unknown, off, entering, on };
     flow now = flow::unknown;
-    bool lost = true;       ///< branches mean nothing
-    bool overflow = false;  ///< nothing but timing packets and PSB+s since an OVF
-    bool by_psb = false;    ///< and then a PSB+ with FUP, and perhaps PIPs
-    bool believed = false;  ///< APL12: a FUP that a later packet may refute
+    bool lost = true;         ///< branches mean nothing
+    bool overflow = false;    ///< nothing but timing packets and PSB+s since an OVF
+    bool by_psb = false;      ///< and then a PSB+ with FUP, and perhaps PIPs
+    bool believed = false;    ///< APL12: a FUP that a later packet may refute
+    bool must_enter = false;  ///< a PSB+ with FUP came while tracing was off: GEN-176
+    bool needs_mode = false;  ///< the last PSB+ has no MODE.Exec: GEN-236
+    bool stopped = false;     ///< the last packet is a TraceStop: GEN-020
     lines out{};
-    std::optional<size_t> event{};  ///< the place of the asynchronous event that is not complete
+    bool in_event = false;  ///< an asynchronous event is not complete
+    bool is_aside = false;  ///< a PSB+ came after its packets: GEN-290
     uint64_t event_ip = 0;
+    lines event{};  ///< its lines that were not returned
 
+    void flush_event() {
+        out.insert(out.end(), event.begin(), event.end());
+        event.clear();
+        is_aside = false;
+    }
     void begin_event(uint64_t ip) {
-        event = out.size();
+        in_event = true;
         event_ip = ip;
-        out.push_back(at("async", ip));
+        event = {at("async", ip)};
     }
     void end_event(char const* name, std::string const& to) {
-        out[*event] = at(name, event_ip) + to;
-        for (size_t i = *event + 1; i < out.size(); ++i) {
-            if (!to.empty()) { out[i] += "@" + to.substr(1); }
+        if (event.empty() || !event[0].starts_with("async")) {
+            event.insert(event.begin(), name + to);
+        } else {
+            event[0] = at(name, event_ip) + to;
         }
-        event = {};
+        for (size_t i = 1; i < event.size(); ++i) {
+            if (!to.empty()) { event[i] += "@" + to.substr(1); }
+        }
+        flush_event();
+        in_event = false;
     }
-    /// A packet violates one rule at most: the last of these.
+    /// Its events wait for the end of an INIT, if they fit.
+    void set_event_aside() {
+        if (!in_event || is_aside) { return; }
+        if (event.size() <= 2) {
+            is_aside = true;
+        } else {
+            flush_event();
+        }
+    }
+    /// A packet violates one rule at most: the first of these.
     auto break_event() -> char const* {
-        char const* const broken = event && !lost ? "PKT077" : nullptr;
-        event = {};
+        char const* const broken = in_event ? "PKT077" : nullptr;
+        flush_event();
+        in_event = false;
         return broken;
     }
-    void report(char const* broken) {
-        if (broken != nullptr) { out.push_back(std::string{"damage!"} + broken); }
+    auto break_entry() -> char const* {
+        char const* const broken = must_enter ? "GEN176" : nullptr;
+        must_enter = false;
+        return broken;
+    }
+    auto break_stop() -> char const* {
+        char const* const broken = stopped ? "GEN020" : nullptr;
+        stopped = false;
+        return broken;
+    }
+    void report(std::initializer_list<char const*> broken) {
+        for (char const* const one : broken) {
+            if (one != nullptr) { return out.push_back(std::string{"damage!"} + one); }
+        }
+    }
+    void set(flow value) {
+        now = value;
+        must_enter = false;
     }
     void confirm() {
-        if (now == flow::entering) { now = flow::on; }
+        if (now == flow::entering) { set(flow::on); }
         overflow = by_psb = believed = false;
     }
     void refute() {
-        if (by_psb || believed) { now = flow::off; }
+        if (by_psb || believed) { set(flow::off); }
         by_psb = believed = false;
     }
 
     void take(size_t i) {
         auto const [one, ip] = all[i];
         bool const is_missing = missing.contains(i);
-        bool const is_damage = is_missing && missing[i];
+        char const* const no_fup = is_missing && missing[i] ? "GEN227" : nullptr;
+        bool const is_off = now == flow::off;
         switch (one) {
             case token::mtc:
             case token::pad: return;
             case token::ovf:
-                event = {};
+                flush_event();
+                in_event = by_psb = stopped = needs_mode = false;
                 overflow = true;
-                by_psb = false;
-                now = flow::unknown;
+                set(flow::unknown);
                 out.push_back("overflow");
                 return;
-            case token::psb_on:
-                event = {};
+            case token::psb_on: {
+                set_event_aside();
+                stopped = needs_mode = false;
                 out.push_back(at("psb", ip));
                 if (at_psb.contains(i)) {
-                    if (at_psb[i].is_damage) { report("GEN227"); }
+                    if (at_psb[i].is_damage) { report({"GEN227"}); }
                     out.push_back(at("resumed", ip));
                 }
+                lost = lost && now == flow::on;
                 if (overflow) {
                     by_psb = true;
-                    lost = false;
-                    now = flow::entering;
+                    set(flow::entering);
                 } else if (now != flow::on) {
-                    lost = false;
-                    now = flow::entering;
+                    bool const was_off = is_off || must_enter;
+                    set(flow::entering);
+                    must_enter = was_off;
                 }
                 return;
-            case token::psb_off:
-                event = {};
+            }
+            case token::psb_off: {
+                set_event_aside();
+                bool const was_on = now == flow::on || now == flow::entering;
+                if (was_on && !must_enter && !by_psb && !believed) { report({"GEN170"}); }
                 out.push_back("psb");
-                lost = overflow = by_psb = believed = false;
-                now = flow::off;
+                lost = overflow = by_psb = believed = stopped = false;
+                needs_mode = true;
+                set(flow::off);
                 return;
+            }
             case token::pip:
-                out.push_back("paging");
-                if (overflow && !by_psb) { now = flow::off; }
+                is_aside = false;
+                report({break_stop()});
+                (in_event ? event : out).push_back("paging");
+                if (overflow && !by_psb) { set(flow::off); }
                 overflow = false;
                 return;
-            case token::stop:
+            case token::stop: {
                 refute();
-                if (overflow) { now = flow::off; }
-                overflow = false;
-                report(break_event());
+                auto const* const broken = break_event();
+                bool const was_on = now == flow::on || now == flow::entering;
+                report({broken, break_entry(), break_stop(), was_on ? "GEN090" : nullptr});
                 out.push_back("stop");
+                overflow = lost = false;
+                set(flow::off);
+                stopped = true;
                 return;
-            case token::fup:
+            }
+            case token::fup: {
                 if (fups.contains(i)) {
                     overflow = by_psb = lost = false;
                     believed = believed || apl12;
-                    now = apl12 ? flow::entering : flow::on;
+                    set(apl12 ? flow::entering : flow::on);
                     if (fups[i] == role::resumes) { out.push_back(at("resumed", ip)); }
                     return;
                 }
-                {
-                    auto const* broken = break_event();
-                    if (now == flow::off) { broken = "PKT077"; }
-                    report(broken);
-                    if (!believed && !by_psb) { confirm(); }
-                    return begin_event(ip);
-                }
+                auto const* const broken = break_event();
+                report({broken, break_entry(), break_stop(), is_off ? "GEN342" : nullptr});
+                if (is_off) { set(flow::on); }
+                if (!believed && !by_psb) { confirm(); }
+                return begin_event(ip);
+            }
             case token::tnt: {
-                bool const breaks = event.has_value();
-                auto const* broken = break_event();
-                bool const is_off = now == flow::off;
+                bool const breaks = in_event;
+                auto const* const broken = break_event();
                 bool const knows_ip = by_psb || !is_missing;
+                report({broken, break_entry(), told[i] ? nullptr : no_fup, break_stop(),
+                        is_off ? "GEN105" : nullptr});
                 confirm();
-                report(is_off ? "GEN105" : is_damage ? "GEN227" : told[i] ? nullptr : broken);
                 if (is_off || breaks || !knows_ip) {
-                    now = flow::unknown;
+                    set(flow::unknown);
                     lost = true;
+                    needs_mode = false;
                 }
                 if (!lost) { out.push_back("branches"); }
                 return;
             }
             case token::tip: {
-                bool const is_known = !lost && now != flow::off && now != flow::unknown;
-                if (event) {
+                bool const is_known = !lost && !is_off && now != flow::unknown;
+                if (in_event) {
+                    report({break_entry()});
                     end_event("async", ">" + hex(ip));
                 } else {
-                    report(now == flow::off ? "GEN105" : is_damage ? "GEN227" : nullptr);
+                    report({break_entry(), told[i] ? nullptr : no_fup, break_stop(),
+                            is_off ? "GEN105" : nullptr});
                     out.push_back(is_known ? "indirect>" + hex(ip) : at("resumed", ip));
                 }
                 confirm();
-                now = flow::on;
+                set(flow::on);
                 lost = false;
                 return;
             }
             case token::pge: {
                 refute();
                 auto const* const broken = break_event();
-                report(now == flow::on ? "GEN100" : broken);
+                report({broken, break_stop(), now == flow::on ? "GEN100" : nullptr,
+                        needs_mode ? "GEN236" : nullptr});
                 out.push_back(at("enabled", ip));
-                overflow = lost = false;
-                now = flow::on;
+                overflow = lost = needs_mode = false;
+                set(flow::on);
                 return;
             }
             case token::pgd:
-                if (event) {
+                if (in_event) {
+                    report({break_entry()});
                     end_event("async_disabled", "");
                 } else {
-                    report(now == flow::off ? "GEN101" : is_damage ? "GEN227" : nullptr);
+                    report({break_entry(), told[i] ? nullptr : no_fup, break_stop(),
+                            is_off ? "GEN101" : nullptr});
                     out.push_back("disabled");
                 }
                 confirm();
-                now = flow::off;
+                set(flow::off);
                 lost = false;
                 return;
         }
@@ -340,6 +409,7 @@ struct reference {
             if (all[i].what == token::ovf) { decide(i); }
         }
         for (size_t i = 0; i < all.size(); ++i) { take(i); }
+        flush_event();
         return out;
     }
 };
@@ -390,7 +460,7 @@ auto events_of(std::vector<uint8_t> const& bytes, size_t size, cpu::quirk_set qu
                 return {"feed"};
             }
             place += part;
-        } else {
+        } else if (e.what != event_type::exec_mode) {
             found.push_back(text_of(e));
         }
     }
@@ -403,7 +473,7 @@ auto answers_of(std::vector<uint8_t> const& bytes, cpu::quirk_set quirks) -> lin
     lines found;
     while (true) {
         if (auto const* const e = from->pending()) {
-            found.push_back(text_of(*e));
+            if (e->what != event_type::exec_mode) { found.push_back(text_of(*e)); }
             from->pop();
         } else if (auto const target = from->take_target()) {
             found.push_back("indirect>" + hex(target.ip));
@@ -472,7 +542,7 @@ TEST_CASE("where tracing resumes after an OVF, in any mixture of packets and in 
             spurious += role == reference::role::spurious;
         }
         INFO("seed " << seed << ", quirks " << quirks.bits << ": " << joined(all));
-        bool const fits = expected.size() <= 28;
+        bool const fits = expected.size() <= 26;
         auto const whole = events_of(bytes, bytes.size(), quirks);
         REQUIRE(joined(in_order(whole, fits)) == joined(in_order(expected, fits)));
         for (size_t const size : {size_t{1}, 1 + size_t{random() % 40}}) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/trace/binder.hpp>
 #include <ptspec/trace/clock.hpp>
-#include <ptspec/trace/context.hpp>
-#include <ptspec/trace/event.hpp>
+#include <ptspec/trace/detail/simple_packets.hpp>
 #include <ptspec/trace/packet_errata.hpp>
 #include <ptspec/trace/reader.hpp>
 
@@ -30,100 +30,6 @@ struct no_clock {
     [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time { return {}; }
 };
 
-namespace detail {
-
-/// Packets before which a CYC gives their cycle.
-inline constexpr uint32_t cyc_kinds = kinds_where(
-    [](packet::facts const& one) { return one.cyc_eligible == packet::cyc_rule::yes; },
-    packet::all{});
-
-/// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
-/// pending, TNT and TIP. Stops at any other packet, when the event buffer is full, and after a
-/// TIP.PGE or TIP.PGD that needs no binding.
-template <class Clock>
-struct simple_packets {
-    event* out;
-    event* end;
-    Clock* clock;
-    item* stopped_at;
-    context* binds;
-    bool takes_branches;
-    bool has_no_pending;
-    bool has_stopped = false;  ///< at an item
-
-    template <packet::packet_type Packet>
-        requires one_of<Packet, packet::tnt_short, packet::tnt_long>
-    constexpr auto operator()(Packet const& which, at where) -> bool {
-        if (!takes_branches) { return stop(which, where); }
-        write(event_type::branches, which, where, false, false, 0, 0);
-        return out != end;
-    }
-    constexpr auto operator()(packet::tip const& which, at where) -> bool {
-        if (!takes_branches) { return stop(which, where); }
-        bool const has_to = which.has_ip();
-        write(event_type::indirect_branch, which, where, false, has_to, 0, has_to ? where.ip : 0);
-        return out != end;
-    }
-    constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
-        if (!has_no_pending || !binds->try_end_tracing()) { return stop(which, where); }
-        bool const has_to = which.has_ip();
-        write(event_type::disabled, which, where, false, has_to, 0, has_to ? where.ip : 0);
-        return false;
-    }
-    constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
-        if (!has_no_pending || !binds->try_start_tracing()) { return stop(which, where); }
-        bool const has_ip = which.has_ip();
-        write(event_type::enabled, which, where, has_ip, false, has_ip ? where.ip : 0, 0);
-        return false;
-    }
-    template <packet::packet_type Packet>
-        requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
-    constexpr void operator()(Packet const& which, at) {
-        (void)clock->add(which);
-    }
-    constexpr void pads(unsigned, at) {}
-    template <packet::packet_type Packet>
-    constexpr auto operator()(Packet const& which, at where) -> bool {
-        return stop(which, where);
-    }
-    constexpr auto operator()(item const& one) -> bool {
-        *stopped_at = one;
-        has_stopped = true;
-        return false;
-    }
-
-private:
-    /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
-    template <packet::packet_type Packet>
-    constexpr void write(event_type what, Packet const& which, at where, bool has_ip, bool has_to,
-                         uint64_t ip, uint64_t to) {
-        out->what = what;
-        out->has_ip = has_ip;
-        out->has_to = has_to;
-        out->is_status = false;
-        out->why = packet::error::none;
-        out->broken = rule::none;
-        out->skipped = 0;
-        out->offset = where.offset;
-        out->ip = ip;
-        out->to = to;
-        out->packet = {which, where.length};
-        if constexpr (!__is_empty(Clock)) { out->when = clock->now(); }
-        clock->pass();
-        ++out;
-    }
-    template <packet::packet_type Packet>
-    constexpr auto stop(Packet const& which, at where) -> bool {
-        return (*this)({.what = item_type::packet,
-                        .length = static_cast<uint8_t>(where.length),
-                        .offset = where.offset,
-                        .ip = where.ip,
-                        .packet = {which, where.length}});
-    }
-};
-
-}  // namespace detail
-
 /// Reads the events of a trace in order.
 ///
 /// An event whose IP is in a later FUP, TIP or PSB+ is returned after that packet; its time is that
@@ -140,7 +46,7 @@ private:
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
 /// Shape:  a value of about 4 KB. A copy continues independently.
-/// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
+/// Source: PKT-250..256, PKT-270..278; GEN-246; those of `binder` and `clock`.
 template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
 class event_reader : public read_by_next<event> {
 public:
@@ -151,7 +57,7 @@ public:
                                     options how = from_first_psb) noexcept
         : reader_{whole, how, hook},
           clock_{clock},
-          context_{quirks},
+          binder_{quirks},
           quirks_{quirks},
           errata_{quirks},
           has_last_ip_{how.sync} {}
@@ -160,7 +66,7 @@ public:
                                     options how = from_first_psb) noexcept
         : reader_{how, hook},
           clock_{clock},
-          context_{quirks},
+          binder_{quirks},
           quirks_{quirks},
           errata_{quirks},
           has_last_ip_{how.sync} {}
@@ -184,7 +90,7 @@ public:
     }
     /// The state of the processor after the last event that `next` returned.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
-        return first_ == ready_ ? context_.state() : before_;
+        return first_ == ready_ ? binder_.state() : before_;
     }
     /// The clock, which may have read ahead.
     [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return clock_; }
@@ -196,7 +102,8 @@ private:
     static constexpr unsigned room = 32;
     /// The maximum number of events pending for one IP. More are returned without an IP. One packet
     /// adds up to three events.
-    static constexpr unsigned max_pending = room - 4;
+    static constexpr unsigned max_pending = room - 6;
+    static constexpr unsigned max_aside = 2;  ///< FUP and PIP
 
     // ------------------------------------------------------------------------- the events
     // [first_, ready_) are ready to return. The next `held_` are held while it is in doubt whether
@@ -208,7 +115,7 @@ private:
         for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
         first_ = ready_ = 0;
         count_ = waiting;
-        before_ = context_.state();
+        before_ = binder_.state();
         while (ready_ == 0) {
             if (count_ > max_pending) { return make_room(); }
             if (has_item_) {
@@ -234,9 +141,9 @@ private:
     constexpr void
     read_simple_packets() noexcept {
         bool const has_no_pending = count_ == 0;
-        bool const takes_branches = context_.binds_branches() && has_no_pending;
+        bool const takes_branches = binder_.binds_branches() && has_no_pending;
         detail::simple_packets<Clock> plain{events_ + count_, events_ + room, &clock_,       &item_,
-                                            &context_,        takes_branches, has_no_pending};
+                                            &binder_,         takes_branches, has_no_pending};
         (void)reader_.for_each(plain);
         if (has_no_pending) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
         if (count_ != 0 && events_[count_ - 1].what == event_type::disabled) {
@@ -259,7 +166,7 @@ private:
     /// Makes all pending events ready, or holds them.
     constexpr void complete_pending() noexcept {
         awaits_abort_ = false;
-        if (context_.may_have_resumed()) [[unlikely]] {
+        if (binder_.may_have_resumed()) [[unlikely]] {
             held_ = count_ - ready_;
         } else {
             held_ = 0;
@@ -267,7 +174,7 @@ private:
         }
     }
     constexpr void release() noexcept {
-        if (context_.may_have_resumed()) [[unlikely]] { return; }
+        if (binder_.may_have_resumed()) [[unlikely]] { return; }
         ready_ += held_;
         held_ = 0;
     }
@@ -349,7 +256,7 @@ private:
     /// The time of the packet that the clock has got last. Only some packets have a CYC: GEN-213.
     [[nodiscard]] constexpr auto time_of(item const& got) const noexcept -> time {
         bool const has_cyc = got.what == item_type::packet &&
-                             detail::has_kind(detail::cyc_kinds, got.packet.kind());
+                             packet::cyc_kinds.has(got.packet.kind());
         return has_cyc ? clock_.now() : clock_.now_without_cyc();
     }
 
@@ -363,7 +270,8 @@ private:
             case item_type::lost: return lose(event_type::lost, got);
             case item_type::need_input: return add_need_input(got);
             case item_type::end:
-                settle(context_.end_doubt());
+                settle(binder_.end_doubt());
+                leave_event();
                 return add_ready({.what = event_type::end, .offset = got.offset});
         }
     }
@@ -375,8 +283,9 @@ private:
         ready_ = 1;
     }
     constexpr void lose(event_type what, item const& got) noexcept {
-        settle(context_.end_doubt());
-        context_.restart();
+        settle(binder_.end_doubt());
+        leave_event();
+        binder_.restart();
         clock_.lose();
         auto one = made(what, got);
         one.why = got.why;
@@ -399,12 +308,14 @@ private:
             }
             if (awaits_abort_) { end_wait_for_abort(got); }
         }
-        bool const was_lost = context_.is_lost();
-        auto const was = context_.state().enabled;
-        auto const bound = context_.add(got.packet);
+        bool const was_lost = binder_.is_lost();
+        bool const was_in_event = binder_.in_event();
+        auto const was = binder_.state().enabled;
+        auto const bound = binder_.add(got.packet, {got.offset, got.ip, got.length});
         rule const bad_time = clock_.add(got.packet);
         rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
         if (held_ != 0) [[unlikely]] { settle(bound.resumed); }
+        if (was_in_event) { continue_event(got, bound); }
         if (broken != rule::none) { add_damage(got, bound, broken); }
         switch (bound.to) {
             case owner::none: return add_unbound(got, bound);
@@ -427,24 +338,70 @@ private:
         }
     }
 
+    /// After a packet while an asynchronous event is pending. If it is an INIT, its events wait for
+    /// the TIP of the SIPI, and what comes between is returned first.
+    ///
+    /// Source: GEN-290.
+    constexpr void continue_event(item const& got, binding bound) noexcept {
+        bool const is_fup = got.packet.is<packet::fup>();
+        if (!binder_.in_event() || (is_fup && bound.to == owner::asynchronous)) {
+            bool const ends = bound.to == owner::asynchronous && !is_fup;
+            return ends ? return_to_event() : leave_event();
+        }
+        if (bound.to == owner::asynchronous) { return return_to_event(); }
+        if (is_interrupted_ || packet::unbound_kinds.has(got.packet.kind())) { return; }
+        is_interrupted_ = true;
+        unsigned const begin = first_pending();
+        if (count_ - begin > max_aside) { return complete_pending(); }
+        for (; begin + aside_ < count_; ++aside_) { set_aside_[aside_] = events_[begin + aside_]; }
+        count_ = begin;
+    }
+    /// The events of an INIT are pending again.
+    constexpr void return_to_event() noexcept {
+        if (!is_interrupted_) { return; }
+        is_interrupted_ = false;
+        complete_pending();
+        for (unsigned i = 0; i < aside_; ++i) { add_pending(set_aside_[i]); }
+        aside_ = 0;
+    }
+    constexpr void leave_event() noexcept {
+        if (!is_interrupted_) { return; }
+        return_to_event();
+        complete_pending();
+    }
+
     constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
         auto one = made(bound.is_note ? event_type::note : event_type::damage, got);
         one.broken = broken;
-        if (bound.to == owner::status) { return insert(first_pending(), one); }
-        if (bound.resumed != resumption::confirmed || bound.broken != rule::GEN_227) {
+        if (bound.broken != rule::none && binder_.violated().offset != got.offset) {
+            one.offset = binder_.violated().offset;
+            one.packet = packet_of(binder_.violated().which);
+        }
+        unsigned place = first_pending();
+        if (bound.resumed == resumption::confirmed && bound.broken == rule::GEN_227) {
+            // Before the IP at which tracing resumed.
+            for (unsigned i = 0; i < first_pending(); ++i) {
+                if (events_[i].what == event_type::resumed) { place = i; }
+            }
+        } else if (bound.to != owner::status &&
+                   (bound.to != owner::asynchronous || got.packet.is<packet::fup>())) {
             return add_ready(one);
         }
-        // Before the IP at which tracing resumed.
-        unsigned place = first_pending();
-        for (unsigned i = 0; i < first_pending(); ++i) {
-            if (events_[i].what == event_type::resumed) { place = i; }
-        }
-        insert(place, one);
+        insert(place, one);  // the event that the packet continues stays whole
+    }
+    /// A packet of a kind, without its values.
+    static constexpr auto packet_of(kind which) noexcept -> packet::any_packet {
+        return packet::for_kind(
+            which,
+            []<class Packet>() {
+                return packet::any_packet{Packet{}, static_cast<unsigned>(Packet::head_bytes)};
+            },
+            packet::all{});
     }
 
     /// BDM64: the target before an abort may be wrong.
     constexpr void end_wait_for_abort(item const& got) noexcept {
-        if (detail::has_kind(detail::unbound_kinds, got.packet.kind())) { return; }
+        if (packet::unbound_kinds.has(got.packet.kind())) { return; }
         event& branch = events_[first_pending()];
         if (got.packet.is<packet::mode_tsx>() &&
             got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
@@ -484,7 +441,7 @@ private:
             case kind::cbr:
             case kind::mnt: {
                 auto one = made(type_of(got.packet.kind()), got);
-                one.is_status = context_.in_psb_plus();
+                one.is_status = binder_.in_psb_plus();
                 // Inside a compound event they are returned first.
                 return one.is_status || awaits_abort_ ? add_pending(one)
                                                       : insert(first_pending(), one);
@@ -496,18 +453,13 @@ private:
                     disabled_ = stopped_ = {};
                     has_last_ip_ = true;
                 }
-                psb_fup_ = {};
                 return;
             case kind::psbend: return end_psb_plus(got, bound);
             default: return;
         }
     }
     constexpr void add_status(item const& got) noexcept {
-        if (got.packet.is<packet::fup>()) {
-            auto const fup = got.packet.as<packet::fup>();
-            psb_fup_ = fup.has_ip() ? got : item{};
-            return;
-        }
+        if (got.packet.is<packet::fup>()) { return; }
         auto one = made(type_of(got.packet.kind()), got);
         one.is_status = true;
         add_pending(one);
@@ -516,24 +468,24 @@ private:
         auto one = made(event_type::psb, got);
         one.when = clock_.now_of_psb_plus();
         for (unsigned i = first_pending(); i < count_; ++i) { events_[i].when = one.when; }
-        one.has_ip = psb_fup_.packet.is<packet::fup>();
-        one.ip = psb_fup_.ip;
+        psb_plus const& reported = binder_.last_psb_plus();
+        one.has_ip = bound.in_psb_plus && reported.has_ip;
+        one.ip = one.has_ip ? reported.ip : 0;
         if (one.has_ip) { complete_pending_at(one.ip); }
         add_ready(one);
         if (bound.resumed == resumption::possible) {
             one.what = event_type::resumed;
-            one.offset = psb_fup_.offset;
-            one.packet = psb_fup_.packet;
+            one.offset = reported.fup_offset;
+            one.packet = reported.fup;
             add_ready(one);
         }
-        psb_fup_ = {};
     }
 
     constexpr void add_flow(item const& got, binding bound, bool was_lost, tracing was) noexcept {
         switch (got.packet.kind()) {
             case kind::tnt_short:
             case kind::tnt_long:
-                if (!context_.is_lost()) { add_ready(made(event_type::branches, got)); }
+                if (!binder_.is_lost()) { add_ready(made(event_type::branches, got)); }
                 return;
             case kind::tip: return add_tip(got, bound, was_lost, was);
             case kind::tip_pge: {
@@ -589,7 +541,7 @@ private:
     constexpr void add_tip(item const& got, binding bound, bool was_lost, tracing was) noexcept {
         bool const has_to = got.packet.as<packet::tip>().has_ip();
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            return end_async(got, has_to);
+            return end_async(got, event_type::async_branch, has_to);
         }
         event const mode = take_mode();
         bool const resumes = was_lost || was == tracing::off || was == tracing::unknown;
@@ -609,12 +561,7 @@ private:
         bool const has_to = got.packet.as<packet::tip_pgd>().has_ip();
         disabled_ = {has_to, got.ip};
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            for (unsigned i = first_pending(); i < count_; ++i) {
-                if (events_[i].what == event_type::async_branch) {
-                    events_[i].what = event_type::async_disabled;
-                }
-            }
-            return end_async(got, has_to);
+            return end_async(got, event_type::async_disabled, has_to);
         }
         auto one = made(event_type::disabled, got);
         one.has_to = has_to;
@@ -623,17 +570,26 @@ private:
     }
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
-    constexpr void end_async(item const& got, bool has_to) noexcept {
+    constexpr void end_async(item const& got, event_type what, bool has_to) noexcept {
+        bool has_event = false;
         for (unsigned i = first_pending(); i < count_; ++i) {
             auto& one = events_[i];
             one.when = clock_.now();
-            if (one.what == event_type::async_branch || one.what == event_type::async_disabled) {
+            if (one.what == event_type::async_branch) {
+                has_event = true;
+                one.what = what;
                 one.has_to = has_to;
                 one.to = got.ip;
             } else {
                 one.has_ip = has_to;
                 one.ip = got.ip;
             }
+        }
+        if (!has_event) {  // it was returned without its end
+            auto one = made(what, got);
+            one.has_to = has_to;
+            one.to = got.ip;
+            insert(first_pending(), one);
         }
         complete_pending();
     }
@@ -653,7 +609,7 @@ private:
                 one.ip = got.ip;
                 return add_pending(one);
             }
-            case kind::tip: return end_async(got, got.packet.as<packet::tip>().has_ip());
+            case kind::tip: return add_tip(got, bound, false, tracing::on);
             default: return add_tip_pgd(got, bound);
         }
     }
@@ -691,7 +647,7 @@ private:
         }
         add_pending(one);
         bool const may_be_compound = got.packet.is<packet::cfe>() &&
-                                     context_.state().enabled != tracing::off;
+                                     binder_.state().enabled != tracing::off;
         if (bound.completes && !may_be_compound) { complete_pending(); }
     }
 
@@ -702,7 +658,7 @@ private:
 
     reader<Hook, Packets> reader_;
     Clock clock_;
-    context context_;
+    binder binder_;
     cpu::quirk_set quirks_;
     packet_errata errata_;
     unsigned first_ = 0;
@@ -712,11 +668,13 @@ private:
     bool has_last_ip_ = true;    ///< a PSB was read
     bool has_item_ = false;      ///< `item_` is the next item
     bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
-    item psb_fup_{};             ///< the FUP of the PSB+, if it has an IP
     known_ip disabled_{};        ///< the IP of the last TIP.PGD
     known_ip stopped_{};         ///< where the core clock stopped
     item item_{};
-    execution_state before_{};  ///< before the events that are ready
+    execution_state before_{};     ///< before the events that are ready
+    bool is_interrupted_ = false;  ///< other packets came after those of an INIT
+    unsigned aside_ = 0;
+    event set_aside_[max_aside]{};  ///< of an INIT
     event events_[room]{};
 };
 

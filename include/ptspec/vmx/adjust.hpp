@@ -4,7 +4,7 @@
 #include <ptspec/access/enables.hpp>
 #include <ptspec/engine/output/output.hpp>
 #include <ptspec/packet/encode.hpp>
-#include <ptspec/trace/context.hpp>
+#include <ptspec/trace/binder.hpp>
 #include <ptspec/vmx/guest_pt.hpp>
 #include <ptspec/vmx/rewrite.hpp>
 #include <ptspec/vmx/shadow.hpp>
@@ -248,14 +248,15 @@ struct start_point {
     uint64_t mode = 0;
 };
 
-/// What the current PSB+ has shown.
-struct psb_group {
+/// The current PSB+.
+struct current_psb_plus {
     bool is_open = false;
     bool is_decided = false;  ///< whose it is
-    bool has_pip = false;
-    bool has_vmcs = false;
-    bool has_ip = false;
-    packet::pip pip{};
+    trace::psb_plus reported{};
+
+    [[nodiscard]] constexpr auto has_pip() const noexcept -> bool {
+        return reported.has(packet::kind::pip);
+    }
 };
 
 /// The state of `keep_part`.
@@ -278,7 +279,7 @@ public:
 
     constexpr auto run() noexcept -> kept_part {
         for_each_item<Packets>(bytes_, [this](trace::item const& got) { add(got); });
-        if (group_.is_open) { end_group(); }
+        if (psb_.is_open) { end_group(); }
         bytes_.pad(out_, bytes_.size());
         return result_;
     }
@@ -445,8 +446,8 @@ private:
             result_.why = got.broken;
             result_.offset = got.offset;
         }
-        context_.restart();
-        group_ = {};
+        binder_.restart();
+        psb_ = {};
         lose_track();
         cut_ = true;
     }
@@ -481,10 +482,10 @@ private:
     // ----------------------------------------------------------------------- packets
 
     constexpr void add_packet(trace::item const& got) noexcept {
-        before_ = context_.state().enabled;
-        trace::binding const bound = context_.add(got.packet);
+        before_ = binder_.state().enabled;
+        trace::binding const bound = binder_.add(got.packet, {got.offset, got.ip, got.length});
         limit_ = got.offset;
-        if (group_.is_open && !bound.in_psb_plus) { end_group(); }
+        if (psb_.is_open && !bound.in_psb_plus) { end_group(); }
         limit_ = got.offset + got.length;
         if (!got.packet.is<packet::pad>()) {
             dispatch({got.packet, got.offset, last_in_, got.ip}, bound);
@@ -496,12 +497,12 @@ private:
         switch (one.which.kind()) {
             case kind::psb: return begin_group(one);
             case kind::psbend:
-                if (group_.is_open) { end_group(); }
+                if (psb_.is_open) { end_group(); }
                 return put_same(one);
             case kind::ovf: put_same(one); return lose_track();
             default: break;
         }
-        if (group_.is_open) { return add_to_group(one); }
+        if (psb_.is_open) { return add_to_group(one); }
         switch (one.which.kind()) {
             case kind::tsc:
             case kind::tma: return add_time(one);
@@ -657,12 +658,12 @@ private:
     // ----------------------------------------------------------------------- PSB+
 
     constexpr void begin_group(part_packet const& one) noexcept {
-        if (group_.is_open) { end_group(); }
+        if (psb_.is_open) { end_group(); }
         if (!keeps() && now_ != world::unknown) { cut_ = true; }
         forget();
         pad_to(one.at);
         put_same(one);
-        group_ = {.is_open = true};
+        psb_ = {.is_open = true};
         held_count_ = 0;
         last_out_ = 0;
         mode_in_ = mode_out_ = 0;
@@ -670,30 +671,24 @@ private:
     /// Holds the packets of a PSB+ until the PIP shows whose they are.
     constexpr void add_to_group(part_packet const& one) noexcept {
         bool const is_pip = one.which.is<packet::pip>();
-        if (is_pip) {
-            group_.has_pip = true;
-            group_.pip = one.which.as<packet::pip>();
-        } else if (one.which.is<packet::vmcs>()) {
-            group_.has_vmcs = true;
-            take(one.which.as<packet::vmcs>());
-        } else if (one.which.is<packet::fup>()) {
-            group_.has_ip = group_.has_ip || one.which.as<packet::fup>().has_ip();
-        }
-        if (group_.is_decided) {
-            if (is_pip) { now_ = world_of(group_.pip); }
+        (void)psb_.reported.add(one.which, {one.at, one.ip, one.which.length()});
+        if (one.which.is<packet::vmcs>()) { take(one.which.as<packet::vmcs>()); }
+        if (psb_.is_decided) {
+            if (is_pip) { now_ = world_of(psb_.reported.pip); }
             return add_status(one);
         }
         held_[held_count_++] = one;
-        bool const needs_vmcs = how_.vmcs != part_options::any_vmcs && !group_.has_vmcs;
-        if ((group_.has_pip && !needs_vmcs) || held_count_ == most_held) { decide(); }
+        bool const needs_vmcs = how_.vmcs != part_options::any_vmcs &&
+                                !psb_.reported.has(kind::vmcs);
+        if ((psb_.has_pip() && !needs_vmcs) || held_count_ == most_held) { decide(); }
     }
     constexpr void decide() noexcept {
-        if (group_.has_pip) {
-            now_ = world_of(group_.pip);
-        } else if (how_.where == traced_in::both && group_.has_ip) {
+        if (psb_.has_pip()) {
+            now_ = world_of(psb_.reported.pip);
+        } else if (how_.where == traced_in::both && psb_.reported.has_ip) {
             now_ = world::unknown;  // PIPs need OS
         }
-        group_.is_decided = true;
+        psb_.is_decided = true;
         uint64_t const last_ip = last_in_;
         for (unsigned i = 0; i < held_count_; ++i) {
             last_in_ = held_[i].last_ip;
@@ -732,8 +727,8 @@ private:
         }
     }
     constexpr void end_group() noexcept {
-        if (!group_.is_decided) { decide(); }
-        group_.is_open = false;
+        if (!psb_.is_decided) { decide(); }
+        psb_.is_open = false;
         start_.mode = mode_in_;
         if (!keeps()) {
             cut_ = true;  // the PSB+ without IP shows it: PKT-140
@@ -748,7 +743,7 @@ private:
     part_options how_;
     tsc_changer other_tsc_;
     kept_part result_{};
-    trace::context context_{};
+    trace::binder binder_{};
     trace::tracing before_ = trace::tracing::unknown;  ///< before the current packet
 
     world now_;
@@ -775,7 +770,7 @@ private:
     exit_event exit_{};
     start_point start_{};
 
-    psb_group group_{};
+    current_psb_plus psb_{};
     unsigned held_count_ = 0;
     part_packet held_[most_held]{};
 };

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/cpu/quirk_set.hpp>
+#include <ptspec/trace/binding.hpp>
 #include <ptspec/trace/write/state.hpp>
 
 namespace ptspec::trace {
-
-/// A packet that violates a rule.
-struct violation {
-    uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
-    rule broken = rule::none;
-    packet::kind which = packet::kind::pad;
-    /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
-    /// have no packet (GEN-344).
-    bool is_note = false;
-
-    friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
-};
 
 /// The rules against which a stream is checked.
 ///
@@ -34,6 +24,7 @@ struct check_options {
     uint8_t mtc_freq = unknown_freq;
     /// TSC ticks in a period of the crystal clock, where that is an integer; 0: unknown.
     uint32_t tsc_per_crystal = 0;
+    cpu::quirk_set quirks{};  ///< errata of the processor that excuse an order of packets
 
     static constexpr uint8_t unknown_freq = 0xFF;
 };

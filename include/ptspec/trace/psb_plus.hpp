@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/any_packet.hpp>
+#include <ptspec/packet/kind_set.hpp>
+#include <ptspec/trace/item.hpp>
+
+namespace ptspec::trace {
+
+/// What a PSB+ reports: its status packets, up to now or up to its PSBEND.
+///
+/// Shape:  a plain value of fixed size.
+/// Source: PKT-134, PKT-136, PKT-140, GEN-170.
+struct psb_plus {
+    uint64_t offset = 0;  ///< of the PSB, in bytes from the start of the trace
+    packet::kind_set kinds{};
+    bool has_ip = false;  ///< of a FUP: PacketEn is 1
+    uint64_t ip = 0;
+    uint64_t fup_offset = 0;
+    packet::fup fup{};
+    packet::tsc tsc{};
+    packet::tma tma{};
+    packet::cbr cbr{};
+    packet::pip pip{};
+    packet::vmcs vmcs{};
+    packet::mode_exec mode_exec{};
+    packet::mode_tsx mode_tsx{};
+
+    /// A FUP counts only if it has an IP.
+    [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
+        return kinds.has(which);
+    }
+    /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
+    constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
+        using packet::kind;
+        switch (which.kind()) {
+            case kind::fup: {
+                auto const one = which.as<packet::fup>();
+                if (!one.has_ip()) { return true; }
+                has_ip = true;
+                ip = where.ip;
+                fup_offset = where.offset;
+                fup = one;
+                break;
+            }
+            case kind::tsc: tsc = which.as<packet::tsc>(); break;
+            case kind::tma: tma = which.as<packet::tma>(); break;
+            case kind::cbr: cbr = which.as<packet::cbr>(); break;
+            case kind::pip: pip = which.as<packet::pip>(); break;
+            case kind::vmcs: vmcs = which.as<packet::vmcs>(); break;
+            case kind::mode_exec: mode_exec = which.as<packet::mode_exec>(); break;
+            case kind::mode_tsx: mode_tsx = which.as<packet::mode_tsx>(); break;
+            default: return false;
+        }
+        kinds.add(which.kind());
+        return true;
+    }
+};
+
+}  // namespace ptspec::trace
