@@ -4756,6 +4756,57 @@ template <class Packets = all>
 
 }  // namespace ptspec::packet
 
+// ---- ptspec/packet/kind_set.hpp ----
+
+namespace ptspec::packet {
+
+/// A set of kinds of packets.
+struct kind_set {
+    uint32_t bits = 0;  ///< a bit for each kind
+
+    [[nodiscard]] constexpr auto has(kind which) const noexcept -> bool {
+        return (bits >> underlying(which) & 1) != 0;
+    }
+    constexpr void add(kind which) noexcept { bits |= uint32_t{1} << underlying(which); }
+
+    friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
+};
+
+/// The kinds of these packets.
+template <class... Packets>
+inline constexpr kind_set kinds_of{((uint32_t{1} << underlying(Packets::about.id)) | ...)};
+
+/// The kinds of packets whose facts satisfy `holds`.
+template <class... Packets>
+[[nodiscard]] constexpr auto kinds_where(auto const& holds, type_list<Packets...>) noexcept
+    -> kind_set {
+    return {((uint32_t{holds(Packets::about)} << underlying(Packets::about.id)) | ...)};
+}
+
+/// Packets that belong to no other and to no IP.
+///
+/// Source: PKT-272.
+inline constexpr kind_set unbound_kinds = kinds_where(
+    [](facts const& one) {
+        return one.binds_to_ip == binding::no && one.id != kind::psb && one.id != kind::psbend;
+    },
+    all{});
+/// Packets that may stand between PSB and PSBEND.
+///
+/// Source: PKT-134, PKT-138.
+inline constexpr kind_set psb_plus_kinds = kinds_where(
+    [](facts const& one) { return one.in_psb_plus; }, all{});
+/// Packets that do not end a block of PEBS items.
+///
+/// Source: PKT-205.
+inline constexpr kind_set block_kinds = kinds_where(
+    [](facts const& one) { return one.keeps_block; }, all{});
+/// Packets before which a CYC gives their cycle. Source: GEN-213.
+inline constexpr kind_set cyc_kinds = kinds_where(
+    [](facts const& one) { return one.cyc_eligible == cyc_rule::yes; }, all{});
+
+}  // namespace ptspec::packet
+
 // ---- ptspec/packet/any_packet.hpp ----
 
 namespace ptspec::packet {
@@ -14030,6 +14081,188 @@ private:
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/binding.hpp ----
+
+/// What packets belong to, and the state of the processor after each.
+namespace ptspec::trace {
+
+/// What is known about PacketEn.
+enum class tracing : uint8_t {
+    unknown,   ///< at the start, after an OVF and after damage
+    off,       ///< control flow is not traced: the next is TIP.PGE
+    entering,  ///< on according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
+    on,
+};
+
+/// What a packet belongs to.
+///
+/// Source: PKT-270..278, GEN-246.
+enum class owner : uint8_t {
+    none,               ///< PAD, TSC, TMA, MTC, CYC, CBR, MNT, PSB, PSBEND
+    status,             ///< a packet of a PSB+, which reports the state: PKT-136
+    branch,             ///< TNT, TIP, TIP.PGD: the next branches of the code
+    far_transfer,       ///< MODE.Exec and TIP without a FUP
+    asynchronous,       ///< FUP, PIP, VMCS, MODE.Exec, and the TIP or TIP.PGD that ends the event
+    entry,              ///< MODE.Exec and TIP.PGE
+    paging,             ///< PIP, VMCS without a FUP: the next MOV CR3, far transfer, VM entry ..
+    interrupt_flag,     ///< MODE.Exec and FUP, with event trace: PKT-092
+    transaction,        ///< MODE.TSX and FUP
+    transaction_abort,  ///< MODE.TSX, FUP, and TIP or TIP.PGD
+    overflow,           ///< OVF, and the FUP with the IP at which tracing resumes
+    ptwrite,            ///< PTW and FUP
+    power,              ///< MWAIT, PWRE, EXSTOP and FUP; PWRX
+    pebs,               ///< BBP, BIP, BEP and FUP
+    control_flow,       ///< EVD, CFE and FUP
+    trigger,            ///< TRIG and FUP
+    trace_stop,         ///< TraceStop
+};
+
+/// What a packet says about an IP at which tracing may have resumed after an OVF.
+///
+/// Source: GEN-228, GEN-343.
+enum class resumption : uint8_t {
+    none,
+    possible,   ///< tracing may have resumed at the IP of the PSB+ that ends here
+    confirmed,  ///< it did at the last such IP
+    withdrawn,  ///< it did not at the last such IP
+    refuted,    ///< it did not at any of them
+    at_fup,     ///< `withdrawn`: it resumed at the last FUP, whose owner was `asynchronous`
+};
+
+/// A packet that violates a rule.
+struct violation {
+    uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
+    rule broken = rule::none;
+    packet::kind which = packet::kind::pad;
+    /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
+    /// have no packet (GEN-344).
+    bool is_note = false;
+
+    friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
+};
+
+/// What a packet belongs to, and whether it completes it.
+///
+/// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
+struct binding {
+    owner to = owner::none;
+    bool completes = true;     ///< no packet of the same owner has to follow
+    rule broken = rule::none;  ///< a violated rule, whose place is `binder::violated()`
+    bool in_psb_plus = false;  ///< between PSB and PSBEND
+    bool is_note = false;      ///< `broken` may have another cause than lost packets: GEN-344
+    resumption resumed = resumption::none;
+};
+
+/// The state of the processor, as far as it is known from the packets.
+struct execution_state {
+    tracing enabled = tracing::unknown;
+    uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown
+    bool has_cr3 = false;      ///< `cr3` and `non_root` are known
+    bool has_vmcs = false;     ///< `vmcs` is known
+    bool non_root = false;     ///< PIP.NR
+    bool interrupts = false;   ///< RFLAGS.IF, with event trace
+    bool transaction = false;  ///< InTX
+    uint64_t cr3 = 0;
+    uint64_t vmcs = 0;  ///< the base address of the current VMCS; all ones: none
+
+    /// Takes the value of a packet.
+    constexpr void take(packet::pip which) noexcept {
+        has_cr3 = true;
+        cr3 = which.get<packet::pip::CR3>();
+        non_root = which.get<packet::pip::NR>();
+    }
+    constexpr void take(packet::vmcs which) noexcept {
+        has_vmcs = true;
+        vmcs = which.get<packet::vmcs::base>();
+    }
+    constexpr void take(packet::mode_exec which) noexcept {
+        code_bits = static_cast<uint8_t>(which.code_bits());
+        interrupts = which.get<packet::mode_exec::IF>();
+    }
+    constexpr void take(packet::mode_tsx which) noexcept {
+        transaction = which.get<packet::mode_tsx::InTX>();
+    }
+
+    friend constexpr auto operator==(execution_state const&, execution_state const&)
+        -> bool = default;
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/psb_plus.hpp ----
+
+namespace ptspec::trace {
+
+/// What a PSB+ reports: its status packets, up to now or up to its PSBEND.
+///
+/// Shape:  a plain value of fixed size.
+/// Source: PKT-134, PKT-136, PKT-140, GEN-170.
+struct psb_plus {
+    uint64_t offset = 0;  ///< of the PSB, in bytes from the start of the trace
+    packet::kind_set kinds{};
+    bool has_ip = false;  ///< of a FUP: PacketEn is 1
+    uint64_t ip = 0;
+    uint64_t fup_offset = 0;
+    packet::fup fup{};
+    packet::tsc tsc{};
+    packet::tma tma{};
+    packet::cbr cbr{};
+    packet::pip pip{};
+    packet::vmcs vmcs{};
+    packet::mode_exec mode_exec{};
+    packet::mode_tsx mode_tsx{};
+
+    /// A new PSB+ begins. The values of packets that it does not have are undefined.
+    constexpr void begin(uint64_t at) noexcept {
+        offset = at;
+        kinds = {};
+        has_ip = false;
+    }
+    /// A FUP counts only if it has an IP.
+    [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
+        return kinds.has(which);
+    }
+    /// Adds a status packet.
+    constexpr void add(packet::fup which, at where) noexcept {
+        if (!which.has_ip()) { return; }
+        has_ip = true;
+        ip = where.ip;
+        fup_offset = where.offset;
+        set(fup, which);
+    }
+    constexpr void add(packet::tsc which) noexcept { set(tsc, which); }
+    constexpr void add(packet::tma which) noexcept { set(tma, which); }
+    constexpr void add(packet::cbr which) noexcept { set(cbr, which); }
+    constexpr void add(packet::pip which) noexcept { set(pip, which); }
+    constexpr void add(packet::vmcs which) noexcept { set(vmcs, which); }
+    constexpr void add(packet::mode_exec which) noexcept { set(mode_exec, which); }
+    constexpr void add(packet::mode_tsx which) noexcept { set(mode_tsx, which); }
+    /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
+    constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
+        using packet::kind;
+        switch (which.kind()) {
+            case kind::fup: add(which.as<packet::fup>(), where); return true;
+            case kind::tsc: add(which.as<packet::tsc>()); return true;
+            case kind::tma: add(which.as<packet::tma>()); return true;
+            case kind::cbr: add(which.as<packet::cbr>()); return true;
+            case kind::pip: add(which.as<packet::pip>()); return true;
+            case kind::vmcs: add(which.as<packet::vmcs>()); return true;
+            case kind::mode_exec: add(which.as<packet::mode_exec>()); return true;
+            case kind::mode_tsx: add(which.as<packet::mode_tsx>()); return true;
+            default: return false;
+        }
+    }
+
+private:
+    template <class Packet>
+    constexpr void set(Packet& to, Packet which) noexcept {
+        to = which;
+        kinds.add(Packet::about.id);
+    }
+};
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/trace/known_state.hpp ----
 
 namespace ptspec::trace {
@@ -14112,132 +14345,36 @@ private:
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/context.hpp ----
+// ---- ptspec/trace/binder.hpp ----
 
-/// What packets belong to, and the state of the processor after each.
 namespace ptspec::trace {
 
-/// What is known about PacketEn.
-enum class tracing : uint8_t {
-    unknown,   ///< at the start, after an OVF and after damage
-    off,       ///< control flow is not traced: the next is TIP.PGE
-    entering,  ///< on according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
-    on,
-};
-
-/// What a packet belongs to.
+/// Binds each packet to its owner, tracks the state of the processor, and checks the order of
+/// packets.
 ///
-/// Source: PKT-270..278, GEN-246.
-enum class owner : uint8_t {
-    none,               ///< PAD, TSC, TMA, MTC, CYC, CBR, MNT, PSB, PSBEND
-    status,             ///< a packet of a PSB+, which reports the state: PKT-136
-    branch,             ///< TNT, TIP, TIP.PGD: the next branches of the code
-    far_transfer,       ///< MODE.Exec and TIP without a FUP
-    asynchronous,       ///< FUP, PIP, VMCS, MODE.Exec, and the TIP or TIP.PGD that ends the event
-    entry,              ///< MODE.Exec and TIP.PGE
-    paging,             ///< PIP, VMCS without a FUP: the next MOV CR3, far transfer, VM entry ..
-    interrupt_flag,     ///< MODE.Exec and FUP, with event trace: PKT-092
-    transaction,        ///< MODE.TSX and FUP
-    transaction_abort,  ///< MODE.TSX, FUP, and TIP or TIP.PGD
-    overflow,           ///< OVF, and the FUP with the IP at which tracing resumes
-    ptwrite,            ///< PTW and FUP
-    power,              ///< MWAIT, PWRE, EXSTOP and FUP; PWRX
-    pebs,               ///< BBP, BIP, BEP and FUP
-    control_flow,       ///< EVD, CFE and FUP
-    trigger,            ///< TRIG and FUP
-    trace_stop,         ///< TraceStop
-};
-
-/// What a packet says about an IP at which tracing may have resumed after an OVF.
-///
-/// Source: GEN-228, GEN-343.
-enum class resumption : uint8_t {
-    none,
-    possible,   ///< tracing may have resumed at the IP of the PSB+ that ends here
-    confirmed,  ///< it did at the last such IP
-    withdrawn,  ///< it did not at the last such IP
-    refuted,    ///< it did not at any of them
-    at_fup,     ///< `withdrawn`: it resumed at the last FUP, whose owner was `asynchronous`
-};
-
-/// What a packet belongs to, and whether it completes it.
-///
-/// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
-struct binding {
-    owner to = owner::none;
-    bool completes = true;  ///< no packet of the same owner has to follow
-    rule broken =
-        rule::none;  ///< the rule that the order of packets violates; pending packets are dropped
-    bool in_psb_plus = false;  ///< between PSB and PSBEND
-    bool is_note = false;      ///< `broken` may have another cause than lost packets: GEN-344
-    resumption resumed = resumption::none;
-};
-
-/// The state of the processor, as far as it is known from the packets.
-struct execution_state {
-    tracing enabled = tracing::unknown;
-    uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown
-    bool has_cr3 = false;      ///< `cr3` and `non_root` are known
-    bool has_vmcs = false;     ///< `vmcs` is known
-    bool non_root = false;     ///< PIP.NR
-    bool interrupts = false;   ///< RFLAGS.IF, with event trace
-    bool transaction = false;  ///< InTX
-    uint64_t cr3 = 0;
-    uint64_t vmcs = 0;  ///< the base address of the current VMCS; all ones: none
-
-    friend constexpr auto operator==(execution_state const&, execution_state const&)
-        -> bool = default;
-};
-
-namespace detail {
-
-/// A bit for each kind of packet whose facts satisfy a condition.
-template <class... Packets>
-constexpr auto kinds_where(auto const& holds, type_list<Packets...>) noexcept -> uint32_t {
-    packet::facts const every[] = {Packets::about...};
-    uint32_t bits = 0;
-    for (auto const& one : every) { bits |= uint32_t{holds(one)} << underlying(one.id); }
-    return bits;
-}
-
-/// Packets that belong to the next branches, if nothing is pending.
-inline constexpr uint32_t branch_kinds = kinds_where(
-    [](packet::facts const& one) {
-        return one.id == packet::kind::tnt_short || one.id == packet::kind::tnt_long ||
-               one.id == packet::kind::tip;
-    },
-    packet::all{});
-/// Packets that belong to no other. Source: PKT-272.
-inline constexpr uint32_t unbound_kinds = kinds_where(
-    [](packet::facts const& one) {
-        return one.binds_to_ip == packet::binding::no && one.id != packet::kind::psb &&
-               one.id != packet::kind::psbend;
-    },
-    packet::all{});
-
-constexpr auto has_kind(uint32_t kinds, packet::kind which) noexcept -> bool {
-    return (kinds >> underlying(which) & 1) != 0;
-}
-
-}  // namespace detail
-
-/// Binds each packet to its owner, and tracks the state of the processor.
-///
-/// If a packet violates the order of packets, its binding has the violated rule. The pending
-/// packets are dropped, and the packet is bound without them. After control flow packets that
-/// cannot be bound, `is_lost()` is true until the next packet with an IP.
+/// A packet violates at most one rule. If what earlier packets require is missing, the latest of
+/// these packets is at fault, otherwise the packet itself. What the packet contradicts is dropped,
+/// and the packet is bound without it. After control flow packets that cannot be bound, `is_lost()`
+/// is true until the next packet with an IP.
 ///
 /// Shape:  a plain value of fixed size.
 /// Source: PKT-070..078, PKT-082, PKT-092, PKT-093, PKT-134..142, PKT-150..154, PKT-161, PKT-163,
-///         PKT-172, PKT-181, PKT-188, PKT-204, PKT-222, PKT-241, PKT-270..274.
-class context {
+///         PKT-172, PKT-181, PKT-188, PKT-204, PKT-222, PKT-241, PKT-270..274, GEN-006, GEN-020,
+///         GEN-090, GEN-100..105, GEN-125, GEN-170, GEN-172, GEN-176, GEN-227, GEN-228,
+///         GEN-235..237, GEN-245, GEN-246, GEN-290, GEN-300, GEN-302, GEN-320, GEN-321,
+///         GEN-342..344.
+class binder {
 public:
-    constexpr context() noexcept = default;
-    constexpr explicit context(cpu::quirk_set quirks) noexcept : quirks_{quirks} {}
+    constexpr binder() noexcept = default;
+    constexpr explicit binder(cpu::quirk_set quirks) noexcept : quirks_{quirks} {}
 
     /// The state after the last packet.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
-    [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_plus); }
+    /// The violation of the last packet whose binding has a broken rule.
+    [[nodiscard]] constexpr auto violated() const noexcept -> violation const& { return violated_; }
+    [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_open); }
+    /// What the PSB+ reports that is open, or was the last.
+    [[nodiscard]] constexpr auto last_psb_plus() const noexcept -> psb_plus const& { return psb_; }
     /// After an OVF, until a packet shows whether and where tracing resumes.
     [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool {
         return has(overflow | psb_resumes);
@@ -14248,6 +14385,13 @@ public:
     [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
     /// Tracing is on and no packet is pending: TNT and TIP belong to branches.
     [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
+    /// The FUP of an asynchronous event is pending: TIP or TIP.PGD ends it. If it is that of an
+    /// INIT, packets of other owners and a PSB+ may come first: GEN-290.
+    [[nodiscard]] constexpr auto in_event() const noexcept -> bool { return has(event); }
+    /// A PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
+    [[nodiscard]] constexpr auto must_enter() const noexcept -> bool {
+        return has(must_be_entered);
+    }
 
     /// Packets are lost: resets the state to unknown.
     constexpr void restart() noexcept {
@@ -14267,97 +14411,94 @@ public:
 
     /// Binds the next packet, as a visitor gets it.
     template <packet::packet_type Packet>
-    constexpr auto add(Packet const& which, unsigned length) noexcept -> binding {
-        if constexpr (detail::has_kind(detail::branch_kinds, Packet::about.id)) {
+    constexpr auto add(Packet const& which, at where) noexcept -> binding {
+        if constexpr (branch_kinds.has(Packet::about.id)) {
             if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
-        } else if constexpr (detail::has_kind(detail::unbound_kinds, Packet::about.id)) {
+        } else if constexpr (packet::unbound_kinds.has(Packet::about.id)) {
+            if constexpr (one_of<Packet, packet::tsc, packet::tma, packet::cbr>) {
+                add_unbound({which, where.length}, where);
+            }
             return {.in_psb_plus = in_psb_plus()};
+        } else if constexpr (same_as<Packet, packet::tip_pgd>) {
+            if (try_end_tracing()) { return {.to = owner::branch}; }
+        } else if constexpr (same_as<Packet, packet::tip_pge>) {
+            if (try_start_tracing()) { return {.to = owner::entry}; }
         }
-        return add_other({which, length});
+        return add_other({which, where.length}, where);
     }
     /// Binds the next packet.
-    constexpr auto add(packet::any_packet const& which) noexcept -> binding {
-        if (detail::has_kind(detail::branch_kinds, which.kind()) && binds_branches()) [[likely]] {
+    constexpr auto add(packet::any_packet const& which, at where) noexcept -> binding {
+        if (branch_kinds.has(which.kind()) && binds_branches()) [[likely]] {
             return {.to = owner::branch};
         }
-        if (detail::has_kind(detail::unbound_kinds, which.kind())) {
+        if (packet::unbound_kinds.has(which.kind())) {
+            add_unbound(which, where);
             return {.in_psb_plus = in_psb_plus()};
         }
-        return add_other(which);
+        return add_other(which, where);
     }
     /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
     /// TIP.PGD.
     [[nodiscard]] constexpr auto try_end_tracing() noexcept -> bool {
         if (!binds_branches()) { return false; }
-        set(tracing::off);
+        now_.enabled = tracing::off;
+        flags_ = off | after_pgd;
+        known_.forget();
         return true;
     }
     /// Binds a TIP.PGE without a MODE.Exec. Returns false, and changes nothing, for any other
     /// TIP.PGE.
     [[nodiscard]] constexpr auto try_start_tracing() noexcept -> bool {
-        if (flags_ != off) { return false; }
-        set(tracing::on);
+        if ((flags_ & ~after_pgd) != off) { return false; }
+        now_.enabled = tracing::on;
+        flags_ = 0;
         return true;
     }
 
 private:
-    /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
-    /// (g++ 12).
-    [[gnu::noinline]] constexpr auto add_other(packet::any_packet const& which) noexcept
-        -> binding {
-        if (!has(shared_fup) || continues_event(which.kind())) { return add_bound(which); }
-        auto const settled = settle_fup();
-        auto found = add_bound(which);
-        found.resumed = settled;
-        return found;
-    }
-    constexpr auto add_bound(packet::any_packet const& which) noexcept -> binding {
-        using packet::kind;
-        switch (which.kind()) {
-            case kind::psb: return begin_psb_plus();
-            case kind::psbend: return end_psb_plus();
-            case kind::ovf: return add_ovf();
-            default: break;
-        }
-        bool const is_status = has(psb_plus) && packet_facts(which.kind()).in_psb_plus;
-        if (is_status) { return add_status(which); }
-        rule const misplaced = has(psb_plus) ? rule::GEN_172 : rule::none;
-        if (has(psb_plus)) {
-            leave_psb_plus();
-            known_.forget();
-        }
-        auto found = add_outside(which);
-        if (misplaced != rule::none) { found.broken = misplaced; }
-        return found;
-    }
+    using kind = packet::kind;
 
-    // What is pending. `off` and `lost` are flags, too: if no flag is set, TNT and TIP belong to
+    /// Packets that belong to the next branches, if nothing is pending.
+    static constexpr packet::kind_set branch_kinds =
+        packet::kinds_of<packet::tnt_short, packet::tnt_long, packet::tip>;
+
+    // What is pending. PacketEn and losses are flags, too: if no flag is set, TNT and TIP belong to
     // branches.
-    static constexpr uint32_t psb_plus = 1U << 0;
-    static constexpr uint32_t has_psb_ip = 1U << 1;  ///< the PSB+ has a FUP with an IP
-    static constexpr uint32_t overflow = 1U << 2;    ///< a FUP or TIP.PGE ends the overflow
-    static constexpr uint32_t transaction =
-        1U << 3;  ///< this flag to `trigger`: the owner of the next FUP
-    static constexpr uint32_t abort = 1U << 4;
-    static constexpr uint32_t ptwrite = 1U << 5;
-    static constexpr uint32_t exstop = 1U << 6;
-    static constexpr uint32_t pebs = 1U << 7;
-    static constexpr uint32_t control_flow = 1U << 8;
-    static constexpr uint32_t trigger = 1U << 9;
-    static constexpr uint32_t mode = 1U << 10;          ///< TIP, TIP.PGE or FUP follows
-    static constexpr uint32_t asynchronous = 1U << 11;  ///< TIP or TIP.PGD follows
-    static constexpr uint32_t aborting = 1U << 12;      ///< the same, of a TSX abort
-    static constexpr uint32_t event_data = 1U << 13;    ///< a CFE follows
-    static constexpr uint32_t off = 1U << 14;
-    static constexpr uint32_t entering = 1U << 15;
-    static constexpr uint32_t lost = 1U << 16;
-    static constexpr uint32_t psb_resumes = 1U << 17;  ///< OVF, PSB+ with IP: that may be the IP
-    static constexpr uint32_t fup_resumes = 1U << 18;  ///< APL12: the FUP may be spurious
-    static constexpr uint32_t shared_fup = 1U << 19;   ///< SKD010: of the OVF, or of an event
+    static constexpr uint32_t psb_open = 1U << 0;
+    static constexpr uint32_t overflow = 1U << 1;     ///< a FUP or TIP.PGE ends the overflow
+    static constexpr uint32_t transaction = 1U << 2;  ///< this flag to `trigger`: who has the FUP
+    static constexpr uint32_t abort = 1U << 3;
+    static constexpr uint32_t ptwrite = 1U << 4;
+    static constexpr uint32_t exstop = 1U << 5;
+    static constexpr uint32_t pebs = 1U << 6;
+    static constexpr uint32_t control_flow = 1U << 7;
+    static constexpr uint32_t trigger = 1U << 8;
+    static constexpr uint32_t mode = 1U << 9;         ///< TIP, TIP.PGE or FUP follows
+    static constexpr uint32_t event = 1U << 10;       ///< TIP or TIP.PGD follows
+    static constexpr uint32_t aborting = 1U << 11;    ///< the same, of a TSX abort
+    static constexpr uint32_t event_data = 1U << 12;  ///< a CFE follows
+    static constexpr uint32_t block = 1U << 13;       ///< BEP ends it
+    static constexpr uint32_t asleep = 1U << 14;      ///< PWRX follows
+    static constexpr uint32_t off = 1U << 15;
+    static constexpr uint32_t after_pgd = 1U << 16;  ///< `off` since a TIP.PGD
+    static constexpr uint32_t entering = 1U << 17;
+    static constexpr uint32_t must_be_entered = 1U << 18;  ///< off, PSB+ with IP: TIP.PGE follows
+    static constexpr uint32_t needs_mode = 1U << 19;       ///< MODE.Exec precedes the next TIP.PGE
+    static constexpr uint32_t stopped = 1U << 20;          ///< the last packet is a TraceStop
+    static constexpr uint32_t lost = 1U << 21;
+    static constexpr uint32_t psb_resumes = 1U << 22;  ///< OVF, PSB+ with IP: that may be the IP
+    static constexpr uint32_t fup_resumes = 1U << 23;  ///< APL12: the FUP may be spurious
+    static constexpr uint32_t shared_fup = 1U << 24;   ///< SKD010: of the OVF, or of an event
     static constexpr uint32_t doubts = psb_resumes | fup_resumes | shared_fup;
     static constexpr uint32_t owners_of_fup = transaction | abort | ptwrite | exstop | pebs |
                                               control_flow | trigger;
-    static constexpr uint32_t waiting = owners_of_fup | mode | asynchronous | aborting | event_data;
+    static constexpr uint32_t waiting = owners_of_fup | mode | event | aborting | event_data;
+
+    /// A packet that waits for others.
+    struct place {
+        uint64_t offset = 0;
+        kind which = kind::pad;
+    };
 
     [[nodiscard]] constexpr auto has(uint32_t any_of) const noexcept -> bool {
         return (flags_ & any_of) != 0;
@@ -14367,6 +14508,7 @@ private:
     }
     constexpr void set(tracing value) noexcept {
         now_.enabled = value;
+        set(must_be_entered | (value == tracing::off ? 0 : after_pgd), false);
         set(off, value == tracing::off);
         set(entering, value == tracing::entering);
         if (value == tracing::off || value == tracing::unknown) { known_.forget(); }
@@ -14379,28 +14521,91 @@ private:
         set(lost | overflow, false);
         set(tracing::on);
     }
-    static constexpr auto packet_facts(packet::kind which) noexcept -> packet::facts {
-        return packet::for_kind(which, []<class Packet>() { return Packet::about; }, packet::all{});
+    template <class... Packets>
+    [[nodiscard]] constexpr auto is_any_of() const noexcept -> bool {
+        return packet::kinds_of<Packets...>.has(here_.which);
+    }
+
+    // --------------------------------------------------------------------------- violations
+
+    /// Only the first violation of a packet counts.
+    constexpr void violate(rule broken, place const& where) noexcept {
+        if (violated_.broken == rule::none) { violated_ = {where.offset, broken, where.which}; }
+    }
+    constexpr void violate(rule broken) noexcept { violate(broken, here_); }
+
+    /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
+    /// (g++ 12).
+    [[gnu::noinline]] constexpr auto add_other(packet::any_packet const& which, at where) noexcept
+        -> binding {
+        here_ = {where.offset, which.kind()};
+        violated_.broken = rule::none;
+        bool const settles = has(shared_fup) && !continues_event.has(here_.which);
+        auto const settled = settles ? settle_fup() : resumption::none;
+        auto found = add_bound(which, where);
+        if (settles) { found.resumed = settled; }
+        if (violated_.broken != rule::none) [[unlikely]] {
+            found.broken = violated_.broken;
+            found.is_note = violated_.is_note;
+        }
+        return found;
+    }
+    constexpr auto add_bound(packet::any_packet const& which, at where) noexcept -> binding {
+        switch (here_.which) {
+            case kind::psb: return begin_psb_plus();
+            case kind::psbend: return end_psb_plus();
+            case kind::ovf: return add_ovf();
+            default: break;
+        }
+        if (has(psb_open)) {
+            if (packet::psb_plus_kinds.has(here_.which)) { return add_status(which, where); }
+            bool const is_tnt = is_any_of<packet::tnt_short, packet::tnt_long>();
+            violate(is_tnt ? rule::GEN_125 : rule::GEN_172);
+            set(psb_open, false);
+            known_.forget();
+        }
+        return add_outside(which);
+    }
+    constexpr void add_unbound(packet::any_packet const& which, at where) noexcept {
+        if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
+    }
+    [[gnu::noinline]] constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
+        if (has(psb_open)) { (void)psb_.add(which, where); }
+        bool const is_cbr = which.is<packet::cbr>();
+        // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
+        if (is_cbr || which.is<packet::tsc>()) { set(stopped, false); }
+        if (is_cbr) { set(after_pgd, false); }
     }
 
     // --------------------------------------------------------------------------- PSB+
 
     constexpr auto begin_psb_plus() noexcept -> binding {
-        if (has(doubts)) { drop_lone_transaction(); }
-        // The FUP of an INIT has no TIP before its SIPI: GEN-290. It changes the mode.
+        if (has(doubts | lost)) { drop_lone_transaction(); }
         if (has(waiting)) { known_.forget(); }
-        rule const broken = has(psb_plus)                  ? rule::PKT_142
-                            : has(waiting & ~asynchronous) ? rule::GEN_006
-                                                           : rule::none;
-        set(waiting | has_psb_ip, false);
-        set(psb_plus);
-        return {.completes = false, .broken = broken, .in_psb_plus = true};
+        // The FUP of an INIT waits for the SIPI: GEN-290.
+        if (has(psb_open)) {
+            violate(rule::PKT_142);
+        } else if (has((waiting & ~event) | block | asleep)) {
+            violate(rule::GEN_006);
+            set(waiting, false);
+        }
+        set(block | asleep | stopped, false);
+        set(psb_open);
+        psb_.begin(here_.offset);
+        return {.completes = false, .in_psb_plus = true};
     }
     constexpr auto end_psb_plus() noexcept -> binding {
-        if (!has(psb_plus)) { return {.broken = rule::PKT_134}; }
-        bool const has_ip = has(has_psb_ip);
-        leave_psb_plus();
-        if (!has_ip) {
+        if (!has(psb_open)) {
+            violate(rule::PKT_134);
+            set(block, false);
+            return {};
+        }
+        set(psb_open, false);
+        set(needs_mode, !psb_.has(kind::mode_exec));
+        if (!psb_.has_ip) {
+            if (is_on() && !has(doubts | must_be_entered)) {
+                violate(rule::GEN_170, {psb_.offset, kind::psb});
+            }
             // PKT-140. After an OVF: PKT-153.
             auto const found = refute();
             set(overflow | lost, false);
@@ -14417,35 +14622,45 @@ private:
                     .resumed = is_first ? resumption::possible : resumption::none};
         }
         if (now_.enabled != tracing::on) {
+            bool const was_off = has(off | must_be_entered);
             resume();
             set(tracing::entering);
+            set(must_be_entered, was_off);
         }
         return {.in_psb_plus = true};
     }
-    constexpr void leave_psb_plus() noexcept { set(psb_plus | has_psb_ip, false); }
-    constexpr auto add_status(packet::any_packet const& which) noexcept -> binding {
-        using packet::kind;
-        rule broken = rule::none;
-        bool agrees = true;
-        switch (which.kind()) {
-            case kind::fup:
-                if (which.as<packet::fup>().has_ip()) { set(has_psb_ip); }
+    constexpr auto add_status(packet::any_packet const& which, at where) noexcept -> binding {
+        switch (here_.which) {
+            case kind::fup: {
+                auto const fup = which.as<packet::fup>();
+                if (!fup.has_ip()) { violate(rule::PKT_078); }
+                psb_.add(fup, where);
                 break;
-            case kind::pip: agrees = take(which.as<packet::pip>(), true); break;
-            case kind::vmcs: take(which.as<packet::vmcs>()); break;
-            case kind::mode_exec: agrees = take(which.as<packet::mode_exec>(), true); break;
-            case kind::mode_tsx: agrees = take(which.as<packet::mode_tsx>(), true); break;
-            default: broken = rule::GEN_172; break;
+            }
+            case kind::pip: add_status(which.as<packet::pip>()); break;
+            case kind::vmcs: {
+                auto const vmcs = which.as<packet::vmcs>();
+                now_.take(vmcs);
+                psb_.add(vmcs);
+                break;
+            }
+            case kind::mode_exec: add_status(which.as<packet::mode_exec>()); break;
+            case kind::mode_tsx: add_status(which.as<packet::mode_tsx>()); break;
+            default: break;
         }
-        return {.to = owner::status,
-                .broken = agrees ? broken : rule::GEN_344,
-                .in_psb_plus = true,
-                .is_note = !agrees && which.is<packet::pip>()};
+        return {.to = owner::status, .in_psb_plus = true};
+    }
+    template <packet::packet_type Packet>
+    constexpr void add_status(Packet which) noexcept {
+        if (!take(which, true)) {
+            violate(rule::GEN_344);
+            violated_.is_note = same_as<Packet, packet::pip>;
+        }
+        psb_.add(which);
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
-        leave_psb_plus();
-        set(waiting | psb_resumes, false);
+        set(psb_open | waiting | block | asleep | stopped | needs_mode | psb_resumes | lost, false);
         set(tracing::unknown);
         set(overflow);
         return {.to = owner::overflow, .completes = false, .resumed = found};
@@ -14454,14 +14669,11 @@ private:
     // --------------------------------------------------------------------------- after an OVF
 
     /// The packets between the FUP of an asynchronous event and its end, and that end.
-    [[nodiscard]] static constexpr auto continues_event(packet::kind which) noexcept -> bool {
-        using packet::kind;
-        return which == kind::pip || which == kind::vmcs || which == kind::mode_exec ||
-               which == kind::tip || which == kind::tip_pgd;
-    }
+    static constexpr packet::kind_set continues_event = packet::kinds_of<
+        packet::pip, packet::vmcs, packet::mode_exec, packet::tip, packet::tip_pgd>;
     /// The FUP after OVF and PSB+ is that of the OVF: no TIP or TIP.PGD followed.
     constexpr auto settle_fup() noexcept -> resumption {
-        set(asynchronous | shared_fup | psb_resumes, false);
+        set(event | shared_fup | psb_resumes, false);
         resume();
         return resumption::at_fup;
     }
@@ -14474,76 +14686,142 @@ private:
         return resumption::refuted;
     }
     /// While PacketEn is 0, no FUP follows MODE.TSX: PKT-093.
-    constexpr void drop_lone_transaction() noexcept { set(transaction | abort, false); }
+    constexpr void drop_lone_transaction() noexcept {
+        if (owner_at_.which == kind::mode_tsx) { set(owners_of_fup, false); }
+    }
 
-    // --------------------------------------------------------------------------- values
+    /// Takes the value of a packet. Returns false if the packets before say something else.
+    template <packet::packet_type Packet>
+    constexpr auto take(Packet which, bool is_on) noexcept -> bool {
+        now_.take(which);
+        return known_.take(which, is_on);
+    }
 
-    /// These return false if the packets before say something else.
-    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
-        now_.has_cr3 = true;
-        now_.cr3 = which.get<packet::pip::CR3>();
-        now_.non_root = which.get<packet::pip::NR>();
-        return known_.take(which, is_on);
+    // --------------------------------------------------------------------------- what is pending
+
+    /// A MODE.Exec, EVD, owner of a FUP or event that this packet does not continue is at fault.
+    /// The latest is checked first.
+    constexpr void check_pending(packet::any_packet const& which) noexcept {
+        bool const is_fup = here_.which == kind::fup;
+        if (has(mode) && !may_follow_mode()) {
+            violate(here_.which == kind::tip_pgd             ? rule::GEN_237
+                    : is_any_of<packet::pip, packet::vmcs>() ? rule::GEN_245
+                                                             : rule::GEN_235,
+                    mode_at_);
+            set(mode, false);
+        }
+        if (has(event_data)) {
+            if (!is_any_of<packet::evd, packet::cfe>()) {
+                violate(rule::GEN_302, {event_data_at_, kind::evd});
+            }
+            set(event_data, false);
+        }
+        bool const had_owner = has(owners_of_fup);
+        if (had_owner && !is_fup &&
+            !(share_fup.has(here_.which) && share_fup.has(owner_at_.which))) {
+            if (has(lost)) { drop_lone_transaction(); }
+            if (has(owners_of_fup)) { violate(rule::PKT_273, owner_at_); }
+            set(owners_of_fup, false);
+        }
+        if (has(event | aborting) && !continues(which, had_owner)) {
+            violate(rule::PKT_077, {event_at_, kind::fup});
+            set(event | aborting, false);
+        }
     }
-    constexpr void take(packet::vmcs which) noexcept {
-        now_.has_vmcs = true;
-        now_.vmcs = which.get<packet::vmcs::base>();
+    [[nodiscard]] constexpr auto may_follow_mode() const noexcept -> bool {
+        return is_any_of<packet::tip, packet::tip_pge>() ||
+               (here_.which == kind::fup && !has(event | aborting));
     }
-    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
-        now_.code_bits = static_cast<uint8_t>(which.code_bits());
-        now_.interrupts = which.get<packet::mode_exec::IF>();
-        return known_.take(which, is_on);
+    /// The packets of one event, which share its FUP. PTW, BEP and TRIG share theirs with none:
+    /// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
+    static constexpr packet::kind_set share_fup = packet::kinds_of<
+        packet::mode_tsx, packet::exstop, packet::mwait, packet::pwre, packet::evd, packet::cfe>;
+    /// The packet is part of the event whose FUP is pending, or comes while a processor waits for a
+    /// SIPI: GEN-290.
+    [[nodiscard]] constexpr auto continues(packet::any_packet const& which,
+                                           bool had_owner) const noexcept -> bool {
+        if (continues_event.has(here_.which)) { return true; }
+        if (has(aborting)) { return false; }
+        if (here_.which == kind::fup) { return had_owner; }
+        if (which.is<packet::cfe>()) {
+            return which.as<packet::cfe>().get<packet::cfe::type>() == packet::cfe_type::SIPI;
+        }
+        return is_any_of<packet::pwre, packet::exstop, packet::pwrx>();
     }
-    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
-        now_.transaction = which.get<packet::mode_tsx::InTX>();
-        return known_.take(which, is_on);
+    /// TIP.PGE follows a PSB+ with an IP: directly, or PacketEn was 1.
+    constexpr void check_entry() noexcept {
+        if (is_any_of<packet::mode_exec, packet::pip, packet::tip_pge>()) { return; }
+        if (has(must_be_entered)) { violate(rule::GEN_176, {psb_.offset, kind::psb}); }
+        set(must_be_entered, false);
+        if (!has(doubts)) { enter(); }
+    }
+    constexpr void check_stop() noexcept {
+        if (has(stopped)) { violate(rule::GEN_020); }
+        set(stopped, false);
+    }
+    constexpr void check_block() noexcept {
+        bool const is_bep = here_.which == kind::bep;
+        if (is_bep && !has(block | lost)) { violate(rule::GEN_320); }
+        if (packet::block_kinds.has(here_.which) || here_.which == kind::bbp) { return; }
+        if (has(block) && !is_bep) { violate(rule::GEN_321); }
+        set(block, false);
     }
 
     // --------------------------------------------------------------------------- outside PSB+
 
     constexpr auto add_outside(packet::any_packet const& which) noexcept -> binding {
-        using packet::kind;
-        switch (which.kind()) {
+        if (here_.which == kind::fup && !which.as<packet::fup>().has_ip()) {
+            violate(rule::PKT_078);
+            if (!has(owners_of_fup)) { return {.to = owner::asynchronous}; }
+        }
+        bool const shows_off = is_any_of<packet::tip_pge, packet::tracestop>();
+        auto const refuted = shows_off ? refute() : resumption::none;
+        bool const loses = has(event | aborting | abort | mode);
+        check_pending(which);
+        check_entry();
+        auto found = bind(which, loses);
+        check_block();
+        if (shows_off) { found.resumed = refuted; }
+        return found;
+    }
+    constexpr auto bind(packet::any_packet const& which, bool loses) noexcept -> binding {
+        switch (here_.which) {
             case kind::tnt_short:
-            case kind::tnt_long: return add_tnt();
+            case kind::tnt_long: return add_tnt(loses);
             case kind::tip: return add_tip();
             case kind::tip_pge: return add_tip_pge();
             case kind::tip_pgd: return add_tip_pgd();
-            case kind::fup: return add_fup(which.as<packet::fup>());
-            case kind::pip:
-                (void)take(which.as<packet::pip>(), is_on());
-                return add_middle(owner::paging);
+            case kind::fup: return add_fup();
+            case kind::pip: (void)take(which.as<packet::pip>(), is_on()); return add_middle();
             case kind::vmcs:
-                take(which.as<packet::vmcs>());
+                now_.take(which.as<packet::vmcs>());
                 known_.forget_cr3();
-                return add_middle(owner::paging);
+                return add_middle();
             case kind::mode_exec: return add(which.as<packet::mode_exec>());
             case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
             case kind::tracestop: return add_trace_stop();
-            case kind::ptw:
-                return announce(owner::ptwrite, ptwrite,
-                                which.as<packet::ptw>().get<packet::ptw::IP>());
+            case kind::ptw: return add_ptw(which.as<packet::ptw>().get<packet::ptw::IP>());
             case kind::exstop:
                 return announce(owner::power, exstop,
                                 which.as<packet::exstop>().get<packet::exstop::IP>());
-            case kind::mwait:
-            case kind::pwre: return announce(owner::power, exstop, false);
-            case kind::pwrx: return alone(owner::power);
-            case kind::bbp:
+            case kind::mwait: return announce(owner::power, exstop, false);
+            case kind::pwre: set(asleep); return announce(owner::power, exstop, false);
+            case kind::pwrx: set(asleep, false); return announce(owner::power, exstop, false);
+            case kind::bbp: set(block); return announce(owner::pebs, pebs, false);
             case kind::bip: return announce(owner::pebs, pebs, false);
             case kind::bep:
                 return announce(owner::pebs, pebs, which.as<packet::bep>().get<packet::bep::IP>());
             case kind::evd: {
-                auto const found = announce(owner::control_flow, control_flow, false);
+                auto found = announce(owner::control_flow, control_flow, false);
                 set(event_data);
-                return {.to = found.to, .completes = false, .broken = found.broken};
+                event_data_at_ = here_.offset;
+                found.completes = false;
+                return found;
             }
-            case kind::cfe: {
-                set(event_data, false);
+            case kind::cfe:
                 known_.take(which.as<packet::cfe>());
                 return announce(owner::control_flow, control_flow,
                                 which.as<packet::cfe>().get<packet::cfe::IP>());
-            }
             case kind::trig:
                 return announce(owner::trigger, trigger,
                                 which.as<packet::trig>().get<packet::trig::IP>());
@@ -14551,20 +14829,9 @@ private:
         }
     }
 
-    /// Drops the pending packets that `which` selects. Returns the rule that this violates.
-    constexpr auto drop(uint32_t which) noexcept -> rule {
-        uint32_t const left = flags_ & which;
-        set(which, false);
-        if (has(lost)) { return rule::none; }
-        return (left & owners_of_fup) != 0               ? rule::PKT_273
-               : (left & (asynchronous | aborting)) != 0 ? rule::PKT_077
-               : (left & mode) != 0                      ? rule::GEN_235
-               : (left & event_data) != 0                ? rule::GEN_302
-                                                         : rule::none;
-    }
     /// Marks the control flow as lost until the next packet with an IP.
     constexpr void lose_flow() noexcept {
-        set(overflow, false);
+        set(overflow | needs_mode, false);
         set(tracing::unknown);
         set(lost);
     }
@@ -14573,91 +14840,75 @@ private:
     ///
     /// Source: PKT-153.
     constexpr void end_overflow() noexcept {
+        check_stop();
         if (!has(overflow)) { return; }
         set(overflow, false);
         if (!has(psb_resumes)) { set(tracing::off); }
     }
-    /// The FUP after the OVF is missing.
-    [[nodiscard]] constexpr auto misses_fup() const noexcept -> bool {
-        return has(overflow | psb_resumes) && !quirks_.has(cpu::quirk::skd010);
-    }
-    /// For a packet that only an enabled processor sends.
-    [[nodiscard]] constexpr auto confirm() const noexcept -> resumption {
-        return has(psb_resumes) ? resumption::confirmed : resumption::none;
+    /// For a packet that only an enabled processor sends. After an OVF its FUP is missing, unless
+    /// the packet `replaces_fup`.
+    constexpr auto confirm(bool replaces_fup = false) noexcept -> resumption {
+        enter();
+        check_stop();
+        bool const misses_fup = has(overflow | psb_resumes) && !quirks_.has(cpu::quirk::skd010);
+        if (misses_fup && !replaces_fup) { violate(rule::GEN_227); }
+        if (!has(psb_resumes)) { return resumption::none; }
+        return misses_fup && replaces_fup ? resumption::withdrawn : resumption::confirmed;
     }
     /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
     constexpr void enter() noexcept {
         if (now_.enabled == tracing::entering) { set(tracing::on); }
     }
 
-    constexpr auto add_tnt() noexcept -> binding {
-        enter();
-        bool const loses = has(asynchronous | aborting | abort | mode);
-        binding found{.to = owner::branch, .broken = drop(waiting), .resumed = confirm()};
-        if (misses_fup()) { found.broken = rule::GEN_227; }
-        if (has(overflow) && !has(psb_resumes)) {
-            lose_flow();  // TNTs are meaningless until the next IP
-        } else if (has(off)) {
-            found.broken = rule::GEN_105;
-            lose_flow();
-        } else if (loses) {
-            lose_flow();
-        }
+    constexpr auto add_tnt(bool loses) noexcept -> binding {
+        auto const resumed = confirm();
+        if (has(off)) { violate(rule::GEN_105); }
+        if (has(off) || loses || (has(overflow) && !has(psb_resumes))) { lose_flow(); }
         set(overflow | doubts, false);
-        return found;
+        return {.to = owner::branch, .resumed = resumed};
     }
     constexpr auto add_tip() noexcept -> binding {
-        enter();
-        binding found{
-            .to = owner::branch, .broken = drop(owners_of_fup | event_data), .resumed = confirm()};
-        if (has(asynchronous | aborting)) {
-            found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
-        } else if (has(mode)) {
-            found.to = owner::far_transfer;
-        }
-        if (misses_fup()) { found.broken = rule::GEN_227; }
+        auto const resumed = confirm();
+        auto const to = has(aborting) ? owner::transaction_abort
+                        : has(event)  ? owner::asynchronous
+                        : has(mode)   ? owner::far_transfer
+                                      : owner::branch;
         // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
-        if (has(off) && found.to != owner::asynchronous) { found.broken = rule::GEN_105; }
+        if (has(off) && !has(event | aborting)) { violate(rule::GEN_105); }
         set(waiting | doubts, false);
         resume();
-        return found;
+        return {.to = to, .resumed = resumed};
     }
     constexpr auto add_tip_pge() noexcept -> binding {
-        auto const refuted = refute();
-        binding found{.to = owner::entry, .broken = drop(waiting & ~mode), .resumed = refuted};
-        if (now_.enabled == tracing::on) { found.broken = rule::GEN_100; }
+        check_stop();
+        if (now_.enabled == tracing::on) { violate(rule::GEN_100); }
+        if (has(needs_mode) && !has(mode)) { violate(rule::GEN_236); }
         known_.enter(has(entering), has(mode));
-        set(waiting, false);
+        set(waiting | needs_mode, false);
         resume();
-        return found;
+        return {.to = owner::entry};
     }
     constexpr auto add_trace_stop() noexcept -> binding {
-        auto const refuted = refute();
-        known_.forget();
-        auto found = alone(owner::trace_stop);
-        found.resumed = refuted;
-        return found;
+        check_stop();
+        if (is_on()) { violate(rule::GEN_090); }
+        set(waiting | overflow | lost, false);
+        set(tracing::off);
+        set(stopped);
+        return {.to = owner::trace_stop};
     }
     constexpr auto add_tip_pgd() noexcept -> binding {
-        enter();
-        binding found{
-            .to = owner::branch, .broken = drop(owners_of_fup | event_data), .resumed = confirm()};
-        if (has(asynchronous | aborting)) {
-            found.to = has(aborting) ? owner::transaction_abort : owner::asynchronous;
-        } else if (has(off)) {
-            found.broken = rule::GEN_101;
-        }
-        bool const replaces_fup = has(overflow) && quirks_.has(cpu::quirk::apl11);
-        if (misses_fup() && !replaces_fup) { found.broken = rule::GEN_227; }
-        if (misses_fup() && replaces_fup && has(psb_resumes)) {
-            found.resumed = resumption::withdrawn;
-        }
+        auto const resumed = confirm(has(overflow) && quirks_.has(cpu::quirk::apl11));
+        auto const to = has(aborting) ? owner::transaction_abort
+                        : has(event)  ? owner::asynchronous
+                                      : owner::branch;
+        if (has(off) && !has(event | aborting)) { violate(rule::GEN_101); }
         set(waiting | overflow | lost | doubts, false);
         set(tracing::off);
-        return found;
+        set(after_pgd);
+        return {.to = to, .resumed = resumed};
     }
-    constexpr auto add_fup(packet::fup which) noexcept -> binding {
-        if (!has(doubts)) { enter(); }
+    constexpr auto add_fup() noexcept -> binding {
+        check_stop();
         if (has(owners_of_fup)) {
             auto const to = has(transaction)    ? owner::transaction
                             : has(abort)        ? owner::transaction_abort
@@ -14668,19 +14919,25 @@ private:
                                                 : owner::trigger;
             bool const opens = has(abort);
             set(owners_of_fup, false);
-            set(aborting, opens);
+            if (opens) { begin_event(aborting); }
             return {.to = to, .completes = !opens};
         }
-        if (!which.has_ip()) { return {.to = owner::asynchronous, .broken = rule::PKT_078}; }
         if (has(mode)) {
             set(mode, false);
             return {.to = owner::interrupt_flag};
         }
         if (has(overflow)) { return end_overflow_at_fup(); }
-        binding found{.to = owner::asynchronous, .completes = false, .broken = drop(waiting)};
-        if (has(off)) { found.broken = rule::PKT_077; }
-        set(asynchronous);
-        return found;
+        if (has(off)) {
+            violate(rule::GEN_342);
+            set(tracing::on);
+        }
+        begin_event(event);
+        return {.to = owner::asynchronous, .completes = false};
+    }
+    constexpr void begin_event(uint32_t flag) noexcept {
+        set(event | aborting, false);
+        set(flag);
+        event_at_ = here_.offset;
     }
     /// The first FUP after an OVF, with nothing but timing packets and PSB+s between.
     constexpr auto end_overflow_at_fup() noexcept -> binding {
@@ -14688,7 +14945,8 @@ private:
         set(overflow, false);
         if (has_other_ip && quirks_.has(cpu::quirk::skd010)) {
             // The FUP of the OVF may be missing: then TIP or TIP.PGD follows this one.
-            set(asynchronous | shared_fup);
+            begin_event(event);
+            set(shared_fup);
             return {.to = owner::asynchronous, .completes = false};
         }
         set(psb_resumes, false);
@@ -14703,54 +14961,55 @@ private:
                 .resumed = has_other_ip ? resumption::withdrawn : resumption::none};
     }
     /// PIP and VMCS: of a compound event, or alone.
-    constexpr auto add_middle(owner otherwise) noexcept -> binding {
+    constexpr auto add_middle() noexcept -> binding {
         end_overflow();
-        rule const broken = drop(owners_of_fup | event_data);
-        bool const is_middle = has(asynchronous | aborting);
-        return {.to = is_middle ? owner::asynchronous : otherwise,
-                .completes = !is_middle,
-                .broken = broken};
+        bool const is_middle = has(event | aborting);
+        return {.to = is_middle ? owner::asynchronous : owner::paging, .completes = !is_middle};
     }
     constexpr auto add(packet::mode_exec which) noexcept -> binding {
-        (void)take(which, is_on());
-        if (has(asynchronous | aborting)) {
-            if (has(shared_fup)) { set(mode); }
-            return {.to = owner::asynchronous,
-                    .completes = false,
-                    .broken = drop(owners_of_fup | event_data)};
-        }
         end_overflow();
-        rule const broken = drop(owners_of_fup | mode | event_data);
+        (void)take(which, is_on());
+        set(needs_mode, false);
         set(mode);
-        return {.to = owner::far_transfer, .completes = false, .broken = broken};
+        mode_at_ = here_;
+        return {.to = has(event | aborting) ? owner::asynchronous : owner::far_transfer,
+                .completes = false};
     }
     /// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
     constexpr auto add(packet::mode_tsx which) noexcept -> binding {
+        end_overflow();
         (void)take(which, is_on());
         bool const aborts = which.get<packet::mode_tsx::TXAbort>();
-        auto const to = aborts ? owner::transaction_abort : owner::transaction;
-        auto const found = announce(to, aborts ? abort : transaction, false);
-        bool const is_off = has(off);
-        if (!is_off) { set(aborts ? abort : transaction); }
-        return {.to = to, .completes = is_off, .broken = found.broken};
+        return announce(aborts ? owner::transaction_abort : owner::transaction,
+                        aborts ? abort : transaction, !has(off));
+    }
+    /// Source: GEN-300.
+    constexpr auto add_ptw(bool has_fup) noexcept -> binding {
+        end_overflow();
+        if (has(after_pgd)) { violate(rule::GEN_300); }
+        return announce(owner::ptwrite, ptwrite, has_fup);
     }
     /// A packet after which a FUP may follow. Several may share one.
     constexpr auto announce(owner to, uint32_t flag, bool has_fup) noexcept -> binding {
         end_overflow();
-        rule const broken = drop(mode | asynchronous | aborting);
-        if (has_fup) { set(flag); }
-        return {.to = to, .completes = !has_fup, .broken = broken};
-    }
-    /// A packet without a FUP.
-    constexpr auto alone(owner to) noexcept -> binding {
-        end_overflow();
-        return {.to = to, .broken = drop(waiting)};
+        if (has_fup) {
+            set(flag);
+            owner_at_ = here_;
+        }
+        return {.to = to, .completes = !has_fup};
     }
 
     execution_state now_{};
     uint32_t flags_ = lost;
     cpu::quirk_set quirks_{};
     known_state known_{};
+    psb_plus psb_{};
+    violation violated_{};
+    place here_{};  ///< the packet that is bound
+    place mode_at_{};
+    place owner_at_{};
+    uint64_t event_data_at_ = 0;
+    uint64_t event_at_ = 0;  ///< of its FUP
 };
 
 }  // namespace ptspec::trace
@@ -14830,37 +15089,9 @@ struct event {
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/events.hpp ----
+// ---- ptspec/trace/detail/simple_packets.hpp ----
 
-/// What happened: the events that the packets of a trace describe, with their IPs and times.
-namespace ptspec::trace {
-
-/// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
-/// does not take the bytes for a clock.
-template <class Clock>
-concept event_clock = requires(Clock const& clock) {
-    { clock.now() } -> same_as<time>;
-};
-
-/// The clock of an event reader that computes no times. It generates no instructions.
-struct no_clock {
-    template <class Packet>
-    [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
-        return rule::none;
-    }
-    constexpr void pass() const noexcept {}
-    constexpr void lose() const noexcept {}
-    [[nodiscard]] constexpr auto now() const noexcept -> time { return {}; }
-    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
-    [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time { return {}; }
-};
-
-namespace detail {
-
-/// Packets before which a CYC gives their cycle.
-inline constexpr uint32_t cyc_kinds = kinds_where(
-    [](packet::facts const& one) { return one.cyc_eligible == packet::cyc_rule::yes; },
-    packet::all{});
+namespace ptspec::trace::detail {
 
 /// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
 /// pending, TNT and TIP. Stops at any other packet, when the event buffer is full, and after a
@@ -14871,7 +15102,7 @@ struct simple_packets {
     event* end;
     Clock* clock;
     item* stopped_at;
-    context* binds;
+    binder* binds;
     bool takes_branches;
     bool has_no_pending;
     bool has_stopped = false;  ///< at an item
@@ -14903,7 +15134,8 @@ struct simple_packets {
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
-    constexpr void operator()(Packet const& which, at) {
+    constexpr void operator()(Packet const& which, at where) {
+        if constexpr (same_as<Packet, packet::tsc>) { (void)binds->add(which, where); }
         (void)clock->add(which);
     }
     constexpr void pads(unsigned, at) {}
@@ -14947,7 +15179,32 @@ private:
     }
 };
 
-}  // namespace detail
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/events.hpp ----
+
+/// What happened: the events that the packets of a trace describe, with their IPs and times.
+namespace ptspec::trace {
+
+/// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
+/// does not take the bytes for a clock.
+template <class Clock>
+concept event_clock = requires(Clock const& clock) {
+    { clock.now() } -> same_as<time>;
+};
+
+/// The clock of an event reader that computes no times. It generates no instructions.
+struct no_clock {
+    template <class Packet>
+    [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
+        return rule::none;
+    }
+    constexpr void pass() const noexcept {}
+    constexpr void lose() const noexcept {}
+    [[nodiscard]] constexpr auto now() const noexcept -> time { return {}; }
+    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
+    [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time { return {}; }
+};
 
 /// Reads the events of a trace in order.
 ///
@@ -14965,7 +15222,7 @@ private:
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
 /// Shape:  a value of about 4 KB. A copy continues independently.
-/// Source: PKT-250..256, PKT-270..278; GEN-246; those of `context` and `clock`.
+/// Source: PKT-250..256, PKT-270..278; GEN-246; those of `binder` and `clock`.
 template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
 class event_reader : public read_by_next<event> {
 public:
@@ -14976,7 +15233,7 @@ public:
                                     options how = from_first_psb) noexcept
         : reader_{whole, how, hook},
           clock_{clock},
-          context_{quirks},
+          binder_{quirks},
           quirks_{quirks},
           errata_{quirks},
           has_last_ip_{how.sync} {}
@@ -14985,7 +15242,7 @@ public:
                                     options how = from_first_psb) noexcept
         : reader_{how, hook},
           clock_{clock},
-          context_{quirks},
+          binder_{quirks},
           quirks_{quirks},
           errata_{quirks},
           has_last_ip_{how.sync} {}
@@ -15009,7 +15266,7 @@ public:
     }
     /// The state of the processor after the last event that `next` returned.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
-        return first_ == ready_ ? context_.state() : before_;
+        return first_ == ready_ ? binder_.state() : before_;
     }
     /// The clock, which may have read ahead.
     [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return clock_; }
@@ -15021,7 +15278,8 @@ private:
     static constexpr unsigned room = 32;
     /// The maximum number of events pending for one IP. More are returned without an IP. One packet
     /// adds up to three events.
-    static constexpr unsigned max_pending = room - 4;
+    static constexpr unsigned max_pending = room - 6;
+    static constexpr unsigned max_aside = 2;  ///< FUP and PIP
 
     // ------------------------------------------------------------------------- the events
     // [first_, ready_) are ready to return. The next `held_` are held while it is in doubt whether
@@ -15033,7 +15291,7 @@ private:
         for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
         first_ = ready_ = 0;
         count_ = waiting;
-        before_ = context_.state();
+        before_ = binder_.state();
         while (ready_ == 0) {
             if (count_ > max_pending) { return make_room(); }
             if (has_item_) {
@@ -15059,9 +15317,9 @@ private:
     constexpr void
     read_simple_packets() noexcept {
         bool const has_no_pending = count_ == 0;
-        bool const takes_branches = context_.binds_branches() && has_no_pending;
+        bool const takes_branches = binder_.binds_branches() && has_no_pending;
         detail::simple_packets<Clock> plain{events_ + count_, events_ + room, &clock_,       &item_,
-                                            &context_,        takes_branches, has_no_pending};
+                                            &binder_,         takes_branches, has_no_pending};
         (void)reader_.for_each(plain);
         if (has_no_pending) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
         if (count_ != 0 && events_[count_ - 1].what == event_type::disabled) {
@@ -15084,7 +15342,7 @@ private:
     /// Makes all pending events ready, or holds them.
     constexpr void complete_pending() noexcept {
         awaits_abort_ = false;
-        if (context_.may_have_resumed()) [[unlikely]] {
+        if (binder_.may_have_resumed()) [[unlikely]] {
             held_ = count_ - ready_;
         } else {
             held_ = 0;
@@ -15092,7 +15350,7 @@ private:
         }
     }
     constexpr void release() noexcept {
-        if (context_.may_have_resumed()) [[unlikely]] { return; }
+        if (binder_.may_have_resumed()) [[unlikely]] { return; }
         ready_ += held_;
         held_ = 0;
     }
@@ -15174,7 +15432,7 @@ private:
     /// The time of the packet that the clock has got last. Only some packets have a CYC: GEN-213.
     [[nodiscard]] constexpr auto time_of(item const& got) const noexcept -> time {
         bool const has_cyc = got.what == item_type::packet &&
-                             detail::has_kind(detail::cyc_kinds, got.packet.kind());
+                             packet::cyc_kinds.has(got.packet.kind());
         return has_cyc ? clock_.now() : clock_.now_without_cyc();
     }
 
@@ -15188,7 +15446,8 @@ private:
             case item_type::lost: return lose(event_type::lost, got);
             case item_type::need_input: return add_need_input(got);
             case item_type::end:
-                settle(context_.end_doubt());
+                settle(binder_.end_doubt());
+                leave_event();
                 return add_ready({.what = event_type::end, .offset = got.offset});
         }
     }
@@ -15200,8 +15459,9 @@ private:
         ready_ = 1;
     }
     constexpr void lose(event_type what, item const& got) noexcept {
-        settle(context_.end_doubt());
-        context_.restart();
+        settle(binder_.end_doubt());
+        leave_event();
+        binder_.restart();
         clock_.lose();
         auto one = made(what, got);
         one.why = got.why;
@@ -15224,12 +15484,14 @@ private:
             }
             if (awaits_abort_) { end_wait_for_abort(got); }
         }
-        bool const was_lost = context_.is_lost();
-        auto const was = context_.state().enabled;
-        auto const bound = context_.add(got.packet);
+        bool const was_lost = binder_.is_lost();
+        bool const was_in_event = binder_.in_event();
+        auto const was = binder_.state().enabled;
+        auto const bound = binder_.add(got.packet, {got.offset, got.ip, got.length});
         rule const bad_time = clock_.add(got.packet);
         rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
         if (held_ != 0) [[unlikely]] { settle(bound.resumed); }
+        if (was_in_event) [[unlikely]] { continue_event(got, bound); }
         if (broken != rule::none) { add_damage(got, bound, broken); }
         switch (bound.to) {
             case owner::none: return add_unbound(got, bound);
@@ -15252,24 +15514,70 @@ private:
         }
     }
 
+    /// After a packet while an asynchronous event is pending. If it is an INIT, its events wait for
+    /// the TIP of the SIPI, and what comes between is returned first.
+    ///
+    /// Source: GEN-290.
+    [[gnu::noinline]] constexpr void continue_event(item const& got, binding bound) noexcept {
+        bool const is_fup = got.packet.is<packet::fup>();
+        if (!binder_.in_event() || (is_fup && bound.to == owner::asynchronous)) {
+            bool const ends = bound.to == owner::asynchronous && !is_fup;
+            return ends ? return_to_event() : leave_event();
+        }
+        if (bound.to == owner::asynchronous) { return return_to_event(); }
+        if (is_interrupted_ || packet::unbound_kinds.has(got.packet.kind())) { return; }
+        is_interrupted_ = true;
+        unsigned const begin = first_pending();
+        if (count_ - begin > max_aside) { return complete_pending(); }
+        for (; begin + aside_ < count_; ++aside_) { set_aside_[aside_] = events_[begin + aside_]; }
+        count_ = begin;
+    }
+    /// The events of an INIT are pending again.
+    constexpr void return_to_event() noexcept {
+        if (!is_interrupted_) { return; }
+        is_interrupted_ = false;
+        complete_pending();
+        for (unsigned i = 0; i < aside_; ++i) { add_pending(set_aside_[i]); }
+        aside_ = 0;
+    }
+    constexpr void leave_event() noexcept {
+        if (!is_interrupted_) { return; }
+        return_to_event();
+        complete_pending();
+    }
+
     constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
         auto one = made(bound.is_note ? event_type::note : event_type::damage, got);
         one.broken = broken;
-        if (bound.to == owner::status) { return insert(first_pending(), one); }
-        if (bound.resumed != resumption::confirmed || bound.broken != rule::GEN_227) {
+        if (bound.broken != rule::none && binder_.violated().offset != got.offset) {
+            one.offset = binder_.violated().offset;
+            one.packet = packet_of(binder_.violated().which);
+        }
+        unsigned place = first_pending();
+        if (bound.resumed == resumption::confirmed && bound.broken == rule::GEN_227) {
+            // Before the IP at which tracing resumed.
+            for (unsigned i = 0; i < first_pending(); ++i) {
+                if (events_[i].what == event_type::resumed) { place = i; }
+            }
+        } else if (bound.to != owner::status &&
+                   (bound.to != owner::asynchronous || got.packet.is<packet::fup>())) {
             return add_ready(one);
         }
-        // Before the IP at which tracing resumed.
-        unsigned place = first_pending();
-        for (unsigned i = 0; i < first_pending(); ++i) {
-            if (events_[i].what == event_type::resumed) { place = i; }
-        }
-        insert(place, one);
+        insert(place, one);  // the event that the packet continues stays whole
+    }
+    /// A packet of a kind, without its values.
+    static constexpr auto packet_of(kind which) noexcept -> packet::any_packet {
+        return packet::for_kind(
+            which,
+            []<class Packet>() {
+                return packet::any_packet{Packet{}, static_cast<unsigned>(Packet::head_bytes)};
+            },
+            packet::all{});
     }
 
     /// BDM64: the target before an abort may be wrong.
     constexpr void end_wait_for_abort(item const& got) noexcept {
-        if (detail::has_kind(detail::unbound_kinds, got.packet.kind())) { return; }
+        if (packet::unbound_kinds.has(got.packet.kind())) { return; }
         event& branch = events_[first_pending()];
         if (got.packet.is<packet::mode_tsx>() &&
             got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
@@ -15309,7 +15617,7 @@ private:
             case kind::cbr:
             case kind::mnt: {
                 auto one = made(type_of(got.packet.kind()), got);
-                one.is_status = context_.in_psb_plus();
+                one.is_status = binder_.in_psb_plus();
                 // Inside a compound event they are returned first.
                 return one.is_status || awaits_abort_ ? add_pending(one)
                                                       : insert(first_pending(), one);
@@ -15321,18 +15629,13 @@ private:
                     disabled_ = stopped_ = {};
                     has_last_ip_ = true;
                 }
-                psb_fup_ = {};
                 return;
             case kind::psbend: return end_psb_plus(got, bound);
             default: return;
         }
     }
     constexpr void add_status(item const& got) noexcept {
-        if (got.packet.is<packet::fup>()) {
-            auto const fup = got.packet.as<packet::fup>();
-            psb_fup_ = fup.has_ip() ? got : item{};
-            return;
-        }
+        if (got.packet.is<packet::fup>()) { return; }
         auto one = made(type_of(got.packet.kind()), got);
         one.is_status = true;
         add_pending(one);
@@ -15341,24 +15644,24 @@ private:
         auto one = made(event_type::psb, got);
         one.when = clock_.now_of_psb_plus();
         for (unsigned i = first_pending(); i < count_; ++i) { events_[i].when = one.when; }
-        one.has_ip = psb_fup_.packet.is<packet::fup>();
-        one.ip = psb_fup_.ip;
+        psb_plus const& reported = binder_.last_psb_plus();
+        one.has_ip = bound.in_psb_plus && reported.has_ip;
+        one.ip = one.has_ip ? reported.ip : 0;
         if (one.has_ip) { complete_pending_at(one.ip); }
         add_ready(one);
         if (bound.resumed == resumption::possible) {
             one.what = event_type::resumed;
-            one.offset = psb_fup_.offset;
-            one.packet = psb_fup_.packet;
+            one.offset = reported.fup_offset;
+            one.packet = reported.fup;
             add_ready(one);
         }
-        psb_fup_ = {};
     }
 
     constexpr void add_flow(item const& got, binding bound, bool was_lost, tracing was) noexcept {
         switch (got.packet.kind()) {
             case kind::tnt_short:
             case kind::tnt_long:
-                if (!context_.is_lost()) { add_ready(made(event_type::branches, got)); }
+                if (!binder_.is_lost()) { add_ready(made(event_type::branches, got)); }
                 return;
             case kind::tip: return add_tip(got, bound, was_lost, was);
             case kind::tip_pge: {
@@ -15414,7 +15717,7 @@ private:
     constexpr void add_tip(item const& got, binding bound, bool was_lost, tracing was) noexcept {
         bool const has_to = got.packet.as<packet::tip>().has_ip();
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            return end_async(got, has_to);
+            return end_async(got, event_type::async_branch, has_to);
         }
         event const mode = take_mode();
         bool const resumes = was_lost || was == tracing::off || was == tracing::unknown;
@@ -15434,12 +15737,7 @@ private:
         bool const has_to = got.packet.as<packet::tip_pgd>().has_ip();
         disabled_ = {has_to, got.ip};
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            for (unsigned i = first_pending(); i < count_; ++i) {
-                if (events_[i].what == event_type::async_branch) {
-                    events_[i].what = event_type::async_disabled;
-                }
-            }
-            return end_async(got, has_to);
+            return end_async(got, event_type::async_disabled, has_to);
         }
         auto one = made(event_type::disabled, got);
         one.has_to = has_to;
@@ -15448,17 +15746,26 @@ private:
     }
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
-    constexpr void end_async(item const& got, bool has_to) noexcept {
+    constexpr void end_async(item const& got, event_type what, bool has_to) noexcept {
+        bool has_event = false;
         for (unsigned i = first_pending(); i < count_; ++i) {
             auto& one = events_[i];
             one.when = clock_.now();
-            if (one.what == event_type::async_branch || one.what == event_type::async_disabled) {
+            if (one.what == event_type::async_branch) {
+                has_event = true;
+                one.what = what;
                 one.has_to = has_to;
                 one.to = got.ip;
             } else {
                 one.has_ip = has_to;
                 one.ip = got.ip;
             }
+        }
+        if (!has_event) {  // it was returned without its end
+            auto one = made(what, got);
+            one.has_to = has_to;
+            one.to = got.ip;
+            insert(first_pending(), one);
         }
         complete_pending();
     }
@@ -15478,7 +15785,7 @@ private:
                 one.ip = got.ip;
                 return add_pending(one);
             }
-            case kind::tip: return end_async(got, got.packet.as<packet::tip>().has_ip());
+            case kind::tip: return add_tip(got, bound, false, tracing::on);
             default: return add_tip_pgd(got, bound);
         }
     }
@@ -15516,7 +15823,7 @@ private:
         }
         add_pending(one);
         bool const may_be_compound = got.packet.is<packet::cfe>() &&
-                                     context_.state().enabled != tracing::off;
+                                     binder_.state().enabled != tracing::off;
         if (bound.completes && !may_be_compound) { complete_pending(); }
     }
 
@@ -15527,7 +15834,7 @@ private:
 
     reader<Hook, Packets> reader_;
     Clock clock_;
-    context context_;
+    binder binder_;
     cpu::quirk_set quirks_;
     packet_errata errata_;
     unsigned first_ = 0;
@@ -15537,11 +15844,13 @@ private:
     bool has_last_ip_ = true;    ///< a PSB was read
     bool has_item_ = false;      ///< `item_` is the next item
     bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
-    item psb_fup_{};             ///< the FUP of the PSB+, if it has an IP
     known_ip disabled_{};        ///< the IP of the last TIP.PGD
     known_ip stopped_{};         ///< where the core clock stopped
     item item_{};
-    execution_state before_{};  ///< before the events that are ready
+    execution_state before_{};     ///< before the events that are ready
+    bool is_interrupted_ = false;  ///< other packets came after those of an INIT
+    unsigned aside_ = 0;
+    event set_aside_[max_aside]{};  ///< of an INIT
     event events_[room]{};
 };
 
@@ -27068,14 +27377,15 @@ struct start_point {
     uint64_t mode = 0;
 };
 
-/// What the current PSB+ has shown.
-struct psb_group {
+/// The current PSB+.
+struct current_psb_plus {
     bool is_open = false;
     bool is_decided = false;  ///< whose it is
-    bool has_pip = false;
-    bool has_vmcs = false;
-    bool has_ip = false;
-    packet::pip pip{};
+    trace::psb_plus reported{};
+
+    [[nodiscard]] constexpr auto has_pip() const noexcept -> bool {
+        return reported.has(packet::kind::pip);
+    }
 };
 
 /// The state of `keep_part`.
@@ -27098,7 +27408,7 @@ public:
 
     constexpr auto run() noexcept -> kept_part {
         for_each_item<Packets>(bytes_, [this](trace::item const& got) { add(got); });
-        if (group_.is_open) { end_group(); }
+        if (psb_.is_open) { end_group(); }
         bytes_.pad(out_, bytes_.size());
         return result_;
     }
@@ -27265,8 +27575,8 @@ private:
             result_.why = got.broken;
             result_.offset = got.offset;
         }
-        context_.restart();
-        group_ = {};
+        binder_.restart();
+        psb_ = {};
         lose_track();
         cut_ = true;
     }
@@ -27301,10 +27611,10 @@ private:
     // ----------------------------------------------------------------------- packets
 
     constexpr void add_packet(trace::item const& got) noexcept {
-        before_ = context_.state().enabled;
-        trace::binding const bound = context_.add(got.packet);
+        before_ = binder_.state().enabled;
+        trace::binding const bound = binder_.add(got.packet, {got.offset, got.ip, got.length});
         limit_ = got.offset;
-        if (group_.is_open && !bound.in_psb_plus) { end_group(); }
+        if (psb_.is_open && !bound.in_psb_plus) { end_group(); }
         limit_ = got.offset + got.length;
         if (!got.packet.is<packet::pad>()) {
             dispatch({got.packet, got.offset, last_in_, got.ip}, bound);
@@ -27316,12 +27626,12 @@ private:
         switch (one.which.kind()) {
             case kind::psb: return begin_group(one);
             case kind::psbend:
-                if (group_.is_open) { end_group(); }
+                if (psb_.is_open) { end_group(); }
                 return put_same(one);
             case kind::ovf: put_same(one); return lose_track();
             default: break;
         }
-        if (group_.is_open) { return add_to_group(one); }
+        if (psb_.is_open) { return add_to_group(one); }
         switch (one.which.kind()) {
             case kind::tsc:
             case kind::tma: return add_time(one);
@@ -27477,12 +27787,12 @@ private:
     // ----------------------------------------------------------------------- PSB+
 
     constexpr void begin_group(part_packet const& one) noexcept {
-        if (group_.is_open) { end_group(); }
+        if (psb_.is_open) { end_group(); }
         if (!keeps() && now_ != world::unknown) { cut_ = true; }
         forget();
         pad_to(one.at);
         put_same(one);
-        group_ = {.is_open = true};
+        psb_ = {.is_open = true};
         held_count_ = 0;
         last_out_ = 0;
         mode_in_ = mode_out_ = 0;
@@ -27490,30 +27800,24 @@ private:
     /// Holds the packets of a PSB+ until the PIP shows whose they are.
     constexpr void add_to_group(part_packet const& one) noexcept {
         bool const is_pip = one.which.is<packet::pip>();
-        if (is_pip) {
-            group_.has_pip = true;
-            group_.pip = one.which.as<packet::pip>();
-        } else if (one.which.is<packet::vmcs>()) {
-            group_.has_vmcs = true;
-            take(one.which.as<packet::vmcs>());
-        } else if (one.which.is<packet::fup>()) {
-            group_.has_ip = group_.has_ip || one.which.as<packet::fup>().has_ip();
-        }
-        if (group_.is_decided) {
-            if (is_pip) { now_ = world_of(group_.pip); }
+        (void)psb_.reported.add(one.which, {one.at, one.ip, one.which.length()});
+        if (one.which.is<packet::vmcs>()) { take(one.which.as<packet::vmcs>()); }
+        if (psb_.is_decided) {
+            if (is_pip) { now_ = world_of(psb_.reported.pip); }
             return add_status(one);
         }
         held_[held_count_++] = one;
-        bool const needs_vmcs = how_.vmcs != part_options::any_vmcs && !group_.has_vmcs;
-        if ((group_.has_pip && !needs_vmcs) || held_count_ == most_held) { decide(); }
+        bool const needs_vmcs = how_.vmcs != part_options::any_vmcs &&
+                                !psb_.reported.has(kind::vmcs);
+        if ((psb_.has_pip() && !needs_vmcs) || held_count_ == most_held) { decide(); }
     }
     constexpr void decide() noexcept {
-        if (group_.has_pip) {
-            now_ = world_of(group_.pip);
-        } else if (how_.where == traced_in::both && group_.has_ip) {
+        if (psb_.has_pip()) {
+            now_ = world_of(psb_.reported.pip);
+        } else if (how_.where == traced_in::both && psb_.reported.has_ip) {
             now_ = world::unknown;  // PIPs need OS
         }
-        group_.is_decided = true;
+        psb_.is_decided = true;
         uint64_t const last_ip = last_in_;
         for (unsigned i = 0; i < held_count_; ++i) {
             last_in_ = held_[i].last_ip;
@@ -27552,8 +27856,8 @@ private:
         }
     }
     constexpr void end_group() noexcept {
-        if (!group_.is_decided) { decide(); }
-        group_.is_open = false;
+        if (!psb_.is_decided) { decide(); }
+        psb_.is_open = false;
         start_.mode = mode_in_;
         if (!keeps()) {
             cut_ = true;  // the PSB+ without IP shows it: PKT-140
@@ -27568,7 +27872,7 @@ private:
     part_options how_;
     tsc_changer other_tsc_;
     kept_part result_{};
-    trace::context context_{};
+    trace::binder binder_{};
     trace::tracing before_ = trace::tracing::unknown;  ///< before the current packet
 
     world now_;
@@ -27595,7 +27899,7 @@ private:
     exit_event exit_{};
     start_point start_{};
 
-    psb_group group_{};
+    current_psb_plus psb_{};
     unsigned held_count_ = 0;
     part_packet held_[most_held]{};
 };

@@ -79,6 +79,10 @@ public:
                 add_unbound({which, where.length}, where);
             }
             return {.in_psb_plus = in_psb_plus()};
+        } else if constexpr (same_as<Packet, packet::tip_pgd>) {
+            if (try_end_tracing()) { return {.to = owner::branch}; }
+        } else if constexpr (same_as<Packet, packet::tip_pge>) {
+            if (try_start_tracing()) { return {.to = owner::entry}; }
         }
         return add_other({which, where.length}, where);
     }
@@ -97,15 +101,17 @@ public:
     /// TIP.PGD.
     [[nodiscard]] constexpr auto try_end_tracing() noexcept -> bool {
         if (!binds_branches()) { return false; }
-        set(tracing::off);
-        set(after_pgd);
+        now_.enabled = tracing::off;
+        flags_ = off | after_pgd;
+        known_.forget();
         return true;
     }
     /// Binds a TIP.PGE without a MODE.Exec. Returns false, and changes nothing, for any other
     /// TIP.PGE.
     [[nodiscard]] constexpr auto try_start_tracing() noexcept -> bool {
         if ((flags_ & ~after_pgd) != off) { return false; }
-        set(tracing::on);
+        now_.enabled = tracing::on;
+        flags_ = 0;
         return true;
     }
 
@@ -193,13 +199,15 @@ private:
     [[gnu::noinline]] constexpr auto add_other(packet::any_packet const& which, at where) noexcept
         -> binding {
         here_ = {where.offset, which.kind()};
-        violated_ = {};
+        violated_.broken = rule::none;
         bool const settles = has(shared_fup) && !continues_event.has(here_.which);
         auto const settled = settles ? settle_fup() : resumption::none;
         auto found = add_bound(which, where);
         if (settles) { found.resumed = settled; }
-        found.broken = violated_.broken;
-        found.is_note = violated_.is_note;
+        if (violated_.broken != rule::none) [[unlikely]] {
+            found.broken = violated_.broken;
+            found.is_note = violated_.is_note;
+        }
         return found;
     }
     constexpr auto add_bound(packet::any_packet const& which, at where) noexcept -> binding {
@@ -219,7 +227,9 @@ private:
         return add_outside(which);
     }
     constexpr void add_unbound(packet::any_packet const& which, at where) noexcept {
-        if (!has(psb_open | stopped | after_pgd)) { return; }
+        if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
+    }
+    [[gnu::noinline]] constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
         if (has(psb_open)) { (void)psb_.add(which, where); }
         bool const is_cbr = which.is<packet::cbr>();
         // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
@@ -241,7 +251,7 @@ private:
         }
         set(block | asleep | stopped, false);
         set(psb_open);
-        psb_ = {.offset = here_.offset};
+        psb_.begin(here_.offset);
         return {.completes = false, .in_psb_plus = true};
     }
     constexpr auto end_psb_plus() noexcept -> binding {
@@ -280,23 +290,33 @@ private:
         return {.in_psb_plus = true};
     }
     constexpr auto add_status(packet::any_packet const& which, at where) noexcept -> binding {
-        bool agrees = true;
         switch (here_.which) {
-            case kind::fup:
-                if (!which.as<packet::fup>().has_ip()) { violate(rule::PKT_078); }
+            case kind::fup: {
+                auto const fup = which.as<packet::fup>();
+                if (!fup.has_ip()) { violate(rule::PKT_078); }
+                psb_.add(fup, where);
                 break;
-            case kind::pip: agrees = take(which.as<packet::pip>(), true); break;
-            case kind::vmcs: now_.take(which.as<packet::vmcs>()); break;
-            case kind::mode_exec: agrees = take(which.as<packet::mode_exec>(), true); break;
-            case kind::mode_tsx: agrees = take(which.as<packet::mode_tsx>(), true); break;
+            }
+            case kind::pip: add_status(which.as<packet::pip>()); break;
+            case kind::vmcs: {
+                auto const vmcs = which.as<packet::vmcs>();
+                now_.take(vmcs);
+                psb_.add(vmcs);
+                break;
+            }
+            case kind::mode_exec: add_status(which.as<packet::mode_exec>()); break;
+            case kind::mode_tsx: add_status(which.as<packet::mode_tsx>()); break;
             default: break;
         }
-        if (!agrees) {
-            violate(rule::GEN_344);
-            violated_.is_note = here_.which == kind::pip;
-        }
-        (void)psb_.add(which, where);
         return {.to = owner::status, .in_psb_plus = true};
+    }
+    template <packet::packet_type Packet>
+    constexpr void add_status(Packet which) noexcept {
+        if (!take(which, true)) {
+            violate(rule::GEN_344);
+            violated_.is_note = same_as<Packet, packet::pip>;
+        }
+        psb_.add(which);
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;

@@ -315,7 +315,7 @@ private:
         rule const bad_time = clock_.add(got.packet);
         rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
         if (held_ != 0) [[unlikely]] { settle(bound.resumed); }
-        if (was_in_event) { continue_event(got, bound); }
+        if (was_in_event) [[unlikely]] { continue_event(got, bound); }
         if (broken != rule::none) { add_damage(got, bound, broken); }
         switch (bound.to) {
             case owner::none: return add_unbound(got, bound);
@@ -342,7 +342,7 @@ private:
     /// the TIP of the SIPI, and what comes between is returned first.
     ///
     /// Source: GEN-290.
-    constexpr void continue_event(item const& got, binding bound) noexcept {
+    [[gnu::noinline]] constexpr void continue_event(item const& got, binding bound) noexcept {
         bool const is_fup = got.packet.is<packet::fup>();
         if (!binder_.in_event() || (is_fup && bound.to == owner::asynchronous)) {
             bool const ends = bound.to == owner::asynchronous && !is_fup;

@@ -26,34 +26,52 @@ struct psb_plus {
     packet::mode_exec mode_exec{};
     packet::mode_tsx mode_tsx{};
 
+    /// A new PSB+ begins. The values of packets that it does not have are undefined.
+    constexpr void begin(uint64_t at) noexcept {
+        offset = at;
+        kinds = {};
+        has_ip = false;
+    }
     /// A FUP counts only if it has an IP.
     [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
         return kinds.has(which);
     }
+    /// Adds a status packet.
+    constexpr void add(packet::fup which, at where) noexcept {
+        if (!which.has_ip()) { return; }
+        has_ip = true;
+        ip = where.ip;
+        fup_offset = where.offset;
+        set(fup, which);
+    }
+    constexpr void add(packet::tsc which) noexcept { set(tsc, which); }
+    constexpr void add(packet::tma which) noexcept { set(tma, which); }
+    constexpr void add(packet::cbr which) noexcept { set(cbr, which); }
+    constexpr void add(packet::pip which) noexcept { set(pip, which); }
+    constexpr void add(packet::vmcs which) noexcept { set(vmcs, which); }
+    constexpr void add(packet::mode_exec which) noexcept { set(mode_exec, which); }
+    constexpr void add(packet::mode_tsx which) noexcept { set(mode_tsx, which); }
     /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
     constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
         using packet::kind;
         switch (which.kind()) {
-            case kind::fup: {
-                auto const one = which.as<packet::fup>();
-                if (!one.has_ip()) { return true; }
-                has_ip = true;
-                ip = where.ip;
-                fup_offset = where.offset;
-                fup = one;
-                break;
-            }
-            case kind::tsc: tsc = which.as<packet::tsc>(); break;
-            case kind::tma: tma = which.as<packet::tma>(); break;
-            case kind::cbr: cbr = which.as<packet::cbr>(); break;
-            case kind::pip: pip = which.as<packet::pip>(); break;
-            case kind::vmcs: vmcs = which.as<packet::vmcs>(); break;
-            case kind::mode_exec: mode_exec = which.as<packet::mode_exec>(); break;
-            case kind::mode_tsx: mode_tsx = which.as<packet::mode_tsx>(); break;
+            case kind::fup: add(which.as<packet::fup>(), where); return true;
+            case kind::tsc: add(which.as<packet::tsc>()); return true;
+            case kind::tma: add(which.as<packet::tma>()); return true;
+            case kind::cbr: add(which.as<packet::cbr>()); return true;
+            case kind::pip: add(which.as<packet::pip>()); return true;
+            case kind::vmcs: add(which.as<packet::vmcs>()); return true;
+            case kind::mode_exec: add(which.as<packet::mode_exec>()); return true;
+            case kind::mode_tsx: add(which.as<packet::mode_tsx>()); return true;
             default: return false;
         }
-        kinds.add(which.kind());
-        return true;
+    }
+
+private:
+    template <class Packet>
+    constexpr void set(Packet& to, Packet which) noexcept {
+        to = which;
+        kinds.add(Packet::about.id);
     }
 };
 
