@@ -6,7 +6,6 @@
 
 #include <ptspec/driver/fake_processor.hpp>
 #include <ptspec/engine/unit_image.hpp>
-#include <ptspec/engine/output/sink.hpp>
 #include <ptspec/engine/output/explain.hpp>
 #include <ptspec/host_memory.hpp>
 #include <ptspec/cpu/presets.hpp>

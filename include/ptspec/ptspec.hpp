@@ -79,13 +79,11 @@
 #include <ptspec/topa/table_site.hpp>
 #include <ptspec/topa/builders.hpp>
 #include <ptspec/topa/regions_for_pages.hpp>
-#include <ptspec/topa/set_int_and_stop.hpp>
 #include <ptspec/topa/restricted.hpp>
 #include <ptspec/topa/walk.hpp>
 #include <ptspec/topa/validate.hpp>
 
 #include <ptspec/access/legal.hpp>
-#include <ptspec/access/trigger.hpp>
 #include <ptspec/access/msr_state.hpp>
 #include <ptspec/access/check.hpp>
 #include <ptspec/access/enables.hpp>
@@ -147,7 +145,6 @@
 #include <ptspec/engine/output/state.hpp>
 #include <ptspec/engine/output/regions.hpp>
 #include <ptspec/engine/output/output.hpp>
-#include <ptspec/engine/output/sink.hpp>
 #include <ptspec/engine/output/explain.hpp>
 #include <ptspec/engine/event/execution_context.hpp>
 #include <ptspec/engine/event/branch.hpp>
@@ -187,7 +184,6 @@
 #include <ptspec/driver/faulting_port.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/plan.hpp>
-#include <ptspec/driver/pebs.hpp>
 #include <ptspec/driver/enable.hpp>
 #include <ptspec/driver/pause.hpp>
 #include <ptspec/driver/guards.hpp>

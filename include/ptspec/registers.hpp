@@ -5,5 +5,4 @@
 
 #include <ptspec/reg/list.hpp>
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/access/trigger.hpp>
 #include <ptspec/access/check.hpp>

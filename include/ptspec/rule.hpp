@@ -73,11 +73,8 @@ enum class rule : uint16_t {
     REG_144 = detail::reg + 144,
     REG_148 = detail::reg + 148,
     REG_200 = detail::reg + 200,
-    REG_201 = detail::reg + 201,
     REG_203 = detail::reg + 203,
     REG_204 = detail::reg + 204,
-    REG_216 = detail::reg + 216,
-    REG_217 = detail::reg + 217,
     OUT_020 = detail::out + 20,
     OUT_022 = detail::out + 22,
     OUT_023 = detail::out + 23,
@@ -238,13 +235,9 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
             return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components "
                    "that IA32_XSS allows";
         case rule::REG_200: return "PEBS records in the trace need PEBS_OUTPUT_PT_AVAIL";
-        case rule::REG_201: return "architectural PEBS has a buffer of its own";
         case rule::REG_203:
             return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
         case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
-        case rule::REG_216:
-            return "a trigger slot has an action that is not enumerated, or a reserved bit set";
-        case rule::REG_217: return "this trigger input does not exist";
         case rule::OUT_020: return "a single-range output has 128 bytes to 4 GB";
         case rule::OUT_022:
             return "the mask of a single-range output has to be contiguous from bit 0";

@@ -5,7 +5,6 @@
 
 #include <ptspec/topa/builders.hpp>
 #include <ptspec/topa/regions_for_pages.hpp>
-#include <ptspec/topa/set_int_and_stop.hpp>
 #include <ptspec/topa/validate.hpp>
 #include <ptspec/topa/single_range.hpp>
 #include <ptspec/host_memory.hpp>

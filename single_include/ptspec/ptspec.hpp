@@ -465,11 +465,8 @@ enum class rule : uint16_t {
     REG_144 = detail::reg + 144,
     REG_148 = detail::reg + 148,
     REG_200 = detail::reg + 200,
-    REG_201 = detail::reg + 201,
     REG_203 = detail::reg + 203,
     REG_204 = detail::reg + 204,
-    REG_216 = detail::reg + 216,
-    REG_217 = detail::reg + 217,
     OUT_020 = detail::out + 20,
     OUT_022 = detail::out + 22,
     OUT_023 = detail::out + 23,
@@ -630,13 +627,9 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
             return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components "
                    "that IA32_XSS allows";
         case rule::REG_200: return "PEBS records in the trace need PEBS_OUTPUT_PT_AVAIL";
-        case rule::REG_201: return "architectural PEBS has a buffer of its own";
         case rule::REG_203:
             return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
         case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
-        case rule::REG_216:
-            return "a trigger slot has an action that is not enumerated, or a reserved bit set";
-        case rule::REG_217: return "this trigger input does not exist";
         case rule::OUT_020: return "a single-range output has 128 bytes to 4 GB";
         case rule::OUT_022:
             return "the mask of a single-range output has to be contiguous from bit 0";
@@ -2991,7 +2984,8 @@ enum class pebs_output : uint8_t {
 /// IA32_PEBS_ENABLE, the counters that make PEBS records, and the output of the records.
 ///
 /// Shape:  64-bit MSR 3F1H. One PEBS_OUTPUT for all counters.
-/// Errors: PMI_AFTER_EACH_RECORD and PEBS_OUTPUT exist where PEBS_OUTPUT_PT_AVAIL is 1.
+/// Errors: PMI_AFTER_EACH_RECORD and PEBS_OUTPUT exist where PEBS_OUTPUT_PT_AVAIL is 1. The records
+///         of architectural PEBS, PEBS_FMT FH, have a buffer of their own.
 /// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200, REG-201.
 struct ia32_pebs_enable : bit_word<ia32_pebs_enable, uint64_t> {
     static constexpr uint32_t address = 0x3F1;
@@ -7876,38 +7870,6 @@ template <class Take>
 
 }  // namespace ptspec::topa
 
-// ---- ptspec/topa/set_int_and_stop.hpp ----
-
-/// Places INT and STOP in a ring that is read while it is written.
-namespace ptspec::topa {
-
-/// The state of a ring's reader, as numbers of regions.
-struct int_and_stop {
-    size_t unread = 0;   ///< the region that holds the oldest unread byte
-    size_t wake_up = 0;  ///< the region whose INT wakes the reader
-};
-
-/// Sets INT and STOP in the regions of a ring, `count` entries in the order in which they are
-/// filled: STOP and INT on the region before the unread bytes, so that no unread byte is
-/// overwritten; INT on the region that wakes the reader; neither on the others. Call it while
-/// TraceEn is 0, before each enable. A ring of one region gets both, and its interrupt is raised
-/// early.
-///
-/// Errors: false when a number is out of range; nothing is then changed.
-/// Source: OUT-093, OUT-094.
-[[nodiscard]] constexpr auto set_int_and_stop(entry* regions, size_t count,
-                                              int_and_stop where) noexcept -> bool {
-    if (where.unread >= count || where.wake_up >= count) { return false; }
-    size_t const last_free = (where.unread == 0 ? count : where.unread) - 1;
-    for (size_t i = 0; i < count; ++i) {
-        bool const stops = i == last_free;
-        regions[i] = regions[i].with(entry::STOP{stops}, entry::INT{stops || i == where.wake_up});
-    }
-    return true;
-}
-
-}  // namespace ptspec::topa
-
 // ---- ptspec/topa/restricted.hpp ----
 
 /// Restricted memory, into which trace must not be stored.
@@ -8607,107 +8569,6 @@ constexpr void find_broken_rules(capabilities const&, reg::ia32_rtit_output_mask
 /// The most specific rule that a value breaks by itself.
 template <class Word>
 [[nodiscard]] constexpr auto broken_rule(capabilities const& caps, Word value) noexcept -> rule {
-    first_rule first;
-    find_broken_rules(caps, value, first);
-    return first.found;
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/trigger.hpp ----
-
-/// Trigger tracing: which trigger configurations are meaningful. A processor may accept others
-/// without a fault, so these rules help to build a configuration, and no check of a WRMSR uses
-/// them.
-///
-/// UNCONFIRMED: most of it has only one source.
-namespace ptspec::access {
-
-using cpu::capabilities;
-using reg::ia32_rtit_triggerx_cfg;
-
-/// The number of triggers: four for each IA32_RTIT_TRIGGERx_CFG.
-///
-/// Source: REG-215.
-[[nodiscard]] constexpr auto triggers(capabilities const& caps) noexcept -> unsigned {
-    using eax = reg::cpuid_14h_1_eax;
-    bool const has_triggers = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
-                              caps.leaf_14_0_eax.raw != 0;
-    return has_triggers ? 4 * static_cast<unsigned>(caps.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>())
-                        : 0;
-}
-
-/// True for a valid trigger input: 0 to 7 and 20H to 27H are general counters, 40H to 43H are
-/// matches of DR0 to DR3.
-///
-/// Source: REG-217.
-[[nodiscard]] constexpr auto is_trigger_input(capabilities const& caps, uint64_t input) noexcept
-    -> bool {
-    bool const counter = (input & ~uint64_t{0x27}) == 0;
-    bool const debug_register = (input & ~uint64_t{3}) == 0x40;
-    return counter ||
-           (debug_register && caps.leaf_14_1_ecx.get<reg::cpuid_14h_1_ecx::TRIGGER_DR_MATCH>());
-}
-
-namespace detail {
-
-template <class Input, class Action12, class Action13, class EnIcnt, class Found>
-constexpr void find_broken_rules_of_slot(capabilities const& caps, ia32_rtit_triggerx_cfg value,
-                                         Found&& found) noexcept {
-    using leaf = reg::cpuid_14h_1_ecx;
-    bool const acts = value.get<Action12>() || value.get<Action13>();
-    if ((acts && !caps.leaf_14_1_ecx.get<leaf::TRIGGER_PAUSE_RESUME>()) ||
-        (value.get<EnIcnt>() && !caps.leaf_14_1_ecx.get<leaf::TRIGGER_ATTRIBUTION>())) {
-        found(rule::REG_216);
-    }
-    if (!is_trigger_input(caps, value.get<Input>())) { found(rule::REG_217); }
-}
-
-}  // namespace detail
-
-/// Calls `found` with every rule that a trigger configuration breaks, slot by slot.
-///
-/// Errors: REG-216 reserved bits, or an action that is not enumerated; REG-217 an input that does
-///         not exist.
-/// Source: REG-215..218.
-template <class Found>
-constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cfg value,
-                                 Found&& found) noexcept {
-    using cfg = ia32_rtit_triggerx_cfg;
-    using namespace detail;
-    if (value.reserved_bits_set() != 0) { found(rule::REG_216); }
-    find_broken_rules_of_slot<cfg::Input0, cfg::Action12_0, cfg::Action13_0, cfg::EnIcnt0>(
-        caps, value, found);
-    find_broken_rules_of_slot<cfg::Input1, cfg::Action12_1, cfg::Action13_1, cfg::EnIcnt1>(
-        caps, value, found);
-    find_broken_rules_of_slot<cfg::Input2, cfg::Action12_2, cfg::Action13_2, cfg::EnIcnt2>(
-        caps, value, found);
-    find_broken_rules_of_slot<cfg::Input3, cfg::Action12_3, cfg::Action13_3, cfg::EnIcnt3>(
-        caps, value, found);
-}
-
-/// The DR7 bits that the enabled slots need to receive matches of their debug registers.
-///
-/// Source: REG-217, REG-219.
-[[nodiscard]] constexpr auto needed_dr7(ia32_rtit_triggerx_cfg value) noexcept -> reg::dr7 {
-    using cfg = ia32_rtit_triggerx_cfg;
-    uint64_t bits = 0;
-    for (unsigned slot = 0; slot < 4; ++slot) {
-        uint64_t const slot_bits = value.raw >> 16 * slot;
-        uint64_t const input = slot_bits & low_bits(cfg::Input0::msb + 1);
-        bool const enabled = (slot_bits >> cfg::En0::lsb & 1) != 0;
-        if (enabled && (input & ~uint64_t{3}) == 0x40) {
-            bits |= uint64_t{1} << (reg::dr7::DR0_PT_LOG::lsb + (input & 3));
-        }
-    }
-    return {bits};
-}
-
-/// The first rule that a trigger configuration breaks.
-///
-/// Source: REG-215..218.
-[[nodiscard]] constexpr auto broken_rule(capabilities const& caps,
-                                         ia32_rtit_triggerx_cfg value) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, value, first);
     return first.found;
@@ -17767,70 +17628,6 @@ private:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/output/sink.hpp ----
-
-namespace ptspec::engine {
-
-/// Output as the sink of a `trace::writer`. Bytes that a failing port did not accept are kept and
-/// written before all later bytes.
-///
-/// Errors: `append` returns false, and accepts nothing, while the port fails, and for more than
-///         `max_bytes` at once. `fault` returns the reason.
-/// Source: OUT-001, PKT-347, PRG-180.
-template <memory_port Memory>
-class output_sink {
-public:
-    /// The most bytes that a writer appends at once.
-    static constexpr size_t max_bytes = trace::writer_state::max_bytes;
-
-    /// All parameters are borrowed and must outlive the sink.
-    constexpr output_sink(output& to, access::msr_state& now, Memory& memory) noexcept
-        : to_{to}, now_{now}, memory_{memory} {}
-
-    [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
-        if (bytes.size() > max_bytes || resume()) { return false; }
-        keep(bytes.from(write(bytes)));
-        return true;
-    }
-    /// Retries what a port failed to do.
-    constexpr auto resume() noexcept -> port_fault {
-        if (!fault()) { return {}; }
-        if (count_ == 0) {  // all bytes are stored, and loading the next entry failed
-            last_ = {.fault = to_.resume(now_, memory_)};
-        } else {
-            auto const all = byte_view{kept_}.first(count_);
-            keep(all.from(write(all)));
-        }
-        return fault();
-    }
-    /// The fault that `resume` retries, if there is one.
-    [[nodiscard]] constexpr auto fault() const noexcept -> port_fault { return last_.fault; }
-    /// The number of bytes kept.
-    [[nodiscard]] constexpr auto kept() const noexcept -> size_t { return count_; }
-    /// The result of the last write, by `append` or `resume`.
-    [[nodiscard]] constexpr auto last() const noexcept -> write_result const& { return last_; }
-
-private:
-    constexpr auto write(byte_view bytes) noexcept -> size_t {
-        last_ = to_.write(now_, memory_, bytes);
-        return last_.taken;
-    }
-    /// Keeps bytes, which may be a part of the bytes already kept.
-    constexpr void keep(byte_view bytes) noexcept {
-        for (size_t i = 0; i < bytes.size(); ++i) { kept_.bytes[i] = bytes[i]; }
-        count_ = bytes.size();
-    }
-
-    output& to_;
-    access::msr_state& now_;
-    Memory& memory_;
-    byte_array<max_bytes> kept_{};
-    size_t count_ = 0;
-    write_result last_{};
-};
-
-}  // namespace ptspec::engine
-
 // ---- ptspec/engine/output/explain.hpp ----
 
 /// Why STATUS.Error or STATUS.Stopped is set, from the MSRs and tables after tracing ended.
@@ -21897,42 +21694,6 @@ namespace detail {
         if (made.addr[n].b.raw < made.addr[n].a.raw) { change(plan_change::range_empty); }
     }
     return result;
-}
-
-}  // namespace ptspec::driver
-
-// ---- ptspec/driver/pebs.hpp ----
-
-/// PEBS records in the trace.
-namespace ptspec::driver {
-
-/// The value of IA32_PEBS_ENABLE for records in the trace, or why the processor has none.
-struct [[nodiscard]] pebs_plan {
-    rule why = rule::none;
-    reg::ia32_pebs_enable enable{};  ///< write it before the counters run, and 0 after them
-
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
-};
-
-/// Directs the records of the counters in `wanted` to the trace: all of them, since one field
-/// selects the output of all counters. Reload values are then those of MSR_RELOAD_PMCx and
-/// MSR_RELOAD_FIXED_CTRx. IA32_RTIT_CTL needs no bit for them.
-///
-/// Errors: REG-200 the processor does not write PEBS records to the trace; REG-201 it has
-///         architectural PEBS, whose records have a buffer of their own.
-/// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200, REG-201.
-[[nodiscard]] constexpr auto plan_pebs(cpu::capabilities const& caps,
-                                       reg::ia32_pebs_enable wanted) noexcept -> pebs_plan {
-    using enable = reg::ia32_pebs_enable;
-    using perf = reg::ia32_perf_capabilities;
-    constexpr uint64_t architectural = 0xF;
-    if (caps.perf_capabilities.get<perf::PEBS_FMT>() == architectural) {
-        return {.why = rule::REG_201};
-    }
-    if (!caps.has_pt() || !caps.perf_capabilities.get<perf::PEBS_OUTPUT_PT_AVAIL>()) {
-        return {.why = rule::REG_200};
-    }
-    return {.enable = wanted.with(enable::PEBS_OUTPUT{reg::pebs_output::intel_pt})};
 }
 
 }  // namespace ptspec::driver

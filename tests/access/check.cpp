@@ -181,6 +181,18 @@ TEST_CASE("the other indices up to 587H fault, and 588H is not covered (REG-017)
     });
 }
 
+TEST_CASE("no check models the trigger MSRs: 588H and up are not covered (REG-218)") {
+    CHECK_TWICE([](auto value) {
+        for (uint32_t index = 0x588; index < 0x600; ++index) {
+            if (access::check_write(preset::P_FUT, cold, value(index), 0x7F).what !=
+                outcome::not_covered) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
 // ------------------------------------------------------------------------------ CTL
 
 TEST_CASE("writing the current value of CTL never faults (REG-020)") {

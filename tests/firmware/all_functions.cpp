@@ -386,11 +386,6 @@ auto fw_build_single_range(single_range::region const& wanted, unsigned width,
     return made ? rule::none : made.why;
 }
 
-auto fw_place_marks(topa::entry* regions, size_t count, topa::int_and_stop const& where) noexcept
-    -> bool {
-    return topa::set_int_and_stop(regions, count, where);
-}
-
 void fw_position(uint64_t base, uint64_t pointers, topa::position& out) noexcept {
     out = topa::position_in(topa::ia32_rtit_output_base{base},
                             topa::ia32_rtit_output_mask_ptrs{pointers});
@@ -748,18 +743,12 @@ auto fw_supports(capabilities const& of, unsigned n) noexcept -> uint64_t {
         of.linear_address_bits(),
         underlying(of.vmx()),
         underlying(of.ip_payload()),
-        access::triggers(of),
-        access::is_trigger_input(of, n) ? 1U : 0U,
         access::writable_ctl_mask(of),
         access::faulting_status_mask(of),
         cpu::quirks_of(of).bits | cpu::quirks_of(of.leaf_01_eax).bits,
     };
-    return answers[n % 16];
+    return answers[n % 14];
 }
-auto fw_trigger(capabilities const& of, uint64_t value) noexcept -> rule {
-    return access::broken_rule(of, reg::ia32_rtit_triggerx_cfg{value});
-}
-auto fw_needed_dr7(uint64_t value) noexcept -> uint64_t { return access::needed_dr7({value}).raw; }
 auto fw_named(char const* name, size_t size, capabilities& out) noexcept -> bool {
     auto const found = cpu::preset::find({name, size});
     out = found->value;
@@ -1131,14 +1120,6 @@ void fw_output_sync(engine::output const& out, msr_state& now) noexcept { out.sy
 auto fw_output_stop(engine::output& out, msr_state& now) noexcept -> rule {
     out.stop(now);
     return out.why();
-}
-auto fw_output_sink(engine::output& out, msr_state& now, hooked_memory& memory, bool taken,
-                    port_fault& fault) noexcept -> rule {
-    engine::output_sink sink{out, now, memory};
-    trace::writer to{sink};
-    rule const broken = to.branch(taken);
-    fault = sink.resume();
-    return first_of(broken, to.put_ip<packet::tip>(sink.last().stored + sink.kept()));
 }
 auto fw_output_without_windows(capabilities const& of, msr_state& now, memory_model<256>& memory,
                                uint8_t const* data, size_t size,

@@ -53,7 +53,7 @@ TEST_CASE("a register has four slots of 16 bits, all with the same fields (REG-2
     });
 }
 
-TEST_CASE("bits 11:7 of each slot are reserved") {
+TEST_CASE("bits 11:7 of each slot are reserved (REG-216)") {
     CHECK_TWICE([](auto value) {
         return cfg::reserved_mask(value(36U)) == 0x0F80'0F80'0F80'0F80 &&
                cfg::write_ignored_mask() == 0 && cfg::forced_1_mask() == 0;

@@ -14,7 +14,8 @@ enum class pebs_output : uint8_t {
 /// IA32_PEBS_ENABLE, the counters that make PEBS records, and the output of the records.
 ///
 /// Shape:  64-bit MSR 3F1H. One PEBS_OUTPUT for all counters.
-/// Errors: PMI_AFTER_EACH_RECORD and PEBS_OUTPUT exist where PEBS_OUTPUT_PT_AVAIL is 1.
+/// Errors: PMI_AFTER_EACH_RECORD and PEBS_OUTPUT exist where PEBS_OUTPUT_PT_AVAIL is 1. The records
+///         of architectural PEBS, PEBS_FMT FH, have a buffer of their own.
 /// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200, REG-201.
 struct ia32_pebs_enable : bit_word<ia32_pebs_enable, uint64_t> {
     static constexpr uint32_t address = 0x3F1;
