@@ -5,7 +5,8 @@
 
 #include "entries.hpp"
 
-#include <ptspec/draw/svg.hpp>
+#include <common/draw/svg.hpp>
+
 #include <ptspec/version.hpp>
 
 namespace regmap {

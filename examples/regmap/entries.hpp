@@ -3,8 +3,9 @@
 
 // Every hardware word and packet of the library as data, taken from its declaration.
 
+#include <common/draw/figure.hpp>
+
 #include <ptspec/packet/decode.hpp>
-#include <ptspec/draw/figure.hpp>
 #include <ptspec/print/packet.hpp>
 #include <ptspec/reg/list.hpp>
 #include <ptspec/topa/entry.hpp>

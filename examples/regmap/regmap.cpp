@@ -2,14 +2,13 @@
 
 // regmap: shows hardware words and packets, and decodes their values. See `regmap --help`.
 
+#include "../common/draw/diagram.hpp"
+#include "../common/draw/svg.hpp"
 #include "../common/tool.hpp"
 #include "atlas.hpp"
 #include "c_header.hpp"
 #include "json.hpp"
 #include "rust_module.hpp"
-
-#include <ptspec/draw/diagram.hpp>
-#include <ptspec/draw/svg.hpp>
 
 #include <algorithm>
 #include <optional>

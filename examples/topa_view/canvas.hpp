@@ -3,9 +3,8 @@
 
 // Drawing primitives for the picture of a chain. All coordinates are pixels.
 
+#include "../common/draw/svg.hpp"
 #include "words.hpp"
-
-#include <ptspec/draw/svg.hpp>
 
 #include <cstdio>
 #include <string>

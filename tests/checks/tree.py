@@ -35,7 +35,7 @@ READING_ORDER = """
     engine/
     driver/ vmx/ x86/ flow/
     registers tables trace events model driver hypervisor ptspec conformance
-    trace/check/ engine/check_options draw/ file/ ports/ std
+    trace/check/ engine/check_options file/ ports/ std
 """.split()
 
 # The umbrella headers, which contain only includes.

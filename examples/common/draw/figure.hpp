@@ -8,7 +8,9 @@
 ///
 /// A word is drawn in lines of bits. A packet, or any word longer than 64 bits, is drawn byte by
 /// byte, as in the manual.
-namespace ptspec::draw {
+namespace draw {
+
+using namespace ptspec;
 
 using print::fixed_text;
 using print::row_facts;
@@ -169,4 +171,4 @@ constexpr void fixed_bytes(piece const& which, Sink&& sink) {
     }
 }
 
-}  // namespace ptspec::draw
+}  // namespace draw

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/draw/leaders.hpp>
+#include <common/draw/leaders.hpp>
 
 #include <support/check_twice.hpp>
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/draw/figure.hpp>
+#include "figure.hpp"
 
 /// Labels that do not fit into their boxes. They are placed below the boxes, each connected to its
 /// box by a leader line. Coordinates are in columns or in pixels.
-namespace ptspec::draw {
+namespace draw {
+
+using namespace ptspec;
 
 struct leader {
     piece which;
@@ -85,4 +87,4 @@ private:
     unsigned levels_ = 0;
 };
 
-}  // namespace ptspec::draw
+}  // namespace draw

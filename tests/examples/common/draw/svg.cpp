@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/draw/svg.hpp>
+#include <common/draw/svg.hpp>
 
 #include <ptspec/packet/list.hpp>
 #include <ptspec/reg/list.hpp>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/draw/leaders.hpp>
+#include "leaders.hpp"
 
 /// Draws the layout of a word or a packet in text characters, like the manual's figures.
-namespace ptspec::draw {
+namespace draw {
+
+using namespace ptspec;
 
 /// Options of a diagram.
 struct drawing {
@@ -270,4 +272,4 @@ constexpr void diagram(Sink&& sink, drawing how = {}) {
     diagram(row_list_of<Type>(), sink, how);
 }
 
-}  // namespace ptspec::draw
+}  // namespace draw

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/draw/figure.hpp>
+#include <common/draw/figure.hpp>
 
 #include <ptspec/packet/list.hpp>
 #include <ptspec/reg/apic.hpp>

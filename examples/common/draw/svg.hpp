@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/draw/leaders.hpp>
+#include "leaders.hpp"
 
 /// Draws the layout of a word or a packet as SVG, for web pages and documents.
-namespace ptspec::draw {
+namespace draw {
+
+using namespace ptspec;
 
 /// Options of an SVG drawing.
 struct svg_drawing {
@@ -286,4 +288,4 @@ constexpr void svg_diagram(Sink&& sink, svg_drawing how = {}) {
     svg_diagram(row_list_of<Type>(), sink, how);
 }
 
-}  // namespace ptspec::draw
+}  // namespace draw
