@@ -22,21 +22,21 @@ public:
         if (before.cpl == 3 && after.cpl == 3) { return; }  // not traced
         bool const is_near = before.cpl == after.cpl && before.width == after.width;
         if (is_near &&
-            x86::take_near_event(block.after, to, [this](auto const& one) { on(one); })) {
+            simulate::take_near_event(block.after, to, [this](auto const& one) { on(one); })) {
             return;
         }
-        x86::execution now = block.end;
+        simulate::execution now = block.end;
         now.to = to;
         now.after = after;
         now.operand = after.cr3;
         // Processors do not trace in SMM; here RSM is shown as an interrupt.
         bool const is_traced = now.what.which != instruction_class::rsm;
-        x86::execution in_segment = now;
+        simulate::execution in_segment = now;
         in_segment.at -= block.base;
         in_segment.to -= block.base;
         if (is_traced &&
-            (changes_context(now.what.which) || (is_near && x86::leads_on(in_segment)))) {
-            x86::take_event(now, [this](auto const& one) { on(one); });
+            (changes_context(now.what.which) || (is_near && simulate::leads_on(in_segment)))) {
+            simulate::take_event(now, [this](auto const& one) { on(one); });
             return;
         }
         // An interrupt or an exception: within the block, or after its last instruction.

@@ -7,8 +7,8 @@
 
 #include <ptspec/engine/packets/generator.hpp>
 #include <ptspec/ports/growing_file.hpp>
+#include <ptspec/simulate/instruction_event.hpp>
 #include <ptspec/x86/decode.hpp>
-#include <ptspec/x86/event.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -31,16 +31,16 @@ enum class rare_case : std::uint8_t {
 /// Instructions that execute in sequence; only the last one can branch. Each execution reads the
 /// members up to `end`, so they share a cache line.
 struct alignas(64) code_block {
-    std::uint64_t first = 0;   ///< the address of the first instruction
-    std::uint64_t record = 0;  ///< where the journal has its code: see `begun_block`
-    x86::successors after{};   ///< of the last instruction
+    std::uint64_t first = 0;       ///< the address of the first instruction
+    std::uint64_t record = 0;      ///< where the journal has its code: see `begun_block`
+    simulate::successors after{};  ///< of the last instruction
     /// The block may end before its last instruction, which crosses a page: QEMU 7.2 lists it, too.
     bool last_may_not_run = false;
-    bool is_part = false;     ///< of a block, up to an instruction that raised a fault
-    std::uint8_t cases = 0;   ///< a set of `rare_case`
-    std::uint32_t count = 0;  ///< the number of instructions
-    x86::execution end{};     ///< the last instruction
-    std::uint64_t base = 0;   ///< of the code segment, in all addresses here
+    bool is_part = false;       ///< of a block, up to an instruction that raised a fault
+    std::uint8_t cases = 0;     ///< a set of `rare_case`
+    std::uint32_t count = 0;    ///< the number of instructions
+    simulate::execution end{};  ///< the last instruction
+    std::uint64_t base = 0;     ///< of the code segment, in all addresses here
 
     [[nodiscard]] auto has(rare_case which) const -> bool {
         return (cases & static_cast<std::uint8_t>(which)) != 0;
@@ -60,7 +60,7 @@ inline void end_block(code_block& to, x86::decoded const& last, std::uint64_t at
     to.end = {.what = last.what, .at = at, .after = user_code};
     to.end.after.width = width;
     if (!last) { to.end.what.length = static_cast<std::uint8_t>(size); }
-    to.after = x86::successors_of(to.end.what, at - to.base, width);
+    to.after = simulate::successors_of(to.end.what, at - to.base, width);
     if (width != x86::code_width::bits_64) {
         to.after.next = (to.after.next + to.base) & low_bits(32);
         to.after.target = (to.after.target + to.base) & low_bits(32);
@@ -213,7 +213,7 @@ public:
     /// `to` is the next.
     [[gnu::always_inline]] void run(code_block const& block, std::uint64_t to) {
         pass(block);
-        if (x86::take_near_event(block.after, to, [this](auto const& one) { on(one); }))
+        if (simulate::take_near_event(block.after, to, [this](auto const& one) { on(one); }))
             [[likely]] {
             return;
         }
@@ -309,11 +309,11 @@ private:
         auto const& end = block.end;
         auto const which = end.what.which;
         if (enters_kernel(which)) { return visit_kernel(block, to); }
-        x86::execution now = end;
+        simulate::execution now = end;
         now.to = to;
-        if (x86::leads_on(now)) [[likely]] {
+        if (simulate::leads_on(now)) [[likely]] {
             now.after.width = state.width;
-            x86::take_event(now, [this](auto const& one) { on(one); });
+            simulate::take_event(now, [this](auto const& one) { on(one); });
             return;
         }
         if (is_emulated(end.at)) {

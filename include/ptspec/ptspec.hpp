@@ -65,6 +65,7 @@
 #include <ptspec/cpu/quirks.hpp>
 #include <ptspec/cpu/periods.hpp>
 #include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/cpu/code_width.hpp>
 #include <ptspec/cpu/code_segment.hpp>
 #include <ptspec/cpu/enumerated_quirks.hpp>
 #include <ptspec/cpu/preset_rows.hpp>
@@ -210,4 +211,4 @@
 #include <ptspec/x86/instruction.hpp>
 #include <ptspec/x86/opcode_map.hpp>
 #include <ptspec/x86/decode.hpp>
-#include <ptspec/x86/event.hpp>
+#include <ptspec/simulate/instruction_event.hpp>

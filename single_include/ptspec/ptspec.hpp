@@ -6159,6 +6159,17 @@ template <cpuid_port Cpuid, msr_port Msrs>
 
 }  // namespace ptspec::cpu
 
+// ---- ptspec/cpu/code_width.hpp ----
+
+namespace ptspec::cpu {
+
+/// The code size, by CS.L, CS.D and IA32_EFER.LMA.
+///
+/// Source: GEN-235.
+enum class code_width : uint8_t { bits_16, bits_32, bits_64 };
+
+}  // namespace ptspec::cpu
+
 // ---- ptspec/cpu/code_segment.hpp ----
 
 /// From the IPs of packets to linear addresses and to offsets in CS, and back.
@@ -17765,10 +17776,7 @@ template <memory_port Memory>
 
 namespace ptspec::engine {
 
-/// The code size, by CS.L, CS.D and IA32_EFER.LMA.
-///
-/// Source: GEN-235.
-enum class code_width : uint8_t { bits_16, bits_32, bits_64 };
+using cpu::code_width;
 
 /// Source: GEN-285, GEN-286.
 enum class enclave : uint8_t {
@@ -27801,7 +27809,7 @@ template <same_as<cpu::capabilities> Capabilities>
 /// x86 instructions, as far as a trace depends on them.
 namespace ptspec::x86 {
 
-using engine::code_width;
+using cpu::code_width;
 
 /// What an instruction does that a trace shows.
 ///
@@ -28565,10 +28573,14 @@ constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
 
 }  // namespace ptspec::x86
 
-// ---- ptspec/x86/event.hpp ----
+// ---- ptspec/simulate/instruction_event.hpp ----
 
 /// From an instruction that an emulator executed to the event of a trace unit.
-namespace ptspec::x86 {
+namespace ptspec::simulate {
+
+using cpu::code_width;
+using x86::instruction;
+using x86::instruction_class;
 
 /// An executed instruction.
 struct execution {
@@ -28588,7 +28600,7 @@ struct execution {
 /// True if the instruction leads to the next one. Otherwise an interrupt, an exception or another
 /// event came between, whose event follows that of the instruction.
 [[nodiscard]] constexpr auto leads_on(execution const& of) noexcept -> bool {
-    using enum instruction_class;
+    using enum x86::instruction_class;
     switch (of.what.which) {
         case other:
         case ptwrite:
@@ -28622,7 +28634,7 @@ struct execution {
 template <class Take>
 constexpr void take_event(execution const& of, Take&& take) noexcept {
     namespace event = engine::event;
-    using enum instruction_class;
+    using enum x86::instruction_class;
     using event::far_kind;
     auto const far_transfer = [&](far_kind kind) {
         take(event::far_transfer{of.at, of.to, of.after, kind});
@@ -28704,7 +28716,7 @@ template <class Take>
 constexpr auto
 take_near_event(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
     namespace event = engine::event;
-    using enum instruction_class;
+    using enum x86::instruction_class;
     if (of.which == conditional) {
         bool const taken = to == of.target;
         if (!taken && to != of.next) { return false; }
@@ -28728,4 +28740,4 @@ take_near_event(successors const& of, uint64_t to, Take&& take) noexcept -> bool
     }
 }
 
-}  // namespace ptspec::x86
+}  // namespace ptspec::simulate

@@ -33,10 +33,13 @@ READING_ORDER = """
     trace/fast/ trace/ trace/write/
     engine/output/ engine/event/ engine/model_options engine/kind engine/byte_queue engine/packets/
     engine/
-    driver/ vmx/ x86/ flow/
+    driver/ vmx/ x86/ flow/ simulate/
     registers tables trace events model driver hypervisor ptspec conformance
     trace/check/ engine/check_options file/ ports/ std
 """.split()
+
+# Folders whose headers include no header of another folder, neither directly nor through others.
+APART = {"x86/": "engine/"}
 
 # The umbrella headers, which contain only includes.
 UMBRELLAS = ("registers", "tables", "trace", "events", "model", "driver", "hypervisor", "ptspec")
@@ -54,6 +57,7 @@ RULES = {
     "top": "the top level holds only {allowed} and dot-files",
     "place": "this file has no place in the reading order (READING_ORDER in tests/checks/tree.py)",
     "order": "{lower} is below this file in the reading order and must not be included here",
+    "apart": "this file includes {header}: {folder} needs nothing of {other}",
     "cycle": "these headers include each other: {circle}",
     "missing": "there is no include/{header}",
     "system": "the core includes <stdint.h>, <stddef.h> and <ptspec/...>, not {name}",
@@ -181,6 +185,15 @@ class Headers:
             place += "/" if place else ""
         return READING_ORDER.index(place) if place else None
 
+    def reached_from(self, header):
+        """The headers of this library that a header includes, also through others."""
+        reached, pending = set(), [header]
+        while pending:
+            new = {name for _, name in self.own(pending.pop()) if name in self.text} - reached
+            reached |= new
+            pending += new
+        return reached
+
     def is_core(self, header):
         rank = self.rank(header)
         return rank is None or rank <= READING_ORDER.index("ptspec")
@@ -203,6 +216,17 @@ def check_includes(headers):
                 yield Finding("missing", path, line, header=other)
             elif rank is not None and (headers.rank(other) or 0) > rank:
                 yield Finding("order", path, line, lower=name)
+
+
+def check_apart(headers):
+    for header in headers.text:
+        for folder, other in APART.items():
+            if header.startswith(f"ptspec/{folder}"):
+                found = sorted(name for name in headers.reached_from(header)
+                               if name.startswith(f"ptspec/{other}"))
+                if found:
+                    yield Finding("apart", f"include/{header}", header=found[0], folder=folder,
+                                  other=other)
 
 
 def check_cycles(headers):
@@ -346,7 +370,8 @@ def check(root):
     files = read_tree(pathlib.Path(root))
     headers = Headers(files)
     findings = [*check_files(files), *check_mirrors(files), *check_includes(headers),
-                *check_cycles(headers), *check_umbrella(headers), *check_results(headers)]
+                *check_apart(headers), *check_cycles(headers), *check_umbrella(headers),
+                *check_results(headers)]
     for header, text in headers.text.items():
         findings += check_one_header(header, text)
     return sorted(findings, key=lambda finding: (finding.path, finding.line)), len(files)
@@ -377,13 +402,17 @@ def small_tree():
         "reg/base": "#include <ptspec/bits.hpp>\n" + word.format(name="base"),
         "reg/also": "#include <ptspec/reg/base.hpp>\n" + word.format(name="also"),
         "packet/pad": "#include <ptspec/reg/also.hpp>\n",
+        "engine/kind": "",
+        "vmx/kind": "#include <ptspec/engine/kind.hpp>\n",
+        "x86/decode": "#include <ptspec/bits.hpp>\n",
         "ports/x86": "#include <ptspec/ptspec.hpp>\n#include <sys/io.h>\n",
         "std": "#include <span>\n" + functions,
     }
     tree = {f"tests/{name}.cpp": "" for name in headers}
     headers["ptspec"] = "/// All.\n" + "".join(
         f"#include <ptspec/{name}.hpp>\n"
-        for name in ("version", "bits", "reg/base", "reg/also", "packet/pad"))
+        for name in ("version", "bits", "reg/base", "reg/also", "packet/pad", "engine/kind",
+                     "vmx/kind", "x86/decode"))
     tree |= {f"include/ptspec/{name}.hpp": "#pragma once\n" + body
              for name, body in headers.items()}
     tree |= {"CMakeLists.txt": "", "tests/checks/run": "", "tests/checks/one.py": ""}
@@ -410,6 +439,7 @@ def tampered():
         f"umbrella-order {inc}ptspec.hpp:5", f"order {inc}version.hpp:3"]
     yield inc + "reg/base.hpp", "<ptspec/bits.hpp>", "<ptspec/reg/also.hpp>", [
         f"umbrella-order {inc}ptspec.hpp:7", f"cycle {inc}reg/also.hpp:1"]
+    yield inc + "x86/decode.hpp", "bits.hpp", "vmx/kind.hpp", [f"apart {inc}x86/decode.hpp:1"]
     yield inc + "reg/also.hpp", "reg/base", "reg/none", [f"missing {inc}reg/also.hpp:3"]
     yield inc + "ptspec.hpp", None, None, [
         f"missing {inc}ports/x86.hpp:3", f"missing {inc}ptspec.hpp:1"]
@@ -419,8 +449,8 @@ def tampered():
         f"umbrella-missing {inc}ptspec.hpp:1"]
     yield inc + "ptspec.hpp", "packet/pad.hpp>", "packet/pad.hpp>\n#include <ptspec/bits.hpp>", [
         f"umbrella-twice {inc}ptspec.hpp:9"]
-    yield inc + "ptspec.hpp", "pad.hpp>", "pad.hpp>\n#include <ptspec/std.hpp>", [
-        f"order {inc}ptspec.hpp:9"]
+    yield inc + "ptspec.hpp", "decode.hpp>", "decode.hpp>\n#include <ptspec/std.hpp>", [
+        f"order {inc}ptspec.hpp:12"]
     yield inc + "ptspec.hpp", "pad.hpp>", "pad.hpp>\n#include <stdint.h>\nint x;", [
         f"umbrella-own {inc}ptspec.hpp:10"]
     yield inc + "bits.hpp", "#pragma once\n", "", [f"pragma-once {inc}bits.hpp:1"]

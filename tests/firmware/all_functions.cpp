@@ -1521,10 +1521,10 @@ auto fw_x86_decode(byte_view code, unsigned width, x86::instruction& what) noexc
     what = done.what;
     return underlying(done.error);
 }
-auto fw_x86_event(engine::generator& unit, byte_buffer& to, x86::execution const& of) noexcept
+auto fw_x86_event(engine::generator& unit, byte_buffer& to, simulate::execution const& of) noexcept
     -> bool {
-    x86::take_event(of, [&](auto const& event) { unit.on(event, to); });
-    return x86::leads_on(of) && x86::is_direct(of.what);
+    simulate::take_event(of, [&](auto const& event) { unit.on(event, to); });
+    return simulate::leads_on(of) && x86::is_direct(of.what);
 }
 
 // -------------------------------------------------------------------------------- print

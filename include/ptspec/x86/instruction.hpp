@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/execution_context.hpp>
+#include <ptspec/cpu/code_width.hpp>
+#include <ptspec/raw_bits.hpp>
 
 /// x86 instructions, as far as a trace depends on them.
 namespace ptspec::x86 {
 
-using engine::code_width;
+using cpu::code_width;
 
 /// What an instruction does that a trace shows.
 ///

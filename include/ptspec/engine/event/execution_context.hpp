@@ -3,13 +3,11 @@
 
 #include <ptspec/access/msr_state.hpp>
 #include <ptspec/cpu/code_segment.hpp>
+#include <ptspec/cpu/code_width.hpp>
 
 namespace ptspec::engine {
 
-/// The code size, by CS.L, CS.D and IA32_EFER.LMA.
-///
-/// Source: GEN-235.
-enum class code_width : uint8_t { bits_16, bits_32, bits_64 };
+using cpu::code_width;
 
 /// Source: GEN-285, GEN-286.
 enum class enclave : uint8_t {

@@ -11,7 +11,11 @@
 #include <ptspec/x86/instruction.hpp>
 
 /// From an instruction that an emulator executed to the event of a trace unit.
-namespace ptspec::x86 {
+namespace ptspec::simulate {
+
+using cpu::code_width;
+using x86::instruction;
+using x86::instruction_class;
 
 /// An executed instruction.
 struct execution {
@@ -31,7 +35,7 @@ struct execution {
 /// True if the instruction leads to the next one. Otherwise an interrupt, an exception or another
 /// event came between, whose event follows that of the instruction.
 [[nodiscard]] constexpr auto leads_on(execution const& of) noexcept -> bool {
-    using enum instruction_class;
+    using enum x86::instruction_class;
     switch (of.what.which) {
         case other:
         case ptwrite:
@@ -65,7 +69,7 @@ struct execution {
 template <class Take>
 constexpr void take_event(execution const& of, Take&& take) noexcept {
     namespace event = engine::event;
-    using enum instruction_class;
+    using enum x86::instruction_class;
     using event::far_kind;
     auto const far_transfer = [&](far_kind kind) {
         take(event::far_transfer{of.at, of.to, of.after, kind});
@@ -147,7 +151,7 @@ template <class Take>
 constexpr auto
 take_near_event(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
     namespace event = engine::event;
-    using enum instruction_class;
+    using enum x86::instruction_class;
     if (of.which == conditional) {
         bool const taken = to == of.target;
         if (!taken && to != of.next) { return false; }
@@ -171,4 +175,4 @@ take_near_event(successors const& of, uint64_t to, Take&& take) noexcept -> bool
     }
 }
 
-}  // namespace ptspec::x86
+}  // namespace ptspec::simulate

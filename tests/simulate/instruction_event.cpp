@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/x86/event.hpp>
+#include <ptspec/simulate/instruction_event.hpp>
 
 #include <support/check_twice.hpp>
 
 #include <ptspec/x86/decode.hpp>
 
 using namespace ptspec;
-using x86::execution;
+using simulate::execution;
 namespace event = engine::event;
 
 namespace {
@@ -29,7 +29,7 @@ template <class Event>
 constexpr auto gives(execution const& of, Event const& wanted, auto const&... members) -> bool {
     unsigned count = 0;
     bool is_equal = true;
-    x86::take_event(of, [&](auto const& got) {
+    simulate::take_event(of, [&](auto const& got) {
         ++count;
         if constexpr (same_as<bare_t<decltype(got)>, Event>) {
             is_equal = is_equal && ((got.*members == wanted.*members) && ...);
@@ -131,12 +131,17 @@ TEST_CASE("an instruction that does not lead to the next one was interrupted") {
         uint8_t const jmp[] = {0xEB, 0x10};
         uint8_t const ret[] = {0xC3};
         uint8_t const rep[] = {0xF3, 0xA4};
-        return x86::leads_on(executed(nop, value(uint64_t{0x1001}))) &&
-               !x86::leads_on(executed(nop, 0x9000)) && x86::leads_on(executed(jcc, 0x1002)) &&
-               x86::leads_on(executed(jcc, 0x1012)) && !x86::leads_on(executed(jcc, 0x1013)) &&
-               x86::leads_on(executed(jmp, 0x1012)) && !x86::leads_on(executed(jmp, 0x1002)) &&
-               x86::leads_on(executed(ret, 0x9000)) && x86::leads_on(executed(rep, 0x1000)) &&
-               x86::leads_on(executed(rep, 0x1002)) && !x86::leads_on(executed(nop, 0x1000));
+        return simulate::leads_on(executed(nop, value(uint64_t{0x1001}))) &&
+               !simulate::leads_on(executed(nop, 0x9000)) &&
+               simulate::leads_on(executed(jcc, 0x1002)) &&
+               simulate::leads_on(executed(jcc, 0x1012)) &&
+               !simulate::leads_on(executed(jcc, 0x1013)) &&
+               simulate::leads_on(executed(jmp, 0x1012)) &&
+               !simulate::leads_on(executed(jmp, 0x1002)) &&
+               simulate::leads_on(executed(ret, 0x9000)) &&
+               simulate::leads_on(executed(rep, 0x1000)) &&
+               simulate::leads_on(executed(rep, 0x1002)) &&
+               !simulate::leads_on(executed(nop, 0x1000));
     });
 }
 
@@ -203,11 +208,12 @@ TEST_CASE("take_near_event gives what take_event gives, or nothing") {  // GEN-1
             auto const of = x86::decode(byte_view{row.bytes}.first(row.size)).what;
             uint64_t const at = value(uint64_t{0x1000});
             seen_event fast;
-            bool const is_taken = x86::take_near_event(x86::successors_of(of, at), row.to, fast);
+            bool const is_taken = simulate::take_near_event(simulate::successors_of(of, at), row.to,
+                                                            fast);
             good = good && is_taken == row.is_taken && fast.type == row.type;
             if (row.type == 0) { continue; }
             seen_event slow;
-            x86::take_event({of, at, row.to, {}, 0}, slow);
+            simulate::take_event({of, at, row.to, {}, 0}, slow);
             good = good && fast == slow;
         }
         return good;
