@@ -293,3 +293,24 @@ TEST_CASE("what ends tracing while TraceEn stays 1 is reported with its rule") {
         return runs && full && off && error && range.cpu.why_stopped() == rule::REG_068;
     });
 }
+
+TEST_CASE("the controls of a VMM conceal VM exits and VM entries from the trace (GEN-278)") {
+    CHECK_TWICE([](auto value) {
+        auto const pips = [&](engine::vmx_concealment const& how) {
+            world now;
+            enable(now.cpu);
+            now.cpu.conceal(how);
+            (void)now.cpu.on(event::vm_entry{0x1000, value(uint64_t{0x5000}), {}});
+            (void)now.cpu.on(event::vm_exit{.from = 0x5000, .to = 0x1000});
+            (void)now.cpu.write(0x570, 0x250C);
+            uint64_t count = 0;
+            byte_view const trace{now.memory.trace.bytes};
+            for (size_t i = 40; i + 1 < now.tap.bytes; ++i) {  // after the PIP of the PSB+
+                count += trace[i] == 0x02 && trace[i + 1] == 0x43;
+            }
+            return count;
+        };
+        return pips({}) == 2 && pips({.exits = true}) == 1 && pips({.entries = true}) == 1 &&
+               pips({.exits = true, .entries = true}) == 0;
+    });
+}

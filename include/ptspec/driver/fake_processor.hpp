@@ -194,6 +194,8 @@ public:
         note_change(was_on);
         return fault;
     }
+    /// Sets the controls by which a VMM conceals VMX operation, as of `engine::trace_unit`.
+    constexpr void conceal(engine::vmx_concealment const& what) noexcept { unit_.conceal(what); }
     constexpr auto xsaves() noexcept -> engine::xsaves_result {
         bool const was_on = is_tracing();
         auto memory = ports();
