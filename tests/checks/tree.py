@@ -5,6 +5,8 @@
     tests/checks/tree.py [ROOT]        prints a line `path:line: what is wrong` for each finding
     tests/checks/tree.py --self-test   breaks each rule in a small tree; each must be found
 
+The order of the folders is checked by order.py.
+
 Exit status: 0 no finding, 1 findings, 2 wrong usage. Checked are the files that git tracks and, in
 the four source directories, those that it does not ignore; without git, all files outside build
 directories.
@@ -20,26 +22,9 @@ import subprocess
 import sys
 import tempfile
 
-TOP_DIRECTORIES = ("include", "tests", "examples", "single_include")
+from sources import ORDER, TOP_DIRECTORIES, Headers, matches, read_tree, write_tree
+
 TOP_FILES = ("CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md")
-
-# The reading order: a header may include headers of its own entry and of entries above. An entry is
-# a header, or a directory with all its headers that have no entry of their own. The entries before
-# `ptspec` are the core, which ptspec.hpp includes.
-READING_ORDER = """
-    one_copy version lang rule raw_bits bits word bytes address ports host_memory
-    reg/ packet/ cpu/ topa/ access/ config/ print/
-    trace/psb_search trace/input trace/item trace/visitor trace/packet_counts
-    trace/fast/ trace/ trace/write/
-    engine/output/ engine/event/ engine/model_options engine/kind engine/byte_queue engine/packets/
-    engine/
-    driver/ vmx/ x86/ flow/ simulate/
-    registers tables trace events model driver hypervisor ptspec conformance
-    trace/check/ engine/check_options file/ ports/ std
-""".split()
-
-# Folders whose headers include no header of another folder, neither directly nor through others.
-APART = {"x86/": "engine/"}
 
 # The umbrella headers, which contain only includes.
 UMBRELLAS = ("registers", "tables", "trace", "events", "model", "driver", "hypervisor", "ptspec")
@@ -47,7 +32,7 @@ UMBRELLAS = ("registers", "tables", "trace", "events", "model", "driver", "hyper
 # defines a macro for that.
 ONE_COPY = "one_copy"
 
-CORE_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
+LIBRARY_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
 
 LONGEST_LINE = 100
 DOCUMENTS = ("README.md", "CHANGELOG.md", "tests/README.md")
@@ -55,12 +40,10 @@ DOCUMENTS = ("README.md", "CHANGELOG.md", "tests/README.md")
 # Every rule, by its name in the self-test.
 RULES = {
     "top": "the top level holds only {allowed} and dot-files",
-    "place": "this file has no place in the reading order (READING_ORDER in tests/checks/tree.py)",
-    "order": "{lower} is below this file in the reading order and must not be included here",
-    "apart": "this file includes {header}: {folder} needs nothing of {other}",
+    "place": "this file has no place in tests/checks/reading_order.txt",
     "cycle": "these headers include each other: {circle}",
     "missing": "there is no include/{header}",
-    "system": "the core includes <stdint.h>, <stddef.h> and <ptspec/...>, not {name}",
+    "system": "the library includes <stdint.h>, <stddef.h> and <ptspec/...>, not {name}",
     "umbrella-missing": "ptspec.hpp does not include {header}",
     "umbrella-twice": "ptspec.hpp includes {header} a second time",
     "umbrella-order": "{header} must come after {earlier}",
@@ -79,7 +62,6 @@ RULES = {
 # Functions called for their effect on an argument, or whose result is that of a callable.
 MAY_BE_DROPPED = frozenset(("for_each", "for_kind", "visit"))
 
-INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+(\S.*?)[ \t]*(?://.*)?$", re.M)
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 MACHINE_PATH = re.compile(r"/(?:work|root|home)[/]\S*|/tmp/[a-z]\S*")
 LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b")
@@ -108,40 +90,7 @@ class Finding:
         self.text = f"{path}:{line}: {RULES[rule].format(**details)}"
 
 
-# ------------------------------------------------------------------------------------- reading
-
-def git_files(root, *options):
-    """The output of `git ls-files`; empty without git."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    try:
-        answer = subprocess.run(["git", "-C", str(root), "ls-files", "-z", *options],
-                                env=environment, capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return []
-    return [path for path in answer.stdout.decode().split("\0") if path]
-
-
-def all_files(root):
-    for folder, folders, names in os.walk(root):
-        folders[:] = [f for f in folders if f not in (".git", "__pycache__")
-                      and not pathlib.Path(folder, f, "CMakeCache.txt").exists()]
-        yield from (pathlib.Path(folder, name).relative_to(root).as_posix() for name in names)
-
-
-def read_tree(root):
-    """The files of the tree as {path: text}, in the order of their names."""
-    tracked = git_files(root)
-    new = git_files(root, "--others", "--exclude-standard", "--", *TOP_DIRECTORIES)
-    paths = sorted(set(tracked + new if tracked else all_files(root)))
-    return {path: (root / path).read_text(encoding="utf-8", errors="replace")
-            for path in paths if (root / path).is_file()}
-
-
-def matches(pattern, text):
-    """Each match with its line number."""
-    for match in pattern.finditer(text):
-        yield text.count("\n", 0, match.start()) + 1, match
-
+# ------------------------------------------------------------------------------------- headers
 
 def comment_mark(path):
     """The comment mark of a source file; None for other files."""
@@ -157,76 +106,22 @@ def is_header(path):
     return path.endswith((".hpp", ".h"))
 
 
-# ------------------------------------------------------------------------------------- headers
-
-class Headers:
-    """The headers under include/, their includes, and their ranks in the reading order."""
-
-    def __init__(self, files):
-        self.text = {path.removeprefix("include/"): text for path, text in files.items()
-                     if path.startswith("include/")}
-        self.includes = {header: [(line, match[1]) for line, match in matches(INCLUDE, text)]
-                         for header, text in self.text.items()}
-
-    def own(self, header):
-        """The headers of this library that a header includes, as (line, name)."""
-        return [(line, name[1:-1]) for line, name in self.includes[header]
-                if name.startswith("<ptspec/")]
-
-    @staticmethod
-    def rank(header):
-        """The position of a header in the reading order, or None when it has none."""
-        library, _, name = header.partition("/")
-        if library != "ptspec" or not name.endswith(".hpp"):
-            return None
-        place = name.removesuffix(".hpp")
-        while place and place not in READING_ORDER:
-            place = place.rstrip("/").rpartition("/")[0]
-            place += "/" if place else ""
-        return READING_ORDER.index(place) if place else None
-
-    def reached_from(self, header):
-        """The headers of this library that a header includes, also through others."""
-        reached, pending = set(), [header]
-        while pending:
-            new = {name for _, name in self.own(pending.pop()) if name in self.text} - reached
-            reached |= new
-            pending += new
-        return reached
-
-    def is_core(self, header):
-        rank = self.rank(header)
-        return rank is None or rank <= READING_ORDER.index("ptspec")
-
-
 def check_includes(headers):
+    for path in headers.others:
+        if not path.endswith("/README.md"):
+            yield Finding("place", path)
     for header, includes in headers.includes.items():
-        path, rank = f"include/{header}", headers.rank(header)
-        if rank is None:
+        path = f"include/{header}"
+        if ORDER.rank(header) is None:
             yield Finding("place", path)
         for line, name in includes:
             if not name.startswith("<ptspec/"):
-                if headers.is_core(header) and name not in CORE_MAY_INCLUDE:
+                if ORDER.is_in("library", header) and name not in LIBRARY_MAY_INCLUDE:
                     yield Finding("system", path, line, name=name)
-                continue
-            if header == f"ptspec/{ONE_COPY}.hpp":
-                continue  # it includes a missing file on purpose, to end compilation
-            other = name[1:-1]
-            if other not in headers.text:
-                yield Finding("missing", path, line, header=other)
-            elif rank is not None and (headers.rank(other) or 0) > rank:
-                yield Finding("order", path, line, lower=name)
-
-
-def check_apart(headers):
-    for header in headers.text:
-        for folder, other in APART.items():
-            if header.startswith(f"ptspec/{folder}"):
-                found = sorted(name for name in headers.reached_from(header)
-                               if name.startswith(f"ptspec/{other}"))
-                if found:
-                    yield Finding("apart", f"include/{header}", header=found[0], folder=folder,
-                                  other=other)
+            elif header == f"ptspec/{ONE_COPY}.hpp":
+                pass  # it includes a missing file on purpose, to end compilation
+            elif name[1:-1] not in headers.text:
+                yield Finding("missing", path, line, header=name[1:-1])
 
 
 def check_cycles(headers):
@@ -250,16 +145,15 @@ def check_umbrella(headers):
             yield Finding("umbrella-twice", path, line, header=header)
         elif header in headers.text:
             later = [other for other in seen
-                     if (headers.rank(other) or 0) > (headers.rank(header) or 0)
-                     or header in [name for _, name in headers.own(other)]]
+                     if header in [name for _, name in headers.own(other)]]
             if later:
                 yield Finding("umbrella-order", path, line, header=later[0], earlier=header)
             seen.append(header)
     one_copy = f"ptspec/{ONE_COPY}.hpp"
     umbrellas = [f"ptspec/{name}.hpp" for name in UMBRELLAS]
     for header in headers.text:
-        placed = headers.rank(header) is not None
-        if placed and headers.is_core(header) and header not in (one_copy, *umbrellas, *seen):
+        placed = ORDER.rank(header) is not None and ORDER.is_in("library", header)
+        if placed and header not in (one_copy, *umbrellas, *seen):
             yield Finding("umbrella-missing", path, header=header)
     own = re.compile(r"^(?!\s*(?://|#[ \t]*include\b|#pragma once$))[ \t]*\S", re.M)
     for header in umbrellas:
@@ -354,11 +248,8 @@ def check_files(files):
 
 
 def check_mirrors(files):
-    """What `detail/` has is tested by the tests of its users."""
     for path in files:
         header = path.removeprefix("include/ptspec/")
-        if "/detail/" in header:
-            continue
         name = header.rsplit(".", 1)[0]
         if header != path and name not in (*UMBRELLAS, ONE_COPY) and is_header(header):
             test = f"tests/{name}.cpp"
@@ -370,8 +261,7 @@ def check(root):
     files = read_tree(pathlib.Path(root))
     headers = Headers(files)
     findings = [*check_files(files), *check_mirrors(files), *check_includes(headers),
-                *check_apart(headers), *check_cycles(headers), *check_umbrella(headers),
-                *check_results(headers)]
+                *check_cycles(headers), *check_umbrella(headers), *check_results(headers)]
     for header, text in headers.text.items():
         findings += check_one_header(header, text)
     return sorted(findings, key=lambda finding: (finding.path, finding.line)), len(files)
@@ -402,17 +292,13 @@ def small_tree():
         "reg/base": "#include <ptspec/bits.hpp>\n" + word.format(name="base"),
         "reg/also": "#include <ptspec/reg/base.hpp>\n" + word.format(name="also"),
         "packet/pad": "#include <ptspec/reg/also.hpp>\n",
-        "engine/kind": "",
-        "vmx/kind": "#include <ptspec/engine/kind.hpp>\n",
-        "x86/decode": "#include <ptspec/bits.hpp>\n",
         "ports/x86": "#include <ptspec/ptspec.hpp>\n#include <sys/io.h>\n",
         "std": "#include <span>\n" + functions,
     }
     tree = {f"tests/{name}.cpp": "" for name in headers}
     headers["ptspec"] = "/// All.\n" + "".join(
         f"#include <ptspec/{name}.hpp>\n"
-        for name in ("version", "bits", "reg/base", "reg/also", "packet/pad", "engine/kind",
-                     "vmx/kind", "x86/decode"))
+        for name in ("version", "bits", "reg/base", "reg/also", "packet/pad"))
     tree |= {f"include/ptspec/{name}.hpp": "#pragma once\n" + body
              for name, body in headers.items()}
     tree |= {"CMakeLists.txt": "", "tests/checks/run": "", "tests/checks/one.py": ""}
@@ -431,15 +317,15 @@ def tampered():
     yield "notes.txt", "", "hello\n", ["top notes.txt:1"]
     yield "docs/a.md", "", "hello\n", ["top docs/a.md:1"]
     yield inc + "odd/a.txt", "", "\n", [f"place {inc}odd/a.txt:1"]
+    yield inc + "odd/README.md", "", "\n", []
     yield inc + "odd.hpp", "", "// SPDX-License-Identifier: BSL-1.0\n#pragma once\n", [
         f"mirror {inc}odd.hpp:1", f"place {inc}odd.hpp:1"]
     yield inc + "bits.hpp", "<stdint.h>", "<ptspec/reg/base.hpp>", [
-        f"cycle {inc}bits.hpp:1", f"order {inc}bits.hpp:3", f"umbrella-order {inc}ptspec.hpp:6"]
+        f"cycle {inc}bits.hpp:1", f"umbrella-order {inc}ptspec.hpp:6"]
     yield inc + "version.hpp", "#pragma once", "#pragma once\n#include <ptspec/bits.hpp>", [
-        f"umbrella-order {inc}ptspec.hpp:5", f"order {inc}version.hpp:3"]
+        f"umbrella-order {inc}ptspec.hpp:5"]
     yield inc + "reg/base.hpp", "<ptspec/bits.hpp>", "<ptspec/reg/also.hpp>", [
         f"umbrella-order {inc}ptspec.hpp:7", f"cycle {inc}reg/also.hpp:1"]
-    yield inc + "x86/decode.hpp", "bits.hpp", "vmx/kind.hpp", [f"apart {inc}x86/decode.hpp:1"]
     yield inc + "reg/also.hpp", "reg/base", "reg/none", [f"missing {inc}reg/also.hpp:3"]
     yield inc + "ptspec.hpp", None, None, [
         f"missing {inc}ports/x86.hpp:3", f"missing {inc}ptspec.hpp:1"]
@@ -449,8 +335,6 @@ def tampered():
         f"umbrella-missing {inc}ptspec.hpp:1"]
     yield inc + "ptspec.hpp", "packet/pad.hpp>", "packet/pad.hpp>\n#include <ptspec/bits.hpp>", [
         f"umbrella-twice {inc}ptspec.hpp:9"]
-    yield inc + "ptspec.hpp", "decode.hpp>", "decode.hpp>\n#include <ptspec/std.hpp>", [
-        f"order {inc}ptspec.hpp:12"]
     yield inc + "ptspec.hpp", "pad.hpp>", "pad.hpp>\n#include <stdint.h>\nint x;", [
         f"umbrella-own {inc}ptspec.hpp:10"]
     yield inc + "bits.hpp", "#pragma once\n", "", [f"pragma-once {inc}bits.hpp:1"]
@@ -484,17 +368,11 @@ def tampered():
         yield inc + "std.hpp", old, new, [f"dropped {inc}std.hpp:{line}"]
 
 
-def write(root, tree):
-    for path, text in tree.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8", newline="\n")
-
-
 def found_in(tree, tracked=None):
     """The findings in a tree of these files. `tracked`: files that git tracks, if any."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        write(root, tree)
+        write_tree(root, tree)
         if tracked:
             environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
             for command in (["init", "-q"], ["add", "--", *tracked]):
