@@ -28,7 +28,7 @@ def own_tests(path):
     name = re.sub(r"\.\w+$", "", path).replace("/", ".")
     found = []
     if re.match(r"include/ptspec/.*\.hpp$", path):
-        found += [name.removeprefix("include.ptspec."), r"checks\.(tree|rules|format)",
+        found += [name.removeprefix("include.ptspec."), r"checks\.(tree|order|words|rules|format)",
                   r"single_include\.check"]
     if path.startswith("include/ptspec/reg/"):
         found += ["laws_words", "registers_csv"]
@@ -36,6 +36,8 @@ def own_tests(path):
         found += ["laws_packets"]
     elif path.startswith("tests/spec/"):
         found += [r"checks\.(rules|tree)", r"support\..*"]
+    elif re.match(r"tests/checks/(\w+\.(csv|txt)|sources\.py)$", path):
+        found += [r"checks\.(tree|order|words)(\.self_test)?"]
     elif path.startswith("tests/checks/"):
         found += [name.removeprefix("tests.") + r"(\.self_test)?"]
     elif path.startswith("tests/fail/"):
@@ -167,6 +169,8 @@ tests/CMakeFiles/b.four.dir/b/four.cpp.o: #deps 1, deps mtime 1 (VALID)
     assert choose(build, ["tests/b/four.cpp"], texts.get) == ([], 0, 0)
     assert own_tests("include/ptspec/reg/x.hpp")[0] == "reg.x"
     assert "registers_csv" in own_tests("include/ptspec/reg/x.hpp")
+    assert own_tests("tests/checks/x.py") == [r"checks.x(\.self_test)?"]
+    assert own_tests("tests/checks/x.csv") == [r"checks\.(tree|order|words)(\.self_test)?"]
     assert own_tests("tests/a/b.cpp") == ["a.b"]
     print("changed.py: self-test passed")
 
