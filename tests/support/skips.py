@@ -25,6 +25,7 @@ HOW = {
     "qemu-system-x86_64": "Debian: qemu-system-x86, then build again",
     "MPI": "Debian: libopenmpi-dev openmpi-bin, then build again",
     "Chromium": "Debian: chromium chromium-driver python3-selenium",
+    "clang": "Debian: clang",
     "clang-format-19": "Debian: clang-format-19",
     "libipt": "Debian: libipt-dev",
     "pkg-config": "Debian: pkg-config",
