@@ -56,6 +56,7 @@ import traces  # noqa: E402
 HOME = ROOT / "build" / "same_output"
 JOBS = 2
 TIMEOUT = 120
+SOURCES = ("include", "examples", "CMakeLists.txt")
 LONGEST_DIFF = 200_000  # lines; longer texts are compared line by line
 CONFIGURE = ["-G", "Ninja", "-Wno-dev", "--log-level=WARNING", "-DPTSPEC_TESTS=OFF",
              "-DPTSPEC_EXAMPLES=ON", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
@@ -120,9 +121,10 @@ def build(source, where):
 
 
 def build_commit(commit):
-    """The programs of a commit, which are built once."""
+    """The programs of a commit. They are built once for all commits with the same sources."""
     found = run("git", "-C", ROOT, "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
-    programs = HOME / found
+    sources = run("git", "-C", ROOT, "rev-parse", *(f"{found}:{path}" for path in SOURCES))
+    programs = HOME / hashlib.sha256(sources.encode()).hexdigest()[:16]
     if not programs.is_dir():
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder, "tree")
