@@ -38,7 +38,7 @@ RULES = {
     "known": "{what}",
 }
 
-DETAIL = re.compile(r"(?<![\w:])(?:ptspec::)?(?P<wing>\w+)(?:::\w+)*?::detail\b")
+DETAIL = re.compile(r"(?<![\w:])(?:::)?(?:ptspec::)?(?P<wing>\w+)(?:::\w+)*?::detail\b")
 DETAIL_HEADER = re.compile(r"<ptspec/(?P<wing>\w+)/(?:\w+/)*detail/")
 BASE_DETAIL = re.compile(r"(?<![\w:])ptspec::detail\b(?!\s*\{)")
 
@@ -69,8 +69,7 @@ def uses_of_detail(headers):
         text = sources.without_comments(text)
         for pattern in (DETAIL, DETAIL_HEADER):
             for line, match in matches(pattern, text):
-                is_definition = re.search(r"\bnamespace\s+$", text[:match.start()])
-                if match["wing"] in wings - {wing_of(header)} and not is_definition:
+                if match["wing"] in wings - {wing_of(header)}:
                     what = f"{match['wing']}::detail"
                     yield Finding("detail", f"include/{header}", line, what)
 
@@ -235,6 +234,10 @@ def tampered():
     yield reg, "<ptspec/bits", "<ptspec/vmx/guest", [f"order {reg}:1"]
     yield vmx, "int x", "int w = reg::detail::w;\nint x", [f"detail {vmx}:3", f"detail {vmx}:5"]
     yield vmx, "reg::detail::z", "ptspec::reg::inner::detail::z", []
+    yield vmx, "reg::detail::z", "::ptspec::reg::detail::z", []
+    for new in ("using namespace reg::detail;", "namespace d = reg::detail;",
+                "namespace ptspec::reg::detail {}"):
+        yield vmx, "int x", f"{new}\nint x", [f"detail {vmx}:3", f"detail {vmx}:5"]
     yield vmx, "reg::detail::z", "reg::z", [f"known {KNOWN}:2"]
     yield vmx, "<ptspec/reg/ctl", "<ptspec/reg/detail/ctl", [f"detail {vmx}:1", f"detail {vmx}:4"]
     yield reg, "// vmx", "vmx", [f"detail {reg}:2"]
