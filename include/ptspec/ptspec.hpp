@@ -130,7 +130,6 @@
 #include <ptspec/trace/known_state.hpp>
 #include <ptspec/trace/binder.hpp>
 #include <ptspec/trace/event.hpp>
-#include <ptspec/trace/detail/simple_packets.hpp>
 #include <ptspec/trace/events.hpp>
 #include <ptspec/trace/event_name.hpp>
 #include <ptspec/trace/flow_query.hpp>

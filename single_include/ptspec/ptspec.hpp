@@ -14110,7 +14110,7 @@ struct psb_plus {
     constexpr void add(packet::mode_exec which) noexcept { set(mode_exec, which); }
     constexpr void add(packet::mode_tsx which) noexcept { set(mode_tsx, which); }
     /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
-    constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
+    [[nodiscard]] constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
         using packet::kind;
         switch (which.kind()) {
             case kind::fup: add(which.as<packet::fup>(), where); return true;

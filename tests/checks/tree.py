@@ -152,7 +152,8 @@ def check_umbrella(headers):
     one_copy = f"ptspec/{ONE_COPY}.hpp"
     umbrellas = [f"ptspec/{name}.hpp" for name in UMBRELLAS]
     for header in headers.text:
-        placed = ORDER.rank(header) is not None and ORDER.is_in("library", header)
+        placed = (ORDER.rank(header) is not None and ORDER.is_in("library", header) and
+                  "/detail/" not in header)
         if placed and header not in (one_copy, *umbrellas, *seen):
             yield Finding("umbrella-missing", path, header=header)
     own = re.compile(r"^(?!\s*(?://|#[ \t]*include\b|#pragma once$))[ \t]*\S", re.M)
@@ -248,8 +249,11 @@ def check_files(files):
 
 
 def check_mirrors(files):
+    """What `detail/` has is tested by the tests of its users."""
     for path in files:
         header = path.removeprefix("include/ptspec/")
+        if "/detail/" in header:
+            continue
         name = header.rsplit(".", 1)[0]
         if header != path and name not in (*UMBRELLAS, ONE_COPY) and is_header(header):
             test = f"tests/{name}.cpp"
