@@ -6,7 +6,7 @@
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver.hpp>
-#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/trace/reader.hpp>
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 // with the time that the guest's RDTSC has, which the VMM emulates.
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/engine/packets/generator.hpp>
+#include <ptspec/engine/generator.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/vmx/adjust.hpp>
 #include <ptspec/vmx/rewrite.hpp>

@@ -5,8 +5,8 @@
 // of the trace. At the end the guest reads its own trace.
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 

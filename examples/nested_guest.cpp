@@ -5,8 +5,8 @@
 // adds the PIPs of these transitions, and replaces the address of its own VMCS by that of L1's.
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/vmx/adjust.hpp>
 #include <ptspec/vmx/nested.hpp>

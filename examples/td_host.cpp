@@ -6,8 +6,8 @@
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/context.hpp>
-#include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/topa/single_range.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/vmx/tdx.hpp>

@@ -8,7 +8,7 @@
     single_include/amalgamate.py --self-test     tests the output and the rejected inputs
 
 The first `#include <ptspec/...>` of a file is replaced by its contents; nothing else is changed. In
-ptspec/one_copy.hpp, the check against the single header is replaced by one against separate
+ptspec/base/one_copy.hpp, the check against the single header is replaced by one against separate
 headers. Exit status: 0 success, 1 rejected or (with --check) stale, 2 wrong usage.
 """
 
@@ -25,7 +25,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 START = "ptspec/ptspec.hpp"
 SYSTEM_HEADERS = ("<stddef.h>", "<stdint.h>")
-ONE_COPY = "ptspec/one_copy.hpp"
+ONE_COPY = "ptspec/base/one_copy.hpp"
 
 SPDX = "// SPDX-License-Identifier: BSL-1.0"
 HEAD = """\
@@ -101,13 +101,13 @@ class Amalgam:
             raise Refused(f"{here}: {included} is none of {', '.join(SYSTEM_HEADERS)}")
 
     def version(self):
-        path = self.include / "ptspec" / "version.hpp"
+        path = self.include / "ptspec" / "base" / "version.hpp"
         found = dict(VERSION.findall(path.read_text(encoding="utf-8") if path.exists() else ""))
         try:
             return ".".join(found[part] for part in ("MAJOR", "MINOR", "PATCH"))
         except KeyError as error:
             part = error.args[0]
-            raise Refused(f"include/ptspec/version.hpp:1: no PTSPEC_VERSION_{part}") from None
+            raise Refused(f"include/ptspec/base/version.hpp:1: no PTSPEC_VERSION_{part}") from None
 
     def text(self):
         system = "\n".join(f"#include {name}" for name in sorted(self.system))
@@ -140,10 +140,10 @@ def run(root, output, check):
 # ------------------------------------------------------------------------------------- self-test
 
 SMALL = {
-    "ptspec": "/// All of it.\n\n#include <ptspec/version.hpp>\n#include <ptspec/b.hpp>\n"
+    "ptspec": "/// All of it.\n\n#include <ptspec/base/version.hpp>\n#include <ptspec/b.hpp>\n"
               "#include <ptspec/a.hpp>\n",
-    "one_copy": "int one_copy;\n",
-    "version": "#include <ptspec/one_copy.hpp>\n"
+    "base/one_copy": "int one_copy;\n",
+    "base/version": "#include <ptspec/base/one_copy.hpp>\n"
                "#define PTSPEC_VERSION_MAJOR 1\n#define PTSPEC_VERSION_MINOR 2\n"
                "#define PTSPEC_VERSION_PATCH 3\n",
     "a": "#include <stdint.h>\n#include <stddef.h>\n\nint a;\n\n\n",
@@ -152,7 +152,7 @@ SMALL = {
 
 EXPECTED = HEAD.format(spdx=SPDX, version="1.2.3",
                        system="#include <stddef.h>\n#include <stdint.h>") + """
-// ---- ptspec/version.hpp ----
+// ---- ptspec/base/version.hpp ----
 
 #define PTSPEC_VERSION_MAJOR 1
 #define PTSPEC_VERSION_MINOR 2
@@ -180,7 +180,8 @@ REFUSED = [
      "is a circle"),
     ("b", "int b;", "#  include <stdint.h>",
      "include/ptspec/b.hpp:8: an #include inside #if"),
-    ("version", "MINOR", "MIDDLE", "include/ptspec/version.hpp:1: no PTSPEC_VERSION_MINOR"),
+    ("base/version", "MINOR", "MIDDLE",
+     "include/ptspec/base/version.hpp:1: no PTSPEC_VERSION_MINOR"),
 ]
 
 
@@ -191,7 +192,7 @@ def self_test():
         with tempfile.TemporaryDirectory() as folder:
             for name, text in {**SMALL, **changes}.items():
                 path = pathlib.Path(folder, f"ptspec/{name}.hpp")
-                path.parent.mkdir(exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"{SPDX}\n#pragma once\n{text}", encoding="utf-8")
             try:
                 return Amalgam(pathlib.Path(folder)).text()
@@ -214,9 +215,10 @@ def check_option_failures():
     printed = io.StringIO()
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(printed):
         root = pathlib.Path(folder)
-        (root / "include/ptspec").mkdir(parents=True)
         for name, text in SMALL.items():
-            (root / f"include/ptspec/{name}.hpp").write_text(text, encoding="utf-8")
+            path = root / f"include/ptspec/{name}.hpp"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
         output = root / "one/ptspec.hpp"
         steps = [("missing", 1, run(root, output, check=True)),
                  ("writing", 0, run(root, output, check=False)),

@@ -6,8 +6,8 @@ a tool to find missing tests: for a survivor a test is missing, or the change ha
     tests/mutate.py                                     50 mutants, sampled from all headers
     tests/mutate.py --changed [REF] --full              all in lines that differ from REF (HEAD)
     tests/mutate.py --files include/ptspec/packet/*.hpp --count 200 --seed 7 --min 85
-    tests/mutate.py --files include/ptspec/bits.hpp --also tests/laws.cpp tests/fail/width.cpp
-    tests/mutate.py --files include/ptspec/bits.hpp --list
+    tests/mutate.py --files include/ptspec/base/bits.hpp --also tests/laws.cpp tests/fail/width.cpp
+    tests/mutate.py --files include/ptspec/base/bits.hpp --list
     tests/mutate.py --self-test
 
 For a mutant of include/ptspec/a/b.hpp, tests/a/b.cpp runs first, then the --also tests, until one

@@ -9,8 +9,8 @@
 #include "module.h"
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/ports/x86.hpp>
 #include <ptspec/trace/reader.hpp>
 

@@ -5,8 +5,8 @@
 
 #include "wanted.hpp"
 
-#include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/simulate/recording_port.hpp>
 
 #include <map>
 

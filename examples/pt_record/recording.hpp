@@ -17,7 +17,7 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/plan.hpp>
 #include <ptspec/engine/kind.hpp>
-#include <ptspec/engine/packets/clocks.hpp>
+#include <ptspec/engine/clocks.hpp>
 
 #include <cstdint>
 #include <cstdio>

@@ -5,7 +5,7 @@
 
 #include "recording.hpp"
 
-#include <ptspec/engine/packets/generator.hpp>
+#include <ptspec/engine/generator.hpp>
 #include <ptspec/ports/growing_file.hpp>
 #include <ptspec/simulate/instruction_event.hpp>
 #include <ptspec/x86/decode.hpp>

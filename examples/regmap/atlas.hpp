@@ -7,7 +7,7 @@
 
 #include <common/draw/svg.hpp>
 
-#include <ptspec/version.hpp>
+#include <ptspec/base/version.hpp>
 
 namespace regmap {
 

@@ -7,7 +7,7 @@
 #include "entries.hpp"
 #include "write_rules.hpp"
 
-#include <ptspec/version.hpp>
+#include <ptspec/base/version.hpp>
 
 namespace regmap {
 

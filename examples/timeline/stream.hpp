@@ -8,7 +8,7 @@
 #include "../common/listing.hpp"
 
 #include <ptspec/print/text.hpp>
-#include <ptspec/rule.hpp>
+#include <ptspec/base/rule.hpp>
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/events.hpp>
 #include <ptspec/trace/packet_counts.hpp>

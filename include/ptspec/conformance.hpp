@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/address.hpp>
-#include <ptspec/bytes.hpp>
+#include <ptspec/base/address.hpp>
+#include <ptspec/base/bytes.hpp>
 #include <ptspec/packet/packet_word.hpp>
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 /// Somebody's own definitions, such as the macros of a driver, compared with those of ptspec:
 ///

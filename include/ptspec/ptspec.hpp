@@ -3,17 +3,16 @@
 
 // Intel Processor Trace as constexpr C++20: all headers, in reading order.
 
-#include <ptspec/version.hpp>
-
-#include <ptspec/lang.hpp>
-#include <ptspec/rule.hpp>
-#include <ptspec/raw_bits.hpp>
-#include <ptspec/bits.hpp>
-#include <ptspec/word.hpp>
-#include <ptspec/bytes.hpp>
-#include <ptspec/address.hpp>
-#include <ptspec/ports.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/version.hpp>
+#include <ptspec/base/lang.hpp>
+#include <ptspec/base/rule.hpp>
+#include <ptspec/base/raw_bits.hpp>
+#include <ptspec/base/bits.hpp>
+#include <ptspec/base/word.hpp>
+#include <ptspec/base/bytes.hpp>
+#include <ptspec/base/address.hpp>
+#include <ptspec/base/ports.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 #include <ptspec/reg/rtit_ctl.hpp>
 #include <ptspec/reg/rtit_status.hpp>
@@ -96,6 +95,13 @@
 #include <ptspec/access/pmi.hpp>
 #include <ptspec/access/image.hpp>
 
+#include <ptspec/engine/output/options.hpp>
+#include <ptspec/engine/output/result.hpp>
+#include <ptspec/engine/output/state.hpp>
+#include <ptspec/engine/output/regions.hpp>
+#include <ptspec/engine/output/output.hpp>
+#include <ptspec/engine/output/explain.hpp>
+
 #include <ptspec/config/nearest.hpp>
 #include <ptspec/config/trace_config.hpp>
 #include <ptspec/config/check_config.hpp>
@@ -111,13 +117,14 @@
 #include <ptspec/trace/item.hpp>
 #include <ptspec/trace/visitor.hpp>
 #include <ptspec/trace/packet_counts.hpp>
-#include <ptspec/trace/fast/opcode_info.hpp>
-#include <ptspec/trace/fast/decode_loop.hpp>
-#include <ptspec/trace/fast/count_loop.hpp>
-#include <ptspec/trace/fast/count_lanes.hpp>
+#include <ptspec/trace/binding.hpp>
+#include <ptspec/trace/psb_plus.hpp>
+#include <ptspec/trace/known_state.hpp>
+#include <ptspec/trace/binder.hpp>
+#include <ptspec/trace/time.hpp>
+#include <ptspec/trace/event.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
-#include <ptspec/trace/time.hpp>
 #include <ptspec/trace/time_conversion.hpp>
 #include <ptspec/trace/tsc_change.hpp>
 #include <ptspec/trace/core_rate.hpp>
@@ -125,27 +132,19 @@
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/packet_errata.hpp>
-#include <ptspec/trace/binding.hpp>
-#include <ptspec/trace/psb_plus.hpp>
-#include <ptspec/trace/known_state.hpp>
-#include <ptspec/trace/binder.hpp>
-#include <ptspec/trace/event.hpp>
 #include <ptspec/trace/events.hpp>
 #include <ptspec/trace/event_name.hpp>
 #include <ptspec/trace/flow_query.hpp>
 #include <ptspec/trace/write/state.hpp>
 #include <ptspec/trace/write/batch.hpp>
 #include <ptspec/trace/write/direct.hpp>
-#include <ptspec/trace/write/encode_table.hpp>
 #include <ptspec/trace/write/writer.hpp>
 #include <ptspec/trace/write/synthetic_psb.hpp>
 
-#include <ptspec/engine/output/options.hpp>
-#include <ptspec/engine/output/result.hpp>
-#include <ptspec/engine/output/state.hpp>
-#include <ptspec/engine/output/regions.hpp>
-#include <ptspec/engine/output/output.hpp>
-#include <ptspec/engine/output/explain.hpp>
+#include <ptspec/x86/instruction.hpp>
+#include <ptspec/x86/opcode_map.hpp>
+#include <ptspec/x86/decode.hpp>
+
 #include <ptspec/engine/event/execution_context.hpp>
 #include <ptspec/engine/event/branch.hpp>
 #include <ptspec/engine/event/transfer.hpp>
@@ -159,29 +158,15 @@
 #include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/kind.hpp>
 #include <ptspec/engine/byte_queue.hpp>
-#include <ptspec/engine/packets/fast_ips.hpp>
-#include <ptspec/engine/packets/clocks.hpp>
-#include <ptspec/engine/packets/return_stack.hpp>
-#include <ptspec/engine/packets/state.hpp>
-#include <ptspec/engine/packets/psb.hpp>
-#include <ptspec/engine/packets/overflow.hpp>
-#include <ptspec/engine/packets/control_transfer.hpp>
-#include <ptspec/engine/packets/branch.hpp>
-#include <ptspec/engine/packets/transfer.hpp>
-#include <ptspec/engine/packets/transaction.hpp>
-#include <ptspec/engine/packets/msr_access.hpp>
-#include <ptspec/engine/packets/vmx_smm.hpp>
-#include <ptspec/engine/packets/value.hpp>
-#include <ptspec/engine/packets/power.hpp>
-#include <ptspec/engine/packets/time.hpp>
-#include <ptspec/engine/packets/generator.hpp>
+#include <ptspec/engine/clocks.hpp>
+#include <ptspec/engine/return_stack.hpp>
+#include <ptspec/engine/state.hpp>
+#include <ptspec/engine/generator.hpp>
 #include <ptspec/engine/access_result.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/engine/unit_image.hpp>
 
 #include <ptspec/driver/msr_sequence.hpp>
-#include <ptspec/driver/recording_port.hpp>
-#include <ptspec/driver/faulting_port.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/plan.hpp>
 #include <ptspec/driver/enable.hpp>
@@ -194,7 +179,7 @@
 #include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/reset.hpp>
 #include <ptspec/driver/drain.hpp>
-#include <ptspec/driver/fake_processor.hpp>
+
 #include <ptspec/vmx/intercepts.hpp>
 #include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/guest_cpuid.hpp>
@@ -207,7 +192,9 @@
 #include <ptspec/vmx/rewrite.hpp>
 #include <ptspec/vmx/adjust.hpp>
 #include <ptspec/vmx/tdx.hpp>
-#include <ptspec/x86/instruction.hpp>
-#include <ptspec/x86/opcode_map.hpp>
-#include <ptspec/x86/decode.hpp>
+
+#include <ptspec/simulate/recording_port.hpp>
+#include <ptspec/simulate/faulting_port.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/instruction_event.hpp>
+#include <ptspec/simulate/ports.hpp>

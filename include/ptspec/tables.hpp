@@ -7,5 +7,5 @@
 #include <ptspec/topa/regions_for_pages.hpp>
 #include <ptspec/topa/validate.hpp>
 #include <ptspec/topa/single_range.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/engine/output/explain.hpp>

@@ -5,7 +5,6 @@
 
 #include <ptspec/trace/split.hpp>
 #include <ptspec/trace/reader.hpp>
-#include <ptspec/trace/fast/count_lanes.hpp>
 #include <ptspec/trace/write/writer.hpp>
 #include <ptspec/trace/write/synthetic_psb.hpp>
 #include <ptspec/print/packet.hpp>

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// ---- ptspec/version.hpp ----
+// ---- ptspec/base/version.hpp ----
 
 #define PTSPEC_VERSION_MAJOR 0
 #define PTSPEC_VERSION_MINOR 1
@@ -37,7 +37,7 @@ inline constexpr version_number version{PTSPEC_VERSION_MAJOR, PTSPEC_VERSION_MIN
 
 }  // namespace ptspec
 
-// ---- ptspec/lang.hpp ----
+// ---- ptspec/base/lang.hpp ----
 
 // Fields have the names of the manual. Some headers define these as macros: <termios.h> CR3,
 // <arpa/telnet.h> IP, and drivers the MSRs. Without the macros no other error follows.
@@ -393,7 +393,7 @@ template <auto Value>
 
 }  // namespace ptspec
 
-// ---- ptspec/rule.hpp ----
+// ---- ptspec/base/rule.hpp ----
 
 namespace ptspec {
 
@@ -778,7 +778,7 @@ struct first_rule {
 
 }  // namespace ptspec
 
-// ---- ptspec/raw_bits.hpp ----
+// ---- ptspec/base/raw_bits.hpp ----
 
 /// Bit masks and shifts, and a 128-bit word.
 namespace ptspec {
@@ -856,7 +856,7 @@ constexpr auto bits_in(wide_bits bits) noexcept -> unsigned {
 
 }  // namespace ptspec
 
-// ---- ptspec/bits.hpp ----
+// ---- ptspec/base/bits.hpp ----
 
 /// Bit ranges and their roles in a word: fields, reserved bits, opcodes.
 ///
@@ -1148,7 +1148,7 @@ template <class Field>
 
 }  // namespace ptspec
 
-// ---- ptspec/word.hpp ----
+// ---- ptspec/base/word.hpp ----
 
 /// Layouts and hardware words.
 ///
@@ -1445,7 +1445,7 @@ template <class Word>
 
 }  // namespace ptspec
 
-// ---- ptspec/bytes.hpp ----
+// ---- ptspec/base/bytes.hpp ----
 
 /// Byte ranges: borrowed for reading, borrowed for writing, and owned. Little-endian loads and
 /// stores.
@@ -1773,7 +1773,7 @@ constexpr auto byte_buffer::append(wide_bits bytes, size_t count) noexcept -> bo
 
 }  // namespace ptspec
 
-// ---- ptspec/address.hpp ----
+// ---- ptspec/base/address.hpp ----
 
 /// Addresses: alignment, canonical form, physical width.
 namespace ptspec {
@@ -1818,10 +1818,9 @@ struct max_phys_addr {
 
 }  // namespace ptspec
 
-// ---- ptspec/ports.hpp ----
+// ---- ptspec/base/ports.hpp ----
 
-/// The interfaces through which the library accesses memory, MSRs, CPUID and interrupts, and a
-/// constexpr model of each.
+/// The interfaces through which the library accesses memory, MSRs, CPUID and interrupts.
 ///
 /// A port may fail. A failed access changes nothing and may be retried.
 namespace ptspec {
@@ -1902,91 +1901,9 @@ concept cpuid_port = requires(Port& port, uint32_t leaf, uint32_t subleaf) {
 template <class Port>
 concept pmi_port = requires(Port& port) { port.raise(); };
 
-// ------------------------------------------------------------------------------------ models
-
-/// `Size` bytes of memory from `base` on. An access outside them faults.
-template <size_t Size>
-struct memory_model {
-    uint64_t base = 0;
-    byte_array<Size> bytes{};
-
-    [[nodiscard]] constexpr auto load(uint64_t address) const noexcept -> port_value {
-        uint64_t const at = address - base;
-        if (at > Size || Size - at < 8) { return {}; }
-        return {true, load_le64(bytes.data() + at)};
-    }
-
-    [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
-        uint64_t const at = address - base;
-        uint64_t const room = at < Size ? Size - at : 0;
-        size_t const count = from.size() < room ? from.size() : static_cast<size_t>(room);
-        for (size_t i = 0; i < count; ++i) { bytes.bytes[at + i] = from[i]; }
-        return count;
-    }
-};
-
-/// A set of `Count` registers, each with its index. Any other index raises #GP.
-template <size_t Count>
-struct msr_model {
-    struct slot {
-        uint32_t index = 0;
-        uint64_t value = 0;
-    };
-    slot slots[Count] = {};
-
-    [[nodiscard]] constexpr auto read(uint32_t index) const noexcept -> port_value {
-        for (size_t i = 0; i < Count; ++i) {
-            if (slots[i].index == index) { return {true, slots[i].value}; }
-        }
-        return {};
-    }
-
-    [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        for (size_t i = 0; i < Count; ++i) {
-            if (slots[i].index == index) {
-                slots[i].value = value;
-                return true;
-            }
-        }
-        return false;
-    }
-};
-
-/// `Count` leaves. Any other leaf returns all zeros, as a processor does for a leaf within its
-/// range.
-template <size_t Count>
-struct cpuid_model {
-    struct answer {
-        uint32_t leaf = 0;
-        uint32_t subleaf = 0;
-        cpuid_registers registers{};
-    };
-    answer answers[Count] = {};
-
-    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
-        -> cpuid_registers {
-        for (size_t i = 0; i < Count; ++i) {
-            if (answers[i].leaf == leaf && answers[i].subleaf == subleaf) {
-                return answers[i].registers;
-            }
-        }
-        return {};
-    }
-};
-
-/// Counts the interrupts that were raised.
-struct pmi_model {
-    uint64_t raised = 0;
-
-    constexpr void raise() noexcept { ++raised; }
-};
-
-static_assert(memory_port<memory_model<8>> && msr_port<msr_model<1>>);
-static_assert(cpuid_port<cpuid_model<1>> && pmi_port<pmi_model>);
-
 }  // namespace ptspec
 
-// ---- ptspec/host_memory.hpp ----
+// ---- ptspec/base/host_memory.hpp ----
 
 /// The program's own memory, presented as physical memory.
 namespace ptspec {
@@ -4766,38 +4683,54 @@ struct kind_set {
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };
 
-/// The kinds of these packets.
-template <class... Packets>
-inline constexpr kind_set kinds_of{((uint32_t{1} << underlying(Packets::about.id)) | ...)};
-
-/// The kinds of packets whose facts satisfy `holds`.
-template <class... Packets>
-[[nodiscard]] constexpr auto kinds_where(auto const& holds, type_list<Packets...>) noexcept
-    -> kind_set {
-    return {((uint32_t{holds(Packets::about)} << underlying(Packets::about.id)) | ...)};
+/// The set of these kinds.
+[[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... which) noexcept -> kind_set {
+    return {((uint32_t{1} << underlying(which)) | ...)};
 }
+
+namespace detail {
+
+/// The kinds with certain facts.
+struct kinds_by_fact {
+    kind_set unbound{};
+    kind_set in_psb_plus{};
+    kind_set keeps_block{};
+    kind_set cyc_eligible{};
+};
+
+template <class... Packets>
+constexpr auto sorted_by_fact(type_list<Packets...>) noexcept -> kinds_by_fact {
+    kinds_by_fact sets;
+    facts const every[] = {Packets::about...};
+    for (facts const& one : every) {
+        bool const is_psb = one.id == kind::psb || one.id == kind::psbend;
+        if (one.binds_to_ip == binding::no && !is_psb) { sets.unbound.add(one.id); }
+        if (one.in_psb_plus) { sets.in_psb_plus.add(one.id); }
+        if (one.keeps_block) { sets.keeps_block.add(one.id); }
+        if (one.cyc_eligible == cyc_rule::yes) { sets.cyc_eligible.add(one.id); }
+    }
+    return sets;
+}
+inline constexpr kinds_by_fact by_fact = sorted_by_fact(all{});
+
+}  // namespace detail
 
 /// Packets that belong to no other and to no IP.
 ///
 /// Source: PKT-272.
-inline constexpr kind_set unbound_kinds = kinds_where(
-    [](facts const& one) {
-        return one.binds_to_ip == binding::no && one.id != kind::psb && one.id != kind::psbend;
-    },
-    all{});
+inline constexpr kind_set unbound_kinds = detail::by_fact.unbound;
 /// Packets that may stand between PSB and PSBEND.
 ///
 /// Source: PKT-134, PKT-138.
-inline constexpr kind_set psb_plus_kinds = kinds_where(
-    [](facts const& one) { return one.in_psb_plus; }, all{});
+inline constexpr kind_set psb_plus_kinds = detail::by_fact.in_psb_plus;
 /// Packets that do not end a block of PEBS items.
 ///
 /// Source: PKT-205.
-inline constexpr kind_set block_kinds = kinds_where(
-    [](facts const& one) { return one.keeps_block; }, all{});
-/// Packets before which a CYC gives their cycle. Source: GEN-213.
-inline constexpr kind_set cyc_kinds = kinds_where(
-    [](facts const& one) { return one.cyc_eligible == cyc_rule::yes; }, all{});
+inline constexpr kind_set block_kinds = detail::by_fact.keeps_block;
+/// Packets before which a CYC gives their cycle.
+///
+/// Source: GEN-213.
+inline constexpr kind_set cyc_kinds = detail::by_fact.cyc_eligible;
 
 }  // namespace ptspec::packet
 
@@ -4863,6 +4796,11 @@ public:
 
     constexpr explicit any_packet(detail::known_packet known) noexcept
         : bytes_{known.bits}, kind_{known.which}, length_{static_cast<uint8_t>(known.length)} {}
+
+    /// A packet of a kind whose bytes are not known: its length is 0.
+    [[nodiscard]] static constexpr auto of_kind(packet::kind which) noexcept -> any_packet {
+        return any_packet{detail::known_packet{.which = which}};
+    }
 
     [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }
     /// The number of bytes on the wire.
@@ -9946,6 +9884,829 @@ constexpr auto rule_of_value(capabilities const& caps, uint32_t index, uint64_t 
 
 }  // namespace ptspec::access
 
+// ---- ptspec/engine/output/options.hpp ----
+
+namespace ptspec::engine {
+
+/// What happens when output reaches restricted memory.
+///
+/// Source: OUT-111.
+enum class restricted_access : uint8_t {
+    drop,   ///< bytes are lost; output continues after the restricted memory
+    error,  ///< an operational error when the output pointer reaches it
+};
+
+/// Output behavior that the manual leaves to the processor or the platform.
+struct output_options {
+    topa::restricted_memory restricted{};
+    restricted_access when_restricted = restricted_access::drop;
+    /// For tables of a single region: the distance of the interrupt from the end of the region, in
+    /// bytes. At least one byte is stored before it. Source: OUT-101, OUT-104 (UNCONFIRMED figure).
+    uint32_t pmi_lead_bytes = 512;
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/output/result.hpp ----
+
+namespace ptspec::engine {
+
+/// The result of writing bytes.
+struct [[nodiscard]] write_result {
+    size_t taken = 0;  ///< number of bytes consumed, from the front; see `fault` for the rest
+    uint64_t stored = 0;
+    uint64_t lost = 0;
+    uint64_t pmis = 0;   ///< interrupts that were raised
+    uint64_t first = 0;  ///< address of the first byte that has one, dropped bytes included
+    uint64_t last = 0;
+    bool has_address = false;
+    port_fault fault{};  ///< at address 0 when a fabric has no room
+
+    constexpr explicit operator bool() const noexcept { return !fault; }
+
+    /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
+    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t const count) noexcept {
+        first = has_address ? first : from;
+        last = to;
+        has_address = true;
+        stored += count;
+        taken += static_cast<size_t>(count);
+    }
+    /// Counts contiguous bytes that were consumed and stored, at least one.
+    constexpr void count_stored(uint64_t from, uint64_t count) noexcept {
+        count_stored(from, from + count - 1, count);
+    }
+    /// Adds the result of the next write. The fault is that of the next write.
+    constexpr auto operator+=(write_result const& next) noexcept -> write_result& {
+        taken += next.taken;
+        stored += next.stored;
+        lost += next.lost;
+        pmis += next.pmis;
+        if (next.has_address) {
+            first = has_address ? first : next.first;
+            last = next.last;
+            has_address = true;
+        }
+        fault = next.fault;
+        return *this;
+    }
+    friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;
+};
+
+/// Byte and interrupt counts since the construction of a trace unit.
+struct totals {
+    uint64_t stored = 0;
+    uint64_t lost = 0;
+    uint64_t pmis = 0;  ///< interrupts that were raised
+
+    /// Adds the result of the next write.
+    constexpr auto operator+=(write_result const& next) noexcept -> totals& {
+        stored += next.stored;
+        lost += next.lost;
+        pmis += next.pmis;
+        return *this;
+    }
+    friend constexpr auto operator==(totals const&, totals const&) -> bool = default;
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/output/state.hpp ----
+
+namespace ptspec::engine::detail {
+
+enum class output_phase : uint8_t {
+    off,       ///< every byte is lost: TraceEn is 0, or an error or STOP ended output
+    at_entry,  ///< the entry at the position must be loaded before the next byte
+    running,
+};
+
+/// The rest of a region, or of a part of it, that takes bytes without a decision. The end is stored
+/// instead of the start: storing bytes changes only `room`.
+struct output_window {
+    uint64_t room = 0;              ///< bytes left; 0: no window
+    uint8_t* mapped_end = nullptr;  ///< its end in the address space of this program; null: bytes
+                                    ///< go through the port, to a fabric, or are dropped
+    uint64_t end = 0;               ///< the physical address after its last byte
+    topa::entry region{};
+    uint8_t const* next_entry = nullptr;  ///< the entry after `region`, see `output_state`
+
+    /// Where the next byte is stored in the address space of this program.
+    [[nodiscard]] constexpr auto mapped() const noexcept -> uint8_t* {
+        return mapped_end - static_cast<size_t>(room);
+    }
+    /// The physical address of the next byte.
+    [[nodiscard]] constexpr auto address() const noexcept -> uint64_t { return end - room; }
+};
+
+inline constexpr uint64_t no_pmi_offset = ~uint64_t{0};
+
+/// The state of output between two bytes: the position and what follows it.
+///
+/// Entries after the current one that can be read directly are `[window.next_entry, entries_end)`.
+/// Filling regions changes only `window`; `update_position` makes up for it, once for all regions
+/// filled.
+///
+/// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080, OUT-115.
+struct output_state {
+    output_window window{};
+    uint8_t const* position_next = nullptr;  ///< `window.next_entry` when `position` was updated
+    uint8_t const* first_entry = nullptr;    ///< entry 0 of the table, if it can be read directly
+    uint8_t const* entries_end = nullptr;
+    topa::position position{};  ///< its offset is valid only without a window
+    uint64_t region_base = 0;
+    uint64_t region_size = 0;
+    uint64_t fixed_bits = 0;  ///< entry bits that `try_next_region` requires to equal those of
+                              ///< the current entry
+    uint64_t pmi_offset = no_pmi_offset;  ///< the offset of an interrupt before the region's end
+    topa::limits limits{};
+    output_options options{};
+    /// Restricted memory for entries that are loaded from now on, if `restrictions_changed`.
+    topa::restricted_memory next_restricted{};
+    cpu::output_scheme scheme = cpu::output_scheme::single_range;
+    output_phase phase = output_phase::off;
+    bool needs_checks = false;  ///< interrupts may be early, or memory may be restricted
+    bool can_fill = false;      ///< the end of the window only leads to the next entry
+    bool drops = false;         ///< the window is in restricted memory
+    bool sets_pend_topa_pmi = false;
+    bool restrictions_changed = false;
+    rule ended_by = rule::none;
+};
+
+// ----------------------------------------------------------------------------- the position
+
+/// The index of the current entry.
+[[nodiscard]] constexpr auto current_index(output_state const& s) noexcept -> uint32_t {
+    auto const entry_bytes = static_cast<long long>(sizeof(topa::entry));
+    return s.position.index +
+           static_cast<uint32_t>((s.window.next_entry - s.position_next) / entry_bytes);
+}
+[[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> uint64_t {
+    return s.scheme == cpu::output_scheme::topa ? s.window.region.get<topa::entry::Base>()
+                                                : s.region_base;
+}
+[[nodiscard]] constexpr auto current_offset(output_state const& s) noexcept -> uint32_t {
+    return s.window.room == 0 ? s.position.offset
+                              : static_cast<uint32_t>(s.window.address() - current_region_base(s));
+}
+constexpr void update_position(output_state& s) noexcept {
+    s.position.index = current_index(s);
+    s.region_base = current_region_base(s);
+    s.position_next = s.window.next_entry;
+}
+
+/// Writes the position to the output MSRs.
+constexpr void sync_output_msrs(output_state const& s, access::msr_state& now) noexcept {
+    if (s.phase == output_phase::off || s.scheme == cpu::output_scheme::fabric) { return; }
+    if (s.scheme == cpu::output_scheme::single_range) {
+        now.output_mask_ptrs = now.output_mask_ptrs.with(
+            access::ia32_rtit_output_mask_ptrs::OutputOffset{wrapped{current_offset(s)}});
+        return;
+    }
+    now.output_base = topa::base_of(s.position);
+    now.output_mask_ptrs = topa::mask_ptrs_of(
+        {s.position.table, current_index(s), current_offset(s)});
+}
+
+// ----------------------------------------------------------------------------- the entries
+
+/// True if storing `bytes` at `place` does not change the entry at `which`.
+[[nodiscard]] inline auto is_disjoint(uint8_t const* which, uint8_t const* place,
+                                      uint64_t bytes) noexcept -> bool {
+    uint64_t const last = sizeof(topa::entry) - 1;
+    // 64-bit arithmetic on 32-bit targets too: `bytes` may exceed 32 bits.
+    uint64_t const distance = uint64_t{reinterpret_cast<uintptr_t>(which)} -
+                              uint64_t{reinterpret_cast<uintptr_t>(place)};
+    return distance + last >= bytes + last;
+}
+
+constexpr void forget_entries(output_state& s) noexcept {
+    s.window.next_entry = s.position_next = s.first_entry = s.entries_end = nullptr;
+}
+/// `current` points to the current entry, and `count` entries after it can be read directly.
+constexpr void set_entries(output_state& s, uint8_t const* current, uint64_t count) noexcept {
+    s.first_entry = s.position.index == 0 ? current : nullptr;
+    s.window.next_entry = current + sizeof(topa::entry);
+    s.position_next = s.window.next_entry;
+    s.entries_end = s.window.next_entry + count * sizeof(topa::entry);
+}
+
+// ----------------------------------------------------------------------------- the end of output
+
+constexpr void stop_output(output_state& s, access::msr_state& now) noexcept {
+    sync_output_msrs(s, now);
+    s.phase = output_phase::off;
+    s.window.mapped_end = nullptr;
+    s.can_fill = false;
+}
+/// Ends output by a rule. TriggerEn becomes 0 at once.
+constexpr void end_output(output_state& s, access::msr_state& now, rule why) noexcept {
+    s.ended_by = why;
+    stop_output(s, now);
+    now.status = now.status.with(access::ia32_rtit_status::TriggerEn{false});
+}
+/// Ends output by an operational error.
+constexpr void fail_output(output_state& s, access::msr_state& now, rule why) noexcept {
+    end_output(s, now, why);
+    now.status = now.status.with(access::ia32_rtit_status::Error{true});
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/output/regions.hpp ----
+
+/// The way of output from region to region.
+///
+/// Source: OUT-020..024, OUT-050..058, OUT-060..071, OUT-091, OUT-100..104, OUT-110, OUT-111.
+namespace ptspec::engine::detail {
+
+/// Opens the window at an offset inside the region.
+template <memory_port Memory>
+constexpr void open_window(output_state& s, access::msr_state& now, Memory& memory,
+                           uint64_t from) noexcept {
+    using topa::entry;
+    uint64_t const address = s.region_base + from;
+    uint64_t left = s.region_size - from;
+    if (s.needs_checks) {
+        auto const here = s.options.restricted.run_from(address);
+        if (here.restricted && s.options.when_restricted == restricted_access::error) {
+            s.position.offset = static_cast<uint32_t>(from);
+            return fail_output(s, now, rule::OUT_111);
+        }
+        if (from < s.pmi_offset && s.pmi_offset < s.region_size) { left = s.pmi_offset - from; }
+        if (here.last - address < left) { left = here.last - address + 1; }
+        s.drops = here.restricted;
+    }
+    s.window.mapped_end = nullptr;
+    if constexpr (mapped_memory_port<Memory>) {
+        if (!s.drops) {
+            byte_window const here = memory.window(address);
+            if (here.first != nullptr) {
+                if (here.size < left) { left = here.size; }
+                s.window.mapped_end = here.first + left;
+            }
+        }
+    }
+    s.window.end = address + left;
+    s.window.room = left;
+    constexpr uint64_t marks = entry{}.with(entry::INT{true}, entry::STOP{true}).raw;
+    s.can_fill = !__builtin_is_constant_evaluated() && s.window.mapped_end != nullptr &&
+                 !s.needs_checks && from + left == s.region_size &&
+                 (s.window.region.raw & marks) == 0;
+}
+
+template <memory_port Memory>
+constexpr void begin_single_range(output_state& s, access::msr_state& now,
+                                  Memory& memory) noexcept {
+    rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
+    if (broken != rule::none) { return fail_output(s, now, broken); }
+    s.region_base = now.output_base.raw;
+    s.region_size = single_range::mask_of(now.output_mask_ptrs) + 1;
+    open_window(s, now, memory, s.position.offset);
+}
+
+template <memory_port Memory>
+constexpr void begin_region(output_state& s, access::msr_state& now, Memory& memory,
+                            topa::entry which) noexcept {
+    s.window.region = which;
+    s.region_base = which.get<topa::entry::Base>();
+    s.region_size = topa::bytes_in(which.get<topa::entry::Size>());
+    s.fixed_bits = ~(low_bits(s.limits.width.bits) & ~(s.region_size - 1));
+    bool const early = which.get<topa::entry::INT>() && !s.limits.many_entries;
+    uint64_t const lead = s.options.pmi_lead_bytes < s.region_size ? s.options.pmi_lead_bytes
+                                                                   : s.region_size - 1;
+    s.pmi_offset = early ? s.region_size - lead : no_pmi_offset;
+    s.phase = output_phase::running;
+    open_window(s, now, memory, s.position.offset);
+}
+
+/// Finds the entries after the current one that can be read directly: mapped, in the same table,
+/// below 2^MAXPHYADDR. `needs_checks` excludes restricted memory.
+template <memory_port Memory>
+constexpr void find_entries(output_state& s, Memory& memory) noexcept {
+    if constexpr (mapped_memory_port<Memory>) {
+        uint64_t const here = topa::table_pointer(s.position);
+        byte_window const table = memory.window(here);
+        uint64_t bytes = table.size;
+        auto const until = [&](uint64_t last) {
+            if (last - here < bytes) { bytes = last - here + 1; }
+        };
+        until(topa::table_pointer({s.position.table, topa::last_index, 0}) | 7);
+        until(low_bits(s.limits.width.bits));
+        if (bytes < sizeof(topa::entry)) { return; }
+        set_entries(s, table.first, bytes / sizeof(topa::entry) - 1);
+    }
+}
+
+/// Memory is checked if a region needs it: interrupts may be early, or memory may be restricted.
+constexpr void set_restricted(output_state& s, topa::restricted_memory const& to) noexcept {
+    s.options.restricted = to;
+    s.needs_checks = !s.limits.many_entries || !to.is_empty();
+    s.restrictions_changed = false;
+    s.drops = false;
+}
+
+/// Loads the entry at the position through the port, follows END, and begins the region.
+template <memory_port Memory>
+constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memory) noexcept
+    -> port_fault {
+    forget_entries(s);
+    if (s.restrictions_changed) { set_restricted(s, s.next_restricted); }
+    auto const loaded = topa::enter(memory, s.position, s.limits, s.options.restricted);
+    s.position = loaded.where;
+    if (loaded.fault) { return loaded.fault; }
+    if (!loaded) {
+        fail_output(s, now, loaded.broken);
+        return {};
+    }
+    find_entries(s, memory);
+    begin_region(s, now, memory, loaded.current);
+    return {};
+}
+
+/// The same after a region: the entry may be one that can be read directly.
+template <memory_port Memory>
+constexpr auto load_next_region(output_state& s, access::msr_state& now, Memory& memory) noexcept
+    -> port_fault {
+    if (s.needs_checks || s.window.next_entry == s.entries_end) {
+        return load_region(s, now, memory);
+    }
+    topa::entry const next{load_le64(s.window.next_entry)};
+    rule const broken = topa::broken_rule(next, {s.position.table, s.position.index}, s.limits);
+    if (broken != rule::none) {
+        fail_output(s, now, broken);
+        return {};
+    }
+    if (next.get<topa::entry::END>()) {
+        s.position = topa::follow_end(next);
+        return load_region(s, now, memory);
+    }
+    s.window.next_entry += sizeof(topa::entry);
+    s.position_next = s.window.next_entry;
+    begin_region(s, now, memory, next);
+    return {};
+}
+
+/// The first entry of the table if `end` links to the same table and the entry can be read directly
+/// after `room` bytes are stored at `place`; else null. The parts of the window are parameters so
+/// that the caller keeps it in registers.
+[[gnu::noinline]]  // keeps this rare case out of `try_next_region`
+inline auto
+entry_after_link(output_state const& s, uint64_t end, uint8_t const* place, uint64_t room) noexcept
+    -> uint8_t const* {
+    bool const to_same_table = end == topa::link_to(s.position.table).raw;
+    bool const is_readable = s.first_entry != nullptr && is_disjoint(s.first_entry, place, room);
+    return to_same_table && is_readable ? s.first_entry : nullptr;
+}
+
+/// Moves from a window that is about to be filled to the region of the next entry, which may be the
+/// first of the same table. False, and no change, if that entry needs more: if it differs from the
+/// current one, which is valid and has neither INT nor STOP, in more than the region's address.
+template <memory_port Memory>
+[[gnu::always_inline]]  // a filled region costs no call
+constexpr auto
+try_next_region(output_state& s, Memory& memory, output_window const& full) noexcept -> bool {
+    using topa::entry;
+    if constexpr (mapped_memory_port<Memory>) {
+        auto const differs = [&](entry next) {
+            return ((next.raw ^ full.region.raw) & s.fixed_bits) != 0;
+        };
+        uint8_t const* at = full.next_entry;
+        if (at == s.entries_end || !is_disjoint(at, full.mapped(), full.room)) { return false; }
+        entry next{load_le64(at)};
+        if (differs(next)) [[unlikely]] {
+            at = entry_after_link(s, next.raw, full.mapped(), full.room);
+            if (at == nullptr) { return false; }
+            next = entry{load_le64(at)};
+            if (differs(next)) { return false; }
+        }
+        uint64_t const base = next.get<entry::Base>();
+        byte_window const here = memory.window(base);
+        if (here.size < s.region_size) { return false; }
+        s.window = {s.region_size, here.first + s.region_size, base + s.region_size, next,
+                    at + sizeof(entry)};
+        return true;
+    }
+    return false;
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/output/output.hpp ----
+
+/// Where every byte of trace is stored, and what ends output.
+namespace ptspec::engine {
+
+/// The output of a logical processor: single range, ToPA or fabric. A value. The MSRs, which it
+/// changes as the processor does, and the memory port are passed with each operation.
+///
+/// Nothing is buffered: with the byte that fills a region, the next entry is loaded, and status
+/// bits and interrupts are up to date. The two output MSRs are updated by `sync`, by `stop`, and
+/// when output ends.
+///
+/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
+/// `pmi_port`, which then receives every interrupt when it occurs.
+///
+/// A failing port loses and repeats nothing. `write` returns how many bytes it consumed; the next
+/// `write`, with the rest, or `resume` retries what failed.
+///
+/// Shape:  writing n bytes at once is equivalent to writing them one by one.
+/// Errors: an operational error sets STATUS.Error, and `why` returns its rule: OUT-022..024,
+///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
+/// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
+///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
+///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
+class output {
+public:
+    constexpr output() noexcept = default;
+    /// Output that was ended by a rule.
+    constexpr explicit output(rule why) noexcept { s_.ended_by = why; }
+
+    /// TraceEn became 1; `now` contains it. If TriggerEn is 0, nothing is checked, and all bytes
+    /// are lost.
+    template <memory_port Memory>
+    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
+                         output_options const& how = {}) noexcept -> port_fault {
+        using ctl = access::ia32_rtit_ctl;
+        s_ = {};
+        s_.options = how;
+        s_.limits = topa::limits::of(of);
+        detail::set_restricted(s_, how.restricted);
+        s_.sets_pend_topa_pmi = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
+                                now.ctl.get<ctl::InjectPsbPmiOnEnable>();
+        if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
+        s_.scheme = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
+                    : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
+                                                 : cpu::output_scheme::single_range;
+        s_.position = topa::position_in(now.output_base, now.output_mask_ptrs);
+        bool const is_topa = s_.scheme == cpu::output_scheme::topa;
+        s_.phase = is_topa ? phase::at_entry : phase::running;
+        if (is_topa) { return detail::load_region(s_, now, memory); }
+        if (s_.scheme == cpu::output_scheme::single_range) {
+            detail::begin_single_range(s_, now, memory);
+        }
+        return {};
+    }
+
+    /// Writes a few bytes that fill nothing, to mapped memory. False, and no change: `write` must
+    /// write them.
+    [[nodiscard]] constexpr auto put_few(byte_view bytes) noexcept -> bool {
+        if (bytes.size() >= s_.window.room || !are_few_and_mapped(bytes.size())) { return false; }
+        put_mapped(bytes);
+        return true;
+    }
+    /// Writes bytes of trace.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // the caller pays only for the parts of the result that it uses
+    constexpr auto
+    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+        size_t const count = bytes.size();
+        write_result result;
+        if (count < s_.window.room) {
+            if (!are_few_and_mapped(count)) [[unlikely]] { return write_slow(now, memory, bytes); }
+            result.count_stored(s_.window.address(), count);
+            put_mapped(bytes);
+            return result;
+        }
+        if (s_.can_fill && count - s_.window.room < s_.region_size) {
+            detail::output_window const full = s_.window;
+            // Before the copy, which the processor overlaps with finding the next region.
+            if (detail::try_next_region(s_, memory, full)) {
+                auto const front = static_cast<size_t>(full.room);
+                copy_bytes(full.mapped(), bytes.data(), front);
+                if (count != front) { put_mapped(bytes.from(front)); }
+                uint64_t const end = count == front ? full.end : s_.window.address();
+                result.count_stored(full.end - front, end - 1, count);
+                return result;
+            }
+        }
+        return write_slow(now, memory, bytes);
+    }
+
+    /// Retries what a port failed to do; no effect if nothing failed.
+    template <memory_port Memory>
+    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+        return s_.phase == phase::at_entry ? detail::load_region(s_, now, memory) : port_fault{};
+    }
+
+    /// The SMRRs, or other restricted memory, change while TraceEn is 1, which software must not
+    /// do. The current region was checked before, and is not checked again; entries that are loaded
+    /// from now on are.
+    ///
+    /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-115, PRG-097.
+    constexpr void change_restricted(topa::restricted_memory const& to) noexcept {
+        detail::update_position(s_);
+        s_.next_restricted = to;
+        s_.restrictions_changed = true;
+        s_.can_fill = false;
+        s_.entries_end = s_.window.next_entry;
+    }
+    /// Writes the position to the two output MSRs.
+    constexpr void sync(access::msr_state& now) const noexcept {
+        detail::sync_output_msrs(s_, now);
+    }
+    /// TraceEn became 0. All bytes consumed are in memory, and the MSRs are exact.
+    constexpr void stop(access::msr_state& now) noexcept { detail::stop_output(s_, now); }
+
+    /// The rule that ended output since `start`; none if it has not ended.
+    [[nodiscard]] constexpr auto why() const noexcept -> rule { return s_.ended_by; }
+
+private:
+    using phase = detail::output_phase;
+
+    detail::output_state s_{};
+
+    /// True if `put_mapped` can store `count` bytes, for which there is room.
+    [[nodiscard]] constexpr auto are_few_and_mapped(size_t count) const noexcept -> bool {
+        // Hidden: two predictable branches instead of one computed condition.
+        return hide_from_optimizer(s_.window.mapped_end) != nullptr && count - 1 < few_bytes;
+    }
+    /// Stores fewer bytes than there is room for.
+    constexpr void put_mapped(byte_view bytes) noexcept {
+        uint8_t* const to = s_.window.mapped();
+        // `room` before the bytes, which may alias it: no reload after them.
+        s_.window.room -= bytes.size();
+        copy_few_bytes(to, bytes.data(), bytes.size());
+    }
+
+    /// `write_rest`, whose result is copied: it stays in registers on paths that do not call it.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // else it is copied twice
+    constexpr auto
+    write_slow(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+        write_result const result = write_rest(now, memory, bytes);
+        return write_result{result};
+    }
+    /// Writes bytes from window to window.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // keeps this out of `write`
+    constexpr auto
+    write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+        write_result result;
+        while (result.taken < bytes.size() && !result.fault) {
+            byte_view const rest = bytes.from(result.taken);
+            if (rest.size() < s_.window.room && s_.window.mapped_end != nullptr) {
+                result.count_stored(s_.window.address(), rest.size());
+                put_mapped(rest);
+            } else if (!fill_regions(memory, rest, result)) {
+                write_window(now, memory, rest, result);
+            }
+        }
+        return result;
+    }
+
+    /// Fills as many regions as possible. False if it cannot fill the first.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // gives the loop all registers
+    constexpr auto
+    fill_regions(Memory& memory, byte_view bytes, write_result& result) noexcept -> bool {
+        if (!s_.can_fill) { return false; }
+        uint64_t const first = s_.window.address();
+        uint64_t end = first;
+        uint8_t const* from = bytes.data();
+        size_t left = bytes.size();
+        while (left >= s_.window.room) {
+            detail::output_window const full = s_.window;
+            if (!detail::try_next_region(s_, memory, full)) { break; }
+            auto const room = static_cast<size_t>(full.room);
+            left -= room;
+            end = full.end;
+            copy_bytes(full.mapped(), from, room);
+            from += room;
+        }
+        if (left == bytes.size()) { return false; }
+        result.count_stored(first, end - 1, bytes.size() - left);
+        return true;
+    }
+
+    /// Writes bytes, at least one, up to the end of the window, or loads the entry for it.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // keeps this out of the path of bytes that are only copied
+    constexpr void
+    write_window(access::msr_state& now, Memory& memory, byte_view bytes,
+                 write_result& result) noexcept {
+        detail::update_position(s_);
+        if (s_.phase == phase::at_entry) {
+            result.fault = detail::load_region(s_, now, memory);
+        } else if (s_.phase == phase::off) {
+            result.lost += bytes.size();
+            result.taken += bytes.size();
+        } else if (s_.scheme == cpu::output_scheme::fabric) {
+            send(memory, bytes, result);
+        } else {
+            uint64_t const room = s_.window.room;
+            size_t const most = bytes.size() < room ? bytes.size() : static_cast<size_t>(room);
+            store(memory, bytes.first(most), result);
+            if (s_.window.room == 0) { end_window(now, memory, result); }
+        }
+    }
+
+    /// Stores bytes in the window, or drops them.
+    template <memory_port Memory>
+    constexpr void store(Memory& memory, byte_view bytes, write_result& result) noexcept {
+        uint64_t const address = s_.window.address();
+        size_t count = bytes.size();
+        if (s_.window.mapped_end != nullptr) {
+            copy_bytes(s_.window.mapped(), bytes.data(), count);
+        } else if (!s_.drops) {
+            count = memory.store(address, bytes);
+            if (count < bytes.size()) { result.fault = {true, address + count}; }
+        }
+        if (count != 0) { result.count_stored(address, count); }
+        if (s_.drops) {
+            result.stored -= count;
+            result.lost += count;
+        }
+        s_.window.room -= count;
+    }
+
+    template <memory_port Memory>
+    constexpr void send(Memory& memory, byte_view bytes, write_result& result) noexcept {
+        size_t const sent = [&] {
+            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
+            return bytes.size();
+        }();
+        result.fault = {sent < bytes.size(), 0};
+        result.stored += sent;
+        result.taken += sent;
+    }
+
+    /// The window is full: raises the interrupt, stops, or opens the next window.
+    template <memory_port Memory>
+    constexpr void end_window(access::msr_state& now, Memory& memory,
+                              write_result& result) noexcept {
+        using topa::entry;
+        uint64_t const offset = s_.window.end - s_.region_base;
+        s_.position.offset = static_cast<uint32_t>(offset);
+        bool const interrupts = s_.limits.many_entries
+                                    ? s_.window.region.get<entry::INT>() && offset == s_.region_size
+                                    : offset == s_.pmi_offset;
+        if (offset < s_.region_size) {
+            if (interrupts) { raise_pmi(now, memory, result); }
+            return detail::open_window(s_, now, memory, offset);
+        }
+        if (s_.scheme == cpu::output_scheme::single_range) {
+            return detail::open_window(s_, now, memory, 0);
+        }
+        if (s_.window.region.get<entry::STOP>()) {
+            detail::end_output(s_, now, rule::OUT_080);
+            now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
+        }
+        if (interrupts) { raise_pmi(now, memory, result); }
+        if (s_.phase == phase::off) { return; }
+        s_.position = topa::next_entry(s_.position);
+        s_.phase = phase::at_entry;
+        result.fault = detail::load_next_region(s_, now, memory);
+    }
+
+    template <memory_port Memory>
+    constexpr void raise_pmi(access::msr_state& now, Memory& memory,
+                             write_result& result) const noexcept {
+        ++result.pmis;
+        now.perf_global_status = now.perf_global_status.with(
+            reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
+        if (s_.sets_pend_topa_pmi) {
+            now.status = now.status.with(access::ia32_rtit_status::PendToPAPMI{true});
+        }
+        if constexpr (pmi_port<Memory>) { memory.raise(); }
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/output/explain.hpp ----
+
+/// Why STATUS.Error or STATUS.Stopped is set, from the MSRs and tables after tracing ended.
+namespace ptspec::engine {
+
+/// Why output ended, and where. `describe(why)` is the rule as a sentence.
+struct explanation {
+    rule why = rule::none;  ///< none: nothing ended output, or the entry could not be read
+    bool has_place = false;
+    topa::place at{};     ///< of the ToPA entry, if the reason is one
+    topa::entry entry{};  ///< the entry, if it was read
+    text field{};         ///< the invalid field of the entry or of the MSR
+    port_fault fault{};   ///< the memory port failed: the reason is unknown
+
+    constexpr explicit operator bool() const noexcept { return why != rule::none; }
+};
+
+namespace detail {
+
+template <class Field>
+constexpr auto name() noexcept -> text {
+    return name_of<Field>();
+}
+
+/// The field that must change to remove an operational error.
+constexpr auto field_at_fault(rule why, topa::entry current) noexcept -> text {
+    using topa::entry;
+    using pointers = reg::ia32_rtit_output_mask_ptrs;
+    switch (why) {
+        case rule::OUT_022:
+        case rule::OUT_071: return name<pointers::MaskOrTableOffset>();
+        case rule::OUT_024:
+        case rule::OUT_064: return name<pointers::OutputOffset>();
+        case rule::OUT_023:
+        case rule::OUT_061:
+        case rule::OUT_091: return name<reg::ia32_rtit_output_base::BasePhysAddr>();
+        case rule::OUT_060: return "reserved";
+        case rule::OUT_062:
+        case rule::OUT_063:
+        case rule::OUT_068:
+        case rule::OUT_111: return name<entry::Base>();
+        case rule::OUT_065:
+            return current.get<entry::INT>() ? name<entry::INT>() : name<entry::STOP>();
+        case rule::OUT_066:
+        case rule::OUT_067: return name<entry::END>();
+        case rule::OUT_080: return name<entry::STOP>();
+        default: return {};
+    }
+}
+
+constexpr auto at_entry(rule why, topa::position where, topa::entry current) noexcept
+    -> explanation {
+    return {why, true, {where.table, where.index}, current, field_at_fault(why, current), {}};
+}
+constexpr auto in_registers(rule why, text field = {}) noexcept -> explanation {
+    return {.why = why, .field = field};
+}
+
+constexpr auto stores_into_restricted(output_options const& how, uint64_t address) noexcept
+    -> bool {
+    return how.when_restricted == restricted_access::error &&
+           how.restricted.run_from(address).restricted;
+}
+
+constexpr auto error_of_single_range(access::msr_state const& now,
+                                     output_options const& how) noexcept -> explanation {
+    rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
+    if (broken != rule::none) { return in_registers(broken, field_at_fault(broken, {})); }
+    auto const next = single_range::trace_store_phys_addr(now.output_base, now.output_mask_ptrs);
+    if (stores_into_restricted(how, next)) {
+        return in_registers(rule::OUT_111, name<reg::ia32_rtit_output_base::BasePhysAddr>());
+    }
+    return in_registers(rule::REG_053);
+}
+
+template <memory_port Memory>
+constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
+                             Memory& memory, output_options const& how) noexcept -> explanation {
+    auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
+    auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
+    if (loaded.fault) { return {.fault = loaded.fault}; }
+    if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
+    if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
+        return at_entry(rule::OUT_111, loaded.where, loaded.current);
+    }
+    return in_registers(rule::REG_053);
+}
+
+/// After STOP the offset is the region's size; in newer editions of the manual, that of its last
+/// byte.
+template <memory_port Memory>
+constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept -> explanation {
+    bool const topa = now.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
+                      !now.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
+    if (topa) {
+        auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
+        auto const word = memory.load(topa::table_pointer(where));
+        if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
+        topa::entry const current{word.value};
+        bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();
+        if (stops && topa::bytes_left(where, current) <= 1) {
+            return at_entry(rule::OUT_080, where, current);
+        }
+    }
+    return in_registers(access::has_trace_stop(now) ? rule::REG_068 : rule::REG_053);
+}
+
+}  // namespace detail
+
+/// Why STATUS.Error or, if it is 0, STATUS.Stopped is set: derived from the registers as tracing
+/// left them, the tables in memory and `how`. Tables that changed since may hide the reason.
+///
+/// The rule is that of an operational error; OUT-080 for a region with STOP; REG-068 for a
+/// TraceStop range; REG-053 if nothing is wrong, when software set the bit or repaired the cause.
+///
+/// Errors: `fault` if the memory port fails.
+/// Source: SDM vol. 3, "Operational Errors"; OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091,
+///         OUT-111, OUT-134, PRG-086, PRG-088.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto explain(cpu::capabilities const& of, access::msr_state const& now,
+                                     Memory& memory, output_options const& how = {}) noexcept
+    -> explanation {
+    using status = reg::ia32_rtit_status;
+    if (!now.status.get<status::Error>()) {
+        return now.status.get<status::Stopped>() ? detail::stopped(now, memory) : explanation{};
+    }
+    if (now.ctl.get<reg::ia32_rtit_ctl::FabricEn>()) { return detail::in_registers(rule::REG_053); }
+    return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(of, now, memory, how)
+                                                   : detail::error_of_single_range(now, how);
+}
+
+}  // namespace ptspec::engine
+
 // ---- ptspec/config/nearest.hpp ----
 
 /// Finds the supported value nearest to a wanted one.
@@ -11612,7 +12373,1069 @@ struct counter {
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/fast/opcode_info.hpp ----
+// ---- ptspec/trace/binding.hpp ----
+
+/// What packets belong to, and the state of the processor after each.
+namespace ptspec::trace {
+
+/// What is known about PacketEn.
+enum class tracing : uint8_t {
+    unknown,   ///< at the start, after an OVF and after damage
+    off,       ///< control flow is not traced: the next is TIP.PGE
+    entering,  ///< on according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
+    on,
+};
+
+/// What a packet belongs to.
+///
+/// Source: PKT-270..278, GEN-246.
+enum class owner : uint8_t {
+    none,               ///< PAD, TSC, TMA, MTC, CYC, CBR, MNT, PSB, PSBEND
+    status,             ///< a packet of a PSB+, which reports the state: PKT-136
+    branch,             ///< TNT, TIP, TIP.PGD: the next branches of the code
+    far_transfer,       ///< MODE.Exec and TIP without a FUP
+    asynchronous,       ///< FUP, PIP, VMCS, MODE.Exec, and the TIP or TIP.PGD that ends the event
+    entry,              ///< MODE.Exec and TIP.PGE
+    paging,             ///< PIP, VMCS without a FUP: the next MOV CR3, far transfer, VM entry ..
+    interrupt_flag,     ///< MODE.Exec and FUP, with event trace: PKT-092
+    transaction,        ///< MODE.TSX and FUP
+    transaction_abort,  ///< MODE.TSX, FUP, and TIP or TIP.PGD
+    overflow,           ///< OVF, and the FUP with the IP at which tracing resumes
+    ptwrite,            ///< PTW and FUP
+    power,              ///< MWAIT, PWRE, EXSTOP and FUP; PWRX
+    pebs,               ///< BBP, BIP, BEP and FUP
+    control_flow,       ///< EVD, CFE and FUP
+    trigger,            ///< TRIG and FUP
+    trace_stop,         ///< TraceStop
+};
+
+/// What a packet says about an IP at which tracing may have resumed after an OVF.
+///
+/// Source: GEN-228, GEN-343.
+enum class resumption : uint8_t {
+    none,
+    possible,   ///< tracing may have resumed at the IP of the PSB+ that ends here
+    confirmed,  ///< it did at the last such IP
+    withdrawn,  ///< it did not at the last such IP
+    refuted,    ///< it did not at any of them
+    at_fup,     ///< `withdrawn`: it resumed at the last FUP, whose owner was `asynchronous`
+};
+
+/// A packet that violates a rule.
+struct violation {
+    uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
+    rule broken = rule::none;
+    packet::kind which = packet::kind::pad;
+    /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
+    /// have no packet (GEN-344).
+    bool is_note = false;
+
+    friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
+};
+
+/// What a packet belongs to, and whether it completes it.
+///
+/// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
+struct binding {
+    owner to = owner::none;
+    bool completes = true;     ///< no packet of the same owner has to follow
+    rule broken = rule::none;  ///< a violated rule, whose place is `binder::violated()`
+    bool in_psb_plus = false;  ///< between PSB and PSBEND
+    bool is_note = false;      ///< `broken` may have another cause than lost packets: GEN-344
+    resumption resumed = resumption::none;
+};
+
+/// The state of the processor, as far as it is known from the packets.
+struct execution_state {
+    tracing enabled = tracing::unknown;
+    uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown
+    bool has_cr3 = false;      ///< `cr3` and `non_root` are known
+    bool has_vmcs = false;     ///< `vmcs` is known
+    bool non_root = false;     ///< PIP.NR
+    bool interrupts = false;   ///< RFLAGS.IF, with event trace
+    bool transaction = false;  ///< InTX
+    uint64_t cr3 = 0;
+    uint64_t vmcs = 0;  ///< the base address of the current VMCS; all ones: none
+
+    /// Takes the value of a packet.
+    constexpr void take(packet::pip which) noexcept {
+        has_cr3 = true;
+        cr3 = which.get<packet::pip::CR3>();
+        non_root = which.get<packet::pip::NR>();
+    }
+    constexpr void take(packet::vmcs which) noexcept {
+        has_vmcs = true;
+        vmcs = which.get<packet::vmcs::base>();
+    }
+    constexpr void take(packet::mode_exec which) noexcept {
+        code_bits = static_cast<uint8_t>(which.code_bits());
+        interrupts = which.get<packet::mode_exec::IF>();
+    }
+    constexpr void take(packet::mode_tsx which) noexcept {
+        transaction = which.get<packet::mode_tsx::InTX>();
+    }
+
+    friend constexpr auto operator==(execution_state const&, execution_state const&)
+        -> bool = default;
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/psb_plus.hpp ----
+
+namespace ptspec::trace {
+
+/// What a PSB+ reports: its status packets, up to now or up to its PSBEND.
+///
+/// Shape:  a plain value of fixed size.
+/// Source: PKT-134, PKT-136, PKT-140, GEN-170.
+struct psb_plus {
+    uint64_t offset = 0;  ///< of the PSB, in bytes from the start of the trace
+    packet::kind_set kinds{};
+    bool has_ip = false;  ///< of a FUP: PacketEn is 1
+    uint64_t ip = 0;
+    uint64_t fup_offset = 0;
+    packet::fup fup{};
+    packet::tsc tsc{};
+    packet::tma tma{};
+    packet::cbr cbr{};
+    packet::pip pip{};
+    packet::vmcs vmcs{};
+    packet::mode_exec mode_exec{};
+    packet::mode_tsx mode_tsx{};
+
+    /// A new PSB+ begins. The values of packets that it does not have are undefined.
+    constexpr void begin(uint64_t at) noexcept {
+        offset = at;
+        kinds = {};
+        has_ip = false;
+    }
+    /// A FUP counts only if it has an IP.
+    [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
+        return kinds.has(which);
+    }
+    /// Adds a status packet.
+    constexpr void add(packet::fup which, at where) noexcept {
+        if (!which.has_ip()) { return; }
+        has_ip = true;
+        ip = where.ip;
+        fup_offset = where.offset;
+        set(fup, which);
+    }
+    constexpr void add(packet::tsc which) noexcept { set(tsc, which); }
+    constexpr void add(packet::tma which) noexcept { set(tma, which); }
+    constexpr void add(packet::cbr which) noexcept { set(cbr, which); }
+    constexpr void add(packet::pip which) noexcept { set(pip, which); }
+    constexpr void add(packet::vmcs which) noexcept { set(vmcs, which); }
+    constexpr void add(packet::mode_exec which) noexcept { set(mode_exec, which); }
+    constexpr void add(packet::mode_tsx which) noexcept { set(mode_tsx, which); }
+    /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
+    [[nodiscard]] constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
+        using packet::kind;
+        switch (which.kind()) {
+            case kind::fup: add(which.as<packet::fup>(), where); return true;
+            case kind::tsc: add(which.as<packet::tsc>()); return true;
+            case kind::tma: add(which.as<packet::tma>()); return true;
+            case kind::cbr: add(which.as<packet::cbr>()); return true;
+            case kind::pip: add(which.as<packet::pip>()); return true;
+            case kind::vmcs: add(which.as<packet::vmcs>()); return true;
+            case kind::mode_exec: add(which.as<packet::mode_exec>()); return true;
+            case kind::mode_tsx: add(which.as<packet::mode_tsx>()); return true;
+            default: return false;
+        }
+    }
+
+private:
+    template <class Packet>
+    constexpr void set(Packet& to, Packet which) noexcept {
+        to = which;
+        kinds.add(Packet::about.id);
+    }
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/known_state.hpp ----
+
+namespace ptspec::trace {
+
+/// What the packets since PacketEn became 1 say about the processor: the size of code, InTX and
+/// CR3. A PSB+ says the same; another value shows that packets between are missing.
+///
+/// Shape:  a plain value of fixed size.
+/// Source: GEN-344.
+class known_state {
+public:
+    /// PacketEn became 0, or packets are lost.
+    constexpr void forget() noexcept { known_ = 0; }
+    /// An SMI, RSM, VM exit or VM entry may change CR3 without a PIP: GEN-242, GEN-278.
+    constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
+    /// PacketEn becomes 1. What a PSB+ directly before says still holds, and so does a MODE.Exec
+    /// that precedes the TIP.PGE.
+    constexpr void enter(bool follows_psb, bool follows_mode) noexcept {
+        if (!follows_psb) { known_ = 0; }
+        if (follows_mode) { known_ |= mode; }
+    }
+
+    /// Takes the value of a packet; `is_on` is PacketEn. Returns false if the value known before
+    /// differs.
+    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
+        auto const bits = static_cast<uint8_t>(which.code_bits());
+        bool const agrees = !has(mode) || code_bits_ == bits;
+        code_bits_ = bits;
+        learn(mode, is_on);
+        return agrees;
+    }
+    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
+        bool const in_tx = which.get<packet::mode_tsx::InTX>();
+        bool const agrees = !has(tsx) || in_tx_ == in_tx;
+        in_tx_ = in_tx;
+        learn(tsx, is_on);
+        return agrees;
+    }
+    /// If NR differs, a VM exit or entry without a PIP came between.
+    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
+        uint64_t const value = which.get<packet::pip::CR3>();
+        bool const nr = which.get<packet::pip::NR>();
+        bool const agrees = !has(cr3) || nr_ != nr || cr3_ == value;
+        cr3_ = value;
+        nr_ = nr;
+        learn(cr3, is_on);
+        return agrees;
+    }
+    /// Takes a packet that tells of an SMI, RSM, VM exit or VM entry.
+    constexpr void take(packet::cfe which) noexcept {
+        using enum packet::cfe_type;
+        switch (which.get<packet::cfe::type>()) {
+            case SMI:
+            case RSM:
+            case VMENTRY:
+            case VMEXIT:
+            case VMEXIT_INTR: return forget_cr3();
+            default: return;
+        }
+    }
+
+private:
+    static constexpr uint8_t mode = 1;
+    static constexpr uint8_t tsx = 2;
+    static constexpr uint8_t cr3 = 4;
+
+    [[nodiscard]] constexpr auto has(uint8_t which) const noexcept -> bool {
+        return (known_ & which) != 0;
+    }
+    constexpr void learn(uint8_t which, bool is_on) noexcept {
+        known_ = static_cast<uint8_t>(is_on ? known_ | which : known_ & ~which);
+    }
+
+    uint8_t known_ = 0;  ///< a bit for each value
+    uint8_t code_bits_ = 0;
+    bool in_tx_ = false;
+    bool nr_ = false;
+    uint64_t cr3_ = 0;
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/binder.hpp ----
+
+namespace ptspec::trace {
+
+/// Binds each packet to its owner, tracks the state of the processor, and checks the order of
+/// packets.
+///
+/// A packet violates at most one rule. If what earlier packets require is missing, the latest of
+/// these packets is at fault, otherwise the packet itself. What the packet contradicts is dropped,
+/// and the packet is bound without it. After control flow packets that cannot be bound, `is_lost()`
+/// is true until the next packet with an IP.
+///
+/// Shape:  a plain value of fixed size.
+/// Source: PKT-070..078, PKT-082, PKT-092, PKT-093, PKT-134..142, PKT-150..154, PKT-161, PKT-163,
+///         PKT-172, PKT-181, PKT-188, PKT-204, PKT-222, PKT-241, PKT-270..274, GEN-006, GEN-020,
+///         GEN-090, GEN-100..105, GEN-125, GEN-170, GEN-172, GEN-176, GEN-227, GEN-228,
+///         GEN-235..237, GEN-245, GEN-246, GEN-290, GEN-300, GEN-302, GEN-320, GEN-321,
+///         GEN-342..344.
+class binder {
+public:
+    constexpr binder() noexcept = default;
+    constexpr explicit binder(cpu::quirk_set quirks) noexcept : quirks_{quirks} {}
+
+    /// The state after the last packet.
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
+    /// The violation of the last packet whose binding has a broken rule.
+    [[nodiscard]] constexpr auto violated() const noexcept -> violation const& { return violated_; }
+    [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_open); }
+    /// What the PSB+ reports that is open, or was the last.
+    [[nodiscard]] constexpr auto last_psb_plus() const noexcept -> psb_plus const& { return psb_; }
+    /// After an OVF, until a packet shows whether and where tracing resumes.
+    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool {
+        return has(overflow | psb_resumes);
+    }
+    /// Tracing may have resumed at an IP, which a later packet confirms or refutes.
+    [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool { return has(doubts); }
+    /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
+    [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
+    /// Tracing is on and no packet is pending: TNT and TIP belong to branches.
+    [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
+    /// The FUP of an asynchronous event is pending: TIP or TIP.PGD ends it. If it is that of an
+    /// INIT, packets of other owners and a PSB+ may come first: GEN-290.
+    [[nodiscard]] constexpr auto in_event() const noexcept -> bool { return has(event); }
+    /// A PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
+    [[nodiscard]] constexpr auto must_enter() const noexcept -> bool {
+        return has(must_be_entered);
+    }
+
+    /// Packets are lost: resets the state to unknown.
+    constexpr void restart() noexcept {
+        now_ = {};
+        flags_ = lost;
+        known_.forget();
+    }
+    /// No packet follows that confirms or refutes where tracing resumed: a FUP is believed, a PSB+
+    /// is not.
+    constexpr auto end_doubt() noexcept -> resumption {
+        auto const found = has(shared_fup)    ? settle_fup()
+                           : has(psb_resumes) ? resumption::withdrawn
+                                              : resumption::none;
+        set(doubts, false);
+        return found;
+    }
+
+    /// Binds the next packet, as a visitor gets it.
+    template <packet::packet_type Packet>
+    constexpr auto add(Packet const& which, at where) noexcept -> binding {
+        if constexpr (branch_kinds.has(Packet::about.id)) {
+            if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
+        } else if constexpr (packet::unbound_kinds.has(Packet::about.id)) {
+            if constexpr (one_of<Packet, packet::tsc, packet::tma, packet::cbr>) {
+                add_unbound({which, where.length}, where);
+            }
+            return {.in_psb_plus = in_psb_plus()};
+        } else if constexpr (same_as<Packet, packet::tip_pgd>) {
+            if (try_end_tracing()) { return {.to = owner::branch}; }
+        } else if constexpr (same_as<Packet, packet::tip_pge>) {
+            if (try_start_tracing()) { return {.to = owner::entry}; }
+        }
+        return add_other({which, where.length}, where);
+    }
+    /// Binds the next packet.
+    constexpr auto add(packet::any_packet const& which, at where) noexcept -> binding {
+        if (branch_kinds.has(which.kind()) && binds_branches()) [[likely]] {
+            return {.to = owner::branch};
+        }
+        if (packet::unbound_kinds.has(which.kind())) {
+            add_unbound(which, where);
+            return {.in_psb_plus = in_psb_plus()};
+        }
+        return add_other(which, where);
+    }
+    /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
+    /// TIP.PGD.
+    [[nodiscard]] constexpr auto try_end_tracing() noexcept -> bool {
+        if (!binds_branches()) { return false; }
+        now_.enabled = tracing::off;
+        flags_ = off | after_pgd;
+        known_.forget();
+        return true;
+    }
+    /// Binds a TIP.PGE without a MODE.Exec. Returns false, and changes nothing, for any other
+    /// TIP.PGE.
+    [[nodiscard]] constexpr auto try_start_tracing() noexcept -> bool {
+        if ((flags_ & ~after_pgd) != off) { return false; }
+        now_.enabled = tracing::on;
+        flags_ = 0;
+        return true;
+    }
+
+private:
+    using kind = packet::kind;
+
+    /// Packets that belong to the next branches, if nothing is pending.
+    static constexpr packet::kind_set branch_kinds = packet::kinds_of(kind::tnt_short,
+                                                                      kind::tnt_long, kind::tip);
+
+    // What is pending. PacketEn and losses are flags, too: if no flag is set, TNT and TIP belong to
+    // branches.
+    static constexpr uint32_t psb_open = 1U << 0;
+    static constexpr uint32_t overflow = 1U << 1;     ///< a FUP or TIP.PGE ends the overflow
+    static constexpr uint32_t transaction = 1U << 2;  ///< this flag to `trigger`: who has the FUP
+    static constexpr uint32_t abort = 1U << 3;
+    static constexpr uint32_t ptwrite = 1U << 4;
+    static constexpr uint32_t exstop = 1U << 5;
+    static constexpr uint32_t pebs = 1U << 6;
+    static constexpr uint32_t control_flow = 1U << 7;
+    static constexpr uint32_t trigger = 1U << 8;
+    static constexpr uint32_t mode = 1U << 9;         ///< TIP, TIP.PGE or FUP follows
+    static constexpr uint32_t event = 1U << 10;       ///< TIP or TIP.PGD follows
+    static constexpr uint32_t aborting = 1U << 11;    ///< the same, of a TSX abort
+    static constexpr uint32_t event_data = 1U << 12;  ///< a CFE follows
+    static constexpr uint32_t block = 1U << 13;       ///< BEP ends it
+    static constexpr uint32_t asleep = 1U << 14;      ///< PWRX follows
+    static constexpr uint32_t off = 1U << 15;
+    static constexpr uint32_t after_pgd = 1U << 16;  ///< `off` since a TIP.PGD
+    static constexpr uint32_t entering = 1U << 17;
+    static constexpr uint32_t must_be_entered = 1U << 18;  ///< off, PSB+ with IP: TIP.PGE follows
+    static constexpr uint32_t needs_mode = 1U << 19;       ///< MODE.Exec precedes the next TIP.PGE
+    static constexpr uint32_t stopped = 1U << 20;          ///< the last packet is a TraceStop
+    static constexpr uint32_t lost = 1U << 21;
+    static constexpr uint32_t psb_resumes = 1U << 22;  ///< OVF, PSB+ with IP: that may be the IP
+    static constexpr uint32_t fup_resumes = 1U << 23;  ///< APL12: the FUP may be spurious
+    static constexpr uint32_t shared_fup = 1U << 24;   ///< SKD010: of the OVF, or of an event
+    static constexpr uint32_t doubts = psb_resumes | fup_resumes | shared_fup;
+    static constexpr uint32_t owners_of_fup = transaction | abort | ptwrite | exstop | pebs |
+                                              control_flow | trigger;
+    static constexpr uint32_t waiting = owners_of_fup | mode | event | aborting | event_data;
+
+    /// A packet that waits for others.
+    struct place {
+        uint64_t offset = 0;
+        kind which = kind::pad;
+    };
+
+    [[nodiscard]] constexpr auto has(uint32_t any_of) const noexcept -> bool {
+        return (flags_ & any_of) != 0;
+    }
+    constexpr void set(uint32_t which, bool value = true) noexcept {
+        flags_ = value ? flags_ | which : flags_ & ~which;
+    }
+    constexpr void set(tracing value) noexcept {
+        now_.enabled = value;
+        set(must_be_entered | (value == tracing::off ? 0 : after_pgd), false);
+        set(off, value == tracing::off);
+        set(entering, value == tracing::entering);
+        if (value == tracing::off || value == tracing::unknown) { known_.forget(); }
+    }
+    [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
+        return now_.enabled == tracing::on || now_.enabled == tracing::entering;
+    }
+    /// Tracing is on at a known IP.
+    constexpr void resume() noexcept {
+        set(lost | overflow, false);
+        set(tracing::on);
+    }
+    [[nodiscard]] constexpr auto is_any_of(packet::kind_set kinds) const noexcept -> bool {
+        return kinds.has(here_.which);
+    }
+
+    // --------------------------------------------------------------------------- violations
+
+    /// Only the first violation of a packet counts.
+    constexpr void violate(rule broken, place const& where) noexcept {
+        if (violated_.broken == rule::none) { violated_ = {where.offset, broken, where.which}; }
+    }
+    constexpr void violate(rule broken) noexcept { violate(broken, here_); }
+
+    /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
+    /// (g++ 12).
+    [[gnu::noinline]] constexpr auto add_other(packet::any_packet const& which, at where) noexcept
+        -> binding {
+        here_ = {where.offset, which.kind()};
+        violated_.broken = rule::none;
+        bool const settles = has(shared_fup) && !continues_event.has(here_.which);
+        auto const settled = settles ? settle_fup() : resumption::none;
+        auto found = add_bound(which, where);
+        if (settles) { found.resumed = settled; }
+        if (violated_.broken != rule::none) [[unlikely]] {
+            found.broken = violated_.broken;
+            found.is_note = violated_.is_note;
+        }
+        return found;
+    }
+    constexpr auto add_bound(packet::any_packet const& which, at where) noexcept -> binding {
+        switch (here_.which) {
+            case kind::psb: return begin_psb_plus();
+            case kind::psbend: return end_psb_plus();
+            case kind::ovf: return add_ovf();
+            default: break;
+        }
+        if (has(psb_open)) {
+            if (packet::psb_plus_kinds.has(here_.which)) { return add_status(which, where); }
+            bool const is_tnt = is_any_of(packet::kinds_of(kind::tnt_short, kind::tnt_long));
+            violate(is_tnt ? rule::GEN_125 : rule::GEN_172);
+            set(psb_open, false);
+            known_.forget();
+        }
+        return add_outside(which);
+    }
+    constexpr void add_unbound(packet::any_packet const& which, at where) noexcept {
+        if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
+    }
+    [[gnu::noinline]] constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
+        if (has(psb_open)) { (void)psb_.add(which, where); }
+        bool const is_cbr = which.is<packet::cbr>();
+        // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
+        if (is_cbr || which.is<packet::tsc>()) { set(stopped, false); }
+        if (is_cbr) { set(after_pgd, false); }
+    }
+
+    // --------------------------------------------------------------------------- PSB+
+
+    constexpr auto begin_psb_plus() noexcept -> binding {
+        if (has(doubts | lost)) { drop_lone_transaction(); }
+        if (has(waiting)) { known_.forget(); }
+        // The FUP of an INIT waits for the SIPI: GEN-290.
+        if (has(psb_open)) {
+            violate(rule::PKT_142);
+        } else if (has((waiting & ~event) | block | asleep)) {
+            violate(rule::GEN_006);
+            set(waiting, false);
+        }
+        set(block | asleep | stopped, false);
+        set(psb_open);
+        psb_.begin(here_.offset);
+        return {.completes = false, .in_psb_plus = true};
+    }
+    constexpr auto end_psb_plus() noexcept -> binding {
+        if (!has(psb_open)) {
+            violate(rule::PKT_134);
+            set(block, false);
+            return {};
+        }
+        set(psb_open, false);
+        set(needs_mode, !psb_.has(kind::mode_exec));
+        if (!psb_.has_ip) {
+            if (is_on() && !has(doubts | must_be_entered)) {
+                violate(rule::GEN_170, {psb_.offset, kind::psb});
+            }
+            // PKT-140. After an OVF: PKT-153.
+            auto const found = refute();
+            set(overflow | lost, false);
+            set(tracing::off);
+            return {.in_psb_plus = true, .resumed = found};
+        }
+        if (has(overflow)) {
+            // GEN-343: a FUP, TIP.PGE or branch shows whether this IP is the one of the OVF.
+            bool const is_first = !has(psb_resumes);
+            set(lost, false);
+            set(psb_resumes);
+            set(tracing::entering);
+            return {.in_psb_plus = true,
+                    .resumed = is_first ? resumption::possible : resumption::none};
+        }
+        if (now_.enabled != tracing::on) {
+            bool const was_off = has(off | must_be_entered);
+            resume();
+            set(tracing::entering);
+            set(must_be_entered, was_off);
+        }
+        return {.in_psb_plus = true};
+    }
+    constexpr auto add_status(packet::any_packet const& which, at where) noexcept -> binding {
+        switch (here_.which) {
+            case kind::fup: {
+                auto const fup = which.as<packet::fup>();
+                if (!fup.has_ip()) { violate(rule::PKT_078); }
+                psb_.add(fup, where);
+                break;
+            }
+            case kind::pip: add_status(which.as<packet::pip>()); break;
+            case kind::vmcs: {
+                auto const vmcs = which.as<packet::vmcs>();
+                now_.take(vmcs);
+                psb_.add(vmcs);
+                break;
+            }
+            case kind::mode_exec: add_status(which.as<packet::mode_exec>()); break;
+            case kind::mode_tsx: add_status(which.as<packet::mode_tsx>()); break;
+            default: break;
+        }
+        return {.to = owner::status, .in_psb_plus = true};
+    }
+    template <packet::packet_type Packet>
+    constexpr void add_status(Packet which) noexcept {
+        if (!take(which, true)) {
+            violate(rule::GEN_344);
+            violated_.is_note = same_as<Packet, packet::pip>;
+        }
+        psb_.add(which);
+    }
+    constexpr auto add_ovf() noexcept -> binding {
+        auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
+        set(psb_open | waiting | block | asleep | stopped | needs_mode | psb_resumes | lost, false);
+        set(tracing::unknown);
+        set(overflow);
+        return {.to = owner::overflow, .completes = false, .resumed = found};
+    }
+
+    // --------------------------------------------------------------------------- after an OVF
+
+    /// The packets between the FUP of an asynchronous event and its end, and that end.
+    static constexpr packet::kind_set continues_event = packet::kinds_of(
+        kind::pip, kind::vmcs, kind::mode_exec, kind::tip, kind::tip_pgd);
+    /// The FUP after OVF and PSB+ is that of the OVF: no TIP or TIP.PGD followed.
+    constexpr auto settle_fup() noexcept -> resumption {
+        set(event | shared_fup | psb_resumes, false);
+        resume();
+        return resumption::at_fup;
+    }
+    /// A packet shows that tracing is off: it did not resume.
+    constexpr auto refute() noexcept -> resumption {
+        if (!has(doubts)) { return resumption::none; }
+        drop_lone_transaction();
+        set(doubts | overflow, false);
+        set(tracing::off);
+        return resumption::refuted;
+    }
+    /// While PacketEn is 0, no FUP follows MODE.TSX: PKT-093.
+    constexpr void drop_lone_transaction() noexcept {
+        if (owner_at_.which == kind::mode_tsx) { set(owners_of_fup, false); }
+    }
+
+    /// Takes the value of a packet. Returns false if the packets before say something else.
+    template <packet::packet_type Packet>
+    constexpr auto take(Packet which, bool is_on) noexcept -> bool {
+        now_.take(which);
+        return known_.take(which, is_on);
+    }
+
+    // --------------------------------------------------------------------------- what is pending
+
+    /// A MODE.Exec, EVD, owner of a FUP or event that this packet does not continue is at fault.
+    /// The latest is checked first.
+    constexpr void check_pending(packet::any_packet const& which) noexcept {
+        bool const is_fup = here_.which == kind::fup;
+        if (has(mode) && !may_follow_mode()) {
+            violate(here_.which == kind::tip_pgd                         ? rule::GEN_237
+                    : is_any_of(packet::kinds_of(kind::pip, kind::vmcs)) ? rule::GEN_245
+                                                                         : rule::GEN_235,
+                    mode_at_);
+            set(mode, false);
+        }
+        if (has(event_data)) {
+            if (!is_any_of(packet::kinds_of(kind::evd, kind::cfe))) {
+                violate(rule::GEN_302, {event_data_at_, kind::evd});
+            }
+            set(event_data, false);
+        }
+        bool const had_owner = has(owners_of_fup);
+        if (had_owner && !is_fup &&
+            !(share_fup.has(here_.which) && share_fup.has(owner_at_.which))) {
+            if (has(lost)) { drop_lone_transaction(); }
+            if (has(owners_of_fup)) { violate(rule::PKT_273, owner_at_); }
+            set(owners_of_fup, false);
+        }
+        if (has(event | aborting) && !continues(which, had_owner)) {
+            violate(rule::PKT_077, {event_at_, kind::fup});
+            set(event | aborting, false);
+        }
+    }
+    [[nodiscard]] constexpr auto may_follow_mode() const noexcept -> bool {
+        return is_any_of(packet::kinds_of(kind::tip, kind::tip_pge)) ||
+               (here_.which == kind::fup && !has(event | aborting));
+    }
+    /// The packets of one event, which share its FUP. PTW, BEP and TRIG share theirs with none:
+    /// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
+    static constexpr packet::kind_set share_fup = packet::kinds_of(
+        kind::mode_tsx, kind::exstop, kind::mwait, kind::pwre, kind::evd, kind::cfe);
+    /// The packet is part of the event whose FUP is pending, or comes while a processor waits for a
+    /// SIPI: GEN-290.
+    [[nodiscard]] constexpr auto continues(packet::any_packet const& which,
+                                           bool had_owner) const noexcept -> bool {
+        if (continues_event.has(here_.which)) { return true; }
+        if (has(aborting)) { return false; }
+        if (here_.which == kind::fup) { return had_owner; }
+        if (which.is<packet::cfe>()) {
+            return which.as<packet::cfe>().get<packet::cfe::type>() == packet::cfe_type::SIPI;
+        }
+        return is_any_of(packet::kinds_of(kind::pwre, kind::exstop, kind::pwrx));
+    }
+    /// TIP.PGE follows a PSB+ with an IP: directly, or PacketEn was 1.
+    constexpr void check_entry() noexcept {
+        if (is_any_of(packet::kinds_of(kind::mode_exec, kind::pip, kind::tip_pge))) { return; }
+        if (has(must_be_entered)) { violate(rule::GEN_176, {psb_.offset, kind::psb}); }
+        set(must_be_entered, false);
+        if (!has(doubts)) { enter(); }
+    }
+    constexpr void check_stop() noexcept {
+        if (has(stopped)) { violate(rule::GEN_020); }
+        set(stopped, false);
+    }
+    constexpr void check_block() noexcept {
+        bool const is_bep = here_.which == kind::bep;
+        if (is_bep && !has(block | lost)) { violate(rule::GEN_320); }
+        if (packet::block_kinds.has(here_.which) || here_.which == kind::bbp) { return; }
+        if (has(block) && !is_bep) { violate(rule::GEN_321); }
+        set(block, false);
+    }
+
+    // --------------------------------------------------------------------------- outside PSB+
+
+    constexpr auto add_outside(packet::any_packet const& which) noexcept -> binding {
+        if (here_.which == kind::fup && !which.as<packet::fup>().has_ip()) {
+            violate(rule::PKT_078);
+            if (!has(owners_of_fup)) { return {.to = owner::asynchronous}; }
+        }
+        bool const shows_off = is_any_of(packet::kinds_of(kind::tip_pge, kind::tracestop));
+        auto const refuted = shows_off ? refute() : resumption::none;
+        bool const loses = has(event | aborting | abort | mode);
+        check_pending(which);
+        check_entry();
+        auto found = bind(which, loses);
+        check_block();
+        if (shows_off) { found.resumed = refuted; }
+        return found;
+    }
+    constexpr auto bind(packet::any_packet const& which, bool loses) noexcept -> binding {
+        switch (here_.which) {
+            case kind::tnt_short:
+            case kind::tnt_long: return add_tnt(loses);
+            case kind::tip: return add_tip();
+            case kind::tip_pge: return add_tip_pge();
+            case kind::tip_pgd: return add_tip_pgd();
+            case kind::fup: return add_fup();
+            case kind::pip: (void)take(which.as<packet::pip>(), is_on()); return add_middle();
+            case kind::vmcs:
+                now_.take(which.as<packet::vmcs>());
+                known_.forget_cr3();
+                return add_middle();
+            case kind::mode_exec: return add(which.as<packet::mode_exec>());
+            case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
+            case kind::tracestop: return add_trace_stop();
+            case kind::ptw: return add_ptw(which.as<packet::ptw>().get<packet::ptw::IP>());
+            case kind::exstop:
+                return announce(owner::power, exstop,
+                                which.as<packet::exstop>().get<packet::exstop::IP>());
+            case kind::mwait: return announce(owner::power, exstop, false);
+            case kind::pwre: set(asleep); return announce(owner::power, exstop, false);
+            case kind::pwrx: set(asleep, false); return announce(owner::power, exstop, false);
+            case kind::bbp: set(block); return announce(owner::pebs, pebs, false);
+            case kind::bip: return announce(owner::pebs, pebs, false);
+            case kind::bep:
+                return announce(owner::pebs, pebs, which.as<packet::bep>().get<packet::bep::IP>());
+            case kind::evd: {
+                auto found = announce(owner::control_flow, control_flow, false);
+                set(event_data);
+                event_data_at_ = here_.offset;
+                found.completes = false;
+                return found;
+            }
+            case kind::cfe:
+                known_.take(which.as<packet::cfe>());
+                return announce(owner::control_flow, control_flow,
+                                which.as<packet::cfe>().get<packet::cfe::IP>());
+            case kind::trig:
+                return announce(owner::trigger, trigger,
+                                which.as<packet::trig>().get<packet::trig::IP>());
+            default: return {};
+        }
+    }
+
+    /// Marks the control flow as lost until the next packet with an IP.
+    constexpr void lose_flow() noexcept {
+        set(overflow | needs_mode, false);
+        set(tracing::unknown);
+        set(lost);
+    }
+    /// Handles a packet that does not depend on PacketEn: after an OVF it shows that tracing is
+    /// off.
+    ///
+    /// Source: PKT-153.
+    constexpr void end_overflow() noexcept {
+        check_stop();
+        if (!has(overflow)) { return; }
+        set(overflow, false);
+        if (!has(psb_resumes)) { set(tracing::off); }
+    }
+    /// For a packet that only an enabled processor sends. After an OVF its FUP is missing, unless
+    /// the packet `replaces_fup`.
+    constexpr auto confirm(bool replaces_fup = false) noexcept -> resumption {
+        enter();
+        check_stop();
+        bool const misses_fup = has(overflow | psb_resumes) && !quirks_.has(cpu::quirk::skd010);
+        if (misses_fup && !replaces_fup) { violate(rule::GEN_227); }
+        if (!has(psb_resumes)) { return resumption::none; }
+        return misses_fup && replaces_fup ? resumption::withdrawn : resumption::confirmed;
+    }
+    /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
+    constexpr void enter() noexcept {
+        if (now_.enabled == tracing::entering) { set(tracing::on); }
+    }
+
+    constexpr auto add_tnt(bool loses) noexcept -> binding {
+        auto const resumed = confirm();
+        if (has(off)) { violate(rule::GEN_105); }
+        if (has(off) || loses || (has(overflow) && !has(psb_resumes))) { lose_flow(); }
+        set(overflow | doubts, false);
+        return {.to = owner::branch, .resumed = resumed};
+    }
+    constexpr auto add_tip() noexcept -> binding {
+        auto const resumed = confirm();
+        auto const to = has(aborting) ? owner::transaction_abort
+                        : has(event)  ? owner::asynchronous
+                        : has(mode)   ? owner::far_transfer
+                                      : owner::branch;
+        // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
+        if (has(off) && !has(event | aborting)) { violate(rule::GEN_105); }
+        set(waiting | doubts, false);
+        resume();
+        return {.to = to, .resumed = resumed};
+    }
+    constexpr auto add_tip_pge() noexcept -> binding {
+        check_stop();
+        if (now_.enabled == tracing::on) { violate(rule::GEN_100); }
+        if (has(needs_mode) && !has(mode)) { violate(rule::GEN_236); }
+        known_.enter(has(entering), has(mode));
+        set(waiting | needs_mode, false);
+        resume();
+        return {.to = owner::entry};
+    }
+    constexpr auto add_trace_stop() noexcept -> binding {
+        check_stop();
+        if (is_on()) { violate(rule::GEN_090); }
+        set(waiting | overflow | lost, false);
+        set(tracing::off);
+        set(stopped);
+        return {.to = owner::trace_stop};
+    }
+    constexpr auto add_tip_pgd() noexcept -> binding {
+        auto const resumed = confirm(has(overflow) && quirks_.has(cpu::quirk::apl11));
+        auto const to = has(aborting) ? owner::transaction_abort
+                        : has(event)  ? owner::asynchronous
+                                      : owner::branch;
+        if (has(off) && !has(event | aborting)) { violate(rule::GEN_101); }
+        set(waiting | overflow | lost | doubts, false);
+        set(tracing::off);
+        set(after_pgd);
+        return {.to = to, .resumed = resumed};
+    }
+    constexpr auto add_fup() noexcept -> binding {
+        check_stop();
+        if (has(owners_of_fup)) {
+            auto const to = has(transaction)    ? owner::transaction
+                            : has(abort)        ? owner::transaction_abort
+                            : has(ptwrite)      ? owner::ptwrite
+                            : has(exstop)       ? owner::power
+                            : has(pebs)         ? owner::pebs
+                            : has(control_flow) ? owner::control_flow
+                                                : owner::trigger;
+            bool const opens = has(abort);
+            set(owners_of_fup, false);
+            if (opens) { begin_event(aborting); }
+            return {.to = to, .completes = !opens};
+        }
+        if (has(mode)) {
+            set(mode, false);
+            return {.to = owner::interrupt_flag};
+        }
+        if (has(overflow)) { return end_overflow_at_fup(); }
+        if (has(off)) {
+            violate(rule::GEN_342);
+            set(tracing::on);
+        }
+        begin_event(event);
+        return {.to = owner::asynchronous, .completes = false};
+    }
+    constexpr void begin_event(uint32_t flag) noexcept {
+        set(event | aborting, false);
+        set(flag);
+        event_at_ = here_.offset;
+    }
+    /// The first FUP after an OVF, with nothing but timing packets and PSB+s between.
+    constexpr auto end_overflow_at_fup() noexcept -> binding {
+        bool const has_other_ip = has(psb_resumes);
+        set(overflow, false);
+        if (has_other_ip && quirks_.has(cpu::quirk::skd010)) {
+            // The FUP of the OVF may be missing: then TIP or TIP.PGD follows this one.
+            begin_event(event);
+            set(shared_fup);
+            return {.to = owner::asynchronous, .completes = false};
+        }
+        set(psb_resumes, false);
+        resume();
+        if (quirks_.has(cpu::quirk::apl12)) {
+            // The FUP is spurious if TIP.PGE, TraceStop or a PSB+ without FUP shows that tracing
+            // is off.
+            set(fup_resumes);
+            set(tracing::entering);
+        }
+        return {.to = owner::overflow,
+                .resumed = has_other_ip ? resumption::withdrawn : resumption::none};
+    }
+    /// PIP and VMCS: of a compound event, or alone.
+    constexpr auto add_middle() noexcept -> binding {
+        end_overflow();
+        bool const is_middle = has(event | aborting);
+        return {.to = is_middle ? owner::asynchronous : owner::paging, .completes = !is_middle};
+    }
+    constexpr auto add(packet::mode_exec which) noexcept -> binding {
+        end_overflow();
+        (void)take(which, is_on());
+        set(needs_mode, false);
+        set(mode);
+        mode_at_ = here_;
+        return {.to = has(event | aborting) ? owner::asynchronous : owner::far_transfer,
+                .completes = false};
+    }
+    /// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
+    constexpr auto add(packet::mode_tsx which) noexcept -> binding {
+        end_overflow();
+        (void)take(which, is_on());
+        bool const aborts = which.get<packet::mode_tsx::TXAbort>();
+        return announce(aborts ? owner::transaction_abort : owner::transaction,
+                        aborts ? abort : transaction, !has(off));
+    }
+    /// Source: GEN-300.
+    constexpr auto add_ptw(bool has_fup) noexcept -> binding {
+        end_overflow();
+        if (has(after_pgd)) { violate(rule::GEN_300); }
+        return announce(owner::ptwrite, ptwrite, has_fup);
+    }
+    /// A packet after which a FUP may follow. Several may share one.
+    constexpr auto announce(owner to, uint32_t flag, bool has_fup) noexcept -> binding {
+        end_overflow();
+        if (has_fup) {
+            set(flag);
+            owner_at_ = here_;
+        }
+        return {.to = to, .completes = !has_fup};
+    }
+
+    execution_state now_{};
+    uint32_t flags_ = lost;
+    cpu::quirk_set quirks_{};
+    known_state known_{};
+    psb_plus psb_{};
+    violation violated_{};
+    place here_{};  ///< the packet that is bound
+    place mode_at_{};
+    place owner_at_{};
+    uint64_t event_data_at_ = 0;
+    uint64_t event_at_ = 0;  ///< of its FUP
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/time.hpp ----
+
+/// What the time of a packet is.
+namespace ptspec::trace {
+
+/// A time: an estimate, and the bounds of the true time.
+///
+/// Units:  TSC ticks, and core clock cycles. `latest` is `unbounded` when no packet limits it.
+///         Before the first TSC the estimate is relative, and the bounds are 0 and `unbounded`.
+struct time {
+    static constexpr uint64_t unbounded = ~uint64_t{0};
+
+    uint64_t tsc = 0;
+    uint64_t earliest = 0;
+    uint64_t latest = unbounded;
+    uint64_t cycles = 0;  ///< the sum of all CYCs before
+    /// It counts from a TSC that a guest sees (PIP.NR), whose offset and multiplier are not known:
+    /// it is no time of the host.
+    bool is_guest = false;
+
+    /// The estimate is a value of the time-stamp counter.
+    [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool {
+        return earliest != 0 || latest != unbounded;
+    }
+    friend constexpr auto operator==(time const&, time const&) -> bool = default;
+};
+
+/// The core clock cycle of a packet, counted from the first packet of the trace: it lies between
+/// `earliest` and `earliest + slack`.
+///
+/// Units:  core clock cycles while the core clock runs. `slack` is `time::unbounded` for packets
+///         that have no CYC: they follow the last packet that has one.
+struct cycle_time {
+    uint64_t earliest = 0;
+    uint64_t slack = 0;
+
+    friend constexpr auto operator==(cycle_time const&, cycle_time const&) -> bool = default;
+};
+
+/// The frequency of the core clock between two points of a trace; 0 if no TSC ticks passed.
+///
+/// Units:  that of `tsc_frequency`.
+/// Source: PKT-316.
+[[nodiscard]] constexpr auto core_frequency(uint64_t cycles, uint64_t tsc_ticks,
+                                            uint64_t tsc_frequency) noexcept -> uint64_t {
+    // Keeps the product below 2^64: the quotient needs only the upper bits of long intervals.
+    while (cycles >> 24 != 0 && tsc_ticks > 1) {
+        cycles >>= 1;
+        tsc_ticks >>= 1;
+    }
+    return tsc_ticks == 0 ? 0 : cycles * tsc_frequency / tsc_ticks;
+}
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/event.hpp ----
+
+/// What an event reader returns.
+namespace ptspec::trace {
+
+/// The type of an event, and the members of `event` that it has. All have `offset` and `when`;
+/// `packet` is the packet with the values of the event.
+enum class event_type : uint8_t {
+    branches,         ///< outcomes of conditional branches and compressed returns: `branches()`
+    indirect_branch,  ///< an indirect branch, an uncompressed return, a far transfer: `to`
+    enabled,          ///< tracing starts at `ip`
+    disabled,         ///< a branch or MOV CR3 ends tracing; `to` is its target, where it is known
+    async_branch,     ///< an interrupt, an exception, a VM exit ..: from `ip` to `to`
+    async_disabled,   ///< tracing ends at `ip`; `to` is the next IP, where it is known
+    paging,           ///< CR3, and VMX root or non-root operation: PIP. With `ip` after an event
+    vmcs,             ///< the current VMCS: VMCS
+    exec_mode,        ///< the size of code at `ip`, and with event trace RFLAGS.IF: MODE.Exec
+    transaction,      ///< begin, end or abort at `ip`: MODE.TSX
+    overflow,         ///< packets before it are lost: OVF
+    resumed,          ///< after an overflow or a loss of packets, control flow continues at `ip`
+    trace_stop,       ///< TraceStop; `ip` is that of the TIP.PGD before it, where it is known
+    ptwrite,          ///< PTW
+    exstop,           ///< execution stops: EXSTOP
+    mwait,            ///< MWAIT
+    pwre,             ///< entry of a C-state: PWRE
+    pwrx,             ///< exit from a C-state: PWRX; `ip` is that of the entry
+    pebs_group,       ///< BBP, without `ip`: the record's is that of `pebs_end`
+    pebs_item,        ///< BIP, likewise
+    pebs_end,         ///< BEP
+    event_data,       ///< EVD: of the `control_flow` event that follows
+    control_flow,     ///< an event of event trace: CFE
+    trigger,          ///< TRIG
+    frequency,        ///< the ratio of the core clock to the bus clock: CBR
+    maintenance,      ///< MNT
+    psb,              ///< a PSB+ ends; `ip` is the current IP, unless tracing is off
+    damage,           ///< bytes that are no packet, or a packet that violates `broken`
+    note,             ///< a packet that shows damage or a change without packets: `broken`
+    synced,           ///< the first PSB: `skipped` bytes before it
+    resynced,         ///< reading resumes at a PSB, `skipped` bytes after the damage
+    lost,             ///< no PSB follows: the last `skipped` bytes are not decoded
+    unknown,          ///< bytes that only the caller's hook can decode
+    need_input,       ///< the chunk is consumed: call `feed()` with the next, or `finish()`
+    end,              ///< the end of the trace
+};
+
+/// One event of a trace.
+///
+/// Units:  `when` in TSC ticks; all zero without a clock.
+struct event {
+    event_type what = event_type::end;
+    bool has_ip = false;
+    bool has_to = false;
+    bool is_status = false;                   ///< reported by a PSB+: not a change
+    packet::error why = packet::error::none;  ///< of damage to the bytes
+    rule broken = rule::none;                 ///< of damage and notes
+    uint32_t skipped = 0;                     ///< in bytes
+    uint64_t offset = 0;                      ///< of `packet`, in bytes from the start of the trace
+    uint64_t ip = 0;
+    uint64_t to = 0;
+    packet::any_packet packet{};
+    time when{};
+
+    /// False at the end of the trace and at the end of a chunk.
+    constexpr explicit operator bool() const noexcept {
+        return what != event_type::need_input && what != event_type::end;
+    }
+    /// The outcomes of `event_type::branches`, the oldest first.
+    [[nodiscard]] constexpr auto branches() const noexcept -> packet::branches {
+        return packet.is<packet::tnt_short>() ? packet.as<packet::tnt_short>().taken()
+                                              : packet.as<packet::tnt_long>().taken();
+    }
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/detail/opcode_info.hpp ----
 
 /// Tables that give the length, kind and IP form of a packet from its first bytes. They are derived
 /// from the declarations of the packets.
@@ -11798,7 +13621,7 @@ constexpr auto opcode_info_at(uint8_t const* at, bool strict) noexcept -> opcode
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/fast/decode_loop.hpp ----
+// ---- ptspec/trace/detail/decode_loop.hpp ----
 
 /// The fast path that decodes most packets of a trace. `packet::decode` decodes the others.
 ///
@@ -12032,7 +13855,7 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/fast/count_loop.hpp ----
+// ---- ptspec/trace/detail/count_loop.hpp ----
 
 /// Counts packets by kind without building them.
 namespace ptspec::trace::detail {
@@ -12110,7 +13933,7 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/fast/count_lanes.hpp ----
+// ---- ptspec/trace/detail/count_lanes.hpp ----
 
 /// Counts packets in several segments of a trace at once.
 ///
@@ -12809,61 +14632,6 @@ private:
     size_t count_;
     options how_;
 };
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/time.hpp ----
-
-/// What the time of a packet is.
-namespace ptspec::trace {
-
-/// A time: an estimate, and the bounds of the true time.
-///
-/// Units:  TSC ticks, and core clock cycles. `latest` is `unbounded` when no packet limits it.
-///         Before the first TSC the estimate is relative, and the bounds are 0 and `unbounded`.
-struct time {
-    static constexpr uint64_t unbounded = ~uint64_t{0};
-
-    uint64_t tsc = 0;
-    uint64_t earliest = 0;
-    uint64_t latest = unbounded;
-    uint64_t cycles = 0;  ///< the sum of all CYCs before
-    /// It counts from a TSC that a guest sees (PIP.NR), whose offset and multiplier are not known:
-    /// it is no time of the host.
-    bool is_guest = false;
-
-    /// The estimate is a value of the time-stamp counter.
-    [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool {
-        return earliest != 0 || latest != unbounded;
-    }
-    friend constexpr auto operator==(time const&, time const&) -> bool = default;
-};
-
-/// The core clock cycle of a packet, counted from the first packet of the trace: it lies between
-/// `earliest` and `earliest + slack`.
-///
-/// Units:  core clock cycles while the core clock runs. `slack` is `time::unbounded` for packets
-///         that have no CYC: they follow the last packet that has one.
-struct cycle_time {
-    uint64_t earliest = 0;
-    uint64_t slack = 0;
-
-    friend constexpr auto operator==(cycle_time const&, cycle_time const&) -> bool = default;
-};
-
-/// The frequency of the core clock between two points of a trace; 0 if no TSC ticks passed.
-///
-/// Units:  that of `tsc_frequency`.
-/// Source: PKT-316.
-[[nodiscard]] constexpr auto core_frequency(uint64_t cycles, uint64_t tsc_ticks,
-                                            uint64_t tsc_frequency) noexcept -> uint64_t {
-    // Keeps the product below 2^64: the quotient needs only the upper bits of long intervals.
-    while (cycles >> 24 != 0 && tsc_ticks > 1) {
-        cycles >>= 1;
-        tsc_ticks >>= 1;
-    }
-    return tsc_ticks == 0 ? 0 : cycles * tsc_frequency / tsc_ticks;
-}
 
 }  // namespace ptspec::trace
 
@@ -13953,1014 +15721,6 @@ private:
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/binding.hpp ----
-
-/// What packets belong to, and the state of the processor after each.
-namespace ptspec::trace {
-
-/// What is known about PacketEn.
-enum class tracing : uint8_t {
-    unknown,   ///< at the start, after an OVF and after damage
-    off,       ///< control flow is not traced: the next is TIP.PGE
-    entering,  ///< on according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
-    on,
-};
-
-/// What a packet belongs to.
-///
-/// Source: PKT-270..278, GEN-246.
-enum class owner : uint8_t {
-    none,               ///< PAD, TSC, TMA, MTC, CYC, CBR, MNT, PSB, PSBEND
-    status,             ///< a packet of a PSB+, which reports the state: PKT-136
-    branch,             ///< TNT, TIP, TIP.PGD: the next branches of the code
-    far_transfer,       ///< MODE.Exec and TIP without a FUP
-    asynchronous,       ///< FUP, PIP, VMCS, MODE.Exec, and the TIP or TIP.PGD that ends the event
-    entry,              ///< MODE.Exec and TIP.PGE
-    paging,             ///< PIP, VMCS without a FUP: the next MOV CR3, far transfer, VM entry ..
-    interrupt_flag,     ///< MODE.Exec and FUP, with event trace: PKT-092
-    transaction,        ///< MODE.TSX and FUP
-    transaction_abort,  ///< MODE.TSX, FUP, and TIP or TIP.PGD
-    overflow,           ///< OVF, and the FUP with the IP at which tracing resumes
-    ptwrite,            ///< PTW and FUP
-    power,              ///< MWAIT, PWRE, EXSTOP and FUP; PWRX
-    pebs,               ///< BBP, BIP, BEP and FUP
-    control_flow,       ///< EVD, CFE and FUP
-    trigger,            ///< TRIG and FUP
-    trace_stop,         ///< TraceStop
-};
-
-/// What a packet says about an IP at which tracing may have resumed after an OVF.
-///
-/// Source: GEN-228, GEN-343.
-enum class resumption : uint8_t {
-    none,
-    possible,   ///< tracing may have resumed at the IP of the PSB+ that ends here
-    confirmed,  ///< it did at the last such IP
-    withdrawn,  ///< it did not at the last such IP
-    refuted,    ///< it did not at any of them
-    at_fup,     ///< `withdrawn`: it resumed at the last FUP, whose owner was `asynchronous`
-};
-
-/// A packet that violates a rule.
-struct violation {
-    uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
-    rule broken = rule::none;
-    packet::kind which = packet::kind::pad;
-    /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
-    /// have no packet (GEN-344).
-    bool is_note = false;
-
-    friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
-};
-
-/// What a packet belongs to, and whether it completes it.
-///
-/// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
-struct binding {
-    owner to = owner::none;
-    bool completes = true;     ///< no packet of the same owner has to follow
-    rule broken = rule::none;  ///< a violated rule, whose place is `binder::violated()`
-    bool in_psb_plus = false;  ///< between PSB and PSBEND
-    bool is_note = false;      ///< `broken` may have another cause than lost packets: GEN-344
-    resumption resumed = resumption::none;
-};
-
-/// The state of the processor, as far as it is known from the packets.
-struct execution_state {
-    tracing enabled = tracing::unknown;
-    uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown
-    bool has_cr3 = false;      ///< `cr3` and `non_root` are known
-    bool has_vmcs = false;     ///< `vmcs` is known
-    bool non_root = false;     ///< PIP.NR
-    bool interrupts = false;   ///< RFLAGS.IF, with event trace
-    bool transaction = false;  ///< InTX
-    uint64_t cr3 = 0;
-    uint64_t vmcs = 0;  ///< the base address of the current VMCS; all ones: none
-
-    /// Takes the value of a packet.
-    constexpr void take(packet::pip which) noexcept {
-        has_cr3 = true;
-        cr3 = which.get<packet::pip::CR3>();
-        non_root = which.get<packet::pip::NR>();
-    }
-    constexpr void take(packet::vmcs which) noexcept {
-        has_vmcs = true;
-        vmcs = which.get<packet::vmcs::base>();
-    }
-    constexpr void take(packet::mode_exec which) noexcept {
-        code_bits = static_cast<uint8_t>(which.code_bits());
-        interrupts = which.get<packet::mode_exec::IF>();
-    }
-    constexpr void take(packet::mode_tsx which) noexcept {
-        transaction = which.get<packet::mode_tsx::InTX>();
-    }
-
-    friend constexpr auto operator==(execution_state const&, execution_state const&)
-        -> bool = default;
-};
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/psb_plus.hpp ----
-
-namespace ptspec::trace {
-
-/// What a PSB+ reports: its status packets, up to now or up to its PSBEND.
-///
-/// Shape:  a plain value of fixed size.
-/// Source: PKT-134, PKT-136, PKT-140, GEN-170.
-struct psb_plus {
-    uint64_t offset = 0;  ///< of the PSB, in bytes from the start of the trace
-    packet::kind_set kinds{};
-    bool has_ip = false;  ///< of a FUP: PacketEn is 1
-    uint64_t ip = 0;
-    uint64_t fup_offset = 0;
-    packet::fup fup{};
-    packet::tsc tsc{};
-    packet::tma tma{};
-    packet::cbr cbr{};
-    packet::pip pip{};
-    packet::vmcs vmcs{};
-    packet::mode_exec mode_exec{};
-    packet::mode_tsx mode_tsx{};
-
-    /// A new PSB+ begins. The values of packets that it does not have are undefined.
-    constexpr void begin(uint64_t at) noexcept {
-        offset = at;
-        kinds = {};
-        has_ip = false;
-    }
-    /// A FUP counts only if it has an IP.
-    [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
-        return kinds.has(which);
-    }
-    /// Adds a status packet.
-    constexpr void add(packet::fup which, at where) noexcept {
-        if (!which.has_ip()) { return; }
-        has_ip = true;
-        ip = where.ip;
-        fup_offset = where.offset;
-        set(fup, which);
-    }
-    constexpr void add(packet::tsc which) noexcept { set(tsc, which); }
-    constexpr void add(packet::tma which) noexcept { set(tma, which); }
-    constexpr void add(packet::cbr which) noexcept { set(cbr, which); }
-    constexpr void add(packet::pip which) noexcept { set(pip, which); }
-    constexpr void add(packet::vmcs which) noexcept { set(vmcs, which); }
-    constexpr void add(packet::mode_exec which) noexcept { set(mode_exec, which); }
-    constexpr void add(packet::mode_tsx which) noexcept { set(mode_tsx, which); }
-    /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
-    [[nodiscard]] constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
-        using packet::kind;
-        switch (which.kind()) {
-            case kind::fup: add(which.as<packet::fup>(), where); return true;
-            case kind::tsc: add(which.as<packet::tsc>()); return true;
-            case kind::tma: add(which.as<packet::tma>()); return true;
-            case kind::cbr: add(which.as<packet::cbr>()); return true;
-            case kind::pip: add(which.as<packet::pip>()); return true;
-            case kind::vmcs: add(which.as<packet::vmcs>()); return true;
-            case kind::mode_exec: add(which.as<packet::mode_exec>()); return true;
-            case kind::mode_tsx: add(which.as<packet::mode_tsx>()); return true;
-            default: return false;
-        }
-    }
-
-private:
-    template <class Packet>
-    constexpr void set(Packet& to, Packet which) noexcept {
-        to = which;
-        kinds.add(Packet::about.id);
-    }
-};
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/known_state.hpp ----
-
-namespace ptspec::trace {
-
-/// What the packets since PacketEn became 1 say about the processor: the size of code, InTX and
-/// CR3. A PSB+ says the same; another value shows that packets between are missing.
-///
-/// Shape:  a plain value of fixed size.
-/// Source: GEN-344.
-class known_state {
-public:
-    /// PacketEn became 0, or packets are lost.
-    constexpr void forget() noexcept { known_ = 0; }
-    /// An SMI, RSM, VM exit or VM entry may change CR3 without a PIP: GEN-242, GEN-278.
-    constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
-    /// PacketEn becomes 1. What a PSB+ directly before says still holds, and so does a MODE.Exec
-    /// that precedes the TIP.PGE.
-    constexpr void enter(bool follows_psb, bool follows_mode) noexcept {
-        if (!follows_psb) { known_ = 0; }
-        if (follows_mode) { known_ |= mode; }
-    }
-
-    /// Takes the value of a packet; `is_on` is PacketEn. Returns false if the value known before
-    /// differs.
-    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
-        auto const bits = static_cast<uint8_t>(which.code_bits());
-        bool const agrees = !has(mode) || code_bits_ == bits;
-        code_bits_ = bits;
-        learn(mode, is_on);
-        return agrees;
-    }
-    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
-        bool const in_tx = which.get<packet::mode_tsx::InTX>();
-        bool const agrees = !has(tsx) || in_tx_ == in_tx;
-        in_tx_ = in_tx;
-        learn(tsx, is_on);
-        return agrees;
-    }
-    /// If NR differs, a VM exit or entry without a PIP came between.
-    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
-        uint64_t const value = which.get<packet::pip::CR3>();
-        bool const nr = which.get<packet::pip::NR>();
-        bool const agrees = !has(cr3) || nr_ != nr || cr3_ == value;
-        cr3_ = value;
-        nr_ = nr;
-        learn(cr3, is_on);
-        return agrees;
-    }
-    /// Takes a packet that tells of an SMI, RSM, VM exit or VM entry.
-    constexpr void take(packet::cfe which) noexcept {
-        using enum packet::cfe_type;
-        switch (which.get<packet::cfe::type>()) {
-            case SMI:
-            case RSM:
-            case VMENTRY:
-            case VMEXIT:
-            case VMEXIT_INTR: return forget_cr3();
-            default: return;
-        }
-    }
-
-private:
-    static constexpr uint8_t mode = 1;
-    static constexpr uint8_t tsx = 2;
-    static constexpr uint8_t cr3 = 4;
-
-    [[nodiscard]] constexpr auto has(uint8_t which) const noexcept -> bool {
-        return (known_ & which) != 0;
-    }
-    constexpr void learn(uint8_t which, bool is_on) noexcept {
-        known_ = static_cast<uint8_t>(is_on ? known_ | which : known_ & ~which);
-    }
-
-    uint8_t known_ = 0;  ///< a bit for each value
-    uint8_t code_bits_ = 0;
-    bool in_tx_ = false;
-    bool nr_ = false;
-    uint64_t cr3_ = 0;
-};
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/binder.hpp ----
-
-namespace ptspec::trace {
-
-/// Binds each packet to its owner, tracks the state of the processor, and checks the order of
-/// packets.
-///
-/// A packet violates at most one rule. If what earlier packets require is missing, the latest of
-/// these packets is at fault, otherwise the packet itself. What the packet contradicts is dropped,
-/// and the packet is bound without it. After control flow packets that cannot be bound, `is_lost()`
-/// is true until the next packet with an IP.
-///
-/// Shape:  a plain value of fixed size.
-/// Source: PKT-070..078, PKT-082, PKT-092, PKT-093, PKT-134..142, PKT-150..154, PKT-161, PKT-163,
-///         PKT-172, PKT-181, PKT-188, PKT-204, PKT-222, PKT-241, PKT-270..274, GEN-006, GEN-020,
-///         GEN-090, GEN-100..105, GEN-125, GEN-170, GEN-172, GEN-176, GEN-227, GEN-228,
-///         GEN-235..237, GEN-245, GEN-246, GEN-290, GEN-300, GEN-302, GEN-320, GEN-321,
-///         GEN-342..344.
-class binder {
-public:
-    constexpr binder() noexcept = default;
-    constexpr explicit binder(cpu::quirk_set quirks) noexcept : quirks_{quirks} {}
-
-    /// The state after the last packet.
-    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
-    /// The violation of the last packet whose binding has a broken rule.
-    [[nodiscard]] constexpr auto violated() const noexcept -> violation const& { return violated_; }
-    [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_open); }
-    /// What the PSB+ reports that is open, or was the last.
-    [[nodiscard]] constexpr auto last_psb_plus() const noexcept -> psb_plus const& { return psb_; }
-    /// After an OVF, until a packet shows whether and where tracing resumes.
-    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool {
-        return has(overflow | psb_resumes);
-    }
-    /// Tracing may have resumed at an IP, which a later packet confirms or refutes.
-    [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool { return has(doubts); }
-    /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
-    [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
-    /// Tracing is on and no packet is pending: TNT and TIP belong to branches.
-    [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
-    /// The FUP of an asynchronous event is pending: TIP or TIP.PGD ends it. If it is that of an
-    /// INIT, packets of other owners and a PSB+ may come first: GEN-290.
-    [[nodiscard]] constexpr auto in_event() const noexcept -> bool { return has(event); }
-    /// A PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
-    [[nodiscard]] constexpr auto must_enter() const noexcept -> bool {
-        return has(must_be_entered);
-    }
-
-    /// Packets are lost: resets the state to unknown.
-    constexpr void restart() noexcept {
-        now_ = {};
-        flags_ = lost;
-        known_.forget();
-    }
-    /// No packet follows that confirms or refutes where tracing resumed: a FUP is believed, a PSB+
-    /// is not.
-    constexpr auto end_doubt() noexcept -> resumption {
-        auto const found = has(shared_fup)    ? settle_fup()
-                           : has(psb_resumes) ? resumption::withdrawn
-                                              : resumption::none;
-        set(doubts, false);
-        return found;
-    }
-
-    /// Binds the next packet, as a visitor gets it.
-    template <packet::packet_type Packet>
-    constexpr auto add(Packet const& which, at where) noexcept -> binding {
-        if constexpr (branch_kinds.has(Packet::about.id)) {
-            if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
-        } else if constexpr (packet::unbound_kinds.has(Packet::about.id)) {
-            if constexpr (one_of<Packet, packet::tsc, packet::tma, packet::cbr>) {
-                add_unbound({which, where.length}, where);
-            }
-            return {.in_psb_plus = in_psb_plus()};
-        } else if constexpr (same_as<Packet, packet::tip_pgd>) {
-            if (try_end_tracing()) { return {.to = owner::branch}; }
-        } else if constexpr (same_as<Packet, packet::tip_pge>) {
-            if (try_start_tracing()) { return {.to = owner::entry}; }
-        }
-        return add_other({which, where.length}, where);
-    }
-    /// Binds the next packet.
-    constexpr auto add(packet::any_packet const& which, at where) noexcept -> binding {
-        if (branch_kinds.has(which.kind()) && binds_branches()) [[likely]] {
-            return {.to = owner::branch};
-        }
-        if (packet::unbound_kinds.has(which.kind())) {
-            add_unbound(which, where);
-            return {.in_psb_plus = in_psb_plus()};
-        }
-        return add_other(which, where);
-    }
-    /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
-    /// TIP.PGD.
-    [[nodiscard]] constexpr auto try_end_tracing() noexcept -> bool {
-        if (!binds_branches()) { return false; }
-        now_.enabled = tracing::off;
-        flags_ = off | after_pgd;
-        known_.forget();
-        return true;
-    }
-    /// Binds a TIP.PGE without a MODE.Exec. Returns false, and changes nothing, for any other
-    /// TIP.PGE.
-    [[nodiscard]] constexpr auto try_start_tracing() noexcept -> bool {
-        if ((flags_ & ~after_pgd) != off) { return false; }
-        now_.enabled = tracing::on;
-        flags_ = 0;
-        return true;
-    }
-
-private:
-    using kind = packet::kind;
-
-    /// Packets that belong to the next branches, if nothing is pending.
-    static constexpr packet::kind_set branch_kinds =
-        packet::kinds_of<packet::tnt_short, packet::tnt_long, packet::tip>;
-
-    // What is pending. PacketEn and losses are flags, too: if no flag is set, TNT and TIP belong to
-    // branches.
-    static constexpr uint32_t psb_open = 1U << 0;
-    static constexpr uint32_t overflow = 1U << 1;     ///< a FUP or TIP.PGE ends the overflow
-    static constexpr uint32_t transaction = 1U << 2;  ///< this flag to `trigger`: who has the FUP
-    static constexpr uint32_t abort = 1U << 3;
-    static constexpr uint32_t ptwrite = 1U << 4;
-    static constexpr uint32_t exstop = 1U << 5;
-    static constexpr uint32_t pebs = 1U << 6;
-    static constexpr uint32_t control_flow = 1U << 7;
-    static constexpr uint32_t trigger = 1U << 8;
-    static constexpr uint32_t mode = 1U << 9;         ///< TIP, TIP.PGE or FUP follows
-    static constexpr uint32_t event = 1U << 10;       ///< TIP or TIP.PGD follows
-    static constexpr uint32_t aborting = 1U << 11;    ///< the same, of a TSX abort
-    static constexpr uint32_t event_data = 1U << 12;  ///< a CFE follows
-    static constexpr uint32_t block = 1U << 13;       ///< BEP ends it
-    static constexpr uint32_t asleep = 1U << 14;      ///< PWRX follows
-    static constexpr uint32_t off = 1U << 15;
-    static constexpr uint32_t after_pgd = 1U << 16;  ///< `off` since a TIP.PGD
-    static constexpr uint32_t entering = 1U << 17;
-    static constexpr uint32_t must_be_entered = 1U << 18;  ///< off, PSB+ with IP: TIP.PGE follows
-    static constexpr uint32_t needs_mode = 1U << 19;       ///< MODE.Exec precedes the next TIP.PGE
-    static constexpr uint32_t stopped = 1U << 20;          ///< the last packet is a TraceStop
-    static constexpr uint32_t lost = 1U << 21;
-    static constexpr uint32_t psb_resumes = 1U << 22;  ///< OVF, PSB+ with IP: that may be the IP
-    static constexpr uint32_t fup_resumes = 1U << 23;  ///< APL12: the FUP may be spurious
-    static constexpr uint32_t shared_fup = 1U << 24;   ///< SKD010: of the OVF, or of an event
-    static constexpr uint32_t doubts = psb_resumes | fup_resumes | shared_fup;
-    static constexpr uint32_t owners_of_fup = transaction | abort | ptwrite | exstop | pebs |
-                                              control_flow | trigger;
-    static constexpr uint32_t waiting = owners_of_fup | mode | event | aborting | event_data;
-
-    /// A packet that waits for others.
-    struct place {
-        uint64_t offset = 0;
-        kind which = kind::pad;
-    };
-
-    [[nodiscard]] constexpr auto has(uint32_t any_of) const noexcept -> bool {
-        return (flags_ & any_of) != 0;
-    }
-    constexpr void set(uint32_t which, bool value = true) noexcept {
-        flags_ = value ? flags_ | which : flags_ & ~which;
-    }
-    constexpr void set(tracing value) noexcept {
-        now_.enabled = value;
-        set(must_be_entered | (value == tracing::off ? 0 : after_pgd), false);
-        set(off, value == tracing::off);
-        set(entering, value == tracing::entering);
-        if (value == tracing::off || value == tracing::unknown) { known_.forget(); }
-    }
-    [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
-        return now_.enabled == tracing::on || now_.enabled == tracing::entering;
-    }
-    /// Tracing is on at a known IP.
-    constexpr void resume() noexcept {
-        set(lost | overflow, false);
-        set(tracing::on);
-    }
-    template <class... Packets>
-    [[nodiscard]] constexpr auto is_any_of() const noexcept -> bool {
-        return packet::kinds_of<Packets...>.has(here_.which);
-    }
-
-    // --------------------------------------------------------------------------- violations
-
-    /// Only the first violation of a packet counts.
-    constexpr void violate(rule broken, place const& where) noexcept {
-        if (violated_.broken == rule::none) { violated_ = {where.offset, broken, where.which}; }
-    }
-    constexpr void violate(rule broken) noexcept { violate(broken, here_); }
-
-    /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
-    /// (g++ 12).
-    [[gnu::noinline]] constexpr auto add_other(packet::any_packet const& which, at where) noexcept
-        -> binding {
-        here_ = {where.offset, which.kind()};
-        violated_.broken = rule::none;
-        bool const settles = has(shared_fup) && !continues_event.has(here_.which);
-        auto const settled = settles ? settle_fup() : resumption::none;
-        auto found = add_bound(which, where);
-        if (settles) { found.resumed = settled; }
-        if (violated_.broken != rule::none) [[unlikely]] {
-            found.broken = violated_.broken;
-            found.is_note = violated_.is_note;
-        }
-        return found;
-    }
-    constexpr auto add_bound(packet::any_packet const& which, at where) noexcept -> binding {
-        switch (here_.which) {
-            case kind::psb: return begin_psb_plus();
-            case kind::psbend: return end_psb_plus();
-            case kind::ovf: return add_ovf();
-            default: break;
-        }
-        if (has(psb_open)) {
-            if (packet::psb_plus_kinds.has(here_.which)) { return add_status(which, where); }
-            bool const is_tnt = is_any_of<packet::tnt_short, packet::tnt_long>();
-            violate(is_tnt ? rule::GEN_125 : rule::GEN_172);
-            set(psb_open, false);
-            known_.forget();
-        }
-        return add_outside(which);
-    }
-    constexpr void add_unbound(packet::any_packet const& which, at where) noexcept {
-        if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
-    }
-    [[gnu::noinline]] constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
-        if (has(psb_open)) { (void)psb_.add(which, where); }
-        bool const is_cbr = which.is<packet::cbr>();
-        // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
-        if (is_cbr || which.is<packet::tsc>()) { set(stopped, false); }
-        if (is_cbr) { set(after_pgd, false); }
-    }
-
-    // --------------------------------------------------------------------------- PSB+
-
-    constexpr auto begin_psb_plus() noexcept -> binding {
-        if (has(doubts | lost)) { drop_lone_transaction(); }
-        if (has(waiting)) { known_.forget(); }
-        // The FUP of an INIT waits for the SIPI: GEN-290.
-        if (has(psb_open)) {
-            violate(rule::PKT_142);
-        } else if (has((waiting & ~event) | block | asleep)) {
-            violate(rule::GEN_006);
-            set(waiting, false);
-        }
-        set(block | asleep | stopped, false);
-        set(psb_open);
-        psb_.begin(here_.offset);
-        return {.completes = false, .in_psb_plus = true};
-    }
-    constexpr auto end_psb_plus() noexcept -> binding {
-        if (!has(psb_open)) {
-            violate(rule::PKT_134);
-            set(block, false);
-            return {};
-        }
-        set(psb_open, false);
-        set(needs_mode, !psb_.has(kind::mode_exec));
-        if (!psb_.has_ip) {
-            if (is_on() && !has(doubts | must_be_entered)) {
-                violate(rule::GEN_170, {psb_.offset, kind::psb});
-            }
-            // PKT-140. After an OVF: PKT-153.
-            auto const found = refute();
-            set(overflow | lost, false);
-            set(tracing::off);
-            return {.in_psb_plus = true, .resumed = found};
-        }
-        if (has(overflow)) {
-            // GEN-343: a FUP, TIP.PGE or branch shows whether this IP is the one of the OVF.
-            bool const is_first = !has(psb_resumes);
-            set(lost, false);
-            set(psb_resumes);
-            set(tracing::entering);
-            return {.in_psb_plus = true,
-                    .resumed = is_first ? resumption::possible : resumption::none};
-        }
-        if (now_.enabled != tracing::on) {
-            bool const was_off = has(off | must_be_entered);
-            resume();
-            set(tracing::entering);
-            set(must_be_entered, was_off);
-        }
-        return {.in_psb_plus = true};
-    }
-    constexpr auto add_status(packet::any_packet const& which, at where) noexcept -> binding {
-        switch (here_.which) {
-            case kind::fup: {
-                auto const fup = which.as<packet::fup>();
-                if (!fup.has_ip()) { violate(rule::PKT_078); }
-                psb_.add(fup, where);
-                break;
-            }
-            case kind::pip: add_status(which.as<packet::pip>()); break;
-            case kind::vmcs: {
-                auto const vmcs = which.as<packet::vmcs>();
-                now_.take(vmcs);
-                psb_.add(vmcs);
-                break;
-            }
-            case kind::mode_exec: add_status(which.as<packet::mode_exec>()); break;
-            case kind::mode_tsx: add_status(which.as<packet::mode_tsx>()); break;
-            default: break;
-        }
-        return {.to = owner::status, .in_psb_plus = true};
-    }
-    template <packet::packet_type Packet>
-    constexpr void add_status(Packet which) noexcept {
-        if (!take(which, true)) {
-            violate(rule::GEN_344);
-            violated_.is_note = same_as<Packet, packet::pip>;
-        }
-        psb_.add(which);
-    }
-    constexpr auto add_ovf() noexcept -> binding {
-        auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
-        set(psb_open | waiting | block | asleep | stopped | needs_mode | psb_resumes | lost, false);
-        set(tracing::unknown);
-        set(overflow);
-        return {.to = owner::overflow, .completes = false, .resumed = found};
-    }
-
-    // --------------------------------------------------------------------------- after an OVF
-
-    /// The packets between the FUP of an asynchronous event and its end, and that end.
-    static constexpr packet::kind_set continues_event = packet::kinds_of<
-        packet::pip, packet::vmcs, packet::mode_exec, packet::tip, packet::tip_pgd>;
-    /// The FUP after OVF and PSB+ is that of the OVF: no TIP or TIP.PGD followed.
-    constexpr auto settle_fup() noexcept -> resumption {
-        set(event | shared_fup | psb_resumes, false);
-        resume();
-        return resumption::at_fup;
-    }
-    /// A packet shows that tracing is off: it did not resume.
-    constexpr auto refute() noexcept -> resumption {
-        if (!has(doubts)) { return resumption::none; }
-        drop_lone_transaction();
-        set(doubts | overflow, false);
-        set(tracing::off);
-        return resumption::refuted;
-    }
-    /// While PacketEn is 0, no FUP follows MODE.TSX: PKT-093.
-    constexpr void drop_lone_transaction() noexcept {
-        if (owner_at_.which == kind::mode_tsx) { set(owners_of_fup, false); }
-    }
-
-    /// Takes the value of a packet. Returns false if the packets before say something else.
-    template <packet::packet_type Packet>
-    constexpr auto take(Packet which, bool is_on) noexcept -> bool {
-        now_.take(which);
-        return known_.take(which, is_on);
-    }
-
-    // --------------------------------------------------------------------------- what is pending
-
-    /// A MODE.Exec, EVD, owner of a FUP or event that this packet does not continue is at fault.
-    /// The latest is checked first.
-    constexpr void check_pending(packet::any_packet const& which) noexcept {
-        bool const is_fup = here_.which == kind::fup;
-        if (has(mode) && !may_follow_mode()) {
-            violate(here_.which == kind::tip_pgd             ? rule::GEN_237
-                    : is_any_of<packet::pip, packet::vmcs>() ? rule::GEN_245
-                                                             : rule::GEN_235,
-                    mode_at_);
-            set(mode, false);
-        }
-        if (has(event_data)) {
-            if (!is_any_of<packet::evd, packet::cfe>()) {
-                violate(rule::GEN_302, {event_data_at_, kind::evd});
-            }
-            set(event_data, false);
-        }
-        bool const had_owner = has(owners_of_fup);
-        if (had_owner && !is_fup &&
-            !(share_fup.has(here_.which) && share_fup.has(owner_at_.which))) {
-            if (has(lost)) { drop_lone_transaction(); }
-            if (has(owners_of_fup)) { violate(rule::PKT_273, owner_at_); }
-            set(owners_of_fup, false);
-        }
-        if (has(event | aborting) && !continues(which, had_owner)) {
-            violate(rule::PKT_077, {event_at_, kind::fup});
-            set(event | aborting, false);
-        }
-    }
-    [[nodiscard]] constexpr auto may_follow_mode() const noexcept -> bool {
-        return is_any_of<packet::tip, packet::tip_pge>() ||
-               (here_.which == kind::fup && !has(event | aborting));
-    }
-    /// The packets of one event, which share its FUP. PTW, BEP and TRIG share theirs with none:
-    /// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
-    static constexpr packet::kind_set share_fup = packet::kinds_of<
-        packet::mode_tsx, packet::exstop, packet::mwait, packet::pwre, packet::evd, packet::cfe>;
-    /// The packet is part of the event whose FUP is pending, or comes while a processor waits for a
-    /// SIPI: GEN-290.
-    [[nodiscard]] constexpr auto continues(packet::any_packet const& which,
-                                           bool had_owner) const noexcept -> bool {
-        if (continues_event.has(here_.which)) { return true; }
-        if (has(aborting)) { return false; }
-        if (here_.which == kind::fup) { return had_owner; }
-        if (which.is<packet::cfe>()) {
-            return which.as<packet::cfe>().get<packet::cfe::type>() == packet::cfe_type::SIPI;
-        }
-        return is_any_of<packet::pwre, packet::exstop, packet::pwrx>();
-    }
-    /// TIP.PGE follows a PSB+ with an IP: directly, or PacketEn was 1.
-    constexpr void check_entry() noexcept {
-        if (is_any_of<packet::mode_exec, packet::pip, packet::tip_pge>()) { return; }
-        if (has(must_be_entered)) { violate(rule::GEN_176, {psb_.offset, kind::psb}); }
-        set(must_be_entered, false);
-        if (!has(doubts)) { enter(); }
-    }
-    constexpr void check_stop() noexcept {
-        if (has(stopped)) { violate(rule::GEN_020); }
-        set(stopped, false);
-    }
-    constexpr void check_block() noexcept {
-        bool const is_bep = here_.which == kind::bep;
-        if (is_bep && !has(block | lost)) { violate(rule::GEN_320); }
-        if (packet::block_kinds.has(here_.which) || here_.which == kind::bbp) { return; }
-        if (has(block) && !is_bep) { violate(rule::GEN_321); }
-        set(block, false);
-    }
-
-    // --------------------------------------------------------------------------- outside PSB+
-
-    constexpr auto add_outside(packet::any_packet const& which) noexcept -> binding {
-        if (here_.which == kind::fup && !which.as<packet::fup>().has_ip()) {
-            violate(rule::PKT_078);
-            if (!has(owners_of_fup)) { return {.to = owner::asynchronous}; }
-        }
-        bool const shows_off = is_any_of<packet::tip_pge, packet::tracestop>();
-        auto const refuted = shows_off ? refute() : resumption::none;
-        bool const loses = has(event | aborting | abort | mode);
-        check_pending(which);
-        check_entry();
-        auto found = bind(which, loses);
-        check_block();
-        if (shows_off) { found.resumed = refuted; }
-        return found;
-    }
-    constexpr auto bind(packet::any_packet const& which, bool loses) noexcept -> binding {
-        switch (here_.which) {
-            case kind::tnt_short:
-            case kind::tnt_long: return add_tnt(loses);
-            case kind::tip: return add_tip();
-            case kind::tip_pge: return add_tip_pge();
-            case kind::tip_pgd: return add_tip_pgd();
-            case kind::fup: return add_fup();
-            case kind::pip: (void)take(which.as<packet::pip>(), is_on()); return add_middle();
-            case kind::vmcs:
-                now_.take(which.as<packet::vmcs>());
-                known_.forget_cr3();
-                return add_middle();
-            case kind::mode_exec: return add(which.as<packet::mode_exec>());
-            case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
-            case kind::tracestop: return add_trace_stop();
-            case kind::ptw: return add_ptw(which.as<packet::ptw>().get<packet::ptw::IP>());
-            case kind::exstop:
-                return announce(owner::power, exstop,
-                                which.as<packet::exstop>().get<packet::exstop::IP>());
-            case kind::mwait: return announce(owner::power, exstop, false);
-            case kind::pwre: set(asleep); return announce(owner::power, exstop, false);
-            case kind::pwrx: set(asleep, false); return announce(owner::power, exstop, false);
-            case kind::bbp: set(block); return announce(owner::pebs, pebs, false);
-            case kind::bip: return announce(owner::pebs, pebs, false);
-            case kind::bep:
-                return announce(owner::pebs, pebs, which.as<packet::bep>().get<packet::bep::IP>());
-            case kind::evd: {
-                auto found = announce(owner::control_flow, control_flow, false);
-                set(event_data);
-                event_data_at_ = here_.offset;
-                found.completes = false;
-                return found;
-            }
-            case kind::cfe:
-                known_.take(which.as<packet::cfe>());
-                return announce(owner::control_flow, control_flow,
-                                which.as<packet::cfe>().get<packet::cfe::IP>());
-            case kind::trig:
-                return announce(owner::trigger, trigger,
-                                which.as<packet::trig>().get<packet::trig::IP>());
-            default: return {};
-        }
-    }
-
-    /// Marks the control flow as lost until the next packet with an IP.
-    constexpr void lose_flow() noexcept {
-        set(overflow | needs_mode, false);
-        set(tracing::unknown);
-        set(lost);
-    }
-    /// Handles a packet that does not depend on PacketEn: after an OVF it shows that tracing is
-    /// off.
-    ///
-    /// Source: PKT-153.
-    constexpr void end_overflow() noexcept {
-        check_stop();
-        if (!has(overflow)) { return; }
-        set(overflow, false);
-        if (!has(psb_resumes)) { set(tracing::off); }
-    }
-    /// For a packet that only an enabled processor sends. After an OVF its FUP is missing, unless
-    /// the packet `replaces_fup`.
-    constexpr auto confirm(bool replaces_fup = false) noexcept -> resumption {
-        enter();
-        check_stop();
-        bool const misses_fup = has(overflow | psb_resumes) && !quirks_.has(cpu::quirk::skd010);
-        if (misses_fup && !replaces_fup) { violate(rule::GEN_227); }
-        if (!has(psb_resumes)) { return resumption::none; }
-        return misses_fup && replaces_fup ? resumption::withdrawn : resumption::confirmed;
-    }
-    /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
-    constexpr void enter() noexcept {
-        if (now_.enabled == tracing::entering) { set(tracing::on); }
-    }
-
-    constexpr auto add_tnt(bool loses) noexcept -> binding {
-        auto const resumed = confirm();
-        if (has(off)) { violate(rule::GEN_105); }
-        if (has(off) || loses || (has(overflow) && !has(psb_resumes))) { lose_flow(); }
-        set(overflow | doubts, false);
-        return {.to = owner::branch, .resumed = resumed};
-    }
-    constexpr auto add_tip() noexcept -> binding {
-        auto const resumed = confirm();
-        auto const to = has(aborting) ? owner::transaction_abort
-                        : has(event)  ? owner::asynchronous
-                        : has(mode)   ? owner::far_transfer
-                                      : owner::branch;
-        // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
-        if (has(off) && !has(event | aborting)) { violate(rule::GEN_105); }
-        set(waiting | doubts, false);
-        resume();
-        return {.to = to, .resumed = resumed};
-    }
-    constexpr auto add_tip_pge() noexcept -> binding {
-        check_stop();
-        if (now_.enabled == tracing::on) { violate(rule::GEN_100); }
-        if (has(needs_mode) && !has(mode)) { violate(rule::GEN_236); }
-        known_.enter(has(entering), has(mode));
-        set(waiting | needs_mode, false);
-        resume();
-        return {.to = owner::entry};
-    }
-    constexpr auto add_trace_stop() noexcept -> binding {
-        check_stop();
-        if (is_on()) { violate(rule::GEN_090); }
-        set(waiting | overflow | lost, false);
-        set(tracing::off);
-        set(stopped);
-        return {.to = owner::trace_stop};
-    }
-    constexpr auto add_tip_pgd() noexcept -> binding {
-        auto const resumed = confirm(has(overflow) && quirks_.has(cpu::quirk::apl11));
-        auto const to = has(aborting) ? owner::transaction_abort
-                        : has(event)  ? owner::asynchronous
-                                      : owner::branch;
-        if (has(off) && !has(event | aborting)) { violate(rule::GEN_101); }
-        set(waiting | overflow | lost | doubts, false);
-        set(tracing::off);
-        set(after_pgd);
-        return {.to = to, .resumed = resumed};
-    }
-    constexpr auto add_fup() noexcept -> binding {
-        check_stop();
-        if (has(owners_of_fup)) {
-            auto const to = has(transaction)    ? owner::transaction
-                            : has(abort)        ? owner::transaction_abort
-                            : has(ptwrite)      ? owner::ptwrite
-                            : has(exstop)       ? owner::power
-                            : has(pebs)         ? owner::pebs
-                            : has(control_flow) ? owner::control_flow
-                                                : owner::trigger;
-            bool const opens = has(abort);
-            set(owners_of_fup, false);
-            if (opens) { begin_event(aborting); }
-            return {.to = to, .completes = !opens};
-        }
-        if (has(mode)) {
-            set(mode, false);
-            return {.to = owner::interrupt_flag};
-        }
-        if (has(overflow)) { return end_overflow_at_fup(); }
-        if (has(off)) {
-            violate(rule::GEN_342);
-            set(tracing::on);
-        }
-        begin_event(event);
-        return {.to = owner::asynchronous, .completes = false};
-    }
-    constexpr void begin_event(uint32_t flag) noexcept {
-        set(event | aborting, false);
-        set(flag);
-        event_at_ = here_.offset;
-    }
-    /// The first FUP after an OVF, with nothing but timing packets and PSB+s between.
-    constexpr auto end_overflow_at_fup() noexcept -> binding {
-        bool const has_other_ip = has(psb_resumes);
-        set(overflow, false);
-        if (has_other_ip && quirks_.has(cpu::quirk::skd010)) {
-            // The FUP of the OVF may be missing: then TIP or TIP.PGD follows this one.
-            begin_event(event);
-            set(shared_fup);
-            return {.to = owner::asynchronous, .completes = false};
-        }
-        set(psb_resumes, false);
-        resume();
-        if (quirks_.has(cpu::quirk::apl12)) {
-            // The FUP is spurious if TIP.PGE, TraceStop or a PSB+ without FUP shows that tracing
-            // is off.
-            set(fup_resumes);
-            set(tracing::entering);
-        }
-        return {.to = owner::overflow,
-                .resumed = has_other_ip ? resumption::withdrawn : resumption::none};
-    }
-    /// PIP and VMCS: of a compound event, or alone.
-    constexpr auto add_middle() noexcept -> binding {
-        end_overflow();
-        bool const is_middle = has(event | aborting);
-        return {.to = is_middle ? owner::asynchronous : owner::paging, .completes = !is_middle};
-    }
-    constexpr auto add(packet::mode_exec which) noexcept -> binding {
-        end_overflow();
-        (void)take(which, is_on());
-        set(needs_mode, false);
-        set(mode);
-        mode_at_ = here_;
-        return {.to = has(event | aborting) ? owner::asynchronous : owner::far_transfer,
-                .completes = false};
-    }
-    /// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
-    constexpr auto add(packet::mode_tsx which) noexcept -> binding {
-        end_overflow();
-        (void)take(which, is_on());
-        bool const aborts = which.get<packet::mode_tsx::TXAbort>();
-        return announce(aborts ? owner::transaction_abort : owner::transaction,
-                        aborts ? abort : transaction, !has(off));
-    }
-    /// Source: GEN-300.
-    constexpr auto add_ptw(bool has_fup) noexcept -> binding {
-        end_overflow();
-        if (has(after_pgd)) { violate(rule::GEN_300); }
-        return announce(owner::ptwrite, ptwrite, has_fup);
-    }
-    /// A packet after which a FUP may follow. Several may share one.
-    constexpr auto announce(owner to, uint32_t flag, bool has_fup) noexcept -> binding {
-        end_overflow();
-        if (has_fup) {
-            set(flag);
-            owner_at_ = here_;
-        }
-        return {.to = to, .completes = !has_fup};
-    }
-
-    execution_state now_{};
-    uint32_t flags_ = lost;
-    cpu::quirk_set quirks_{};
-    known_state known_{};
-    psb_plus psb_{};
-    violation violated_{};
-    place here_{};  ///< the packet that is bound
-    place mode_at_{};
-    place owner_at_{};
-    uint64_t event_data_at_ = 0;
-    uint64_t event_at_ = 0;  ///< of its FUP
-};
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/event.hpp ----
-
-/// What an event reader returns.
-namespace ptspec::trace {
-
-/// The type of an event, and the members of `event` that it has. All have `offset` and `when`;
-/// `packet` is the packet with the values of the event.
-enum class event_type : uint8_t {
-    branches,         ///< outcomes of conditional branches and compressed returns: `branches()`
-    indirect_branch,  ///< an indirect branch, an uncompressed return, a far transfer: `to`
-    enabled,          ///< tracing starts at `ip`
-    disabled,         ///< a branch or MOV CR3 ends tracing; `to` is its target, where it is known
-    async_branch,     ///< an interrupt, an exception, a VM exit ..: from `ip` to `to`
-    async_disabled,   ///< tracing ends at `ip`; `to` is the next IP, where it is known
-    paging,           ///< CR3, and VMX root or non-root operation: PIP. With `ip` after an event
-    vmcs,             ///< the current VMCS: VMCS
-    exec_mode,        ///< the size of code at `ip`, and with event trace RFLAGS.IF: MODE.Exec
-    transaction,      ///< begin, end or abort at `ip`: MODE.TSX
-    overflow,         ///< packets before it are lost: OVF
-    resumed,          ///< after an overflow or a loss of packets, control flow continues at `ip`
-    trace_stop,       ///< TraceStop; `ip` is that of the TIP.PGD before it, where it is known
-    ptwrite,          ///< PTW
-    exstop,           ///< execution stops: EXSTOP
-    mwait,            ///< MWAIT
-    pwre,             ///< entry of a C-state: PWRE
-    pwrx,             ///< exit from a C-state: PWRX; `ip` is that of the entry
-    pebs_group,       ///< BBP, without `ip`: the record's is that of `pebs_end`
-    pebs_item,        ///< BIP, likewise
-    pebs_end,         ///< BEP
-    event_data,       ///< EVD: of the `control_flow` event that follows
-    control_flow,     ///< an event of event trace: CFE
-    trigger,          ///< TRIG
-    frequency,        ///< the ratio of the core clock to the bus clock: CBR
-    maintenance,      ///< MNT
-    psb,              ///< a PSB+ ends; `ip` is the current IP, unless tracing is off
-    damage,           ///< bytes that are no packet, or a packet that violates `broken`
-    note,             ///< a packet that shows damage or a change without packets: `broken`
-    synced,           ///< the first PSB: `skipped` bytes before it
-    resynced,         ///< reading resumes at a PSB, `skipped` bytes after the damage
-    lost,             ///< no PSB follows: the last `skipped` bytes are not decoded
-    unknown,          ///< bytes that only the caller's hook can decode
-    need_input,       ///< the chunk is consumed: call `feed()` with the next, or `finish()`
-    end,              ///< the end of the trace
-};
-
-/// One event of a trace.
-///
-/// Units:  `when` in TSC ticks; all zero without a clock.
-struct event {
-    event_type what = event_type::end;
-    bool has_ip = false;
-    bool has_to = false;
-    bool is_status = false;                   ///< reported by a PSB+: not a change
-    packet::error why = packet::error::none;  ///< of damage to the bytes
-    rule broken = rule::none;                 ///< of damage and notes
-    uint32_t skipped = 0;                     ///< in bytes
-    uint64_t offset = 0;                      ///< of `packet`, in bytes from the start of the trace
-    uint64_t ip = 0;
-    uint64_t to = 0;
-    packet::any_packet packet{};
-    time when{};
-
-    /// False at the end of the trace and at the end of a chunk.
-    constexpr explicit operator bool() const noexcept {
-        return what != event_type::need_input && what != event_type::end;
-    }
-    /// The outcomes of `event_type::branches`, the oldest first.
-    [[nodiscard]] constexpr auto branches() const noexcept -> packet::branches {
-        return packet.is<packet::tnt_short>() ? packet.as<packet::tnt_short>().taken()
-                                              : packet.as<packet::tnt_long>().taken();
-    }
-};
-
-}  // namespace ptspec::trace
-
 // ---- ptspec/trace/detail/simple_packets.hpp ----
 
 namespace ptspec::trace::detail {
@@ -15423,7 +16183,7 @@ private:
         one.broken = broken;
         if (bound.broken != rule::none && binder_.violated().offset != got.offset) {
             one.offset = binder_.violated().offset;
-            one.packet = packet_of(binder_.violated().which);
+            one.packet = packet::any_packet::of_kind(binder_.violated().which);
         }
         unsigned place = first_pending();
         if (bound.resumed == resumption::confirmed && bound.broken == rule::GEN_227) {
@@ -15436,15 +16196,6 @@ private:
             return add_ready(one);
         }
         insert(place, one);  // the event that the packet continues stays whole
-    }
-    /// A packet of a kind, without its values.
-    static constexpr auto packet_of(kind which) noexcept -> packet::any_packet {
-        return packet::for_kind(
-            which,
-            []<class Packet>() {
-                return packet::any_packet{Packet{}, static_cast<unsigned>(Packet::head_bytes)};
-            },
-            packet::all{});
     }
 
     /// BDM64: the target before an abort may be wrong.
@@ -16536,7 +17287,7 @@ append_aligned_tip(Sink& to, writer_state& now, writer_options const& how, uint6
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/write/encode_table.hpp ----
+// ---- ptspec/trace/detail/encode_table.hpp ----
 
 /// A table that decides whether a packet image is valid and can be written unchanged.
 namespace ptspec::trace::detail {
@@ -16949,828 +17700,774 @@ template <class Found = detail::first_ip_form>  // as above
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/engine/output/options.hpp ----
+// ---- ptspec/x86/instruction.hpp ----
 
-namespace ptspec::engine {
+/// x86 instructions, as far as a trace depends on them.
+namespace ptspec::x86 {
 
-/// What happens when output reaches restricted memory.
+using cpu::code_width;
+
+/// What an instruction does that a trace shows.
 ///
-/// Source: OUT-111.
-enum class restricted_access : uint8_t {
-    drop,   ///< bytes are lost; output continues after the restricted memory
-    error,  ///< an operational error when the output pointer reaches it
+/// Source: SDM vol. 3, "Change of Flow Instruction (COFI) Tracing"; GEN-110, GEN-111.
+enum class instruction_class : uint8_t {
+    other,
+    conditional,    ///< Jcc, LOOP, JRCXZ
+    direct_jump,    ///< JMP E9, EB
+    direct_call,    ///< CALL E8
+    indirect_jump,  ///< JMP FF/4
+    indirect_call,  ///< CALL FF/2
+    absolute_jump,  ///< JMPABS; traced as an indirect jump
+    near_return,    ///< RET C2, C3
+    far_jump,       ///< JMP EA, FF/5
+    far_call,       ///< CALL 9A, FF/3
+    far_return,     ///< RET CA, CB
+    iret,
+    syscall,
+    sysret,
+    sysenter,
+    sysexit,
+    uiret,
+    eret,                ///< ERETU, ERETS
+    software_interrupt,  ///< INT n, INT3, INT1, INTO
+    vm_entry,            ///< VMLAUNCH, VMRESUME
+    vm_call,             ///< VMCALL, VMMCALL
+    vmxon,
+    vmxoff,
+    vmptrld,
+    vmclear,
+    rsm,
+    getsec,
+    enclave,  ///< ENCLU, ENCLS, ENCLV
+    ptwrite,
+    mov_to_cr3,
+    wrmsr,  ///< WRMSR, WRMSRNS, WRMSRLIST
+    xsaves,
+    xrstors,
+    xbegin,
+    xend,
+    xabort,
+    hlt,
+    mwait,
+    interrupt_flag,  ///< STI, CLI, POPF: may change IF
 };
 
-/// Output behavior that the manual leaves to the processor or the platform.
-struct output_options {
-    topa::restricted_memory restricted{};
-    restricted_access when_restricted = restricted_access::drop;
-    /// For tables of a single region: the distance of the interrupt from the end of the region, in
-    /// bytes. At least one byte is stored before it. Source: OUT-101, OUT-104 (UNCONFIRMED figure).
-    uint32_t pmi_lead_bytes = 512;
+/// A decoded instruction.
+///
+/// Units:  bytes.
+struct instruction {
+    /// The number of bytes of the longest instruction.
+    static constexpr uint8_t most_bytes = 15;
+
+    uint8_t length = 0;
+    instruction_class which = instruction_class::other;
+    bool has_displacement = false;    ///< a conditional or direct branch, or XBEGIN
+    bool repeats = false;             ///< a string instruction with REP
+    bool target_is_16_bits = false;   ///< the branch clears the upper bits of the IP
+    bool operand_is_64_bits = false;  ///< of PTWRITE
+    uint8_t vector = 0;               ///< of a software interrupt
+    /// Relative to the next instruction; the target itself of an absolute jump.
+    int64_t displacement = 0;
+
+    friend constexpr auto operator==(instruction const&, instruction const&) -> bool = default;
 };
 
-}  // namespace ptspec::engine
+/// True for a branch whose target is in the instruction.
+[[nodiscard]] constexpr auto is_direct(instruction const& of) noexcept -> bool {
+    return of.has_displacement || of.which == instruction_class::absolute_jump;
+}
 
-// ---- ptspec/engine/output/result.hpp ----
+/// The target of a direct branch at `ip`.
+///
+/// Shape:  an offset in the code segment, as the instruction pointer holds it.
+[[nodiscard]] constexpr auto target_of(instruction const& of, uint64_t ip,
+                                       code_width width = code_width::bits_64) noexcept
+    -> uint64_t {
+    auto const displacement = static_cast<uint64_t>(of.displacement);
+    if (of.which == instruction_class::absolute_jump) { return displacement; }
+    uint64_t const target = ip + of.length + displacement;
+    if (width == code_width::bits_64) { return target; }
+    return target & low_bits(of.target_is_16_bits ? 16 : 32);
+}
 
-namespace ptspec::engine {
+}  // namespace ptspec::x86
 
-/// The result of writing bytes.
-struct [[nodiscard]] write_result {
-    size_t taken = 0;  ///< number of bytes consumed, from the front; see `fault` for the rest
-    uint64_t stored = 0;
-    uint64_t lost = 0;
-    uint64_t pmis = 0;   ///< interrupts that were raised
-    uint64_t first = 0;  ///< address of the first byte that has one, dropped bytes included
-    uint64_t last = 0;
-    bool has_address = false;
-    port_fault fault{};  ///< at address 0 when a fabric has no room
+// ---- ptspec/x86/opcode_map.hpp ----
 
-    constexpr explicit operator bool() const noexcept { return !fault; }
+/// What follows an opcode, and its class, for each opcode of the first two maps.
+namespace ptspec::x86 {
 
-    /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
-    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t const count) noexcept {
-        first = has_address ? first : from;
-        last = to;
-        has_address = true;
-        stored += count;
-        taken += static_cast<size_t>(count);
-    }
-    /// Counts contiguous bytes that were consumed and stored, at least one.
-    constexpr void count_stored(uint64_t from, uint64_t count) noexcept {
-        count_stored(from, from + count - 1, count);
-    }
-    /// Adds the result of the next write. The fault is that of the next write.
-    constexpr auto operator+=(write_result const& next) noexcept -> write_result& {
-        taken += next.taken;
-        stored += next.stored;
-        lost += next.lost;
-        pmis += next.pmis;
-        if (next.has_address) {
-            first = has_address ? first : next.first;
-            last = next.last;
-            has_address = true;
-        }
-        fault = next.fault;
-        return *this;
-    }
-    friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;
+/// The bytes after the opcode and its ModRM.
+enum class immediate : uint8_t {
+    none,
+    bits_8,
+    bits_16,
+    bits_24,  ///< ENTER
+    bits_32,
+    operand,  ///< 2 or 4 bytes, by the operand size
+    wide,     ///< 2, 4 or 8 bytes: MOV of an immediate to a register
+    address,  ///< 2, 4 or 8 bytes, by the address size
+    pointer,  ///< a selector and an offset
+    relative_8,
+    relative,  ///< 2 or 4 bytes; 4 in 64-bit code
+    test_8,    ///< 1 byte if ModRM.reg is 0 or 1
+    test,      ///< as `operand` if ModRM.reg is 0 or 1
 };
 
-/// Byte and interrupt counts since the construction of a trace unit.
-struct totals {
-    uint64_t stored = 0;
-    uint64_t lost = 0;
-    uint64_t pmis = 0;  ///< interrupts that were raised
-
-    /// Adds the result of the next write.
-    constexpr auto operator+=(write_result const& next) noexcept -> totals& {
-        stored += next.stored;
-        lost += next.lost;
-        pmis += next.pmis;
-        return *this;
-    }
-    friend constexpr auto operator==(totals const&, totals const&) -> bool = default;
+/// What follows an opcode.
+struct opcode_form {
+    immediate rest = immediate::none;
+    bool has_modrm = false;
+    bool is_register_only = false;  ///< ModRM.mod is ignored
+    bool is_prefix = false;
+    bool is_defined = true;
+    // For `decode_common`, in 64-bit code.
+    bool is_common = false;         ///< `bytes` is all that follows
+    bool has_displacement = false;  ///< `bytes` are a displacement
+    uint8_t bytes[3] = {};          ///< without 66 and REX.W, with 66, with REX.W
 };
 
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/output/state.hpp ----
-
-namespace ptspec::engine::detail {
-
-enum class output_phase : uint8_t {
-    off,       ///< every byte is lost: TraceEn is 0, or an error or STOP ended output
-    at_entry,  ///< the entry at the position must be loaded before the next byte
-    running,
-};
-
-/// The rest of a region, or of a part of it, that takes bytes without a decision. The end is stored
-/// instead of the start: storing bytes changes only `room`.
-struct output_window {
-    uint64_t room = 0;              ///< bytes left; 0: no window
-    uint8_t* mapped_end = nullptr;  ///< its end in the address space of this program; null: bytes
-                                    ///< go through the port, to a fabric, or are dropped
-    uint64_t end = 0;               ///< the physical address after its last byte
-    topa::entry region{};
-    uint8_t const* next_entry = nullptr;  ///< the entry after `region`, see `output_state`
-
-    /// Where the next byte is stored in the address space of this program.
-    [[nodiscard]] constexpr auto mapped() const noexcept -> uint8_t* {
-        return mapped_end - static_cast<size_t>(room);
-    }
-    /// The physical address of the next byte.
-    [[nodiscard]] constexpr auto address() const noexcept -> uint64_t { return end - room; }
-};
-
-inline constexpr uint64_t no_pmi_offset = ~uint64_t{0};
-
-/// The state of output between two bytes: the position and what follows it.
-///
-/// Entries after the current one that can be read directly are `[window.next_entry, entries_end)`.
-/// Filling regions changes only `window`; `update_position` makes up for it, once for all regions
-/// filled.
-///
-/// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080, OUT-115.
-struct output_state {
-    output_window window{};
-    uint8_t const* position_next = nullptr;  ///< `window.next_entry` when `position` was updated
-    uint8_t const* first_entry = nullptr;    ///< entry 0 of the table, if it can be read directly
-    uint8_t const* entries_end = nullptr;
-    topa::position position{};  ///< its offset is valid only without a window
-    uint64_t region_base = 0;
-    uint64_t region_size = 0;
-    uint64_t fixed_bits = 0;  ///< entry bits that `try_next_region` requires to equal those of
-                              ///< the current entry
-    uint64_t pmi_offset = no_pmi_offset;  ///< the offset of an interrupt before the region's end
-    topa::limits limits{};
-    output_options options{};
-    /// Restricted memory for entries that are loaded from now on, if `restrictions_changed`.
-    topa::restricted_memory next_restricted{};
-    cpu::output_scheme scheme = cpu::output_scheme::single_range;
-    output_phase phase = output_phase::off;
-    bool needs_checks = false;  ///< interrupts may be early, or memory may be restricted
-    bool can_fill = false;      ///< the end of the window only leads to the next entry
-    bool drops = false;         ///< the window is in restricted memory
-    bool sets_pend_topa_pmi = false;
-    bool restrictions_changed = false;
-    rule ended_by = rule::none;
-};
-
-// ----------------------------------------------------------------------------- the position
-
-/// The index of the current entry.
-[[nodiscard]] constexpr auto current_index(output_state const& s) noexcept -> uint32_t {
-    auto const entry_bytes = static_cast<long long>(sizeof(topa::entry));
-    return s.position.index +
-           static_cast<uint32_t>((s.window.next_entry - s.position_next) / entry_bytes);
-}
-[[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> uint64_t {
-    return s.scheme == cpu::output_scheme::topa ? s.window.region.get<topa::entry::Base>()
-                                                : s.region_base;
-}
-[[nodiscard]] constexpr auto current_offset(output_state const& s) noexcept -> uint32_t {
-    return s.window.room == 0 ? s.position.offset
-                              : static_cast<uint32_t>(s.window.address() - current_region_base(s));
-}
-constexpr void update_position(output_state& s) noexcept {
-    s.position.index = current_index(s);
-    s.region_base = current_region_base(s);
-    s.position_next = s.window.next_entry;
-}
-
-/// Writes the position to the output MSRs.
-constexpr void sync_output_msrs(output_state const& s, access::msr_state& now) noexcept {
-    if (s.phase == output_phase::off || s.scheme == cpu::output_scheme::fabric) { return; }
-    if (s.scheme == cpu::output_scheme::single_range) {
-        now.output_mask_ptrs = now.output_mask_ptrs.with(
-            access::ia32_rtit_output_mask_ptrs::OutputOffset{wrapped{current_offset(s)}});
-        return;
-    }
-    now.output_base = topa::base_of(s.position);
-    now.output_mask_ptrs = topa::mask_ptrs_of(
-        {s.position.table, current_index(s), current_offset(s)});
-}
-
-// ----------------------------------------------------------------------------- the entries
-
-/// True if storing `bytes` at `place` does not change the entry at `which`.
-[[nodiscard]] inline auto is_disjoint(uint8_t const* which, uint8_t const* place,
-                                      uint64_t bytes) noexcept -> bool {
-    uint64_t const last = sizeof(topa::entry) - 1;
-    // 64-bit arithmetic on 32-bit targets too: `bytes` may exceed 32 bits.
-    uint64_t const distance = uint64_t{reinterpret_cast<uintptr_t>(which)} -
-                              uint64_t{reinterpret_cast<uintptr_t>(place)};
-    return distance + last >= bytes + last;
-}
-
-constexpr void forget_entries(output_state& s) noexcept {
-    s.window.next_entry = s.position_next = s.first_entry = s.entries_end = nullptr;
-}
-/// `current` points to the current entry, and `count` entries after it can be read directly.
-constexpr void set_entries(output_state& s, uint8_t const* current, uint64_t count) noexcept {
-    s.first_entry = s.position.index == 0 ? current : nullptr;
-    s.window.next_entry = current + sizeof(topa::entry);
-    s.position_next = s.window.next_entry;
-    s.entries_end = s.window.next_entry + count * sizeof(topa::entry);
-}
-
-// ----------------------------------------------------------------------------- the end of output
-
-constexpr void stop_output(output_state& s, access::msr_state& now) noexcept {
-    sync_output_msrs(s, now);
-    s.phase = output_phase::off;
-    s.window.mapped_end = nullptr;
-    s.can_fill = false;
-}
-/// Ends output by a rule. TriggerEn becomes 0 at once.
-constexpr void end_output(output_state& s, access::msr_state& now, rule why) noexcept {
-    s.ended_by = why;
-    stop_output(s, now);
-    now.status = now.status.with(access::ia32_rtit_status::TriggerEn{false});
-}
-/// Ends output by an operational error.
-constexpr void fail_output(output_state& s, access::msr_state& now, rule why) noexcept {
-    end_output(s, now, why);
-    now.status = now.status.with(access::ia32_rtit_status::Error{true});
-}
-
-}  // namespace ptspec::engine::detail
-
-// ---- ptspec/engine/output/regions.hpp ----
-
-/// The way of output from region to region.
-///
-/// Source: OUT-020..024, OUT-050..058, OUT-060..071, OUT-091, OUT-100..104, OUT-110, OUT-111.
-namespace ptspec::engine::detail {
-
-/// Opens the window at an offset inside the region.
-template <memory_port Memory>
-constexpr void open_window(output_state& s, access::msr_state& now, Memory& memory,
-                           uint64_t from) noexcept {
-    using topa::entry;
-    uint64_t const address = s.region_base + from;
-    uint64_t left = s.region_size - from;
-    if (s.needs_checks) {
-        auto const here = s.options.restricted.run_from(address);
-        if (here.restricted && s.options.when_restricted == restricted_access::error) {
-            s.position.offset = static_cast<uint32_t>(from);
-            return fail_output(s, now, rule::OUT_111);
-        }
-        if (from < s.pmi_offset && s.pmi_offset < s.region_size) { left = s.pmi_offset - from; }
-        if (here.last - address < left) { left = here.last - address + 1; }
-        s.drops = here.restricted;
-    }
-    s.window.mapped_end = nullptr;
-    if constexpr (mapped_memory_port<Memory>) {
-        if (!s.drops) {
-            byte_window const here = memory.window(address);
-            if (here.first != nullptr) {
-                if (here.size < left) { left = here.size; }
-                s.window.mapped_end = here.first + left;
-            }
-        }
-    }
-    s.window.end = address + left;
-    s.window.room = left;
-    constexpr uint64_t marks = entry{}.with(entry::INT{true}, entry::STOP{true}).raw;
-    s.can_fill = !__builtin_is_constant_evaluated() && s.window.mapped_end != nullptr &&
-                 !s.needs_checks && from + left == s.region_size &&
-                 (s.window.region.raw & marks) == 0;
-}
-
-template <memory_port Memory>
-constexpr void begin_single_range(output_state& s, access::msr_state& now,
-                                  Memory& memory) noexcept {
-    rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
-    if (broken != rule::none) { return fail_output(s, now, broken); }
-    s.region_base = now.output_base.raw;
-    s.region_size = single_range::mask_of(now.output_mask_ptrs) + 1;
-    open_window(s, now, memory, s.position.offset);
-}
-
-template <memory_port Memory>
-constexpr void begin_region(output_state& s, access::msr_state& now, Memory& memory,
-                            topa::entry which) noexcept {
-    s.window.region = which;
-    s.region_base = which.get<topa::entry::Base>();
-    s.region_size = topa::bytes_in(which.get<topa::entry::Size>());
-    s.fixed_bits = ~(low_bits(s.limits.width.bits) & ~(s.region_size - 1));
-    bool const early = which.get<topa::entry::INT>() && !s.limits.many_entries;
-    uint64_t const lead = s.options.pmi_lead_bytes < s.region_size ? s.options.pmi_lead_bytes
-                                                                   : s.region_size - 1;
-    s.pmi_offset = early ? s.region_size - lead : no_pmi_offset;
-    s.phase = output_phase::running;
-    open_window(s, now, memory, s.position.offset);
-}
-
-/// Finds the entries after the current one that can be read directly: mapped, in the same table,
-/// below 2^MAXPHYADDR. `needs_checks` excludes restricted memory.
-template <memory_port Memory>
-constexpr void find_entries(output_state& s, Memory& memory) noexcept {
-    if constexpr (mapped_memory_port<Memory>) {
-        uint64_t const here = topa::table_pointer(s.position);
-        byte_window const table = memory.window(here);
-        uint64_t bytes = table.size;
-        auto const until = [&](uint64_t last) {
-            if (last - here < bytes) { bytes = last - here + 1; }
-        };
-        until(topa::table_pointer({s.position.table, topa::last_index, 0}) | 7);
-        until(low_bits(s.limits.width.bits));
-        if (bytes < sizeof(topa::entry)) { return; }
-        set_entries(s, table.first, bytes / sizeof(topa::entry) - 1);
-    }
-}
-
-/// Memory is checked if a region needs it: interrupts may be early, or memory may be restricted.
-constexpr void set_restricted(output_state& s, topa::restricted_memory const& to) noexcept {
-    s.options.restricted = to;
-    s.needs_checks = !s.limits.many_entries || !to.is_empty();
-    s.restrictions_changed = false;
-    s.drops = false;
-}
-
-/// Loads the entry at the position through the port, follows END, and begins the region.
-template <memory_port Memory>
-constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memory) noexcept
-    -> port_fault {
-    forget_entries(s);
-    if (s.restrictions_changed) { set_restricted(s, s.next_restricted); }
-    auto const loaded = topa::enter(memory, s.position, s.limits, s.options.restricted);
-    s.position = loaded.where;
-    if (loaded.fault) { return loaded.fault; }
-    if (!loaded) {
-        fail_output(s, now, loaded.broken);
-        return {};
-    }
-    find_entries(s, memory);
-    begin_region(s, now, memory, loaded.current);
-    return {};
-}
-
-/// The same after a region: the entry may be one that can be read directly.
-template <memory_port Memory>
-constexpr auto load_next_region(output_state& s, access::msr_state& now, Memory& memory) noexcept
-    -> port_fault {
-    if (s.needs_checks || s.window.next_entry == s.entries_end) {
-        return load_region(s, now, memory);
-    }
-    topa::entry const next{load_le64(s.window.next_entry)};
-    rule const broken = topa::broken_rule(next, {s.position.table, s.position.index}, s.limits);
-    if (broken != rule::none) {
-        fail_output(s, now, broken);
-        return {};
-    }
-    if (next.get<topa::entry::END>()) {
-        s.position = topa::follow_end(next);
-        return load_region(s, now, memory);
-    }
-    s.window.next_entry += sizeof(topa::entry);
-    s.position_next = s.window.next_entry;
-    begin_region(s, now, memory, next);
-    return {};
-}
-
-/// The first entry of the table if `end` links to the same table and the entry can be read directly
-/// after `room` bytes are stored at `place`; else null. The parts of the window are parameters so
-/// that the caller keeps it in registers.
-[[gnu::noinline]]  // keeps this rare case out of `try_next_region`
-inline auto
-entry_after_link(output_state const& s, uint64_t end, uint8_t const* place, uint64_t room) noexcept
-    -> uint8_t const* {
-    bool const to_same_table = end == topa::link_to(s.position.table).raw;
-    bool const is_readable = s.first_entry != nullptr && is_disjoint(s.first_entry, place, room);
-    return to_same_table && is_readable ? s.first_entry : nullptr;
-}
-
-/// Moves from a window that is about to be filled to the region of the next entry, which may be the
-/// first of the same table. False, and no change, if that entry needs more: if it differs from the
-/// current one, which is valid and has neither INT nor STOP, in more than the region's address.
-template <memory_port Memory>
-[[gnu::always_inline]]  // a filled region costs no call
-constexpr auto
-try_next_region(output_state& s, Memory& memory, output_window const& full) noexcept -> bool {
-    using topa::entry;
-    if constexpr (mapped_memory_port<Memory>) {
-        auto const differs = [&](entry next) {
-            return ((next.raw ^ full.region.raw) & s.fixed_bits) != 0;
-        };
-        uint8_t const* at = full.next_entry;
-        if (at == s.entries_end || !is_disjoint(at, full.mapped(), full.room)) { return false; }
-        entry next{load_le64(at)};
-        if (differs(next)) [[unlikely]] {
-            at = entry_after_link(s, next.raw, full.mapped(), full.room);
-            if (at == nullptr) { return false; }
-            next = entry{load_le64(at)};
-            if (differs(next)) { return false; }
-        }
-        uint64_t const base = next.get<entry::Base>();
-        byte_window const here = memory.window(base);
-        if (here.size < s.region_size) { return false; }
-        s.window = {s.region_size, here.first + s.region_size, base + s.region_size, next,
-                    at + sizeof(entry)};
-        return true;
-    }
-    return false;
-}
-
-}  // namespace ptspec::engine::detail
-
-// ---- ptspec/engine/output/output.hpp ----
-
-/// Where every byte of trace is stored, and what ends output.
-namespace ptspec::engine {
-
-/// The output of a logical processor: single range, ToPA or fabric. A value. The MSRs, which it
-/// changes as the processor does, and the memory port are passed with each operation.
-///
-/// Nothing is buffered: with the byte that fills a region, the next entry is loaded, and status
-/// bits and interrupts are up to date. The two output MSRs are updated by `sync`, by `stop`, and
-/// when output ends.
-///
-/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
-/// `pmi_port`, which then receives every interrupt when it occurs.
-///
-/// A failing port loses and repeats nothing. `write` returns how many bytes it consumed; the next
-/// `write`, with the rest, or `resume` retries what failed.
-///
-/// Shape:  writing n bytes at once is equivalent to writing them one by one.
-/// Errors: an operational error sets STATUS.Error, and `why` returns its rule: OUT-022..024,
-///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
-/// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
-///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
-///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
-class output {
-public:
-    constexpr output() noexcept = default;
-    /// Output that was ended by a rule.
-    constexpr explicit output(rule why) noexcept { s_.ended_by = why; }
-
-    /// TraceEn became 1; `now` contains it. If TriggerEn is 0, nothing is checked, and all bytes
-    /// are lost.
-    template <memory_port Memory>
-    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
-                         output_options const& how = {}) noexcept -> port_fault {
-        using ctl = access::ia32_rtit_ctl;
-        s_ = {};
-        s_.options = how;
-        s_.limits = topa::limits::of(of);
-        detail::set_restricted(s_, how.restricted);
-        s_.sets_pend_topa_pmi = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
-                                now.ctl.get<ctl::InjectPsbPmiOnEnable>();
-        if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
-        s_.scheme = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
-                    : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
-                                                 : cpu::output_scheme::single_range;
-        s_.position = topa::position_in(now.output_base, now.output_mask_ptrs);
-        bool const is_topa = s_.scheme == cpu::output_scheme::topa;
-        s_.phase = is_topa ? phase::at_entry : phase::running;
-        if (is_topa) { return detail::load_region(s_, now, memory); }
-        if (s_.scheme == cpu::output_scheme::single_range) {
-            detail::begin_single_range(s_, now, memory);
-        }
-        return {};
-    }
-
-    /// Writes a few bytes that fill nothing, to mapped memory. False, and no change: `write` must
-    /// write them.
-    [[nodiscard]] constexpr auto put_few(byte_view bytes) noexcept -> bool {
-        if (bytes.size() >= s_.window.room || !are_few_and_mapped(bytes.size())) { return false; }
-        put_mapped(bytes);
-        return true;
-    }
-    /// Writes bytes of trace.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // the caller pays only for the parts of the result that it uses
-    constexpr auto
-    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
-        size_t const count = bytes.size();
-        write_result result;
-        if (count < s_.window.room) {
-            if (!are_few_and_mapped(count)) [[unlikely]] { return write_slow(now, memory, bytes); }
-            result.count_stored(s_.window.address(), count);
-            put_mapped(bytes);
-            return result;
-        }
-        if (s_.can_fill && count - s_.window.room < s_.region_size) {
-            detail::output_window const full = s_.window;
-            // Before the copy, which the processor overlaps with finding the next region.
-            if (detail::try_next_region(s_, memory, full)) {
-                auto const front = static_cast<size_t>(full.room);
-                copy_bytes(full.mapped(), bytes.data(), front);
-                if (count != front) { put_mapped(bytes.from(front)); }
-                uint64_t const end = count == front ? full.end : s_.window.address();
-                result.count_stored(full.end - front, end - 1, count);
-                return result;
-            }
-        }
-        return write_slow(now, memory, bytes);
-    }
-
-    /// Retries what a port failed to do; no effect if nothing failed.
-    template <memory_port Memory>
-    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        return s_.phase == phase::at_entry ? detail::load_region(s_, now, memory) : port_fault{};
-    }
-
-    /// The SMRRs, or other restricted memory, change while TraceEn is 1, which software must not
-    /// do. The current region was checked before, and is not checked again; entries that are loaded
-    /// from now on are.
-    ///
-    /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-115, PRG-097.
-    constexpr void change_restricted(topa::restricted_memory const& to) noexcept {
-        detail::update_position(s_);
-        s_.next_restricted = to;
-        s_.restrictions_changed = true;
-        s_.can_fill = false;
-        s_.entries_end = s_.window.next_entry;
-    }
-    /// Writes the position to the two output MSRs.
-    constexpr void sync(access::msr_state& now) const noexcept {
-        detail::sync_output_msrs(s_, now);
-    }
-    /// TraceEn became 0. All bytes consumed are in memory, and the MSRs are exact.
-    constexpr void stop(access::msr_state& now) noexcept { detail::stop_output(s_, now); }
-
-    /// The rule that ended output since `start`; none if it has not ended.
-    [[nodiscard]] constexpr auto why() const noexcept -> rule { return s_.ended_by; }
-
-private:
-    using phase = detail::output_phase;
-
-    detail::output_state s_{};
-
-    /// True if `put_mapped` can store `count` bytes, for which there is room.
-    [[nodiscard]] constexpr auto are_few_and_mapped(size_t count) const noexcept -> bool {
-        // Hidden: two predictable branches instead of one computed condition.
-        return hide_from_optimizer(s_.window.mapped_end) != nullptr && count - 1 < few_bytes;
-    }
-    /// Stores fewer bytes than there is room for.
-    constexpr void put_mapped(byte_view bytes) noexcept {
-        uint8_t* const to = s_.window.mapped();
-        // `room` before the bytes, which may alias it: no reload after them.
-        s_.window.room -= bytes.size();
-        copy_few_bytes(to, bytes.data(), bytes.size());
-    }
-
-    /// `write_rest`, whose result is copied: it stays in registers on paths that do not call it.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // else it is copied twice
-    constexpr auto
-    write_slow(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
-        write_result const result = write_rest(now, memory, bytes);
-        return write_result{result};
-    }
-    /// Writes bytes from window to window.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // keeps this out of `write`
-    constexpr auto
-    write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
-        write_result result;
-        while (result.taken < bytes.size() && !result.fault) {
-            byte_view const rest = bytes.from(result.taken);
-            if (rest.size() < s_.window.room && s_.window.mapped_end != nullptr) {
-                result.count_stored(s_.window.address(), rest.size());
-                put_mapped(rest);
-            } else if (!fill_regions(memory, rest, result)) {
-                write_window(now, memory, rest, result);
-            }
-        }
-        return result;
-    }
-
-    /// Fills as many regions as possible. False if it cannot fill the first.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // gives the loop all registers
-    constexpr auto
-    fill_regions(Memory& memory, byte_view bytes, write_result& result) noexcept -> bool {
-        if (!s_.can_fill) { return false; }
-        uint64_t const first = s_.window.address();
-        uint64_t end = first;
-        uint8_t const* from = bytes.data();
-        size_t left = bytes.size();
-        while (left >= s_.window.room) {
-            detail::output_window const full = s_.window;
-            if (!detail::try_next_region(s_, memory, full)) { break; }
-            auto const room = static_cast<size_t>(full.room);
-            left -= room;
-            end = full.end;
-            copy_bytes(full.mapped(), from, room);
-            from += room;
-        }
-        if (left == bytes.size()) { return false; }
-        result.count_stored(first, end - 1, bytes.size() - left);
-        return true;
-    }
-
-    /// Writes bytes, at least one, up to the end of the window, or loads the entry for it.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // keeps this out of the path of bytes that are only copied
-    constexpr void
-    write_window(access::msr_state& now, Memory& memory, byte_view bytes,
-                 write_result& result) noexcept {
-        detail::update_position(s_);
-        if (s_.phase == phase::at_entry) {
-            result.fault = detail::load_region(s_, now, memory);
-        } else if (s_.phase == phase::off) {
-            result.lost += bytes.size();
-            result.taken += bytes.size();
-        } else if (s_.scheme == cpu::output_scheme::fabric) {
-            send(memory, bytes, result);
-        } else {
-            uint64_t const room = s_.window.room;
-            size_t const most = bytes.size() < room ? bytes.size() : static_cast<size_t>(room);
-            store(memory, bytes.first(most), result);
-            if (s_.window.room == 0) { end_window(now, memory, result); }
-        }
-    }
-
-    /// Stores bytes in the window, or drops them.
-    template <memory_port Memory>
-    constexpr void store(Memory& memory, byte_view bytes, write_result& result) noexcept {
-        uint64_t const address = s_.window.address();
-        size_t count = bytes.size();
-        if (s_.window.mapped_end != nullptr) {
-            copy_bytes(s_.window.mapped(), bytes.data(), count);
-        } else if (!s_.drops) {
-            count = memory.store(address, bytes);
-            if (count < bytes.size()) { result.fault = {true, address + count}; }
-        }
-        if (count != 0) { result.count_stored(address, count); }
-        if (s_.drops) {
-            result.stored -= count;
-            result.lost += count;
-        }
-        s_.window.room -= count;
-    }
-
-    template <memory_port Memory>
-    constexpr void send(Memory& memory, byte_view bytes, write_result& result) noexcept {
-        size_t const sent = [&] {
-            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
-            return bytes.size();
-        }();
-        result.fault = {sent < bytes.size(), 0};
-        result.stored += sent;
-        result.taken += sent;
-    }
-
-    /// The window is full: raises the interrupt, stops, or opens the next window.
-    template <memory_port Memory>
-    constexpr void end_window(access::msr_state& now, Memory& memory,
-                              write_result& result) noexcept {
-        using topa::entry;
-        uint64_t const offset = s_.window.end - s_.region_base;
-        s_.position.offset = static_cast<uint32_t>(offset);
-        bool const interrupts = s_.limits.many_entries
-                                    ? s_.window.region.get<entry::INT>() && offset == s_.region_size
-                                    : offset == s_.pmi_offset;
-        if (offset < s_.region_size) {
-            if (interrupts) { raise_pmi(now, memory, result); }
-            return detail::open_window(s_, now, memory, offset);
-        }
-        if (s_.scheme == cpu::output_scheme::single_range) {
-            return detail::open_window(s_, now, memory, 0);
-        }
-        if (s_.window.region.get<entry::STOP>()) {
-            detail::end_output(s_, now, rule::OUT_080);
-            now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
-        }
-        if (interrupts) { raise_pmi(now, memory, result); }
-        if (s_.phase == phase::off) { return; }
-        s_.position = topa::next_entry(s_.position);
-        s_.phase = phase::at_entry;
-        result.fault = detail::load_next_region(s_, now, memory);
-    }
-
-    template <memory_port Memory>
-    constexpr void raise_pmi(access::msr_state& now, Memory& memory,
-                             write_result& result) const noexcept {
-        ++result.pmis;
-        now.perf_global_status = now.perf_global_status.with(
-            reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
-        if (s_.sets_pend_topa_pmi) {
-            now.status = now.status.with(access::ia32_rtit_status::PendToPAPMI{true});
-        }
-        if constexpr (pmi_port<Memory>) { memory.raise(); }
-    }
-};
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/output/explain.hpp ----
-
-/// Why STATUS.Error or STATUS.Stopped is set, from the MSRs and tables after tracing ended.
-namespace ptspec::engine {
-
-/// Why output ended, and where. `describe(why)` is the rule as a sentence.
-struct explanation {
-    rule why = rule::none;  ///< none: nothing ended output, or the entry could not be read
-    bool has_place = false;
-    topa::place at{};     ///< of the ToPA entry, if the reason is one
-    topa::entry entry{};  ///< the entry, if it was read
-    text field{};         ///< the invalid field of the entry or of the MSR
-    port_fault fault{};   ///< the memory port failed: the reason is unknown
-
-    constexpr explicit operator bool() const noexcept { return why != rule::none; }
+/// The class of an opcode.
+struct opcode_class {
+    instruction_class which = instruction_class::other;
+    bool is_in_64_bit = true;  ///< it is defined in 64-bit code
+    bool needs_modrm = false;  ///< the class depends on ModRM or on a prefix
+    bool is_common = false;    ///< for `decode_common`: the class is all there is to know
 };
 
 namespace detail {
 
-template <class Field>
-constexpr auto name() noexcept -> text {
-    return name_of<Field>();
+constexpr auto form_of(char letter) noexcept -> opcode_form {
+    switch (letter) {
+        case '.': return {};
+        case 'p': return {.is_prefix = true};
+        case 'm': return {.has_modrm = true};
+        case 'r': return {.has_modrm = true, .is_register_only = true};
+        case 'M': return {immediate::bits_8, true};
+        case 'Z': return {immediate::operand, true};
+        case 't': return {immediate::test_8, true};
+        case 'T': return {immediate::test, true};
+        case 'b': return {immediate::bits_8};
+        case 'w': return {immediate::bits_16};
+        case 'e': return {immediate::bits_24};
+        case 'z': return {immediate::operand};
+        case 'v': return {immediate::wide};
+        case 'o': return {immediate::address};
+        case 'f': return {immediate::pointer};
+        case 'j': return {immediate::relative_8};
+        case 'J': return {immediate::relative};
+        default: return {.is_defined = false};
+    }
 }
 
-/// The field that must change to remove an operational error.
-constexpr auto field_at_fault(rule why, topa::entry current) noexcept -> text {
-    using topa::entry;
-    using pointers = reg::ia32_rtit_output_mask_ptrs;
-    switch (why) {
-        case rule::OUT_022:
-        case rule::OUT_071: return name<pointers::MaskOrTableOffset>();
-        case rule::OUT_024:
-        case rule::OUT_064: return name<pointers::OutputOffset>();
-        case rule::OUT_023:
-        case rule::OUT_061:
-        case rule::OUT_091: return name<reg::ia32_rtit_output_base::BasePhysAddr>();
-        case rule::OUT_060: return "reserved";
-        case rule::OUT_062:
-        case rule::OUT_063:
-        case rule::OUT_068:
-        case rule::OUT_111: return name<entry::Base>();
-        case rule::OUT_065:
-            return current.get<entry::INT>() ? name<entry::INT>() : name<entry::STOP>();
-        case rule::OUT_066:
-        case rule::OUT_067: return name<entry::END>();
-        case rule::OUT_080: return name<entry::STOP>();
+constexpr auto class_of(char letter) noexcept -> opcode_class {
+    using enum instruction_class;
+    switch (letter) {
+        case '?': return {other, true, true};
+        case 'x': return {other, false};
+        case 'c': return {conditional};
+        case 'd': return {direct_jump};
+        case 'k': return {direct_call};
+        case 'r': return {near_return};
+        case 'J': return {far_jump, false};
+        case 'K': return {far_call, false};
+        case 'R': return {far_return};
+        case 'I': return {iret};
+        case 'n': return {software_interrupt};
+        case 'o': return {software_interrupt, false};
+        case 'h': return {hlt};
+        case 'i': return {interrupt_flag};
+        case 's': return {syscall};
+        case 't': return {sysret};
+        case 'e': return {sysenter};
+        case 'q': return {sysexit};
+        case 'g': return {getsec};
+        case 'w': return {wrmsr};
+        case 'm': return {rsm};
         default: return {};
     }
 }
 
-constexpr auto at_entry(rule why, topa::position where, topa::entry current) noexcept
-    -> explanation {
-    return {why, true, {where.table, where.index}, current, field_at_fault(why, current), {}};
+/// The members for `decode_common`.
+constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
+    struct sizes {
+        uint8_t bytes[3];
+    };
+    constexpr sizes by_rest[] = {{{0, 0, 0}}, {{1, 1, 1}}, {{2, 2, 2}}, {{3, 3, 3}}, {{4, 4, 4}},
+                                 {{4, 2, 4}}, {{4, 2, 8}}, {{8, 8, 8}}, {{0, 0, 0}}, {{1, 1, 1}},
+                                 {{4, 4, 4}}, {{0, 0, 0}}, {{0, 0, 0}}};
+    for (unsigned i = 0; i < 3; ++i) { of.bytes[i] = by_rest[underlying(of.rest)].bytes[i]; }
+    of.has_displacement = of.rest == immediate::relative_8 || of.rest == immediate::relative;
+    bool const is_other = of.rest == immediate::address || of.rest == immediate::pointer ||
+                          of.rest == immediate::test_8 || of.rest == immediate::test;
+    of.is_common = of.is_defined && !of.is_prefix && !of.is_register_only && !is_other;
+    return of;
 }
-constexpr auto in_registers(rule why, text field = {}) noexcept -> explanation {
-    return {.why = why, .field = field};
-}
-
-constexpr auto stores_into_restricted(output_options const& how, uint64_t address) noexcept
-    -> bool {
-    return how.when_restricted == restricted_access::error &&
-           how.restricted.run_from(address).restricted;
-}
-
-constexpr auto error_of_single_range(access::msr_state const& now,
-                                     output_options const& how) noexcept -> explanation {
-    rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
-    if (broken != rule::none) { return in_registers(broken, field_at_fault(broken, {})); }
-    auto const next = single_range::trace_store_phys_addr(now.output_base, now.output_mask_ptrs);
-    if (stores_into_restricted(how, next)) {
-        return in_registers(rule::OUT_111, name<reg::ia32_rtit_output_base::BasePhysAddr>());
-    }
-    return in_registers(rule::REG_053);
+constexpr auto with_common(opcode_class of) noexcept -> opcode_class {
+    using enum instruction_class;
+    of.is_common = of.is_in_64_bit && !of.needs_modrm &&
+                   (of.which == other || of.which == conditional || of.which == direct_jump ||
+                    of.which == direct_call || of.which == near_return);
+    return of;
 }
 
-template <memory_port Memory>
-constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
-                             Memory& memory, output_options const& how) noexcept -> explanation {
-    auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
-    auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
-    if (loaded.fault) { return {.fault = loaded.fault}; }
-    if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
-    if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
-        return at_entry(rule::OUT_111, loaded.where, loaded.current);
-    }
-    return in_registers(rule::REG_053);
-}
+inline constexpr char first_letter = '.';
+inline constexpr unsigned letters = 'z' - first_letter + 1;
 
-/// After STOP the offset is the region's size; in newer editions of the manual, that of its last
-/// byte.
-template <memory_port Memory>
-constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept -> explanation {
-    bool const topa = now.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
-                      !now.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
-    if (topa) {
-        auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
-        auto const word = memory.load(topa::table_pointer(where));
-        if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
-        topa::entry const current{word.value};
-        bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();
-        if (stops && topa::bytes_left(where, current) <= 1) {
-            return at_entry(rule::OUT_080, where, current);
+/// Forms and classes by their letter.
+struct letter_tables {
+    opcode_form forms[letters] = {};
+    opcode_class classes[letters] = {};
+
+    constexpr letter_tables() noexcept {
+        for (unsigned i = 0; i < letters; ++i) {
+            forms[i] = with_bytes(form_of(static_cast<char>(first_letter + i)));
+            classes[i] = with_common(class_of(static_cast<char>(first_letter + i)));
         }
     }
-    return in_registers(access::has_trace_stop(now) ? rule::REG_068 : rule::REG_053);
+};
+inline constexpr letter_tables by_letter;
+
+}  // namespace detail
+
+/// 256 opcodes: a letter each for what follows and for the class.
+struct opcode_map {
+    char const* forms;
+    char const* classes;
+
+    [[nodiscard]] constexpr auto form(uint8_t opcode) const noexcept -> opcode_form const& {
+        return detail::by_letter.forms[forms[opcode] - detail::first_letter];
+    }
+    [[nodiscard]] constexpr auto class_of(uint8_t opcode) const noexcept -> opcode_class const& {
+        return detail::by_letter.classes[classes[opcode] - detail::first_letter];
+    }
+};
+
+inline constexpr opcode_map one_byte = {"mmmmbz..mmmmbz.x"  // 0F: the two-byte opcodes
+                                        "mmmmbz..mmmmbz.."
+                                        "mmmmbzp.mmmmbzp."
+                                        "mmmmbzp.mmmmbzp."
+                                        "................"  // in 64-bit code REX
+                                        "................"
+                                        "..mmppppzZbM...."
+                                        "jjjjjjjjjjjjjjjj"
+                                        "MZMMmmmmmmmmmmmm"
+                                        "..........f....."
+                                        "oooo....bz......"
+                                        "bbbbbbbbvvvvvvvv"
+                                        "MMw.mmMZe.w..b.."
+                                        "mmmmbb..mmmmmmmm"
+                                        "jjjjbbbbJJfj...."
+                                        "p.pp..tT......mm",
+                                        "......xx......xx"
+                                        "......xx......xx"
+                                        ".......x.......x"
+                                        ".......x.......x"
+                                        "xxxxxxxxxxxxxxxx"
+                                        "................"
+                                        "xxx............."
+                                        "cccccccccccccccc"
+                                        "..x............?"
+                                        "..........K..i.."
+                                        "................"
+                                        "................"
+                                        "..rrxx??..RRnnoI"
+                                        "....xxx........."
+                                        "cccc....kdJd...."
+                                        ".n..h.....ii..??"};
+
+/// The opcodes after 0F.
+inline constexpr opcode_map two_byte = {"mmmmx.....x.xm.M"  // 0F 0E and 0F 0F: 3DNow!
+                                        "mmmmmmmmmmmmmmmm"
+                                        "rrrrxxxxmmmmmmmm"
+                                        "......x.xxxxxxxx"  // 38 and 3A: the three-byte opcodes
+                                        "mmmmmmmmmmmmmmmm"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "MMMMmmm.mmxxmmmm"
+                                        "JJJJJJJJJJJJJJJJ"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "...mMmmm...mMmmm"
+                                        "mmmmmmmmmmMmmmmm"
+                                        "mmMmMMMm........"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "mmmmmmmmmmmmmmmm"
+                                        "mmmmmmmmmmmmmmmm",
+                                        ".?...s.t........"
+                                        "................"
+                                        "..?............."
+                                        "w...eq.g........"
+                                        "................"
+                                        "................"
+                                        "................"
+                                        "........?......."
+                                        "cccccccccccccccc"
+                                        "................"
+                                        "..........m...?."
+                                        "................"
+                                        ".......?........"
+                                        "................"
+                                        "................"
+                                        "................"};
+
+}  // namespace ptspec::x86
+
+// ---- ptspec/x86/decode.hpp ----
+
+/// Decodes the length and the class of an instruction.
+namespace ptspec::x86 {
+
+enum class decode_error : uint8_t {
+    none,
+    truncated,  ///< the bytes end within the instruction
+    undefined,  ///< no processor executes it, or it is longer than 15 bytes
+};
+
+/// An instruction, or the reason why there is none.
+struct decoded {
+    instruction what{};
+    decode_error error = decode_error::none;
+
+    [[nodiscard]] constexpr explicit operator bool() const noexcept {
+        return error == decode_error::none;
+    }
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// Reads one instruction.
+class instruction_reader {
+public:
+    constexpr instruction_reader(byte_view code, code_width width) noexcept
+        : bytes_{code.data()},
+          size_{code.size() < instruction::most_bytes ? static_cast<unsigned>(code.size())
+                                                      : instruction::most_bytes},
+          is_64_bit_{width == code_width::bits_64},
+          is_16_bit_{width == code_width::bits_16} {}
+
+    constexpr auto read() noexcept -> decoded {
+        uint8_t opcode = 0;
+        for (;;) {
+            opcode = next();
+            if (is_64_bit_ && (opcode & 0xF0) == 0x40) {
+                rex_ = opcode;
+            } else if (one_byte.form(opcode).is_prefix && at_ <= size_) {
+                rex_ = 0;  // only directly before the opcode
+                add_prefix(opcode);
+            } else {
+                break;
+            }
+        }
+        if (opcode == 0x0F) {
+            read_two_byte();
+        } else if (opcode == 0xD5 && is_64_bit_) {
+            read_rex2();
+        } else if (is_vector(opcode)) {
+            read_vector(opcode);
+        } else {
+            read_one_byte(opcode);
+        }
+        return result();
+    }
+
+private:
+    /// The next byte, or 0 after the last one.
+    constexpr auto next() noexcept -> uint8_t {
+        uint8_t const byte = at_ < size_ ? bytes_[at_] : uint8_t{0};
+        ++at_;
+        return byte;
+    }
+    [[nodiscard]] constexpr auto peek() const noexcept -> uint8_t {
+        return at_ < size_ ? bytes_[at_] : uint8_t{0};
+    }
+    constexpr void is_undefined() noexcept { is_defined_ = false; }
+
+    [[nodiscard]] constexpr auto result() const noexcept -> decoded {
+        if (at_ > size_) {
+            return {{},
+                    size_ < instruction::most_bytes ? decode_error::truncated
+                                                    : decode_error::undefined};
+        }
+        if (!is_defined_) { return {{}, decode_error::undefined}; }
+        decoded done{made_, decode_error::none};
+        done.what.length = static_cast<uint8_t>(at_);
+        return done;
+    }
+
+    constexpr void add_prefix(uint8_t prefix) noexcept {
+        switch (prefix) {
+            case 0x66: has_66_ = true; break;
+            case 0x67: has_67_ = true; break;
+            case 0xF0: has_lock_ = true; break;
+            case 0xF2:
+            case 0xF3: repeat_ = prefix; break;
+            default: break;  // a segment
+        }
+    }
+    [[nodiscard]] constexpr auto operand_bytes() const noexcept -> unsigned {
+        if ((rex_ & 8) != 0) { return 4; }
+        return has_66_ != is_16_bit_ ? 2 : 4;
+    }
+    [[nodiscard]] constexpr auto address_bytes() const noexcept -> unsigned {
+        if (is_64_bit_) { return has_67_ ? 4 : 8; }
+        return has_67_ != is_16_bit_ ? 2 : 4;
+    }
+
+    // -------------------------------------------------------------------------------- the parts
+
+    constexpr void read_modrm(bool is_register_only) noexcept {
+        modrm_ = next();
+        unsigned const mod = modrm_ >> 6U;
+        unsigned const rm = modrm_ & 7U;
+        if (mod == 3 || is_register_only) { return; }
+        if (address_bytes() == 2) {
+            at_ += mod == 0 ? (rm == 6 ? 2 : 0) : mod;
+            return;
+        }
+        unsigned const base = rm == 4 ? next() & 7U : rm;
+        at_ += mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0;
+    }
+    constexpr void read_displacement(unsigned count) noexcept {
+        uint64_t value = 0;
+        for (unsigned i = 0; i < count; ++i) { value |= uint64_t{next()} << 8 * i; }
+        unsigned const unused = 64 - 8 * count;
+        made_.displacement = static_cast<int64_t>(value << unused) >> unused;
+    }
+    constexpr void read_branch(unsigned count) noexcept {
+        read_displacement(count);
+        made_.has_displacement = true;
+        made_.target_is_16_bits = !is_64_bit_ && operand_bytes() == 2;
+    }
+    constexpr void read_immediate(immediate rest) noexcept {
+        unsigned const operand = operand_bytes();
+        bool const is_test = (modrm_ >> 3 & 7) < 2;
+        switch (rest) {
+            case immediate::none: break;
+            case immediate::bits_8: immediate_ = next(); break;
+            case immediate::bits_16: at_ += 2; break;
+            case immediate::bits_24: at_ += 3; break;
+            case immediate::bits_32: at_ += 4; break;
+            case immediate::operand: at_ += operand; break;
+            case immediate::wide: at_ += (rex_ & 8) != 0 ? 8 : operand; break;
+            case immediate::address: at_ += address_bytes(); break;
+            case immediate::pointer: at_ += operand + 2; break;
+            case immediate::relative_8: read_branch(1); break;
+            // Intel processors ignore the operand size of near branches in 64-bit code.
+            case immediate::relative: read_branch(is_64_bit_ ? 4 : operand); break;
+            case immediate::test_8: at_ += is_test ? 1 : 0; break;
+            case immediate::test: at_ += is_test ? operand : 0; break;
+        }
+    }
+    constexpr void read_rest(opcode_map const& map, uint8_t opcode) noexcept {
+        auto const& form = map.form(opcode);
+        auto const& info = map.class_of(opcode);
+        made_.which = info.which;
+        if (!form.is_defined || (is_64_bit_ && !info.is_in_64_bit)) { return is_undefined(); }
+        if (form.has_modrm) { read_modrm(form.is_register_only); }
+        // XBEGIN has a displacement where MOV has an immediate.
+        if (info.needs_modrm && modrm_ == 0xF8 && form.rest == immediate::operand) {
+            return read_branch(operand_bytes());
+        }
+        read_immediate(form.rest);
+    }
+
+    // -------------------------------------------------------------------------------- one byte
+
+    [[nodiscard]] constexpr auto reg() const noexcept -> unsigned { return modrm_ >> 3 & 7U; }
+    [[nodiscard]] constexpr auto is_memory() const noexcept -> bool { return modrm_ >> 6 != 3; }
+
+    constexpr void read_one_byte(uint8_t opcode) noexcept {
+        using enum instruction_class;
+        read_rest(one_byte, opcode);
+        bool const is_string = (opcode >= 0x6C && opcode <= 0x6F) ||
+                               (opcode >= 0xA4 && opcode <= 0xAF && (opcode & 0xFE) != 0xA8);
+        made_.repeats = repeat_ != 0 && is_string;
+        if (made_.which == software_interrupt) {
+            made_.vector = opcode == 0xCD   ? immediate_
+                           : opcode == 0xCC ? uint8_t{3}
+                           : opcode == 0xCE ? uint8_t{4}
+                                            : uint8_t{1};
+        }
+        if (!one_byte.class_of(opcode).needs_modrm) { return; }
+        bool const is_tsx = modrm_ == 0xF8;
+        switch (opcode) {
+            case 0x8F:
+                if (reg() != 0) { is_undefined(); }
+                break;
+            case 0xC6:
+                if (is_tsx) { made_.which = xabort; }
+                if (!is_tsx && reg() != 0) { is_undefined(); }
+                break;
+            case 0xC7:
+                if (is_tsx) { made_.which = xbegin; }
+                if (!is_tsx && reg() != 0) { is_undefined(); }
+                break;
+            case 0xFE:
+                if (reg() > 1) { is_undefined(); }
+                break;
+            default: classify_group_5(); break;
+        }
+    }
+    constexpr void classify_group_5() noexcept {
+        using enum instruction_class;
+        constexpr instruction_class classes[] = {other,         other,    indirect_call, far_call,
+                                                 indirect_jump, far_jump, other,         other};
+        made_.which = classes[reg()];
+        bool const is_far = made_.which == far_call || made_.which == far_jump;
+        if (reg() == 7 || (is_far && !is_memory())) { is_undefined(); }
+        made_.target_is_16_bits = !is_64_bit_ && operand_bytes() == 2;
+    }
+
+    // -------------------------------------------------------------------------------- two bytes
+
+    constexpr void read_two_byte() noexcept {
+        uint8_t const opcode = next();
+        if (opcode == 0x38 || opcode == 0x3A) {
+            (void)next();  // the opcode
+            read_modrm(false);
+            if (opcode == 0x3A) { ++at_; }
+            return;
+        }
+        read_rest(two_byte, opcode);
+        if (two_byte.class_of(opcode).needs_modrm) { classify_two_byte(opcode); }
+    }
+    constexpr void classify_two_byte(uint8_t opcode) noexcept {
+        using enum instruction_class;
+        switch (opcode) {
+            case 0x01:
+                if (!is_memory()) { classify_system(); }
+                break;
+            case 0x22:
+                if (reg() == 3 && (rex_ & 4) == 0) { made_.which = mov_to_cr3; }
+                break;
+            case 0x78:  // EXTRQ, INSERTQ
+                if (has_66_ || repeat_ == 0xF2) { at_ += 2; }
+                break;
+            case 0xAE:
+                if (repeat_ == 0xF3 && reg() == 4) {
+                    if (has_66_) { is_undefined(); }
+                    made_.which = ptwrite;
+                    made_.operand_is_64_bits = (rex_ & 8) != 0;
+                }
+                break;
+            default: classify_group_9(); break;
+        }
+    }
+    /// 0F 01 with a register.
+    constexpr void classify_system() noexcept {
+        using enum instruction_class;
+        bool const has_none = repeat_ == 0 && !has_66_;
+        switch (modrm_) {
+            case 0xC1: made_.which = vm_call; break;
+            case 0xC2:
+            case 0xC3: made_.which = vm_entry; break;
+            case 0xC4: made_.which = vmxoff; break;
+            case 0xC6: {  // WRMSRNS, WRMSRLIST; RDMSRLIST
+                bool const writes = has_none || repeat_ == 0xF3;
+                made_.which = is_64_bit_ && writes ? wrmsr : other;
+                break;
+            }
+            case 0xC9:
+            case 0xFB: made_.which = mwait; break;
+            case 0xC0:
+            case 0xD7: made_.which = enclave; break;
+            case 0xCA: made_.which = repeat_ != 0 ? eret : other; break;
+            case 0xCD: made_.which = has_66_ && repeat_ == 0 ? vm_entry : other; break;  // SEAMRET
+            case 0xCF: made_.which = has_none ? enclave : vm_call; break;  // ENCLS, SEAMCALL
+            case 0xD5: made_.which = has_none ? xend : other; break;
+            case 0xD9: made_.which = vm_call; break;
+            case 0xEC: made_.which = repeat_ == 0xF3 ? uiret : other; break;
+            default: break;
+        }
+    }
+    constexpr void classify_group_9() noexcept {
+        using enum instruction_class;
+        if (!is_memory()) { return; }
+        switch (reg()) {
+            case 3: made_.which = xrstors; break;
+            case 5: made_.which = xsaves; break;
+            case 6:
+                made_.which = repeat_ == 0xF3 ? vmxon
+                              : repeat_ != 0  ? other
+                              : has_66_       ? vmclear
+                                              : vmptrld;
+                break;
+            default: break;
+        }
+    }
+
+    // -------------------------------------------------------------------------------- vectors, APX
+
+    /// REX2: a map, and more bits of register numbers.
+    constexpr void read_rex2() noexcept {
+        if (rex_ != 0) { return is_undefined(); }
+        uint8_t const payload = next();
+        rex_ = static_cast<uint8_t>(0x40 | (payload & 0x0F));
+        uint8_t const opcode = next();
+        unsigned const row = opcode >> 4U;
+        if ((payload & 0x80) != 0) {
+            if (row == 3 || row == 8) { return is_undefined(); }
+            read_rest(two_byte, opcode);
+            if (two_byte.class_of(opcode).needs_modrm) { classify_two_byte(opcode); }
+            return;
+        }
+        bool const is_plain = !has_66_ && !has_67_ && repeat_ == 0 && !has_lock_ && (rex_ & 8) == 0;
+        if (opcode == 0xA1 && is_plain) {
+            made_.which = instruction_class::absolute_jump;
+            uint64_t target = 0;
+            for (unsigned i = 0; i < 8; ++i) { target |= uint64_t{next()} << 8 * i; }
+            made_.displacement = static_cast<int64_t>(target);
+            return;
+        }
+        bool const is_reserved = row == 4 || row == 7 || row == 0xA || row == 0xE ||
+                                 opcode == 0x0F || opcode == 0x62 || opcode == 0xC4 ||
+                                 opcode == 0xC5 || opcode == 0xD5 ||
+                                 one_byte.form(opcode).is_prefix;
+        if (is_reserved) { return is_undefined(); }
+        read_one_byte(opcode);
+    }
+    /// True for the first byte of VEX, EVEX and XOP. Outside 64-bit code they are other opcodes
+    /// with forms of ModRM that are undefined there.
+    [[nodiscard]] constexpr auto is_vector(uint8_t opcode) const noexcept -> bool {
+        if (opcode == 0x8F) { return (peek() & 0x1F) >= 8; }
+        if (opcode != 0xC4 && opcode != 0xC5 && opcode != 0x62) { return false; }
+        return is_64_bit_ || peek() >= 0xC0;
+    }
+    constexpr void read_vector(uint8_t first) noexcept {
+        bool const has_prefix = has_66_ || repeat_ != 0 || has_lock_ || rex_ != 0;
+        uint8_t const one = next();
+        uint8_t const two = first != 0xC5 ? next() : one;
+        if (first == 0x62) { (void)next(); }
+        uint8_t const opcode = next();
+        if (has_prefix) { return is_undefined(); }
+        unsigned const map = first == 0xC5 ? 1 : first == 0x62 ? one & 7U : one & 0x1FU;
+        // The prefix 66 and REX.W, for the immediates of map 4.
+        has_66_ = (two & 3) == 1;
+        rex_ = (two & 0x80) != 0 && first != 0xC5 ? 0x48 : 0;
+        bool const has_modrm = map != 1 || opcode != 0x77 || first == 0x62;
+        if (has_modrm) { read_modrm(false); }
+        read_immediate(rest_of_vector(first, map, opcode));
+        // WRMSRNS with an immediate.
+        bool const has_f3 = (two & 3) == 2;
+        if (map == 7 && opcode == 0xF6 && has_f3 && is_64_bit_ && !is_memory() && reg() == 0) {
+            made_.which = instruction_class::wrmsr;
+        }
+    }
+    constexpr auto rest_of_vector(uint8_t first, unsigned map, uint8_t opcode) noexcept
+        -> immediate {
+        if (first == 0x8F) {
+            if (map > 10) { is_undefined(); }
+            return map == 8 ? immediate::bits_8 : map == 10 ? immediate::bits_32 : immediate::none;
+        }
+        switch (map) {
+            case 1: {
+                bool const has_one = (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xC2 ||
+                                     (opcode >= 0xC4 && opcode <= 0xC6);
+                return has_one ? immediate::bits_8 : immediate::none;
+            }
+            case 2: return immediate::none;
+            case 3: return immediate::bits_8;
+            case 4: return first == 0x62 ? rest_of_map_4(opcode) : no_map();
+            case 5: return first == 0x62 || is_64_bit_ ? immediate::none : no_map();  // AMX-FP8
+            case 6: return first == 0x62 ? immediate::none : no_map();
+            case 7: return immediate::bits_32;
+            default: return no_map();
+        }
+    }
+    constexpr auto no_map() noexcept -> immediate {
+        is_undefined();
+        return immediate::none;
+    }
+    /// Map 4 of EVEX has one-byte opcodes, and the double shifts.
+    static constexpr auto rest_of_map_4(uint8_t opcode) noexcept -> immediate {
+        if (opcode == 0x24 || opcode == 0x2C) { return immediate::bits_8; }
+        bool const is_as_one_byte = opcode == 0x69 || opcode == 0x6B ||
+                                    (opcode >= 0x80 && opcode <= 0x83) || opcode == 0xC0 ||
+                                    opcode == 0xC1 || opcode == 0xF6 || opcode == 0xF7;
+        return is_as_one_byte ? one_byte.form(opcode).rest : immediate::none;
+    }
+
+    uint8_t const* bytes_;
+    unsigned size_;
+    unsigned at_ = 0;
+    bool is_64_bit_;
+    bool is_16_bit_;
+    bool has_66_ = false;
+    bool has_67_ = false;
+    bool has_lock_ = false;
+    bool is_defined_ = true;
+    uint8_t repeat_ = 0;  ///< F2 or F3, the last one
+    uint8_t rex_ = 0;
+    uint8_t modrm_ = 0;
+    uint8_t immediate_ = 0;
+    instruction made_{};
+};
+
+/// The bytes of a ModRM, with its SIB and displacement, in 64-bit code.
+constexpr auto bytes_of_modrm(uint8_t const* code) noexcept -> unsigned {
+    unsigned const mod = code[0] >> 6U;
+    if (mod == 3) { return 1; }
+    bool const has_sib = (code[0] & 7) == 4;
+    unsigned const base = code[has_sib ? 1 : 0] & 7U;
+    unsigned const displacement = mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0;
+    return (has_sib ? 2 : 1) + displacement;
+}
+/// Decodes an instruction from 15 bytes of 64-bit code, if neither its ModRM nor a prefix other
+/// than 66 and REX decides about it, as for most opcodes. Otherwise the length is 0. With it
+/// `decode` executes a third of the instructions (g++ 12, code of python).
+constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
+    instruction made;
+    unsigned at = 0;
+    uint8_t opcode = code[0];
+    bool const has_66 = opcode == 0x66;
+    if (has_66) { opcode = code[++at]; }
+    bool has_rex_w = false;
+    if ((opcode & 0xF0) == 0x40) {
+        has_rex_w = (opcode & 8) != 0;
+        opcode = code[++at];
+    }
+    bool const is_two_byte = opcode == 0x0F;
+    if (is_two_byte) { opcode = code[++at]; }
+    auto const& map = is_two_byte ? two_byte : one_byte;
+    auto const& form = map.form(opcode);
+    auto const& info = map.class_of(opcode);
+    if (!form.is_common || !info.is_common) { return made; }
+    ++at;
+    if (form.has_modrm) { at += bytes_of_modrm(code + at); }
+    at += form.bytes[has_rex_w ? 2 : has_66 ? 1 : 0];
+    if (form.has_displacement) {
+        made.has_displacement = true;
+        uint64_t value = static_cast<uint64_t>(code[at - 1]) << 56;
+        if (form.bytes[0] == 4) {
+            value |= uint64_t{code[at - 4]} << 32 | uint64_t{code[at - 3]} << 40 |
+                     uint64_t{code[at - 2]} << 48;
+        }
+        made.displacement = static_cast<int64_t>(value) >> (form.bytes[0] == 4 ? 32 : 56);
+    }
+    made.which = info.which;
+    made.length = static_cast<uint8_t>(at);
+    return made;
 }
 
 }  // namespace detail
 
-/// Why STATUS.Error or, if it is 0, STATUS.Stopped is set: derived from the registers as tracing
-/// left them, the tables in memory and `how`. Tables that changed since may hide the reason.
+/// Decodes the first instruction of some code. Of undefined opcodes and operands it rejects some:
+/// processors differ in them, and no trace has them.
 ///
-/// The rule is that of an operational error; OUT-080 for a region with STOP; REG-068 for a
-/// TraceStop range; REG-053 if nothing is wrong, when software set the bit or repaired the cause.
-///
-/// Errors: `fault` if the memory port fails.
-/// Source: SDM vol. 3, "Operational Errors"; OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091,
-///         OUT-111, OUT-134, PRG-086, PRG-088.
-template <memory_port Memory>
-[[nodiscard]] constexpr auto explain(cpu::capabilities const& of, access::msr_state const& now,
-                                     Memory& memory, output_options const& how = {}) noexcept
-    -> explanation {
-    using status = reg::ia32_rtit_status;
-    if (!now.status.get<status::Error>()) {
-        return now.status.get<status::Stopped>() ? detail::stopped(now, memory) : explanation{};
+/// Errors: `decode_error`.
+/// Source: SDM vol. 2, "Instruction Format", "Opcode Map"; GEN-110, GEN-111.
+[[nodiscard]] constexpr auto decode(byte_view code, code_width width = code_width::bits_64) noexcept
+    -> decoded {
+    if (width == code_width::bits_64 && code.size() >= instruction::most_bytes) {
+        auto const common = detail::decode_common(code.data());
+        if (common.length != 0) { return {common}; }
     }
-    if (now.ctl.get<reg::ia32_rtit_ctl::FabricEn>()) { return detail::in_registers(rule::REG_053); }
-    return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(of, now, memory, how)
-                                                   : detail::error_of_single_range(now, how);
+    return detail::instruction_reader{code, width}.read();
 }
 
-}  // namespace ptspec::engine
+}  // namespace ptspec::x86
 
 // ---- ptspec/engine/event/execution_context.hpp ----
 
@@ -18582,56 +19279,7 @@ private:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/packets/fast_ips.hpp ----
-
-namespace ptspec::engine {
-
-/// IPs from `first` to `last`, both included. The default is empty.
-struct ip_span {
-    uint64_t first = 1;
-    uint64_t last = 0;
-
-    /// The number of IPs; for the whole address space one less.
-    [[nodiscard]] constexpr auto size() const noexcept -> uint64_t {
-        if (first > last) { return 0; }
-        uint64_t const after_first = last - first;
-        return after_first == ~uint64_t{0} ? after_first : after_first + 1;
-    }
-    friend constexpr auto operator==(ip_span const&, ip_span const&) -> bool = default;
-};
-
-/// A span of IPs around `ip`: a branch to any of them keeps FilterEn at 1 and enters no TraceStop
-/// range. It extends to the nearest TraceStop ranges, within one filter range.
-///
-/// Source: GEN-080..085.
-[[nodiscard]] constexpr auto fast_ips_around(access::msr_state const& state, uint64_t ip) noexcept
-    -> ip_span {
-    using access::detail::any_range_of_kind;
-    ip_span found{0, ~uint64_t{0}};
-    if (access::has_filter(state)) {
-        found = {};
-        any_range_of_kind(state, reg::addr_cfg::filter, [&](access::address_range const& range) {
-            bool const inside = range.contains(ip);
-            if (inside) { found = {range.a.raw, range.b.raw}; }
-            return inside;
-        });
-    }
-    any_range_of_kind(state, reg::addr_cfg::trace_stop, [&](access::address_range const& range) {
-        if (range.contains(ip)) {
-            found = {};
-        } else if (ip < range.a.raw) {
-            found.last = range.a.raw - 1 < found.last ? range.a.raw - 1 : found.last;
-        } else {
-            found.first = range.b.raw + 1 > found.first ? range.b.raw + 1 : found.first;
-        }
-        return false;
-    });
-    return found;
-}
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/packets/clocks.hpp ----
+// ---- ptspec/engine/clocks.hpp ----
 
 /// The clocks of a logical processor, and the packets that report them.
 namespace ptspec::engine {
@@ -18733,7 +19381,7 @@ struct counted_cycles {
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/packets/return_stack.hpp ----
+// ---- ptspec/engine/return_stack.hpp ----
 
 namespace ptspec::engine {
 
@@ -18791,7 +19439,56 @@ private:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/packets/state.hpp ----
+// ---- ptspec/engine/detail/fast_ips.hpp ----
+
+namespace ptspec::engine {
+
+/// IPs from `first` to `last`, both included. The default is empty.
+struct ip_span {
+    uint64_t first = 1;
+    uint64_t last = 0;
+
+    /// The number of IPs; for the whole address space one less.
+    [[nodiscard]] constexpr auto size() const noexcept -> uint64_t {
+        if (first > last) { return 0; }
+        uint64_t const after_first = last - first;
+        return after_first == ~uint64_t{0} ? after_first : after_first + 1;
+    }
+    friend constexpr auto operator==(ip_span const&, ip_span const&) -> bool = default;
+};
+
+/// A span of IPs around `ip`: a branch to any of them keeps FilterEn at 1 and enters no TraceStop
+/// range. It extends to the nearest TraceStop ranges, within one filter range.
+///
+/// Source: GEN-080..085.
+[[nodiscard]] constexpr auto fast_ips_around(access::msr_state const& state, uint64_t ip) noexcept
+    -> ip_span {
+    using access::detail::any_range_of_kind;
+    ip_span found{0, ~uint64_t{0}};
+    if (access::has_filter(state)) {
+        found = {};
+        any_range_of_kind(state, reg::addr_cfg::filter, [&](access::address_range const& range) {
+            bool const inside = range.contains(ip);
+            if (inside) { found = {range.a.raw, range.b.raw}; }
+            return inside;
+        });
+    }
+    any_range_of_kind(state, reg::addr_cfg::trace_stop, [&](access::address_range const& range) {
+        if (range.contains(ip)) {
+            found = {};
+        } else if (ip < range.a.raw) {
+            found.last = range.a.raw - 1 < found.last ? range.a.raw - 1 : found.last;
+        } else {
+            found.first = range.b.raw + 1 > found.first ? range.b.raw + 1 : found.first;
+        }
+        return false;
+    });
+    return found;
+}
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/state.hpp ----
 
 namespace ptspec::engine {
 
@@ -19010,7 +19707,7 @@ emit(generator_state& s, Sink& to, Add const& add) noexcept {
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/packets/psb.hpp ----
+// ---- ptspec/engine/detail/psb.hpp ----
 
 /// PSB+, and its status packets: MODE, PIP, VMCS, timing.
 namespace ptspec::engine::detail {
@@ -19154,78 +19851,7 @@ constexpr void complete_event(generator_state& s, Sink& to) noexcept {
 
 }  // namespace ptspec::engine::detail
 
-// ---- ptspec/engine/packets/overflow.hpp ----
-
-/// The end of an overflow, and overflows and PSB+ on request. `emit` begins an overflow.
-namespace ptspec::engine::detail {
-
-/// True if a packet was lost and no later packet reports its state.
-[[nodiscard]] constexpr auto has_lost_state(generator_state const& s,
-                                            access::enables const& now) noexcept -> bool {
-    bool const mode_was_lost = now.packet() && s.view.mode != mode_exec_of(s).raw;
-    bool const pip_was_lost = now.context && s.ctl<ctl::OS>() && s.view.pip != 0 &&
-                              s.view.pip != pip_of(s, s.code).raw;
-    bool const tsx_was_lost = now.context && now.branch && s.view.in_tx != (s.tx_depth != 0);
-    return mode_was_lost || pip_was_lost || (tsx_was_lost && s.options.has_tsx);
-}
-
-/// Ends an overflow: generates an OVF and the packets that must follow it. The sink must have room.
-/// Source: GEN-227..230.
-template <class Sink>
-constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
-    s.in_overflow = s.overflow_requested = false;
-    auto const now = s.enables();
-    if (s.deferred_ovf != deferred_ovf::none) {
-        bool const stopped = s.deferred_ovf == deferred_ovf::ovf_and_trace_stop;
-        s.deferred_ovf = deferred_ovf::none;
-        emit(s, to, [=](auto& batch) {
-            batch.add(packet::ovf{});
-            if (stopped) { batch.add(packet::tracestop{}); }
-        });
-    } else if (now.trigger) {
-        emit(s, to, [&](auto& batch) {
-            batch.add(packet::ovf{});
-            bool const requested = s.options.psb_after_overflow == psb_after_ovf::always ||
-                                   (s.options.psb_after_overflow == psb_after_ovf::where_needed &&
-                                    has_lost_state(s, now));
-            s.view.psb_requested = s.view.psb_requested || requested;
-            bool const psb = s.psb_is_due() && !s.clocks.are_off;
-            bool const psb_first = !now.packet() || s.options.psb_before_ovf_fup;
-            if (psb && psb_first) { add_psb(s, batch, now); }
-            if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(s.ip)); }
-            if (psb && !psb_first) { add_psb(s, batch, now); }
-        });
-    }
-    refresh_cache(s);
-}
-
-/// Ends an overflow, unless `event::overflow` requested it and `event::overflow_end` ends it.
-template <class Sink>
-constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
-    if (s.in_overflow && !s.overflow_requested) { resolve_overflow(s, to); }
-}
-
-template <class Sink>
-constexpr void handle(generator_state& s, event::psb_due const& e, Sink& /*to*/) noexcept {
-    s.view.psb_requested = s.trigger_en();
-    s.psb_details = e;
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::overflow const&, Sink& /*to*/) noexcept {
-    if (!s.trigger_en()) { return; }
-    s.overflow_requested = true;
-    begin_overflow(s);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::overflow_end const& e, Sink& to) noexcept {
-    if (!s.in_overflow) { return; }
-    s.ip = e.next;
-    resolve_overflow(s, to);
-}
-
-}  // namespace ptspec::engine::detail
-
-// ---- ptspec/engine/packets/control_transfer.hpp ----
+// ---- ptspec/engine/detail/control_transfer.hpp ----
 
 /// The packets of a control transfer, in the order of the manual's scenarios.
 ///
@@ -19396,7 +20022,7 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
 
 }  // namespace ptspec::engine::detail
 
-// ---- ptspec/engine/packets/branch.hpp ----
+// ---- ptspec/engine/detail/branch.hpp ----
 
 /// Near branches.
 ///
@@ -19533,188 +20159,7 @@ constexpr void handle(generator_state& s, event::sequential const& e, Sink& /*to
 
 }  // namespace ptspec::engine::detail
 
-// ---- ptspec/engine/packets/transfer.hpp ----
-
-/// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
-///
-/// Source: GEN-110..114, GEN-136, GEN-285, GEN-286, GEN-289, GEN-290, GEN-301..303.
-namespace ptspec::engine::detail {
-
-/// The PIP of a transfer that may load CR3, as a task switch does. Source: GEN-240.
-[[nodiscard]] constexpr auto pip_if_changed(generator_state const& s,
-                                            execution_context const& after) noexcept
-    -> packet::pip {
-    return after.cr3 == s.code.cr3 ? packet::pip{0} : pip_of(s, after);
-}
-/// An event that has a vector. `from` is the IP of its FUP, an offset in CS.
-template <class Sink>
-constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t target,
-                        execution_context const& after, traced_event const& cfe,
-                        event::cycles_within takes) noexcept {
-    control_transfer how{.to = target};
-    how.from = s.packet_ip(from);
-    how.has_fup = true;
-    how.pip = pip_if_changed(s, after);
-    how.cfe = cfe;
-    how.takes = takes;
-    transfer(s, to, how, after);
-}
-
-template <class Sink>
-constexpr void handle(generator_state& s, event::far_transfer const& e, Sink& to) noexcept {
-    using packet::cfe_type;
-    control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.at);
-    how.pip = pip_if_changed(s, e.after);
-    switch (e.kind) {
-        case event::far_kind::iret: how.cfe = {cfe_type::IRET}; break;
-        case event::far_kind::uiret: how.cfe = {cfe_type::UIRET}; break;
-        case event::far_kind::syscall:
-            if (s.options.swintr_events) { how.cfe = {cfe_type::SYSCALL, 0, fup_policy::always}; }
-            break;
-        case event::far_kind::sysret:
-        case event::far_kind::eret:
-            if (s.options.iret_at_all_returns) { how.cfe = {cfe_type::IRET}; }
-            break;
-        case event::far_kind::plain: break;
-    }
-    transfer(s, to, how, e.after);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::software_interrupt const& e, Sink& to) noexcept {
-    auto const type = s.options.swintr_events ? packet::cfe_type::SWINTR : packet::cfe_type::INTR;
-    vectored(s, to, e.at, e.to, e.after, {type, e.vector}, e.takes);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::interrupt const& e, Sink& to) noexcept {
-    vectored(s, to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector}, e.takes);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::exception const& e, Sink& to) noexcept {
-    traced_event cfe{packet::cfe_type::INTR, e.vector};
-    if (e.vector == event::exception::page_fault) {
-        cfe.first = {true, packet::evd_type::PFA, e.cr2};
-    }
-    vectored(s, to, e.at, e.to, e.after, cfe, e.takes);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to) noexcept {
-    using event::kernel_visit;
-    auto const user = s.code;
-    auto kernel = user;
-    kernel.cpl = 0;
-    kernel.cs_base = 0;
-    kernel.width = code_width::bits_64;
-    kernel.real_mode = kernel.virtual_8086 = kernel.IF = false;
-    kernel.inside = enclave::none;
-    auto const ctl_now = s.msrs.ctl;
-    s.msrs.ctl = ctl_now.with(ctl::OS{false});
-    switch (e.why) {
-        case kernel_visit::reason::system_call:
-            handle(s, event::far_transfer{e.at, 0, kernel, event::far_kind::syscall}, to);
-            break;
-        case kernel_visit::reason::interrupt:
-            handle(s, event::interrupt{.next = e.at, .after = kernel, .vector = e.vector}, to);
-            break;
-        case kernel_visit::reason::exception:
-            handle(s,
-                   event::exception{.at = e.at, .after = kernel, .vector = e.vector, .cr2 = e.cr2},
-                   to);
-            break;
-    }
-    if (e.returns) {
-        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::sysret
-                                                                   : event::far_kind::iret;
-        handle(s, event::far_transfer{0, e.to, user, by}, to);
-    }
-    s.msrs.ctl = ctl_now;
-    refresh_cache(s);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::user_interrupt const& e, Sink& to) noexcept {
-    vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
-}
-/// A processor that waits for a SIPI evaluates the enables when the SIPI arrives.
-template <class Sink>
-constexpr void handle(generator_state& s, event::init const& e, Sink& to) noexcept {
-    control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.next);
-    how.has_fup = true;
-    how.pip = pip_of(e.after, false);
-    how.cfe = {packet::cfe_type::INIT};
-    s.tx_depth = 0;
-    if (!e.waits_for_sipi) { return transfer(s, to, how, e.after); }
-    auto const now = s.enables();
-    s.code = e.after;
-    s.ip = e.to;
-    if (!now.trigger) { return; }
-    emit(s, to, [&](auto& batch) {
-        if (records_events(s, now, now)) { add_cfe(batch, how.cfe, how.from, now); }
-        if (!now.packet()) { return; }
-        batch.template add_ip<packet::fup>(how.from);
-        if (s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
-    });
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::sipi const& e, Sink& to) noexcept {
-    control_transfer how{.to = e.to};
-    how.cfe = {packet::cfe_type::SIPI, e.vector, fup_policy::never};
-    transfer(s, to, how, e.after);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::enclave_transfer const& e, Sink& to) noexcept {
-    control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.from);
-    how.has_fup = true;
-    transfer(s, to, how, e.after);
-}
-
-}  // namespace ptspec::engine::detail
-
-// ---- ptspec/engine/packets/transaction.hpp ----
-
-/// Transactions of TSX.
-///
-/// Source: GEN-250..258.
-namespace ptspec::engine::detail {
-
-/// Source: GEN-250, GEN-251, GEN-255.
-template <class Sink>
-constexpr void emit_mode_tsx(generator_state& s, uint64_t at, Sink& to) noexcept {
-    auto const now = s.enables();
-    if (!now.trigger || !now.context || !now.branch) { return; }
-    emit(s, to, [&](auto& batch) {
-        add_mode_tsx(s, batch);
-        if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(at)); }
-    });
-}
-
-template <class Sink>
-constexpr void handle(generator_state& s, event::transaction_begin const& e, Sink& to) noexcept {
-    if (s.tx_depth < 0xFF) { ++s.tx_depth; }
-    s.ip = e.next;
-    if (s.tx_depth == 1) { emit_mode_tsx(s, e.at, to); }
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::transaction_end const& e, Sink& to) noexcept {
-    bool const ends = s.tx_depth == 1;
-    if (s.tx_depth != 0) { --s.tx_depth; }
-    s.ip = e.next;
-    if (ends) { emit_mode_tsx(s, e.at, to); }
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::transaction_abort const& e, Sink& to) noexcept {
-    control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.at);
-    how.has_fup = true;
-    how.aborts_transaction = true;
-    s.tx_depth = 0;
-    transfer(s, to, how, s.code);
-}
-
-}  // namespace ptspec::engine::detail
-
-// ---- ptspec/engine/packets/msr_access.hpp ----
+// ---- ptspec/engine/detail/msr_access.hpp ----
 
 /// Accesses to MSRs, which can start and end tracing, and writes of other registers.
 ///
@@ -19927,7 +20372,496 @@ constexpr void cold_reset(generator_state& s, execution_context const& after,
 
 }  // namespace ptspec::engine::detail
 
-// ---- ptspec/engine/packets/vmx_smm.hpp ----
+// ---- ptspec/engine/detail/overflow.hpp ----
+
+/// The end of an overflow, and overflows and PSB+ on request. `emit` begins an overflow.
+namespace ptspec::engine::detail {
+
+/// True if a packet was lost and no later packet reports its state.
+[[nodiscard]] constexpr auto has_lost_state(generator_state const& s,
+                                            access::enables const& now) noexcept -> bool {
+    bool const mode_was_lost = now.packet() && s.view.mode != mode_exec_of(s).raw;
+    bool const pip_was_lost = now.context && s.ctl<ctl::OS>() && s.view.pip != 0 &&
+                              s.view.pip != pip_of(s, s.code).raw;
+    bool const tsx_was_lost = now.context && now.branch && s.view.in_tx != (s.tx_depth != 0);
+    return mode_was_lost || pip_was_lost || (tsx_was_lost && s.options.has_tsx);
+}
+
+/// Ends an overflow: generates an OVF and the packets that must follow it. The sink must have room.
+/// Source: GEN-227..230.
+template <class Sink>
+constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
+    s.in_overflow = s.overflow_requested = false;
+    auto const now = s.enables();
+    if (s.deferred_ovf != deferred_ovf::none) {
+        bool const stopped = s.deferred_ovf == deferred_ovf::ovf_and_trace_stop;
+        s.deferred_ovf = deferred_ovf::none;
+        emit(s, to, [=](auto& batch) {
+            batch.add(packet::ovf{});
+            if (stopped) { batch.add(packet::tracestop{}); }
+        });
+    } else if (now.trigger) {
+        emit(s, to, [&](auto& batch) {
+            batch.add(packet::ovf{});
+            bool const requested = s.options.psb_after_overflow == psb_after_ovf::always ||
+                                   (s.options.psb_after_overflow == psb_after_ovf::where_needed &&
+                                    has_lost_state(s, now));
+            s.view.psb_requested = s.view.psb_requested || requested;
+            bool const psb = s.psb_is_due() && !s.clocks.are_off;
+            bool const psb_first = !now.packet() || s.options.psb_before_ovf_fup;
+            if (psb && psb_first) { add_psb(s, batch, now); }
+            if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(s.ip)); }
+            if (psb && !psb_first) { add_psb(s, batch, now); }
+        });
+    }
+    refresh_cache(s);
+}
+
+/// Ends an overflow, unless `event::overflow` requested it and `event::overflow_end` ends it.
+template <class Sink>
+constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
+    if (s.in_overflow && !s.overflow_requested) { resolve_overflow(s, to); }
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::psb_due const& e, Sink& /*to*/) noexcept {
+    s.view.psb_requested = s.trigger_en();
+    s.psb_details = e;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::overflow const&, Sink& /*to*/) noexcept {
+    if (!s.trigger_en()) { return; }
+    s.overflow_requested = true;
+    begin_overflow(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::overflow_end const& e, Sink& to) noexcept {
+    if (!s.in_overflow) { return; }
+    s.ip = e.next;
+    resolve_overflow(s, to);
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/detail/power.hpp ----
+
+/// C-states and clock stops. The core clock is off after their packets, until the wake.
+///
+/// Source: GEN-200, GEN-205, GEN-210, GEN-310..318.
+namespace ptspec::engine::detail {
+
+[[nodiscard]] constexpr auto records_power(generator_state const& s) noexcept -> bool {
+    return s.trigger_en() && s.ctl<ctl::PwrEvtEn>();
+}
+constexpr void add_pwre(auto& batch, event::c_state thread, bool by_hardware) noexcept {
+    using packet::pwre;
+    batch.add(pwre{}.with(pwre::HW{by_hardware}, pwre::substate{wrapped{uint64_t{thread.substate}}},
+                          pwre::state{wrapped{uint64_t{thread.state}}}));
+}
+constexpr void add_pwrx(auto& batch, event::wake const& e) noexcept {
+    using packet::pwrx;
+    batch.add(pwrx{}.with(pwrx::last{wrapped{uint64_t{e.last}}},
+                          pwrx::deepest{wrapped{uint64_t{e.deepest}}},
+                          pwrx::reason{wrapped{uint64_t{underlying(e.reason)}}}));
+}
+/// Source: GEN-317.
+constexpr void add_exstop(generator_state const& s, auto& batch, uint64_t from) noexcept {
+    bool const has_ip = s.enables().context;
+    batch.add(packet::exstop{}.with(packet::exstop::IP{has_ip}));
+    if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(from)); }
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::mwait const& e, Sink& to) noexcept {
+    s.ip = e.next;
+    if (e.thread.state == 0 && e.thread.substate == 0) { return; }
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) {
+            using packet::mwait;
+            if (s.enables().context && !e.is_io && !e.is_pending) {
+                batch.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
+                                       mwait::ext{wrapped{uint64_t{e.ext}}}));
+            }
+            add_pwre(batch, e.thread, false);
+            add_exstop(s, batch, e.at);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::halt const& e, Sink& to) noexcept {
+    auto const now = s.enables();
+    s.ip = e.next;
+    if (e.is_shutdown && records_events(s, now, now)) {
+        emit(s, to, [&](auto& batch) {
+            add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always}, s.packet_ip(e.from),
+                    now);
+        });
+    }
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) {
+            add_pwre(batch, {1, 0}, false);
+            add_exstop(s, batch, e.from);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::duty_cycle const& e, Sink& to) noexcept {
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) {
+            add_pwre(batch, {e.state, 0}, true);
+            add_exstop(s, batch, e.next);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexcept {
+    if (!s.clocks.are_off) { return; }
+    s.clocks.are_off = false;
+    if (!s.trigger_en()) { return; }
+    emit(s, to, [&](auto& batch) {
+        add_timing(s, batch, e.mtc);
+        if (records_power(s)) { add_pwrx(batch, e); }
+    });
+}
+/// In a C-state the clock is off already: GEN-312.
+template <class Sink>
+constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) noexcept {
+    if (s.clocks.are_off) { return; }
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
+    }
+    if (e.aligned_to != 0 && s.trigger_en()) {
+        emit(s, to, [&](auto& batch) {
+            batch.flush();
+            batch.align_end(e.aligned_to);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::clock_resume const& e, Sink& to) noexcept {
+    if (!s.clocks.are_off) { return; }
+    s.clocks.are_off = false;
+    if (s.trigger_en()) {
+        emit(s, to, [&](auto& batch) { add_timing(s, batch, e.mtc); });
+    }
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/detail/time.hpp ----
+
+/// Time: cycles, MTC, CBR.
+///
+/// Source: GEN-200..204, GEN-210, GEN-217, GEN-220.
+namespace ptspec::engine::detail {
+
+[[nodiscard]] constexpr auto count(generator_state const& s, event::cycles const& e) noexcept
+    -> counted_cycles {
+    return count_cycles(s.writer.cycles, e.passed, s.options.cycle_counter_bits,
+                        s.in_overflow || !s.ctl<ctl::CYCEn>());
+}
+/// Counts cycles after which no CYC is due. False if one is.
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::cycles const& e) noexcept
+    -> bool {
+    if (!s.trigger_en() || s.clocks.are_off) { return true; }
+    auto const counted = count(s, e);
+    if (!counted.guard) { s.writer.cycles = counted.cycles; }
+    return !counted.guard;
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::cycle_guard const&, Sink& to) noexcept {
+    if (!s.trigger_en() || !s.ctl<ctl::CYCEn>() || s.writer.cycles == 0) { return; }
+    emit(s, to, [](auto& batch) { batch.add_cycles(); });
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::cycles const& e, Sink& to) noexcept {
+    s.writer.cycles = count(s, e).cycles;
+    handle(s, event::cycle_guard{}, to);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::unaligned_cyc const&, Sink& /*to*/) noexcept {
+    s.writer.cyc_crosses = true;
+}
+/// Each MTC is an event of its own, after which a PSB+ may be due: the clocks run from one to the
+/// next. Source: GEN-203, GEN-206.
+template <class Sink>
+constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexcept {
+    event::cycles const cycles{e.cycles};
+    if (!try_fast_path(s, cycles)) {
+        handle(s, cycles, to);
+        complete_event(s, to);
+    }
+    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+    auto const due = s.clocks.until(e.art, freq);
+    bool const generates = s.trigger_en() && s.ctl<ctl::MTCEn>() && !s.clocks.are_off;
+    uint64_t const tsc_per_tick = due.count != 0 ? (e.tsc - s.clocks.tsc) / (e.art - s.clocks.art)
+                                                 : 0;
+    for (uint64_t i = 0; generates && i < due.count; ++i) {
+        uint64_t const art = (due.first + i) << freq;
+        s.clocks.run_to(art, e.tsc - tsc_per_tick * (e.art - art));
+        emit(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
+        complete_event(s, to);
+    }
+    s.clocks.run_to(e.art, e.tsc);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::ratio const& e, Sink& to) noexcept {
+    s.clocks.core_to_bus = e.core_to_bus;
+    if (s.trigger_en() && !s.clocks.are_off) {
+        emit(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });
+    }
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/detail/transaction.hpp ----
+
+/// Transactions of TSX.
+///
+/// Source: GEN-250..258.
+namespace ptspec::engine::detail {
+
+/// Source: GEN-250, GEN-251, GEN-255.
+template <class Sink>
+constexpr void emit_mode_tsx(generator_state& s, uint64_t at, Sink& to) noexcept {
+    auto const now = s.enables();
+    if (!now.trigger || !now.context || !now.branch) { return; }
+    emit(s, to, [&](auto& batch) {
+        add_mode_tsx(s, batch);
+        if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(at)); }
+    });
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::transaction_begin const& e, Sink& to) noexcept {
+    if (s.tx_depth < 0xFF) { ++s.tx_depth; }
+    s.ip = e.next;
+    if (s.tx_depth == 1) { emit_mode_tsx(s, e.at, to); }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::transaction_end const& e, Sink& to) noexcept {
+    bool const ends = s.tx_depth == 1;
+    if (s.tx_depth != 0) { --s.tx_depth; }
+    s.ip = e.next;
+    if (ends) { emit_mode_tsx(s, e.at, to); }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::transaction_abort const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.at);
+    how.has_fup = true;
+    how.aborts_transaction = true;
+    s.tx_depth = 0;
+    transfer(s, to, how, s.code);
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/detail/transfer.hpp ----
+
+/// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
+///
+/// Source: GEN-110..114, GEN-136, GEN-285, GEN-286, GEN-289, GEN-290, GEN-301..303.
+namespace ptspec::engine::detail {
+
+/// The PIP of a transfer that may load CR3, as a task switch does. Source: GEN-240.
+[[nodiscard]] constexpr auto pip_if_changed(generator_state const& s,
+                                            execution_context const& after) noexcept
+    -> packet::pip {
+    return after.cr3 == s.code.cr3 ? packet::pip{0} : pip_of(s, after);
+}
+/// An event that has a vector. `from` is the IP of its FUP, an offset in CS.
+template <class Sink>
+constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t target,
+                        execution_context const& after, traced_event const& cfe,
+                        event::cycles_within takes) noexcept {
+    control_transfer how{.to = target};
+    how.from = s.packet_ip(from);
+    how.has_fup = true;
+    how.pip = pip_if_changed(s, after);
+    how.cfe = cfe;
+    how.takes = takes;
+    transfer(s, to, how, after);
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::far_transfer const& e, Sink& to) noexcept {
+    using packet::cfe_type;
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.at);
+    how.pip = pip_if_changed(s, e.after);
+    switch (e.kind) {
+        case event::far_kind::iret: how.cfe = {cfe_type::IRET}; break;
+        case event::far_kind::uiret: how.cfe = {cfe_type::UIRET}; break;
+        case event::far_kind::syscall:
+            if (s.options.swintr_events) { how.cfe = {cfe_type::SYSCALL, 0, fup_policy::always}; }
+            break;
+        case event::far_kind::sysret:
+        case event::far_kind::eret:
+            if (s.options.iret_at_all_returns) { how.cfe = {cfe_type::IRET}; }
+            break;
+        case event::far_kind::plain: break;
+    }
+    transfer(s, to, how, e.after);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::software_interrupt const& e, Sink& to) noexcept {
+    auto const type = s.options.swintr_events ? packet::cfe_type::SWINTR : packet::cfe_type::INTR;
+    vectored(s, to, e.at, e.to, e.after, {type, e.vector}, e.takes);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::interrupt const& e, Sink& to) noexcept {
+    vectored(s, to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector}, e.takes);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::exception const& e, Sink& to) noexcept {
+    traced_event cfe{packet::cfe_type::INTR, e.vector};
+    if (e.vector == event::exception::page_fault) {
+        cfe.first = {true, packet::evd_type::PFA, e.cr2};
+    }
+    vectored(s, to, e.at, e.to, e.after, cfe, e.takes);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to) noexcept {
+    using event::kernel_visit;
+    auto const user = s.code;
+    auto kernel = user;
+    kernel.cpl = 0;
+    kernel.cs_base = 0;
+    kernel.width = code_width::bits_64;
+    kernel.real_mode = kernel.virtual_8086 = kernel.IF = false;
+    kernel.inside = enclave::none;
+    auto const ctl_now = s.msrs.ctl;
+    s.msrs.ctl = ctl_now.with(ctl::OS{false});
+    switch (e.why) {
+        case kernel_visit::reason::system_call:
+            handle(s, event::far_transfer{e.at, 0, kernel, event::far_kind::syscall}, to);
+            break;
+        case kernel_visit::reason::interrupt:
+            handle(s, event::interrupt{.next = e.at, .after = kernel, .vector = e.vector}, to);
+            break;
+        case kernel_visit::reason::exception:
+            handle(s,
+                   event::exception{.at = e.at, .after = kernel, .vector = e.vector, .cr2 = e.cr2},
+                   to);
+            break;
+    }
+    if (e.returns) {
+        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::sysret
+                                                                   : event::far_kind::iret;
+        handle(s, event::far_transfer{0, e.to, user, by}, to);
+    }
+    s.msrs.ctl = ctl_now;
+    refresh_cache(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::user_interrupt const& e, Sink& to) noexcept {
+    vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
+}
+/// A processor that waits for a SIPI evaluates the enables when the SIPI arrives.
+template <class Sink>
+constexpr void handle(generator_state& s, event::init const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.next);
+    how.has_fup = true;
+    how.pip = pip_of(e.after, false);
+    how.cfe = {packet::cfe_type::INIT};
+    s.tx_depth = 0;
+    if (!e.waits_for_sipi) { return transfer(s, to, how, e.after); }
+    auto const now = s.enables();
+    s.code = e.after;
+    s.ip = e.to;
+    if (!now.trigger) { return; }
+    emit(s, to, [&](auto& batch) {
+        if (records_events(s, now, now)) { add_cfe(batch, how.cfe, how.from, now); }
+        if (!now.packet()) { return; }
+        batch.template add_ip<packet::fup>(how.from);
+        if (s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
+    });
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::sipi const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.cfe = {packet::cfe_type::SIPI, e.vector, fup_policy::never};
+    transfer(s, to, how, e.after);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::enclave_transfer const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.from);
+    how.has_fup = true;
+    transfer(s, to, how, e.after);
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/detail/value.hpp ----
+
+/// PTWRITE, and PEBS records that are output to the trace.
+///
+/// Source: GEN-300, GEN-320..322.
+namespace ptspec::engine::detail {
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::ptwrite const& e, Sink& to) noexcept {
+    s.ip = e.next;
+    auto const now = s.enables();
+    if (!now.trigger || !now.context || !now.filter || !s.ctl<ctl::PTWEn>()) { return; }
+    using packet::ptw;
+    bool const has_ip = s.ctl<ctl::FUPonPTW>();
+    uint64_t const value = e.is_64_bit ? e.value : e.value & low_bits(32);
+    emit(s, to, [&](auto& batch) {
+        batch.add(ptw{}
+                      .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{has_ip})
+                      .with_payload(value));
+        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.at)); }
+    });
+}
+
+/// A group of items, in parts that fit into a batch. Source: GEN-320, GEN-321.
+template <class Sink>
+constexpr void emit_group(generator_state& s, event::pebs_group const& which, Sink& to) noexcept {
+    constexpr size_t items_of_a_batch = 16;
+    using packet::bbp;
+    using packet::bip;
+    size_t emitted = 0;
+    do {
+        size_t const end = which.count - emitted < items_of_a_batch ? which.count
+                                                                    : emitted + items_of_a_batch;
+        emit(s, to, [&](auto& batch) {
+            if (emitted == 0) {
+                batch.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
+                                     bbp::SZ{which.items_of_4}));
+            }
+            for (size_t i = emitted; i < end; ++i) {
+                auto const& item = which.items[i];
+                uint64_t const value = which.items_of_4 ? item.value & low_bits(32) : item.value;
+                batch.add(bip{}.with(bip::id{wrapped{uint64_t{item.id}}}).with_payload(value));
+            }
+        });
+        emitted = end;
+    } while (emitted < which.count && !s.in_overflow);
+}
+/// Source: GEN-320..322.
+template <class Sink>
+constexpr void handle(generator_state& s, event::pebs_record const& e, Sink& to) noexcept {
+    if (!s.trigger_en() || e.count == 0) { return; }
+    for (size_t i = 0; i < e.count; ++i) { emit_group(s, e.groups[i], to); }
+    bool const has_ip = s.enables().context;
+    emit(s, to, [&](auto& batch) {
+        batch.add(packet::bep{}.with(packet::bep::IP{has_ip}));
+        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.ip)); }
+    });
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/detail/vmx_smm.hpp ----
 
 /// VMX, system management mode, measured launch.
 ///
@@ -20086,244 +21020,7 @@ constexpr void handle(generator_state& s, event::acm_end const& e, Sink& to) noe
 
 }  // namespace ptspec::engine::detail
 
-// ---- ptspec/engine/packets/value.hpp ----
-
-/// PTWRITE, and PEBS records that are output to the trace.
-///
-/// Source: GEN-300, GEN-320..322.
-namespace ptspec::engine::detail {
-
-template <class Sink>
-constexpr void handle(generator_state& s, event::ptwrite const& e, Sink& to) noexcept {
-    s.ip = e.next;
-    auto const now = s.enables();
-    if (!now.trigger || !now.context || !now.filter || !s.ctl<ctl::PTWEn>()) { return; }
-    using packet::ptw;
-    bool const has_ip = s.ctl<ctl::FUPonPTW>();
-    uint64_t const value = e.is_64_bit ? e.value : e.value & low_bits(32);
-    emit(s, to, [&](auto& batch) {
-        batch.add(ptw{}
-                      .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{has_ip})
-                      .with_payload(value));
-        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.at)); }
-    });
-}
-
-/// A group of items, in parts that fit into a batch. Source: GEN-320, GEN-321.
-template <class Sink>
-constexpr void emit_group(generator_state& s, event::pebs_group const& which, Sink& to) noexcept {
-    constexpr size_t items_of_a_batch = 16;
-    using packet::bbp;
-    using packet::bip;
-    size_t emitted = 0;
-    do {
-        size_t const end = which.count - emitted < items_of_a_batch ? which.count
-                                                                    : emitted + items_of_a_batch;
-        emit(s, to, [&](auto& batch) {
-            if (emitted == 0) {
-                batch.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
-                                     bbp::SZ{which.items_of_4}));
-            }
-            for (size_t i = emitted; i < end; ++i) {
-                auto const& item = which.items[i];
-                uint64_t const value = which.items_of_4 ? item.value & low_bits(32) : item.value;
-                batch.add(bip{}.with(bip::id{wrapped{uint64_t{item.id}}}).with_payload(value));
-            }
-        });
-        emitted = end;
-    } while (emitted < which.count && !s.in_overflow);
-}
-/// Source: GEN-320..322.
-template <class Sink>
-constexpr void handle(generator_state& s, event::pebs_record const& e, Sink& to) noexcept {
-    if (!s.trigger_en() || e.count == 0) { return; }
-    for (size_t i = 0; i < e.count; ++i) { emit_group(s, e.groups[i], to); }
-    bool const has_ip = s.enables().context;
-    emit(s, to, [&](auto& batch) {
-        batch.add(packet::bep{}.with(packet::bep::IP{has_ip}));
-        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.ip)); }
-    });
-}
-
-}  // namespace ptspec::engine::detail
-
-// ---- ptspec/engine/packets/power.hpp ----
-
-/// C-states and clock stops. The core clock is off after their packets, until the wake.
-///
-/// Source: GEN-200, GEN-205, GEN-210, GEN-310..318.
-namespace ptspec::engine::detail {
-
-[[nodiscard]] constexpr auto records_power(generator_state const& s) noexcept -> bool {
-    return s.trigger_en() && s.ctl<ctl::PwrEvtEn>();
-}
-constexpr void add_pwre(auto& batch, event::c_state thread, bool by_hardware) noexcept {
-    using packet::pwre;
-    batch.add(pwre{}.with(pwre::HW{by_hardware}, pwre::substate{wrapped{uint64_t{thread.substate}}},
-                          pwre::state{wrapped{uint64_t{thread.state}}}));
-}
-constexpr void add_pwrx(auto& batch, event::wake const& e) noexcept {
-    using packet::pwrx;
-    batch.add(pwrx{}.with(pwrx::last{wrapped{uint64_t{e.last}}},
-                          pwrx::deepest{wrapped{uint64_t{e.deepest}}},
-                          pwrx::reason{wrapped{uint64_t{underlying(e.reason)}}}));
-}
-/// Source: GEN-317.
-constexpr void add_exstop(generator_state const& s, auto& batch, uint64_t from) noexcept {
-    bool const has_ip = s.enables().context;
-    batch.add(packet::exstop{}.with(packet::exstop::IP{has_ip}));
-    if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(from)); }
-}
-
-template <class Sink>
-constexpr void handle(generator_state& s, event::mwait const& e, Sink& to) noexcept {
-    s.ip = e.next;
-    if (e.thread.state == 0 && e.thread.substate == 0) { return; }
-    if (records_power(s)) {
-        emit(s, to, [&](auto& batch) {
-            using packet::mwait;
-            if (s.enables().context && !e.is_io && !e.is_pending) {
-                batch.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
-                                       mwait::ext{wrapped{uint64_t{e.ext}}}));
-            }
-            add_pwre(batch, e.thread, false);
-            add_exstop(s, batch, e.at);
-        });
-    }
-    s.clocks.are_off = true;
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::halt const& e, Sink& to) noexcept {
-    auto const now = s.enables();
-    s.ip = e.next;
-    if (e.is_shutdown && records_events(s, now, now)) {
-        emit(s, to, [&](auto& batch) {
-            add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always}, s.packet_ip(e.from),
-                    now);
-        });
-    }
-    if (records_power(s)) {
-        emit(s, to, [&](auto& batch) {
-            add_pwre(batch, {1, 0}, false);
-            add_exstop(s, batch, e.from);
-        });
-    }
-    s.clocks.are_off = true;
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::duty_cycle const& e, Sink& to) noexcept {
-    if (records_power(s)) {
-        emit(s, to, [&](auto& batch) {
-            add_pwre(batch, {e.state, 0}, true);
-            add_exstop(s, batch, e.next);
-        });
-    }
-    s.clocks.are_off = true;
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexcept {
-    if (!s.clocks.are_off) { return; }
-    s.clocks.are_off = false;
-    if (!s.trigger_en()) { return; }
-    emit(s, to, [&](auto& batch) {
-        add_timing(s, batch, e.mtc);
-        if (records_power(s)) { add_pwrx(batch, e); }
-    });
-}
-/// In a C-state the clock is off already: GEN-312.
-template <class Sink>
-constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) noexcept {
-    if (s.clocks.are_off) { return; }
-    if (records_power(s)) {
-        emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
-    }
-    if (e.aligned_to != 0 && s.trigger_en()) {
-        emit(s, to, [&](auto& batch) {
-            batch.flush();
-            batch.align_end(e.aligned_to);
-        });
-    }
-    s.clocks.are_off = true;
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::clock_resume const& e, Sink& to) noexcept {
-    if (!s.clocks.are_off) { return; }
-    s.clocks.are_off = false;
-    if (s.trigger_en()) {
-        emit(s, to, [&](auto& batch) { add_timing(s, batch, e.mtc); });
-    }
-}
-
-}  // namespace ptspec::engine::detail
-
-// ---- ptspec/engine/packets/time.hpp ----
-
-/// Time: cycles, MTC, CBR.
-///
-/// Source: GEN-200..204, GEN-210, GEN-217, GEN-220.
-namespace ptspec::engine::detail {
-
-[[nodiscard]] constexpr auto count(generator_state const& s, event::cycles const& e) noexcept
-    -> counted_cycles {
-    return count_cycles(s.writer.cycles, e.passed, s.options.cycle_counter_bits,
-                        s.in_overflow || !s.ctl<ctl::CYCEn>());
-}
-/// Counts cycles after which no CYC is due. False if one is.
-[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::cycles const& e) noexcept
-    -> bool {
-    if (!s.trigger_en() || s.clocks.are_off) { return true; }
-    auto const counted = count(s, e);
-    if (!counted.guard) { s.writer.cycles = counted.cycles; }
-    return !counted.guard;
-}
-
-template <class Sink>
-constexpr void handle(generator_state& s, event::cycle_guard const&, Sink& to) noexcept {
-    if (!s.trigger_en() || !s.ctl<ctl::CYCEn>() || s.writer.cycles == 0) { return; }
-    emit(s, to, [](auto& batch) { batch.add_cycles(); });
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::cycles const& e, Sink& to) noexcept {
-    s.writer.cycles = count(s, e).cycles;
-    handle(s, event::cycle_guard{}, to);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::unaligned_cyc const&, Sink& /*to*/) noexcept {
-    s.writer.cyc_crosses = true;
-}
-/// Each MTC is an event of its own, after which a PSB+ may be due: the clocks run from one to the
-/// next. Source: GEN-203, GEN-206.
-template <class Sink>
-constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexcept {
-    event::cycles const cycles{e.cycles};
-    if (!try_fast_path(s, cycles)) {
-        handle(s, cycles, to);
-        complete_event(s, to);
-    }
-    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
-    auto const due = s.clocks.until(e.art, freq);
-    bool const generates = s.trigger_en() && s.ctl<ctl::MTCEn>() && !s.clocks.are_off;
-    uint64_t const tsc_per_tick = due.count != 0 ? (e.tsc - s.clocks.tsc) / (e.art - s.clocks.art)
-                                                 : 0;
-    for (uint64_t i = 0; generates && i < due.count; ++i) {
-        uint64_t const art = (due.first + i) << freq;
-        s.clocks.run_to(art, e.tsc - tsc_per_tick * (e.art - art));
-        emit(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
-        complete_event(s, to);
-    }
-    s.clocks.run_to(e.art, e.tsc);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, event::ratio const& e, Sink& to) noexcept {
-    s.clocks.core_to_bus = e.core_to_bus;
-    if (s.trigger_en() && !s.clocks.are_off) {
-        emit(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });
-    }
-}
-
-}  // namespace ptspec::engine::detail
-
-// ---- ptspec/engine/packets/generator.hpp ----
+// ---- ptspec/engine/generator.hpp ----
 
 /// Generates packets from events: the dispatch, and a generator for the caller's own sink.
 namespace ptspec::engine {
@@ -21304,150 +22001,6 @@ private:
 };
 
 }  // namespace detail
-
-}  // namespace ptspec::driver
-
-// ---- ptspec/driver/recording_port.hpp ----
-
-/// For tests of drivers: the accesses to a port, recorded.
-namespace ptspec::driver {
-
-/// An access in the log of a `recording_port`.
-struct logged_access {
-    enum class kind : uint8_t { read, write, fence, note };
-    kind what = kind::read;
-    bool faulted = false;
-    uint32_t index = 0;  ///< of the MSR
-    uint64_t value = 0;  ///< that was read or written
-    text action{};       ///< of a note: a step without an MSR access
-
-    friend constexpr auto operator==(logged_access const&, logged_access const&) -> bool = default;
-};
-
-/// Prints an access in the notation of the catalogue: `RDMSR(571)->0`, `WRMSR(570,250D)`,
-/// `WRMSR(560,0)->#GP`, `[SFENCE]`, `[drain]`. All numbers are hexadecimal; values of more than 32
-/// bits have 16 digits.
-///
-/// Source: tests/spec/notation.md, section 4.
-template <print::text_sink Sink>
-constexpr void print_access(logged_access const& one, Sink&& sink) {
-    using kind = logged_access::kind;
-    if (one.what == kind::fence || one.what == kind::note) {
-        sink("[");
-        sink(one.what == kind::fence ? text{"SFENCE"} : one.action);
-        sink("]");
-        return;
-    }
-    auto const value = [&] { print::hex(one.value, sink, one.value >> 32 != 0 ? 16 : 1); };
-    bool const is_write = one.what == kind::write;
-    sink(is_write ? text{"WRMSR("} : text{"RDMSR("});
-    print::hex(one.index, sink);
-    if (is_write) {
-        sink(",");
-        value();
-    }
-    sink(")");
-    if (one.faulted) {
-        sink("->#GP");
-    } else if (!is_write) {
-        sink("->");
-        value();
-    }
-}
-
-/// Passes accesses on to another port and records the first `Room` of them.
-///
-/// Shape:  a value; `count` may exceed `Room`, and `log` has the first `Room` accesses.
-/// Source: tests/spec/notation.md, section 4.
-template <msr_port Msrs, size_t Room = 64>
-class recording_port {
-public:
-    constexpr explicit recording_port(Msrs& to) noexcept : to_{to} {}
-
-    constexpr auto read(uint32_t index) noexcept -> port_value {
-        port_value const got = to_.read(index);
-        add({logged_access::kind::read, !got.done, index, got.value, {}});
-        return got;
-    }
-    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        bool const done = to_.write(index, value);
-        add({logged_access::kind::write, !done, index, value, {}});
-        return done;
-    }
-    constexpr void fence() noexcept {
-        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
-        add({.what = logged_access::kind::fence});
-    }
-    /// Records a step without an MSR access, such as "drain".
-    constexpr void note(text action) noexcept {
-        add({.what = logged_access::kind::note, .action = action});
-    }
-
-    /// The number of accesses and notes.
-    [[nodiscard]] constexpr auto count() const noexcept -> size_t { return count_; }
-    [[nodiscard]] constexpr auto begin() const noexcept -> logged_access const* { return log_; }
-    [[nodiscard]] constexpr auto end() const noexcept -> logged_access const* {
-        return log_ + (count_ < Room ? count_ : Room);
-    }
-    constexpr void clear() noexcept { count_ = 0; }
-
-private:
-    constexpr void add(logged_access one) noexcept {
-        if (count_ < Room) { log_[count_] = one; }
-        ++count_;
-    }
-
-    Msrs& to_;
-    logged_access log_[Room] = {};
-    size_t count_ = 0;
-};
-
-}  // namespace ptspec::driver
-
-// ---- ptspec/driver/faulting_port.hpp ----
-
-/// For tests of drivers: a port with a fault.
-namespace ptspec::driver {
-
-/// Passes accesses on to another port, except those that fault: the one with a number, from 0, and
-/// with `persistent` all that access the same MSR after it.
-template <msr_port Msrs>
-class faulting_port {
-public:
-    constexpr faulting_port(Msrs& to, unsigned number, bool persistent = false) noexcept
-        : to_{to}, number_{number}, persistent_{persistent} {}
-
-    constexpr auto read(uint32_t index) noexcept -> port_value {
-        return faults(index, false) ? port_value{} : to_.read(index);
-    }
-    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        return !faults(index, true) && to_.write(index, value);
-    }
-    constexpr void fence() noexcept {
-        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
-    }
-
-    /// The access that faulted.
-    [[nodiscard]] constexpr auto fault() const noexcept -> failed_access { return fault_; }
-    /// The number of accesses, with those that faulted.
-    [[nodiscard]] constexpr auto count() const noexcept -> unsigned { return count_; }
-
-private:
-    constexpr auto faults(uint32_t index, bool is_write) noexcept -> bool {
-        unsigned const now = count_++;
-        if (now == number_) {
-            fault_ = {true, is_write, index, 0, now};
-            return true;
-        }
-        return persistent_ && fault_ && fault_.index == index && fault_.is_write == is_write;
-    }
-
-    Msrs& to_;
-    unsigned number_ = 0;
-    bool persistent_ = false;
-    unsigned count_ = 0;
-    failed_access fault_{};
-};
 
 }  // namespace ptspec::driver
 
@@ -23233,321 +23786,6 @@ constexpr void continue_after(pmi_decision const& next, msr_plan& saved) noexcep
 constexpr void continue_after(drained const& read_out, msr_plan& saved) noexcept {
     continue_after(read_out.next, saved);
 }
-
-}  // namespace ptspec::driver
-
-// ---- ptspec/driver/fake_processor.hpp ----
-
-/// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its interrupt.
-namespace ptspec::driver {
-
-/// The CPUID leaves that enumerate given capabilities, as a `cpuid_port`.
-///
-/// Source: REG-160..168, PRG-001.
-class capabilities_cpuid {
-public:
-    constexpr explicit capabilities_cpuid(cpu::capabilities const& caps) noexcept : caps_{caps} {}
-
-    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
-        -> cpuid_registers {
-        switch (leaf) {
-            case 0x00: return {.eax = 0x15};
-            case 0x01: return {.eax = caps_.leaf_01_eax.raw, .ecx = caps_.leaf_01_ecx.raw};
-            case 0x07:
-                if (subleaf == 0) { return {.eax = 1, .ebx = caps_.leaf_07_0_ebx.raw}; }
-                return {.eax = subleaf == 1 ? caps_.leaf_07_1_eax.raw : 0};
-            case 0x0A: return {.eax = caps_.leaf_0a_eax.raw};
-            case 0x0D:
-                if (subleaf == 1) {
-                    return {.eax = caps_.leaf_0d_1_eax.raw, .ecx = caps_.leaf_0d_1_ecx.raw};
-                }
-                if (subleaf == 8) {
-                    return {.eax = caps_.leaf_0d_8_eax.raw, .ecx = caps_.leaf_0d_8_ecx.raw};
-                }
-                return {};
-            case 0x14:
-                if (subleaf == 0) {
-                    return {.eax = caps_.leaf_14_0_eax.raw,
-                            .ebx = caps_.leaf_14_0_ebx.raw,
-                            .ecx = caps_.leaf_14_0_ecx.raw};
-                }
-                if (subleaf == 1) {
-                    return {.eax = caps_.leaf_14_1_eax.raw,
-                            .ebx = caps_.leaf_14_1_ebx.raw,
-                            .ecx = caps_.leaf_14_1_ecx.raw};
-                }
-                return {};
-            case 0x15:
-                return {.eax = caps_.leaf_15_eax.raw,
-                        .ebx = caps_.leaf_15_ebx.raw,
-                        .ecx = caps_.leaf_15_ecx.raw};
-            case 0x8000'0000: return {.eax = 0x8000'0008};
-            case 0x8000'0008: return {.eax = caps_.leaf_80000008_eax.raw};
-            default: return {};
-        }
-    }
-
-private:
-    cpu::capabilities caps_;
-};
-
-/// Why an access of a `fake_processor` failed.
-struct fake_fault {
-    rule general_protection = rule::none;  ///< the rule of a #GP; none for an unknown MSR
-    bool is_unknown_msr = false;
-    port_fault memory{};  ///< the memory port failed: retry the access
-
-    friend constexpr auto operator==(fake_fault const&, fake_fault const&) -> bool = default;
-};
-
-namespace detail {
-
-/// A memory port whose interrupts are recorded, and whose stores are passed to `tap` first.
-template <memory_port Memory, class Tap>
-struct tapped_memory {
-    Memory& memory;
-    Tap& tap;
-    bool& interrupt;
-
-    constexpr auto load(uint64_t address) noexcept -> port_value { return memory.load(address); }
-    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
-        size_t const stored = memory.store(address, bytes);
-        tap(address, bytes.first(stored));
-        return stored;
-    }
-    constexpr auto send(byte_view bytes) noexcept -> size_t
-        requires fabric_port<Memory>
-    {
-        return memory.send(bytes);
-    }
-    constexpr void raise() noexcept { interrupt = true; }
-};
-
-}  // namespace detail
-
-/// Ignores the bytes of trace.
-struct no_tap {
-    constexpr void operator()(uint64_t, byte_view) const noexcept {}
-};
-
-/// A logical processor. Each event and access goes to its trace unit, whose bytes go to the memory
-/// port and, if there is a tap, to `tap(address, bytes)`; its PMIs become pending and are delivered
-/// by `deliver_pmi`.
-///
-/// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP.
-/// Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
-/// capability MSRs. All others raise #GP.
-///
-/// Shape:  a value, except that it borrows the memory port and the tap.
-/// Source: as `engine::trace_unit`; OUT-082..087, REG-203..205.
-template <memory_port Memory, class Tap = no_tap const, size_t Depth = 1024>
-class fake_processor {
-public:
-    /// The length of WRMSR, in bytes.
-    static constexpr unsigned wrmsr_bytes = 2;
-
-    /// Without options it has those of its kind, as `engine::trace_unit`.
-    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
-                             engine::execution_context const& code = {}, uint64_t ip = 0) noexcept
-        : fake_processor{caps, memory, tap, code, ip, engine::options_of(caps)} {}
-    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
-                             engine::execution_context const& code, uint64_t ip,
-                             engine::model_options const& options) noexcept
-        : fake_processor{caps, memory, tap, access::msr_state{}, code, ip, options} {}
-    /// A processor that has executed for a while, as `engine::trace_unit`.
-    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
-                             access::msr_state const& msrs, engine::execution_context const& code,
-                             uint64_t ip) noexcept
-        : fake_processor{caps, memory, tap, msrs, code, ip, engine::options_of(caps)} {}
-    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
-                             access::msr_state const& msrs, engine::execution_context const& code,
-                             uint64_t ip, engine::model_options const& options) noexcept
-        : caps_{caps}, memory_{memory}, tap_{tap}, unit_{caps, msrs, code, ip, options} {}
-    /// The same without a tap.
-    constexpr explicit fake_processor(cpu::capabilities const& caps, Memory& memory,
-                                      engine::execution_context const& code = {},
-                                      uint64_t ip = 0) noexcept
-        requires same_as<Tap, no_tap const>
-        : fake_processor{caps, memory, no_tap{}, code, ip} {}
-    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory,
-                             engine::execution_context const& code, uint64_t ip,
-                             engine::model_options const& options) noexcept
-        requires same_as<Tap, no_tap const>
-        : fake_processor{caps, memory, no_tap{}, code, ip, options} {}
-
-    // -------------------------------------------------------------------------------- ports
-
-    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
-        -> cpuid_registers {
-        return capabilities_cpuid{caps_}.query(leaf, subleaf);
-    }
-
-    constexpr auto read(uint32_t index) noexcept -> port_value {
-        fault_ = {};
-        if (auto const* const word = own_msr(index)) { return {true, *word}; }
-        if (auto const value = capability_msr(index)) { return value; }
-        auto const got = unit_.rdmsr(index);
-        if (!got) {
-            fault_ = {.general_protection = got.verdict.why,
-                      .is_unknown_msr = got.verdict.what == access::outcome::not_covered};
-            return {};
-        }
-        return {true, got.value};
-    }
-    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        fault_ = {};
-        if (auto* const word = own_msr(index)) {
-            *word = value;
-            return true;
-        }
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto const result = unit_.wrmsr(index, value, unit_.ip(), unit_.ip() + wrmsr_bytes, memory);
-        note_change(was_on);
-        fault_ = {.general_protection = result.why,
-                  .is_unknown_msr = result.what == engine::access_outcome::not_covered,
-                  .memory = result.fault};
-        return result.took_effect();
-    }
-    /// Counts the fences.
-    constexpr void fence() noexcept { ++fences_; }
-
-    /// Why the last access failed.
-    [[nodiscard]] constexpr auto fault() const noexcept -> fake_fault { return fault_; }
-    [[nodiscard]] constexpr auto fences() const noexcept -> uint64_t { return fences_; }
-
-    // -------------------------------------------------------------------------------- execution
-
-    /// Executes an event of `engine::event`.
-    template <class Event>
-    constexpr auto on(Event const& e) noexcept -> port_fault {
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto const fault = unit_.on(e, memory);
-        note_change(was_on);
-        return fault;
-    }
-    /// Sets the controls by which a VMM conceals VMX operation, as of `engine::trace_unit`.
-    constexpr void conceal(engine::vmx_concealment const& what) noexcept { unit_.conceal(what); }
-    constexpr auto xsaves() noexcept -> engine::xsaves_result {
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto result = unit_.xsaves(unit_.ip(), unit_.ip() + xsaves_bytes, memory);
-        note_change(was_on);
-        return result;
-    }
-    /// XSAVES that faults, as of `engine::trace_unit`: the IP stays, and TraceEn is as before.
-    constexpr auto xsaves_that_faults() noexcept -> engine::access_result {
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto const result = unit_.xsaves_that_faults(unit_.ip(), memory);
-        note_change(was_on);
-        return result;
-    }
-    constexpr auto xrstors(access::xsave_pt_state const& image) noexcept -> engine::xrstors_result {
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto result = unit_.xrstors(image, unit_.ip(), unit_.ip() + xsaves_bytes, memory);
-        note_change(was_on);
-        return result;
-    }
-    /// XRSTORS of an area whose XSTATE_BV[8] is 0: see `parsed_area::is_initial`.
-    constexpr auto xrstors_init() noexcept -> engine::xrstors_result {
-        auto memory = ports();
-        return unit_.xrstors_init(unit_.ip() + xsaves_bytes, memory);
-    }
-    constexpr void warm_reset(engine::execution_context const& after, uint64_t ip) noexcept {
-        unit_.warm_reset(after, ip);
-        lvt_ = masked_lvt;
-        pmi_pending_ = false;
-    }
-    constexpr void cold_reset(engine::execution_context const& after, uint64_t ip) noexcept {
-        unit_.cold_reset(after, ip);
-        lvt_ = masked_lvt;
-        global_ctrl_ = 0;
-        pmi_pending_ = false;
-    }
-
-    // -------------------------------------------------------------------------------- the PMI
-
-    /// True if `deliver_pmi` would deliver: a PMI is pending, and the LVT entry is not masked.
-    [[nodiscard]] constexpr auto pmi_is_deliverable() const noexcept -> bool {
-        return pmi_pending_ && !reg::ia32_x2apic_lvt_pmi{lvt_}.get<lvt::Mask>();
-    }
-    /// Delivers a pending PMI: the LVT entry becomes masked. False if there is none to deliver.
-    constexpr auto deliver_pmi() noexcept -> bool {
-        if (!pmi_is_deliverable()) { return false; }
-        pmi_pending_ = false;
-        lvt_ = access::after_delivery(lvt{lvt_}).raw;
-        if (access::deliver_pmi(caps_, unit_.msrs()).clears_global_ctrl) { global_ctrl_ = 0; }
-        return true;
-    }
-
-    // -------------------------------------------------------------------------------- state
-
-    [[nodiscard]] constexpr auto unit() const noexcept -> engine::trace_unit<Depth> const& {
-        return unit_;
-    }
-    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state { return unit_.msrs(); }
-    /// TraceEn.
-    [[nodiscard]] constexpr auto is_tracing() const noexcept -> bool {
-        return unit_.state().template ctl<reg::ia32_rtit_ctl::TraceEn>();
-    }
-    /// The rule by which tracing ended while TraceEn stays 1: of STOP, TraceStop or an operational
-    /// error. None if it runs, or TraceEn is 0.
-    [[nodiscard]] constexpr auto why_stopped() const noexcept -> rule {
-        bool const runs = unit_.msrs().status.template get<reg::ia32_rtit_status::TriggerEn>();
-        if (runs || !is_tracing()) { return rule::none; }
-        rule const of_output = unit_.why_ended();
-        return of_output != rule::none ? of_output : rule::REG_068;
-    }
-    /// How often TraceEn became 1, and 0.
-    [[nodiscard]] constexpr auto times_enabled() const noexcept -> uint64_t { return enabled_; }
-    [[nodiscard]] constexpr auto times_disabled() const noexcept -> uint64_t { return disabled_; }
-
-private:
-    using lvt = reg::ia32_x2apic_lvt_pmi;
-    static constexpr unsigned xsaves_bytes = 4;  // XSAVES64, XRSTORS64
-    static constexpr uint64_t masked_lvt = lvt{}.with(lvt::Mask{true}).raw;
-
-    [[nodiscard]] constexpr auto ports() noexcept -> detail::tapped_memory<Memory, Tap> {
-        return {memory_, tap_, pmi_pending_};
-    }
-    constexpr void note_change(bool was_on) noexcept {
-        bool const is_on = is_tracing();
-        enabled_ += !was_on && is_on;
-        disabled_ += was_on && !is_on;
-    }
-    [[nodiscard]] constexpr auto own_msr(uint32_t index) noexcept -> uint64_t* {
-        return index == reg::ia32_perf_global_ctrl::address ? &global_ctrl_
-               : index == lvt::address                      ? &lvt_
-                                                            : nullptr;
-    }
-    [[nodiscard]] constexpr auto capability_msr(uint32_t index) const noexcept -> port_value {
-        switch (index) {
-            case reg::msr_platform_info::address: return {true, caps_.platform_info.raw};
-            case reg::ia32_perf_capabilities::address: return {true, caps_.perf_capabilities.raw};
-            case reg::ia32_vmx_misc::address: return {true, caps_.vmx_misc.raw};
-            case reg::ia32_vmx_procbased_ctls2::address:
-                return {true, caps_.vmx_procbased_ctls2.raw};
-            case reg::ia32_vmx_exit_ctls::address: return {true, caps_.vmx_exit_ctls.raw};
-            case reg::ia32_vmx_entry_ctls::address: return {true, caps_.vmx_entry_ctls.raw};
-            default: return {};
-        }
-    }
-
-    cpu::capabilities caps_;
-    Memory& memory_;
-    choose_t<same_as<Tap, no_tap const>, no_tap, Tap&> tap_;
-    engine::trace_unit<Depth> unit_;
-    uint64_t global_ctrl_ = 0;
-    uint64_t lvt_ = masked_lvt;
-    bool pmi_pending_ = false;
-    fake_fault fault_{};
-    uint64_t fences_ = 0;
-    uint64_t enabled_ = 0;
-    uint64_t disabled_ = 0;
-};
 
 }  // namespace ptspec::driver
 
@@ -27806,774 +28044,464 @@ template <same_as<cpu::capabilities> Capabilities>
 
 }  // namespace ptspec::vmx::tdx
 
-// ---- ptspec/x86/instruction.hpp ----
+// ---- ptspec/simulate/recording_port.hpp ----
 
-/// x86 instructions, as far as a trace depends on them.
-namespace ptspec::x86 {
+/// For tests of drivers: the accesses to a port, recorded.
+namespace ptspec::driver {
 
-using cpu::code_width;
+/// An access in the log of a `recording_port`.
+struct logged_access {
+    enum class kind : uint8_t { read, write, fence, note };
+    kind what = kind::read;
+    bool faulted = false;
+    uint32_t index = 0;  ///< of the MSR
+    uint64_t value = 0;  ///< that was read or written
+    text action{};       ///< of a note: a step without an MSR access
 
-/// What an instruction does that a trace shows.
+    friend constexpr auto operator==(logged_access const&, logged_access const&) -> bool = default;
+};
+
+/// Prints an access in the notation of the catalogue: `RDMSR(571)->0`, `WRMSR(570,250D)`,
+/// `WRMSR(560,0)->#GP`, `[SFENCE]`, `[drain]`. All numbers are hexadecimal; values of more than 32
+/// bits have 16 digits.
 ///
-/// Source: SDM vol. 3, "Change of Flow Instruction (COFI) Tracing"; GEN-110, GEN-111.
-enum class instruction_class : uint8_t {
-    other,
-    conditional,    ///< Jcc, LOOP, JRCXZ
-    direct_jump,    ///< JMP E9, EB
-    direct_call,    ///< CALL E8
-    indirect_jump,  ///< JMP FF/4
-    indirect_call,  ///< CALL FF/2
-    absolute_jump,  ///< JMPABS; traced as an indirect jump
-    near_return,    ///< RET C2, C3
-    far_jump,       ///< JMP EA, FF/5
-    far_call,       ///< CALL 9A, FF/3
-    far_return,     ///< RET CA, CB
-    iret,
-    syscall,
-    sysret,
-    sysenter,
-    sysexit,
-    uiret,
-    eret,                ///< ERETU, ERETS
-    software_interrupt,  ///< INT n, INT3, INT1, INTO
-    vm_entry,            ///< VMLAUNCH, VMRESUME
-    vm_call,             ///< VMCALL, VMMCALL
-    vmxon,
-    vmxoff,
-    vmptrld,
-    vmclear,
-    rsm,
-    getsec,
-    enclave,  ///< ENCLU, ENCLS, ENCLV
-    ptwrite,
-    mov_to_cr3,
-    wrmsr,  ///< WRMSR, WRMSRNS, WRMSRLIST
-    xsaves,
-    xrstors,
-    xbegin,
-    xend,
-    xabort,
-    hlt,
-    mwait,
-    interrupt_flag,  ///< STI, CLI, POPF: may change IF
-};
+/// Source: tests/spec/notation.md, section 4.
+template <print::text_sink Sink>
+constexpr void print_access(logged_access const& one, Sink&& sink) {
+    using kind = logged_access::kind;
+    if (one.what == kind::fence || one.what == kind::note) {
+        sink("[");
+        sink(one.what == kind::fence ? text{"SFENCE"} : one.action);
+        sink("]");
+        return;
+    }
+    auto const value = [&] { print::hex(one.value, sink, one.value >> 32 != 0 ? 16 : 1); };
+    bool const is_write = one.what == kind::write;
+    sink(is_write ? text{"WRMSR("} : text{"RDMSR("});
+    print::hex(one.index, sink);
+    if (is_write) {
+        sink(",");
+        value();
+    }
+    sink(")");
+    if (one.faulted) {
+        sink("->#GP");
+    } else if (!is_write) {
+        sink("->");
+        value();
+    }
+}
 
-/// A decoded instruction.
+/// Passes accesses on to another port and records the first `Room` of them.
 ///
-/// Units:  bytes.
-struct instruction {
-    /// The number of bytes of the longest instruction.
-    static constexpr uint8_t most_bytes = 15;
-
-    uint8_t length = 0;
-    instruction_class which = instruction_class::other;
-    bool has_displacement = false;    ///< a conditional or direct branch, or XBEGIN
-    bool repeats = false;             ///< a string instruction with REP
-    bool target_is_16_bits = false;   ///< the branch clears the upper bits of the IP
-    bool operand_is_64_bits = false;  ///< of PTWRITE
-    uint8_t vector = 0;               ///< of a software interrupt
-    /// Relative to the next instruction; the target itself of an absolute jump.
-    int64_t displacement = 0;
-
-    friend constexpr auto operator==(instruction const&, instruction const&) -> bool = default;
-};
-
-/// True for a branch whose target is in the instruction.
-[[nodiscard]] constexpr auto is_direct(instruction const& of) noexcept -> bool {
-    return of.has_displacement || of.which == instruction_class::absolute_jump;
-}
-
-/// The target of a direct branch at `ip`.
-///
-/// Shape:  an offset in the code segment, as the instruction pointer holds it.
-[[nodiscard]] constexpr auto target_of(instruction const& of, uint64_t ip,
-                                       code_width width = code_width::bits_64) noexcept
-    -> uint64_t {
-    auto const displacement = static_cast<uint64_t>(of.displacement);
-    if (of.which == instruction_class::absolute_jump) { return displacement; }
-    uint64_t const target = ip + of.length + displacement;
-    if (width == code_width::bits_64) { return target; }
-    return target & low_bits(of.target_is_16_bits ? 16 : 32);
-}
-
-}  // namespace ptspec::x86
-
-// ---- ptspec/x86/opcode_map.hpp ----
-
-/// What follows an opcode, and its class, for each opcode of the first two maps.
-namespace ptspec::x86 {
-
-/// The bytes after the opcode and its ModRM.
-enum class immediate : uint8_t {
-    none,
-    bits_8,
-    bits_16,
-    bits_24,  ///< ENTER
-    bits_32,
-    operand,  ///< 2 or 4 bytes, by the operand size
-    wide,     ///< 2, 4 or 8 bytes: MOV of an immediate to a register
-    address,  ///< 2, 4 or 8 bytes, by the address size
-    pointer,  ///< a selector and an offset
-    relative_8,
-    relative,  ///< 2 or 4 bytes; 4 in 64-bit code
-    test_8,    ///< 1 byte if ModRM.reg is 0 or 1
-    test,      ///< as `operand` if ModRM.reg is 0 or 1
-};
-
-/// What follows an opcode.
-struct opcode_form {
-    immediate rest = immediate::none;
-    bool has_modrm = false;
-    bool is_register_only = false;  ///< ModRM.mod is ignored
-    bool is_prefix = false;
-    bool is_defined = true;
-    // For `decode_common`, in 64-bit code.
-    bool is_common = false;         ///< `bytes` is all that follows
-    bool has_displacement = false;  ///< `bytes` are a displacement
-    uint8_t bytes[3] = {};          ///< without 66 and REX.W, with 66, with REX.W
-};
-
-/// The class of an opcode.
-struct opcode_class {
-    instruction_class which = instruction_class::other;
-    bool is_in_64_bit = true;  ///< it is defined in 64-bit code
-    bool needs_modrm = false;  ///< the class depends on ModRM or on a prefix
-    bool is_common = false;    ///< for `decode_common`: the class is all there is to know
-};
-
-namespace detail {
-
-constexpr auto form_of(char letter) noexcept -> opcode_form {
-    switch (letter) {
-        case '.': return {};
-        case 'p': return {.is_prefix = true};
-        case 'm': return {.has_modrm = true};
-        case 'r': return {.has_modrm = true, .is_register_only = true};
-        case 'M': return {immediate::bits_8, true};
-        case 'Z': return {immediate::operand, true};
-        case 't': return {immediate::test_8, true};
-        case 'T': return {immediate::test, true};
-        case 'b': return {immediate::bits_8};
-        case 'w': return {immediate::bits_16};
-        case 'e': return {immediate::bits_24};
-        case 'z': return {immediate::operand};
-        case 'v': return {immediate::wide};
-        case 'o': return {immediate::address};
-        case 'f': return {immediate::pointer};
-        case 'j': return {immediate::relative_8};
-        case 'J': return {immediate::relative};
-        default: return {.is_defined = false};
-    }
-}
-
-constexpr auto class_of(char letter) noexcept -> opcode_class {
-    using enum instruction_class;
-    switch (letter) {
-        case '?': return {other, true, true};
-        case 'x': return {other, false};
-        case 'c': return {conditional};
-        case 'd': return {direct_jump};
-        case 'k': return {direct_call};
-        case 'r': return {near_return};
-        case 'J': return {far_jump, false};
-        case 'K': return {far_call, false};
-        case 'R': return {far_return};
-        case 'I': return {iret};
-        case 'n': return {software_interrupt};
-        case 'o': return {software_interrupt, false};
-        case 'h': return {hlt};
-        case 'i': return {interrupt_flag};
-        case 's': return {syscall};
-        case 't': return {sysret};
-        case 'e': return {sysenter};
-        case 'q': return {sysexit};
-        case 'g': return {getsec};
-        case 'w': return {wrmsr};
-        case 'm': return {rsm};
-        default: return {};
-    }
-}
-
-/// The members for `decode_common`.
-constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
-    struct sizes {
-        uint8_t bytes[3];
-    };
-    constexpr sizes by_rest[] = {{{0, 0, 0}}, {{1, 1, 1}}, {{2, 2, 2}}, {{3, 3, 3}}, {{4, 4, 4}},
-                                 {{4, 2, 4}}, {{4, 2, 8}}, {{8, 8, 8}}, {{0, 0, 0}}, {{1, 1, 1}},
-                                 {{4, 4, 4}}, {{0, 0, 0}}, {{0, 0, 0}}};
-    for (unsigned i = 0; i < 3; ++i) { of.bytes[i] = by_rest[underlying(of.rest)].bytes[i]; }
-    of.has_displacement = of.rest == immediate::relative_8 || of.rest == immediate::relative;
-    bool const is_other = of.rest == immediate::address || of.rest == immediate::pointer ||
-                          of.rest == immediate::test_8 || of.rest == immediate::test;
-    of.is_common = of.is_defined && !of.is_prefix && !of.is_register_only && !is_other;
-    return of;
-}
-constexpr auto with_common(opcode_class of) noexcept -> opcode_class {
-    using enum instruction_class;
-    of.is_common = of.is_in_64_bit && !of.needs_modrm &&
-                   (of.which == other || of.which == conditional || of.which == direct_jump ||
-                    of.which == direct_call || of.which == near_return);
-    return of;
-}
-
-inline constexpr char first_letter = '.';
-inline constexpr unsigned letters = 'z' - first_letter + 1;
-
-/// Forms and classes by their letter.
-struct letter_tables {
-    opcode_form forms[letters] = {};
-    opcode_class classes[letters] = {};
-
-    constexpr letter_tables() noexcept {
-        for (unsigned i = 0; i < letters; ++i) {
-            forms[i] = with_bytes(form_of(static_cast<char>(first_letter + i)));
-            classes[i] = with_common(class_of(static_cast<char>(first_letter + i)));
-        }
-    }
-};
-inline constexpr letter_tables by_letter;
-
-}  // namespace detail
-
-/// 256 opcodes: a letter each for what follows and for the class.
-struct opcode_map {
-    char const* forms;
-    char const* classes;
-
-    [[nodiscard]] constexpr auto form(uint8_t opcode) const noexcept -> opcode_form const& {
-        return detail::by_letter.forms[forms[opcode] - detail::first_letter];
-    }
-    [[nodiscard]] constexpr auto class_of(uint8_t opcode) const noexcept -> opcode_class const& {
-        return detail::by_letter.classes[classes[opcode] - detail::first_letter];
-    }
-};
-
-inline constexpr opcode_map one_byte = {"mmmmbz..mmmmbz.x"  // 0F: the two-byte opcodes
-                                        "mmmmbz..mmmmbz.."
-                                        "mmmmbzp.mmmmbzp."
-                                        "mmmmbzp.mmmmbzp."
-                                        "................"  // in 64-bit code REX
-                                        "................"
-                                        "..mmppppzZbM...."
-                                        "jjjjjjjjjjjjjjjj"
-                                        "MZMMmmmmmmmmmmmm"
-                                        "..........f....."
-                                        "oooo....bz......"
-                                        "bbbbbbbbvvvvvvvv"
-                                        "MMw.mmMZe.w..b.."
-                                        "mmmmbb..mmmmmmmm"
-                                        "jjjjbbbbJJfj...."
-                                        "p.pp..tT......mm",
-                                        "......xx......xx"
-                                        "......xx......xx"
-                                        ".......x.......x"
-                                        ".......x.......x"
-                                        "xxxxxxxxxxxxxxxx"
-                                        "................"
-                                        "xxx............."
-                                        "cccccccccccccccc"
-                                        "..x............?"
-                                        "..........K..i.."
-                                        "................"
-                                        "................"
-                                        "..rrxx??..RRnnoI"
-                                        "....xxx........."
-                                        "cccc....kdJd...."
-                                        ".n..h.....ii..??"};
-
-/// The opcodes after 0F.
-inline constexpr opcode_map two_byte = {"mmmmx.....x.xm.M"  // 0F 0E and 0F 0F: 3DNow!
-                                        "mmmmmmmmmmmmmmmm"
-                                        "rrrrxxxxmmmmmmmm"
-                                        "......x.xxxxxxxx"  // 38 and 3A: the three-byte opcodes
-                                        "mmmmmmmmmmmmmmmm"
-                                        "mmmmmmmmmmmmmmmm"
-                                        "mmmmmmmmmmmmmmmm"
-                                        "MMMMmmm.mmxxmmmm"
-                                        "JJJJJJJJJJJJJJJJ"
-                                        "mmmmmmmmmmmmmmmm"
-                                        "...mMmmm...mMmmm"
-                                        "mmmmmmmmmmMmmmmm"
-                                        "mmMmMMMm........"
-                                        "mmmmmmmmmmmmmmmm"
-                                        "mmmmmmmmmmmmmmmm"
-                                        "mmmmmmmmmmmmmmmm",
-                                        ".?...s.t........"
-                                        "................"
-                                        "..?............."
-                                        "w...eq.g........"
-                                        "................"
-                                        "................"
-                                        "................"
-                                        "........?......."
-                                        "cccccccccccccccc"
-                                        "................"
-                                        "..........m...?."
-                                        "................"
-                                        ".......?........"
-                                        "................"
-                                        "................"
-                                        "................"};
-
-}  // namespace ptspec::x86
-
-// ---- ptspec/x86/decode.hpp ----
-
-/// Decodes the length and the class of an instruction.
-namespace ptspec::x86 {
-
-enum class decode_error : uint8_t {
-    none,
-    truncated,  ///< the bytes end within the instruction
-    undefined,  ///< no processor executes it, or it is longer than 15 bytes
-};
-
-/// An instruction, or the reason why there is none.
-struct decoded {
-    instruction what{};
-    decode_error error = decode_error::none;
-
-    [[nodiscard]] constexpr explicit operator bool() const noexcept {
-        return error == decode_error::none;
-    }
-};
-
-namespace detail {
-
-using namespace ptspec::detail;
-
-/// Reads one instruction.
-class instruction_reader {
+/// Shape:  a value; `count` may exceed `Room`, and `log` has the first `Room` accesses.
+/// Source: tests/spec/notation.md, section 4.
+template <msr_port Msrs, size_t Room = 64>
+class recording_port {
 public:
-    constexpr instruction_reader(byte_view code, code_width width) noexcept
-        : bytes_{code.data()},
-          size_{code.size() < instruction::most_bytes ? static_cast<unsigned>(code.size())
-                                                      : instruction::most_bytes},
-          is_64_bit_{width == code_width::bits_64},
-          is_16_bit_{width == code_width::bits_16} {}
+    constexpr explicit recording_port(Msrs& to) noexcept : to_{to} {}
 
-    constexpr auto read() noexcept -> decoded {
-        uint8_t opcode = 0;
-        for (;;) {
-            opcode = next();
-            if (is_64_bit_ && (opcode & 0xF0) == 0x40) {
-                rex_ = opcode;
-            } else if (one_byte.form(opcode).is_prefix && at_ <= size_) {
-                rex_ = 0;  // only directly before the opcode
-                add_prefix(opcode);
-            } else {
-                break;
-            }
+    constexpr auto read(uint32_t index) noexcept -> port_value {
+        port_value const got = to_.read(index);
+        add({logged_access::kind::read, !got.done, index, got.value, {}});
+        return got;
+    }
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        bool const done = to_.write(index, value);
+        add({logged_access::kind::write, !done, index, value, {}});
+        return done;
+    }
+    constexpr void fence() noexcept {
+        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
+        add({.what = logged_access::kind::fence});
+    }
+    /// Records a step without an MSR access, such as "drain".
+    constexpr void note(text action) noexcept {
+        add({.what = logged_access::kind::note, .action = action});
+    }
+
+    /// The number of accesses and notes.
+    [[nodiscard]] constexpr auto count() const noexcept -> size_t { return count_; }
+    [[nodiscard]] constexpr auto begin() const noexcept -> logged_access const* { return log_; }
+    [[nodiscard]] constexpr auto end() const noexcept -> logged_access const* {
+        return log_ + (count_ < Room ? count_ : Room);
+    }
+    constexpr void clear() noexcept { count_ = 0; }
+
+private:
+    constexpr void add(logged_access one) noexcept {
+        if (count_ < Room) { log_[count_] = one; }
+        ++count_;
+    }
+
+    Msrs& to_;
+    logged_access log_[Room] = {};
+    size_t count_ = 0;
+};
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/simulate/faulting_port.hpp ----
+
+/// For tests of drivers: a port with a fault.
+namespace ptspec::driver {
+
+/// Passes accesses on to another port, except those that fault: the one with a number, from 0, and
+/// with `persistent` all that access the same MSR after it.
+template <msr_port Msrs>
+class faulting_port {
+public:
+    constexpr faulting_port(Msrs& to, unsigned number, bool persistent = false) noexcept
+        : to_{to}, number_{number}, persistent_{persistent} {}
+
+    constexpr auto read(uint32_t index) noexcept -> port_value {
+        return faults(index, false) ? port_value{} : to_.read(index);
+    }
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        return !faults(index, true) && to_.write(index, value);
+    }
+    constexpr void fence() noexcept {
+        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
+    }
+
+    /// The access that faulted.
+    [[nodiscard]] constexpr auto fault() const noexcept -> failed_access { return fault_; }
+    /// The number of accesses, with those that faulted.
+    [[nodiscard]] constexpr auto count() const noexcept -> unsigned { return count_; }
+
+private:
+    constexpr auto faults(uint32_t index, bool is_write) noexcept -> bool {
+        unsigned const now = count_++;
+        if (now == number_) {
+            fault_ = {true, is_write, index, 0, now};
+            return true;
         }
-        if (opcode == 0x0F) {
-            read_two_byte();
-        } else if (opcode == 0xD5 && is_64_bit_) {
-            read_rex2();
-        } else if (is_vector(opcode)) {
-            read_vector(opcode);
-        } else {
-            read_one_byte(opcode);
+        return persistent_ && fault_ && fault_.index == index && fault_.is_write == is_write;
+    }
+
+    Msrs& to_;
+    unsigned number_ = 0;
+    bool persistent_ = false;
+    unsigned count_ = 0;
+    failed_access fault_{};
+};
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/simulate/fake_processor.hpp ----
+
+/// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its interrupt.
+namespace ptspec::driver {
+
+/// The CPUID leaves that enumerate given capabilities, as a `cpuid_port`.
+///
+/// Source: REG-160..168, PRG-001.
+class capabilities_cpuid {
+public:
+    constexpr explicit capabilities_cpuid(cpu::capabilities const& caps) noexcept : caps_{caps} {}
+
+    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
+        -> cpuid_registers {
+        switch (leaf) {
+            case 0x00: return {.eax = 0x15};
+            case 0x01: return {.eax = caps_.leaf_01_eax.raw, .ecx = caps_.leaf_01_ecx.raw};
+            case 0x07:
+                if (subleaf == 0) { return {.eax = 1, .ebx = caps_.leaf_07_0_ebx.raw}; }
+                return {.eax = subleaf == 1 ? caps_.leaf_07_1_eax.raw : 0};
+            case 0x0A: return {.eax = caps_.leaf_0a_eax.raw};
+            case 0x0D:
+                if (subleaf == 1) {
+                    return {.eax = caps_.leaf_0d_1_eax.raw, .ecx = caps_.leaf_0d_1_ecx.raw};
+                }
+                if (subleaf == 8) {
+                    return {.eax = caps_.leaf_0d_8_eax.raw, .ecx = caps_.leaf_0d_8_ecx.raw};
+                }
+                return {};
+            case 0x14:
+                if (subleaf == 0) {
+                    return {.eax = caps_.leaf_14_0_eax.raw,
+                            .ebx = caps_.leaf_14_0_ebx.raw,
+                            .ecx = caps_.leaf_14_0_ecx.raw};
+                }
+                if (subleaf == 1) {
+                    return {.eax = caps_.leaf_14_1_eax.raw,
+                            .ebx = caps_.leaf_14_1_ebx.raw,
+                            .ecx = caps_.leaf_14_1_ecx.raw};
+                }
+                return {};
+            case 0x15:
+                return {.eax = caps_.leaf_15_eax.raw,
+                        .ebx = caps_.leaf_15_ebx.raw,
+                        .ecx = caps_.leaf_15_ecx.raw};
+            case 0x8000'0000: return {.eax = 0x8000'0008};
+            case 0x8000'0008: return {.eax = caps_.leaf_80000008_eax.raw};
+            default: return {};
         }
-        return result();
     }
 
 private:
-    /// The next byte, or 0 after the last one.
-    constexpr auto next() noexcept -> uint8_t {
-        uint8_t const byte = at_ < size_ ? bytes_[at_] : uint8_t{0};
-        ++at_;
-        return byte;
-    }
-    [[nodiscard]] constexpr auto peek() const noexcept -> uint8_t {
-        return at_ < size_ ? bytes_[at_] : uint8_t{0};
-    }
-    constexpr void is_undefined() noexcept { is_defined_ = false; }
-
-    [[nodiscard]] constexpr auto result() const noexcept -> decoded {
-        if (at_ > size_) {
-            return {{},
-                    size_ < instruction::most_bytes ? decode_error::truncated
-                                                    : decode_error::undefined};
-        }
-        if (!is_defined_) { return {{}, decode_error::undefined}; }
-        decoded done{made_, decode_error::none};
-        done.what.length = static_cast<uint8_t>(at_);
-        return done;
-    }
-
-    constexpr void add_prefix(uint8_t prefix) noexcept {
-        switch (prefix) {
-            case 0x66: has_66_ = true; break;
-            case 0x67: has_67_ = true; break;
-            case 0xF0: has_lock_ = true; break;
-            case 0xF2:
-            case 0xF3: repeat_ = prefix; break;
-            default: break;  // a segment
-        }
-    }
-    [[nodiscard]] constexpr auto operand_bytes() const noexcept -> unsigned {
-        if ((rex_ & 8) != 0) { return 4; }
-        return has_66_ != is_16_bit_ ? 2 : 4;
-    }
-    [[nodiscard]] constexpr auto address_bytes() const noexcept -> unsigned {
-        if (is_64_bit_) { return has_67_ ? 4 : 8; }
-        return has_67_ != is_16_bit_ ? 2 : 4;
-    }
-
-    // -------------------------------------------------------------------------------- the parts
-
-    constexpr void read_modrm(bool is_register_only) noexcept {
-        modrm_ = next();
-        unsigned const mod = modrm_ >> 6U;
-        unsigned const rm = modrm_ & 7U;
-        if (mod == 3 || is_register_only) { return; }
-        if (address_bytes() == 2) {
-            at_ += mod == 0 ? (rm == 6 ? 2 : 0) : mod;
-            return;
-        }
-        unsigned const base = rm == 4 ? next() & 7U : rm;
-        at_ += mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0;
-    }
-    constexpr void read_displacement(unsigned count) noexcept {
-        uint64_t value = 0;
-        for (unsigned i = 0; i < count; ++i) { value |= uint64_t{next()} << 8 * i; }
-        unsigned const unused = 64 - 8 * count;
-        made_.displacement = static_cast<int64_t>(value << unused) >> unused;
-    }
-    constexpr void read_branch(unsigned count) noexcept {
-        read_displacement(count);
-        made_.has_displacement = true;
-        made_.target_is_16_bits = !is_64_bit_ && operand_bytes() == 2;
-    }
-    constexpr void read_immediate(immediate rest) noexcept {
-        unsigned const operand = operand_bytes();
-        bool const is_test = (modrm_ >> 3 & 7) < 2;
-        switch (rest) {
-            case immediate::none: break;
-            case immediate::bits_8: immediate_ = next(); break;
-            case immediate::bits_16: at_ += 2; break;
-            case immediate::bits_24: at_ += 3; break;
-            case immediate::bits_32: at_ += 4; break;
-            case immediate::operand: at_ += operand; break;
-            case immediate::wide: at_ += (rex_ & 8) != 0 ? 8 : operand; break;
-            case immediate::address: at_ += address_bytes(); break;
-            case immediate::pointer: at_ += operand + 2; break;
-            case immediate::relative_8: read_branch(1); break;
-            // Intel processors ignore the operand size of near branches in 64-bit code.
-            case immediate::relative: read_branch(is_64_bit_ ? 4 : operand); break;
-            case immediate::test_8: at_ += is_test ? 1 : 0; break;
-            case immediate::test: at_ += is_test ? operand : 0; break;
-        }
-    }
-    constexpr void read_rest(opcode_map const& map, uint8_t opcode) noexcept {
-        auto const& form = map.form(opcode);
-        auto const& info = map.class_of(opcode);
-        made_.which = info.which;
-        if (!form.is_defined || (is_64_bit_ && !info.is_in_64_bit)) { return is_undefined(); }
-        if (form.has_modrm) { read_modrm(form.is_register_only); }
-        // XBEGIN has a displacement where MOV has an immediate.
-        if (info.needs_modrm && modrm_ == 0xF8 && form.rest == immediate::operand) {
-            return read_branch(operand_bytes());
-        }
-        read_immediate(form.rest);
-    }
-
-    // -------------------------------------------------------------------------------- one byte
-
-    [[nodiscard]] constexpr auto reg() const noexcept -> unsigned { return modrm_ >> 3 & 7U; }
-    [[nodiscard]] constexpr auto is_memory() const noexcept -> bool { return modrm_ >> 6 != 3; }
-
-    constexpr void read_one_byte(uint8_t opcode) noexcept {
-        using enum instruction_class;
-        read_rest(one_byte, opcode);
-        bool const is_string = (opcode >= 0x6C && opcode <= 0x6F) ||
-                               (opcode >= 0xA4 && opcode <= 0xAF && (opcode & 0xFE) != 0xA8);
-        made_.repeats = repeat_ != 0 && is_string;
-        if (made_.which == software_interrupt) {
-            made_.vector = opcode == 0xCD   ? immediate_
-                           : opcode == 0xCC ? uint8_t{3}
-                           : opcode == 0xCE ? uint8_t{4}
-                                            : uint8_t{1};
-        }
-        if (!one_byte.class_of(opcode).needs_modrm) { return; }
-        bool const is_tsx = modrm_ == 0xF8;
-        switch (opcode) {
-            case 0x8F:
-                if (reg() != 0) { is_undefined(); }
-                break;
-            case 0xC6:
-                if (is_tsx) { made_.which = xabort; }
-                if (!is_tsx && reg() != 0) { is_undefined(); }
-                break;
-            case 0xC7:
-                if (is_tsx) { made_.which = xbegin; }
-                if (!is_tsx && reg() != 0) { is_undefined(); }
-                break;
-            case 0xFE:
-                if (reg() > 1) { is_undefined(); }
-                break;
-            default: classify_group_5(); break;
-        }
-    }
-    constexpr void classify_group_5() noexcept {
-        using enum instruction_class;
-        constexpr instruction_class classes[] = {other,         other,    indirect_call, far_call,
-                                                 indirect_jump, far_jump, other,         other};
-        made_.which = classes[reg()];
-        bool const is_far = made_.which == far_call || made_.which == far_jump;
-        if (reg() == 7 || (is_far && !is_memory())) { is_undefined(); }
-        made_.target_is_16_bits = !is_64_bit_ && operand_bytes() == 2;
-    }
-
-    // -------------------------------------------------------------------------------- two bytes
-
-    constexpr void read_two_byte() noexcept {
-        uint8_t const opcode = next();
-        if (opcode == 0x38 || opcode == 0x3A) {
-            (void)next();  // the opcode
-            read_modrm(false);
-            if (opcode == 0x3A) { ++at_; }
-            return;
-        }
-        read_rest(two_byte, opcode);
-        if (two_byte.class_of(opcode).needs_modrm) { classify_two_byte(opcode); }
-    }
-    constexpr void classify_two_byte(uint8_t opcode) noexcept {
-        using enum instruction_class;
-        switch (opcode) {
-            case 0x01:
-                if (!is_memory()) { classify_system(); }
-                break;
-            case 0x22:
-                if (reg() == 3 && (rex_ & 4) == 0) { made_.which = mov_to_cr3; }
-                break;
-            case 0x78:  // EXTRQ, INSERTQ
-                if (has_66_ || repeat_ == 0xF2) { at_ += 2; }
-                break;
-            case 0xAE:
-                if (repeat_ == 0xF3 && reg() == 4) {
-                    if (has_66_) { is_undefined(); }
-                    made_.which = ptwrite;
-                    made_.operand_is_64_bits = (rex_ & 8) != 0;
-                }
-                break;
-            default: classify_group_9(); break;
-        }
-    }
-    /// 0F 01 with a register.
-    constexpr void classify_system() noexcept {
-        using enum instruction_class;
-        bool const has_none = repeat_ == 0 && !has_66_;
-        switch (modrm_) {
-            case 0xC1: made_.which = vm_call; break;
-            case 0xC2:
-            case 0xC3: made_.which = vm_entry; break;
-            case 0xC4: made_.which = vmxoff; break;
-            case 0xC6: {  // WRMSRNS, WRMSRLIST; RDMSRLIST
-                bool const writes = has_none || repeat_ == 0xF3;
-                made_.which = is_64_bit_ && writes ? wrmsr : other;
-                break;
-            }
-            case 0xC9:
-            case 0xFB: made_.which = mwait; break;
-            case 0xC0:
-            case 0xD7: made_.which = enclave; break;
-            case 0xCA: made_.which = repeat_ != 0 ? eret : other; break;
-            case 0xCD: made_.which = has_66_ && repeat_ == 0 ? vm_entry : other; break;  // SEAMRET
-            case 0xCF: made_.which = has_none ? enclave : vm_call; break;  // ENCLS, SEAMCALL
-            case 0xD5: made_.which = has_none ? xend : other; break;
-            case 0xD9: made_.which = vm_call; break;
-            case 0xEC: made_.which = repeat_ == 0xF3 ? uiret : other; break;
-            default: break;
-        }
-    }
-    constexpr void classify_group_9() noexcept {
-        using enum instruction_class;
-        if (!is_memory()) { return; }
-        switch (reg()) {
-            case 3: made_.which = xrstors; break;
-            case 5: made_.which = xsaves; break;
-            case 6:
-                made_.which = repeat_ == 0xF3 ? vmxon
-                              : repeat_ != 0  ? other
-                              : has_66_       ? vmclear
-                                              : vmptrld;
-                break;
-            default: break;
-        }
-    }
-
-    // -------------------------------------------------------------------------------- vectors, APX
-
-    /// REX2: a map, and more bits of register numbers.
-    constexpr void read_rex2() noexcept {
-        if (rex_ != 0) { return is_undefined(); }
-        uint8_t const payload = next();
-        rex_ = static_cast<uint8_t>(0x40 | (payload & 0x0F));
-        uint8_t const opcode = next();
-        unsigned const row = opcode >> 4U;
-        if ((payload & 0x80) != 0) {
-            if (row == 3 || row == 8) { return is_undefined(); }
-            read_rest(two_byte, opcode);
-            if (two_byte.class_of(opcode).needs_modrm) { classify_two_byte(opcode); }
-            return;
-        }
-        bool const is_plain = !has_66_ && !has_67_ && repeat_ == 0 && !has_lock_ && (rex_ & 8) == 0;
-        if (opcode == 0xA1 && is_plain) {
-            made_.which = instruction_class::absolute_jump;
-            uint64_t target = 0;
-            for (unsigned i = 0; i < 8; ++i) { target |= uint64_t{next()} << 8 * i; }
-            made_.displacement = static_cast<int64_t>(target);
-            return;
-        }
-        bool const is_reserved = row == 4 || row == 7 || row == 0xA || row == 0xE ||
-                                 opcode == 0x0F || opcode == 0x62 || opcode == 0xC4 ||
-                                 opcode == 0xC5 || opcode == 0xD5 ||
-                                 one_byte.form(opcode).is_prefix;
-        if (is_reserved) { return is_undefined(); }
-        read_one_byte(opcode);
-    }
-    /// True for the first byte of VEX, EVEX and XOP. Outside 64-bit code they are other opcodes
-    /// with forms of ModRM that are undefined there.
-    [[nodiscard]] constexpr auto is_vector(uint8_t opcode) const noexcept -> bool {
-        if (opcode == 0x8F) { return (peek() & 0x1F) >= 8; }
-        if (opcode != 0xC4 && opcode != 0xC5 && opcode != 0x62) { return false; }
-        return is_64_bit_ || peek() >= 0xC0;
-    }
-    constexpr void read_vector(uint8_t first) noexcept {
-        bool const has_prefix = has_66_ || repeat_ != 0 || has_lock_ || rex_ != 0;
-        uint8_t const one = next();
-        uint8_t const two = first != 0xC5 ? next() : one;
-        if (first == 0x62) { (void)next(); }
-        uint8_t const opcode = next();
-        if (has_prefix) { return is_undefined(); }
-        unsigned const map = first == 0xC5 ? 1 : first == 0x62 ? one & 7U : one & 0x1FU;
-        // The prefix 66 and REX.W, for the immediates of map 4.
-        has_66_ = (two & 3) == 1;
-        rex_ = (two & 0x80) != 0 && first != 0xC5 ? 0x48 : 0;
-        bool const has_modrm = map != 1 || opcode != 0x77 || first == 0x62;
-        if (has_modrm) { read_modrm(false); }
-        read_immediate(rest_of_vector(first, map, opcode));
-        // WRMSRNS with an immediate.
-        bool const has_f3 = (two & 3) == 2;
-        if (map == 7 && opcode == 0xF6 && has_f3 && is_64_bit_ && !is_memory() && reg() == 0) {
-            made_.which = instruction_class::wrmsr;
-        }
-    }
-    constexpr auto rest_of_vector(uint8_t first, unsigned map, uint8_t opcode) noexcept
-        -> immediate {
-        if (first == 0x8F) {
-            if (map > 10) { is_undefined(); }
-            return map == 8 ? immediate::bits_8 : map == 10 ? immediate::bits_32 : immediate::none;
-        }
-        switch (map) {
-            case 1: {
-                bool const has_one = (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xC2 ||
-                                     (opcode >= 0xC4 && opcode <= 0xC6);
-                return has_one ? immediate::bits_8 : immediate::none;
-            }
-            case 2: return immediate::none;
-            case 3: return immediate::bits_8;
-            case 4: return first == 0x62 ? rest_of_map_4(opcode) : no_map();
-            case 5: return first == 0x62 || is_64_bit_ ? immediate::none : no_map();  // AMX-FP8
-            case 6: return first == 0x62 ? immediate::none : no_map();
-            case 7: return immediate::bits_32;
-            default: return no_map();
-        }
-    }
-    constexpr auto no_map() noexcept -> immediate {
-        is_undefined();
-        return immediate::none;
-    }
-    /// Map 4 of EVEX has one-byte opcodes, and the double shifts.
-    static constexpr auto rest_of_map_4(uint8_t opcode) noexcept -> immediate {
-        if (opcode == 0x24 || opcode == 0x2C) { return immediate::bits_8; }
-        bool const is_as_one_byte = opcode == 0x69 || opcode == 0x6B ||
-                                    (opcode >= 0x80 && opcode <= 0x83) || opcode == 0xC0 ||
-                                    opcode == 0xC1 || opcode == 0xF6 || opcode == 0xF7;
-        return is_as_one_byte ? one_byte.form(opcode).rest : immediate::none;
-    }
-
-    uint8_t const* bytes_;
-    unsigned size_;
-    unsigned at_ = 0;
-    bool is_64_bit_;
-    bool is_16_bit_;
-    bool has_66_ = false;
-    bool has_67_ = false;
-    bool has_lock_ = false;
-    bool is_defined_ = true;
-    uint8_t repeat_ = 0;  ///< F2 or F3, the last one
-    uint8_t rex_ = 0;
-    uint8_t modrm_ = 0;
-    uint8_t immediate_ = 0;
-    instruction made_{};
+    cpu::capabilities caps_;
 };
 
-/// The bytes of a ModRM, with its SIB and displacement, in 64-bit code.
-constexpr auto bytes_of_modrm(uint8_t const* code) noexcept -> unsigned {
-    unsigned const mod = code[0] >> 6U;
-    if (mod == 3) { return 1; }
-    bool const has_sib = (code[0] & 7) == 4;
-    unsigned const base = code[has_sib ? 1 : 0] & 7U;
-    unsigned const displacement = mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0;
-    return (has_sib ? 2 : 1) + displacement;
-}
-/// Decodes an instruction from 15 bytes of 64-bit code, if neither its ModRM nor a prefix other
-/// than 66 and REX decides about it, as for most opcodes. Otherwise the length is 0. With it
-/// `decode` executes a third of the instructions (g++ 12, code of python).
-constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
-    instruction made;
-    unsigned at = 0;
-    uint8_t opcode = code[0];
-    bool const has_66 = opcode == 0x66;
-    if (has_66) { opcode = code[++at]; }
-    bool has_rex_w = false;
-    if ((opcode & 0xF0) == 0x40) {
-        has_rex_w = (opcode & 8) != 0;
-        opcode = code[++at];
+/// Why an access of a `fake_processor` failed.
+struct fake_fault {
+    rule general_protection = rule::none;  ///< the rule of a #GP; none for an unknown MSR
+    bool is_unknown_msr = false;
+    port_fault memory{};  ///< the memory port failed: retry the access
+
+    friend constexpr auto operator==(fake_fault const&, fake_fault const&) -> bool = default;
+};
+
+namespace detail {
+
+/// A memory port whose interrupts are recorded, and whose stores are passed to `tap` first.
+template <memory_port Memory, class Tap>
+struct tapped_memory {
+    Memory& memory;
+    Tap& tap;
+    bool& interrupt;
+
+    constexpr auto load(uint64_t address) noexcept -> port_value { return memory.load(address); }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        size_t const stored = memory.store(address, bytes);
+        tap(address, bytes.first(stored));
+        return stored;
     }
-    bool const is_two_byte = opcode == 0x0F;
-    if (is_two_byte) { opcode = code[++at]; }
-    auto const& map = is_two_byte ? two_byte : one_byte;
-    auto const& form = map.form(opcode);
-    auto const& info = map.class_of(opcode);
-    if (!form.is_common || !info.is_common) { return made; }
-    ++at;
-    if (form.has_modrm) { at += bytes_of_modrm(code + at); }
-    at += form.bytes[has_rex_w ? 2 : has_66 ? 1 : 0];
-    if (form.has_displacement) {
-        made.has_displacement = true;
-        uint64_t value = static_cast<uint64_t>(code[at - 1]) << 56;
-        if (form.bytes[0] == 4) {
-            value |= uint64_t{code[at - 4]} << 32 | uint64_t{code[at - 3]} << 40 |
-                     uint64_t{code[at - 2]} << 48;
-        }
-        made.displacement = static_cast<int64_t>(value) >> (form.bytes[0] == 4 ? 32 : 56);
+    constexpr auto send(byte_view bytes) noexcept -> size_t
+        requires fabric_port<Memory>
+    {
+        return memory.send(bytes);
     }
-    made.which = info.which;
-    made.length = static_cast<uint8_t>(at);
-    return made;
-}
+    constexpr void raise() noexcept { interrupt = true; }
+};
 
 }  // namespace detail
 
-/// Decodes the first instruction of some code. Of undefined opcodes and operands it rejects some:
-/// processors differ in them, and no trace has them.
-///
-/// Errors: `decode_error`.
-/// Source: SDM vol. 2, "Instruction Format", "Opcode Map"; GEN-110, GEN-111.
-[[nodiscard]] constexpr auto decode(byte_view code, code_width width = code_width::bits_64) noexcept
-    -> decoded {
-    if (width == code_width::bits_64 && code.size() >= instruction::most_bytes) {
-        auto const common = detail::decode_common(code.data());
-        if (common.length != 0) { return {common}; }
-    }
-    return detail::instruction_reader{code, width}.read();
-}
+/// Ignores the bytes of trace.
+struct no_tap {
+    constexpr void operator()(uint64_t, byte_view) const noexcept {}
+};
 
-}  // namespace ptspec::x86
+/// A logical processor. Each event and access goes to its trace unit, whose bytes go to the memory
+/// port and, if there is a tap, to `tap(address, bytes)`; its PMIs become pending and are delivered
+/// by `deliver_pmi`.
+///
+/// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP.
+/// Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
+/// capability MSRs. All others raise #GP.
+///
+/// Shape:  a value, except that it borrows the memory port and the tap.
+/// Source: as `engine::trace_unit`; OUT-082..087, REG-203..205.
+template <memory_port Memory, class Tap = no_tap const, size_t Depth = 1024>
+class fake_processor {
+public:
+    /// The length of WRMSR, in bytes.
+    static constexpr unsigned wrmsr_bytes = 2;
+
+    /// Without options it has those of its kind, as `engine::trace_unit`.
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             engine::execution_context const& code = {}, uint64_t ip = 0) noexcept
+        : fake_processor{caps, memory, tap, code, ip, engine::options_of(caps)} {}
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             engine::execution_context const& code, uint64_t ip,
+                             engine::model_options const& options) noexcept
+        : fake_processor{caps, memory, tap, access::msr_state{}, code, ip, options} {}
+    /// A processor that has executed for a while, as `engine::trace_unit`.
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             access::msr_state const& msrs, engine::execution_context const& code,
+                             uint64_t ip) noexcept
+        : fake_processor{caps, memory, tap, msrs, code, ip, engine::options_of(caps)} {}
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             access::msr_state const& msrs, engine::execution_context const& code,
+                             uint64_t ip, engine::model_options const& options) noexcept
+        : caps_{caps}, memory_{memory}, tap_{tap}, unit_{caps, msrs, code, ip, options} {}
+    /// The same without a tap.
+    constexpr explicit fake_processor(cpu::capabilities const& caps, Memory& memory,
+                                      engine::execution_context const& code = {},
+                                      uint64_t ip = 0) noexcept
+        requires same_as<Tap, no_tap const>
+        : fake_processor{caps, memory, no_tap{}, code, ip} {}
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory,
+                             engine::execution_context const& code, uint64_t ip,
+                             engine::model_options const& options) noexcept
+        requires same_as<Tap, no_tap const>
+        : fake_processor{caps, memory, no_tap{}, code, ip, options} {}
+
+    // -------------------------------------------------------------------------------- ports
+
+    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
+        -> cpuid_registers {
+        return capabilities_cpuid{caps_}.query(leaf, subleaf);
+    }
+
+    constexpr auto read(uint32_t index) noexcept -> port_value {
+        fault_ = {};
+        if (auto const* const word = own_msr(index)) { return {true, *word}; }
+        if (auto const value = capability_msr(index)) { return value; }
+        auto const got = unit_.rdmsr(index);
+        if (!got) {
+            fault_ = {.general_protection = got.verdict.why,
+                      .is_unknown_msr = got.verdict.what == access::outcome::not_covered};
+            return {};
+        }
+        return {true, got.value};
+    }
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        fault_ = {};
+        if (auto* const word = own_msr(index)) {
+            *word = value;
+            return true;
+        }
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto const result = unit_.wrmsr(index, value, unit_.ip(), unit_.ip() + wrmsr_bytes, memory);
+        note_change(was_on);
+        fault_ = {.general_protection = result.why,
+                  .is_unknown_msr = result.what == engine::access_outcome::not_covered,
+                  .memory = result.fault};
+        return result.took_effect();
+    }
+    /// Counts the fences.
+    constexpr void fence() noexcept { ++fences_; }
+
+    /// Why the last access failed.
+    [[nodiscard]] constexpr auto fault() const noexcept -> fake_fault { return fault_; }
+    [[nodiscard]] constexpr auto fences() const noexcept -> uint64_t { return fences_; }
+
+    // -------------------------------------------------------------------------------- execution
+
+    /// Executes an event of `engine::event`.
+    template <class Event>
+    constexpr auto on(Event const& e) noexcept -> port_fault {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto const fault = unit_.on(e, memory);
+        note_change(was_on);
+        return fault;
+    }
+    /// Sets the controls by which a VMM conceals VMX operation, as of `engine::trace_unit`.
+    constexpr void conceal(engine::vmx_concealment const& what) noexcept { unit_.conceal(what); }
+    constexpr auto xsaves() noexcept -> engine::xsaves_result {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto result = unit_.xsaves(unit_.ip(), unit_.ip() + xsaves_bytes, memory);
+        note_change(was_on);
+        return result;
+    }
+    /// XSAVES that faults, as of `engine::trace_unit`: the IP stays, and TraceEn is as before.
+    constexpr auto xsaves_that_faults() noexcept -> engine::access_result {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto const result = unit_.xsaves_that_faults(unit_.ip(), memory);
+        note_change(was_on);
+        return result;
+    }
+    constexpr auto xrstors(access::xsave_pt_state const& image) noexcept -> engine::xrstors_result {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto result = unit_.xrstors(image, unit_.ip(), unit_.ip() + xsaves_bytes, memory);
+        note_change(was_on);
+        return result;
+    }
+    /// XRSTORS of an area whose XSTATE_BV[8] is 0: see `parsed_area::is_initial`.
+    constexpr auto xrstors_init() noexcept -> engine::xrstors_result {
+        auto memory = ports();
+        return unit_.xrstors_init(unit_.ip() + xsaves_bytes, memory);
+    }
+    constexpr void warm_reset(engine::execution_context const& after, uint64_t ip) noexcept {
+        unit_.warm_reset(after, ip);
+        lvt_ = masked_lvt;
+        pmi_pending_ = false;
+    }
+    constexpr void cold_reset(engine::execution_context const& after, uint64_t ip) noexcept {
+        unit_.cold_reset(after, ip);
+        lvt_ = masked_lvt;
+        global_ctrl_ = 0;
+        pmi_pending_ = false;
+    }
+
+    // -------------------------------------------------------------------------------- the PMI
+
+    /// True if `deliver_pmi` would deliver: a PMI is pending, and the LVT entry is not masked.
+    [[nodiscard]] constexpr auto pmi_is_deliverable() const noexcept -> bool {
+        return pmi_pending_ && !reg::ia32_x2apic_lvt_pmi{lvt_}.get<lvt::Mask>();
+    }
+    /// Delivers a pending PMI: the LVT entry becomes masked. False if there is none to deliver.
+    constexpr auto deliver_pmi() noexcept -> bool {
+        if (!pmi_is_deliverable()) { return false; }
+        pmi_pending_ = false;
+        lvt_ = access::after_delivery(lvt{lvt_}).raw;
+        if (access::deliver_pmi(caps_, unit_.msrs()).clears_global_ctrl) { global_ctrl_ = 0; }
+        return true;
+    }
+
+    // -------------------------------------------------------------------------------- state
+
+    [[nodiscard]] constexpr auto unit() const noexcept -> engine::trace_unit<Depth> const& {
+        return unit_;
+    }
+    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state { return unit_.msrs(); }
+    /// TraceEn.
+    [[nodiscard]] constexpr auto is_tracing() const noexcept -> bool {
+        return unit_.state().template ctl<reg::ia32_rtit_ctl::TraceEn>();
+    }
+    /// The rule by which tracing ended while TraceEn stays 1: of STOP, TraceStop or an operational
+    /// error. None if it runs, or TraceEn is 0.
+    [[nodiscard]] constexpr auto why_stopped() const noexcept -> rule {
+        bool const runs = unit_.msrs().status.template get<reg::ia32_rtit_status::TriggerEn>();
+        if (runs || !is_tracing()) { return rule::none; }
+        rule const of_output = unit_.why_ended();
+        return of_output != rule::none ? of_output : rule::REG_068;
+    }
+    /// How often TraceEn became 1, and 0.
+    [[nodiscard]] constexpr auto times_enabled() const noexcept -> uint64_t { return enabled_; }
+    [[nodiscard]] constexpr auto times_disabled() const noexcept -> uint64_t { return disabled_; }
+
+private:
+    using lvt = reg::ia32_x2apic_lvt_pmi;
+    static constexpr unsigned xsaves_bytes = 4;  // XSAVES64, XRSTORS64
+    static constexpr uint64_t masked_lvt = lvt{}.with(lvt::Mask{true}).raw;
+
+    [[nodiscard]] constexpr auto ports() noexcept -> detail::tapped_memory<Memory, Tap> {
+        return {memory_, tap_, pmi_pending_};
+    }
+    constexpr void note_change(bool was_on) noexcept {
+        bool const is_on = is_tracing();
+        enabled_ += !was_on && is_on;
+        disabled_ += was_on && !is_on;
+    }
+    [[nodiscard]] constexpr auto own_msr(uint32_t index) noexcept -> uint64_t* {
+        return index == reg::ia32_perf_global_ctrl::address ? &global_ctrl_
+               : index == lvt::address                      ? &lvt_
+                                                            : nullptr;
+    }
+    [[nodiscard]] constexpr auto capability_msr(uint32_t index) const noexcept -> port_value {
+        switch (index) {
+            case reg::msr_platform_info::address: return {true, caps_.platform_info.raw};
+            case reg::ia32_perf_capabilities::address: return {true, caps_.perf_capabilities.raw};
+            case reg::ia32_vmx_misc::address: return {true, caps_.vmx_misc.raw};
+            case reg::ia32_vmx_procbased_ctls2::address:
+                return {true, caps_.vmx_procbased_ctls2.raw};
+            case reg::ia32_vmx_exit_ctls::address: return {true, caps_.vmx_exit_ctls.raw};
+            case reg::ia32_vmx_entry_ctls::address: return {true, caps_.vmx_entry_ctls.raw};
+            default: return {};
+        }
+    }
+
+    cpu::capabilities caps_;
+    Memory& memory_;
+    choose_t<same_as<Tap, no_tap const>, no_tap, Tap&> tap_;
+    engine::trace_unit<Depth> unit_;
+    uint64_t global_ctrl_ = 0;
+    uint64_t lvt_ = masked_lvt;
+    bool pmi_pending_ = false;
+    fake_fault fault_{};
+    uint64_t fences_ = 0;
+    uint64_t enabled_ = 0;
+    uint64_t disabled_ = 0;
+};
+
+}  // namespace ptspec::driver
 
 // ---- ptspec/simulate/instruction_event.hpp ----
 
@@ -28743,3 +28671,90 @@ take_near_event(successors const& of, uint64_t to, Take&& take) noexcept -> bool
 }
 
 }  // namespace ptspec::simulate
+
+// ---- ptspec/simulate/ports.hpp ----
+
+/// A constexpr model of each port.
+namespace ptspec {
+
+/// `Size` bytes of memory from `base` on. An access outside them faults.
+template <size_t Size>
+struct memory_model {
+    uint64_t base = 0;
+    byte_array<Size> bytes{};
+
+    [[nodiscard]] constexpr auto load(uint64_t address) const noexcept -> port_value {
+        uint64_t const at = address - base;
+        if (at > Size || Size - at < 8) { return {}; }
+        return {true, load_le64(bytes.data() + at)};
+    }
+
+    [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
+        uint64_t const at = address - base;
+        uint64_t const room = at < Size ? Size - at : 0;
+        size_t const count = from.size() < room ? from.size() : static_cast<size_t>(room);
+        for (size_t i = 0; i < count; ++i) { bytes.bytes[at + i] = from[i]; }
+        return count;
+    }
+};
+
+/// A set of `Count` registers, each with its index. Any other index raises #GP.
+template <size_t Count>
+struct msr_model {
+    struct slot {
+        uint32_t index = 0;
+        uint64_t value = 0;
+    };
+    slot slots[Count] = {};
+
+    [[nodiscard]] constexpr auto read(uint32_t index) const noexcept -> port_value {
+        for (size_t i = 0; i < Count; ++i) {
+            if (slots[i].index == index) { return {true, slots[i].value}; }
+        }
+        return {};
+    }
+
+    [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        for (size_t i = 0; i < Count; ++i) {
+            if (slots[i].index == index) {
+                slots[i].value = value;
+                return true;
+            }
+        }
+        return false;
+    }
+};
+
+/// `Count` leaves. Any other leaf returns all zeros, as a processor does for a leaf within its
+/// range.
+template <size_t Count>
+struct cpuid_model {
+    struct answer {
+        uint32_t leaf = 0;
+        uint32_t subleaf = 0;
+        cpuid_registers registers{};
+    };
+    answer answers[Count] = {};
+
+    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
+        -> cpuid_registers {
+        for (size_t i = 0; i < Count; ++i) {
+            if (answers[i].leaf == leaf && answers[i].subleaf == subleaf) {
+                return answers[i].registers;
+            }
+        }
+        return {};
+    }
+};
+
+/// Counts the interrupts that were raised.
+struct pmi_model {
+    uint64_t raised = 0;
+
+    constexpr void raise() noexcept { ++raised; }
+};
+
+static_assert(memory_port<memory_model<8>> && msr_port<msr_model<1>>);
+static_assert(cpuid_port<cpuid_model<1>> && pmi_port<pmi_model>);
+
+}  // namespace ptspec

@@ -15,7 +15,7 @@
 // Exit status: 0 all is well, 1 a difference or a slow row, 2 wrong usage.
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 #include <support/tracer.hpp>
 

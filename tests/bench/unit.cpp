@@ -15,7 +15,7 @@
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/trace_unit.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>

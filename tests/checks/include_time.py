@@ -27,10 +27,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include" / "ptspec"
 # Headers, and the limit relative to the instructions of <string_view>.
 PARTS = [
+    ([INCLUDE / "core.hpp"], 1.80),
     ([INCLUDE / "registers.hpp"], 1.01),
     ([INCLUDE / "tables.hpp"], 0.98),
     ([INCLUDE / "trace.hpp"], 0.85),
-    ([INCLUDE / "events.hpp"], 1.50),
+    ([INCLUDE / "events.hpp"], 1.53),
     ([INCLUDE / "model.hpp"], 2.27),
     ([INCLUDE / "driver.hpp"], 1.83),
     ([INCLUDE / "hypervisor.hpp"], 1.68),

@@ -212,8 +212,8 @@ def figures(headers):
 # -------------------------------------------------------------------------------------- self-test
 
 SMALL = {
-    "include/ptspec/bits.hpp": "#pragma once\n",
-    "include/ptspec/reg/ctl.hpp": "#include <ptspec/bits.hpp>\n// vmx::detail::x\n"
+    "include/ptspec/base/bits.hpp": "#pragma once\n",
+    "include/ptspec/reg/ctl.hpp": "#include <ptspec/base/bits.hpp>\n// vmx::detail::x\n"
                                   "namespace ptspec::reg {\nnamespace detail {}\n"
                                   "struct refused {\n    rule why{};\n    rule broken;\n"
                                   "    auto f() { rule local; }\n"
@@ -221,7 +221,7 @@ SMALL = {
     "include/ptspec/vmx/guest.hpp": "#include <ptspec/reg/ctl.hpp>\n"
                                     "using ptspec::detail::mask;\nint x = vmx::detail::y;\n"
                                     "int z = reg::detail::z;\n",
-    "include/ptspec/ptspec.hpp": "#include <ptspec/bits.hpp>\n#include <ptspec/reg/ctl.hpp>\n"
+    "include/ptspec/ptspec.hpp": "#include <ptspec/base/bits.hpp>\n#include <ptspec/reg/ctl.hpp>\n"
                                  "#include <ptspec/vmx/guest.hpp>\n",
     KNOWN: "rule,path,what,count\ndetail,include/ptspec/vmx/guest.hpp,reg::detail,1\n",
 }
@@ -231,7 +231,7 @@ def tampered():
     """The cases: path, old text, new text, and the expected findings."""
     reg, vmx, door = (f"include/ptspec/{name}.hpp" for name in ("reg/ctl", "vmx/guest", "ptspec"))
     yield reg, "", "", []
-    yield reg, "<ptspec/bits", "<ptspec/vmx/guest", [f"order {reg}:1"]
+    yield reg, "<ptspec/base/bits", "<ptspec/vmx/guest", [f"order {reg}:1"]
     yield vmx, "int x", "int w = reg::detail::w;\nint x", [f"detail {vmx}:3", f"detail {vmx}:5"]
     yield vmx, "reg::detail::z", "ptspec::reg::inner::detail::z", []
     yield vmx, "reg::detail::z", "::ptspec::reg::detail::z", []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
 """Checks that tests cite each rule of the catalogue in tests/spec/, or that excused_rules.csv lists
-it, and that the catalogue quotes the sentences of include/ptspec/rule.hpp.
+it, and that the catalogue quotes the sentences of include/ptspec/base/rule.hpp.
 
     tests/checks/rules.py [ROOT]          prints the counts, and a line `path:line: what is wrong`
                                           for each finding
@@ -33,7 +33,7 @@ PREFIXES = ("REG", "OUT", "PKT", "GEN", "PRG")
 REASONS = ("prose", "policy", "unconfirmed", "history", "missing")
 
 # Declares the rule ids, and has their sentences; does not count as a citation.
-DECLARATION = "include/ptspec/rule.hpp"
+DECLARATION = "include/ptspec/base/rule.hpp"
 
 ANY = "|".join(PREFIXES)
 DEFINITION = re.compile(r"^- ((?:REG|OUT)-\d{3}) |\*\*((?:PKT|GEN|PRG)-\d{3})\*\*", re.M)
@@ -224,7 +224,7 @@ def small_tree():
         "tests/spec/programming.md": "**PRG-001** F. See GEN-001.\n",
         "tests/spec/excused_rules.csv": "id,reason\nPRG-001,policy\n",
         "tests/checks/unread.py": "# PKT-999\n",
-        "include/ptspec/rule.hpp": "enum class rule { PKT_052, GEN_001 };\n"
+        "include/ptspec/base/rule.hpp": "enum class rule { PKT_052, GEN_001 };\n"
                                    'case rule::PKT_052: return "D is not E";\n'
                                    'case rule::GEN_001:\n return "a "\n "b";\n',
         "include/ptspec/a.hpp": "/// PKT-001..004, REG-002.\n return rule::PKT_003;\n",
@@ -274,9 +274,9 @@ TAMPERED = [
      ["tests/spec/packets.md:4: no test cites PKT-052"]),
     ("tests/fail/b.cpp", "OUT_001, REG-002", "OUT_001",
      ["tests/spec/registers.md:2: no test cites REG-002"]),
-    ("include/ptspec/rule.hpp", "PKT_052,", "PKT_051,",
-     ["include/ptspec/rule.hpp:1: there is no rule PKT-051"]),
-    ("include/ptspec/rule.hpp", "not E", "E",
+    ("include/ptspec/base/rule.hpp", "PKT_052,", "PKT_051,",
+     ["include/ptspec/base/rule.hpp:1: there is no rule PKT-051"]),
+    ("include/ptspec/base/rule.hpp", "not E", "E",
      ['tests/spec/packets.md:4: rule.hpp has "D is E" of PKT-052, "D is not E" is quoted here']),
     ("tests/spec/tracing.md", ' "a b"', "",
      ['tests/spec/tracing.md:1: rule.hpp has "a b" of GEN-001, none is quoted here']),

@@ -27,10 +27,11 @@ from sources import ORDER, TOP_DIRECTORIES, Headers, matches, read_tree, write_t
 TOP_FILES = ("CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md")
 
 # The umbrella headers, which contain only includes.
-UMBRELLAS = ("registers", "tables", "trace", "events", "model", "driver", "hypervisor", "ptspec")
+UMBRELLAS = ("core", "registers", "tables", "trace", "events", "model", "driver", "hypervisor",
+             "ptspec")
 # Stops the build when the single header and separate headers meet in one translation unit. It
 # defines a macro for that.
-ONE_COPY = "one_copy"
+ONE_COPY = "base/one_copy"
 
 LIBRARY_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
 
@@ -165,7 +166,7 @@ def check_umbrella(headers):
 def check_one_header(header, text):
     path = f"include/{header}"
     for line, match in matches(DEFINE, text):
-        allowed = {"ptspec/version.hpp": "PTSPEC_VERSION",
+        allowed = {"ptspec/base/version.hpp": "PTSPEC_VERSION",
                    f"ptspec/{ONE_COPY}.hpp": "PTSPEC_SEPARATE_HEADERS"}.get(header)
         if allowed is None or not match[1].startswith(allowed):
             yield Finding("macro", path, line, name=match[1])
@@ -291,9 +292,9 @@ def small_tree():
         "class eight {\npublic:\n    constexpr eight() = default;\n"
         "private:\n    constexpr auto nine() -> int { return 9; }\n};\n")
     headers = {
-        "version": "#define PTSPEC_VERSION_MAJOR 1\n",
-        "bits": "#include <stdint.h>\ntemplate <class W, class R> struct bit_word {};\n",
-        "reg/base": "#include <ptspec/bits.hpp>\n" + word.format(name="base"),
+        "base/version": "#define PTSPEC_VERSION_MAJOR 1\n",
+        "base/bits": "#include <stdint.h>\ntemplate <class W, class R> struct bit_word {};\n",
+        "reg/base": "#include <ptspec/base/bits.hpp>\n" + word.format(name="base"),
         "reg/also": "#include <ptspec/reg/base.hpp>\n" + word.format(name="also"),
         "packet/pad": "#include <ptspec/reg/also.hpp>\n",
         "ports/x86": "#include <ptspec/ptspec.hpp>\n#include <sys/io.h>\n",
@@ -302,7 +303,7 @@ def small_tree():
     tree = {f"tests/{name}.cpp": "" for name in headers}
     headers["ptspec"] = "/// All.\n" + "".join(
         f"#include <ptspec/{name}.hpp>\n"
-        for name in ("version", "bits", "reg/base", "reg/also", "packet/pad"))
+        for name in ("base/version", "base/bits", "reg/base", "reg/also", "packet/pad"))
     tree |= {f"include/ptspec/{name}.hpp": "#pragma once\n" + body
              for name, body in headers.items()}
     tree |= {"CMakeLists.txt": "", "tests/checks/run": "", "tests/checks/one.py": ""}
@@ -324,38 +325,39 @@ def tampered():
     yield inc + "odd/README.md", "", "\n", []
     yield inc + "odd.hpp", "", "// SPDX-License-Identifier: BSL-1.0\n#pragma once\n", [
         f"mirror {inc}odd.hpp:1", f"place {inc}odd.hpp:1"]
-    yield inc + "bits.hpp", "<stdint.h>", "<ptspec/reg/base.hpp>", [
-        f"cycle {inc}bits.hpp:1", f"umbrella-order {inc}ptspec.hpp:6"]
-    yield inc + "version.hpp", "#pragma once", "#pragma once\n#include <ptspec/bits.hpp>", [
+    yield inc + "base/bits.hpp", "<stdint.h>", "<ptspec/reg/base.hpp>", [
+        f"cycle {inc}base/bits.hpp:1", f"umbrella-order {inc}ptspec.hpp:6"]
+    yield inc + "base/version.hpp", "once", "once\n#include <ptspec/base/bits.hpp>", [
         f"umbrella-order {inc}ptspec.hpp:5"]
-    yield inc + "reg/base.hpp", "<ptspec/bits.hpp>", "<ptspec/reg/also.hpp>", [
+    yield inc + "reg/base.hpp", "<ptspec/base/bits.hpp>", "<ptspec/reg/also.hpp>", [
         f"umbrella-order {inc}ptspec.hpp:7", f"cycle {inc}reg/also.hpp:1"]
     yield inc + "reg/also.hpp", "reg/base", "reg/none", [f"missing {inc}reg/also.hpp:3"]
     yield inc + "ptspec.hpp", None, None, [
         f"missing {inc}ports/x86.hpp:3", f"missing {inc}ptspec.hpp:1"]
-    yield inc + "bits.hpp", "<stdint.h>", "<limits>", [f"system {inc}bits.hpp:3"]
-    yield inc + "bits.hpp", "<stdint.h>", '"lang.hpp"', [f"system {inc}bits.hpp:3"]
-    yield inc + "ptspec.hpp", "#include <ptspec/bits.hpp>\n", "", [
+    yield inc + "base/bits.hpp", "<stdint.h>", "<limits>", [f"system {inc}base/bits.hpp:3"]
+    yield inc + "base/bits.hpp", "<stdint.h>", '"lang.hpp"', [f"system {inc}base/bits.hpp:3"]
+    yield inc + "ptspec.hpp", "#include <ptspec/base/bits.hpp>\n", "", [
         f"umbrella-missing {inc}ptspec.hpp:1"]
-    yield inc + "ptspec.hpp", "packet/pad.hpp>", "packet/pad.hpp>\n#include <ptspec/bits.hpp>", [
+    yield inc + "ptspec.hpp", "pad.hpp>", "pad.hpp>\n#include <ptspec/base/bits.hpp>", [
         f"umbrella-twice {inc}ptspec.hpp:9"]
     yield inc + "ptspec.hpp", "pad.hpp>", "pad.hpp>\n#include <stdint.h>\nint x;", [
         f"umbrella-own {inc}ptspec.hpp:10"]
-    yield inc + "bits.hpp", "#pragma once\n", "", [f"pragma-once {inc}bits.hpp:1"]
-    yield inc + "bits.hpp", "// SPDX", "// Copyright\n// SPDX", [f"spdx {inc}bits.hpp:1"]
+    yield inc + "base/bits.hpp", "#pragma once\n", "", [f"pragma-once {inc}base/bits.hpp:1"]
+    yield inc + "base/bits.hpp", "// SPDX", "// Copyright\n// SPDX", [f"spdx {inc}base/bits.hpp:1"]
     yield "tests/checks/run", "# SPDX", "\n# SPDX", ["spdx tests/checks/run:2"]
     yield "tests/new.cmake", "", "set(x 1)\n", ["spdx tests/new.cmake:1"]
-    yield inc + "version.hpp", "PTSPEC_V", "V", [f"macro {inc}version.hpp:3"]
-    yield inc + "bits.hpp", "<stdint.h>", "<stdint.h>\n#  define PTSPEC_VERSION_X", [
-        f"macro {inc}bits.hpp:4"]
+    yield inc + "base/version.hpp", "PTSPEC_V", "V", [f"macro {inc}base/version.hpp:3"]
+    yield inc + "base/bits.hpp", "<stdint.h>", "<stdint.h>\n#  define PTSPEC_VERSION_X", [
+        f"macro {inc}base/bits.hpp:4"]
     yield "tests/reg/also.cpp", None, None, [f"mirror {inc}reg/also.hpp:1"]
-    yield "tests/version.cpp", None, None, [f"mirror {inc}version.hpp:1"]
+    yield "tests/base/version.cpp", None, None, [f"mirror {inc}base/version.hpp:1"]
     for place in ("/wo" "rk/x", "/ro" "ot/x", "/ho" "me/x", "/tm" "p/x"):
         yield "README.md", "list", place, ["machine-path README.md:1"]
     yield inc + "std.hpp", "<span>", "<span>  // " + "x" * LONGEST_LINE, [f"long {inc}std.hpp:3"]
     yield "README.md", "list", "x" * LONGEST_LINE, ["long README.md:1"]
     for word in ("TOD" "O", "FIXM" "E", "XX" "X"):
-        yield "tests/bits.cpp", "\n", f"\n// {word}: later\n", ["leftover tests/bits.cpp:2"]
+        yield "tests/base/bits.cpp", "\n", f"\n// {word}: later\n", [
+            "leftover tests/base/bits.cpp:2"]
     for line in ("/// Shape:  64 bits.\n", "/// Source: the manual.\n"):
         yield inc + "reg/base.hpp", line, "///\n", [f"doc {inc}reg/base.hpp:8"]
     yield inc + "reg/base.hpp", "struct base :", "\nstruct base\n    : public ptspec::", [

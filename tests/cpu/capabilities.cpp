@@ -2,6 +2,7 @@
 #include <ptspec/cpu/capabilities.hpp>
 
 #include <ptspec/cpu/presets.hpp>
+#include <ptspec/simulate/ports.hpp>
 #include <support/check_twice.hpp>
 #include <support/without_msrs.hpp>
 

@@ -3,12 +3,12 @@
 #include <ptspec/access/lbr.hpp>
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/context.hpp>
-#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/driver/ring.hpp>
 #include <ptspec/driver/ring_reader.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/triage.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/vmx/controls.hpp>
 

@@ -4,11 +4,11 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/drain.hpp>
-#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/driver/pause.hpp>
 #include <ptspec/driver/reset.hpp>
 #include <ptspec/engine/kind.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 #include <doctest/doctest.h>
 

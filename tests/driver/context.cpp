@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/context.hpp>
-#include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/driver/faulting_port.hpp>
-#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/simulate/faulting_port.hpp>
+#include <ptspec/simulate/recording_port.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/unit_memory.hpp>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/detect.hpp>
-#include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/simulate/recording_port.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
 

@@ -4,11 +4,11 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/context.hpp>
 #include <ptspec/driver/detect.hpp>
-#include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/driver/faulting_port.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/driver/guards.hpp>
 #include <ptspec/driver/pause.hpp>
-#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/driver/reset.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/triage.hpp>

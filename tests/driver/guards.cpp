@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/guards.hpp>
-#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/simulate/recording_port.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
 

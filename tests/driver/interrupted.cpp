@@ -3,9 +3,9 @@
 // each byte that the trace unit stores is read once.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/drain.hpp>
-#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/driver/pause.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/context.hpp>
 #include <ptspec/driver/drain.hpp>
-#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/trace/reader.hpp>
 
 #include <doctest/doctest.h>

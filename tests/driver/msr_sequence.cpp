@@ -2,6 +2,7 @@
 #include <ptspec/driver/msr_sequence.hpp>
 #include <ptspec/reg/rtit_ctl.hpp>
 #include <ptspec/reg/rtit_status.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/driver/ring_reader.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
 

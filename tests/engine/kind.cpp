@@ -3,7 +3,7 @@
 #include <ptspec/engine/kind.hpp>
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/engine/unit_image.hpp>
 
 #include <support/check_twice.hpp>

@@ -2,6 +2,7 @@
 // expect: no matching function for call to
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/vmx/world_switch.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 using namespace ptspec;
 

@@ -2,7 +2,7 @@
 // expect: deleted
 // expect: a sink has append(byte_view) -> bool
 // one error
-#include <ptspec/engine/packets/generator.hpp>
+#include <ptspec/engine/generator.hpp>
 
 #include <vector>
 

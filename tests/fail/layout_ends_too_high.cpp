@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: the last row has to end at the top of the word
 // expect: small::Two
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 using namespace ptspec;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: these two rows overlap or leave a gap
 // expect: neighbours<small::One, small::Two>
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 using namespace ptspec;
 

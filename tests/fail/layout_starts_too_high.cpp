@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: the first row has to begin at bit 0
 // expect: small::One
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 using namespace ptspec;
 

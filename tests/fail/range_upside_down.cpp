@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: a bit range is written msb, lsb
-#include <ptspec/bits.hpp>
+#include <ptspec/base/bits.hpp>
 
 #ifndef SHOULD_FAIL
 struct Number : ptspec::field<17, 14> {};

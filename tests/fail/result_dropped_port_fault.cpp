@@ -2,7 +2,7 @@
 // expect: port_fault
 // expect: nodiscard
 #include <ptspec/engine/trace_unit.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 #if defined(_MSC_VER)
 #pragma warning(error : 4834)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: ignoring return value of
 // expect: nodiscard
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/topa/validate.hpp>
 
 #if defined(_MSC_VER)

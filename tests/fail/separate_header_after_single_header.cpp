@@ -3,6 +3,6 @@
 #include "../../single_include/ptspec/ptspec.hpp"
 
 #ifdef SHOULD_FAIL
-#include <ptspec/version.hpp>
+#include <ptspec/base/version.hpp>
 #endif
 static_assert(ptspec::version.major_version == PTSPEC_VERSION_MAJOR);

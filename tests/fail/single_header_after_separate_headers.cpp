@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: include either those or the single header
-#include <ptspec/version.hpp>
+#include <ptspec/base/version.hpp>
 
 #ifdef SHOULD_FAIL
 #include "../../single_include/ptspec/ptspec.hpp"

@@ -2,7 +2,7 @@
 // expect: deleted
 // expect: an event is a struct of engine::event
 #include <ptspec/engine/trace_unit.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 using namespace ptspec;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: value_does_not_fit_in_the_field
 // expect: (-1)
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 struct whole : ptspec::bit_word<whole, uint64_t> {
     struct All : ptspec::field<63, 0> {};

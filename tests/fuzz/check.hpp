@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include <ptspec/bytes.hpp>
+#include <ptspec/base/bytes.hpp>
 
 /// The entry point of a fuzz target.
 extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int;

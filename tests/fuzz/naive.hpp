@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <ptspec/bytes.hpp>
+#include <ptspec/base/bytes.hpp>
 #include <ptspec/packet/kind.hpp>
 
 #include <support/reference_decoder.hpp>

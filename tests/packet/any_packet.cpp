@@ -56,6 +56,13 @@ TEST_CASE("a default-constructed any_packet is a PAD") {
     });
 }
 
+TEST_CASE("a packet may have only its kind") {
+    CHECK_TWICE([](auto value) {
+        auto const one = packet::any_packet::of_kind(value(packet::kind::ptw));
+        return one.is<packet::ptw>() && one.length() == 0 && one.raw() == packet::wide_bits{};
+    });
+}
+
 TEST_CASE("an any_packet has the kind, the length and the bytes of its packet") {
     static_assert(kind_of_each(all{}));
     CHECK_TWICE([](auto value) {

@@ -12,7 +12,7 @@ using packet::kind_set;
 
 TEST_CASE("a set has the kinds that were added") {
     CHECK_TWICE([](auto value) {
-        auto set = packet::kinds_of<packet::tip, packet::trig>;
+        auto set = packet::kinds_of(kind::tip, kind::trig);
         bool const had = set.has(value(kind::fup));
         set.add(value(kind::fup));
         return !had && set.has(kind::fup) && set.has(kind::tip) && set.has(value(kind::trig)) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/engine/packets/generator.hpp>
+#include <ptspec/engine/generator.hpp>
 #include <ptspec/ports/growing_file.hpp>
 
 #include <doctest/doctest.h>

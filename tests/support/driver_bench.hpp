@@ -5,8 +5,8 @@
 
 #include <common/pc_notation.hpp>
 
-#include <ptspec/driver/fake_processor.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/engine/output/explain.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 #include <support/random_tables.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/simulate/recording_port.hpp>
 
 #include <support/csv.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <ptspec/engine/kind.hpp>
 #include <ptspec/engine/unit_image.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>
 
 #include <cstddef>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/cpu/presets.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <support/tracer.hpp>
 

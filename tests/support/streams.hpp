@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/bytes.hpp>
+#include <ptspec/base/bytes.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "../../examples/common/trace_script/print.hpp"
 #include "../../examples/common/trace_script/setup.hpp"
 
-#include <ptspec/engine/packets/generator.hpp>
+#include <ptspec/engine/generator.hpp>
 
 #include <string>
 #include <string_view>

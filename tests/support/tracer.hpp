@@ -3,7 +3,8 @@
 
 #include <ptspec/access/effect.hpp>
 #include <ptspec/engine/output/output.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 namespace ptspec::test {
 

@@ -4,6 +4,7 @@
 #include <support/traced.hpp>
 
 #include <ptspec/engine/trace_unit.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <cstddef>
 #include <cstdint>

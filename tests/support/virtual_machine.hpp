@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/vmx/nested.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/topa/restricted.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
 

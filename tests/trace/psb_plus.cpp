@@ -38,9 +38,8 @@ TEST_CASE("a PSB+ has the values of its status packets (PKT-134,136)") {
                got.cbr.get<packet::cbr::CoreBusRatio>() == 0x18 && got.pip.get<packet::pip::NR>() &&
                got.vmcs.get<packet::vmcs::base>() == 0x5000 &&
                got.mode_tsx.get<packet::mode_tsx::InTX>() && got.mode_exec.code_bits() == 32 &&
-               got.kinds ==
-                   packet::kinds_of<packet::tsc, packet::tma, packet::cbr, packet::pip,
-                                    packet::vmcs, packet::mode_tsx, packet::mode_exec, packet::fup>;
+               got.kinds == packet::kinds_of(kind::tsc, kind::tma, kind::cbr, kind::pip, kind::vmcs,
+                                             kind::mode_tsx, kind::mode_exec, kind::fup);
     });
 }
 

@@ -4,7 +4,7 @@
 // PTSPEC_TRUE_TIMES, the number of events; PTSPEC_TRUE_TIMES_SHOW=1 prints the median error of each
 // mixture.
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/engine/packets/generator.hpp>
+#include <ptspec/engine/generator.hpp>
 #include <ptspec/trace/events.hpp>
 
 #include <doctest/doctest.h>

@@ -2,6 +2,7 @@
 #include <ptspec/vmx/adjust.hpp>
 
 #include <ptspec/vmx/world_switch.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/facts.hpp>

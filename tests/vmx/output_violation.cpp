@@ -2,8 +2,9 @@
 #include <ptspec/vmx/output_violation.hpp>
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/vmx/world_switch.hpp>
+#include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
 

@@ -2,7 +2,7 @@
 #include <ptspec/vmx/world_switch.hpp>
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/vmx/adjust.hpp>
 #include <ptspec/vmx/controls.hpp>
 

@@ -3,7 +3,7 @@
 
 // The physical memory of a script: the words that it put, and zeros.
 
-#include <ptspec/ports.hpp>
+#include <ptspec/base/ports.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 #include "../tool.hpp"
 
-#include <ptspec/lang.hpp>
+#include <ptspec/base/lang.hpp>
 
 #include <algorithm>
 #include <charconv>

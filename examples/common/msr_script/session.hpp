@@ -11,7 +11,7 @@
 #include <ptspec/engine/output/output.hpp>
 #include <ptspec/print/text.hpp>
 #include <ptspec/reg/apic.hpp>
-#include <ptspec/rule.hpp>
+#include <ptspec/base/rule.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -6,6 +6,8 @@
 #include "print.hpp"
 #include "setup.hpp"
 
+#include <ptspec/simulate/ports.hpp>
+
 namespace trace_script {
 
 namespace event = engine::event;

@@ -3,7 +3,7 @@
 
 #include <ptspec/access/check.hpp>
 #include <ptspec/access/enables.hpp>
-#include <ptspec/bytes.hpp>
+#include <ptspec/base/bytes.hpp>
 
 /// Serialises an `msr_state` to bytes, for storage or migration to another processor.
 namespace ptspec::access {

@@ -7,7 +7,7 @@
 #include <ptspec/reg/rtit_ctl.hpp>
 #include <ptspec/reg/rtit_output.hpp>
 #include <ptspec/reg/rtit_status.hpp>
-#include <ptspec/rule.hpp>
+#include <ptspec/base/rule.hpp>
 
 /// Which register values a processor accepts, by what CPUID enumerates. The state of the processor
 /// is not considered here; check.hpp does.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/address.hpp>
+#include <ptspec/base/address.hpp>
 #include <ptspec/cpu/periods.hpp>
-#include <ptspec/ports.hpp>
+#include <ptspec/base/ports.hpp>
 #include <ptspec/reg/cpuid.hpp>
 #include <ptspec/reg/cpuid_14h.hpp>
 #include <ptspec/reg/perf.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/reg/rtit_ctl.hpp>
-#include <ptspec/rule.hpp>
+#include <ptspec/base/rule.hpp>
 
 /// The frequency of MTC, CYC and PSB packets, which IA32_RTIT_CTL encodes in fields of four bits.
 namespace ptspec {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/ports.hpp>
+#include <ptspec/base/ports.hpp>
 #include <ptspec/reg/rtit_ctl.hpp>
 
 /// Procedures of a driver over ports: sequences of MSR accesses that stop at the first fault.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/access/xsave.hpp>
-#include <ptspec/ports.hpp>
+#include <ptspec/base/ports.hpp>
 
 /// The results of accesses to the MSRs of a trace unit, whose ports may fail.
 namespace ptspec::engine {

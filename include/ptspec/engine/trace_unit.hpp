@@ -3,7 +3,7 @@
 
 #include <ptspec/engine/access_result.hpp>
 #include <ptspec/engine/byte_queue.hpp>
-#include <ptspec/engine/packets/generator.hpp>
+#include <ptspec/engine/generator.hpp>
 #include <ptspec/engine/output/output.hpp>
 
 namespace ptspec::engine {

@@ -64,6 +64,11 @@ public:
     constexpr explicit any_packet(detail::known_packet known) noexcept
         : bytes_{known.bits}, kind_{known.which}, length_{static_cast<uint8_t>(known.length)} {}
 
+    /// A packet of a kind whose bytes are not known: its length is 0.
+    [[nodiscard]] static constexpr auto of_kind(packet::kind which) noexcept -> any_packet {
+        return any_packet{detail::known_packet{.which = which}};
+    }
+
     [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }
     /// The number of bytes on the wire.
     [[nodiscard]] constexpr auto length() const noexcept -> unsigned { return length_; }

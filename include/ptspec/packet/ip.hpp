@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/address.hpp>
+#include <ptspec/base/address.hpp>
 #include <ptspec/packet/packet_word.hpp>
 
 namespace ptspec::packet {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/rule.hpp>
+#include <ptspec/base/rule.hpp>
 
 namespace ptspec::packet {
 

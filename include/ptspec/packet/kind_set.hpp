@@ -17,37 +17,53 @@ struct kind_set {
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };
 
-/// The kinds of these packets.
-template <class... Packets>
-inline constexpr kind_set kinds_of{((uint32_t{1} << underlying(Packets::about.id)) | ...)};
-
-/// The kinds of packets whose facts satisfy `holds`.
-template <class... Packets>
-[[nodiscard]] constexpr auto kinds_where(auto const& holds, type_list<Packets...>) noexcept
-    -> kind_set {
-    return {((uint32_t{holds(Packets::about)} << underlying(Packets::about.id)) | ...)};
+/// The set of these kinds.
+[[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... which) noexcept -> kind_set {
+    return {((uint32_t{1} << underlying(which)) | ...)};
 }
+
+namespace detail {
+
+/// The kinds with certain facts.
+struct kinds_by_fact {
+    kind_set unbound{};
+    kind_set in_psb_plus{};
+    kind_set keeps_block{};
+    kind_set cyc_eligible{};
+};
+
+template <class... Packets>
+constexpr auto sorted_by_fact(type_list<Packets...>) noexcept -> kinds_by_fact {
+    kinds_by_fact sets;
+    facts const every[] = {Packets::about...};
+    for (facts const& one : every) {
+        bool const is_psb = one.id == kind::psb || one.id == kind::psbend;
+        if (one.binds_to_ip == binding::no && !is_psb) { sets.unbound.add(one.id); }
+        if (one.in_psb_plus) { sets.in_psb_plus.add(one.id); }
+        if (one.keeps_block) { sets.keeps_block.add(one.id); }
+        if (one.cyc_eligible == cyc_rule::yes) { sets.cyc_eligible.add(one.id); }
+    }
+    return sets;
+}
+inline constexpr kinds_by_fact by_fact = sorted_by_fact(all{});
+
+}  // namespace detail
 
 /// Packets that belong to no other and to no IP.
 ///
 /// Source: PKT-272.
-inline constexpr kind_set unbound_kinds = kinds_where(
-    [](facts const& one) {
-        return one.binds_to_ip == binding::no && one.id != kind::psb && one.id != kind::psbend;
-    },
-    all{});
+inline constexpr kind_set unbound_kinds = detail::by_fact.unbound;
 /// Packets that may stand between PSB and PSBEND.
 ///
 /// Source: PKT-134, PKT-138.
-inline constexpr kind_set psb_plus_kinds = kinds_where(
-    [](facts const& one) { return one.in_psb_plus; }, all{});
+inline constexpr kind_set psb_plus_kinds = detail::by_fact.in_psb_plus;
 /// Packets that do not end a block of PEBS items.
 ///
 /// Source: PKT-205.
-inline constexpr kind_set block_kinds = kinds_where(
-    [](facts const& one) { return one.keeps_block; }, all{});
-/// Packets before which a CYC gives their cycle. Source: GEN-213.
-inline constexpr kind_set cyc_kinds = kinds_where(
-    [](facts const& one) { return one.cyc_eligible == cyc_rule::yes; }, all{});
+inline constexpr kind_set block_kinds = detail::by_fact.keeps_block;
+/// Packets before which a CYC gives their cycle.
+///
+/// Source: GEN-213.
+inline constexpr kind_set cyc_kinds = detail::by_fact.cyc_eligible;
 
 }  // namespace ptspec::packet

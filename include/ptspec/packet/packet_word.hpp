@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/packet/kind.hpp>
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 /// The common part of all packets: the bits on the wire and the length.
 namespace ptspec::packet {

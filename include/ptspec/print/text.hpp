@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/raw_bits.hpp>
+#include <ptspec/base/raw_bits.hpp>
 
 /// Text output, and numbers as text.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 /// The CPUID leaves that tracing depends on. Leaf 14H is in cpuid_14h.hpp.
 namespace ptspec::reg {

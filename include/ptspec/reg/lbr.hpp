@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 /// Last-branch records and related registers, which some processors suspend while PT is enabled.
 namespace ptspec::reg {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 /// The registers of trigger tracing.
 namespace ptspec::reg {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 /// The SMRR, a memory range for SMM. Trace output must not go there.
 namespace ptspec::reg {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/address.hpp>
-#include <ptspec/rule.hpp>
+#include <ptspec/base/address.hpp>
+#include <ptspec/base/rule.hpp>
 #include <ptspec/topa/address_math.hpp>
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 /// Entries of a Table of Physical Addresses (ToPA).
 namespace ptspec::topa {

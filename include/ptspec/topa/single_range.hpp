@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/address.hpp>
-#include <ptspec/rule.hpp>
+#include <ptspec/base/address.hpp>
+#include <ptspec/base/rule.hpp>
 #include <ptspec/topa/address_math.hpp>
 
 /// The single-range output scheme.

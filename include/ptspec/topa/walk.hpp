@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/ports.hpp>
+#include <ptspec/base/ports.hpp>
 #include <ptspec/topa/position.hpp>
 #include <ptspec/topa/restricted.hpp>
 

@@ -119,8 +119,8 @@ private:
     using kind = packet::kind;
 
     /// Packets that belong to the next branches, if nothing is pending.
-    static constexpr packet::kind_set branch_kinds =
-        packet::kinds_of<packet::tnt_short, packet::tnt_long, packet::tip>;
+    static constexpr packet::kind_set branch_kinds = packet::kinds_of(kind::tnt_short,
+                                                                      kind::tnt_long, kind::tip);
 
     // What is pending. PacketEn and losses are flags, too: if no flag is set, TNT and TIP belong to
     // branches.
@@ -181,9 +181,8 @@ private:
         set(lost | overflow, false);
         set(tracing::on);
     }
-    template <class... Packets>
-    [[nodiscard]] constexpr auto is_any_of() const noexcept -> bool {
-        return packet::kinds_of<Packets...>.has(here_.which);
+    [[nodiscard]] constexpr auto is_any_of(packet::kind_set kinds) const noexcept -> bool {
+        return kinds.has(here_.which);
     }
 
     // --------------------------------------------------------------------------- violations
@@ -219,7 +218,7 @@ private:
         }
         if (has(psb_open)) {
             if (packet::psb_plus_kinds.has(here_.which)) { return add_status(which, where); }
-            bool const is_tnt = is_any_of<packet::tnt_short, packet::tnt_long>();
+            bool const is_tnt = is_any_of(packet::kinds_of(kind::tnt_short, kind::tnt_long));
             violate(is_tnt ? rule::GEN_125 : rule::GEN_172);
             set(psb_open, false);
             known_.forget();
@@ -329,8 +328,8 @@ private:
     // --------------------------------------------------------------------------- after an OVF
 
     /// The packets between the FUP of an asynchronous event and its end, and that end.
-    static constexpr packet::kind_set continues_event = packet::kinds_of<
-        packet::pip, packet::vmcs, packet::mode_exec, packet::tip, packet::tip_pgd>;
+    static constexpr packet::kind_set continues_event = packet::kinds_of(
+        kind::pip, kind::vmcs, kind::mode_exec, kind::tip, kind::tip_pgd);
     /// The FUP after OVF and PSB+ is that of the OVF: no TIP or TIP.PGD followed.
     constexpr auto settle_fup() noexcept -> resumption {
         set(event | shared_fup | psb_resumes, false);
@@ -364,14 +363,14 @@ private:
     constexpr void check_pending(packet::any_packet const& which) noexcept {
         bool const is_fup = here_.which == kind::fup;
         if (has(mode) && !may_follow_mode()) {
-            violate(here_.which == kind::tip_pgd             ? rule::GEN_237
-                    : is_any_of<packet::pip, packet::vmcs>() ? rule::GEN_245
-                                                             : rule::GEN_235,
+            violate(here_.which == kind::tip_pgd                         ? rule::GEN_237
+                    : is_any_of(packet::kinds_of(kind::pip, kind::vmcs)) ? rule::GEN_245
+                                                                         : rule::GEN_235,
                     mode_at_);
             set(mode, false);
         }
         if (has(event_data)) {
-            if (!is_any_of<packet::evd, packet::cfe>()) {
+            if (!is_any_of(packet::kinds_of(kind::evd, kind::cfe))) {
                 violate(rule::GEN_302, {event_data_at_, kind::evd});
             }
             set(event_data, false);
@@ -389,13 +388,13 @@ private:
         }
     }
     [[nodiscard]] constexpr auto may_follow_mode() const noexcept -> bool {
-        return is_any_of<packet::tip, packet::tip_pge>() ||
+        return is_any_of(packet::kinds_of(kind::tip, kind::tip_pge)) ||
                (here_.which == kind::fup && !has(event | aborting));
     }
     /// The packets of one event, which share its FUP. PTW, BEP and TRIG share theirs with none:
     /// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
-    static constexpr packet::kind_set share_fup = packet::kinds_of<
-        packet::mode_tsx, packet::exstop, packet::mwait, packet::pwre, packet::evd, packet::cfe>;
+    static constexpr packet::kind_set share_fup = packet::kinds_of(
+        kind::mode_tsx, kind::exstop, kind::mwait, kind::pwre, kind::evd, kind::cfe);
     /// The packet is part of the event whose FUP is pending, or comes while a processor waits for a
     /// SIPI: GEN-290.
     [[nodiscard]] constexpr auto continues(packet::any_packet const& which,
@@ -406,11 +405,11 @@ private:
         if (which.is<packet::cfe>()) {
             return which.as<packet::cfe>().get<packet::cfe::type>() == packet::cfe_type::SIPI;
         }
-        return is_any_of<packet::pwre, packet::exstop, packet::pwrx>();
+        return is_any_of(packet::kinds_of(kind::pwre, kind::exstop, kind::pwrx));
     }
     /// TIP.PGE follows a PSB+ with an IP: directly, or PacketEn was 1.
     constexpr void check_entry() noexcept {
-        if (is_any_of<packet::mode_exec, packet::pip, packet::tip_pge>()) { return; }
+        if (is_any_of(packet::kinds_of(kind::mode_exec, kind::pip, kind::tip_pge))) { return; }
         if (has(must_be_entered)) { violate(rule::GEN_176, {psb_.offset, kind::psb}); }
         set(must_be_entered, false);
         if (!has(doubts)) { enter(); }
@@ -434,7 +433,7 @@ private:
             violate(rule::PKT_078);
             if (!has(owners_of_fup)) { return {.to = owner::asynchronous}; }
         }
-        bool const shows_off = is_any_of<packet::tip_pge, packet::tracestop>();
+        bool const shows_off = is_any_of(packet::kinds_of(kind::tip_pge, kind::tracestop));
         auto const refuted = shows_off ? refute() : resumption::none;
         bool const loses = has(event | aborting | abort | mode);
         check_pending(which);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/raw_bits.hpp>
+#include <ptspec/base/raw_bits.hpp>
 
 /// The edges of the crystal clock that TMA and MTC packets name, in TSC ticks.
 namespace ptspec::trace::detail {

@@ -375,7 +375,7 @@ private:
         one.broken = broken;
         if (bound.broken != rule::none && binder_.violated().offset != got.offset) {
             one.offset = binder_.violated().offset;
-            one.packet = packet_of(binder_.violated().which);
+            one.packet = packet::any_packet::of_kind(binder_.violated().which);
         }
         unsigned place = first_pending();
         if (bound.resumed == resumption::confirmed && bound.broken == rule::GEN_227) {
@@ -388,15 +388,6 @@ private:
             return add_ready(one);
         }
         insert(place, one);  // the event that the packet continues stays whole
-    }
-    /// A packet of a kind, without its values.
-    static constexpr auto packet_of(kind which) noexcept -> packet::any_packet {
-        return packet::for_kind(
-            which,
-            []<class Packet>() {
-                return packet::any_packet{Packet{}, static_cast<unsigned>(Packet::head_bytes)};
-            },
-            packet::all{});
     }
 
     /// BDM64: the target before an abort may be wrong.

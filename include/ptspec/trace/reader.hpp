@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/trace/fast/count_lanes.hpp>
-#include <ptspec/trace/fast/decode_loop.hpp>
+#include <ptspec/trace/detail/count_lanes.hpp>
+#include <ptspec/trace/detail/decode_loop.hpp>
 #include <ptspec/trace/input.hpp>
 #include <ptspec/trace/packet_counts.hpp>
 #include <ptspec/trace/visitor.hpp>

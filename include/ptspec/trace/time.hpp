@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/lang.hpp>
+#include <ptspec/base/lang.hpp>
 
 /// What the time of a packet is.
 namespace ptspec::trace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/raw_bits.hpp>
+#include <ptspec/base/raw_bits.hpp>
 
 /// TSC offset and TSC scaling: how a guest sees the time-stamp counter.
 namespace ptspec::trace {

@@ -3,7 +3,7 @@
 
 #include <ptspec/cpu/compare.hpp>
 #include <ptspec/reg/rtit_addr.hpp>
-#include <ptspec/rule.hpp>
+#include <ptspec/base/rule.hpp>
 #include <ptspec/vmx/intercepts.hpp>
 
 /// The Intel PT that a guest sees: its capabilities, the CPUID answers that enumerate them, and

@@ -5,7 +5,7 @@
 #include <ptspec/access/image.hpp>
 #include <ptspec/access/resets.hpp>
 #include <ptspec/access/xsave.hpp>
-#include <ptspec/ports.hpp>
+#include <ptspec/base/ports.hpp>
 #include <ptspec/vmx/controls.hpp>
 
 /// Intel PT of a virtual processor: what its accesses read, write, and raise.

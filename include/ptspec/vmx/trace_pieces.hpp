@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/packet/encode.hpp>
 #include <ptspec/trace/reader.hpp>
 

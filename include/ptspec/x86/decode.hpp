@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/bytes.hpp>
+#include <ptspec/base/bytes.hpp>
 #include <ptspec/x86/opcode_map.hpp>
 
 /// Decodes the length and the class of an instruction.

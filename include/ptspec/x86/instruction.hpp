@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/cpu/code_width.hpp>
-#include <ptspec/raw_bits.hpp>
+#include <ptspec/base/raw_bits.hpp>
 
 /// x86 instructions, as far as a trace depends on them.
 namespace ptspec::x86 {

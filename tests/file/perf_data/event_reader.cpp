@@ -39,10 +39,10 @@ constexpr auto loss(uint64_t offset) {
     return perf_record(11, 0, join(u64(offset), u64(0), u64(1), u32(9), u32(9)));
 }
 
-/// PSB, TSC, PSBEND, TIP.PGE.
+/// PSB, TSC, PSBEND, MODE.Exec, TIP.PGE.
 constexpr auto begin(unsigned tsc, unsigned ip) {
     return join(test::psb, bytes(0x19, tsc, 0, 0, 0, 0, 0, 0), bytes(0x02, 0x23),
-                bytes(0x71, 0, ip, 0, 0, 0, 0));
+                bytes(0x99, 0x01, 0x71, 0, ip, 0, 0, 0, 0));
 }
 
 /// The events of the first stream: `|` at each gap.
@@ -71,10 +71,10 @@ TEST_CASE("events across pieces, with the times that the file says") {
     CHECK_TWICE([](auto value) {
         // The border of the pieces is in the TIP.
         auto const all = value(file_of(auxtrace(0, join(begin(0x10, 0x10), bytes(0x06, 0x2D))),
-                                       auxtrace(35, bytes(0, 0x20, 0x0E, 0, 0))));
-        return events_of(all) == "18/500000000000010:psb 1a/500000000000010:enabled@1000 "
-                                 "21/500000000000010:branches:T 22/500000000000010:indirect>2000 "
-                                 "25/500000000000010:branches:TT ";
+                                       auxtrace(37, bytes(0, 0x20, 0x0E, 0, 0))));
+        return events_of(all) == "18/500000000000010:psb 1c/500000000000010:enabled@1000 "
+                                 "1a/500000000000010:exec_mode@1000 23/500000000000010:branches:T "
+                                 "24/500000000000010:indirect>2000 27/500000000000010:branches:TT ";
     });
 }
 
@@ -84,24 +84,27 @@ TEST_CASE("after a gap the events begin at the next PSB, and times go on") {
         auto const two = join(bytes(0x06), begin(0x20, 0x30));
         auto const wanted = [&](byte_view file) {
             return events_of(file) ==
-                   "18/500000000000010:psb 1a/500000000000010:enabled@1000 "
-                   "21/500000000000010:branches:T 22/500000000000010:damage!PKT255 "
-                   "| 24/500000000000010:synced 3c/500000000000020:psb "
-                   "3e/500000000000020:enabled@3000 ";
+                   "18/500000000000010:psb 1c/500000000000010:enabled@1000 "
+                   "1a/500000000000010:exec_mode@1000 23/500000000000010:branches:T "
+                   "24/500000000000010:damage!PKT255 | 26/500000000000010:synced "
+                   "3e/500000000000020:psb 42/500000000000020:enabled@3000 "
+                   "40/500000000000020:exec_mode@3000 ";
         };
         return wanted(value(file_of(auxtrace(0, one), auxtrace(99, two)))) &&
-               wanted(value(file_of(loss(35), auxtrace(0, join(one, two)))));
+               wanted(value(file_of(loss(37), auxtrace(0, join(one, two)))));
     });
 }
 
 TEST_CASE("gaps before the first piece and after the last one") {
     CHECK_TWICE([](auto value) {
-        auto const text = "| 18/500000000000010:psb 1a/500000000000010:enabled@1000 ";
+        auto const text = "| 18/500000000000010:psb 1c/500000000000010:enabled@1000 "
+                          "1a/500000000000010:exec_mode@1000 ";
         auto const late = value(file_of(auxtrace(8, begin(0x10, 0x10))));
         auto const early = value(file_of(loss(0), auxtrace(0, begin(0x10, 0x10))));
-        auto const last = value(file_of(loss(33), auxtrace(0, begin(0x10, 0x10))));
+        auto const last = value(file_of(loss(35), auxtrace(0, begin(0x10, 0x10))));
         return events_of(late) == text && events_of(early) == text &&
-               events_of(last) == "18/500000000000010:psb 1a/500000000000010:enabled@1000 | " &&
+               events_of(last) == "18/500000000000010:psb 1c/500000000000010:enabled@1000 "
+                                  "1a/500000000000010:exec_mode@1000 | " &&
                event_reader{{}, {}}.next().what == trace::event_type::end;
     });
 }

@@ -4,7 +4,7 @@
 // The trace unit with one kind of event: packets, PSB+, overflow, and output to ToPA tables.
 
 #include <ptspec/engine/trace_unit.hpp>
-#include <ptspec/host_memory.hpp>
+#include <ptspec/base/host_memory.hpp>
 
 using namespace ptspec;
 

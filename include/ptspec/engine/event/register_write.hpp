@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/lang.hpp>
+#include <ptspec/base/lang.hpp>
 
 /// Writes of registers that are not MSRs. `trace_unit::wrmsr` writes MSRs.
 namespace ptspec::engine::event {

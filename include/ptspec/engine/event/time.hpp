@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/lang.hpp>
+#include <ptspec/base/lang.hpp>
 
 /// Time passes.
 namespace ptspec::engine::event {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/ports.hpp>
+#include <ptspec/base/ports.hpp>
 
 namespace ptspec::engine {
 

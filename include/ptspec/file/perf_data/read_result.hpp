@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/lang.hpp>
+#include <ptspec/base/lang.hpp>
 
 /// Why a perf.data file could not be read, and where.
 namespace ptspec::file::perf_data {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/file/byte_layout.hpp>
-#include <ptspec/word.hpp>
+#include <ptspec/base/word.hpp>
 
 /// perf.data, the file of Linux perf: its header, its attributes, and the records that a trace of
 /// Intel PT needs.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/trace/write/batch.hpp>
-#include <ptspec/trace/write/encode_table.hpp>
+#include <ptspec/trace/detail/encode_table.hpp>
 
 /// Writes a trace from branches, IPs, status and time.
 namespace ptspec::trace {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/base/bits.hpp>
+
+/// Addresses: alignment, canonical form, physical width.
+namespace ptspec {
+
+/// True when `address` is a multiple of `size`, a power of two.
+[[nodiscard]] constexpr auto is_aligned(uint64_t address, uint64_t size) noexcept -> bool {
+    return (address & (size - 1)) == 0;
+}
+
+/// Rounds `address` down to a multiple of `size`, a power of two.
+[[nodiscard]] constexpr auto align_down(uint64_t address, uint64_t size) noexcept -> uint64_t {
+    return address & ~(size - 1);
+}
+
+/// True for 1, 2, 4 and so on.
+[[nodiscard]] constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+/// Sign-extends bit `width` - 1 into bits 63:`width`. `width` is 1 to 64.
+[[nodiscard]] constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
+    unsigned const above = 64 - width;
+    return static_cast<uint64_t>(static_cast<int64_t>(value << above) >> above);
+}
+
+/// True when an address is canonical for linear addresses of `width` bits: 48, or 57 with LA57.
+[[nodiscard]] constexpr auto is_canonical(uint64_t address, unsigned width) noexcept -> bool {
+    return sign_extended(address, width) == address;
+}
+
+/// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], or 36 if the leaf
+/// is absent. At most 52.
+struct max_phys_addr {
+    unsigned bits = 52;
+
+    /// True when an address has no bit at or above MAXPHYADDR.
+    [[nodiscard]] constexpr auto contains(uint64_t address) const noexcept -> bool {
+        return (address & ~low_bits(bits)) == 0;
+    }
+    friend constexpr auto operator==(max_phys_addr, max_phys_addr) -> bool = default;
+};
+
+}  // namespace ptspec

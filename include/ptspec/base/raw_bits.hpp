@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/base/lang.hpp>
+
+/// Bit masks and shifts, and a 128-bit word.
+namespace ptspec {
+
+/// A mask of the `count` lowest bits. `count` is at most 64.
+[[nodiscard]] constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
+    return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+}
+
+/// A 128-bit number, for words longer than 64 bits.
+struct wide_bits {
+    uint64_t low = 0;
+    uint64_t high = 0;
+
+    friend constexpr auto operator==(wide_bits const&, wide_bits const&) -> bool = default;
+    friend constexpr auto operator&(wide_bits a, wide_bits b) noexcept -> wide_bits {
+        return {a.low & b.low, a.high & b.high};
+    }
+    friend constexpr auto operator|(wide_bits a, wide_bits b) noexcept -> wide_bits {
+        return {a.low | b.low, a.high | b.high};
+    }
+    friend constexpr auto operator~(wide_bits a) noexcept -> wide_bits { return {~a.low, ~a.high}; }
+};
+
+namespace detail {
+
+/// The bits from `lsb` up, right-justified and truncated to 64 bits.
+template <class Raw>
+constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return lsb >= 64  ? raw.high >> (lsb - 64)
+               : lsb == 0 ? raw.low
+                          : raw.low >> lsb | raw.high << (64 - lsb);
+    } else {
+        return static_cast<uint64_t>(raw) >> lsb;
+    }
+}
+
+/// A word that holds a number from bit `lsb` up; the other bits are 0.
+template <class Raw>
+constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return lsb >= 64  ? wide_bits{0, number << (lsb - 64)}
+               : lsb == 0 ? wide_bits{number, 0}
+                          : wide_bits{number << lsb, number >> (64 - lsb)};
+    } else {
+        return static_cast<Raw>(number << lsb);
+    }
+}
+
+template <class Raw>
+constexpr auto bit_mask(unsigned msb, unsigned lsb) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return {lsb >= 64 ? 0 : low_bits(msb + 1) & ~low_bits(lsb),
+                msb < 64 ? 0 : low_bits(msb - 63) & ~(lsb < 64 ? 0 : low_bits(lsb - 64))};
+    } else {
+        return static_cast<Raw>(low_bits(msb + 1) & ~low_bits(lsb));
+    }
+}
+/// The mask of a field in a 64-bit word.
+template <class Field>
+constexpr uint64_t field_mask = bit_mask<uint64_t>(Field::msb, Field::lsb);
+
+/// The number in bits `msb` to `lsb`.
+template <class Raw>
+constexpr auto bits_between(Raw raw, unsigned msb, unsigned lsb) noexcept -> uint64_t {
+    return from_bit(raw, lsb) & low_bits(msb - lsb + 1);
+}
+
+constexpr auto bits_in(wide_bits bits) noexcept -> unsigned {
+    return popcount(bits.low) + popcount(bits.high);
+}
+
+}  // namespace detail
+
+}  // namespace ptspec

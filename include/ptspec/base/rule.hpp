@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/base/lang.hpp>
+
+namespace ptspec {
+
+namespace detail {
+
+// The base of each family of rules, in thousands. Constants instead of an enumeration: compilers
+// resolve an overloaded operator for each sum with an enumerator, which costs compile time.
+inline constexpr uint16_t reg = 1000;
+inline constexpr uint16_t out = 2000;
+inline constexpr uint16_t pkt = 3000;
+inline constexpr uint16_t gen = 4000;
+inline constexpr uint16_t prg = 5000;
+
+}  // namespace detail
+
+/// A violated rule, by its number in the rule catalogue.
+///
+/// Lists only the rules that a function of this library returns. `none`: no rule was violated.
+enum class rule : uint16_t {
+    none = 0,
+    REG_001 = detail::reg + 1,
+    REG_002 = detail::reg + 2,
+    REG_004 = detail::reg + 4,
+    REG_006 = detail::reg + 6,
+    REG_012 = detail::reg + 12,
+    REG_013 = detail::reg + 13,
+    REG_014 = detail::reg + 14,
+    REG_017 = detail::reg + 17,
+    REG_021 = detail::reg + 21,
+    REG_024 = detail::reg + 24,
+    REG_025 = detail::reg + 25,
+    REG_026 = detail::reg + 26,
+    REG_027 = detail::reg + 27,
+    REG_028 = detail::reg + 28,
+    REG_030 = detail::reg + 30,
+    REG_031 = detail::reg + 31,
+    REG_032 = detail::reg + 32,
+    REG_033 = detail::reg + 33,
+    REG_034 = detail::reg + 34,
+    REG_035 = detail::reg + 35,
+    REG_036 = detail::reg + 36,
+    REG_037 = detail::reg + 37,
+    REG_040 = detail::reg + 40,
+    REG_044 = detail::reg + 44,
+    REG_048 = detail::reg + 48,
+    REG_052 = detail::reg + 52,
+    REG_053 = detail::reg + 53,
+    REG_054 = detail::reg + 54,
+    REG_055 = detail::reg + 55,
+    REG_056 = detail::reg + 56,
+    REG_068 = detail::reg + 68,
+    REG_070 = detail::reg + 70,
+    REG_074 = detail::reg + 74,
+    REG_076 = detail::reg + 76,
+    REG_102 = detail::reg + 102,
+    REG_103 = detail::reg + 103,
+    REG_121 = detail::reg + 121,
+    REG_128 = detail::reg + 128,
+    REG_129 = detail::reg + 129,
+    REG_130 = detail::reg + 130,
+    REG_131 = detail::reg + 131,
+    REG_132 = detail::reg + 132,
+    REG_135 = detail::reg + 135,
+    REG_136 = detail::reg + 136,
+    REG_137 = detail::reg + 137,
+    REG_139 = detail::reg + 139,
+    REG_140 = detail::reg + 140,
+    REG_143 = detail::reg + 143,
+    REG_144 = detail::reg + 144,
+    REG_148 = detail::reg + 148,
+    REG_200 = detail::reg + 200,
+    REG_203 = detail::reg + 203,
+    REG_204 = detail::reg + 204,
+    OUT_020 = detail::out + 20,
+    OUT_022 = detail::out + 22,
+    OUT_023 = detail::out + 23,
+    OUT_024 = detail::out + 24,
+    OUT_046 = detail::out + 46,
+    OUT_056 = detail::out + 56,
+    OUT_060 = detail::out + 60,
+    OUT_061 = detail::out + 61,
+    OUT_062 = detail::out + 62,
+    OUT_063 = detail::out + 63,
+    OUT_064 = detail::out + 64,
+    OUT_065 = detail::out + 65,
+    OUT_066 = detail::out + 66,
+    OUT_067 = detail::out + 67,
+    OUT_068 = detail::out + 68,
+    OUT_070 = detail::out + 70,
+    OUT_071 = detail::out + 71,
+    OUT_080 = detail::out + 80,
+    OUT_091 = detail::out + 91,
+    OUT_093 = detail::out + 93,
+    OUT_111 = detail::out + 111,
+    OUT_113 = detail::out + 113,
+    PKT_010 = detail::pkt + 10,
+    PKT_012 = detail::pkt + 12,
+    PKT_013 = detail::pkt + 13,
+    PKT_015 = detail::pkt + 15,
+    PKT_033 = detail::pkt + 33,
+    PKT_036 = detail::pkt + 36,
+    PKT_037 = detail::pkt + 37,
+    PKT_052 = detail::pkt + 52,
+    PKT_070 = detail::pkt + 70,
+    PKT_076 = detail::pkt + 76,
+    PKT_077 = detail::pkt + 77,
+    PKT_078 = detail::pkt + 78,
+    PKT_089 = detail::pkt + 89,
+    PKT_090 = detail::pkt + 90,
+    PKT_103 = detail::pkt + 103,
+    PKT_104 = detail::pkt + 104,
+    PKT_109 = detail::pkt + 109,
+    PKT_110 = detail::pkt + 110,
+    PKT_131 = detail::pkt + 131,
+    PKT_134 = detail::pkt + 134,
+    PKT_135 = detail::pkt + 135,
+    PKT_142 = detail::pkt + 142,
+    PKT_173 = detail::pkt + 173,
+    PKT_255 = detail::pkt + 255,
+    PKT_273 = detail::pkt + 273,
+    PKT_278 = detail::pkt + 278,
+    PKT_303 = detail::pkt + 303,
+    PKT_340 = detail::pkt + 340,
+    PKT_344 = detail::pkt + 344,
+    PKT_347 = detail::pkt + 347,
+    GEN_006 = detail::gen + 6,
+    GEN_010 = detail::gen + 10,
+    GEN_011 = detail::gen + 11,
+    GEN_020 = detail::gen + 20,
+    GEN_090 = detail::gen + 90,
+    GEN_100 = detail::gen + 100,
+    GEN_101 = detail::gen + 101,
+    GEN_105 = detail::gen + 105,
+    GEN_120 = detail::gen + 120,
+    GEN_122 = detail::gen + 122,
+    GEN_125 = detail::gen + 125,
+    GEN_170 = detail::gen + 170,
+    GEN_171 = detail::gen + 171,
+    GEN_172 = detail::gen + 172,
+    GEN_174 = detail::gen + 174,
+    GEN_176 = detail::gen + 176,
+    GEN_202 = detail::gen + 202,
+    GEN_203 = detail::gen + 203,
+    GEN_206 = detail::gen + 206,
+    GEN_211 = detail::gen + 211,
+    GEN_214 = detail::gen + 214,
+    GEN_217 = detail::gen + 217,
+    GEN_227 = detail::gen + 227,
+    GEN_235 = detail::gen + 235,
+    GEN_236 = detail::gen + 236,
+    GEN_237 = detail::gen + 237,
+    GEN_245 = detail::gen + 245,
+    GEN_300 = detail::gen + 300,
+    GEN_302 = detail::gen + 302,
+    GEN_320 = detail::gen + 320,
+    GEN_321 = detail::gen + 321,
+    GEN_342 = detail::gen + 342,
+    GEN_344 = detail::gen + 344,
+    PRG_165 = detail::prg + 165,
+    PRG_166 = detail::prg + 166,
+    PRG_170 = detail::prg + 170,
+    PRG_174 = detail::prg + 174,
+};
+
+/// One sentence that states the rule.
+template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to including ptspec.hpp
+[[nodiscard]] constexpr auto describe(Rule which) noexcept -> text {
+    switch (which) {
+        case rule::none: return "no rule is broken";
+        case rule::REG_001: return "a processor without Intel PT has no IA32_RTIT MSR";
+        case rule::REG_002: return "RDMSR and WRMSR are for CPL 0";
+        case rule::REG_004: return "while TraceEn is 1, only IA32_RTIT_CTL may be written";
+        case rule::REG_006: return "a reserved bit may not be written as 1";
+        case rule::REG_012: return "the output MSRs exist only with ToPA or single-range output";
+        case rule::REG_013: return "IA32_RTIT_CR3_MATCH exists only with CR3 filtering";
+        case rule::REG_014: return "the processor has fewer address ranges";
+        case rule::REG_017: return "this number between 560H and 587H is no MSR";
+        case rule::REG_021: return "while TraceEn stays 1, no bit of IA32_RTIT_CTL may change";
+        case rule::REG_024: return "ToPA needs CPUID.14H.0:ECX.TOPAOUT";
+        case rule::REG_025: return "tracing into a single range needs CPUID.14H.0:ECX.SNGLRNGOUT";
+        case rule::REG_026: return "FabricEn needs CPUID.14H.0:ECX.FABRIC";
+        case rule::REG_027: return "CYCEn, CycThresh and PSBFreq need CPUID.14H.0:EBX.CPSB_CAM";
+        case rule::REG_028:
+            return "CPUID.14H.1 does not list this encoding of MTCFreq, CycThresh or PSBFreq";
+        case rule::REG_030: return "MTCEn and MTCFreq need CPUID.14H.0:EBX.MTC";
+        case rule::REG_031: return "CR3Filter needs CPUID.14H.0:EBX.CR3FILTER";
+        case rule::REG_032: return "PTWEn and FUPonPTW need CPUID.14H.0:EBX.PTWRITE";
+        case rule::REG_033: return "PwrEvtEn needs CPUID.14H.0:EBX.PWR_EVT";
+        case rule::REG_034: return "InjectPsbPmiOnEnable needs CPUID.14H.0:EBX.INJECTPSBPMI";
+        case rule::REG_035: return "EventEn needs CPUID.14H.0:EBX.EVENT_TRACE";
+        case rule::REG_036: return "DisTNT needs CPUID.14H.0:EBX.TNT_DIS";
+        case rule::REG_037: return "ADDRn_CFG is 0, 1 or 2, and 0 for a range that does not exist";
+        case rule::REG_040: return "without CPUID.14H.0:EBX.MTC tracing needs BranchEn";
+        case rule::REG_044:
+            return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
+        case rule::REG_048:
+            return "MTC packets come every 2^n crystal cycles, CYC packets after 2^(n-1) cycles, "
+                   "PSBs every 2^(n+11) bytes";
+        case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
+        case rule::REG_053: return "Error and Stopped are also what software writes into them";
+        case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
+        case rule::REG_055: return "PacketByteCnt needs CPUID.14H.0:EBX.CPSB_CAM";
+        case rule::REG_056:
+            return "TriggerEn is 1 only with TraceEn, and without Stopped and Error";
+        case rule::REG_068: return "a branch into a TraceStop range stops tracing";
+        case rule::REG_070: return "the output base is a multiple of 128 below 2^MAXPHYADDR";
+        case rule::REG_074: return "bits 4:0 of IA32_RTIT_CR3_MATCH are reserved";
+        case rule::REG_076: return "an end of an address range has to be canonical";
+        case rule::REG_102: return "RSM with TraceEn set in SMM shuts the processor down";
+        case rule::REG_103:
+            return "RSM may not leave both Intel PT and LBR enabled on this processor";
+        case rule::REG_121: return "in VMX operation this processor cannot trace";
+        case rule::REG_128: return "control 24 must say how the guest's output is translated";
+        case rule::REG_129:
+            return "guest-physical output needs EPT and IA32_RTIT_CTL loaded and cleared";
+        case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";
+        case rule::REG_131: return "VM entry may not load reserved bits of IA32_RTIT_CTL";
+        case rule::REG_132: return "this processor has no VMX controls of Intel PT";
+        case rule::REG_135: return "a capability MSR does not allow this VMX control of Intel PT";
+        case rule::REG_136: return "without XFAM[8] a trust domain has no IA32_RTIT MSR";
+        case rule::REG_137:
+            return "all logical processors of a TDX platform report the same leaf 14H";
+        case rule::REG_139:
+            return "a debugger may not write IA32_RTIT_CTL or the header in a trust domain's XSAVE "
+                   "image";
+        case rule::REG_140: return "IA32_XSS has PT_STATE only where CPUID.0DH.1:ECX has it";
+        case rule::REG_143: return "XRSTORS may not touch the state of Intel PT while TraceEn is 1";
+        case rule::REG_144:
+            return "XRSTORS checks every MSR as WRMSR does, and the reserved bytes have to be 0";
+        case rule::REG_148:
+            return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components "
+                   "that IA32_XSS allows";
+        case rule::REG_200: return "PEBS records in the trace need PEBS_OUTPUT_PT_AVAIL";
+        case rule::REG_203:
+            return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
+        case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
+        case rule::OUT_020: return "a single-range output has 128 bytes to 4 GB";
+        case rule::OUT_022:
+            return "the mask of a single-range output has to be contiguous from bit 0";
+        case rule::OUT_023:
+            return "the base of a single-range output has to be aligned to its size";
+        case rule::OUT_024: return "the output offset has to lie inside the single-range region";
+        case rule::OUT_046: return "a ToPA table has at most 2^25 entries";
+        case rule::OUT_056: return "a ToPA table has to end with END or with STOP";
+        case rule::OUT_060: return "bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved";
+        case rule::OUT_061: return "a ToPA table has to begin at a multiple of 4 KB";
+        case rule::OUT_062:
+            return "the base of an output region has to be aligned to the region's size";
+        case rule::OUT_063: return "an address in a ToPA entry has to lie below 2^MAXPHYADDR";
+        case rule::OUT_064: return "the output offset has to lie inside the current region";
+        case rule::OUT_065: return "a ToPA entry with END may have neither INT nor STOP";
+        case rule::OUT_066: return "entry 0 of a ToPA table has to be an output region, not END";
+        case rule::OUT_067:
+            return "without CPUID.14H.0:ECX.MENTRY only entry 0 may be an output region";
+        case rule::OUT_068:
+            return "without CPUID.14H.0:ECX.MENTRY a ToPA table has to link to itself";
+        case rule::OUT_070:
+            return "an output region at address 0 or over a ToPA table destroys what is there";
+        case rule::OUT_071: return "a ToPA entry has to lie below 2^MAXPHYADDR";
+        case rule::OUT_080: return "a region with STOP is full, so tracing stopped";
+        case rule::OUT_091: return "a ToPA table may not lie in restricted memory";
+        case rule::OUT_093: return "INT has to be on a region before the last";
+        case rule::OUT_111: return "trace may not be stored into restricted memory";
+        case rule::OUT_113: return "trace may not be stored into the APIC's page";
+        case rule::PKT_010: return "these bytes begin another packet";
+        case rule::PKT_012: return "no packet has this byte after 02";
+        case rule::PKT_013: return "no packet has this byte after 02 C3";
+        case rule::PKT_015: return "no packet begins with this byte";
+        case rule::PKT_033: return "a TNT.short carries 1 to 6 branches";
+        case rule::PKT_036: return "a TNT.long needs a stop bit";
+        case rule::PKT_037: return "a TNT.long carries at least one branch";
+        case rule::PKT_052: return "IPBytes 5 and 7 are reserved";
+        case rule::PKT_070: return "a TIP has an IP";
+        case rule::PKT_076: return "a TIP.PGE has an IP";
+        case rule::PKT_077:
+            return "a FUP without an owner begins an event, which TIP or TIP.PGD ends";
+        case rule::PKT_078: return "a FUP has an IP";
+        case rule::PKT_089: return "MODE leaves 2 to 7 are reserved";
+        case rule::PKT_090: return "CS.L with CS.D, and InTX with TXAbort, have no meaning";
+        case rule::PKT_103: return "FC of a TMA is less than a period of the crystal clock";
+        case rule::PKT_104: return "a reserved bit of TMA is set: the packet may be corrupt";
+        case rule::PKT_109: return "a CYC has as few bytes as its value needs";
+        case rule::PKT_110: return "the value of a CYC has to fit in 64 bits";
+        case rule::PKT_131: return "a PSB is 02 82 eight times";
+        case rule::PKT_134: return "a PSBEND ends a PSB+";
+        case rule::PKT_135: return "a TMA directly follows its TSC";
+        case rule::PKT_142: return "a PSB+ has one PSB";
+        case rule::PKT_173: return "PayloadBytes 2 and 3 are reserved";
+        case rule::PKT_255: return "the packet needs more bytes than there are";
+        case rule::PKT_273: return "the FUP that a packet announces follows it";
+        case rule::PKT_278: return "TSC does not decrease";
+        case rule::PKT_303: return "a TMA follows a TSC, and no other TMA";
+        case rule::PKT_340: return "the value does not fit its field";
+        case rule::PKT_344:
+            return "this byte would be read as another packet inside or outside a block";
+        case rule::PKT_347: return "there is no room for the whole packet";
+        case rule::GEN_006: return "no PSB splits an event of several packets";
+        case rule::GEN_010: return "PADs place each packet as this kind of processor does";
+        case rule::GEN_011:
+            return "the form of an IP is the one that this kind of processor selects";
+        case rule::GEN_020: return "no packet follows TraceStop until TraceEn rises";
+        case rule::GEN_090: return "TraceStop follows TIP.PGD";
+        case rule::GEN_100: return "TIP.PGE stands only where PacketEn was 0";
+        case rule::GEN_101: return "TIP.PGD stands only where PacketEn was 1";
+        case rule::GEN_105: return "no branch gives TNT or TIP while PacketEn is 0";
+        case rule::GEN_120:
+            return "a TNT has at most as many branches as the processor collects, in the shorter "
+                   "form";
+        case rule::GEN_122: return "a TNT that is not full is not followed by a TNT";
+        case rule::GEN_125: return "no TNT stands in a PSB+";
+        case rule::GEN_170:
+            return "a PSB+ has each status packet once: CBR always, FUP and MODE.Exec if PacketEn "
+                   "is 1";
+        case rule::GEN_171: return "the packets of a PSB+ have the order of this kind of processor";
+        case rule::GEN_172: return "only status packets, MTC, CYC, PAD and MNT stand in a PSB+";
+        case rule::GEN_174: return "the first IP after a PSB is not compressed";
+        case rule::GEN_176: return "a PSB+ has a FUP while PacketEn is 0 only before TIP.PGE";
+        case rule::GEN_202: return "CBR is not 0";
+        case rule::GEN_203: return "an MTC is one more than the last, or two if one was lost";
+        case rule::GEN_206: return "MTC, TMA and TSC show the same crystal clock";
+        case rule::GEN_211: return "a CYC counts at least one cycle";
+        case rule::GEN_214: return "a CYC stands directly before the packet that it times";
+        case rule::GEN_217: return "no CYC stands directly before another CYC";
+        case rule::GEN_227:
+            return "after an OVF, FUP or TIP.PGE stands before TNT, TIP and TIP.PGD";
+        case rule::GEN_235: return "MODE.Exec is followed by TIP or TIP.PGE";
+        case rule::GEN_236:
+            return "the first TIP.PGE after a PSB+ without MODE.Exec follows a MODE.Exec";
+        case rule::GEN_237: return "MODE.Exec is not followed by TIP.PGD";
+        case rule::GEN_245: return "MODE.Exec stands after PIP and VMCS";
+        case rule::GEN_300: return "no PTW while ContextEn or FilterEn is 0";
+        case rule::GEN_302: return "EVD is followed by its CFE";
+        case rule::GEN_320: return "a BEP ends a block";
+        case rule::GEN_321: return "no packet but BBP and BEP ends a block";
+        case rule::GEN_342: return "no FUP of an event while PacketEn is 0";
+        case rule::GEN_344:
+            return "while PacketEn stays 1, a PSB+ repeats MODE.Exec, MODE.TSX and CR3";
+        case rule::PRG_165:
+            return "an MSR list has at most as many entries as IA32_VMX_MISC says, and bits 63:32 "
+                   "of "
+                   "an entry are 0";
+        case rule::PRG_166:
+            return "the VM-exit MSR-store list stores output MSRs and IA32_RTIT_STATUS while "
+                   "tracing";
+        case rule::PRG_170: return "guest-physical output needs all VMX controls of Intel PT";
+        case rule::PRG_174:
+            return "a guest has a subset of the processor's Intel PT that can be virtualized, and "
+                   "the "
+                   "same LIP";
+    }
+    return "unknown rule";
+}
+
+/// The id of a rule as spelled in the catalogue, `OUT-062`.
+struct rule_id {
+    char letters[8] = {'n', 'o', 'n', 'e'};
+
+    constexpr explicit rule_id(rule which) noexcept {
+        auto const number = underlying(which);
+        if (number < detail::reg) { return; }
+        char const families[][4] = {"REG", "OUT", "PKT", "GEN", "PRG"};
+        for (unsigned i = 0; i < 3; ++i) { letters[i] = families[(number / 1000U - 1U) % 5U][i]; }
+        letters[3] = '-';
+        letters[4] = static_cast<char>('0' + number / 100U % 10U);
+        letters[5] = static_cast<char>('0' + number / 10U % 10U);
+        letters[6] = static_cast<char>('0' + number % 10U);
+    }
+
+    [[nodiscard]] constexpr auto view() const noexcept -> text {
+        return {letters, letters[4] == 0 ? size_t{4} : size_t{7}};
+    }
+};
+
+/// Collects the first violated rule. Passed to functions that call `found` for each one.
+struct first_rule {
+    rule found = rule::none;
+
+    constexpr void operator()(rule broken) noexcept {
+        if (found == rule::none) { found = broken; }
+    }
+};
+
+}  // namespace ptspec

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/event/transfer.hpp>
+#include <ptspec/engine/detail/psb.hpp>
+
+/// The packets of a control transfer, in the order of the manual's scenarios.
+///
+/// Source: SDM vol. 3, "Packet Generation Scenarios"; GEN-005, GEN-020..032, GEN-080..107,
+///         GEN-236..245, GEN-255..257, GEN-301..306, GEN-340..342.
+namespace ptspec::engine::detail {
+
+/// How a transfer is encoded while PacketEn stays 1.
+///
+/// Source: GEN-110, GEN-340.
+enum class branch_encoding : uint8_t {
+    tnt,   ///< a TNT bit: a taken branch, or a compressed RET
+    none,  ///< no packet: the decoder gets the target from the code
+    tip,
+    tip_undeferred,  ///< a TIP that no option defers
+};
+/// Whether a CFE is followed by its own FUP. Source: GEN-303, GEN-304.
+enum class fup_policy : uint8_t { if_no_other, always, never };
+
+/// An EVD packet, or none.
+struct event_data {
+    bool has_value = false;
+    packet::evd_type type = packet::evd_type::PFA;
+    uint64_t value = 0;
+};
+/// The packets of Event Trace for a transfer. Source: GEN-301, GEN-302.
+struct traced_event {
+    packet::cfe_type type{};  ///< 0: no packet
+    uint8_t vector = 0;
+    fup_policy fup = fup_policy::if_no_other;
+    event_data first{};
+    event_data second{};
+};
+
+/// A transfer of control, or a write of CR3.
+struct control_transfer {
+    branch_encoding encoding = branch_encoding::tip;
+    uint64_t to = 0;    ///< an offset in CS, not yet in the form of packets
+    uint64_t from = 0;  ///< in the form of packets
+    bool has_fup = false;
+    bool aborts_transaction = false;
+    packet::pip pip{0};    ///< 0: CR3 is not written
+    packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
+    traced_event cfe{};
+    event::cycles_within takes{};
+};
+
+/// True if Event Trace records a transfer. Source: GEN-306.
+[[nodiscard]] constexpr auto records_events(generator_state const& s, access::enables const& before,
+                                            access::enables const& after) noexcept -> bool {
+    return s.ctl<ctl::EventEn>() && before.trigger && (before.context || after.context);
+}
+/// Source: GEN-301..304.
+constexpr void add_cfe(auto& batch, traced_event const& which, uint64_t from,
+                       access::enables const& before) noexcept {
+    using packet::cfe;
+    using packet::evd;
+    if (which.type == packet::cfe_type{}) { return; }
+    auto const add_evd = [&](event_data const& data) {
+        if (!data.has_value) { return; }
+        batch.add(evd{}.with(evd::type{data.type}, evd::payload{wrapped{data.value}}));
+    };
+    add_evd(which.first);
+    add_evd(which.second);
+    bool const has_ip = before.context &&
+                        (which.fup == fup_policy::always ||
+                         (which.fup == fup_policy::if_no_other && !before.packet()));
+    batch.add(cfe{}.with(cfe::type{which.type}, cfe::IP{has_ip},
+                         cfe::vector{wrapped{uint64_t{which.vector}}}));
+    if (has_ip) { batch.template add_ip<packet::fup>(from); }
+}
+
+/// Adds the last packets of a transfer, which report its target. Source: GEN-101..103.
+constexpr void add_target(generator_state& s, auto& batch, control_transfer const& how,
+                          access::enables const& before, access::enables const& after) noexcept {
+    uint64_t const target = s.packet_ip(how.to);
+    bool const is_tnt = how.encoding == branch_encoding::tnt;
+    if (before.packet() && after.packet()) {
+        if (how.encoding == branch_encoding::none) { return; }
+        if (is_tnt) {
+            if (!s.ctl<ctl::DisTNT>()) { batch.branch(true); }
+            return;
+        }
+        add_changed_mode_exec(s, batch);
+        if (how.encoding == branch_encoding::tip) {
+            batch.defer(target);
+        } else {
+            batch.template add_ip<packet::tip>(target);
+        }
+    } else if (before.packet()) {
+        if (after.context && !is_tnt) {
+            batch.template add_ip<packet::tip_pgd>(target);
+        } else {
+            batch.add(packet::tip_pgd{});
+        }
+    } else if (after.packet()) {
+        if (s.options.psb_before_pge) { add_psb(s, batch, after, target); }
+        add_changed_mode_exec(s, batch);
+        batch.template add_ip<packet::tip_pge>(target);
+    }
+}
+
+/// Adds the MTCs that fall due within an event: the last ones, as many as a batch holds beside the
+/// other packets. Source: GEN-006, GEN-203.
+constexpr void add_mtcs(generator_state& s, auto& batch,
+                        event::cycles_within const& takes) noexcept {
+    if (takes.art <= s.clocks.art) { return; }
+    auto const due = s.clocks.until(takes.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
+    s.clocks.run_to(takes.art, takes.tsc);
+    if (!s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
+    constexpr uint64_t most = 8;
+    uint64_t const lost = due.count > most ? due.count - most : 0;
+    for (uint64_t i = lost; i < due.count; ++i) { batch.add(due.packet(i)); }
+}
+
+/// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the
+/// form of packets, is compared with the TraceStop ranges.
+///
+/// Source: GEN-005, GEN-100..105, GEN-245, GEN-255..257, GEN-340..342.
+template <class Sink>
+constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
+                        uint64_t stop_ip) noexcept {
+    auto const before = s.enables();
+    if (!before.trigger) { return; }
+    auto const result = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
+    s.msrs.status = result.status;
+    if (result.trace_stop && s.in_overflow) {  // Source: GEN-230
+        s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::after_ovf
+                             ? deferred_ovf::ovf_and_trace_stop
+                             : deferred_ovf::none;
+    }
+    bool const stays_on = before.packet() && result.after.packet();
+    bool const has_packet = how.encoding != branch_encoding::none || how.pip.raw != 0;
+    if (has_packet || !stays_on) {
+        emit(s, to, [&](auto& batch) {
+            if (records_events(s, before, result.after)) {
+                add_cfe(batch, how.cfe, how.from, before);
+            }
+            if (how.aborts_transaction && result.after.context && result.after.branch) {
+                add_mode_tsx(s, batch, true);
+            }
+            if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
+            batch.advance(how.takes.until_pip);
+            bool const has_vmcs = how.vmcs.raw != 0 && result.after.context;
+            if (has_vmcs && s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            if (how.pip.raw != 0 && result.after.context && s.ctl<ctl::OS>()) {
+                add_pip(s, batch, how.pip);
+            }
+            if (has_vmcs && !s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            add_mtcs(s, batch, how.takes);
+            batch.advance(how.takes.until_target);
+            add_target(s, batch, how, before, result.after);
+            if (result.trace_stop) { batch.add(packet::tracestop{}); }
+        });
+    }
+    if (result.trace_stop || before.packet() != result.after.packet() || s.has_ranges) {
+        refresh_cache(s);
+    }
+}
+/// The same for a transfer whose target is compared with the TraceStop ranges: all except MOV CR3.
+template <class Sink>
+constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
+                        execution_context const& after) noexcept {
+    s.code = after;
+    s.ip = how.to;
+    transfer(s, to, how, s.packet_ip(how.to));
+}
+
+}  // namespace ptspec::engine::detail

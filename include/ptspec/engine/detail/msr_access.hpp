@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/resets.hpp>
+#include <ptspec/access/xsave.hpp>
+#include <ptspec/engine/event/register_write.hpp>
+#include <ptspec/engine/detail/control_transfer.hpp>
+
+/// Accesses to MSRs, which can start and end tracing, and writes of other registers.
+///
+/// Source: GEN-020..024, GEN-087, GEN-124, GEN-161, GEN-162, GEN-180..185, GEN-236, GEN-240..243,
+///         GEN-291, GEN-305.
+namespace ptspec::engine::detail {
+
+/// Generates the packets after TraceEn rose, by the instruction at `at` in the form of packets. The
+/// last IP is kept. Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
+template <class Sink>
+constexpr void begin_trace(generator_state& s, access::effect const& result, uint64_t at, Sink& to,
+                           bool by_rsm) noexcept {
+    uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
+    s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
+    s.view = {.in_tx = s.tx_depth != 0, .count_start = s.writer.bytes - count};
+    s.in_overflow = s.overflow_requested = false;
+    s.deferred_ovf = deferred_ovf::none;
+    apply_ctl(s);
+    if (!s.trigger_en() && !result.trace_stop) { return; }
+    auto const now = s.enables();
+    bool const psb = result.psb == access::psb_plus::yes ||
+                     (result.psb == access::psb_plus::may && s.options.psb_on_every_enable);
+    bool const psb_last = psb && s.options.psb_after_pge && now.packet();
+    uint64_t const next = s.packet_ip(s.ip);
+    emit(s, to, [&](auto& batch) {
+        if (!psb) {
+            add_timing(s, batch);
+        } else if (!psb_last) {
+            bool const filter = now.filter && s.options.psb_of_enable_has_fup;
+            add_psb(s, batch, {now.trigger, now.context, filter, now.branch}, at);
+            batch.begin_context();  // the IP of TIP.PGE is not compressed by that of the PSB+
+        }
+        if (by_rsm && s.ctl<ctl::EventEn>() && now.context) {
+            add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, now);
+        }
+        if (now.packet()) {
+            if (s.options.psb_before_pge) { add_psb(s, batch, now); }
+            add_changed_mode_exec(s, batch);
+            batch.template add_ip<packet::tip_pge>(next);
+        }
+        if (psb_last) { add_psb(s, batch, now); }
+        if (result.trace_stop) { batch.add(packet::tracestop{}); }
+    });
+}
+/// Generates the packets when TraceEn is cleared, for any reason. The MSRs are `next` afterwards;
+/// PacketByteCnt includes these packets. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
+template <class Sink>
+constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& how,
+                         access::msr_state const& next) noexcept {
+    using status = access::ia32_rtit_status;
+    auto const before = s.enables();
+    if (before.trigger) {
+        emit(s, to, [&](auto& batch) {
+            if (records_events(s, before, before)) { add_cfe(batch, how.cfe, how.from, before); }
+            if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
+            if (how.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
+            if (before.packet()) { batch.add(packet::tip_pgd{}); }
+            batch.flush();
+            if (s.options.end_alignment != 0) { batch.align_end(s.options.end_alignment); }
+        });
+        if (s.in_overflow) { s.deferred_ovf = deferred_ovf::ovf; }
+    }
+    s.overflow_requested = false;
+    auto const last = status_now(s);
+    s.msrs = next;
+    s.msrs.status = next.status.with(
+        status::PacketByteCnt{wrapped{last.get<status::PacketByteCnt>()}},
+        status::PendPSB{last.get<status::PendPSB>()});
+}
+/// An instruction at `at` wrote MSRs: TraceEn may have risen or fallen.
+template <class Sink>
+constexpr void apply_effect(generator_state& s, access::effect const& result, uint64_t at,
+                            uint64_t next, Sink& to) noexcept {
+    bool const was_on = s.ctl<ctl::TraceEn>();
+    bool const is_on = result.state.ctl.get<ctl::TraceEn>();
+    if (was_on && !is_on) {
+        end_trace(s, to, {.from = s.packet_ip(at), .has_fup = true}, result.state);
+    } else {
+        s.msrs = result.state;
+    }
+    s.ip = next;
+    if (!was_on && is_on) {
+        begin_trace(s, result, s.packet_ip(at), to, false);
+    } else {
+        apply_ctl(s);
+    }
+}
+
+/// Writes IA32_RTIT_CTL between two instructions of the code that executes, at any CPL.
+template <class Sink>
+[[nodiscard]] constexpr auto start(generator_state& s, access::ia32_rtit_ctl value,
+                                   Sink& to) noexcept -> access::verdict {
+    auto const on = value.with(ctl::TraceEn{true});
+    auto const checked = access::check_write(s.caps, s.msrs, ctl::address, on.raw, 0,
+                                             s.options.policy);
+    if (!checked) { return checked; }
+    apply_effect(s, access::detail::write_ctl(s.caps, s.msrs, on, s.context_at(s.ip)), s.ip, s.ip,
+                 to);
+    complete_event(s, to);
+    return checked;
+}
+/// Clears TraceEn between two instructions.
+template <class Sink>
+constexpr void stop(generator_state& s, Sink& to) noexcept {
+    if (!s.ctl<ctl::TraceEn>()) { return; }
+    apply_effect(s, {.state = access::detail::disabled(s.msrs)}, s.ip, s.ip, to);
+}
+
+/// RDMSR. Source: REG-011, GEN-161.
+[[nodiscard]] constexpr auto rdmsr(generator_state& s, uint32_t index) noexcept
+    -> access::read_result {
+    if (!s.options.msrs_lag) { s.msrs.status = status_now(s); }
+    return access::read(s.caps, s.msrs, index, s.code.counted_cpl());
+}
+/// WRMSR by the instruction at `at`.
+///
+/// Errors: those of `access::check_write`; nothing has changed then.
+/// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
+template <class Sink>
+[[nodiscard]] constexpr auto wrmsr(generator_state& s, uint32_t index, uint64_t value, uint64_t at,
+                                   uint64_t next, Sink& to) noexcept -> access::verdict {
+    auto const result = access::effect_of_write(s.caps, s.msrs, index, value, s.context_at(next),
+                                                s.options.policy);
+    if (!result) { return result.verdict; }
+    apply_effect(s, result, at, next, to);
+    complete_event(s, to);
+    return result.verdict;
+}
+/// The instruction at `at` cleared TraceEn and was undone: IA32_RTIT_CTL is as before.
+/// Source: GEN-180, GEN-181, GEN-184, PRG-111.
+template <class Sink>
+constexpr void set_ctl_again(generator_state& s, access::ia32_rtit_ctl value, uint64_t at,
+                             Sink& to) noexcept {
+    apply_effect(s, access::detail::write_ctl(s.caps, s.msrs, value, s.context_at(at)), at, at, to);
+    complete_event(s, to);
+}
+/// XRSTORS of component 8. Source: GEN-184, REG-143..146.
+template <class Sink>
+[[nodiscard]] constexpr auto xrstors(generator_state& s, access::xsave_pt_state const& image,
+                                     uint64_t at, uint64_t next, Sink& to) noexcept
+    -> access::xrstors_result {
+    auto const result = access::xrstors(s.caps, s.msrs, image, s.context_at(next),
+                                        s.options.policy);
+    if (result) {
+        apply_effect(s, result.effect, at, next, to);
+        complete_event(s, to);
+    }
+    return result;
+}
+/// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
+[[nodiscard]] constexpr auto xrstors_init(generator_state& s, uint64_t next) noexcept
+    -> access::xrstors_result {
+    auto const result = access::xrstors_init(s.msrs);
+    if (result) {
+        s.msrs = result.effect.state;
+        s.ip = next;
+    }
+    return result;
+}
+
+/// The TraceStop ranges are compared with the address of the MOV CR3, or with the next address.
+/// Source: GEN-087, GEN-101, GEN-240..243.
+template <class Sink>
+constexpr void handle(generator_state& s, event::mov_cr3 const& e, Sink& to) noexcept {
+    uint64_t const cr3 = e.cr3 & ~event::mov_cr3::keeps_translations;
+    bool const has_pip = cr3 != s.code.cr3 || s.options.pip_for_same_cr3;
+    s.code.cr3 = cr3;
+    s.ip = e.next;
+    control_transfer const how{.encoding = branch_encoding::none,
+                               .to = e.next,
+                               .pip = has_pip ? pip_of(s, s.code) : packet::pip{0}};
+    transfer(s, to, how, s.packet_ip(s.options.mov_cr3_stops_at_next ? e.next : e.at));
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::interrupt_flag const& e, Sink& to) noexcept {
+    bool const changes = s.code.IF != e.IF;
+    s.code.IF = e.IF;
+    s.ip = e.next;
+    if (!changes || !s.ctl<ctl::EventEn>() || !s.enables().packet()) { return; }
+    emit(s, to, [&](auto& batch) {
+        add_mode_exec(s, batch);
+        batch.template add_ip<packet::fup>(s.packet_ip(e.next));
+    });
+}
+
+/// Resets generate no packet. Source: GEN-291, REG-090..093.
+constexpr void reset(generator_state& s, access::msr_state const& now,
+                     execution_context const& after, uint64_t ip) noexcept {
+    s.msrs = now;
+    s.code = after;
+    s.ip = ip;
+    s.vmcs = no_vmcs;
+    s.tx_depth = 0;
+    s.view = {};
+    s.in_overflow = s.overflow_requested = s.in_acm = false;
+    s.deferred_ovf = deferred_ovf::none;
+    s.shutdown_rule = rule::none;
+    s.clocks.are_off = false;
+    apply_ctl(s);
+}
+constexpr void warm_reset(generator_state& s, execution_context const& after,
+                          uint64_t ip) noexcept {
+    s.msrs.status = status_now(s);
+    reset(s, access::warm_reset(s.caps, s.msrs), after, ip);
+}
+constexpr void cold_reset(generator_state& s, execution_context const& after,
+                          uint64_t ip) noexcept {
+    reset(s, access::cold_reset(), after, ip);
+}
+
+}  // namespace ptspec::engine::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/event/psb_overflow.hpp>
+#include <ptspec/engine/detail/psb.hpp>
+
+/// The end of an overflow, and overflows and PSB+ on request. `emit` begins an overflow.
+namespace ptspec::engine::detail {
+
+/// True if a packet was lost and no later packet reports its state.
+[[nodiscard]] constexpr auto has_lost_state(generator_state const& s,
+                                            access::enables const& now) noexcept -> bool {
+    bool const mode_was_lost = now.packet() && s.view.mode != mode_exec_of(s).raw;
+    bool const pip_was_lost = now.context && s.ctl<ctl::OS>() && s.view.pip != 0 &&
+                              s.view.pip != pip_of(s, s.code).raw;
+    bool const tsx_was_lost = now.context && now.branch && s.view.in_tx != (s.tx_depth != 0);
+    return mode_was_lost || pip_was_lost || (tsx_was_lost && s.options.has_tsx);
+}
+
+/// Ends an overflow: generates an OVF and the packets that must follow it. The sink must have room.
+/// Source: GEN-227..230.
+template <class Sink>
+constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
+    s.in_overflow = s.overflow_requested = false;
+    auto const now = s.enables();
+    if (s.deferred_ovf != deferred_ovf::none) {
+        bool const stopped = s.deferred_ovf == deferred_ovf::ovf_and_trace_stop;
+        s.deferred_ovf = deferred_ovf::none;
+        emit(s, to, [=](auto& batch) {
+            batch.add(packet::ovf{});
+            if (stopped) { batch.add(packet::tracestop{}); }
+        });
+    } else if (now.trigger) {
+        emit(s, to, [&](auto& batch) {
+            batch.add(packet::ovf{});
+            bool const requested = s.options.psb_after_overflow == psb_after_ovf::always ||
+                                   (s.options.psb_after_overflow == psb_after_ovf::where_needed &&
+                                    has_lost_state(s, now));
+            s.view.psb_requested = s.view.psb_requested || requested;
+            bool const psb = s.psb_is_due() && !s.clocks.are_off;
+            bool const psb_first = !now.packet() || s.options.psb_before_ovf_fup;
+            if (psb && psb_first) { add_psb(s, batch, now); }
+            if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(s.ip)); }
+            if (psb && !psb_first) { add_psb(s, batch, now); }
+        });
+    }
+    refresh_cache(s);
+}
+
+/// Ends an overflow, unless `event::overflow` requested it and `event::overflow_end` ends it.
+template <class Sink>
+constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
+    if (s.in_overflow && !s.overflow_requested) { resolve_overflow(s, to); }
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::psb_due const& e, Sink& /*to*/) noexcept {
+    s.view.psb_requested = s.trigger_en();
+    s.psb_details = e;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::overflow const&, Sink& /*to*/) noexcept {
+    if (!s.trigger_en()) { return; }
+    s.overflow_requested = true;
+    begin_overflow(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::overflow_end const& e, Sink& to) noexcept {
+    if (!s.in_overflow) { return; }
+    s.ip = e.next;
+    resolve_overflow(s, to);
+}
+
+}  // namespace ptspec::engine::detail

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/event/power.hpp>
+#include <ptspec/engine/detail/control_transfer.hpp>
+
+/// C-states and clock stops. The core clock is off after their packets, until the wake.
+///
+/// Source: GEN-200, GEN-205, GEN-210, GEN-310..318.
+namespace ptspec::engine::detail {
+
+[[nodiscard]] constexpr auto records_power(generator_state const& s) noexcept -> bool {
+    return s.trigger_en() && s.ctl<ctl::PwrEvtEn>();
+}
+constexpr void add_pwre(auto& batch, event::c_state thread, bool by_hardware) noexcept {
+    using packet::pwre;
+    batch.add(pwre{}.with(pwre::HW{by_hardware}, pwre::substate{wrapped{uint64_t{thread.substate}}},
+                          pwre::state{wrapped{uint64_t{thread.state}}}));
+}
+constexpr void add_pwrx(auto& batch, event::wake const& e) noexcept {
+    using packet::pwrx;
+    batch.add(pwrx{}.with(pwrx::last{wrapped{uint64_t{e.last}}},
+                          pwrx::deepest{wrapped{uint64_t{e.deepest}}},
+                          pwrx::reason{wrapped{uint64_t{underlying(e.reason)}}}));
+}
+/// Source: GEN-317.
+constexpr void add_exstop(generator_state const& s, auto& batch, uint64_t from) noexcept {
+    bool const has_ip = s.enables().context;
+    batch.add(packet::exstop{}.with(packet::exstop::IP{has_ip}));
+    if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(from)); }
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::mwait const& e, Sink& to) noexcept {
+    s.ip = e.next;
+    if (e.thread.state == 0 && e.thread.substate == 0) { return; }
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) {
+            using packet::mwait;
+            if (s.enables().context && !e.is_io && !e.is_pending) {
+                batch.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
+                                       mwait::ext{wrapped{uint64_t{e.ext}}}));
+            }
+            add_pwre(batch, e.thread, false);
+            add_exstop(s, batch, e.at);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::halt const& e, Sink& to) noexcept {
+    auto const now = s.enables();
+    s.ip = e.next;
+    if (e.is_shutdown && records_events(s, now, now)) {
+        emit(s, to, [&](auto& batch) {
+            add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always}, s.packet_ip(e.from),
+                    now);
+        });
+    }
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) {
+            add_pwre(batch, {1, 0}, false);
+            add_exstop(s, batch, e.from);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::duty_cycle const& e, Sink& to) noexcept {
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) {
+            add_pwre(batch, {e.state, 0}, true);
+            add_exstop(s, batch, e.next);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexcept {
+    if (!s.clocks.are_off) { return; }
+    s.clocks.are_off = false;
+    if (!s.trigger_en()) { return; }
+    emit(s, to, [&](auto& batch) {
+        add_timing(s, batch, e.mtc);
+        if (records_power(s)) { add_pwrx(batch, e); }
+    });
+}
+/// In a C-state the clock is off already: GEN-312.
+template <class Sink>
+constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) noexcept {
+    if (s.clocks.are_off) { return; }
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
+    }
+    if (e.aligned_to != 0 && s.trigger_en()) {
+        emit(s, to, [&](auto& batch) {
+            batch.flush();
+            batch.align_end(e.aligned_to);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::clock_resume const& e, Sink& to) noexcept {
+    if (!s.clocks.are_off) { return; }
+    s.clocks.are_off = false;
+    if (s.trigger_en()) {
+        emit(s, to, [&](auto& batch) { add_timing(s, batch, e.mtc); });
+    }
+}
+
+}  // namespace ptspec::engine::detail

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/state.hpp>
+
+/// PSB+, and its status packets: MODE, PIP, VMCS, timing.
+namespace ptspec::engine::detail {
+
+/// The MODE.Exec of the code that executes. Source: GEN-235, GEN-305.
+[[nodiscard]] constexpr auto mode_exec_of(generator_state const& s) noexcept -> packet::mode_exec {
+    using packet::mode_exec;
+    return mode_exec{}.with(mode_exec::CS_L{s.code.width == code_width::bits_64},
+                            mode_exec::CS_D{s.code.width == code_width::bits_32},
+                            mode_exec::IF{s.ctl<ctl::EventEn>() && s.code.IF});
+}
+constexpr void add_mode_exec(generator_state& s, auto& batch) noexcept {
+    s.view.mode = mode_exec_of(s).raw;
+    batch.add(mode_exec_of(s));
+}
+/// Adds a MODE.Exec if the mode differs from the last one in the trace. Source: GEN-236.
+constexpr void add_changed_mode_exec(generator_state& s, auto& batch) noexcept {
+    if (s.view.mode != mode_exec_of(s).raw) { add_mode_exec(s, batch); }
+}
+
+/// Source: GEN-240, GEN-241.
+[[nodiscard]] constexpr auto pip_of(execution_context const& code, bool non_root) noexcept
+    -> packet::pip {
+    return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{code.cr3}});
+}
+/// The PIP of a context, with NR unless a VMM conceals it. Source: GEN-241, GEN-278.
+[[nodiscard]] constexpr auto pip_of(generator_state const& s,
+                                    execution_context const& code) noexcept -> packet::pip {
+    return pip_of(code, code.vmx_non_root && !s.concealment.non_root);
+}
+constexpr void add_pip(generator_state& s, auto& batch, packet::pip which) noexcept {
+    s.view.pip = which.raw;
+    batch.add(which);
+}
+[[nodiscard]] constexpr auto vmcs_of(uint64_t address) noexcept -> packet::vmcs {
+    return packet::vmcs{}.with(packet::vmcs::base{wrapped{address}});
+}
+[[nodiscard]] constexpr auto mode_tsx_of(generator_state const& s, bool aborted = false) noexcept
+    -> packet::mode_tsx {
+    using packet::mode_tsx;
+    return mode_tsx{}.with(mode_tsx::InTX{s.tx_depth != 0}, mode_tsx::TXAbort{aborted});
+}
+constexpr void add_mode_tsx(generator_state& s, auto& batch, bool aborted = false) noexcept {
+    s.view.in_tx = s.tx_depth != 0;
+    batch.add(mode_tsx_of(s, aborted));
+}
+/// Source: GEN-202.
+[[nodiscard]] constexpr auto cbr_of(generator_state const& s) noexcept -> packet::cbr {
+    return s.clocks.cbr_packet(core_to_bus_of(s.caps));
+}
+/// The MTC that falls due at this place. The crystal clock runs to it. Source: GEN-203.
+constexpr auto run_to_mtc(generator_state& s, event::mtc_place place) noexcept
+    -> trace::psb_status::optional<packet::mtc> {
+    using event::mtc_place;
+    if (place == mtc_place::none || !s.ctl<ctl::MTCEn>()) { return {}; }
+    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+    uint64_t const count = (s.clocks.art >> freq) + (place == mtc_place::before_tsc ? 0 : 1);
+    if (place != mtc_place::before_tsc) { s.clocks.run_to(count << freq, s.clocks.tsc); }
+    return packet::mtc{}.with(packet::mtc::CTC{wrapped{count}});
+}
+/// How many of TSC, TMA and CBR precede an MTC at this place.
+[[nodiscard]] constexpr auto count_before(event::mtc_place place) noexcept -> uint8_t {
+    using event::mtc_place;
+    bool const is_first = place == mtc_place::none || place == mtc_place::before_older_tsc;
+    return is_first ? 0 : static_cast<uint8_t>(underlying(place) - 1);
+}
+/// The timing packets after the clocks were off. Source: GEN-181, GEN-201, GEN-205, GEN-313.
+constexpr void add_timing(generator_state& s, auto& batch,
+                          event::mtc_place place = event::mtc_place::none) noexcept {
+    auto const tsc = s.clocks.tsc_packet();
+    auto const tma = s.clocks.tma_packet();
+    auto const mtc = run_to_mtc(s, place);
+    auto const add_mtc_after = [&](uint8_t count) {
+        if (mtc.has_value && count_before(place) == count) { batch.add(mtc.value); }
+    };
+    add_mtc_after(0);
+    if (s.ctl<ctl::TSCEn>()) { batch.add(tsc); }
+    add_mtc_after(1);
+    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { batch.add(tma); }
+    add_mtc_after(2);
+    batch.add(cbr_of(s));
+    add_mtc_after(3);
+}
+
+/// Adds a PSB+ that reports the status under the enables `now`, at this IP.
+/// Source: GEN-012, GEN-165, GEN-170..176, REG-065.
+constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now,
+                       uint64_t ip) noexcept {
+    batch.flush();
+    uint64_t const begin = batch.state().bytes;
+    trace::psb_status reported;
+    if (s.ctl<ctl::TSCEn>()) { reported.tsc = s.clocks.tsc_packet(); }
+    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { reported.tma = s.clocks.tma_packet(); }
+    reported.cbr = cbr_of(s);
+    reported.cycles_until_tsc = s.psb_details.cycles_until_tsc;
+    reported.cycles_until_mtc = s.psb_details.cycles_until_mtc;
+    reported.mtc = run_to_mtc(s, s.psb_details.mtc);
+    reported.mtc_after = count_before(s.psb_details.mtc);
+    s.psb_details = {};
+    bool const vmx_is_visible = s.msrs.in_vmx_operation && s.caps.vmx() != cpu::vmx_support::none &&
+                                !(s.code.vmx_non_root && s.concealment.non_root);
+    s.view.mode = 0;
+    if (now.context && s.ctl<ctl::OS>()) {
+        reported.pip = pip_of(s, s.code);
+        s.view.pip = pip_of(s, s.code).raw;
+    }
+    if (vmx_is_visible && (now.context || !s.options.vmcs_needs_context)) {
+        reported.vmcs = vmcs_of(s.vmcs);
+    }
+    if (now.context && now.branch && s.options.has_tsx) {
+        reported.mode_tsx = mode_tsx_of(s);
+        s.view.in_tx = s.tx_depth != 0;
+    }
+    if (now.packet()) {
+        reported.mode_exec = mode_exec_of(s);
+        s.view.mode = mode_exec_of(s).raw;
+        reported.fup = ip;
+    }
+    batch.add(reported);
+    if (s.options.psb_keeps_remainder && begin - s.view.count_start >= s.psb_period &&
+        begin - s.view.count_start < 2 * s.psb_period) {
+        start_period(s, s.view.count_start + s.psb_period);
+    } else {
+        start_period(s, s.options.psb_counts_itself ? begin : batch.state().bytes);
+    }
+    s.view.psb_requested = false;
+    s.calls.clear();
+}
+
+constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now) noexcept {
+    add_psb(s, batch, now, s.packet_ip(s.ip));
+}
+
+/// Completes an event: generates a PSB+ if one is due. While the clocks are off it stays due until
+/// the wake. Source: GEN-006, GEN-163.
+template <class Sink>
+constexpr void complete_event(generator_state& s, Sink& to) noexcept {
+    if (!s.psb_is_due() || !s.trigger_en() || s.in_overflow || s.clocks.are_off) { return; }
+    emit(s, to, [&](auto& batch) { add_psb(s, batch, s.enables()); });
+}
+
+}  // namespace ptspec::engine::detail

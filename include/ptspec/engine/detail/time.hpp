@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/event/time.hpp>
+#include <ptspec/engine/detail/psb.hpp>
+
+/// Time: cycles, MTC, CBR.
+///
+/// Source: GEN-200..204, GEN-210, GEN-217, GEN-220.
+namespace ptspec::engine::detail {
+
+[[nodiscard]] constexpr auto count(generator_state const& s, event::cycles const& e) noexcept
+    -> counted_cycles {
+    return count_cycles(s.writer.cycles, e.passed, s.options.cycle_counter_bits,
+                        s.in_overflow || !s.ctl<ctl::CYCEn>());
+}
+/// Counts cycles after which no CYC is due. False if one is.
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::cycles const& e) noexcept
+    -> bool {
+    if (!s.trigger_en() || s.clocks.are_off) { return true; }
+    auto const counted = count(s, e);
+    if (!counted.guard) { s.writer.cycles = counted.cycles; }
+    return !counted.guard;
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::cycle_guard const&, Sink& to) noexcept {
+    if (!s.trigger_en() || !s.ctl<ctl::CYCEn>() || s.writer.cycles == 0) { return; }
+    emit(s, to, [](auto& batch) { batch.add_cycles(); });
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::cycles const& e, Sink& to) noexcept {
+    s.writer.cycles = count(s, e).cycles;
+    handle(s, event::cycle_guard{}, to);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::unaligned_cyc const&, Sink& /*to*/) noexcept {
+    s.writer.cyc_crosses = true;
+}
+/// Each MTC is an event of its own, after which a PSB+ may be due: the clocks run from one to the
+/// next. Source: GEN-203, GEN-206.
+template <class Sink>
+constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexcept {
+    event::cycles const cycles{e.cycles};
+    if (!try_fast_path(s, cycles)) {
+        handle(s, cycles, to);
+        complete_event(s, to);
+    }
+    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+    auto const due = s.clocks.until(e.art, freq);
+    bool const generates = s.trigger_en() && s.ctl<ctl::MTCEn>() && !s.clocks.are_off;
+    uint64_t const tsc_per_tick = due.count != 0 ? (e.tsc - s.clocks.tsc) / (e.art - s.clocks.art)
+                                                 : 0;
+    for (uint64_t i = 0; generates && i < due.count; ++i) {
+        uint64_t const art = (due.first + i) << freq;
+        s.clocks.run_to(art, e.tsc - tsc_per_tick * (e.art - art));
+        emit(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
+        complete_event(s, to);
+    }
+    s.clocks.run_to(e.art, e.tsc);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::ratio const& e, Sink& to) noexcept {
+    s.clocks.core_to_bus = e.core_to_bus;
+    if (s.trigger_en() && !s.clocks.are_off) {
+        emit(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });
+    }
+}
+
+}  // namespace ptspec::engine::detail

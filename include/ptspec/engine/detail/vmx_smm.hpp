@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/event/vmx_smm.hpp>
+#include <ptspec/engine/detail/msr_access.hpp>
+
+/// VMX, system management mode, measured launch.
+///
+/// Source: GEN-244, GEN-260..264, GEN-270..279, GEN-287, GEN-288.
+namespace ptspec::engine::detail {
+
+/// A VM transition, which may load IA32_RTIT_CTL. Source: GEN-270..278, REG-010.
+template <class Sink>
+constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
+                             execution_context const& after, event::ctl_load const& loads,
+                             access::write_path path) noexcept {
+    s.ctl_load_verdict = {};
+    if (loads.has_value) {
+        s.ctl_load_verdict = access::check_write_on(path, s.caps, s.msrs, ctl::address,
+                                                    loads.value.raw, s.options.policy);
+    }
+    bool const is_loaded = loads.has_value && s.ctl_load_verdict;
+    bool const was_on = s.ctl<ctl::TraceEn>();
+    bool const is_on = is_loaded ? loads.value.get<ctl::TraceEn>() : was_on;
+    if (was_on == is_on) {
+        if (is_loaded && !is_on) { s.msrs.ctl = loads.value; }
+        transfer(s, to, how, after);
+        return apply_ctl(s);
+    }
+    auto const context = s.context_at(after, how.to);
+    auto const result = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
+    if (was_on) {
+        // The PIP, which precedes the clearing of TraceEn, depends on the new context.
+        bool const in_context = access::context_en(s.msrs.ctl, s.msrs.cr3_match, context);
+        if (!in_context) { how.pip = packet::pip{0}; }
+        end_trace(s, to, how, result.state);
+    } else {
+        s.msrs = result.state;
+    }
+    s.code = after;
+    s.ip = how.to;
+    if (is_on) {
+        begin_trace(s, result, s.packet_ip(s.ip), to, false);
+    } else {
+        apply_ctl(s);
+    }
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::vm_exit const& e, Sink& to) noexcept {
+    using packet::cfe_type;
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.from);
+    how.has_fup = true;
+    if (!s.concealment.exits) {
+        how.pip = pip_of(e.after, false);
+        how.cfe = {e.is_vectored ? cfe_type::VMEXIT_INTR : cfe_type::VMEXIT,
+                   e.is_vectored ? e.vector : uint8_t{0},
+                   fup_policy::if_no_other,
+                   {true, packet::evd_type::VMXQ, e.qualification},
+                   {true, packet::evd_type::VMXR, e.reason}};
+        if (e.to_stm) { how.vmcs = vmcs_of(e.vmcs); }
+    }
+    if (e.to_stm) { s.vmcs = e.vmcs; }
+    s.tx_depth = 0;
+    vm_transition(s, to, how, e.after, e.loads, access::write_path::vm_exit_msr_load_list);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vm_entry const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.at);
+    if (!s.concealment.entries) {
+        how.pip = pip_of(s, e.after);
+        how.cfe = {packet::cfe_type::VMENTRY, 0, fup_policy::always};
+        if (e.from_stm) { how.vmcs = vmcs_of(e.vmcs); }
+    }
+    if (e.from_stm) { s.vmcs = e.vmcs; }
+    vm_transition(s, to, how, e.after, e.loads, access::write_path::vm_entry_msr_load_list);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vm_entry_failure const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    if (e.loaded_host_state && !s.concealment.exits) { how.pip = pip_of(e.after, false); }
+    transfer(s, to, how, e.loaded_host_state ? e.after : s.code);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vmptrld const& e, Sink& to) noexcept {
+    s.vmcs = e.vmcs;
+    s.ip = e.next;
+    auto const now = s.enables();
+    if (now.trigger && now.context && s.caps.vmx() != cpu::vmx_support::none) {
+        emit(s, to, [&](auto& batch) { batch.add(vmcs_of(s.vmcs)); });
+    }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vmclear const& e, Sink& /*to*/) noexcept {
+    s.vmcs = no_vmcs;
+    s.ip = e.next;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vmxon const& e, Sink& to) noexcept {
+    apply_effect(s, {.state = access::vmxon(s.caps, s.msrs)}, e.at, e.next, to);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vmxoff const& e, Sink& /*to*/) noexcept {
+    s.msrs = access::vmxoff(s.msrs);
+    s.vmcs = no_vmcs;
+    s.ip = e.next;
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcept {
+    if (s.msrs.in_smm) { return; }  // it stays pending
+    end_trace(s, to, {.from = s.packet_ip(e.next), .has_fup = true, .cfe = {packet::cfe_type::SMI}},
+              access::smi(s.msrs));
+    s.code = e.after;
+    s.ip = e.to;
+    s.tx_depth = 0;
+    refresh_cache(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcept {
+    auto const context = s.context_at(e.after, e.to);
+    auto const result = access::rsm(s.caps, s.msrs, context, s.options.policy);
+    if (result.outcome == access::rsm_outcome::undefined_opcode) { return; }
+    if (!result) {
+        s.shutdown_rule = result.why;
+        return;
+    }
+    s.code = e.after;
+    s.ip = e.to;
+    s.msrs = result.effect.state;
+    if (!s.ctl<ctl::TraceEn>()) { return refresh_cache(s); }
+    begin_trace(s, result.effect, s.packet_ip(s.ip), to, true);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::measured_launch const&, Sink& to) noexcept {
+    end_trace(s, to, {}, access::measured_launch(s.msrs));
+    refresh_cache(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::acm_begin const&, Sink& to) noexcept {
+    if (s.in_acm) { return; }
+    s.msrs.status = status_now(s);
+    emit(s, to, [](auto& batch) { batch.flush(); });
+    s.in_acm = true;
+    s.trace_en_after_acm = s.ctl<ctl::TraceEn>();
+    s.msrs = access::acm_entry(s.msrs);
+    refresh_cache(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::acm_end const& e, Sink& to) noexcept {
+    if (!s.in_acm) { return; }
+    s.in_acm = false;
+    s.ip = e.next;
+    s.msrs = access::acm_exit(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
+    apply_ctl(s);
+    if (!s.trigger_en()) { return; }
+    emit(s, to, [&](auto& batch) { add_timing(s, batch); });
+}
+
+}  // namespace ptspec::engine::detail

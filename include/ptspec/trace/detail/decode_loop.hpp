@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/trace/detail/opcode_info.hpp>
+#include <ptspec/trace/visitor.hpp>
+
+/// The fast path that decodes most packets of a trace. `packet::decode` decodes the others.
+///
+/// Throughput is latency-bound: the next packet's start depends on this one's length, and a
+/// misprediction costs about 50 instructions. So one table lookup by the first byte gives the
+/// length, kind and IP form of a packet. Only PAD, TNT and CYC, the most frequent kinds, have a
+/// branch of their own.
+namespace ptspec::trace::detail {
+
+/// How a packet with this IP form changes the last IP.
+struct ip_update {
+    uint64_t kept;   ///< the bits of the last IP that stay
+    uint64_t taken;  ///< the bits of the payload that replace the others
+    uint64_t sign;   ///< the sign bit to extend, or 0
+};
+struct ip_update_table {
+    uint64_t kept[9];  // one array for each member: an index needs no multiplication
+    uint64_t taken[9];
+    uint64_t sign[9];
+};
+inline constexpr ip_update_table ip_updates = [] {
+    constexpr uint64_t sign = uint64_t{1} << 47;
+    ip_update_table all{};  // the last row, of zeros, is that of PSB
+    for (uint8_t i = 0; i < clears_ip; ++i) {
+        auto const how = static_cast<packet::ip_bytes>(i);
+        all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
+        all.sign[i] = packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0;
+        all.taken[i] = all.sign[i] != 0 ? low_bits(48) : ~all.kept[i];
+    }
+    return all;
+}();
+constexpr auto ip_update_of(unsigned form) noexcept -> ip_update {
+    return {ip_updates.kept[form], ip_updates.taken[form], ip_updates.sign[form]};
+}
+
+struct byte_masks {
+    uint64_t low[lookahead_bytes + 1];
+    uint64_t high[lookahead_bytes + 1];
+};
+inline constexpr byte_masks first_bytes_masks = [] {
+    byte_masks all{};
+    for (unsigned i = 0; i <= lookahead_bytes; ++i) {
+        wide_bits const mask = packet::detail::first_bytes(~wide_bits{}, i);
+        all.low[i] = mask.low;
+        all.high[i] = mask.high;
+    }
+    return all;
+}();
+/// A mask of the first `count` bytes.
+constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
+    return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
+}
+
+/// The last IP after a packet. `payload` is the eight bytes after its first.
+constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) noexcept
+    -> uint64_t {
+    return (last_ip & update.kept) | (((payload & update.taken) ^ update.sign) - update.sign);
+}
+
+/// A packet that the fast path decoded.
+struct quick_packet {
+    packet::detail::known_packet packet{};  ///< length 0: decode it with `packet::decode`
+    uint64_t ip = 0;                        ///< the last IP after it
+};
+
+/// One comparison detects TNT, to have one branch instead of several unpredictable ones: rotated
+/// right by one, odd bytes are negative, PAD is 0 and the escape is 1.
+constexpr auto is_tnt(unsigned first) noexcept -> bool {
+    static_assert(tnt_opcode.mask == 1 && tnt_opcode.value == 0);
+    static_assert(opcode_bits<packet::pad> == 0 && escape == 2);
+    return static_cast<int>(first >> 1 | first << 31) > 1;
+}
+constexpr auto is_cyc(unsigned first) noexcept -> bool {
+    return (first & cyc_opcode.mask) == cyc_opcode.value;
+}
+
+/// The length of a CYC, or 0 for the rare CYC of eight bytes or more. One mask finds its last byte.
+/// `image` is 8 bytes.
+constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
+    constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
+    constexpr uint64_t others_go_on = packet::detail::cyc_exp_bits_low & low_bits(56);
+    uint64_t const ends = ~image & (others_go_on | first_goes_on);
+    return ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
+}
+constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> quick_packet {
+    unsigned const length = length_of_cyc(image);
+    return {{{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc}, last_ip};
+}
+
+/// Decodes a packet that is neither TNT, PAD nor CYC. At least `lookahead_bytes` bytes are
+/// readable, and no block is open.
+template <class Packets>
+[[gnu::always_inline]]  // lets the compiler drop the results that the caller does not use
+constexpr auto
+quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> quick_packet {
+    size_t const row = row_at<Packets>(at, strict);
+    unsigned const length = opcode_infos<Packets>.length[row];
+    // Two scalars: some compilers leave a struct in memory.
+    uint64_t const low = load_le64(at) & first_bytes_masks.low[length];
+    uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
+    return {{{low, high}, length, opcode_infos<Packets>.which[row]},
+            updated_ip(ip_update_of(opcode_infos<Packets>.form[row]), load_le64(at + 1), last_ip)};
+}
+
+/// The state of the decode loop. Passed and returned by value, to stay in registers.
+struct loop_state {
+    size_t place = 0;  // position in the bytes
+    uint64_t last_ip = 0;
+    packet::block items = packet::block::none;
+    bool keep_going = true;  // the visitor has not stopped
+};
+
+/// Counts the PADs at the start of `bytes`, up to the next position that is a multiple of eight.
+/// The first byte must be a PAD.
+///
+/// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
+/// branches predict well. Counting the zero bytes would add its latency to that of the load.
+constexpr auto leading_pads(uint64_t bytes, size_t place) noexcept -> unsigned {
+    auto const gone = static_cast<unsigned>(place % 8);
+    if (bytes << 8 * gone == 0) { return 8 - gone; }
+    if (bytes << 8 * (gone + 1) == 0) { return 7 - gone; }
+    return hide_from_optimizer(lowest_bit(bytes)) / 8;
+}
+
+/// The loop state and the visitor after one packet.
+template <class Visitor>
+struct decoded_one {
+    loop_state now;
+    copy_or_reference<Visitor> visitor;
+};
+
+/// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
+template <class Packets, class Visitor>
+[[gnu::noinline]]  // keeps the cold path out of the loop; no address of the loop's state escapes
+constexpr auto
+decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
+           copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
+    loop_state now{0, last_ip, how.items, true};
+    (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
+        now.place = length;
+        now.last_ip = last_ip_after(packet, last_ip);
+        now.items = block_after(packet, how.items);
+        now.keep_going = call(visitor, packet, {offset, now.last_ip, length});
+    });
+    return {now, visitor};
+}
+
+/// Calls the visitor with one packet of known length. `lookahead_bytes` bytes must be readable.
+template <class Visitor>
+struct visitor_call {
+    Visitor& visitor;
+    uint8_t const* from;
+    at where;
+
+    template <class Packet>
+    [[gnu::always_inline]]  // one specialised copy for each packet kind
+    constexpr auto
+    operator()() const -> bool {
+        uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
+        uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
+        return call(visitor, Packet{packet::detail::narrow<typename Packet::raw_type>({low, high})},
+                    where);
+    }
+};
+
+/// Calls the visitor with the packets of `bytes`, which begin at `offset` of the trace, until the
+/// visitor stops or no complete valid packet follows. Fastest when `offset` is a multiple of eight.
+template <class Packets, class Visitor>
+constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state now,
+                           Visitor& caller_visitor) -> loop_state {
+    using namespace packet;
+    copy_or_reference<Visitor> visitor = caller_visitor;
+    uint8_t const* const data = bytes.data();
+    size_t const fast_limit = bytes.size() < lookahead_bytes ? 0
+                                                             : bytes.size() - (lookahead_bytes - 1);
+    size_t place = now.place;
+    uint64_t last_ip = now.last_ip;
+    block items = now.items;
+    bool keep_going = now.keep_going;
+    while (keep_going) {
+        size_t const until = items == block::none ? fast_limit : 0;
+        while (place < until) {
+            unsigned const first = data[place];
+            at here{offset + place, last_ip, 1};
+            if (first == opcode_bits<pad>) {
+                if constexpr (accepts_pad_runs<Visitor>) {
+                    here.length = leading_pads(load_le64(data + place), place);
+                    keep_going = call_pads(visitor, here.length, here);
+                } else {
+                    keep_going = call(visitor, pad{}, here);
+                }
+                place += here.length;
+            } else if (is_tnt(first)) {
+                keep_going = call(visitor, tnt_short{first}, here);
+                place += 1;
+            } else if (is_cyc(first)) {
+                auto const found = quick_decode_cyc(load_le64(data + place), last_ip);
+                here.length = found.packet.length;
+                if (here.length == 0) { break; }
+                keep_going = call(visitor, cyc{found.packet.bits}, here);
+                place += here.length;
+            } else {
+                size_t const row = row_at<Packets>(data + place, strict);
+                here.length = opcode_infos<Packets>.length[row];
+                if (here.length == 0) { break; }
+                here.ip = last_ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
+                                               load_le64(data + place + 1), last_ip);
+                uint8_t const* const from = data + place;
+                place += here.length;
+                keep_going = for_kind(opcode_infos<Packets>.which[row],
+                                      visitor_call<copy_or_reference<Visitor>>{visitor, from, here},
+                                      Packets{});
+            }
+            if (!keep_going) {
+                if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
+                return {place, last_ip, items, false};
+            }
+        }
+        auto const after = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
+                                                        offset + place, last_ip, visitor);
+        if constexpr (is_copied<Visitor>) { visitor = after.visitor; }
+        if (after.now.place == 0) { break; }
+        place += after.now.place;
+        last_ip = after.now.last_ip;
+        items = after.now.items;
+        keep_going = after.now.keep_going;
+    }
+    if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
+    return {place, last_ip, items, keep_going};
+}
+
+}  // namespace ptspec::trace::detail

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/detail/control_transfer.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/traced.hpp>
+
+#include <cstdint>
+#include <string>
+
+using namespace ptspec;
+using test::traced;
+namespace event = engine::event;
+
+namespace {
+
+/// Inside the filter range, outside it, in the TraceStop range.
+constexpr char const* ranges = "ADDR0=[1000,1FFF] filter, ADDR1=[4000,4FFF] stop";
+constexpr std::uint64_t inside = 0x1100;
+constexpr std::uint64_t outside = 0x3000;
+constexpr std::uint64_t stopping = 0x4000;
+
+/// The packets of an event, as text.
+template <class Does>
+auto goes(std::string setup, Does const& does) -> std::string {
+    traced on{setup};
+    does(on);
+    auto const all = on.packets();
+    return {all.characters, all.length};
+}
+auto from(std::uint64_t place) -> std::string {
+    return std::string{ranges} + (place == inside ? ", IP=1100" : ", IP=3000, FilterEn=0");
+}
+
+auto conditional(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
+    return goes(from(at) + more, [=](traced& on) { on.does(event::conditional{to, true}); });
+}
+auto direct(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
+    return goes(from(at) + more, [=](traced& on) { on.does(event::direct_jump{to}); });
+}
+auto indirect(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
+    return goes(from(at) + more, [=](traced& on) { on.does(event::indirect_jump{to}); });
+}
+auto far_away(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
+    return goes(from(at) + more, [=](traced& on) {
+        on.does(event::far_transfer{.at = at, .to = to, .after = on.state().code});
+    });
+}
+auto interrupted(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
+    return goes(from(at) + more, [=](traced& on) {
+        on.does(event::interrupt{.next = at, .to = to, .after = on.state().code});
+    });
+}
+
+}  // namespace
+
+TEST_CASE("each class of operations writes the packets of its row") {  // GEN-340, GEN-101..105
+    // PacketEn stays 0: only a TraceStop is written
+    CHECK(conditional(outside, outside) == "none");
+    CHECK(direct(outside, outside) == "none");
+    CHECK(indirect(outside, outside) == "none");
+    CHECK(far_away(outside, outside) == "none");
+    CHECK(interrupted(outside, outside) == "none");
+    CHECK(conditional(outside, stopping) == "TraceStop");  // GEN-341
+    CHECK(direct(outside, stopping) == "TraceStop");
+    CHECK(indirect(outside, stopping) == "TraceStop");
+    CHECK(far_away(outside, stopping) == "TraceStop");
+    CHECK(interrupted(outside, stopping) == "TraceStop");  // GEN-342
+    // PacketEn rises
+    CHECK(conditional(outside, inside) == "TIP.PGE(1100)");
+    CHECK(direct(outside, inside) == "TIP.PGE(1100)");
+    CHECK(indirect(outside, inside) == "TIP.PGE(1100)");
+    CHECK(far_away(outside, inside) == "TIP.PGE(1100)");
+    CHECK(interrupted(outside, inside) == "TIP.PGE(1100)");
+    // PacketEn falls with FilterEn
+    CHECK(conditional(inside, outside) == "TIP.PGD()");
+    CHECK(direct(inside, outside) == "TIP.PGD(3000)");
+    CHECK(indirect(inside, outside) == "TIP.PGD(3000)");
+    CHECK(far_away(inside, outside) == "TIP.PGD(3000)");
+    CHECK(interrupted(inside, outside) == "FUP(1100), TIP.PGD(3000)");
+    CHECK(conditional(inside, stopping) == "TIP.PGD(), TraceStop");
+    CHECK(direct(inside, stopping) == "TIP.PGD(4000), TraceStop");
+    CHECK(indirect(inside, stopping) == "TIP.PGD(4000), TraceStop");
+    CHECK(far_away(inside, stopping) == "TIP.PGD(4000), TraceStop");
+    CHECK(interrupted(inside, stopping) == "FUP(1100), TIP.PGD(4000), TraceStop");
+    // PacketEn stays 1
+    CHECK(conditional(inside, inside) == "none");  // a buffered TNT bit
+    CHECK(direct(inside, inside) == "none");
+    CHECK(indirect(inside, inside) == "TIP(1100)");
+    CHECK(far_away(inside, inside) == "TIP(1100)");
+    CHECK(interrupted(inside, inside) == "FUP(1100), TIP(1100)");
+}
+
+TEST_CASE("without BranchEn a transfer writes only a TraceStop") {  // GEN-029, GEN-089
+    for (auto const& move : {conditional, direct, indirect, far_away, interrupted}) {
+        CHECK(move(inside, inside, ", BranchEn=0") == "none");
+        CHECK(move(inside, outside, ", BranchEn=0") == "none");
+        CHECK(move(outside, inside, ", BranchEn=0") == "none");
+        CHECK(move(inside, stopping, ", BranchEn=0") == "TraceStop");
+        CHECK(move(inside, stopping, ", TraceEn=0") == "none");
+        CHECK(move(inside, stopping, ", Stopped=1") == "none");  // GEN-020
+    }
+}
+
+TEST_CASE("no packet has an IP from outside the traced context") {  // GEN-030, GEN-032, GEN-052
+    auto const calls = [](std::string setup, std::uint8_t cpl, bool far) {
+        return goes(setup, [=](traced& on) {
+            auto code = on.state().code;
+            code.cpl = cpl;
+            if (far) {
+                on.does(event::far_transfer{.at = 0x1100, .to = 0x5000, .after = code});
+            } else {
+                on.does(event::interrupt{.next = 0x1100, .to = 0x5000, .after = code});
+            }
+        });
+    };
+    CHECK(calls("OS=0", 0, true) == "TIP.PGD()");
+    CHECK(calls("OS=0", 0, false) == "FUP(1100), TIP.PGD()");
+    CHECK(calls("OS=0, CPL=0", 3, true) == "TIP.PGE(5000)");
+    CHECK(calls("OS=0, CPL=0", 3, false) == "TIP.PGE(5000)");
+    CHECK(calls("OS=0, CPL=0", 0, false) == "none");
+}
+
+TEST_CASE("a transfer that changes CR3 and code width writes PIP, then MODE.Exec") {
+    // GEN-236, GEN-237, GEN-240, GEN-245
+    auto const moved = [](std::string setup, std::uint64_t to, auto const& change) {
+        return goes(setup, [&](traced& on) {
+            auto code = on.state().code;
+            change(code);
+            on.does(event::interrupt{.next = 0x1100, .to = to, .after = code});
+        });
+    };
+    auto const both = [](engine::execution_context& code) {
+        code.cr3 = 0x7000;
+        code.width = engine::code_width::bits_32;
+        code.cpl = 0;
+    };
+    CHECK(moved("", 0x5000, both) == "FUP(1100), PIP(7000,NR=0), MODE.Exec(32), TIP(5000)");
+    CHECK(moved("OS=0", 0x5000, both) == "FUP(1100), TIP.PGD()");
+    CHECK(moved(ranges, 0x5000, both) == "FUP(1100), PIP(7000,NR=0), TIP.PGD(5000)");
+    CHECK(moved(std::string{ranges} + ", FilterEn=0", 0x1000, both) ==
+          "PIP(7000,NR=0), MODE.Exec(32), TIP.PGE(1000)");
+    CHECK(moved("BranchEn=0", 0x5000, both) == "PIP(7000,NR=0)");
+    CHECK(moved("", 0x5000, [](engine::execution_context& code) { code.cpl = 0; }) ==
+          "FUP(1100), TIP(5000)");
+    CHECK(moved("VMX=nonroot", 0x5000, both) ==
+          "FUP(1100), PIP(7000,NR=1), MODE.Exec(32), TIP(5000)");  // GEN-241
+}
+
+TEST_CASE("PIP and MODE.Exec of a task switch have separate CYCs") {  // GEN-215, GEN-214
+    traced on{"CYCEn=1, mode=32"};
+    auto code = on.state().code;
+    code.cr3 = 0x7000;
+    code.width = engine::code_width::bits_16;
+    code.cpl = 0;
+    on.does(event::software_interrupt{
+        .at = 0x1100, .to = 0x5000, .after = code, .takes = {.until_pip = 10, .until_target = 20}});
+    CHECK(on.packets() == text{"FUP(1100), CYC(10), PIP(7000,NR=0), CYC(20), MODE.Exec(16), "
+                               "TIP(5000)"});
+}
+
+TEST_CASE("CFE comes first, and has an IP if no other packet gives it") {
+    // GEN-301, GEN-303, GEN-304, GEN-306
+    CHECK(interrupted(inside, inside, ", EventEn=1") == "CFE(INTR:0,IP=0), FUP(1100), TIP(1100)");
+    CHECK(interrupted(inside, inside, ", EventEn=1, BranchEn=0") == "CFE(INTR:0,IP=1), FUP(1100)");
+    CHECK(interrupted(outside, inside, ", EventEn=1") ==
+          "CFE(INTR:0,IP=1), FUP(3000), TIP.PGE(1100)");
+    CHECK(interrupted(inside, inside, ", EventEn=1, OS=User=0") == "none");
+    CHECK(far_away(inside, inside, ", EventEn=1") == "TIP(1100)");
+    // A transfer into the context also writes a CFE, without the IP.
+    CHECK(goes("EventEn=1, OS=0, CPL=0", [](traced& on) {
+              auto code = on.state().code;
+              code.cpl = 3;
+              on.does(event::far_transfer{
+                  .at = 0x9000, .to = 0x1000, .after = code, .kind = event::far_kind::iret});
+          }) == "CFE(IRET,IP=0), TIP.PGE(1000)");
+    CHECK(goes("EventEn=1", [](traced& on) {
+              on.does(event::exception{.at = 0x1000,
+                                       .to = 0x2000,
+                                       .after = on.state().code,
+                                       .vector = event::exception::page_fault,
+                                       .cr2 = 0xBEEF000});
+          }) == "EVD(PFA:BEEF000), CFE(INTR:E,IP=0), FUP(1000), TIP(2000)");  // GEN-302
+}
+
+TEST_CASE("PIP, VMCS, MODE.TSX, TraceStop and PSB do not depend on FilterEn") {  // GEN-031
+    auto const outside_of = [](std::string setup, auto const& e) {
+        return goes(std::string{ranges} + ", FilterEn=0, IP=3000" + setup,
+                    [&](traced& on) { on.does(e); });
+    };
+    CHECK(outside_of(", CPL=0", event::mov_cr3{0x3000, 0x3003, 0x9000}) == "PIP(9000,NR=0)");
+    CHECK(outside_of(", VMX=root, CPL=0", event::vmptrld{0x3003, 0x9000}) == "VMCS(9000)");
+    CHECK(outside_of("", event::transaction_begin{0x3000, 0x3003}) == "MODE.TSX(InTX=1,TXAbort=0)");
+    CHECK(outside_of("", event::direct_jump{0x4000}) == "TraceStop");
+    CHECK(outside_of("", event::psb_due{}).substr(0, 8) == "PSB, CBR");
+}
+
+TEST_CASE("a suppressed IP does not change the last IP") {  // GEN-107
+    traced on{"OS=0"};
+    auto kernel = on.state().code;
+    kernel.cpl = 0;
+    auto const user = on.state().code;
+    on.does(event::indirect_jump{0x7000});
+    on.does(event::far_transfer{.at = 0x7000, .to = 0x9000, .after = kernel});
+    on.does(event::far_transfer{.at = 0x9000, .to = 0x7002, .after = user});
+    CHECK(on.packets() == text{"TIP(7000), TIP.PGD(), TIP.PGE(7002)"});
+    CHECK(on.bytes.size() == 7 + 1 + 3);
+}
+
+TEST_CASE("the vector of an event without a vector is 0") {  // GEN-301, PKT-220
+    CHECK_TWICE([](auto value) {
+        traced on{"CPL=0, EventEn=1"};
+        on.does(event::far_transfer{.at = value(std::uint64_t{0x1000}),
+                                    .to = 0x2000,
+                                    .after = on.state().code,
+                                    .kind = event::far_kind::iret});
+        byte_view const all = on.bytes.written();
+        return all.size() > 4 && all[0] == 0x02 && all[1] == 0x13 && all[3] == 0;
+    });
+}
+
+TEST_CASE("a transaction abort writes MODE.TSX, FUP, TIP") {  // GEN-252, GEN-256
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        on.does(event::transaction_begin{0x1000, 0x1003});
+        on.does(event::transaction_abort{value(std::uint64_t{0x1006}), 0x2000});
+        return on.packets() == text{"MODE.TSX(InTX=1,TXAbort=0), FUP(1000), "
+                                    "MODE.TSX(InTX=0,TXAbort=1), FUP(1006), TIP(2000)"};
+    });
+}
+
+TEST_CASE("after a transfer out of the traced context branches generate no packet") {  // GEN-023
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        auto kernel = on.state().code;
+        kernel.cpl = 0;
+        on.does(event::software_interrupt{
+            .at = 0x1000, .to = value(std::uint64_t{0x9000}), .after = kernel, .vector = 3});
+        for (unsigned i = 0; i < 8; ++i) { on.does(event::conditional{0x9000, true}); }
+        on.does(event::indirect_jump{0xA000});
+        return on.packets() == text{"FUP(1000), TIP.PGD()"};
+    });
+}
