@@ -111,8 +111,8 @@ auto main() -> int {
     second.run();
 
     expect(on_wrmsr(second.guest, 0x570, 0x2104).trace_en_changed, "WRMSR that disables");
-    auto const position = topa::position_in(second.guest.msrs.output_base,
-                                            second.guest.msrs.output_mask_ptrs);
+    auto const position = topa::position_in(second.guest.msrs.output.base,
+                                            second.guest.msrs.output.mask_ptrs);
     byte_view const trace{second.ram + guest_buffer, 4096 * position.index + position.offset};
     trace::reader reader{trace};
     unsigned jumps = 0;

@@ -61,7 +61,7 @@ auto explain_an_error() -> engine::explanation {
     constexpr auto const& processor = cpu::preset::skylake_x;
     using ctl = reg::ia32_rtit_ctl;
     access::msr_state now;
-    now.output_base = base;
+    now.output.base = base;
     constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true},
                                       ctl::ToPA{true}, ctl::BranchEn{true});
     now = access::effect_of_write(processor, now, ctl::address, start.raw).state;

@@ -279,7 +279,7 @@ inline void read_table(setup& to, std::string_view item) {
     auto& made = table_at(to, n);
     if (in.accept("at")) {
         made.address = in.number("an address");
-        if (n == 0 && !to.has_base) { to.msrs.output_base = {made.address}; }
+        if (n == 0 && !to.has_base) { to.msrs.output.base = {made.address}; }
     }
     if (open == std::string_view::npos) { return in.end(); }
     in.expect("=");
@@ -473,8 +473,8 @@ inline void read_item(setup& to, std::string_view item) {
         in.end();
         auto const made = single_range::build(wanted);
         if (!made) { throw refusal{tool::quoted(item) + " is no range"}; }
-        to.msrs.output_base = made.base;
-        to.msrs.output_mask_ptrs = made.pointers;
+        to.msrs.output.base = made.base;
+        to.msrs.output.mask_ptrs = made.pointers;
         to.has_base = true;
     } else if (first == "wrapped") {
         in.end();
@@ -548,7 +548,7 @@ inline void place_tables(setup& in) {
         if (in.regions.empty()) { in.regions.resize(1); }
         place_regions(in);
         std::uint64_t first = table_at(in, 0).address;
-        if (in.has_base) { first = in.msrs.output_base.raw; }
+        if (in.has_base) { first = in.msrs.output.base.raw; }
         std::size_t const count = (in.regions.size() - 1) / entries_per_table + 1;
         for (std::size_t n = 0; n < count; ++n) {
             in.tables[n] = {first + 0x1000 * n, {}};
@@ -561,7 +561,7 @@ inline void place_tables(setup& in) {
     } else {
         place_regions(in);
     }
-    if (!in.has_base) { in.msrs.output_base = {table_at(in, 0).address}; }
+    if (!in.has_base) { in.msrs.output.base = {table_at(in, 0).address}; }
     for (auto const& [n, text] : in.edits) {
         auto& entries = table_at(in, 0).entries;
         if (entries.size() <= n) { entries.resize(n + 1, "0"); }

@@ -274,7 +274,7 @@ private:
             auto made = reg::xsave_pt_state{};
             auto const& now = image.msrs;
             std::uint64_t const all[] = {
-                now.ctl.raw,       now.output_base.raw, now.output_mask_ptrs.raw,
+                now.ctl.raw,       now.output.base.raw, now.output.mask_ptrs.raw,
                 now.status.raw,    now.cr3_match.raw,   now.addr[0].a.raw,
                 now.addr[0].b.raw, now.addr[1].a.raw,   now.addr[1].b.raw};
             std::copy(std::begin(all), std::end(all), made.quadwords);
@@ -299,8 +299,8 @@ private:
     /// The same at the start of the output.
     [[nodiscard]] auto plan_from_start(words& in) const -> driver::msr_plan {
         auto made = plan(in);
-        made.output.base = from_.msrs.output_base;
-        made.output.mask_ptrs = {from_.is_range ? from_.msrs.output_mask_ptrs.raw & low_bits(32)
+        made.output.base = from_.msrs.output.base;
+        made.output.mask_ptrs = {from_.is_range ? from_.msrs.output.mask_ptrs.raw & low_bits(32)
                                                 : 0x7F};
         return made;
     }
@@ -465,14 +465,14 @@ private:
         return made.ring;
     }
     [[nodiscard]] auto position() -> std::uint64_t {
-        driver::output_buffer const at{on_.now.output_base, on_.now.output_mask_ptrs};
+        driver::output_buffer const at = on_.now.output;
         if (from_.is_range) { return at.mask_ptrs.raw >> 32; }
         auto const found = driver::offset_of(ring(), at);
         if (!found) { throw refusal{"the position is in no region"}; }
         return found.offset;
     }
     void read_out() {
-        driver::output_buffer const at{on_.now.output_base, on_.now.output_mask_ptrs};
+        driver::output_buffer const at = on_.now.output;
         if (from_.is_range) {
             auto const part = driver::snapshot_of_single_range(at, from_.wrapped);
             std::string const newer = interval(part.second_base, part.second_bytes);

@@ -157,7 +157,7 @@ inline void find_position(chain& into, msr_script::session const& in, given_memo
     using ctl = reg::ia32_rtit_ctl;
     auto& now = into.now;
     now.known = true;
-    now.encoded = topa::position_in(in.now.output_base, in.now.output_mask_ptrs);
+    now.encoded = topa::position_in(in.now.output.base, in.now.output.mask_ptrs);
     now.error = in.now.status.get<status::Error>();
     now.stopped = in.now.status.get<status::Stopped>();
     if (now.error || now.stopped) {

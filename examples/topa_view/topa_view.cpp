@@ -181,7 +181,7 @@ auto run(tool::command_line& line) -> int {
     }
     auto const in = read_all(how);
     check_pages(in.memory);
-    auto const first = how.table ? *how.table : topa::position_in(in.now.output_base, {}).table;
+    auto const first = how.table ? *how.table : topa::position_in(in.now.output.base, {}).table;
     auto const drawn = read_chain(in, first, how.has_script());
     auto const reader = "a processor of MAXPHYADDR " + std::to_string(in.of.max_phys_addr().bits) +
                         (in.of.has_topa_of_many_entries() ? "" : ", without MENTRY,");

@@ -51,8 +51,8 @@ constexpr auto preset(rc_profile of) -> cpu::capabilities const& {
 template <class State>
 constexpr auto place(State& state, unsigned index) -> auto& {
     switch (index) {
-        case 0x560: return state.output_base.raw;
-        case 0x561: return state.output_mask_ptrs.raw;
+        case 0x560: return state.output.base.raw;
+        case 0x561: return state.output.mask_ptrs.raw;
         case 0x570: return state.ctl.raw;
         case 0x571: return state.status.raw;
         case 0x572: return state.cr3_match.raw;

@@ -379,8 +379,8 @@ TEST_CASE("TraceEn with neither OS nor User is legal (REG-041)") {
 TEST_CASE("a write of CTL faults neither for the output MSRs nor for STATUS (REG-042, 043)") {
     CHECK_TWICE([](auto value) {
         msr_state bad;
-        bad.output_base = {value(uint64_t{0x80})};  // no ToPA table can start there
-        bad.output_mask_ptrs = {0xFFFF'FFFF'0000'05FF};
+        bad.output.base = {value(uint64_t{0x80})};  // no ToPA table can start there
+        bad.output.mask_ptrs = {0xFFFF'FFFF'0000'05FF};
         msr_state stopped;
         stopped.status = {value(uint64_t{0x20})};
         msr_state failed;

@@ -44,7 +44,7 @@ constexpr uint64_t inject = uint64_t{1} << 56;
 TEST_CASE("a write that faults changes nothing (REG-009)") {
     CHECK_TWICE([](auto value) {
         auto now = with(on, 7);
-        now.output_base = {0x7000};
+        now.output.base = {0x7000};
         uint32_t const others[] = {0x560, 0x561, 0x571, 0x572, 0x580};
         for (uint32_t const index : others) {
             auto const done = access::effect_of_write(preset::P_SKL, now, value(index), 0x80);
@@ -308,7 +308,7 @@ TEST_CASE("IA32_XSS and IA32_DEBUGCTL are plain storage, even while tracing") {
 TEST_CASE("RDMSR returns the value of the MSR, even while tracing (REG-011)") {
     CHECK_TWICE([](auto value) {
         auto now = with(on, 0x5'0000'0007);
-        now.output_base = {0x7000};
+        now.output.base = {0x7000};
         auto const got = [&](uint32_t index, uint64_t expected) {
             auto const read = access::read(preset::P_SKL, now, value(index));
             return read && read.value == expected;

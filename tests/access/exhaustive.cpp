@@ -55,8 +55,8 @@ struct scenario {
         : plain{from}, code{runs} {
         state.ctl = {from.ctl};
         state.status = {from.status};
-        state.output_base = {from.base};
-        state.output_mask_ptrs = {from.mask_ptrs};
+        state.output.base = {from.base};
+        state.output.mask_ptrs = {from.mask_ptrs};
         state.cr3_match = {from.cr3_match};
         for (unsigned n = 0; n < 4; ++n) {
             state.addr[n] = {{from.addr[2 * n]}, {from.addr[2 * n + 1]}};
@@ -68,7 +68,7 @@ struct scenario {
 
 constexpr auto same_state(access::msr_state const& one, msrs const& two) -> bool {
     bool same = one.ctl.raw == two.ctl && one.status.raw == two.status &&
-                one.output_base.raw == two.base && one.output_mask_ptrs.raw == two.mask_ptrs &&
+                one.output.base.raw == two.base && one.output.mask_ptrs.raw == two.mask_ptrs &&
                 one.cr3_match.raw == two.cr3_match && one.in_vmx_operation == two.in_vmx;
     for (unsigned n = 0; n < 4; ++n) {
         same = same && one.addr[n].a.raw == two.addr[2 * n] &&

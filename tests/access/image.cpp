@@ -16,8 +16,8 @@ constexpr auto full() -> msr_state {
     msr_state state;
     state.ctl = {0x0000'2210'0000'210D};
     state.status = {0x0000'0123'0000'0005};
-    state.output_base = {0x0000'1234'5678'9000};
-    state.output_mask_ptrs = {0x0000'0040'0000'01FF};
+    state.output.base = {0x0000'1234'5678'9000};
+    state.output.mask_ptrs = {0x0000'0040'0000'01FF};
     state.cr3_match = {0x0123'4567'89AB'CDE0};
     state.addr[0] = {{0x1000}, {0x1FFF}};
     state.addr[1] = {{0x2000}, {0x2FFF}};
@@ -204,7 +204,7 @@ TEST_CASE("an MSR that the processor lacks must hold its cold reset value") {
 TEST_CASE("LowerMask reads as ones whatever the image holds (REG-072)") {
     CHECK_TWICE([](auto value) {
         auto const image = with_quadword(save(msr_state{}), 3, value(uint64_t{0x1'0000'0080}));
-        return load(preset::P_SKL, image).state.output_mask_ptrs.raw == 0x1'0000'00FF;
+        return load(preset::P_SKL, image).state.output.mask_ptrs.raw == 0x1'0000'00FF;
     });
 }
 

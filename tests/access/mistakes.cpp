@@ -57,12 +57,12 @@ TEST_CASE("the output base is not limited to 36 bits: it has MAXPHYADDR bits (RE
     CHECK_TWICE([](auto value) {
         auto const highest = value(uint64_t{0x000F'FFFF'FFFF'FF80});
         auto const done = effect_of_write(P_FUT, msr_state{}, output_base, highest);
-        return done && done.state.output_base.raw == 0x000F'FFFF'FFFF'FF80;
+        return done && done.state.output.base.raw == 0x000F'FFFF'FFFF'FF80;
     });
     CHECK_TWICE([](auto value) {
         auto const done = effect_of_write(P_SKL, msr_state{}, output_base,
                                           value(uint64_t{0x0000'0040'0000'0000}));
-        return done && done.state.output_base.raw == 0x0000'0040'0000'0000;
+        return done && done.state.output.base.raw == 0x0000'0040'0000'0000;
     });
     CHECK_TWICE([](auto value) {
         using base = reg::ia32_rtit_output_base;

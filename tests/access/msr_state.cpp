@@ -21,8 +21,8 @@ TEST_CASE("a default state is that after a cold reset: 0, and OUTPUT_MASK_PTRS i
 TEST_CASE("every MSR has the index of the address map (REG-018)") {
     CHECK_TWICE([](auto value) {
         msr_state now;
-        now.output_base = {value(uint64_t{0x1000})};
-        now.output_mask_ptrs = {value(uint64_t{0x2FF})};
+        now.output.base = {value(uint64_t{0x1000})};
+        now.output.mask_ptrs = {value(uint64_t{0x2FF})};
         now.ctl = {value(uint64_t{0x2109})};
         now.status = {value(uint64_t{0x30})};
         now.cr3_match = {value(uint64_t{0x5000})};

@@ -20,8 +20,8 @@ constexpr auto busy(uint64_t ctl = on, uint64_t status = 0x1'2345'0000'00F7) -> 
     msr_state now;
     now.ctl = {ctl};
     now.status = {status};
-    now.output_base = {0x5000};
-    now.output_mask_ptrs = {0x1'0000'00FF};
+    now.output.base = {0x5000};
+    now.output.mask_ptrs = {0x1'0000'00FF};
     now.cr3_match = {0x6000};
     for (unsigned n = 0; n < 4; ++n) { now.addr[n] = {{n + 0x1000ULL}, {n + 0x2000ULL}}; }
     now.xss = {0x100};

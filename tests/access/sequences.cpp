@@ -117,7 +117,7 @@ TEST_CASE("disable may clear the rest of CTL in the same write (REG-191, REG-022
 TEST_CASE("collect: after the write that clears TraceEn the output MSRs do not change (REG-192)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
-        one.now.output_mask_ptrs = {
+        one.now.output.mask_ptrs = {
             value(uint64_t{0x123'0000'00FF})};  // the current output position
         one.write(0x570, on & ~uint64_t{1});
         uint64_t const base = one.read(0x560);
@@ -189,7 +189,7 @@ TEST_CASE("manual restore: all other MSRs in any order, CTL last (REG-194)") {
         context.save(one);
         for (unsigned first = value(0U); first < other_count; ++first) {
             processor next;  // holds another context
-            next.now.output_base = {0x9000};
+            next.now.output.base = {0x9000};
             next.now.cr3_match = {0x9000};
             context.restore(next, first);
             if (next.refused != rule::none || !(next.now == before)) { return false; }

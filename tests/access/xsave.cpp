@@ -22,8 +22,8 @@ constexpr auto busy(uint64_t ctl, uint64_t status) -> msr_state {
     msr_state now;
     now.ctl = {ctl};
     now.status = {status};
-    now.output_base = {0x7000};
-    now.output_mask_ptrs = {0x2'0000'00FF};
+    now.output.base = {0x7000};
+    now.output.mask_ptrs = {0x2'0000'00FF};
     now.cr3_match = {0x3000};
     for (unsigned n = 0; n < 4; ++n) { now.addr[n] = {{n + 0x1000ULL}, {n + 0x2000ULL}}; }
     now.xss = {0x100};
@@ -214,7 +214,7 @@ TEST_CASE("a zero for an MSR that the processor lacks is skipped, another value 
         auto const back = access::xrstors(preset::P_BDW, cold, plain);
         auto const fabric = access::xrstors(preset::P_FAB, cold, image_of(0x2045, 0, 0, 0));
         return back && back.refused_msr == 0 && back.why_refused == rule::none && fabric &&
-               fabric.effect.state.output_mask_ptrs.raw == 0x7F &&
+               fabric.effect.state.output.mask_ptrs.raw == 0x7F &&
                refuses(preset::P_BDW, cold, with(plain, 5, value(uint64_t{0x1000})), rule::REG_144,
                        0x580, rule::REG_014) &&
                refuses(preset::P_FAB, cold, image_of(0x2045, 0, value(uint64_t{0x7F}), 0),
@@ -237,7 +237,7 @@ TEST_CASE("write-ignored STATUS bits are ignored, and LowerMask reads as ones (R
     CHECK_TWICE([](auto value) {
         auto const back = access::xrstors(preset::P_SKL, busy(off, 3),
                                           image_of(off, 0x8000, value(uint64_t{0x100}), 0x14));
-        return back && back.effect.state.output_mask_ptrs.raw == 0x17F &&
+        return back && back.effect.state.output.mask_ptrs.raw == 0x17F &&
                back.effect.state.status.raw == 0x13;
     });
 }
@@ -252,8 +252,8 @@ TEST_CASE("XRSTORS loads all nine MSRs, and sets TraceEn last (REG-145)") {
                                           {.ip = value(uint64_t{0x4800})});
         auto expected = now;
         expected.ctl = {on | uint64_t{1} << 32};
-        expected.output_base = {0x8000};
-        expected.output_mask_ptrs = {0x3'0000'007F};
+        expected.output.base = {0x8000};
+        expected.output.mask_ptrs = {0x3'0000'007F};
         expected.status = {0x5'0000'0007};  // FilterEn from the range just loaded
         expected.cr3_match = {0x6000};
         expected.addr[0] = {{0x4000}, {0x4FFF}};

@@ -55,8 +55,8 @@ class traced_program {
 public:
     explicit traced_program(std::string_view row) : has_cycles_{row.find("/cyc") != row.npos} {
         access::msr_state now;
-        now.output_base = {ring_at};
-        now.output_mask_ptrs = {ring_.size() - 1};
+        now.output.base = {ring_at};
+        now.output.mask_ptrs = {ring_.size() - 1};
         now.addr[0] = {{0x40'0000}, {0x40'FFFF}};
         now.addr[1] = {{0x50'0000}, {0x50'FFFF}};
         auto const of = row.find("/skylake") != row.npos ? engine::kind::skylake

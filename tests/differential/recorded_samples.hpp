@@ -189,8 +189,8 @@ private:
         namespace reg = ptspec::reg;
         thread_ = thread;
         ptspec::access::msr_state now;
-        now.output_base = {0x100'0000};
-        now.output_mask_ptrs = {0xFF'FFFF};
+        now.output.base = {0x100'0000};
+        now.output.mask_ptrs = {0xFF'FFFF};
         auto how = of_.options;
         how.on_ret_mismatch = engine::ret_mismatch::clear;
         memory_ = {};

@@ -144,7 +144,7 @@ auto set_up(test::pc_row const& row) -> std::unique_ptr<bench> {
     }
     if (from.msrs.in_vmx_operation) { (void)made->cpu.on(event::vmxon{0x1000, 0x1003}); }
     if (from.msrs.ctl.raw != 0) {
-        CHECK(made->cpu.write(0x560, from.msrs.output_base.raw));
+        CHECK(made->cpu.write(0x560, from.msrs.output.base.raw));
         CHECK(made->cpu.write(0x570, from.msrs.ctl.raw));
     }
     return made;
@@ -224,8 +224,8 @@ auto interval(uint64_t from, uint64_t count) -> std::string {
 /// A register or a field by its name in a claim.
 auto state_by_name(access::msr_state const& msrs, std::string const& name) -> std::string {
     using status = ia32_rtit_status;
-    if (name == "560") { return hex(msrs.output_base.raw); }
-    if (name == "561") { return hex(msrs.output_mask_ptrs.raw); }
+    if (name == "560") { return hex(msrs.output.base.raw); }
+    if (name == "561") { return hex(msrs.output.mask_ptrs.raw); }
     if (name == "570") { return hex(msrs.ctl.raw); }
     if (name == "571") { return hex(msrs.status.raw); }
     if (name == "Error") { return hex(msrs.status.get<status::Error>()); }
@@ -349,9 +349,9 @@ TEST_CASE("PC-19: XSAVES stores CTL as it was, and the rest after TraceEn is 0 (
               return hex(all);
           }) == "");
     auto const msrs = now.cpu.msrs();
-    CHECK(saved.image.quadwords[2] == msrs.output_mask_ptrs.raw);
+    CHECK(saved.image.quadwords[2] == msrs.output.mask_ptrs.raw);
     CHECK(saved.image.quadwords[3] == msrs.status.raw);
-    CHECK((msrs.output_mask_ptrs.raw >> 32) == now.stored());
+    CHECK((msrs.output.mask_ptrs.raw >> 32) == now.stored());
 }
 
 TEST_CASE("PC-22: a warm reset keeps all but TraceEn, or clears everything (PRG-070,072)") {
@@ -377,8 +377,8 @@ TEST_CASE("PC-22: a warm reset keeps all but TraceEn, or clears everything (PRG-
         now.put(2, topa::entry{0x2000'0000 | size_64K});
         access::msr_state raw;
         raw.ctl = {0x250D};
-        raw.output_base = {table};
-        raw.output_mask_ptrs = {0x1234'0000'017F};
+        raw.output.base = {table};
+        raw.output.mask_ptrs = {0x1234'0000'017F};
         engine::trace_unit<> unit{caps, raw, {}, 0x1000, engine::options_of(engine::kind::manual)};
         unit.warm_reset({}, 0xFFF0);
         auto const items = claims(keeps ? "EBX[2]=1" : "EBX[2]=0");
@@ -397,9 +397,9 @@ TEST_CASE("INIT keeps all MSRs, and tracing continues (PRG-072)") {
     (void)now.cpu.on(event::init{0x1000, 0xFFF0, {}, true});
     auto const after = now.cpu.msrs();
     CHECK(after.ctl == before.ctl);
-    CHECK(after.output_base == before.output_base);
+    CHECK(after.output.base == before.output.base);
     CHECK(after.status.get<ia32_rtit_status::TriggerEn>());
-    CHECK(after.output_mask_ptrs.raw > before.output_mask_ptrs.raw);
+    CHECK(after.output.mask_ptrs.raw > before.output.mask_ptrs.raw);
 }
 
 TEST_CASE("PC-25: a misaligned region is an error when it becomes current (PRG-088)") {
@@ -470,17 +470,15 @@ TEST_CASE("PC-37: a single range continues at its start (PRG-081,142)") {
     access::msr_state msrs;
     msrs.ctl = {0x240D};
     msrs.status = ia32_rtit_status{}.with(ia32_rtit_status::TriggerEn{true});
-    msrs.output_base = before.base;
-    msrs.output_mask_ptrs = before.mask_ptrs;
+    msrs.output = before;
     bool const started = !out.start(plain.caps, msrs, plain.memory);
     CHECK(started);
     byte_array<0x20> const trace{};
     CHECK(out.write(msrs, plain.memory, trace).stored == 0x20);
     out.sync(msrs);
-    auto const part = driver::snapshot_of_single_range({msrs.output_base, msrs.output_mask_ptrs},
-                                                       true);
+    auto const part = driver::snapshot_of_single_range(msrs.output, true);
     CHECK(first_wrong_claim(pc_row_of("PC-37").expected, [&](std::string const& name) {
-              if (name == "561") { return hex(msrs.output_mask_ptrs.raw); }
+              if (name == "561") { return hex(msrs.output.mask_ptrs.raw); }
               // The newest 20H bytes: the end of the older part, and the newer part.
               uint64_t const old = 0x20 - part.second_bytes;
               return interval(part.first_base + part.first_bytes - old, old) + "," +
@@ -707,8 +705,8 @@ TEST_CASE("the initial configuration of component 8 is 0, and Intel PT works wit
     CHECK(parsed);
     CHECK(now.cpu.xrstors(parsed.state).took_effect());
     CHECK(now.cpu.msrs().ctl.raw == 0);
-    CHECK(now.cpu.msrs().output_base.raw == 0);
-    CHECK(now.cpu.msrs().output_mask_ptrs.raw == 0x7F);
+    CHECK(now.cpu.msrs().output.base.raw == 0);
+    CHECK(now.cpu.msrs().output.mask_ptrs.raw == 0x7F);
     auto caps = cap_a();
     caps.leaf_0d_1_eax = {};
     caps.leaf_0d_1_ecx = {};

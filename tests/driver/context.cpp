@@ -69,7 +69,7 @@ TEST_CASE("a context is saved with TraceEn as it was, and restored to the same s
         return saved && saved.trace == trace_state::disabled &&
                saved.state.ctl == all_ranges().ctl && saved.state.cr3_match.raw == 0x5000 &&
                saved.state.addr[3].a.raw == 0x4000 &&
-               saved.state.output.mask_ptrs == before.output_mask_ptrs &&
+               saved.state.output.mask_ptrs == before.output.mask_ptrs &&
                saved.state.status.get<ia32_rtit_status::PacketByteCnt>() != 0 && restored &&
                restored.trace == trace_state::enabled && stopped &&
                stopped.state.addr[2] == saved.state.addr[2];
@@ -102,7 +102,7 @@ TEST_CASE("a save that faulted is repeated with CTL as it was (PRG-100,103)") {
             auto const msrs = now.cpu.msrs();
             if (!saved || saved.trace != trace_state::disabled || now.cpu.is_tracing() ||
                 saved.state.ctl != all_ranges().ctl || saved.state.status != msrs.status ||
-                saved.state.output.mask_ptrs != msrs.output_mask_ptrs ||
+                saved.state.output.mask_ptrs != msrs.output.mask_ptrs ||
                 saved.state.addr[3] != all_ranges().addr[3]) {
                 return false;
             }

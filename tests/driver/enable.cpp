@@ -229,7 +229,7 @@ TEST_CASE("an edit returns where the trace ended before it, and does not write i
         auto const result = driver::while_disabled(log, base.ctl, [] {});
         return result && result.trace == trace_state::enabled && result.ctl == base.ctl &&
                result.output.base.raw == table && result.output.mask_ptrs.raw >> 32 != 0 &&
-               result.output.mask_ptrs.raw >> 32 < now.cpu.msrs().output_mask_ptrs.raw >> 32 &&
+               result.output.mask_ptrs.raw >> 32 < now.cpu.msrs().output.mask_ptrs.raw >> 32 &&
                writes_are(log, {0x570, 0x570});
     });
 }

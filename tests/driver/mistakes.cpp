@@ -259,7 +259,7 @@ TEST_CASE("after a cold reset every MSR is programmed again (PRG-030,070)") {
     auto const saved = driver::save(now.cpu);
     now.cpu.cold_reset({}, 0x1000);
     // The mistake is to write CTL only, since the others were written before: they are 0 now.
-    CHECK(now.cpu.msrs().output_base.raw == 0);
+    CHECK(now.cpu.msrs().output.base.raw == 0);
     CHECK(now.cpu.msrs().addr[0].b.raw == 0);
     CHECK(driver::restore(now.cpu, saved.state));
     CHECK(now.cpu.msrs().addr[0] == plan.addr[0]);

@@ -71,9 +71,9 @@ TEST_CASE("resuming returns the position at which the trace was paused, and of a
         (void)driver::pause(now.cpu, base.ctl);
         auto const before = now.cpu.msrs();
         auto const resumed = driver::resume(now.cpu, base.ctl);
-        bool const position = resumed && resumed.output.base == before.output_base &&
-                              resumed.output.mask_ptrs == before.output_mask_ptrs &&
-                              before.output_mask_ptrs.raw >> 32 != 0;
+        bool const position = resumed && resumed.output.base == before.output.base &&
+                              resumed.output.mask_ptrs == before.output.mask_ptrs &&
+                              before.output.mask_ptrs.raw >> 32 != 0;
         world other;
         driver::recording_port log{other.cpu};
         (void)driver::resume(log, base.ctl.with(ia32_rtit_ctl::FabricEn{true}));

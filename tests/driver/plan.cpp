@@ -152,7 +152,7 @@ TEST_CASE("a plan and a state of the trace unit have the same MSRs") {
         for (uint64_t n = 0; n < 4; ++n) { plan.addr[n] = {{n + 1}, {n + 5}}; }
         auto const state = driver::msr_state_of(plan);
         return state.ctl.raw == 0x250D && state.status.raw == 0x300'0000'0000 &&
-               state.output_base.raw == table && state.output_mask_ptrs.raw == 0x17F &&
+               state.output.base.raw == table && state.output.mask_ptrs.raw == 0x17F &&
                state.cr3_match.raw == 0x5000 && state.addr[0].a.raw == 1 &&
                state.addr[3].b.raw == 8 && driver::plan_of(state) == plan;
     });

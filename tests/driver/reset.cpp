@@ -84,7 +84,7 @@ TEST_CASE("after a cold reset memory alone tells where the trace ended (PRG-030,
         return found && found.trace == trace_state::disabled && found.part.from == 0 &&
                where.offset > 20 && where.offset % 16 == 0 &&
                where.offset - found.part.count < 16 &&  // PADs end the trace
-               now.cpu.msrs().output_base.raw == 0;
+               now.cpu.msrs().output.base.raw == 0;
     });
 }
 

@@ -155,8 +155,8 @@ constexpr auto is_true(oc_engine_case const& row, result const& got, claim which
             return got.now.status.get<status::Error>() == wanted.error &&
                    got.now.status.get<status::TriggerEn>() == !(wanted.error || wanted.stopped);
         case claim::stopped: return got.now.status.get<status::Stopped>() == wanted.stopped;
-        case claim::base: return got.now.output_base.raw == wanted.base;
-        case claim::mask_ptrs: return got.now.output_mask_ptrs.raw == wanted.mask_ptrs;
+        case claim::base: return got.now.output.base.raw == wanted.base;
+        case claim::mask_ptrs: return got.now.output.mask_ptrs.raw == wanted.mask_ptrs;
         case claim::has_addresses: return got.sum.has_address == wanted.has_addresses;
         case claim::first: return got.sum.first == wanted.first;
         case claim::last: return got.sum.last == wanted.last;

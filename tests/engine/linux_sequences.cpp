@@ -195,7 +195,7 @@ private:
             (void)now_.does(all_[i]);
             is_listed = true;
         }
-        std::uint64_t const table = now_.unit.msrs().output_base.raw;
+        std::uint64_t const table = now_.unit.msrs().output.base.raw;
         bool const is_topa = (all_[begin].value & 0x100) != 0;
         ring const* const of = is_topa && table != 0 ? ring_of(table) : nullptr;
         if (of == nullptr || is_listed) { return; }
@@ -236,22 +236,22 @@ private:
 
     /// Bytes before a position in the current table or in the single range.
     auto linear(std::uint64_t pointers) const -> std::uint64_t {
-        auto const at = topa::position_in(now_.unit.msrs().output_base, {pointers});
+        auto const at = topa::position_in(now_.unit.msrs().output.base, {pointers});
         if (!now_.unit.msrs().ctl.get<ctl::ToPA>()) { return at.offset; }
         std::uint64_t sum = at.offset;
         for (std::uint32_t i = 0; i < at.index; ++i) { sum += region_bytes(i); }
         return sum;
     }
     auto region_bytes(std::uint32_t index) const -> std::uint64_t {
-        auto const base = now_.unit.msrs().output_base.raw;
+        auto const base = now_.unit.msrs().output.base.raw;
         return std::uint64_t{0x1000} << (now_.memory.load(base + 8 * index).value >> 6 & 15);
     }
     auto lap() const -> std::uint64_t {
         auto const msrs = now_.unit.msrs();
-        if (!msrs.ctl.get<ctl::ToPA>()) { return (msrs.output_mask_ptrs.raw & 0xFFFF'FFFF) + 1; }
+        if (!msrs.ctl.get<ctl::ToPA>()) { return (msrs.output.mask_ptrs.raw & 0xFFFF'FFFF) + 1; }
         std::uint64_t sum = 0;
         for (std::uint32_t i = 0; i < 512; ++i) {
-            if ((now_.memory.load(msrs.output_base.raw + 8 * i).value & 1) != 0) { break; }
+            if ((now_.memory.load(msrs.output.base.raw + 8 * i).value & 1) != 0) { break; }
             sum += region_bytes(i);
         }
         return sum;
@@ -268,7 +268,7 @@ private:
         if (!to.pointers) {
             return to.count && *to.count > count_of(now_) ? *to.count - count_of(now_) : 0;
         }
-        auto const from = linear(now_.unit.msrs().output_mask_ptrs.raw);
+        auto const from = linear(now_.unit.msrs().output.mask_ptrs.raw);
         auto const at = linear(*to.pointers);
         auto const bytes = at >= from ? at - from : at + lap() - from;
         bool const needs_psb = to.count && count_of(now_) + bytes != *to.count;

@@ -57,7 +57,7 @@ TEST_CASE("packets between enabling and disabling are in memory") {  // GEN-183
         auto const& now = unit.msrs();
         // The output MSRs are exact.
         return good && unit.buffered().empty() && unit.total().lost == 0 &&
-               now.output_base.raw == table && now.output_mask_ptrs.raw == (count << 32 | 0x7F) &&
+               now.output.base.raw == table && now.output.mask_ptrs.raw == (count << 32 | 0x7F) &&
                !now.status.template get<status::TriggerEn>() &&
                packets(memory, count) == text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), "
                                               "TIP.PGE(1002), TNT(1), TIP(2000), FUP(1100), "
@@ -83,7 +83,7 @@ TEST_CASE("a unit constructed with TraceEn = 1 outputs from its first operation 
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto from = traced::started("CPL=0, PacketByteCnt=5");
-        from.msrs.output_base = {table};
+        from.msrs.output.base = {table};
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
         bool const done = is_done(
             unit.wrmsr(ctl::address, value(std::uint64_t{0}), 0x1100, 0x1102, memory));
@@ -96,7 +96,7 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output only once") {  // O
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto from = traced::started("CPL=0");
-        from.msrs.output_base = {table};
+        from.msrs.output.base = {table};
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
         bool failed = static_cast<bool>(
             unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory));
@@ -112,7 +112,7 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output at any branch") {  
     CHECK_TWICE([](auto value) {
         machine_memory memory{entry{value(std::uint64_t{2})}};  // a reserved bit
         auto from = traced::started("CPL=0");
-        from.msrs.output_base = {table};
+        from.msrs.output.base = {table};
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
         bool const done = !unit.on(event::conditional{0x2000, true}, memory);
         return done && unit.msrs().status.template get<status::Error>() &&
@@ -425,7 +425,7 @@ TEST_CASE("XRSTORS restores the context that XSAVES stored") {  // GEN-184, REG-
         // Another context, without tracing, then the first one again.
         using outcome = engine::access_outcome;
         good = good && is_done(unit.xrstors_init(value(std::uint64_t{0x5000}), memory)) &&
-               unit.msrs().output_base.raw == 0 &&
+               unit.msrs().output.base.raw == 0 &&
                is_done(unit.xrstors(saved.image, 0x6000, 0x6004, memory)) &&
                unit.state().enables().packet() &&
                unit.xrstors_init(0x7000, memory).what == outcome::general_protection &&
@@ -549,7 +549,7 @@ TEST_CASE("after a reset output starts at the position in the MSRs") {  // GEN-2
         auto const count = unit.total().stored;
         auto const cpl_0 = unit.state().code;
         unit.warm_reset(cpl_0, 0x1000);
-        bool good = unit.msrs().output_mask_ptrs.raw == (count << 32 | 0x7F);
+        bool good = unit.msrs().output.mask_ptrs.raw == (count << 32 | 0x7F);
         // Enable again, in the second region.
         good = good &&
                is_done(unit.wrmsr(0x561, value(std::uint64_t{0xFF}), 0x1000, 0x1002, memory)) &&
@@ -610,7 +610,7 @@ TEST_CASE("the registers can be read during tracing") {  // GEN-161
         (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
         auto const count = unit.total().stored;
         auto const& now = unit.msrs();
-        return now.output_mask_ptrs.raw == (count << 32 | 0x7F) &&
+        return now.output.mask_ptrs.raw == (count << 32 | 0x7F) &&
                now.status.template get<status::PacketByteCnt>() == count;
     });
 }
@@ -640,7 +640,7 @@ TEST_CASE("with msrs_lag registers read as at the start of tracing until TraceEn
                     status{unit.rdmsr(0x571).value}.template get<status::TriggerEn>();
         // msrs() is exact, and calling it does not change what RDMSR reads.
         good = good && stored > 0x1000 &&
-               unit.msrs().output_mask_ptrs.raw == ((stored - 0x1000) << 32 | 0xFF) &&
+               unit.msrs().output.mask_ptrs.raw == ((stored - 0x1000) << 32 | 0xFF) &&
                counted(unit.msrs().status.raw) == stored && unit.rdmsr(0x561).value == 0x7F &&
                counted(unit.rdmsr(0x571).value) == 0;
         (void)disable(unit, memory);

@@ -109,7 +109,7 @@ TEST_CASE("the tap sees every byte of trace once and in order") {
         }
         (void)now.cpu.write(0x570, 0x250C);
         return now.tap.contiguous && now.tap.bytes != 0 &&
-               now.tap.bytes == now.cpu.msrs().output_mask_ptrs.raw >> 32;
+               now.tap.bytes == now.cpu.msrs().output.mask_ptrs.raw >> 32;
     });
 }
 
@@ -154,8 +154,8 @@ TEST_CASE("XSAVES that faults leaves TraceEn and the IP (PRG-111)") {
         auto const after = now.cpu.msrs();
         bool const as_before = result.took_effect() && now.cpu.is_tracing() &&
                                now.cpu.unit().ip() == 0x2000 && after.ctl == before.ctl &&
-                               after.output_base == before.output_base &&
-                               now.tap.bytes == after.output_mask_ptrs.raw >> 32 &&
+                               after.output.base == before.output.base &&
+                               now.tap.bytes == after.output.mask_ptrs.raw >> 32 &&
                                now.cpu.times_disabled() == 0;
         // Where bytes cannot be stored, TraceEn is 0 until it is retried.
         now.memory.fails = true;
@@ -262,7 +262,7 @@ TEST_CASE("a cold reset clears the MSRs of the trace unit, a warm one keeps them
         world now;
         enable(now.cpu);
         now.cpu.warm_reset({}, value(uint64_t{0xFFF0}));
-        bool const kept = now.cpu.msrs().output_base.raw == table && !now.cpu.is_tracing();
+        bool const kept = now.cpu.msrs().output.base.raw == table && !now.cpu.is_tracing();
         now.cpu.cold_reset({}, 0xFFF0);
         return kept && now.cpu.msrs() == access::msr_state{} && now.cpu.unit().ip() == 0xFFF0;
     });

@@ -76,10 +76,10 @@ public:
         auto const host = in_vm_.processor.msrs();
         bool const same = host.ctl == host_before_.ctl &&
                           host.cr3_match == host_before_.cr3_match &&
-                          host.output_base == host_before_.output_base &&
+                          host.output.base == host_before_.output.base &&
                           std::equal(host.addr, host.addr + 4, host_before_.addr);
         if (!same) { differ("the host's MSRs changed"); }
-        if (!host_traces_ && host.output_mask_ptrs != host_before_.output_mask_ptrs) {
+        if (!host_traces_ && host.output.mask_ptrs != host_before_.output.mask_ptrs) {
             differ("the host's position changed");
         }
     }

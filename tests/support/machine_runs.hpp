@@ -134,8 +134,8 @@ private:
 
     static auto initial_unit(plan const& what) -> unit {
         access::msr_state now;
-        now.output_base = {0x100'0000};
-        now.output_mask_ptrs = {0xFF'FFFF};
+        now.output.base = {0x100'0000};
+        now.output.mask_ptrs = {0xFF'FFFF};
         for (unsigned i = 0; i < 2; ++i) { now.addr[i] = {{what.with.from[i]}, {what.with.to[i]}}; }
         now.cr3_match = {what.with.cr3_match};
         return {

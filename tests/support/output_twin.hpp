@@ -147,8 +147,8 @@ struct engine_side {
         now.status = {setup.status};
         now.status = now.status.with(
             access::ia32_rtit_status::TriggerEn{access::trigger_en(now.ctl, now.status)});
-        now.output_base = {setup.base};
-        now.output_mask_ptrs = {setup.mask_ptrs};
+        now.output.base = {setup.base};
+        now.output.mask_ptrs = {setup.mask_ptrs};
         now.perf_global_status = {setup.global_status};
         for (auto const& range : setup.ranges) { spans.push_back({range.first, range.last}); }
         how.restricted.smrr_physbase = {setup.smrr_base};
@@ -171,8 +171,8 @@ struct engine_side {
         uint64_t const ended = reference.error_rule != 0 ? reference.error_rule
                                                          : reference.stop_rule;
         return now.ctl.raw == reference.ctl && now.status.raw == reference.status &&
-               now.output_base.raw == reference.base &&
-               now.output_mask_ptrs.raw == reference.mask_ptrs &&
+               now.output.base.raw == reference.base &&
+               now.output.mask_ptrs.raw == reference.mask_ptrs &&
                now.perf_global_status.raw == reference.global_status &&
                underlying(out.why()) == ended && pmis == reference.pmis;
     }

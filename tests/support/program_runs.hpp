@@ -123,8 +123,8 @@ private:
 
     static auto state(setting const& with, engine::model_options const& how) -> unit {
         access::msr_state now;
-        now.output_base = {memory_at};
-        now.output_mask_ptrs = {(memory_bytes - 1) | 0x7F};
+        now.output.base = {memory_at};
+        now.output.mask_ptrs = {(memory_bytes - 1) | 0x7F};
         for (unsigned i = 0; i < 2; ++i) { now.addr[i] = {{with.from[i]}, {with.to[i]}}; }
         now.cr3_match = {with.cr3_match};
         if (with.counted) {

@@ -339,10 +339,10 @@ public:
             now.status = now.status.with(status::Stopped{false}, status::Error{false});
         }
         if (!now.ctl.get<ctl::ToPA>() || from_.chance(50)) { return; }
-        auto where = topa::position_in(now.output_base, now.output_mask_ptrs);
+        auto where = topa::position_in(now.output.base, now.output.mask_ptrs);
         where.index += static_cast<std::uint32_t>(from_.roll(2));
         where.offset = static_cast<std::uint32_t>(from_.chance(80) ? 0 : from_.roll(0x1000));
-        now.output_mask_ptrs = topa::mask_ptrs_of(where);
+        now.output.mask_ptrs = topa::mask_ptrs_of(where);
     }
 
     // -------------------------------------------------------------------------- the VMM's part
@@ -382,8 +382,8 @@ public:
         if (is_cut && host.status.get<status::Error>()) {
             bare.status = bare.status.with(status::Error{true}, status::TriggerEn{false});
         }
-        vmx::output_registers const expected{bare.output_base, bare.output_mask_ptrs};
-        vmx::output_registers const at{host.output_base, host.output_mask_ptrs};
+        vmx::output_registers const expected = bare.output;
+        vmx::output_registers const at = host.output;
         auto const got = shadow.to_guest(at);
         ram.require(got.found, "a position that the processor reports belongs to the shadow");
         ram.require(!got.found || got.at == expected, "the position of the guest");
@@ -394,10 +394,9 @@ public:
     }
     /// The guest's registers at an exit.
     auto at_exit(access::msr_state host, access::msr_state const& guests) -> access::msr_state {
-        auto const got = shadow.to_guest({host.output_base, host.output_mask_ptrs});
+        auto const got = shadow.to_guest(host.output);
         ram.require(got.found, "a position at an exit belongs to the shadow");
-        host.output_base = got.at.base;
-        host.output_mask_ptrs = got.at.mask_ptrs;
+        host.output = got.at;
         host.ctl = guests.ctl;
         return host;
     }
@@ -413,8 +412,8 @@ private:
     std::size_t most_room_ = most_shadow_pages;
 
     static void set_position(access::msr_state& now, std::uint64_t base, std::uint64_t pointers) {
-        now.output_base = {base};
-        now.output_mask_ptrs = {pointers | 0x7F};
+        now.output.base = {base};
+        now.output.mask_ptrs = {pointers | 0x7F};
     }
     void set_up_range(access::msr_state& now) {
         now.ctl = now.ctl.with(ctl::ToPA{false});
@@ -577,8 +576,7 @@ private:
         auto const made = guest_.enable(now);
         if (!is_good()) { return; }
         host_ = now;
-        host_.output_base = made.at.base;
-        host_.output_mask_ptrs = made.at.mask_ptrs;
+        host_.output = made.at;
         host_.ctl = host_.ctl.with(ctl::ToPA{made.topa});
         world::host_port memory{guest_.ram};
         auto const fault = host_output_.start(guest_.host_caps, host_, memory);
@@ -601,7 +599,7 @@ private:
     }
     auto size_of_write() -> std::size_t { return static_cast<std::size_t>(any_size()); }
     auto any_size() -> std::uint64_t {
-        std::uint64_t const left = page_bytes - (bare_.output_mask_ptrs.raw >> 32) % page_bytes;
+        std::uint64_t const left = page_bytes - (bare_.output.mask_ptrs.raw >> 32) % page_bytes;
         switch (from_.roll(6)) {
             case 0: return from_.roll(20);
             case 1: return from_.roll(6000);
@@ -748,8 +746,7 @@ private:
             guest_.set_up(registers_);
             registers_.status = {registers_.status.raw & ~std::uint64_t{0x30}};
         } else {
-            registers_.output_base = bare_.msrs().output_base;
-            registers_.output_mask_ptrs = bare_.msrs().output_mask_ptrs;
+            registers_.output = bare_.msrs().output;
             guest_.repair(registers_);
         }
         auto word = ctl{0x2000 | 0xC}.with(
@@ -757,13 +754,13 @@ private:
             ctl::CYCEn{from_.chance(50)}, ctl::InjectPsbPmiOnEnable{from_.chance(30)});
         word = word.with(ctl::ToPA{registers_.ctl.get<ctl::ToPA>()});
         registers_.ctl = word;
-        bool const fits = guest_.caps.max_phys_addr().contains(registers_.output_base.raw);
-        if (!fits) { registers_.output_base = {tables_at[0]}; }
+        bool const fits = guest_.caps.max_phys_addr().contains(registers_.output.base.raw);
+        if (!fits) { registers_.output.base = {tables_at[0]}; }
         auto const made = guest_.enable(registers_);
         if (!is_good()) { return; }
         write(status::address, registers_.status.raw, registers_.status.raw);
-        write(access::ia32_rtit_output_base::address, registers_.output_base.raw, made.at.base.raw);
-        write(access::ia32_rtit_output_mask_ptrs::address, registers_.output_mask_ptrs.raw,
+        write(access::ia32_rtit_output_base::address, registers_.output.base.raw, made.at.base.raw);
+        write(access::ia32_rtit_output_mask_ptrs::address, registers_.output.mask_ptrs.raw,
               made.at.mask_ptrs.raw);
         write(ctl::address, word.raw, word.with(ctl::ToPA{made.topa}).raw);
     }
@@ -813,8 +810,7 @@ private:
                 return guest_.enable(guests);
             }();
             if (!is_good()) { return; }
-            now.output_base = made.at.base;
-            now.output_mask_ptrs = made.at.mask_ptrs;
+            now.output = made.at;
             auto image = engine::save(host_);
             copy_bytes(image.bytes.data() + 16, access::save(now).data(), access::image_size);
             auto const loaded = engine::load<512>(guest_.host_caps, image.view(), options_);

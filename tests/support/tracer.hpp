@@ -179,7 +179,7 @@ struct tracer {
     /// True when RDMSR of the two output MSRs returns these values.
     constexpr auto is_at(uint64_t base, uint64_t mask_ptrs) -> bool {
         out.sync(now);
-        return now.output_base.raw == base && now.output_mask_ptrs.raw == mask_ptrs;
+        return now.output.base.raw == base && now.output.mask_ptrs.raw == mask_ptrs;
     }
     [[nodiscard]] constexpr auto is_running() const -> bool {
         return status(status_bits::trigger_en) && !status(status_bits::error) &&

@@ -73,7 +73,7 @@ constexpr auto off(std::string_view setup,
     auto from = traced::started(setup);
     from.msrs.ctl = from.msrs.ctl.with(access::ia32_rtit_ctl::TraceEn{false});
     from.msrs.status = {from.msrs.status.raw & ~std::uint64_t{7}};
-    from.msrs.output_base = {table};
+    from.msrs.output.base = {table};
     return engine::trace_unit<Depth>{from.of, from.msrs, from.code, from.ip, how};
 }
 template <std::size_t Depth, memory_port Memory>

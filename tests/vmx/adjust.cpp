@@ -107,8 +107,8 @@ using reg::ia32_rtit_status;
 constexpr auto guest_with(std::uint64_t ctl, std::uint64_t offset) -> access::msr_state {
     access::msr_state made;
     made.ctl = {ctl};
-    made.output_base = {0x1000};
-    made.output_mask_ptrs = {offset << 32 | 0x7F};
+    made.output.base = {0x1000};
+    made.output.mask_ptrs = {offset << 32 | 0x7F};
     return made;
 }
 constexpr std::uint64_t traces_all = 0x200D;  // TraceEn, OS, User, BranchEn
@@ -142,13 +142,13 @@ TEST_CASE(
                            {.cr3 = value(std::uint64_t{0x8000'0001'2345'6FFF})}};
         return one.got && one.got.is_owed && one.got.written.stored == 8 &&
                one.at(0x10) == byte_view{{0x02, 0x43, 0xFE, 0x56, 0x34, 0x12, 0x00, 0x00}} &&
-               one.guest.output_mask_ptrs.raw == 0x18'0000'007F;
+               one.guest.output.mask_ptrs.raw == 0x18'0000'007F;
     });
     CHECK_TWICE([](auto value) {  // across the end of the range, which is circular
         pip_case const one{guest_with(traces_all, value(std::uint64_t{0x7D})), {.cr3 = 0x1000}};
         return one.at(0x7D).first(3) == byte_view{{0x02, 0x43, 0x00}} &&
                one.at(0).first(5) == byte_view{{0x01, 0x00, 0x00, 0x00, 0x00}} &&
-               one.guest.output_mask_ptrs.raw == 0x5'0000'007F;
+               one.guest.output.mask_ptrs.raw == 0x5'0000'007F;
     });
 }
 
@@ -214,24 +214,24 @@ TEST_CASE(
     CHECK_TWICE([](auto value) {
         test::machine_memory memory{test::INT, test::STOP};
         auto guest = guest_with(traces_all | 0x100, 0);
-        guest.output_base = {test::table};
-        guest.output_mask_ptrs = {value(std::uint64_t{0xFFD} << 32 | 0x7F)};
+        guest.output.base = {test::table};
+        guest.output.mask_ptrs = {value(std::uint64_t{0xFFD} << 32 | 0x7F)};
         auto const first = vmx::insert_pip(cpu::preset::P_FUT, guest, {.cr3 = 0x1000}, memory);
         bool const right = first.written.stored == 8 && first.written.pmis == 1 &&
                            memory.interrupts == 0 && guest.perf_global_status.raw == 1ULL << 55 &&
-                           guest.output_mask_ptrs.raw == (std::uint64_t{5} << 32 | 0xFF) &&
+                           guest.output.mask_ptrs.raw == (std::uint64_t{5} << 32 | 0xFF) &&
                            guest.status.raw == 0;
-        guest.output_mask_ptrs = {std::uint64_t{0xFFA} << 32 | 0xFF};
+        guest.output.mask_ptrs = {std::uint64_t{0xFFA} << 32 | 0xFF};
         auto const last = vmx::insert_pip(cpu::preset::P_FUT, guest, {.cr3 = 0x1000}, memory);
         return right && last.written.stored == 6 && last.written.lost == 2 &&
                guest.status.raw == 0x20 &&
-               guest.output_mask_ptrs.raw == (std::uint64_t{0x1000} << 32 | 0xFF);
+               guest.output.mask_ptrs.raw == (std::uint64_t{0x1000} << 32 | 0xFF);
     });
     CHECK_TWICE([](auto value) {  // TriggerEn falls, if the guest's was 1
         test::machine_memory memory{test::STOP};
         auto guest = guest_with(traces_all | 0x100, 0xFFA);
         guest.status = {value(std::uint64_t{7})};
-        guest.output_base = {test::table};
+        guest.output.base = {test::table};
         (void)vmx::insert_pip(cpu::preset::P_FUT, guest, {.cr3 = 0x1000}, memory);
         return guest.status.raw == 0x23;
     });
@@ -280,11 +280,11 @@ TEST_CASE("with shadow tables the processor's position moves by the PIP, too (PR
         packet::pip const which{};
         auto const got = vmx::insert_pip(guest, of, {}, which, memory);
         right = right && got && guest.shadow == vmx::shadow_use::placed &&
-                guest.msrs.output_mask_ptrs.raw == 0x18'0000'007F &&
+                guest.msrs.output.mask_ptrs.raw == 0x18'0000'007F &&
                 guest.host_output.base.raw == 0x7'0000 &&
                 guest.host_output.mask_ptrs.raw == 0x18'0000'007F && !guest.pmi_pending;
         // A position that is not in this shadow: the guest needs another one.
-        guest.msrs.output_base = {0x1080};
+        guest.msrs.output.base = {0x1080};
         return right && vmx::insert_pip(guest, of, {}, which, memory).is_owed &&
                guest.needs_shadow();
     });
@@ -293,8 +293,8 @@ TEST_CASE("with shadow tables the processor's position moves by the PIP, too (PR
         vmx::guest_pt guest;
         guest.caps = cpu::preset::P_FUT;
         guest.msrs = guest_with(traces_all | 0x100, 0);
-        guest.msrs.output_base = {test::table};
-        guest.msrs.output_mask_ptrs = {value(std::uint64_t{0xFFD} << 32 | 0x7F)};
+        guest.msrs.output.base = {test::table};
+        guest.msrs.output.mask_ptrs = {value(std::uint64_t{0xFFD} << 32 | 0x7F)};
         auto const got = vmx::insert_pip(guest, vmx::shadow{}, {.cr3 = 0x1000}, packet::pip{},
                                          memory);
         return got && got.written.pmis == 1 && guest.pmi_pending;
@@ -305,8 +305,8 @@ TEST_CASE("if the memory of the guest fails nothing has changed, and the call ca
           "(PRG-175)") {
     CHECK_TWICE([](auto value) {
         auto guest = guest_with(traces_all, 0);
-        guest.output_base = {test::regions};
-        guest.output_mask_ptrs = {value(std::uint64_t{0xFFF})};
+        guest.output.base = {test::regions};
+        guest.output.mask_ptrs = {value(std::uint64_t{0xFFF})};
         auto const before = guest;
         test::machine_memory memory;
         memory.fails = true;
@@ -314,7 +314,7 @@ TEST_CASE("if the memory of the guest fails nothing has changed, and the call ca
         memory.fails = false;
         bool const right = !failed && failed.is_owed && guest == before;
         auto const done = vmx::insert_pip(cpu::preset::P_FUT, guest, {}, memory);
-        return right && done && guest.output_mask_ptrs.raw == (std::uint64_t{8} << 32 | 0xFFF);
+        return right && done && guest.output.mask_ptrs.raw == (std::uint64_t{8} << 32 | 0xFFF);
     });
     CHECK_TWICE([](auto value) {  // after five bytes; before the first: the table
         auto guest = guest_with(traces_all, value(std::uint64_t{0x38}));
@@ -324,10 +324,10 @@ TEST_CASE("if the memory of the guest fails nothing has changed, and the call ca
         auto const late = vmx::insert_pip(cpu::preset::P_FUT, guest, {}, memory);
         bool const right = !late && late.is_owed && guest == before;
         guest.ctl = {traces_all | 0x100};
-        guest.output_base = {0x5000};
+        guest.output.base = {0x5000};
         auto const early = vmx::insert_pip(cpu::preset::P_FUT, guest, {}, memory);
         return right && !early && early.written.fault.address == 0x5000 &&
-               guest.output_mask_ptrs == before.output_mask_ptrs;
+               guest.output.mask_ptrs == before.output.mask_ptrs;
     });
     CHECK_TWICE([](auto value) {  // a fabric that takes nothing
         pip_case const one{guest_with(traces_all | value(std::uint64_t{0x40}), 0), {}};
@@ -351,15 +351,15 @@ TEST_CASE(
         auto exit_memory = bare_memory;
         access::msr_state msrs;
         msrs.cr3_match = {random() % 3 << 12};
-        msrs.output_base = {test::table};
-        msrs.output_mask_ptrs = {(0xFF0 + random() % 17) << 32 | random() % 2 << 7 | 0x7F};
+        msrs.output.base = {test::table};
+        msrs.output.mask_ptrs = {(0xFF0 + random() % 17) << 32 | random() % 2 << 7 | 0x7F};
         if (random() % 2 == 0) {
-            msrs.output_base = {test::regions};
-            msrs.output_mask_ptrs = {(random() % 64 + 64) << 32 | 0x7F};
+            msrs.output.base = {test::regions};
+            msrs.output.mask_ptrs = {(random() % 64 + 64) << 32 | 0x7F};
         }
         msrs.status = {(random() % 3 == 0 ? 0 : random() % 0x700) << 32 |
                        (random() % 8 == 0 ? 0x20 : 0)};
-        bool const to_topa = msrs.output_base.raw == test::table;
+        bool const to_topa = msrs.output.base.raw == test::table;
         msrs.ctl = {1 | 8 | (random() % 4 == 0 ? 0 : 4) | (to_topa ? 0x100 : 0) |
                     (random() % 3 == 0 ? 0x80 : 0)};
         msrs.status =
@@ -385,8 +385,8 @@ TEST_CASE(
         std::uint64_t const counted = starts_new ? kept & 0xFFFF'FFFF : kept;
         REQUIRE(static_cast<bool>(got));
         REQUIRE(exit_memory.trace.bytes == bare_memory.trace.bytes);
-        REQUIRE(guest.output_base == want.output_base);
-        REQUIRE(guest.output_mask_ptrs == want.output_mask_ptrs);
+        REQUIRE(guest.output.base == want.output.base);
+        REQUIRE(guest.output.mask_ptrs == want.output.mask_ptrs);
         REQUIRE((guest.status.raw & counted) == (want.status.raw & counted));
         REQUIRE(guest.perf_global_status == want.perf_global_status);
         REQUIRE(got.written.pmis == bare_memory.interrupts);

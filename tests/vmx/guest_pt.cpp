@@ -36,7 +36,7 @@ TEST_CASE("an intercepted write obeys the capabilities that the guest sees (PRG-
         return write(0x570, 0x2205) == gp(rule::REG_030) && guest.msrs.ctl.raw == 0 &&
                write(0x582, 0) == gp(rule::REG_014) && write(0x580, 0x1234) &&
                guest.msrs.addr[0].a.raw == 0x1234 && write(0x560, 0x1040) == gp(rule::REG_070) &&
-               write(0x561, 0) && guest.msrs.output_mask_ptrs.raw == 0x7F;
+               write(0x561, 0) && guest.msrs.output.mask_ptrs.raw == 0x7F;
     });
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("XSAVES and XRSTORS of a guest save, clear and load its MSRs (REG-142.
         bool const loaded = on_xrstors(guest, value(image)) ==
                                 vmx::exit_answer{.trace_en_changed = true} &&
                             guest.msrs.ctl.raw == 0x2109 && guest.starts &&
-                            guest.msrs.output_base.raw == 0x3000;
+                            guest.msrs.output.base.raw == 0x3000;
         auto illegal = image;
         illegal.quadwords[0] = value(uint64_t{0x8000'0000'0000'0000});
         bool const refused = on_xrstors(guest, image) == gp(rule::REG_143) &&

@@ -317,7 +317,7 @@ TEST_CASE("MSR lists of L1 act on its virtual processor (PRG-165, PRG-166, REG-0
         bool right = enter_nested(guest, vmcs) &&
                      !load_msrs(guest, {lists, 3}, vmx::step::entry_load, other) && others == 1 &&
                      guest.msrs.ctl.raw == 0x2109 && guest.starts &&
-                     guest.msrs.output_base.raw == 0x7000;
+                     guest.msrs.output.base.raw == 0x7000;
         msr_list_entry stored[] = {{0x570, 0, 0}, {0x10, 0, 0}, {0x560, 0, 0}};
         auto const store = [&](size_t position, uint64_t to) { stored[position].value = to; };
         auto const store_other = [&](size_t position, msr_list_entry const& entry) {
@@ -332,7 +332,7 @@ TEST_CASE("MSR lists of L1 act on its virtual processor (PRG-165, PRG-166, REG-0
         msr_list_entry const bad[] = {{0x560, 0, 0x9000}, {0x572, 0, 0x10}, {0x560, 0, 0}};
         auto const failed = load_msrs(guest, {bad, 3}, vmx::step::entry_load, other);
         right = right && failed == vmx::finding{rule::REG_074, vmx::step::entry_load, 1, 0x572} &&
-                guest.msrs.output_base.raw == 0x9000;
+                guest.msrs.output.base.raw == 0x9000;
         auto const reserved = load_msrs(guest, {lists + 4, 1}, vmx::step::exit_load, other);
         auto const missing = store_msrs(
             guest, {&lists[1], 1}, store,
@@ -379,7 +379,7 @@ public:
     guest_hypervisor(guest_output output, std::uint64_t seed)
         : l1_{output, std::mt19937_64{seed}, false, caps_of_l1()} {
         l2_.caps = test::guest_caps();
-        l2_.msrs.output_base = expected_.output_base = {0x1000};
+        l2_.msrs.output.base = expected_.output.base = {0x1000};
     }
 
     void step() {

@@ -105,13 +105,13 @@ struct machine {
         }
     }
     constexpr void place(uint64_t base, uint64_t index, uint64_t offset) {
-        now.output_base = {base};
-        now.output_mask_ptrs = {offset << 32 | index << 7 | 0x7F};
+        now.output.base = {base};
+        now.output.mask_ptrs = {offset << 32 | index << 7 | 0x7F};
     }
     constexpr void place_range(uint64_t base, uint64_t size, uint64_t offset) {
         now.ctl = now.ctl.with(ia32_rtit_ctl::ToPA{false});
-        now.output_base = {base};
-        now.output_mask_ptrs = {offset << 32 | (size - 1)};
+        now.output.base = {base};
+        now.output.mask_ptrs = {offset << 32 | (size - 1)};
     }
     constexpr auto begin(size_t room = 3) -> rule {
         return one.begin(host, caps, now, pages, room);
@@ -617,7 +617,7 @@ TEST_CASE("an invalid range is an error at once (PRG-082, PRG-185, OUT-022..024)
         auto const fails = [&](uint64_t base, uint64_t raw) {
             machine on;
             on.place_range(value(base), 0x1000, 0);
-            on.now.output_mask_ptrs = {raw};
+            on.now.output.mask_ptrs = {raw};
             return on.make() && on.has(0, {machine::error}) && on.guest.translations == 0 &&
                    on.shows(P, pointers(0, raw >> 32), base, raw);
         };

@@ -108,8 +108,8 @@ TEST_CASE("a return from a TD with Intel PT leaves the host's MSRs initial (REG-
         access::msr_state host;
         host.ctl = {value(uint64_t{0x2109})};
         host.status = {7};
-        host.output_base = {0x1000};
-        host.output_mask_ptrs = {0xFFFF};
+        host.output.base = {0x1000};
+        host.output.mask_ptrs = {0xFFFF};
         host.cr3_match = {0x5000};
         host.addr[0] = {{1}, {2}};
         host.addr[1] = {{3}, {4}};

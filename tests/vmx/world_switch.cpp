@@ -117,7 +117,7 @@ TEST_CASE(
           "WRMSR(571,571); WRMSR(560,560); WRMSR(561,57F); WRMSR(572,572); WRMSR(580,580); "
           "WRMSR(581,581); WRMSR(582,582); WRMSR(583,583); WRMSR(570,250D)");
     CHECK(guest.msrs.status.raw == 0x0000'0123'0000'0010);
-    CHECK(guest.msrs.output_mask_ptrs.raw == 0x0000'0456'0000'017F);
+    CHECK(guest.msrs.output.mask_ptrs.raw == 0x0000'0456'0000'017F);
     CHECK(guest.msrs.ctl.raw == 0xE70D);
     CHECK(!guest.starts);
 }
@@ -382,8 +382,8 @@ TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (P
         cpu.words[0x01] = 0x2'0000'00FF;
         bool const left = static_cast<bool>(leave(guest, host, cpu));
         return loaded && left && guest.host_output.mask_ptrs.raw == 0x2'0000'00FF &&
-               guest.msrs.output_base.raw == 0x560000 &&
-               guest.msrs.output_mask_ptrs.raw == 0x56107F && guest.msrs.ctl.raw == 0x2009;
+               guest.msrs.output.base.raw == 0x560000 &&
+               guest.msrs.output.mask_ptrs.raw == 0x56107F && guest.msrs.ctl.raw == 0x2009;
     });
     CHECK_TWICE([](auto value) {  // no shadow: nothing is done
         msr_file cpu = host_file(0x250D);
@@ -451,7 +451,7 @@ TEST_CASE("a guest with shadow paging has the trace of one without (PRG-175, GEN
             CHECK(access::value_of(vm.guest.msrs, 0x572) == 0x5000);
         }
         bytes[shadows] =
-            vm.guest.msrs.output_mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>();
+            vm.guest.msrs.output.mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>();
         traces[shadows].resize(static_cast<std::size_t>(bytes[shadows]));
         for (std::size_t i = 0; i < traces[shadows].size(); ++i) {
             traces[shadows][i] = vm.memory.guest_byte(0x4000 + i);
@@ -473,8 +473,8 @@ TEST_CASE("no shadow of an earlier enable is used (PRG-184)") {
         guest_pt guest = tracing_guest(0x2008);
         guest.output = vmx::guest_output::shadow;
         guest.msrs.ctl = {};
-        guest.msrs.output_base = {0x1000};
-        guest.msrs.output_mask_ptrs = {0x7F};
+        guest.msrs.output.base = {0x1000};
+        guest.msrs.output.mask_ptrs = {0x7F};
         // A single range of 128 bytes, which is a single range for the processor, too.
         struct page_of_guest {
             constexpr auto load(uint64_t) -> port_value { return {}; }
@@ -581,7 +581,7 @@ TEST_CASE("a guest on a processor: its trace goes to its memory, the host's goes
     CHECK(vm.run(0x2000, {}));
     (void)vm.processor.on(event::indirect_jump{0x3000});
     CHECK(vm.exit(0x3000));
-    CHECK(vm.guest.msrs.output_mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>() !=
+    CHECK(vm.guest.msrs.output.mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>() !=
           0);
     CHECK(vm.memory.guest_byte(0x4000) == 0x02);
     CHECK(vm.memory.host.at(0x1000'0000) == 0x02);

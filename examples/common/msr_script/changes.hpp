@@ -183,7 +183,7 @@ inline void xrstors(session& in, words& given) {
         done = access::xrstors_init(in.now);
     } else {
         auto image = area{}.with(
-            area::IA32_RTIT_OUTPUT_MASK_PTRS{access::cold_reset().output_mask_ptrs});
+            area::IA32_RTIT_OUTPUT_MASK_PTRS{access::cold_reset().output.mask_ptrs});
         for (auto& quadword : image.quadwords) {
             if (given.at_end()) { break; }
             quadword = given.number("a quadword");

@@ -31,7 +31,7 @@ inline void state(session& in, words& given) {
     std::string pending = in.psb_due ? " PSB+ due" : "";
     if (in.pmi_pending) { pending += in.psb_due ? ", PMI pending" : " PMI pending"; }
     in.line("Error=" + hex(error) + " Stopped=" + hex(stopped) +
-            "; BASE=" + hex(now.output_base.raw) + " MASK_PTRS=" + hex(now.output_mask_ptrs) +
+            "; BASE=" + hex(now.output.base.raw) + " MASK_PTRS=" + hex(now.output.mask_ptrs) +
             "; CTL=" + hex(now.ctl.raw) + " STATUS=" + hex(now.status.raw) +
             " GLOBAL_STATUS=" + hex(now.perf_global_status.raw) + ";" + pending);
     if (error || stopped) { in.explain(engine::explain(in.of, in.now, in.memory, in.how).why); }
@@ -49,7 +49,7 @@ inline void explain(session& in, words& given) {
 
 inline void locate(session& in, words& given) {
     given.end();
-    auto const where = topa::position_in(in.now.output_base, in.now.output_mask_ptrs);
+    auto const where = topa::position_in(in.now.output.base, in.now.output.mask_ptrs);
     in.line("idx=" + hex(where.index) + " entry=" + hex(topa::table_pointer(where)) +
             " off=" + hex(where.offset));
 }

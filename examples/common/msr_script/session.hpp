@@ -134,9 +134,9 @@ void with_register(session& in, std::string_view name, Body&& body) {
     } else if (name == "STATUS") {
         body(now.status);
     } else if (name == "BASE") {
-        body(now.output_base);
+        body(now.output.base);
     } else if (name == "MASK_PTRS") {
-        body(now.output_mask_ptrs);
+        body(now.output.mask_ptrs);
     } else if (name == "CR3_MATCH") {
         body(now.cr3_match);
     } else if (name == "GLOBAL_STATUS") {

@@ -58,7 +58,7 @@ constexpr auto base_state(std::uint64_t table) -> start {
     using ctl = reg::ia32_rtit_ctl;
     made.msrs.ctl = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true}, ctl::ToPA{true},
                                ctl::BranchEn{true});
-    made.msrs.output_base = {table};
+    made.msrs.output.base = {table};
     made.code.cpl = 3;
     made.code.cr3 = 0x1000;
     return made;

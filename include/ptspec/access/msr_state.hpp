@@ -52,8 +52,7 @@ struct output_registers {
 struct msr_state {
     ia32_rtit_ctl ctl{};
     ia32_rtit_status status{};
-    ia32_rtit_output_base output_base{};
-    ia32_rtit_output_mask_ptrs output_mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
+    output_registers output{};
     ia32_rtit_cr3_match cr3_match{};
     address_range addr[ia32_rtit_addr::count]{};
 
@@ -141,8 +140,8 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
 /// Source: REG-011, REG-080.
 [[nodiscard]] constexpr auto value_of(msr_state const& now, uint32_t index) noexcept -> uint64_t {
     switch (index) {
-        case ia32_rtit_output_base::address: return now.output_base.raw;
-        case ia32_rtit_output_mask_ptrs::address: return now.output_mask_ptrs.raw;
+        case ia32_rtit_output_base::address: return now.output.base.raw;
+        case ia32_rtit_output_mask_ptrs::address: return now.output.mask_ptrs.raw;
         case ia32_rtit_ctl::address: return now.ctl.raw;
         case ia32_rtit_status::address: return now.status.raw;
         case ia32_rtit_cr3_match::address: return now.cr3_match.raw;
@@ -164,9 +163,9 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
 /// Source: REG-072.
 constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcept {
     switch (index) {
-        case ia32_rtit_output_base::address: state.output_base = {value}; return;
+        case ia32_rtit_output_base::address: state.output.base = {value}; return;
         case ia32_rtit_output_mask_ptrs::address:
-            state.output_mask_ptrs = {value | ia32_rtit_output_mask_ptrs::forced_1_mask()};
+            state.output.mask_ptrs = {value | ia32_rtit_output_mask_ptrs::forced_1_mask()};
             return;
         case ia32_rtit_ctl::address: state.ctl = {value}; return;
         case ia32_rtit_status::address: state.status = {value}; return;

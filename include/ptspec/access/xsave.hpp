@@ -158,8 +158,7 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
     msr_state const initial{};
     auto next = now;
     next.ctl = initial.ctl;
-    next.output_base = initial.output_base;
-    next.output_mask_ptrs = initial.output_mask_ptrs;
+    next.output = initial.output;
     next.status = initial.status;
     next.cr3_match = initial.cr3_match;
     next.addr[0] = initial.addr[0];

@@ -44,18 +44,15 @@ struct msr_plan {
     access::msr_state state;
     state.ctl = from.ctl;
     state.status = from.status;
-    state.output_base = from.output.base;
-    state.output_mask_ptrs = from.output.mask_ptrs;
+    state.output = from.output;
     state.cr3_match = from.cr3_match;
     for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) { state.addr[n] = from.addr[n]; }
     return state;
 }
 /// The plan with the MSRs of a state.
 [[nodiscard]] constexpr auto plan_of(access::msr_state const& from) noexcept -> msr_plan {
-    msr_plan plan{.ctl = from.ctl,
-                  .status = from.status,
-                  .output = {from.output_base, from.output_mask_ptrs},
-                  .cr3_match = from.cr3_match};
+    msr_plan plan{
+        .ctl = from.ctl, .status = from.status, .output = from.output, .cr3_match = from.cr3_match};
     for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) { plan.addr[n] = from.addr[n]; }
     return plan;
 }

@@ -121,7 +121,7 @@ constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context c
     guest.pmi_pending = guest.pmi_pending || result.written.pmis != 0;
     if (guest.hidden_byte_count != 0) { guest.hidden_byte_count += packet::pip::head_bytes; }
     if (guest.current_output() == guest_output::shadow) {
-        auto const moved = from.to_host({guest.msrs.output_base, guest.msrs.output_mask_ptrs});
+        auto const moved = from.to_host(guest.msrs.output);
         bool const is_placed = guest.shadow == shadow_use::placed && moved;
         guest.shadow = is_placed ? shadow_use::placed : shadow_use::needed;
         if (is_placed) { guest.host_output = moved.at; }

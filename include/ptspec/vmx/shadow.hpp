@@ -559,15 +559,15 @@ constexpr auto shadow::begin(cpu::capabilities const& host, cpu::capabilities co
     s.page_count = page_count;
     s.guest = topa::limits::of(guest);
     s.host_width = host.max_phys_addr();
-    s.start = {now.output_base, now.output_mask_ptrs};
-    auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
+    s.start = now.output;
+    auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
     s.start_offset = where.offset;
     bool const is_range = !now.ctl.get<ctl::ToPA>();
-    auto const mask = single_range::mask_of(now.output_mask_ptrs);
+    auto const mask = single_range::mask_of(now.output.mask_ptrs);
     if (now.ctl.get<ctl::FabricEn>() || now.status.get<access::ia32_rtit_status::Stopped>() ||
         now.status.get<access::ia32_rtit_status::Error>() ||
         (is_range &&
-         single_range::broken_rule(now.output_base, now.output_mask_ptrs) != rule::none)) {
+         single_range::broken_rule(now.output.base, now.output.mask_ptrs) != rule::none)) {
         s.phase = shadow_phase::error;
     } else if (!is_range) {
         s.kind = shadow_kind::topa;

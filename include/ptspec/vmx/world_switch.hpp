@@ -89,8 +89,7 @@ constexpr auto msrs_of_processor(guest_pt const& guest) noexcept -> access::msr_
     if (guest.hides_pend_topa_pmi) { msrs.status = msrs.status.with(status::PendToPAPMI{false}); }
     if (guest.shadow_paging) { msrs.cr3_match = guest.host_cr3_match; }
     if (guest.current_output() == guest_output::shadow) {
-        msrs.output_base = guest.host_output.base;
-        msrs.output_mask_ptrs = guest.host_output.mask_ptrs;
+        msrs.output = guest.host_output;
         if (!msrs.ctl.get<ctl::FabricEn>()) {
             msrs.ctl = msrs.ctl.with(ctl::ToPA{guest.host_topa});
         }
@@ -151,10 +150,9 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
     if (guest.hides_pend_topa_pmi) { got.status = got.status.with(status::PendToPAPMI{true}); }
     if (guest.shadow_paging) { got.cr3_match = guest.msrs.cr3_match; }
     if (guest.current_output() == guest_output::shadow) {
-        guest.host_output = {got.output_base, got.output_mask_ptrs};
+        guest.host_output = got.output;
         guest.shadow = shadow_use::placed;
-        got.output_base = guest.msrs.output_base;
-        got.output_mask_ptrs = guest.msrs.output_mask_ptrs;
+        got.output = guest.msrs.output;
     }
     got.status = got.status.with(status::TriggerEn{access::trigger_en(got.ctl, got.status)});
     guest.msrs = got;
@@ -286,10 +284,7 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
     if (!was_loaded || failed || guest.current_output() != guest_output::shadow) { return result; }
     auto const found = from.to_guest(guest.host_output);
     result.is_placed = found.found;
-    if (found) {
-        guest.msrs.output_base = found.at.base;
-        guest.msrs.output_mask_ptrs = found.at.mask_ptrs;
-    }
+    if (found) { guest.msrs.output = found.at; }
     return result;
 }
 

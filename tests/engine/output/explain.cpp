@@ -30,8 +30,8 @@ struct left_behind {
 
 constexpr auto state_of(left_behind const& left) -> access::msr_state {
     access::msr_state now;
-    now.output_base = {left.base};
-    now.output_mask_ptrs = {left.mask_ptrs};
+    now.output.base = {left.base};
+    now.output.mask_ptrs = {left.mask_ptrs};
     now.status = {left.status};
     now.ctl = {left.ctl};
     return now;

@@ -212,8 +212,8 @@ TEST_CASE("after TraceEn 1->0 the output MSRs are exact and do not change (OUT-0
             auto one = traced_from(memory, A);
             (void)one.write(first_bytes(value(size_t{0x1005})));
             one.out.stop(one.now);
-            bool const exact = one.now.output_base.raw == A &&
-                               one.now.output_mask_ptrs.raw == pointers(1, 5);
+            bool const exact = one.now.output.base.raw == A &&
+                               one.now.output.mask_ptrs.raw == pointers(1, 5);
             auto const frozen = one.now;
             auto const done = one.write(first_bytes(3));
             one.out.sync(one.now);
@@ -713,7 +713,7 @@ TEST_CASE("an output unit is a value: a copy continues independently") {
         listed_memory other{words};
         auto const done = copy.write(copied, other, first_bytes(1));
         copy.sync(copied);
-        return done.stored == 1 && copied.output_mask_ptrs.raw == pointers(0, 0xFFF) &&
+        return done.stored == 1 && copied.output.mask_ptrs.raw == pointers(0, 0xFFF) &&
                one.is_at(A, pointers(1, 1));
     });
 }

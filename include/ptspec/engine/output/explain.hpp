@@ -68,9 +68,9 @@ constexpr auto stores_into_restricted(output_options const& how, uint64_t addres
 
 constexpr auto error_of_single_range(access::msr_state const& now,
                                      output_options const& how) noexcept -> explanation {
-    rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
+    rule const broken = single_range::broken_rule(now.output.base, now.output.mask_ptrs);
     if (broken != rule::none) { return in_registers(broken, field_at_fault(broken, {})); }
-    auto const next = single_range::trace_store_phys_addr(now.output_base, now.output_mask_ptrs);
+    auto const next = single_range::trace_store_phys_addr(now.output.base, now.output.mask_ptrs);
     if (stores_into_restricted(how, next)) {
         return in_registers(rule::OUT_111, name<reg::ia32_rtit_output_base::BasePhysAddr>());
     }
@@ -80,7 +80,7 @@ constexpr auto error_of_single_range(access::msr_state const& now,
 template <memory_port Memory>
 constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
                              Memory& memory, output_options const& how) noexcept -> explanation {
-    auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
+    auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
     auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
     if (loaded.fault) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
@@ -97,7 +97,7 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
     bool const topa = now.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
                       !now.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
     if (topa) {
-        auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
+        auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where));
         if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
         topa::entry const current{word.value};

@@ -47,7 +47,7 @@ public:
         s_.scheme = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
                     : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
                                                  : cpu::output_scheme::single_range;
-        s_.position = topa::position_in(now.output_base, now.output_mask_ptrs);
+        s_.position = topa::position_in(now.output.base, now.output.mask_ptrs);
         bool const is_topa = s_.scheme == cpu::output_scheme::topa;
         s_.phase = is_topa ? phase::at_entry : phase::running;
         if (is_topa) { return detail::load_region(s_, now, memory); }

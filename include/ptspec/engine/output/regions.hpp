@@ -48,10 +48,10 @@ constexpr void open_window(output_state& s, access::msr_state& now, Memory& memo
 template <memory_port Memory>
 constexpr void begin_single_range(output_state& s, access::msr_state& now,
                                   Memory& memory) noexcept {
-    rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
+    rule const broken = single_range::broken_rule(now.output.base, now.output.mask_ptrs);
     if (broken != rule::none) { return fail_output(s, now, broken); }
-    s.region_base = now.output_base.raw;
-    s.region_size = single_range::mask_of(now.output_mask_ptrs) + 1;
+    s.region_base = now.output.base.raw;
+    s.region_size = single_range::mask_of(now.output.mask_ptrs) + 1;
     open_window(s, now, memory, s.position.offset);
 }
 

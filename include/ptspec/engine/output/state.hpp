@@ -93,12 +93,12 @@ constexpr void update_position(output_state& s) noexcept {
 constexpr void sync_output_msrs(output_state const& s, access::msr_state& now) noexcept {
     if (s.phase == output_phase::off || s.scheme == cpu::output_scheme::fabric) { return; }
     if (s.scheme == cpu::output_scheme::single_range) {
-        now.output_mask_ptrs = now.output_mask_ptrs.with(
+        now.output.mask_ptrs = now.output.mask_ptrs.with(
             access::ia32_rtit_output_mask_ptrs::OutputOffset{wrapped{current_offset(s)}});
         return;
     }
-    now.output_base = topa::base_of(s.position);
-    now.output_mask_ptrs = topa::mask_ptrs_of(
+    now.output.base = topa::base_of(s.position);
+    now.output.mask_ptrs = topa::mask_ptrs_of(
         {s.position.table, current_index(s), current_offset(s)});
 }
 
