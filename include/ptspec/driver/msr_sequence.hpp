@@ -26,9 +26,14 @@ template <class Word, msr_port Msrs>
     return {got.done, Word{got.value}};
 }
 
-/// Writes an MSR. False: the access faulted.
-template <msr_port Msrs, class Word>
-    requires requires { Word::address; }
+/// A register that WRMSR can write.
+///
+/// Source: REG-203.
+template <class Word>
+concept writable_msr = requires { Word::address; } && Word::access != row_access::read_only;
+
+/// Writes an MSR. False: the access faulted. A read-only MSR does not compile.
+template <msr_port Msrs, writable_msr Word>
 [[nodiscard]] constexpr auto write(Msrs& msrs, Word value) noexcept -> bool {
     return msrs.write(Word::address, value.raw);
 }
@@ -113,7 +118,7 @@ public:
         ++number_;
         return true;
     }
-    template <class Word>
+    template <writable_msr Word>
     constexpr auto write(Word value) noexcept -> bool {
         return write(Word::address, value.raw);
     }
