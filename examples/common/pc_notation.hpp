@@ -8,7 +8,7 @@
 #include "msr_script/script.hpp"
 #include "tool.hpp"
 
-#include <ptspec/access/msr_state.hpp>
+#include <ptspec/access/pt_msrs.hpp>
 #include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/print/word.hpp>
 #include <ptspec/topa/single_range.hpp>

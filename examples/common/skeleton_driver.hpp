@@ -13,8 +13,8 @@ using namespace ptspec;
 struct context {
     driver::ring ring{};
     driver::ring_reader reader{};
-    driver::msr_plan msrs{};  // while it is switched out
-    uint64_t gaps = 0;        // times that the ring was full
+    access::msr_state msrs{};  // while it is switched out
+    uint64_t gaps = 0;         // times that the ring was full
 };
 
 /// `Consumer` is called as `consumer(context, physical address, bytes)` with new trace, in order.

@@ -97,7 +97,7 @@ struct wish {
     cpu::capabilities caps{};
     driver::plan_request request{};
     msr_plan::buffer to{};
-    driver::msr_plan plan{};
+    access::msr_state plan{};
     bool runs = false;
     bool bare = false;
 };
@@ -169,10 +169,10 @@ auto procedure(std::string const& name, wish const& with) -> std::string {
         return list_of(to, with);
     }
     if (!with.runs) {
-        auto state = driver::msr_state_of(with.plan);
+        auto state = with.plan;
         if (!needs_trace(name)) {
             state = {};
-            if (name == "resume") { state = driver::msr_state_of(with.plan); }
+            if (name == "resume") { state = with.plan; }
             state.ctl = state.ctl.with(reg::ia32_rtit_ctl::TraceEn{false});
         }
         if (name == "pmi") { state.perf_global_status = {std::uint64_t{1} << 55}; }

@@ -272,12 +272,11 @@ private:
                 }
             }
             auto made = reg::xsave_pt_state{};
-            auto const& now = image.msrs;
-            std::uint64_t const all[] = {
-                now.ctl.raw,       now.output.base.raw, now.output.mask_ptrs.raw,
-                now.status.raw,    now.cr3_match.raw,   now.addr[0].a.raw,
-                now.addr[0].b.raw, now.addr[1].a.raw,   now.addr[1].b.raw};
-            std::copy(std::begin(all), std::end(all), made.quadwords);
+            for (auto const& msr : access::pt_msrs) {
+                if (msr.is_saved) {
+                    made.quadwords[msr.quadword] = access::value_of(image.msrs, msr.index);
+                }
+            }
             done = access::xrstors(on_.of, on_.now, made);
         }
         if (done) { on_.apply(done.effect); }
@@ -288,8 +287,8 @@ private:
 
     /// The plan of the setup. `ctl` follows the name of the procedure, else it is the setup's, else
     /// the base configuration.
-    [[nodiscard]] auto plan(words& in) const -> driver::msr_plan {
-        auto made = driver::plan_of(on_.now);
+    [[nodiscard]] auto plan(words& in) const -> access::msr_state {
+        auto made = on_.now;
         made.status = {};
         made.ctl = from_.msrs.ctl.raw != 0 ? from_.msrs.ctl : from_.base_ctl();
         if (!in.at_end()) { made.ctl = {in.number("IA32_RTIT_CTL")}; }
@@ -297,7 +296,7 @@ private:
         return made;
     }
     /// The same at the start of the output.
-    [[nodiscard]] auto plan_from_start(words& in) const -> driver::msr_plan {
+    [[nodiscard]] auto plan_from_start(words& in) const -> access::msr_state {
         auto made = plan(in);
         made.output.base = from_.msrs.output.base;
         made.output.mask_ptrs = {from_.is_range ? from_.msrs.output.mask_ptrs.raw & low_bits(32)
@@ -358,13 +357,11 @@ private:
              [](row& r, words&, log_port& to) { (void)driver::check_lbr(to, r.on_.of); }},
             {"read_uncovered",
              [](row& r, words&, log_port& to) {
-                 auto plan = driver::plan_of(r.on_.now);
+                 auto plan = r.on_.now;
                  (void)driver::read_uncovered(to, plan);
              }},
             {"write_uncovered",
-             [](row& r, words&, log_port& to) {
-                 (void)driver::write_uncovered(to, driver::plan_of(r.from_.msrs));
-             }},
+             [](row& r, words&, log_port& to) { (void)driver::write_uncovered(to, r.from_.msrs); }},
             {"after_cold_reset",
              [](row& r, words&, log_port& to) {
                  (void)driver::after_cold_reset(to, r.ring(), r.on_.memory);
@@ -481,8 +478,7 @@ private:
                                       : newer));
         }
         auto const in = ring();
-        auto const part = driver::snapshot(in, driver::stopped_at(driver::plan_of(on_.now)),
-                                           from_.wrapped);
+        auto const part = driver::snapshot(in, driver::stopped_at(on_.now), from_.wrapped);
         if (!part) { throw refusal{"the position is in no region"}; }
         std::uint64_t const first = in.bytes - part.part.from;
         say("data=" + (part.part.count <= first ? interval(part.part.from, part.part.count)

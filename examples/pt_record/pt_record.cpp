@@ -127,7 +127,7 @@ auto engine_of(std::string const& name) -> engine_kind {
 }
 
 /// The values of the MSRs for what the user wants. Throws if the processor refuses a part of it.
-auto msrs_of(std::string const& words, engine_kind engine) -> driver::msr_plan {
+auto msrs_of(std::string const& words, engine_kind engine) -> access::msr_state {
     bool const is_machine = engine == engine_kind::machine;
     std::string all = is_machine ? "" : "tsc";
     for (auto const& word : trace_request::words_of(words)) {

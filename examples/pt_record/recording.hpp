@@ -48,14 +48,14 @@ inline auto host_nanoseconds() -> std::uint64_t {
 
 /// What to record, and how.
 struct settings {
-    driver::msr_plan msrs{};
+    access::msr_state msrs{};
     engine::kind kind = engine::kind::manual;
     bool check = false;     ///< write logs of the emulated instructions
     char program[64] = {};  ///< the name of the program
 
     /// The state of the MSRs before tracing starts.
     [[nodiscard]] auto state() const -> access::msr_state {
-        auto now = driver::msr_state_of(msrs);
+        auto now = msrs;
         now.ctl = {};
         return now;
     }

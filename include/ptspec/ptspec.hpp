@@ -85,6 +85,8 @@
 
 #include <ptspec/access/legal.hpp>
 #include <ptspec/access/msr_state.hpp>
+#include <ptspec/access/pt_msr_rows.hpp>
+#include <ptspec/access/pt_msrs.hpp>
 #include <ptspec/access/check.hpp>
 #include <ptspec/access/enables.hpp>
 #include <ptspec/access/effect.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/access/check.hpp>
+#include <ptspec/access/pt_msrs.hpp>
 #include <ptspec/cpu/presets.hpp>
 
 #include <support/check_twice.hpp>

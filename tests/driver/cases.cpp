@@ -34,7 +34,7 @@ using test::table;
 
 /// The plan of the base configuration, or of another CTL.
 constexpr auto plan_at(uint64_t base, uint64_t mask_ptrs = 0x7F, uint64_t ctl = 0x250D)
-    -> driver::msr_plan {
+    -> access::msr_state {
     return {.ctl = {ctl}, .output = {{base}, {mask_ptrs}}};
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("PC-02: enabling ToPA writes CTL last (PRG-030)") {
 TEST_CASE("PC-03: enabling a single range writes its base and its mask (PRG-030,081,128)") {
     CHECK(run("PC-03", [](auto& log, auto const&) {
               auto const range = single_range::build({.base = 0x2000'0000, .bytes = 0x1'0000});
-              driver::msr_plan plan{.ctl = {0x240D}, .output = {range.base, range.pointers}};
+              access::msr_state plan{.ctl = {0x240D}, .output = {range.base, range.pointers}};
               CHECK(driver::enable(log, plan));
           }) == "");
 }
@@ -267,7 +267,7 @@ auto intervals(driver::ring const& in, driver::ring_part part) -> std::string {
 
 TEST_CASE("PC-04: a misaligned single range is an error after enabling (PRG-023,033,082)") {
     bench now;
-    driver::msr_plan const plan{.ctl = {0x240D}, .output = {{0x2000'8000}, {0xFFFF}}};
+    access::msr_state const plan{.ctl = {0x240D}, .output = {{0x2000'8000}, {0xFFFF}}};
     CHECK(driver::enable(now.cpu, plan));
     CHECK(wrong_state("PC-04", now) == "");
     CHECK(!driver::check_enabled(now.cpu, plan));
@@ -277,7 +277,7 @@ TEST_CASE("PC-04: a misaligned single range is an error after enabling (PRG-023,
 TEST_CASE("PC-13: a wrapped ring is read from its position on (PRG-129,141)") {
     rings made;
     auto const ring = made.of(3);
-    driver::msr_plan const saved{.output = {{table}, {0x1234'0000'017F}}};
+    access::msr_state const saved{.output = {{table}, {0x1234'0000'017F}}};
     auto const part = driver::snapshot(ring, driver::stopped_at(saved), true);
     CHECK(part.found);
     CHECK(first_wrong_claim(pc_row_of("PC-13").expected, [&](std::string const& name) {
@@ -298,8 +298,7 @@ TEST_CASE("PC-14: STOP holds the position at the end of its region (PRG-083..086
     auto const ring = made.of(2, driver::buffer_recipe::stop_on_full);
     CHECK(first_wrong_claim(pc_row_of("PC-14").expected, [&](std::string const& name) {
               auto const msrs = now.cpu.msrs();
-              auto const part = driver::snapshot(ring, driver::stopped_at(driver::plan_of(msrs)),
-                                                 false);
+              auto const part = driver::snapshot(ring, driver::stopped_at(msrs), false);
               return name == "data" ? intervals(ring, part.part)
                                     : state_by_name(now.cpu.msrs(), name);
           }) == "");
@@ -496,14 +495,14 @@ TEST_CASE("PC-31, 32: a VMM saves the host's trace, and restores it after the gu
     auto const ranges = ctl{0x250D}.with(ctl::ADDR0_CFG{reg::addr_cfg::filter},
                                          ctl::ADDR1_CFG{reg::addr_cfg::filter},
                                          ctl::CR3Filter{true});
-    driver::msr_plan const host{.ctl = ranges,
-                                .output = {{table}, {0x7F}},
-                                .cr3_match = {0},
-                                .addr = {{{0}, {0xFFFF'FFFF}}, {{0x1000}, {0x1FFF}}}};
-    driver::msr_plan const guest{.ctl = ranges.with(ctl::MTCEn{true}, ctl::MTCFreq{3}),
-                                 .output = {{table}, {0x27F}},
-                                 .cr3_match = {0x5000},
-                                 .addr = {{{0x2000}, {0x2FFF}}, {{0x3000}, {0x3FFF}}}};
+    access::msr_state const host{.ctl = ranges,
+                                 .output = {{table}, {0x7F}},
+                                 .cr3_match = {0},
+                                 .addr = {{{0}, {0xFFFF'FFFF}}, {{0x1000}, {0x1FFF}}}};
+    access::msr_state const guest{.ctl = ranges.with(ctl::MTCEn{true}, ctl::MTCFreq{3}),
+                                  .output = {{table}, {0x27F}},
+                                  .cr3_match = {0x5000},
+                                  .addr = {{{0x2000}, {0x2FFF}}, {{0x3000}, {0x3FFF}}}};
     CHECK(driver::enable(now.cpu, host));
     driver::recording_port log{now.cpu};
     auto const saved = driver::save(log);
@@ -518,7 +517,7 @@ TEST_CASE("PC-31, 32: a VMM saves the host's trace, and restores it after the gu
     }
     std::vector<std::uint32_t> const wanted{
         0x570, 0x570, 0x571, 0x560, 0x561, 0x572, 0x580, 0x581, 0x582, 0x583,  // saved
-        0x571, 0x572, 0x580, 0x581, 0x582, 0x583, 0x560, 0x561, 0x570};        // restored
+        0x571, 0x560, 0x561, 0x572, 0x580, 0x581, 0x582, 0x583, 0x570};        // restored
     CHECK(indices == wanted);
     CHECK(!now.cpu.is_tracing());
     (void)now.cpu.on(event::vm_entry{.at = 0x1000, .to = 0x5000, .loads = {true, guest.ctl}});
@@ -697,10 +696,10 @@ TEST_CASE("the initial configuration of component 8 is 0, and Intel PT works wit
     bench now;
     CHECK(driver::restore(now.cpu, {.ctl = {0x250C}, .status = {0x20}, .output = {{table}, {}}}));
     access::msr_state const initial = [] {
-        driver::msr_plan const none{};
-        return driver::msr_state_of(none);
+        access::msr_state const none{};
+        return none;
     }();
-    auto const area = driver::make_xsaves_area(now.caps, driver::plan_of(initial));
+    auto const area = driver::make_xsaves_area(now.caps, initial);
     auto const parsed = driver::parse_xsaves_area({area.bytes.data(), area.bytes.size()});
     CHECK(parsed);
     CHECK(now.cpu.xrstors(parsed.state).took_effect());
@@ -712,7 +711,7 @@ TEST_CASE("the initial configuration of component 8 is 0, and Intel PT works wit
     caps.leaf_0d_1_ecx = {};
     bench without{caps};
     without.put(0, topa::entry{0x2000'0000 | size_64K});
-    driver::msr_plan const plan{.ctl = {0x250D}, .output = {{table}, {0x7F}}};
+    access::msr_state const plan{.ctl = {0x250D}, .output = {{table}, {0x7F}}};
     CHECK(driver::enable(without.cpu, plan));
     auto const saved = driver::save(without.cpu);
     CHECK(driver::restore(without.cpu, saved.state));

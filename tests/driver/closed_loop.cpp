@@ -64,7 +64,7 @@ struct context {
     bool is_single_range = false;  // of one region, without a table
     driver::ring ring{};
     driver::ring_reader reader{};
-    driver::msr_plan msrs{};  // while it is switched out
+    access::msr_state msrs{};  // while it is switched out
 
     std::vector<uint8_t> stored;  // by the trace unit, in order
     std::vector<uint8_t> read;    // by the driver, in order
@@ -472,7 +472,7 @@ private:
         auto const saved = cpu_->xsaves();
         check(saved.took_effect(), "XSAVES does not fault");
         auto& old = current();
-        old.msrs = driver::plan_of(saved.image);
+        old.msrs = access::msr_state_of(saved.image);
         check(static_cast<bool>(driver::read_uncovered(to, old.msrs)), "ranges 2 and 3 are saved");
         driver::continue_after(drain(old, driver::stopped_at(old.msrs)), old.msrs);
         current_ = next;
@@ -551,7 +551,7 @@ private:
         auto& one = current();
         auto const ctl = one.msrs.ctl;
         if (found.is_preserved) {
-            one.msrs = driver::plan_of(cpu_->msrs());
+            one.msrs = cpu_->msrs();
             driver::continue_after(drain(one, found), one.msrs);
         } else {
             // The position is lost, and with it the trace since the last read-out.

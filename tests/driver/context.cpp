@@ -30,9 +30,9 @@ struct world {
         : cpu{of, memory, tap, {}, 0x1000} {}
 };
 
-constexpr driver::msr_plan base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
+constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
 
-constexpr auto all_ranges() -> driver::msr_plan {
+constexpr auto all_ranges() -> access::msr_state {
     auto plan = base;
     plan.ctl = plan.ctl.with(ia32_rtit_ctl::CR3Filter{true},
                              ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::filter},
@@ -163,7 +163,7 @@ TEST_CASE("PC-21: ranges 2 and 3 are saved and restored beside XSAVES (PRG-110)"
         world now{value(preset::P_FUT)};
         (void)driver::enable(now.cpu, all_ranges());
         auto const image = now.cpu.xsaves().image;
-        auto state = driver::plan_of(image);
+        auto state = access::msr_state_of(image);
         bool const covered = state.ctl == all_ranges().ctl && state.addr[1].b.raw == 0x2FFF &&
                              state.addr[2].a.raw == 0;
         bool const read = static_cast<bool>(driver::read_uncovered(now.cpu, state)) &&
@@ -192,7 +192,7 @@ TEST_CASE("an XSAVE area is built as XSAVES writes it, and parsed again (PRG-110
                             word(576 + 0x28) == 0x1000 && word(576 + 0x40) == 0x2FFF &&
                             word(576 + 0x48) == 0;
         auto const parsed = driver::parse_xsaves_area(area.bytes);
-        auto back = driver::plan_of(parsed.state);
+        auto back = access::msr_state_of(parsed.state);
         back.addr[2] = plan.addr[2];
         back.addr[3] = plan.addr[3];
         return layout && parsed && !parsed.is_initial && back == plan;

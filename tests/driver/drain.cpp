@@ -96,7 +96,7 @@ TEST_CASE("after STOP the trace continues in the next region, and the gap is rep
         bool const at_start = full.was_stopped && full.new_bytes == 0x4000 &&
                               now.visited == 0x4000 && full.next.has_new_output &&
                               full.next.output == driver::in_topa({.table = table});
-        driver::msr_plan saved{.status = {stopped | uint64_t{7} << 32}};
+        access::msr_state saved{.status = {stopped | uint64_t{7} << 32}};
         driver::continue_after(full, saved);
         bool const clean = saved.status.raw == uint64_t{7} << 32 &&
                            saved.output == driver::in_topa({.table = table});
@@ -113,7 +113,7 @@ TEST_CASE("a TraceStop does not move the position, and an error stays in STATUS 
         at.status = {value(stopped)};
         at.output = driver::in_topa({.table = table, .index = 1, .offset = 0x10});
         auto const result = driver::drain(now.ring, now.reader, at, [](uint64_t, uint64_t) {});
-        driver::msr_plan saved{.status = {stopped | 0x10}, .output = at.output};
+        access::msr_state saved{.status = {stopped | 0x10}, .output = at.output};
         driver::continue_after(result, saved);
         return result.was_stopped && !result.next.has_new_output && saved.status.raw == 0x10 &&
                saved.output == at.output && now.marks() == 0;
@@ -158,7 +158,7 @@ TEST_CASE("a stepped ring that was not restarted has no new bytes, and still has
         bool const none = again && again.new_bytes == 0 && now.visited == 0 &&
                           again.next.has_new_output &&
                           again.next.output == driver::in_topa({.table = table + 0x1000});
-        driver::msr_plan saved{};
+        access::msr_state saved{};
         driver::continue_after(again, saved);
         auto const later = now.drain(0x1234);
         return none && saved.output == again.next.output && later.new_bytes == 0x234 &&
@@ -227,7 +227,7 @@ struct traced_ring {
     topa::region regions[2] = {{.base = 0x10'0000}, {.base = 0x10'1000}};
     driver::table_page page{0x1000, memory.entries};
     driver::ring ring;
-    driver::msr_plan plan;
+    access::msr_state plan;
     driver::ring_reader reader{};
     std::vector<uint8_t> read;
 

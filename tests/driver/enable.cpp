@@ -26,7 +26,7 @@ struct world {
     machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
 };
 
-constexpr driver::msr_plan base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
+constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
 
 /// The written MSRs of a log, as indices in order.
 template <size_t Count>
@@ -58,7 +58,7 @@ TEST_CASE("enabling writes STATUS, filters, output and CTL, and only what CTL us
         plan.addr[1] = {{0x1000}, {0x2000}};
         log.clear();
         bool const filtered = driver::enable(log, plan) &&
-                              writes_are(log, {0x571, 0x572, 0x582, 0x583, 0x560, 0x561, 0x570});
+                              writes_are(log, {0x571, 0x560, 0x561, 0x572, 0x582, 0x583, 0x570});
         return plain && filtered && now.cpu.msrs().addr[1] == plan.addr[1] &&
                now.cpu.msrs().addr[0].a.raw == 0;
     });
@@ -269,10 +269,10 @@ TEST_CASE("enabling writes range 0, too, and a restart every MSR (PRG-030,041)")
         plan.addr[0] = {{0x1000}, {value(uint64_t{0x1FFF})}};
         driver::recording_port log{now.cpu};
         bool const enabled = driver::enable(log, plan) &&
-                             writes_are(log, {0x571, 0x580, 0x581, 0x560, 0x561, 0x570});
+                             writes_are(log, {0x571, 0x560, 0x561, 0x580, 0x581, 0x570});
         log.clear();
         bool const again = driver::restart(log, plan) &&
-                           writes_are(log, {0x570, 0x571, 0x580, 0x581, 0x560, 0x561, 0x570});
+                           writes_are(log, {0x570, 0x571, 0x560, 0x561, 0x580, 0x581, 0x570});
         return enabled && again && now.cpu.msrs().addr[0] == plan.addr[0];
     });
 }

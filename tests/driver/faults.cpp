@@ -24,7 +24,7 @@ namespace preset = cpu::preset;
 
 namespace {
 
-constexpr driver::msr_plan plan{
+constexpr access::msr_state plan{
     .ctl = ia32_rtit_ctl{0x250D}.with(ia32_rtit_ctl::CR3Filter{true},
                                       ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::filter},
                                       ia32_rtit_ctl::ADDR1_CFG{reg::addr_cfg::trace_stop}),

@@ -107,7 +107,7 @@ public:
 
     driver::ring ring{};
     driver::ring_reader reader{};
-    driver::msr_plan plan{};
+    access::msr_state plan{};
     std::vector<std::uint8_t> stored;  // by the trace unit
     std::vector<std::uint8_t> read;    // by the driver
     unsigned handled = 0;
@@ -221,7 +221,7 @@ void save_drain_and_restore(world& now, interrupted_port& port) {
     port.step();
     CHECK(driver::restore(port, saved.state));
 }
-auto stop_and_drain(world& now, interrupted_port& port) -> driver::msr_plan {
+auto stop_and_drain(world& now, interrupted_port& port) -> access::msr_state {
     auto const stopped = driver::disable(port);
     CHECK(stopped);
     auto next = now.plan;

@@ -49,7 +49,7 @@ struct ring_of {
                                   topa::limits::of(in.caps))
                    .ring;
     }
-    [[nodiscard]] auto plan() const -> driver::msr_plan {
+    [[nodiscard]] auto plan() const -> access::msr_state {
         return {.ctl = ctl, .output = driver::start_of(ring)};
     }
     [[nodiscard]] auto entry(size_t i) const -> uint64_t { return page.entries[i].raw; }
@@ -397,7 +397,7 @@ TEST_CASE("VMXON ends a trace where Intel PT is not allowed in VMX operation (PR
     bench now{preset::broadwell};
     now.put(0, topa::entry{memory_base});
     now.put(1, topa::entry{table | END});
-    driver::msr_plan const plan{.ctl = {0x250D}, .output = {{table}, {0x7F}}};
+    access::msr_state const plan{.ctl = {0x250D}, .output = {{table}, {0x7F}}};
     CHECK(driver::enable(now.cpu, plan));
     (void)now.cpu.on(event::vmxon{0x1000, 0x1004});
     auto const state = driver::check_enabled(now.cpu, plan);

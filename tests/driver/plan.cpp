@@ -143,21 +143,6 @@ TEST_CASE("without Intel PT nothing can be planned") {
     });
 }
 
-TEST_CASE("a plan and a state of the trace unit have the same MSRs") {
-    CHECK_TWICE([](auto value) {
-        driver::msr_plan plan{.ctl = {value(uint64_t{0x250D})},
-                              .status = {0x300'0000'0000},
-                              .output = {{table}, {0x17F}},
-                              .cr3_match = {0x5000}};
-        for (uint64_t n = 0; n < 4; ++n) { plan.addr[n] = {{n + 1}, {n + 5}}; }
-        auto const state = driver::msr_state_of(plan);
-        return state.ctl.raw == 0x250D && state.status.raw == 0x300'0000'0000 &&
-               state.output.base.raw == table && state.output.mask_ptrs.raw == 0x17F &&
-               state.cr3_match.raw == 0x5000 && state.addr[0].a.raw == 1 &&
-               state.addr[3].b.raw == 8 && driver::plan_of(state) == plan;
-    });
-}
-
 TEST_CASE("each change has a bit of its own") {
     constexpr plan_change all[] = {plan_change::range_clamped, plan_change::range_empty,
                                    plan_change::cr3_truncated, plan_change::byte_count_reset};

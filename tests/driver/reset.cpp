@@ -27,7 +27,7 @@ struct world {
         : cpu{of, memory, tap, {}, 0x1000} {}
 };
 
-constexpr driver::msr_plan base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
+constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
 
 /// The ring of the two regions that `machine_memory` has.
 struct two_regions {

@@ -45,7 +45,7 @@ struct world {
     }
 };
 
-constexpr driver::msr_plan base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
+constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
 
 constexpr auto resume = [](driver::stopped_trace const&) { return pmi_decision{}; };
 

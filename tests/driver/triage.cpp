@@ -27,7 +27,7 @@ struct world {
     machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
 };
 
-constexpr driver::msr_plan base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
+constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
 
 /// Indirect branches until tracing ends.
 constexpr void run_until_the_end(machine& cpu) {

@@ -360,10 +360,9 @@ TEST_CASE(
         msrs.status = {(random() % 3 == 0 ? 0 : random() % 0x700) << 32 |
                        (random() % 8 == 0 ? 0x20 : 0)};
         bool const to_topa = msrs.output.base.raw == test::table;
-        msrs.ctl = {1 | 8 | (random() % 4 == 0 ? 0 : 4) | (to_topa ? 0x100 : 0) |
-                    (random() % 3 == 0 ? 0x80 : 0)};
-        msrs.status =
-            access::detail::enabled(cpu::preset::P_FUT, msrs, {.cr3 = 0x1000}).state.status;
+        access::ia32_rtit_ctl const ctl{1 | 8 | (random() % 4 == 0 ? 0 : 4) |
+                                        (to_topa ? 0x100 : 0) | (random() % 3 == 0 ? 0x80 : 0)};
+        msrs = access::apply(cpu::preset::P_FUT, msrs, ctl, {.cr3 = 0x1000}).state;
         engine::execution_context const code{.cr3 = 0x1000};
         engine::trace_unit<384> bare{cpu::preset::P_FUT, msrs, code, 0x40'0000,
                                      engine::options_of(engine::kind::manual)};

@@ -3,6 +3,7 @@
 
 #include <ptspec/access/check.hpp>
 #include <ptspec/access/enables.hpp>
+#include <ptspec/access/pt_msrs.hpp>
 
 /// The effect of a WRMSR on the state of a logical processor.
 namespace ptspec::access {
@@ -68,30 +69,11 @@ constexpr auto enabled(capabilities const& caps, msr_state now, context const& c
     return result;
 }
 
-/// Clears TraceEn, for any reason.
-///
-/// Source: REG-061, REG-093.
-constexpr auto disabled(msr_state now) noexcept -> msr_state {
-    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{false});
-    now.status = now.status.with(ia32_rtit_status::TriggerEn{false});
-    return now;
-}
-
-/// Source: REG-020, REG-022, REG-023.
-constexpr auto write_ctl(capabilities const& caps, msr_state now, ia32_rtit_ctl value,
-                         context const& code) noexcept -> effect {
-    bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
-    now.ctl = value;
-    bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
-    if (was_on == is_on) { return {.state = now}; }
-    return is_on ? enabled(caps, now, code) : effect{.state = disabled(now)};
-}
-
 /// A write of a covered MSR that exists, other than IA32_RTIT_CTL. Write-ignored bits keep their
 /// values.
 ///
 /// Source: REG-050, REG-203.
-constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> msr_state {
+constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
     switch (index) {
         case ia32_rtit_status::address: {
             constexpr auto kept = ia32_rtit_status::write_ignored_mask();
@@ -106,10 +88,42 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
             break;
         default: set_raw(now, index, value); break;
     }
-    return now;
 }
 
 }  // namespace detail
+
+/// The state with TraceEn cleared, for any reason.
+///
+/// Source: REG-061, REG-093.
+[[nodiscard]] constexpr auto disabled(msr_state now) noexcept -> msr_state {
+    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{false});
+    now.status = now.status.with(ia32_rtit_status::TriggerEn{false});
+    return now;
+}
+
+/// The effect of a write of IA32_RTIT_CTL that was checked, by WRMSR or in another way, such as by
+/// VM entry. `code` describes the code that runs when TraceEn becomes 1.
+///
+/// Errors: none: the caller has checked that the value is allowed.
+/// Source: REG-020, REG-022, REG-023.
+[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state now, ia32_rtit_ctl value,
+                                   context const& code) noexcept -> effect {
+    bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    now.ctl = value;
+    bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
+    if (was_on == is_on) { return {.state = now}; }
+    return is_on ? detail::enabled(caps, now, code) : effect{.state = disabled(now)};
+}
+/// The same for any covered MSR: the effect of a WRMSR after `check_write` has allowed it.
+///
+/// Source: REG-020..023, REG-043, REG-050, REG-203.
+[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state const& now, uint32_t index,
+                                   uint64_t value, context const& code) noexcept -> effect {
+    if (index == ia32_rtit_ctl::address) { return apply(caps, now, ia32_rtit_ctl{value}, code); }
+    effect result{.state = now};
+    detail::store(result.state, index, value);
+    return result;
+}
 
 /// Executes a WRMSR. `code` describes the code that executes it.
 ///
@@ -122,9 +136,7 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
                                              policy const& how = {}) noexcept -> effect {
     auto const checked = check_write(caps, now, index, value, code.cpl, how);
     if (!checked) { return {.verdict = checked, .state = now}; }
-    return index == ia32_rtit_ctl::address
-               ? detail::write_ctl(caps, now, ia32_rtit_ctl{value}, code)
-               : effect{.state = detail::store(now, index, value)};
+    return apply(caps, now, index, value, code);
 }
 
 /// The result of an RDMSR.

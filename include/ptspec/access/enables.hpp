@@ -35,19 +35,17 @@ namespace ptspec::access {
            (!ctl.get<ia32_rtit_ctl::CR3Filter>() || cr3_matches(match, now.cr3, now.pae));
 }
 
-namespace detail {
-
-using namespace ptspec::detail;
-
-constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
-    -> bool {
+/// True if `accepted` returns true for an address range of this kind. The ranges after that one are
+/// not visited.
+///
+/// Source: REG-037.
+[[nodiscard]] constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind,
+                                               auto accepted) noexcept -> bool {
     for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
         if (use_of_range(state.ctl, n) == kind && accepted(state.addr[n])) { return true; }
     }
     return false;
 }
-
-}  // namespace detail
 
 /// The result of looking `ip`, the target of a taken branch or event, up in the address ranges.
 struct range_hit {
@@ -59,16 +57,16 @@ struct range_hit {
 ///
 /// Source: REG-058.
 [[nodiscard]] constexpr auto has_filter(msr_state const& state) noexcept -> bool {
-    return detail::any_range_of_kind(state, reg::addr_cfg::filter,
-                                     [](address_range const&) { return true; });
+    return any_range_of_kind(state, reg::addr_cfg::filter,
+                             [](address_range const&) { return true; });
 }
 
 /// True when at least one address range is a TraceStop range.
 ///
 /// Source: REG-068.
 [[nodiscard]] constexpr auto has_trace_stop(msr_state const& state) noexcept -> bool {
-    return detail::any_range_of_kind(state, reg::addr_cfg::trace_stop,
-                                     [](address_range const&) { return true; });
+    return any_range_of_kind(state, reg::addr_cfg::trace_stop,
+                             [](address_range const&) { return true; });
 }
 
 /// True when FilterEn is 1 for an instruction: it lies in a filter range, or no range is a filter.
@@ -76,18 +74,16 @@ struct range_hit {
 /// Source: REG-058, REG-078, GEN-081, GEN-082.
 [[nodiscard]] constexpr auto in_filter(msr_state const& state, uint64_t ip) noexcept -> bool {
     return !has_filter(state) ||
-           detail::any_range_of_kind(state, reg::addr_cfg::filter, [=](address_range const& range) {
-               return range.contains(ip);
-           });
+           any_range_of_kind(state, reg::addr_cfg::filter,
+                             [=](address_range const& range) { return range.contains(ip); });
 }
 
 /// True when an instruction lies in a TraceStop range.
 ///
 /// Source: REG-068, REG-078, GEN-081.
 [[nodiscard]] constexpr auto in_trace_stop(msr_state const& state, uint64_t ip) noexcept -> bool {
-    return detail::any_range_of_kind(
-        state, reg::addr_cfg::trace_stop,
-        [=](address_range const& range) { return range.contains(ip); });
+    return any_range_of_kind(state, reg::addr_cfg::trace_stop,
+                             [=](address_range const& range) { return range.contains(ip); });
 }
 
 /// Looks an instruction up in the address ranges. Where a filter range and a TraceStop range

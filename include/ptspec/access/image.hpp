@@ -3,6 +3,7 @@
 
 #include <ptspec/access/check.hpp>
 #include <ptspec/access/enables.hpp>
+#include <ptspec/access/pt_msrs.hpp>
 #include <ptspec/base/bytes.hpp>
 
 /// Serialises an `msr_state` to bytes, for storage or migration to another processor.
@@ -33,32 +34,20 @@ inline constexpr uint64_t flag_in_vmx_operation = 1;
 inline constexpr uint64_t flag_in_smm = 2;
 inline constexpr uint64_t flag_smram_trace_en = 4;
 
-/// The MSRs of an image, in the order of the image.
-inline constexpr uint32_t image_msrs[] = {
-    ia32_rtit_ctl::address,
-    ia32_rtit_status::address,
-    ia32_rtit_output_base::address,
-    ia32_rtit_output_mask_ptrs::address,
-    ia32_rtit_cr3_match::address,
-    ia32_rtit_addr::address(0, range_end::a),
-    ia32_rtit_addr::address(0, range_end::b),
-    ia32_rtit_addr::address(1, range_end::a),
-    ia32_rtit_addr::address(1, range_end::b),
-    ia32_rtit_addr::address(2, range_end::a),
-    ia32_rtit_addr::address(2, range_end::b),
-    ia32_rtit_addr::address(3, range_end::a),
-    ia32_rtit_addr::address(3, range_end::b),
+/// The related MSRs of an image, which follow those of `pt_msrs`.
+inline constexpr uint32_t related_msrs[] = {
     reg::ia32_xss::address,
     reg::ia32_perf_global_status::address,
     reg::ia32_debugctl::address,
 };
-inline constexpr size_t image_msr_count = sizeof(image_msrs) / sizeof(image_msrs[0]);
+inline constexpr size_t related_count = sizeof related_msrs / sizeof related_msrs[0];
 inline constexpr size_t image_head = 16;
 
 }  // namespace detail
 
 /// The size of an image in bytes.
-inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr_count + 1);
+inline constexpr size_t image_size = detail::image_head +
+                                     8 * (pt_msrs.size() + detail::related_count + 1);
 
 /// Serialises a state.
 ///
@@ -73,10 +62,12 @@ inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr
     store_le64(to, detail::image_magic);
     store_le64(to + 8, uint64_t{image_size} << 32 | image_version);
     to += detail::image_head;
-    for (uint32_t const index : detail::image_msrs) {
-        store_le64(to, value_of(now, index));
+    auto const add = [&](uint64_t value) {
+        store_le64(to, value);
         to += 8;
-    }
+    };
+    for (pt_msr const& msr : pt_msrs) { add(value_of(now, msr.index)); }
+    for (uint32_t const index : detail::related_msrs) { add(value_of(now, index)); }
     store_le64(to, (now.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
                        (now.in_smm ? detail::flag_in_smm : 0) |
                        (now.smram_trace_en ? detail::flag_smram_trace_en : 0));
@@ -99,23 +90,24 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
     return {image_error::refused, broken, index, {}};
 }
 
-/// The rule by which a processor can never hold a value in an MSR, or none.
+}  // namespace detail
+
+/// The rule by which a processor can never hold a value in a covered MSR, or none: the value is not
+/// the initial one of an MSR that the processor lacks, or no WRMSR writes it.
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
-constexpr auto rule_of_value(capabilities const& caps, uint32_t index, uint64_t value) noexcept
-    -> rule {
-    if (auto const absent = rule_of_absence(caps, index); absent != rule::none) {
+[[nodiscard]] constexpr auto broken_rule_of_value(capabilities const& caps, uint32_t index,
+                                                  uint64_t value) noexcept -> rule {
+    if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
     }
-    if (index == ia32_rtit_ctl::address) { return access::broken_rule(caps, ia32_rtit_ctl{value}); }
+    if (index == ia32_rtit_ctl::address) { return broken_rule(caps, ia32_rtit_ctl{value}); }
     if (index == reg::ia32_perf_global_status::address) {
         // Its bits can only be set through the SET register.
         index = reg::ia32_perf_global_status_set::address;
     }
     return broken_rule(caps, msr_state{}, index, value);
 }
-
-}  // namespace detail
 
 /// Deserialises a state and checks that the processor `caps` can hold it. The bytes are untrusted.
 ///
@@ -136,13 +128,17 @@ constexpr auto rule_of_value(capabilities const& caps, uint32_t index, uint64_t 
 
     load_result loaded;
     uint8_t const* from = image.data() + detail::image_head;
-    for (uint32_t const index : detail::image_msrs) {
+    auto const load_one = [&](uint32_t index) {
         uint64_t const value = load_le64(from);
-        auto const broken = detail::rule_of_value(caps, index, value);
-        if (broken != rule::none) { return detail::refused_value(broken, index); }
-        set_raw(loaded.state, index, value);
         from += 8;
-    }
+        if (!loaded) { return; }
+        auto const broken = broken_rule_of_value(caps, index, value);
+        if (broken != rule::none) { loaded = detail::refused_value(broken, index); }
+        set_raw(loaded.state, index, value);
+    };
+    for (pt_msr const& msr : pt_msrs) { load_one(msr.index); }
+    for (uint32_t const index : detail::related_msrs) { load_one(index); }
+    if (!loaded) { return detail::refused_value(loaded.broken, loaded.msr); }
     uint64_t const flags = load_le64(from);
     msr_state& state = loaded.state;
     state.in_vmx_operation = (flags & detail::flag_in_vmx_operation) != 0;

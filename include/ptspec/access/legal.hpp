@@ -21,6 +21,15 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_output_base;
 using reg::ia32_rtit_status;
 
+/// True if IA32_RTIT_CTL selects a single range, and the processor has no such output.
+///
+/// Source: REG-025.
+[[nodiscard]] constexpr auto lacks_single_range(capabilities const& caps,
+                                                ia32_rtit_ctl value) noexcept -> bool {
+    return !caps.supports(output_scheme::single_range) && !value.get<ia32_rtit_ctl::ToPA>() &&
+           !value.get<ia32_rtit_ctl::FabricEn>();
+}
+
 namespace detail {
 
 using namespace ptspec::detail;
@@ -104,8 +113,7 @@ struct frequency_rule : value_rule<rule::REG_028> {
 /// Source: REG-025.
 struct output_rule : value_rule<rule::REG_025> {
     static constexpr auto rejects(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
-        return !caps.supports(output_scheme::single_range) && value.get<ia32_rtit_ctl::TraceEn>() &&
-               !value.get<ia32_rtit_ctl::ToPA>() && !value.get<ia32_rtit_ctl::FabricEn>();
+        return lacks_single_range(caps, value) && value.get<ia32_rtit_ctl::TraceEn>();
     }
 };
 

@@ -19,7 +19,7 @@ namespace ptspec::access {
 /// Source: REG-091..093.
 [[nodiscard]] constexpr auto warm_reset(capabilities const& caps, msr_state const& now) noexcept
     -> msr_state {
-    auto next = detail::disabled(now);
+    auto next = disabled(now);
     if (!caps.has_ip_filtering()) {
         next = cold_reset();
         next.xss = now.xss;
@@ -56,7 +56,7 @@ enum class smm_treatment : uint8_t {
                                  smm_treatment how = smm_treatment::by_default) noexcept
     -> msr_state {
     if (now.in_smm || how == smm_treatment::dual_monitor) { return now; }
-    auto next = detail::disabled(now);
+    auto next = disabled(now);
     next.smram_trace_en = now.ctl.get<ia32_rtit_ctl::TraceEn>();
     next.in_smm = true;
     return next;
@@ -107,7 +107,7 @@ struct rsm_result {
 /// Source: REG-110.
 [[nodiscard]] constexpr auto vmxon(capabilities const& caps, msr_state const& now) noexcept
     -> msr_state {
-    auto next = caps.vmx() == cpu::vmx_support::none ? detail::disabled(now) : now;
+    auto next = caps.vmx() == cpu::vmx_support::none ? disabled(now) : now;
     next.in_vmx_operation = true;
     return next;
 }
@@ -123,14 +123,14 @@ struct rsm_result {
 ///
 /// Source: REG-111.
 [[nodiscard]] constexpr auto measured_launch(msr_state const& now) noexcept -> msr_state {
-    return detail::disabled(now);
+    return disabled(now);
 }
 
 /// The state at the start of an authenticated code module: TraceEn is cleared without any packet.
 ///
 /// Source: REG-112.
 [[nodiscard]] constexpr auto acm_entry(msr_state const& now) noexcept -> msr_state {
-    return detail::disabled(now);
+    return disabled(now);
 }
 
 /// The state after the module. `trace_en` is the value of TraceEn before the module started.

@@ -111,7 +111,7 @@ constexpr auto rule_of_member(capabilities const& caps, quirk_set quirks,
     uint64_t const number = number_in(wanted, which);
     if (to_field(which, number) >> lowest_bit(bits_of(which)) != number) { return rule::REG_037; }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
-    if (which == config_member::output && access::detail::output_rule::rejects(caps, {all})) {
+    if (which == config_member::output && access::lacks_single_range(caps, {all})) {
         return rule::REG_025;
     }
     if (which == config_member::branches && !wanted.branches &&

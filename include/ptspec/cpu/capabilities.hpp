@@ -86,6 +86,13 @@ struct capabilities {
         return leaf_14_0_ebx.get<ebx::IPFILT_WRSTPRSV>();
     }
 
+    /// True when IA32_RTIT_CR3_MATCH exists.
+    ///
+    /// Source: REG-013.
+    [[nodiscard]] constexpr auto has_cr3_filtering() const noexcept -> bool {
+        return leaf_14_0_ebx.get<ebx::CR3FILTER>();
+    }
+
     /// The number of IA32_RTIT_ADDRn_A/B pairs: 0 to 4.
     ///
     /// Source: REG-014, REG-046, REG-164.

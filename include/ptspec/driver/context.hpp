@@ -11,11 +11,11 @@ namespace ptspec::driver {
 
 /// The state of a trace that is not running. `ctl` is as it was: TraceEn is 1 if it was tracing.
 struct [[nodiscard]] saved_context : procedure_result {
-    msr_plan state{};
+    access::msr_state state{};
 };
 
 /// Where the trace of a saved state ends, for `triage`, `update` and `drain`.
-[[nodiscard]] constexpr auto stopped_at(msr_plan const& saved) noexcept -> stopped_trace {
+[[nodiscard]] constexpr auto stopped_at(access::msr_state const& saved) noexcept -> stopped_trace {
     stopped_trace result;
     result.trace = trace_state::disabled;
     result.ctl = saved.ctl;
@@ -26,18 +26,16 @@ struct [[nodiscard]] saved_context : procedure_result {
 
 namespace detail {
 
+/// Reads the chosen MSRs into a state whose CTL is known.
+///
+/// noinline: as `program`.
 template <class Sequence>
-constexpr void read_ranges(Sequence& from, msr_plan& to, unsigned first) noexcept {
-    for (unsigned n = first; n < ia32_rtit_addr::count; ++n) {
-        if (!uses_range(to.ctl, n)) { continue; }
-        to.addr[n].a = {from.read(ia32_rtit_addr::address(n, reg::range_end::a))};
-        to.addr[n].b = {from.read(ia32_rtit_addr::address(n, reg::range_end::b))};
+[[gnu::noinline]] constexpr void read_chosen(Sequence& from, access::msr_state& to,
+                                             msr_choice which) noexcept {
+    for (access::pt_msr const& msr : access::pt_msrs) {
+        if (is_chosen(which, to.ctl, msr)) { access::set_raw(to, msr.index, from.read(msr.index)); }
     }
 }
-
-}  // namespace detail
-
-namespace detail {
 
 /// Clears TraceEn of a state whose CTL is known, and reads the other MSRs.
 template <class Sequence>
@@ -45,15 +43,7 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
     auto& to = result.state;
     if (from) { result.trace = clear_trace_en(from, to.ctl); }
     from.fence();
-    to.status = from.template read<ia32_rtit_status>();
-    if (uses_output_msrs(to.ctl)) {
-        to.output.base = from.template read<ia32_rtit_output_base>();
-        to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
-    }
-    if (to.ctl.template get<ia32_rtit_ctl::CR3Filter>()) {
-        to.cr3_match = from.template read<ia32_rtit_cr3_match>();
-    }
-    read_ranges(from, to, 0);
+    read_chosen(from, to, msr_choice::all);
     result.failed = from.failed();
 }
 
@@ -93,7 +83,7 @@ constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context
 /// Errors: the access that faulted; TraceEn is then 0, and the saved state can be restored again.
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-101, PRG-102.
 template <msr_port Msrs>
-constexpr auto restore(Msrs& msrs, msr_plan const& saved) noexcept -> procedure_result {
+constexpr auto restore(Msrs& msrs, access::msr_state const& saved) noexcept -> procedure_result {
     detail::msr_sequence to{msrs};
     detail::program(to, saved);
     bool const done = to.write(saved.ctl);
@@ -146,8 +136,9 @@ template <cpuid_port Cpuid>
 /// Address ranges 2 and 3 are not in it: write them with `write_uncovered`.
 /// Source: PRG-110, PRG-112.
 [[nodiscard]] constexpr auto make_xsaves_area(cpu::capabilities const& caps,
-                                              msr_plan const& from) noexcept -> xsaves_area {
-    auto const state = access::xsaves(caps, msr_state_of(from)).image;
+                                              access::msr_state const& from) noexcept
+    -> xsaves_area {
+    auto const state = access::xsaves(caps, from).image;
     xsaves_area made;
     uint64_t const bit = uint64_t{1} << reg::xsave_header_xcomp_bv::PT::lsb;
     uint8_t* const bytes = made.bytes.bytes;
@@ -190,34 +181,23 @@ template <cpuid_port Cpuid>
     return result;
 }
 
-/// The state of a trace from component 8. Address ranges 2 and 3 are 0: read them with
-/// `read_uncovered`.
-///
-/// Source: REG-141.
-[[nodiscard]] constexpr auto plan_of(access::xsave_pt_state const& from) noexcept -> msr_plan {
-    access::msr_state state;
-    state.ctl = from.get<access::xsave_pt_state::IA32_RTIT_CTL>();
-    access::detail::for_each_msr_except_ctl(
-        from, [&](uint32_t index, uint64_t value) { access::set_raw(state, index, value); });
-    return plan_of(state);
-}
-
 /// Reads address ranges 2 and 3, which XSAVES does not save, after XSAVES.
 ///
 /// Source: PRG-110.
 template <msr_port Msrs>
-constexpr auto read_uncovered(Msrs& msrs, msr_plan& to) noexcept -> procedure_result {
+constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> procedure_result {
     detail::msr_sequence from{msrs};
-    detail::read_ranges(from, to, 2);
+    detail::read_chosen(from, to, detail::msr_choice::not_in_xsave_area);
     return {from.failed(), trace_state::disabled};
 }
 /// Writes address ranges 2 and 3, which XRSTORS does not restore, before XRSTORS.
 ///
 /// Source: PRG-110, PRG-112.
 template <msr_port Msrs>
-constexpr auto write_uncovered(Msrs& msrs, msr_plan const& from) noexcept -> procedure_result {
+constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& from) noexcept
+    -> procedure_result {
     detail::msr_sequence to{msrs};
-    detail::write_ranges(to, from, 2);
+    detail::program(to, from, detail::msr_choice::not_in_xsave_area);
     return {to.failed(), trace_state::disabled};
 }
 

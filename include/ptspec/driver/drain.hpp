@@ -87,13 +87,13 @@ constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& n
 /// and tells the reader. Error stays set: see `triage`.
 ///
 /// Source: PRG-041, PRG-086.
-constexpr void continue_after(pmi_decision const& next, msr_plan& saved) noexcept {
+constexpr void continue_after(pmi_decision const& next, access::msr_state& saved) noexcept {
     saved.status = saved.status.with(ia32_rtit_status::Stopped{false});
     if (!next.has_new_output) { return; }
     saved.output = next.output;
     next.tell_reader();
 }
-constexpr void continue_after(drained const& read_out, msr_plan& saved) noexcept {
+constexpr void continue_after(drained const& read_out, access::msr_state& saved) noexcept {
     continue_after(read_out.next, saved);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/access/msr_state.hpp>
+#include <ptspec/access/pt_msrs.hpp>
 #include <ptspec/config/check_config.hpp>
 #include <ptspec/topa/position.hpp>
 #include <ptspec/topa/single_range.hpp>
@@ -27,50 +27,6 @@ using output_buffer = access::output_registers;
 [[nodiscard]] constexpr auto in_topa(topa::position from) noexcept -> output_buffer {
     return {topa::base_of(from), topa::mask_ptrs_of(from)};
 }
-
-/// The values of the MSRs for a trace. `ctl` has TraceEn = 1.
-struct msr_plan {
-    ia32_rtit_ctl ctl{};
-    ia32_rtit_status status{};
-    output_buffer output{};
-    ia32_rtit_cr3_match cr3_match{};
-    address_range addr[ia32_rtit_addr::count]{};
-
-    friend constexpr auto operator==(msr_plan const&, msr_plan const&) -> bool = default;
-};
-
-/// The state of the trace unit with the MSRs of a plan.
-[[nodiscard]] constexpr auto msr_state_of(msr_plan const& from) noexcept -> access::msr_state {
-    access::msr_state state;
-    state.ctl = from.ctl;
-    state.status = from.status;
-    state.output = from.output;
-    state.cr3_match = from.cr3_match;
-    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) { state.addr[n] = from.addr[n]; }
-    return state;
-}
-/// The plan with the MSRs of a state.
-[[nodiscard]] constexpr auto plan_of(access::msr_state const& from) noexcept -> msr_plan {
-    msr_plan plan{
-        .ctl = from.ctl, .status = from.status, .output = from.output, .cr3_match = from.cr3_match};
-    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) { plan.addr[n] = from.addr[n]; }
-    return plan;
-}
-
-namespace detail {
-
-using namespace ptspec::detail;
-
-/// True if IA32_RTIT_CTL uses address range `n`.
-[[nodiscard]] constexpr auto uses_range(ia32_rtit_ctl ctl, unsigned n) noexcept -> bool {
-    return access::use_of_range(ctl, n) != reg::addr_cfg::off;
-}
-/// True if the output MSRs have an effect. Source: PRG-080.
-[[nodiscard]] constexpr auto uses_output_msrs(ia32_rtit_ctl ctl) noexcept -> bool {
-    return !ctl.get<ia32_rtit_ctl::FabricEn>();
-}
-
-}  // namespace detail
 
 /// A wanted trace.
 struct plan_request {
@@ -98,7 +54,7 @@ struct [[nodiscard]] plan_result {
     config::config_verdict config{};  ///< refused members, and the nearest configuration
     rule output = rule::none;         ///< the rule that `output` breaks
     uint8_t changes = 0;              ///< bits of `plan_change`
-    msr_plan plan{};                  ///< for the nearest configuration
+    access::msr_state plan{};         ///< for the nearest configuration; TraceEn is 1
 
     /// True if everything is as requested, apart from `changes`.
     constexpr explicit operator bool() const noexcept {
@@ -110,6 +66,13 @@ struct [[nodiscard]] plan_result {
 };
 
 namespace detail {
+
+using namespace ptspec::detail;
+
+/// True if the output MSRs have an effect. Source: PRG-080.
+[[nodiscard]] constexpr auto uses_output_msrs(ia32_rtit_ctl ctl) noexcept -> bool {
+    return !ctl.get<ia32_rtit_ctl::FabricEn>();
+}
 
 /// The lowest canonical address from `address` on, or the highest up to it.
 ///
@@ -171,7 +134,7 @@ namespace detail {
     uint64_t const base = linear ? wanted.cs_base : 0;
     unsigned const width = caps.linear_address_bits();
     for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
-        if (!detail::uses_range(made.ctl, n)) { continue; }
+        if (access::use_of_range(made.ctl, n) == reg::addr_cfg::off) { continue; }
         uint64_t const first = wanted.addr[n].a.raw + base;
         uint64_t const last = wanted.addr[n].b.raw + base;
         made.addr[n] = {{detail::canonical_from(first, width)},

@@ -37,7 +37,7 @@ namespace detail {
 }
 
 [[nodiscard]] constexpr auto state_of(stopped_trace const& now) noexcept -> access::msr_state {
-    return msr_state_of({.ctl = now.ctl, .status = now.status, .output = now.output});
+    return {.ctl = now.ctl, .status = now.status, .output = now.output};
 }
 
 }  // namespace detail

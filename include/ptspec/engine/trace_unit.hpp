@@ -269,8 +269,7 @@ private:
         bool const is_repeated = pending_ == pending_action::save;
         if (auto const fault = complete_pending(memory)) { return fault; }
         if (is_repeated) { return {}; }
-        detail::apply_effect(state_, {.state = access::detail::disabled(state_.msrs)}, at, next,
-                             queue_);
+        detail::apply_effect(state_, {.state = access::disabled(state_.msrs)}, at, next, queue_);
         auto const fault = drain_after_operation(memory);
         if (fault) { pending_ = pending_action::save; }
         return fault;

@@ -281,7 +281,7 @@ template <size_t Depth = 1024>
     if (!msrs) { return {msrs.why, msrs.broken, msrs.msr, none}; }
     uint64_t const ctl = load_le64(image.data() + front::msrs_at + access::image_size);
     auto const index = access::ia32_rtit_ctl::address;
-    if (rule const broken = access::detail::rule_of_value(of, index, ctl); broken != rule::none) {
+    if (rule const broken = access::broken_rule_of_value(of, index, ctl); broken != rule::none) {
         return {image_error::refused, broken, index, none};
     }
     unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};

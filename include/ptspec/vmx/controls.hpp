@@ -262,9 +262,7 @@ constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_sta
     auto const failed = first_broken(caps, list, where, [&](msr_list_entry const& entry) {
         auto const checked = access::check_write(caps, now, entry.index, entry.value, 0, how);
         if (checked.what == access::outcome::general_protection) { return checked.why; }
-        now = entry.index == ia32_rtit_ctl::address
-                  ? access::detail::write_ctl(caps, now, {entry.value}, code).state
-                  : access::detail::store(now, entry.index, entry.value);
+        now = access::apply(caps, now, entry.index, entry.value, code).state;
         return rule::none;
     });
     return {failed, now};
@@ -294,7 +292,7 @@ constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, m
                           access::context const& code) noexcept -> msr_state {
     now.in_vmx_operation = true;
     bool const load = fields.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
-    return load ? access::detail::write_ctl(caps, now, fields.guest_ctl, code).state : now;
+    return load ? access::apply(caps, now, fields.guest_ctl, code).state : now;
 }
 
 /// Source: REG-126.
@@ -304,7 +302,7 @@ constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, ms
     -> transition {
     now.in_vmx_operation = true;
     bool const clear = fields.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
-    if (clear) { now = access::detail::write_ctl(caps, now, {}, code).state; }
+    if (clear) { now = access::apply(caps, now, ia32_rtit_ctl{}, code).state; }
     return load(caps, fields.exit_load, step::exit_load, now, code, how);
 }
 

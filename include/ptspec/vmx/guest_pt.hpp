@@ -102,8 +102,7 @@ namespace detail {
 
 /// Calls `each(byte, bit, exits)` for the bits of the MSRs of Intel PT in a bitmap.
 constexpr void for_each_pt_bit(guest_pt const& guest, auto&& each) noexcept {
-    for (uint32_t index = access::detail::first_pt_msr; index <= access::detail::last_pt_msr;
-         ++index) {
+    for (uint32_t index = access::first_pt_msr; index <= access::last_pt_msr; ++index) {
         bool const exits = access_of_guest(guest, index) != guest_access::pass_through;
         for (size_t at = index / 8; at < sizeof msr_bitmap::bytes; at += msr_bitmap::writes) {
             each(at, 1U << index % 8, exits);
@@ -222,7 +221,7 @@ constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
     if (starts) {
         detail::set_ctl(guest, ctl);
     } else {
-        guest.msrs = access::effect_of_write(guest.caps, guest.msrs, index, value, code, how).state;
+        guest.msrs = access::apply(guest.caps, guest.msrs, index, value, code).state;
         guest.starts = guest.starts && guest.trace_en();
     }
     return {.trace_en_changed = was_on != guest.trace_en()};
@@ -246,16 +245,11 @@ constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
 /// Source: REG-143..145, PRG-112.
 constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
                           access::policy const& how = {}) noexcept -> exit_answer {
-    auto const checked = access::xrstors(guest.caps, guest.msrs, image, {}, how);
-    if (!checked) { return detail::gp_of(checked.effect.verdict); }
-    using area = access::xsave_pt_state;
-    auto const ctl = image.get<area::IA32_RTIT_CTL>();
-    bool const starts = ctl.get<access::ia32_rtit_ctl::TraceEn>();
-    auto stopped = image;
-    stopped.quadwords[0] = ctl.with(access::ia32_rtit_ctl::TraceEn{false}).raw;
-    guest.msrs = access::xrstors(guest.caps, guest.msrs, stopped, {}, how).effect.state;
-    detail::set_ctl(guest, ctl);
-    return {.trace_en_changed = starts};
+    auto const loaded = access::xrstors_except_ctl(guest.caps, guest.msrs, image, how);
+    if (!loaded) { return detail::gp_of(loaded.effect.verdict); }
+    guest.msrs = loaded.effect.state;
+    detail::set_ctl(guest, image.get<access::xsave_pt_state::IA32_RTIT_CTL>());
+    return {.trace_en_changed = guest.trace_en()};
 }
 
 // ------------------------------------------------------------------------------------ events

@@ -76,7 +76,7 @@ template <same_as<cpu::capabilities> Capabilities>
 [[nodiscard]] constexpr auto after_td_exit(reg::ia32_xss xfam,
                                            access::msr_state const& host) noexcept
     -> access::msr_state {
-    return has_pt(xfam) ? access::xrstors_init(access::detail::disabled(host)).effect.state : host;
+    return has_pt(xfam) ? access::xrstors_init(access::disabled(host)).effect.state : host;
 }
 
 /// The rule by which a debugger may not write the 8 bytes at `offset` of a TD's XSAVE image, or

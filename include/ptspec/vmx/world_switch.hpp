@@ -39,16 +39,10 @@ namespace detail {
 ///
 /// Source: PRG-170.
 constexpr void for_each_exchanged_msr(cpu::capabilities const& guest, auto&& use) noexcept {
-    auto const use_if_present = [&](uint32_t index) {
-        if (access::detail::rule_of_absence(guest, index) == rule::none) { use(index); }
-    };
-    use_if_present(access::ia32_rtit_status::address);
-    use_if_present(access::ia32_rtit_output_base::address);
-    use_if_present(access::ia32_rtit_output_mask_ptrs::address);
-    use_if_present(access::ia32_rtit_cr3_match::address);
-    for (uint32_t index = access::detail::first_addr_msr; index <= access::detail::last_pt_msr;
-         ++index) {
-        use_if_present(index);
+    for (access::pt_msr const& msr : access::pt_msrs) {
+        if (msr.index != access::ia32_rtit_ctl::address && access::exists(guest, msr.index)) {
+            use(msr.index);
+        }
     }
 }
 
@@ -69,9 +63,10 @@ constexpr auto broken_rule_of_entry(guest_pt const& guest, controls const& set) 
     auto const& msrs = guest.msrs;
     rule broken = access::broken_rule(guest.caps, msrs.ctl);
     if (!guest.trace_en()) { return broken; }
-    for (uint32_t index = access::detail::first_pt_msr;
-         index <= access::detail::last_pt_msr && broken == rule::none; ++index) {
-        broken = access::detail::rule_of_value(guest.caps, index, access::value_of(msrs, index));
+    for (access::pt_msr const& msr : access::pt_msrs) {
+        if (broken != rule::none) { break; }
+        broken = access::broken_rule_of_value(guest.caps, msr.index,
+                                              access::value_of(msrs, msr.index));
     }
     bool const differs = output_of(set) != guest.current_output();
     return broken == rule::none && differs ? rule::REG_128 : broken;

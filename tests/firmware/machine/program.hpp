@@ -52,8 +52,8 @@ struct buffer {
 
 // ------------------------------------------------------------------------------------ execution
 
-inline constexpr driver::msr_plan plan{.ctl = {0x250D},  // the base configuration of the PC rows
-                                       .output = driver::in_topa({.table = memory_at})};
+inline constexpr access::msr_state plan{.ctl = {0x250D},  // the base configuration of the PC rows
+                                        .output = driver::in_topa({.table = memory_at})};
 inline constexpr uint64_t trace_bytes = 0x2'1234;  // of PC-12
 inline constexpr uint64_t last_bytes = 8;          // of `execute_last`, and of disabling
 

@@ -64,7 +64,7 @@ auto build_ring(driver::buffer_recipe how, topa::region const* regions, size_t c
 
 // ------------------------------------------------------------------------------ on and off
 
-auto enable(driver::msr_plan const& plan) noexcept -> driver::procedure_result {
+auto enable(access::msr_state const& plan) noexcept -> driver::procedure_result {
     kernel_msrs msrs;
     return driver::enable(msrs, plan);
 }
@@ -86,7 +86,7 @@ auto save() noexcept -> driver::saved_context {
     kernel_msrs msrs;
     return driver::save(msrs);
 }
-auto restore(driver::msr_plan const& saved) noexcept -> driver::procedure_result {
+auto restore(access::msr_state const& saved) noexcept -> driver::procedure_result {
     kernel_msrs msrs;
     return driver::restore(msrs, saved);
 }

@@ -25,26 +25,28 @@ struct ip_span {
 /// Source: GEN-080..085.
 [[nodiscard]] constexpr auto fast_ips_around(access::msr_state const& state, uint64_t ip) noexcept
     -> ip_span {
-    using access::detail::any_range_of_kind;
+    using access::any_range_of_kind;
     ip_span found{0, ~uint64_t{0}};
     if (access::has_filter(state)) {
         found = {};
-        any_range_of_kind(state, reg::addr_cfg::filter, [&](access::address_range const& range) {
-            bool const inside = range.contains(ip);
-            if (inside) { found = {range.a.raw, range.b.raw}; }
-            return inside;
-        });
+        (void)any_range_of_kind(state, reg::addr_cfg::filter,
+                                [&](access::address_range const& range) {
+                                    bool const inside = range.contains(ip);
+                                    if (inside) { found = {range.a.raw, range.b.raw}; }
+                                    return inside;
+                                });
     }
-    any_range_of_kind(state, reg::addr_cfg::trace_stop, [&](access::address_range const& range) {
-        if (range.contains(ip)) {
-            found = {};
-        } else if (ip < range.a.raw) {
-            found.last = range.a.raw - 1 < found.last ? range.a.raw - 1 : found.last;
-        } else {
-            found.first = range.b.raw + 1 > found.first ? range.b.raw + 1 : found.first;
-        }
-        return false;
-    });
+    (void)any_range_of_kind(
+        state, reg::addr_cfg::trace_stop, [&](access::address_range const& range) {
+            if (range.contains(ip)) {
+                found = {};
+            } else if (ip < range.a.raw) {
+                found.last = range.a.raw - 1 < found.last ? range.a.raw - 1 : found.last;
+            } else {
+                found.first = range.b.raw + 1 > found.first ? range.b.raw + 1 : found.first;
+            }
+            return false;
+        });
     return found;
 }
 

@@ -101,8 +101,7 @@ template <class Sink>
     auto const checked = access::check_write(s.caps, s.msrs, ctl::address, on.raw, 0,
                                              s.options.policy);
     if (!checked) { return checked; }
-    apply_effect(s, access::detail::write_ctl(s.caps, s.msrs, on, s.context_at(s.ip)), s.ip, s.ip,
-                 to);
+    apply_effect(s, access::apply(s.caps, s.msrs, on, s.context_at(s.ip)), s.ip, s.ip, to);
     complete_event(s, to);
     return checked;
 }
@@ -110,7 +109,7 @@ template <class Sink>
 template <class Sink>
 constexpr void stop(generator_state& s, Sink& to) noexcept {
     if (!s.ctl<ctl::TraceEn>()) { return; }
-    apply_effect(s, {.state = access::detail::disabled(s.msrs)}, s.ip, s.ip, to);
+    apply_effect(s, {.state = access::disabled(s.msrs)}, s.ip, s.ip, to);
 }
 
 /// RDMSR. Source: REG-011, GEN-161.
@@ -138,7 +137,7 @@ template <class Sink>
 template <class Sink>
 constexpr void set_ctl_again(generator_state& s, access::ia32_rtit_ctl value, uint64_t at,
                              Sink& to) noexcept {
-    apply_effect(s, access::detail::write_ctl(s.caps, s.msrs, value, s.context_at(at)), at, at, to);
+    apply_effect(s, access::apply(s.caps, s.msrs, value, s.context_at(at)), at, at, to);
     complete_event(s, to);
 }
 /// XRSTORS of component 8. Source: GEN-184, REG-143..146.

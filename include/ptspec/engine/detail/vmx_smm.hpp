@@ -28,7 +28,7 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
         return apply_ctl(s);
     }
     auto const context = s.context_at(after, how.to);
-    auto const result = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
+    auto const result = access::apply(s.caps, s.msrs, loads.value, context);
     if (was_on) {
         // The PIP, which precedes the clearing of TraceEn, depends on the new context.
         bool const in_context = access::context_en(s.msrs.ctl, s.msrs.cr3_match, context);
