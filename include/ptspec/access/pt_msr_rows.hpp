@@ -4,7 +4,7 @@
 #include <ptspec/access/msr_state.hpp>
 #include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/reg/xsave.hpp>
-#include <ptspec/rule.hpp>
+#include <ptspec/base/rule.hpp>
 
 /// The list of the MSRs of Intel PT.
 namespace ptspec::access {
