@@ -49,7 +49,7 @@ struct machine {
     topa::entry entries[region_count + 1] = {};
     driver::table_page page{table, entries};
     driver::ring ring{};
-    driver::msr_plan msrs{};
+    access::msr_state msrs{};
 
     machine() {
         for (std::size_t i = 0; i < region_count; ++i) {

@@ -35,7 +35,7 @@ void expect(bool right, char const* what) {
 }
 
 /// The MSRs of a trace of kernel code into 4 KB at an address.
-auto trace_to(std::uint64_t buffer) -> driver::msr_plan {
+auto trace_to(std::uint64_t buffer) -> access::msr_state {
     using ctl = reg::ia32_rtit_ctl;
     auto const range = single_range::build({.base = buffer, .bytes = buffer_bytes},
                                            caps.max_phys_addr());
@@ -104,7 +104,7 @@ auto main() -> int {
     auto const td_caps = tdx::td_capabilities(caps, with_pt);
 
     machine now;
-    auto const td_msrs = driver::msr_state_of(trace_to(td_buffer));
+    auto const td_msrs = trace_to(td_buffer);
     auto image = access::xsaves(td_caps, td_msrs).image;
     expect(static_cast<bool>(driver::restore(now.cpu, trace_to(host_buffer))), "the host's trace");
     for (unsigned i = 0; i < 4; ++i) {

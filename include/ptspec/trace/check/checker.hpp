@@ -186,10 +186,12 @@ private:
             knows_forms_ = true;
             return;
         }
-        if (!how_.has_kind) { return; }
+        // The first IP after TraceEn rises is that of another context: GEN-181.
+        bool const is_entry = kind_ == kind::tip_pge;
+        if (!how_.has_kind || (is_entry && may_be_enabled_)) { return; }
         // TIP.PGE after the PSB+ of an enable is the first IP of its context. Source: GEN-011.
         auto from = now_;
-        if (kind_ == kind::tip_pge && is_fresh()) { from.has_context_ip = false; }
+        if (is_entry && is_fresh()) { from.has_context_ip = false; }
         auto const wanted = from.form_of(which.ip(now_.last_ip), how_.writes.ips,
                                          kind_ == kind::fup);
         if (wanted == which.template get<typename Packet::IPBytes>()) { return; }
@@ -248,6 +250,8 @@ private:
     // ----------------------------------------------------------------------------------- order
 
     constexpr void check_order(packet::any_packet const& which, at where) {
+        bool const is_off = binder_.state().enabled == tracing::off && !binder_.in_psb_plus();
+        may_be_enabled_ = is_off && (may_be_enabled_ || kind_ == kind::cbr);
         auto const before = binder_.last_psb_plus();
         bool const was_in_psb = binder_.in_psb_plus();
         auto const bound = binder_.add(which, where);
@@ -308,9 +312,10 @@ private:
     uint64_t pads_end_ = 0;
     uint64_t pads_ = 0;  ///< that end there
 
-    bool is_synced_ = false;    ///< a PSB was seen
-    bool knows_forms_ = false;  ///< `now_` gives the form of the next IP
-    unsigned rank_ = 0;         ///< of the last status packet of the PSB+
+    bool is_synced_ = false;       ///< a PSB was seen
+    bool knows_forms_ = false;     ///< `now_` gives the form of the next IP
+    bool may_be_enabled_ = false;  ///< TraceEn may have risen, with a CBR, while tracing was off
+    unsigned rank_ = 0;            ///< of the last status packet of the PSB+
 
     awaited cyc_{};       ///< the last packet is a CYC
     awaited lone_cyc_{};  ///< and so is the one before
