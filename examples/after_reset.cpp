@@ -133,7 +133,7 @@ auto main() -> int {
     now.run(1'000);
     now.cpu.cold_reset({}, reset_vector);
     auto const cold = driver::after_cold_reset(now.cpu, now.ring, now.memory);
-    expect(cold && now.cpu.msrs().output_base.raw == 0, "MSRs that are 0");
+    expect(cold && now.cpu.msrs().output.base.raw == 0, "MSRs that are 0");
     auto const all = now.jumps_in(cold.part);
     print("cold reset", cold.part, all);
     expect(all.count == 1'000 && all.last == target_of(1'000), "each jump");

@@ -172,7 +172,7 @@ auto main() -> int {
 
     // L1 reads its trace.
     auto const size =
-        guest.msrs.output_mask_ptrs.get<reg::ia32_rtit_output_mask_ptrs::OutputOffset>();
+        guest.msrs.output.mask_ptrs.get<reg::ia32_rtit_output_mask_ptrs::OutputOffset>();
     byte_window const pieces[] = {{now.ram + l1_buffer, static_cast<std::size_t>(size)}};
     auto const replaced = vmx::replace_vmcs(pieces, [](std::uint64_t address) {
         return vmx::guest_address{address == vmcs_of_l2, vmcs_in_l1};
