@@ -344,7 +344,7 @@ TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-
     EVENTS("ON 06 310030", ON "branches:T damage!GEN100 enabled@3000");
     EVENTS("ON 3d1010 06 04 2d0020", ON "async@1010 damage!PKT077 resumed@2000");
     EVENTS("ON 0223", ON "damage!PKT134 psb");
-    EVENTS("PSB CBR PSB 0223 310030", "cbr' damage!PKT142 psb damage!GEN236 enabled@3000");
+    EVENTS("PSB CBR PSB 0223 310030", "cbr' damage!PKT142 psb enabled@3000");
     EVENTS("PSB 06 310030", "damage!GEN125 enabled@3000");
     EVENTS("ON 9901 06", ON "exec_mode damage!GEN235");
     EVENTS("ON 9921 ON 06", ON "tsx damage!GEN006 " ON "branches:T");

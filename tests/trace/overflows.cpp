@@ -198,7 +198,6 @@ struct reference {
     bool by_psb = false;      ///< and then a PSB+ with FUP, and perhaps PIPs
     bool believed = false;    ///< APL12: a FUP that a later packet may refute
     bool must_enter = false;  ///< a PSB+ with FUP came while tracing was off: GEN-176
-    bool needs_mode = false;  ///< the last PSB+ has no MODE.Exec: GEN-236
     bool stopped = false;     ///< the last packet is a TraceStop: GEN-020
     lines out{};
     bool in_event = false;  ///< an asynchronous event is not complete
@@ -282,14 +281,14 @@ struct reference {
             case token::pad: return;
             case token::ovf:
                 flush_event();
-                in_event = by_psb = stopped = needs_mode = false;
+                in_event = by_psb = stopped = false;
                 overflow = true;
                 set(flow::unknown);
                 out.push_back("overflow");
                 return;
             case token::psb_on: {
                 set_event_aside();
-                stopped = needs_mode = false;
+                stopped = false;
                 out.push_back(at("psb", ip));
                 if (at_psb.contains(i)) {
                     if (at_psb[i].is_damage) { report({"GEN227"}); }
@@ -312,7 +311,6 @@ struct reference {
                 if (was_on && !must_enter && !by_psb && !believed) { report({"GEN170"}); }
                 out.push_back("psb");
                 lost = overflow = by_psb = believed = stopped = false;
-                needs_mode = true;
                 set(flow::off);
                 return;
             }
@@ -358,7 +356,6 @@ struct reference {
                 if (is_off || breaks || !knows_ip) {
                     set(flow::unknown);
                     lost = true;
-                    needs_mode = false;
                 }
                 if (!lost) { out.push_back("branches"); }
                 return;
@@ -381,10 +378,9 @@ struct reference {
             case token::pge: {
                 refute();
                 auto const* const broken = break_event();
-                report({broken, break_stop(), now == flow::on ? "GEN100" : nullptr,
-                        needs_mode ? "GEN236" : nullptr});
+                report({broken, break_stop(), now == flow::on ? "GEN100" : nullptr});
                 out.push_back(at("enabled", ip));
-                overflow = lost = needs_mode = false;
+                overflow = lost = false;
                 set(flow::on);
                 return;
             }

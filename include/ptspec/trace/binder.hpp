@@ -20,8 +20,8 @@ namespace ptspec::trace {
 /// Shape:  a plain value of fixed size.
 /// Source: PKT-070..078, PKT-082, PKT-092, PKT-093, PKT-134..142, PKT-150..154, PKT-161, PKT-163,
 ///         PKT-172, PKT-181, PKT-188, PKT-204, PKT-222, PKT-241, PKT-270..274, GEN-006, GEN-020,
-///         GEN-090, GEN-100..105, GEN-125, GEN-170, GEN-172, GEN-176, GEN-227, GEN-228,
-///         GEN-235..237, GEN-245, GEN-246, GEN-290, GEN-300, GEN-302, GEN-320, GEN-321,
+///         GEN-090, GEN-100..105, GEN-125, GEN-170, GEN-172, GEN-176, GEN-227, GEN-228, GEN-235,
+///         GEN-237, GEN-245, GEN-246, GEN-290, GEN-300, GEN-302, GEN-320, GEN-321,
 ///         GEN-342..344.
 class binder {
 public:
@@ -143,7 +143,6 @@ private:
     static constexpr uint32_t after_pgd = 1U << 16;  ///< `off` since a TIP.PGD
     static constexpr uint32_t entering = 1U << 17;
     static constexpr uint32_t must_be_entered = 1U << 18;  ///< off, PSB+ with IP: TIP.PGE follows
-    static constexpr uint32_t needs_mode = 1U << 19;       ///< MODE.Exec precedes the next TIP.PGE
     static constexpr uint32_t stopped = 1U << 20;          ///< the last packet is a TraceStop
     static constexpr uint32_t lost = 1U << 21;
     static constexpr uint32_t psb_resumes = 1U << 22;  ///< OVF, PSB+ with IP: that may be the IP
@@ -260,7 +259,6 @@ private:
             return {};
         }
         set(psb_open, false);
-        set(needs_mode, !psb_.has(kind::mode_exec));
         if (!psb_.has_ip) {
             if (is_on() && !has(doubts | must_be_entered)) {
                 violate(rule::GEN_170, {psb_.offset, kind::psb});
@@ -319,7 +317,7 @@ private:
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
-        set(psb_open | waiting | block | asleep | stopped | needs_mode | psb_resumes | lost, false);
+        set(psb_open | waiting | block | asleep | stopped | psb_resumes | lost, false);
         set(tracing::unknown);
         set(overflow);
         return {.to = owner::overflow, .completes = false, .resumed = found};
@@ -490,7 +488,7 @@ private:
 
     /// Marks the control flow as lost until the next packet with an IP.
     constexpr void lose_flow() noexcept {
-        set(overflow | needs_mode, false);
+        set(overflow, false);
         set(tracing::unknown);
         set(lost);
     }
@@ -541,9 +539,8 @@ private:
     constexpr auto add_tip_pge() noexcept -> binding {
         check_stop();
         if (now_.enabled == tracing::on) { violate(rule::GEN_100); }
-        if (has(needs_mode) && !has(mode)) { violate(rule::GEN_236); }
         known_.enter(has(entering), has(mode));
-        set(waiting | needs_mode, false);
+        set(waiting, false);
         resume();
         return {.to = owner::entry};
     }
@@ -628,7 +625,6 @@ private:
     constexpr auto add(packet::mode_exec which) noexcept -> binding {
         end_overflow();
         (void)take(which, is_on());
-        set(needs_mode, false);
         set(mode);
         mode_at_ = here_;
         return {.to = has(event | aborting) ? owner::asynchronous : owner::far_transfer,

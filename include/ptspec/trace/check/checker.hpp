@@ -40,7 +40,7 @@ namespace ptspec::trace {
 /// Errors: damage is reported with the rule that it breaks. A packet that the end of the trace cuts
 ///         off is a note: PKT-255.
 /// Source: PKT-058..060, PKT-070, PKT-076, PKT-109, GEN-010, GEN-011, GEN-120..122, GEN-170,
-///         GEN-171, GEN-174, GEN-202, GEN-211..217; and those of `binder`, `clock_checker` and
+///         GEN-171, GEN-174, GEN-202, GEN-211..217, GEN-236; and those of `binder`, `clock_checker` and
 ///         `placement`.
 template <class Report, class Packets = packet::all>
     requires callable<Report&, violation const&>
@@ -113,7 +113,7 @@ private:
     /// Forgets what packets before say about the next.
     constexpr void lose_packets() noexcept {
         cyc_ = lone_cyc_ = tnt_ = {};
-        knows_forms_ = false;
+        knows_forms_ = needs_mode_ = false;
         now_.items = packet::block::none;
     }
 
@@ -256,6 +256,7 @@ private:
         bool const was_in_psb = binder_.in_psb_plus();
         auto const bound = binder_.add(which, where);
         if (bound.broken != rule::none) { report_(binder_.violated()); }
+        check_mode(bound, was_in_psb);
         switch (kind_) {
             case kind::psb:
                 rank_ = 0;
@@ -270,6 +271,17 @@ private:
         if (!was_in_psb) { return; }
         if (bound.in_psb_plus) { return check_status(before); }
         place_.forget();  // no PSB+ has the packet
+    }
+    /// The first TIP.PGE after a PSB+ without MODE.Exec follows a MODE.Exec.
+    constexpr void check_mode(binding bound, bool was_in_psb) {
+        if (kind_ == kind::tip_pge) {
+            if (needs_mode_ && bound.broken == rule::none) { report(rule::GEN_236); }
+            needs_mode_ = false;
+        } else if (kind_ == kind::mode_exec || binder_.is_lost()) {
+            needs_mode_ = false;
+        } else if (kind_ == kind::psbend && was_in_psb) {
+            needs_mode_ = !binder_.last_psb_plus().has(kind::mode_exec);
+        }
     }
     constexpr void check_status(psb_plus const& before) {
         unsigned const rank = rank_in_psb(kind_, how_.writes.in_psb);
@@ -313,6 +325,7 @@ private:
     uint64_t pads_ = 0;  ///< that end there
 
     bool is_synced_ = false;       ///< a PSB was seen
+    bool needs_mode_ = false;      ///< MODE.Exec precedes the next TIP.PGE
     bool knows_forms_ = false;     ///< `now_` gives the form of the next IP
     bool may_be_enabled_ = false;  ///< TraceEn may have risen, with a CBR, while tracing was off
     unsigned rank_ = 0;            ///< of the last status packet of the PSB+
