@@ -101,7 +101,8 @@ void check_times(setting const& how, std::vector<event> const& whole) {
         require(one.when.earliest <= one.when.latest, "the bounds are in order");
         bool const has_other_time = one.is_status || one.what == event_type::end ||
                                     one.what == event_type::async_branch ||
-                                    one.what == event_type::async_disabled;
+                                    one.what == event_type::async_disabled ||
+                                    (one.what == event_type::damage && one.packet.length() == 0);
         if (!has_other_time) { in_order.push_back(&one); }
         if (how.how.monotonic || one.what == event_type::end) { continue; }
         require(one.when.earliest <= one.when.tsc && one.when.tsc <= one.when.latest,

@@ -307,8 +307,6 @@ struct reference {
             }
             case token::psb_off: {
                 set_event_aside();
-                bool const was_on = now == flow::on || now == flow::entering;
-                if (was_on && !must_enter && !by_psb && !believed) { report({"GEN170"}); }
                 out.push_back("psb");
                 lost = overflow = by_psb = believed = stopped = false;
                 set(flow::off);

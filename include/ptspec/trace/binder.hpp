@@ -20,7 +20,7 @@ namespace ptspec::trace {
 /// Shape:  a plain value of fixed size.
 /// Source: PKT-070..078, PKT-082, PKT-092, PKT-093, PKT-134..142, PKT-150..154, PKT-161, PKT-163,
 ///         PKT-172, PKT-181, PKT-188, PKT-204, PKT-222, PKT-241, PKT-270..274, GEN-006, GEN-020,
-///         GEN-090, GEN-100..105, GEN-125, GEN-170, GEN-172, GEN-176, GEN-227, GEN-228, GEN-235,
+///         GEN-090, GEN-100..105, GEN-125, GEN-172, GEN-176, GEN-227, GEN-228, GEN-235,
 ///         GEN-237, GEN-245, GEN-246, GEN-290, GEN-300, GEN-302, GEN-320, GEN-321,
 ///         GEN-342..344.
 class binder {
@@ -260,9 +260,6 @@ private:
         }
         set(psb_open, false);
         if (!psb_.has_ip) {
-            if (is_on() && !has(doubts | must_be_entered)) {
-                violate(rule::GEN_170, {psb_.offset, kind::psb});
-            }
             // PKT-140. After an OVF: PKT-153.
             auto const found = refute();
             set(overflow | lost, false);

@@ -9,6 +9,9 @@ namespace ptspec::trace {
 
 /// The type of an event, and the members of `event` that it has. All have `offset` and `when`;
 /// `packet` is the packet with the values of the event.
+///
+/// Damage to the order of packets has the offset of the packet at fault. If that is an earlier one,
+/// `packet` has only its kind, and `when` is the time of the packet that shows the damage.
 enum class event_type : uint8_t {
     branches,         ///< outcomes of conditional branches and compressed returns: `branches()`
     indirect_branch,  ///< an indirect branch, an uncompressed return, a far transfer: `to`

@@ -40,8 +40,8 @@ namespace ptspec::trace {
 /// Errors: damage is reported with the rule that it breaks. A packet that the end of the trace cuts
 ///         off is a note: PKT-255.
 /// Source: PKT-058..060, PKT-070, PKT-076, PKT-109, GEN-010, GEN-011, GEN-120..122, GEN-170,
-///         GEN-171, GEN-174, GEN-202, GEN-211..217, GEN-236; and those of `binder`, `clock_checker` and
-///         `placement`.
+///         GEN-171, GEN-174, GEN-181, GEN-202, GEN-211..217, GEN-236; and those of `binder`,
+///         `clock_checker` and `placement`.
 template <class Report, class Packets = packet::all>
     requires callable<Report&, violation const&>
 class checker {
@@ -254,6 +254,7 @@ private:
         may_be_enabled_ = is_off && (may_be_enabled_ || kind_ == kind::cbr);
         auto const before = binder_.last_psb_plus();
         bool const was_in_psb = binder_.in_psb_plus();
+        bool const was_on = is_on() && !binder_.may_have_resumed();
         auto const bound = binder_.add(which, where);
         if (bound.broken != rule::none) { report_(binder_.violated()); }
         check_mode(bound, was_in_psb);
@@ -263,7 +264,7 @@ private:
                 knows_forms_ = true;
                 return;
             case kind::psbend:
-                if (was_in_psb) { end_psb(before, bound); }
+                if (was_in_psb) { end_psb(before, was_on); }
                 return;
             case kind::ovf: return lose_packets();
             default: break;
@@ -293,17 +294,21 @@ private:
         }
         rank_ = rank;
     }
-    constexpr void end_psb(psb_plus const& all, binding bound) {
+    constexpr void end_psb(psb_plus const& all, bool was_on) {
         bool const has_tsx = all.has(kind::mode_tsx);
         bool const agrees = all.has(kind::cbr) && all.has_ip == all.has(kind::mode_exec) &&
-                            (!how_.has_kind || (how_.has_tsx ? has_tsx || !all.has_ip : !has_tsx));
-        if (!agrees && bound.broken != rule::GEN_170) {
-            report(all.offset, rule::GEN_170, kind::psb);
-        }
+                            (!how_.has_kind ||
+                             (how_.has_tsx ? has_tsx || !all.has_ip : !has_tsx)) &&
+                            (all.has_ip || !was_on);
+        if (!agrees) { report(all.offset, rule::GEN_170, kind::psb); }
         // The context of a PSB+ does not change the form of the next IP here. Source: GEN-011.
         if (how_.writes.ips == ip_choice::icelake && all.has_ip && !all.has(kind::vmcs)) {
             now_.has_context_ip = true;
         }
+    }
+    /// PacketEn is known to be 1.
+    [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
+        return binder_.state().enabled == tracing::on || (is_fresh() && !binder_.must_enter());
     }
     /// Nothing but timing packets since a PSB+ with a FUP.
     [[nodiscard]] constexpr auto is_fresh() const noexcept -> bool {
