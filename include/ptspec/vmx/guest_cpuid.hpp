@@ -135,9 +135,9 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
     };
     guest.leaf_14_1_eax = reg::cpuid_14h_1_eax{}.with(
         eax_1::RANGECNT{wrapped{most}},
-        eax_1::MTC_PERIODS{encodings(cpu::detail::number_of<eax_1::MTC_PERIODS>(host.leaf_14_1_eax),
-                                     cpu::detail::has<ebx::MTC>(guest.leaf_14_0_ebx))});
-    bool const has_psb_periods = has_ranges && cpu::detail::has<ebx::CPSB_CAM>(guest.leaf_14_0_ebx);
+        eax_1::MTC_PERIODS{encodings(host.leaf_14_1_eax.template get<eax_1::MTC_PERIODS>(),
+                                     guest.leaf_14_0_ebx.template get<ebx::MTC>())});
+    bool const has_psb_periods = has_ranges && guest.leaf_14_0_ebx.template get<ebx::CPSB_CAM>();
     guest.leaf_14_1_ebx = {has_psb_periods ? host.leaf_14_1_ebx.raw : 0};
     guest.leaf_14_1_ecx = {};
 }
@@ -353,14 +353,14 @@ constexpr void find_unhonourable_leaf_14(Capabilities const& host, Capabilities 
     if (max_subleaf == 0) { return; }
     bool const has_ranges = guest.has_ip_filtering();
     report<eax_1>(found,
-                  lowest_bit<eax_1::RANGECNT>(
-                      has_ranges && cpu::detail::number_of<eax_1::RANGECNT>(guest.leaf_14_1_eax) >
-                                        host.address_ranges()),
+                  lowest_bit<eax_1::RANGECNT>(has_ranges &&
+                                              guest.leaf_14_1_eax.template get<eax_1::RANGECNT>() >
+                                                  host.address_ranges()),
                   rule::REG_014);
     report<eax_1>(found,
                   guest.leaf_14_1_eax.reserved_bits_set() |
                       lowest_bit<eax_1::TRIGGER_CFG_CNT>(
-                          cpu::detail::number_of<eax_1::TRIGGER_CFG_CNT>(guest.leaf_14_1_eax) != 0),
+                          guest.leaf_14_1_eax.template get<eax_1::TRIGGER_CFG_CNT>() != 0),
                   rule::PRG_174);
     report<eax_1>(found,
                   uint64_t{guest.mtc_periods() & ~host.mtc_periods()} << eax_1::MTC_PERIODS::lsb,
@@ -385,8 +385,8 @@ constexpr void find_hidden(Capabilities const& host, Capabilities const& guest,
         one.is_hidden = true;
         found(one);
     };
-    bool const has_ptwrite = guest.has_pt() && cpu::detail::has<ebx::PTWRITE>(guest.leaf_14_0_ebx);
-    bool const executes = host.has_pt() && cpu::detail::has<ebx::PTWRITE>(host.leaf_14_0_ebx);
+    bool const has_ptwrite = guest.has_pt() && guest.leaf_14_0_ebx.template get<ebx::PTWRITE>();
+    bool const executes = host.has_pt() && host.leaf_14_0_ebx.template get<ebx::PTWRITE>();
     bool const has_tables = guest.has_pt() && guest.supports(cpu::output_scheme::topa);
     report<ebx>(report_hidden, lowest_bit<ebx::PTWRITE>(executes && !has_ptwrite), rule::REG_032);
     report<ecx>(report_hidden,
@@ -473,11 +473,10 @@ constexpr void find_unhonourable(Capabilities const& host, Capabilities const& g
         found,
         lowest_bit<widths::LinearBits>(guest.linear_address_bits() > host.linear_address_bits()),
         rule::REG_076);
-    report<ia32_perf_capabilities>(
-        found,
-        lowest_bit<pebs>(cpu::detail::has<pebs>(guest.perf_capabilities) &&
-                         !cpu::detail::has<pebs>(host.perf_capabilities)),
-        rule::REG_200);
+    report<ia32_perf_capabilities>(found,
+                                   lowest_bit<pebs>(guest.perf_capabilities.template get<pebs>() &&
+                                                    !host.perf_capabilities.template get<pebs>()),
+                                   rule::REG_200);
 }
 
 }  // namespace ptspec::vmx
