@@ -163,6 +163,18 @@ TEST_CASE("regions may start at 0, overlap, and have any size (OUT-069,070)") {
 
 // ------------------------------------------------------------------------------------ the rules
 
+TEST_CASE("check_table_base() wants a multiple of 4 KB within the width (OUT-061,063)") {
+    CHECK_TWICE([](auto value) {
+        constexpr max_phys_addr bits_39{39};
+        using topa::check_table_base;
+        return check_table_base(value(uint64_t{0}), bits_39) == rule::none &&
+               check_table_base(value(uint64_t{0x7F'FFFF'F000}), bits_39) == rule::none &&
+               check_table_base(value(uint64_t{0x1800}), bits_39) == rule::OUT_061 &&
+               check_table_base(value(uint64_t{0x80'0000'0000}), bits_39) == rule::OUT_063 &&
+               check_table_base(value(uint64_t{0x80'0000'0001}), bits_39) == rule::OUT_061;
+    });
+}
+
 TEST_CASE("a table starts at a multiple of 4 KB (OUT-061)") {
     CHECK_TWICE([](auto value) {
         region const regions[] = {at_1M, stop_64K};

@@ -73,13 +73,17 @@ inline constexpr ending no_link{};
     return {true, next_table};
 }
 
-namespace detail {
-
-constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
+/// The rule that the physical address of a table breaks, or `none`.
+///
+/// Errors: OUT-061 not a multiple of 4 KB; OUT-063 beyond the width.
+/// Source: OUT-061, OUT-063.
+[[nodiscard]] constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
     return !is_aligned(base, 4096) ? rule::OUT_061
            : !width.contains(base) ? rule::OUT_063
                                    : rule::none;
 }
+
+namespace detail {
 
 /// The rule that a region breaks. Checks the base bits 11:0, too, which an entry does not hold.
 constexpr auto check_region(region which, place at, limits of) noexcept -> rule {
@@ -116,7 +120,7 @@ template <class RegionAt>
     constexpr uint64_t most = address_math::max_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};
-    if (rule const broken = detail::check_table_base(base, of.width); broken != rule::none) {
+    if (rule const broken = check_table_base(base, of.width); broken != rule::none) {
         return {broken, at};
     }
     if (count == 0) { return {rule::OUT_066, at}; }

@@ -256,7 +256,7 @@ constexpr void put(shadow_state& s, topa::entry what, topa::position origin) noe
 constexpr auto take_page(shadow_state& s, topa::position origin) noexcept -> shadow_result {
     if (s.used == s.page_count) { return {shadow_progress::no_room}; }
     shadow_page const& page = s.pages[s.used];
-    rule const broken = topa::detail::check_table_base(page.address, s.host_width);
+    rule const broken = topa::check_table_base(page.address, s.host_width);
     if (broken != rule::none) { return {shadow_progress::bad_page, page.address, broken}; }
     for (uint32_t i = 0; i < shadow_page::entry_count; ++i) { page.entries[i] = unused_entry; }
     if (s.used != 0) { put(s, topa::link_to(page.address), origin); }
@@ -481,7 +481,7 @@ constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t steps) no
         s.phase = shadow_phase::error;
         return {shadow_progress::complete};
     }
-    rule const broken = topa::detail::check_table_base(page.host, s.host_width);
+    rule const broken = topa::check_table_base(page.host, s.host_width);
     if (broken != rule::none) { return {shadow_progress::bad_page, page.host, broken}; }
     s.direct = {{page.host | s.start.base.raw % 4096}, s.start.mask_ptrs};
     s.phase = shadow_phase::done;
