@@ -46,7 +46,7 @@ TEST_CASE("a fault of an MSR is not a value") {
 TEST_CASE("a sequence makes no access after the first fault, and names it") {
     CHECK_TWICE([](auto value) {
         auto msrs = two_msrs(value(uint64_t{1}), 2);
-        driver::detail::msr_sequence on{msrs};
+        driver::msr_sequence on{msrs};
         auto const first = on.template read<ia32_rtit_ctl>();
         bool const fine = static_cast<bool>(on) && on.write(ia32_rtit_ctl{1});
         bool const lost = on.write(0x560, 0x1000);
@@ -59,7 +59,7 @@ TEST_CASE("a sequence makes no access after the first fault, and names it") {
     });
     CHECK_TWICE([](auto value) {
         auto msrs = two_msrs(1, value(uint64_t{2}));
-        driver::detail::msr_sequence on{msrs};
+        driver::msr_sequence on{msrs};
         on.fence();
         (void)on.read(0x572);
         return msrs.fences == 1 && on.failed() == driver::failed_access{true, false, 0x572, 0, 0};

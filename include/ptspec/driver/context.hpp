@@ -60,7 +60,7 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-062, PRG-100, PRG-103.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs) noexcept -> saved_context {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     saved_context result;
     result.state.ctl = from.template read<ia32_rtit_ctl>();
     detail::save(from, result);
@@ -70,7 +70,7 @@ constexpr auto save(Msrs& msrs) noexcept -> saved_context {
 /// `save` that faulted after it had read it. IA32_RTIT_CTL is not read.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     saved_context result;
     result.state.ctl = written;
     detail::save(from, result);
@@ -84,7 +84,7 @@ constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-101, PRG-102.
 template <msr_port Msrs>
 constexpr auto restore(Msrs& msrs, access::msr_state const& saved) noexcept -> procedure_result {
-    detail::msr_sequence to{msrs};
+    msr_sequence to{msrs};
     detail::program(to, saved);
     bool const done = to.write(saved.ctl);
     return {to.failed(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
@@ -186,7 +186,7 @@ template <cpuid_port Cpuid>
 /// Source: PRG-110.
 template <msr_port Msrs>
 constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> procedure_result {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     detail::read_chosen(from, to, detail::msr_choice::not_in_xsave_area);
     return {from.failed(), trace_state::disabled};
 }
@@ -196,7 +196,7 @@ constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> pro
 template <msr_port Msrs>
 constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& from) noexcept
     -> procedure_result {
-    detail::msr_sequence to{msrs};
+    msr_sequence to{msrs};
     detail::program(to, from, detail::msr_choice::not_in_xsave_area);
     return {to.failed(), trace_state::disabled};
 }

@@ -73,7 +73,7 @@ constexpr auto clear_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace
 /// Source: SDM vol. 3, "Enabling and Configuration of Packet Generation"; PRG-030..032, PRG-035.
 template <msr_port Msrs>
 constexpr auto enable(Msrs& msrs, access::msr_state const& plan) noexcept -> procedure_result {
-    detail::msr_sequence to{msrs};
+    msr_sequence to{msrs};
     detail::program(to, plan);
     if (!to) { return {to.failed(), trace_state::disabled}; }
     trace_state const state = detail::set_trace_en(to, plan.ctl);
@@ -98,7 +98,7 @@ struct [[nodiscard]] enable_check : procedure_result {
 /// Source: PRG-033, PRG-034, PRG-261.
 template <msr_port Msrs>
 constexpr auto check_enabled(Msrs& msrs, access::msr_state const& plan) noexcept -> enable_check {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     enable_check result;
     result.ctl = from.template read<ia32_rtit_ctl>();
     result.status = from.template read<ia32_rtit_status>();
@@ -167,7 +167,7 @@ constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept
 ///         PRG-060..063.
 template <fenced_msr_port Msrs>
 constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = on.template read<ia32_rtit_ctl>();
     result.failed = on.failed();
@@ -176,7 +176,7 @@ constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
 /// The same for the owner, who knows what it wrote to IA32_RTIT_CTL and does not read it.
 template <fenced_msr_port Msrs>
 constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     return detail::disable(on, result);
@@ -190,7 +190,7 @@ constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
 /// Source: SDM vol. 3, "Flushing Trace Output"; PRG-060..063, PRG-086.
 template <fenced_msr_port Msrs>
 constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     result = detail::disable(on, result);
@@ -209,7 +209,7 @@ constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trac
 /// Source: PRG-041, PRG-086.
 template <msr_port Msrs>
 constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = plan.ctl;
     result.trace = detail::clear_trace_en(on, plan.ctl.with(ia32_rtit_ctl::TraceEn{true}));
@@ -230,7 +230,7 @@ constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> st
 template <msr_port Msrs, class Edit>
 constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) noexcept
     -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     result.trace = detail::clear_trace_en(on, written);

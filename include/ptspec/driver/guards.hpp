@@ -31,7 +31,7 @@ constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> 
     lbr_check result;
     result.excludes = access::excludes_lbr(caps.leaf_01_eax);
     if (!result.excludes) { return result; }
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     debugctl const now = from.template read<debugctl>();
     result.failed = from.failed();
     result.records = now.get<debugctl::LBR>() || now.get<debugctl::BTS>() ||

@@ -13,7 +13,7 @@ namespace ptspec::driver {
 /// Source: PRG-043.
 template <msr_port Msrs>
 constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_result {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     trace_state const state = detail::clear_trace_en(on, written);
     return {on.failed(), state};
 }
@@ -26,7 +26,7 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
 template <msr_port Msrs>
 constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
     using status = ia32_rtit_status;
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written.with(ia32_rtit_ctl::TraceEn{true});
     result.trace = trace_state::disabled;

@@ -19,7 +19,7 @@ struct [[nodiscard]] reset_trace : stopped_trace {
 /// Source: SDM vol. 3, "Warm Reset"; PRG-070, PRG-071, PRG-260.
 template <msr_port Msrs>
 constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexcept -> reset_trace {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     reset_trace result;
     result.ctl = from.template read<ia32_rtit_ctl>();
     result.failed = from.failed();
@@ -51,7 +51,7 @@ template <msr_port Msrs, memory_port Memory>
 constexpr auto after_cold_reset(Msrs& msrs, ring const& in, Memory& memory) noexcept
     -> cold_reset_trace {
     cold_reset_trace result;
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     auto const ctl = from.template read<ia32_rtit_ctl>();
     result.failed = from.failed();
     if (!from) { return result; }

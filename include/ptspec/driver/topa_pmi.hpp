@@ -77,7 +77,7 @@ constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
 /// Source: PRG-041, PRG-086, PRG-121..125.
 template <msr_port Msrs, class Drain>
 constexpr auto read_out(Msrs& msrs, ia32_rtit_ctl written, Drain&& drain) noexcept -> pmi_result {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     pmi_result result;
     result.ctl = written;
     detail::stop_and_drain(on, result, drain);
@@ -110,7 +110,7 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     -> pmi_result {
     using global_status = reg::ia32_perf_global_status;
     using acknowledge = reg::ia32_perf_global_status_reset;
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     pmi_result result;
     global_status const causes = on.template read<global_status>();
     result.failed = on.failed();

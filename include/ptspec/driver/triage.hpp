@@ -105,7 +105,7 @@ template <memory_port Memory>
 /// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-020, PRG-041, PRG-042, PRG-061.
 template <msr_port Msrs>
 constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     result.trace = detail::clear_trace_en(on, written);

@@ -106,7 +106,7 @@ template <msr_port Msrs>
 constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
-    driver::detail::msr_sequence to{msrs};
+    driver::msr_sequence to{msrs};
     entry_state result;
     host.msrs.ctl = to.template read<ctl>();
     if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
@@ -135,7 +135,7 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
     -> driver::failed_access {
     using status = access::ia32_rtit_status;
     if (!host.is_loaded) { return {}; }
-    driver::detail::msr_sequence from{msrs};
+    driver::msr_sequence from{msrs};
     access::msr_state got = guest.msrs;
     for_each_exchanged_msr(guest.caps,
                            [&](uint32_t index) { access::set_raw(got, index, from.read(index)); });
@@ -193,7 +193,7 @@ constexpr auto enter(guest_pt& guest, controls const& set, host_pt& host, Msrs& 
 template <msr_port Msrs>
 constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     -> driver::procedure_result {
-    driver::detail::msr_sequence to{msrs};
+    driver::msr_sequence to{msrs};
     host.is_loaded = guest.hides_pend_topa_pmi = false;
     auto const ctl = host.msrs.ctl;
     if (host.is_saved) {
@@ -297,7 +297,7 @@ struct [[nodiscard]] topa_pmi : driver::procedure_result {
 template <msr_port Msrs>
 constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
     using global_status = reg::ia32_perf_global_status;
-    driver::detail::msr_sequence from{msrs};
+    driver::msr_sequence from{msrs};
     auto const now = from.template read<global_status>();
     return {{from.failed()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
 }
@@ -317,7 +317,7 @@ constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> topa_pmi {
     using reset = reg::ia32_perf_global_status_reset;
     auto result = find_topa_pmi(msrs);
     if (!result.is_pending) { return result; }
-    driver::detail::msr_sequence to{msrs};
+    driver::msr_sequence to{msrs};
     to.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
     result.failed = to.failed();
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
