@@ -102,6 +102,17 @@ TEST_CASE("a bit without a meaning is refused") {
                from_perf({value(known)}) &&
                from_perf({value(uint64_t{0x2004})}).why == perf_error::unknown_bit;
     });
+    CHECK_TWICE([](auto value) { return perf_config_bits == value(known); });
+}
+
+TEST_CASE("from_perf_unchecked() ignores bits without a meaning and what Linux refuses") {
+    CHECK_TWICE([](auto value) {
+        auto const ctl = [](perf_event one) { return ctl_of(from_perf_unchecked(one)).raw; };
+        return ctl({value(~known | pt | tsc)}) == (0x10C | 1U << 10) &&
+               ctl({value(branch)}) == 0x210C &&
+               ctl({value(pt | fup_on_ptw), true, true}) == (0x100 | 1U << 5) &&
+               from_perf_unchecked({value(ptw)}) == from_perf({ptw}).config;
+    });
 }
 
 TEST_CASE("fup_on_ptw without ptw is refused (REG-032)") {

@@ -52,14 +52,21 @@ inline constexpr uint64_t perf_fields = field_mask<ctl::CYCEn> | field_mask<ctl:
                                         field_mask<ctl::PSBFreq> | field_mask<ctl::EventEn> |
                                         field_mask<ctl::DisTNT>;
 
+}  // namespace detail
+
+/// The bits of `perf_event::config` that mean something on every processor.
+inline constexpr uint64_t perf_config_bits = detail::perf_fields | detail::perf_pt;
+
+namespace detail {
+
 constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
     auto const has = [=](config_member which) { return is_set({config}, which); };
     bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
     bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
-    return (config & ~(perf_fields | perf_pt)) != 0 ? perf_error::unknown_bit
-           : branch_alone                           ? perf_error::branch_without_pt
-           : fup_alone                              ? perf_error::fup_without_ptwrite
-                                                    : perf_error::none;
+    return (config & ~perf_config_bits) != 0 ? perf_error::unknown_bit
+           : branch_alone                    ? perf_error::branch_without_pt
+           : fup_alone                       ? perf_error::fup_without_ptwrite
+                                             : perf_error::none;
 }
 
 }  // namespace detail
@@ -74,6 +81,19 @@ struct perf_config {
     constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
 };
 
+/// The configuration that an event has if Linux accepts it. Bits that are not in
+/// `perf_config_bits` are ignored. `output` and `addr` have their defaults.
+///
+/// Errors: none.
+[[nodiscard]] constexpr auto from_perf_unchecked(perf_event const& event) noexcept -> trace_config {
+    auto made = config_of(ia32_rtit_ctl{event.config & detail::perf_fields});
+    made.os = !event.exclude_kernel;
+    made.user = !event.exclude_user;
+    made.branches = made.branches || (event.config & detail::perf_pt) == 0;
+    made.output = trace_config{}.output;
+    return made;
+}
+
 /// Converts an event to the configuration that Linux uses. The processor's capabilities are not
 /// checked; `check` does that.
 ///
@@ -81,12 +101,7 @@ struct perf_config {
 [[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
     auto const why = detail::perf_error_of(event.config);
     if (why != perf_error::none) { return {.why = why}; }
-    auto made = config_of(ia32_rtit_ctl{event.config & detail::perf_fields});
-    made.os = !event.exclude_kernel;
-    made.user = !event.exclude_user;
-    made.branches = made.branches || (event.config & detail::perf_pt) == 0;
-    made.output = trace_config{}.output;
-    return {.config = made};
+    return {.config = from_perf_unchecked(event)};
 }
 
 // ------------------------------------------------------------------------------------ to perf

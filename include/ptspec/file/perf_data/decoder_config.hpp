@@ -41,11 +41,10 @@ constexpr auto ctl_of(event_attr const& event, auxtrace_info_record const& info)
     -> reg::ia32_rtit_ctl {
     using flags = attr_flags;
     uint64_t const bits = event.config;
-    auto made = config::config_of({bits & config::detail::perf_fields});
-    made.os = !event.flags.get<flags::exclude_kernel>();
-    made.user = !event.flags.get<flags::exclude_user>();
-    made.branches = made.branches || (bits & config::detail::perf_pt) == 0;
-    made.output = config::trace_config{}.output;
+    auto made = config::from_perf_unchecked(
+        {.config = bits,
+         .exclude_kernel = event.flags.get<flags::exclude_kernel>(),
+         .exclude_user = event.flags.get<flags::exclude_user>()});
     made.tsc = (bits & info.TSC_BIT) != 0;
     made.ret_compression = (bits & info.NORETCOMP_BIT) == 0;
     made.mtc = (bits & info.MTC_BIT) != 0;
@@ -92,9 +91,8 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
     }
     made.ctl = detail::ctl_of(made.event, info.value);
     made.unknown_config = made.event.config &
-                          ~(config::detail::perf_fields | config::detail::perf_pt | info->TSC_BIT |
-                            info->NORETCOMP_BIT | info->MTC_BIT | info->MTC_FREQ_BITS |
-                            info->CYC_BIT);
+                          ~(config::perf_config_bits | info->TSC_BIT | info->NORETCOMP_BIT |
+                            info->MTC_BIT | info->MTC_FREQ_BITS | info->CYC_BIT);
     made.has_event_trace = info->CAP_EVENT_TRACE != 0;
     using detail::fits_32;
     made.clock = time_conversion_of(info.value);
