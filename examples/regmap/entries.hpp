@@ -303,7 +303,7 @@ auto decode_packet(std::span<std::string const> values, unsigned max_phys_addr) 
     string_writer out;
     print::packet(read.packet, out, how);
     return {std::move(out.written),
-            fields_of(print::row_list_of<Packet>(), packet::detail::widen(read.packet.raw), how)};
+            fields_of(print::row_list_of<Packet>(), to_wide(read.packet.raw), how)};
 }
 
 // ------------------------------------------------------------------------------------ words

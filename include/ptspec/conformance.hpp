@@ -587,7 +587,7 @@ template <detail::packet_struct Packet>
 /// True if bytes are the opcode of a packet, or the packet as far as all fields 0 give it.
 template <detail::packet_struct Packet>
 [[nodiscard]] constexpr auto conforms_opcode(byte_view bytes) noexcept -> bool {
-    return detail::opcode_is(packet::detail::widen(Packet{}.raw),
+    return detail::opcode_is(to_wide(Packet{}.raw),
                              highest_bit(detail::opcode_mask<Packet>) / 8 + 1, Packet::head_bytes,
                              bytes);
 }

@@ -99,3 +99,28 @@ TEST_CASE("bit_mask includes its lowest and its highest bit") {
                    wide_bits{0, 0x8000'0000'0000'0000};
     });
 }
+
+TEST_CASE("to_wide() and from_wide() keep the raw bits of a word") {
+    CHECK_TWICE([](auto value) {
+        auto const wide = value(wide_bits{0x0123'4567'89AB'CDEF, 0x1122});
+        auto const narrow = value(uint64_t{0x8877'6655'4433'2211});
+        return to_wide(wide) == wide && to_wide(narrow) == wide_bits{0x8877'6655'4433'2211, 0} &&
+               to_wide(value(0x8877'6655U)) == wide_bits{0x8877'6655, 0} &&
+               from_wide<wide_bits>(wide) == wide &&
+               from_wide<uint64_t>(wide) == 0x0123'4567'89AB'CDEF &&
+               from_wide<uint32_t>(wide) == 0x89AB'CDEF;
+    });
+}
+
+TEST_CASE("first_bytes() keeps as many bytes of a wide number") {
+    CHECK_TWICE([](auto value) {
+        wide_bits const bits = value(wide_bits{0x8877'6655'4433'2211, 0x00FF'EEDD'CCBB'AA99});
+        return first_bytes(bits, 0) == wide_bits{} && first_bytes(bits, 1) == wide_bits{0x11, 0} &&
+               first_bytes(bits, 7) == wide_bits{0x0077'6655'4433'2211, 0} &&
+               first_bytes(bits, 8) == wide_bits{0x8877'6655'4433'2211, 0} &&
+               first_bytes(bits, 9) == wide_bits{0x8877'6655'4433'2211, 0x99} &&
+               first_bytes(bits, 15) == wide_bits{0x8877'6655'4433'2211, 0x00FF'EEDD'CCBB'AA99} &&
+               first_bytes(wide_bits{0, ~uint64_t{0}}, 15).high >> 56 == 0 &&
+               first_bytes(bits, 16) == bits;
+    });
+}

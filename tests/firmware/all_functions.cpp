@@ -35,12 +35,12 @@ void for_word(unsigned index, Body const& body) noexcept {
 
 template <class Word>
 auto word_of(wide_bits const& bits) noexcept -> Word {
-    return Word{packet::detail::narrow<typename Word::raw_type>(bits)};
+    return Word{from_wide<typename Word::raw_type>(bits)};
 }
 
 template <class Word>
 void write_bits(Word const& word, wide_bits& out) noexcept {
-    out = packet::detail::widen(word.raw);
+    out = to_wide(word.raw);
 }
 
 template <class Packet, unsigned Most>
@@ -120,10 +120,10 @@ auto fw_with_checked(unsigned word, unsigned row, uint64_t number, wide_bits& bi
 
 void fw_masks(unsigned word, unsigned width, wide_bits const& bits, wide_bits* out) noexcept {
     for_word(word, [&]<class Word>() {
-        out[0] = packet::detail::widen(Word::reserved_mask(width));
-        out[1] = packet::detail::widen(Word::write_ignored_mask());
-        out[2] = packet::detail::widen(Word::forced_1_mask());
-        out[3] = packet::detail::widen(word_of<Word>(bits).reserved_bits_set(width));
+        out[0] = to_wide(Word::reserved_mask(width));
+        out[1] = to_wide(Word::write_ignored_mask());
+        out[2] = to_wide(Word::forced_1_mask());
+        out[3] = to_wide(word_of<Word>(bits).reserved_bits_set(width));
     });
 }
 

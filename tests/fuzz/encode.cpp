@@ -33,8 +33,8 @@ void check_rows(type_list<Rows...>, Packet const& one, Packet const& two) {
 /// The 16-byte image of a packet: opcode set, reserved bits 0.
 template <class Packet>
 void write_image(Packet const& packet, uint8_t (&image)[16]) {
-    wide_bits const opcode{packet::detail::widen(Packet{}.raw)};
-    wide_bits bits = packet::detail::widen(packet.raw);
+    wide_bits const opcode{to_wide(Packet{}.raw)};
+    wide_bits bits = to_wide(packet.raw);
     for (row_info const& row : rows_of<Packet>()) {
         for (unsigned bit = row.lsb; bit <= row.msb; ++bit) {
             uint64_t& half = bit < 64 ? bits.low : bits.high;
@@ -94,8 +94,7 @@ void check_encode(Packet const& packet, block items, unsigned room) {
 template <class... Packets>
 void check_one(type_list<Packets...>, unsigned index, wide_bits bits, block items, unsigned room) {
     unsigned i = 0;
-    ((i++ == index ? check_encode(Packets{packet::detail::narrow<typename Packets::raw_type>(bits)},
-                                  items, room)
+    ((i++ == index ? check_encode(Packets{from_wide<typename Packets::raw_type>(bits)}, items, room)
                    : void()),
      ...);
 }

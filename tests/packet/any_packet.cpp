@@ -136,7 +136,7 @@ TEST_CASE("visit calls with the right type and bits and returns the visitor's re
             auto const packet = decode(sample.bytes, {.items = items}).packet;
             good = good &&
                    visit([&](auto const& one) { return is_named_for(one, sample.id); }, packet) &&
-                   visit([](auto const& one) { return packet::detail::widen(one.raw); }, packet) ==
+                   visit([](auto const& one) { return to_wide(one.raw); }, packet) ==
                        sample.bytes.number();
         }
         return good;

@@ -145,14 +145,3 @@ TEST_CASE("payload_of gives the size for each value and the largest defined size
                sizes::size(value(uint64_t{3})) == 2 && undefined_size == 0xFFFF'FFFFU;
     });
 }
-
-TEST_CASE("widen and narrow keep the raw bits") {
-    CHECK_TWICE([](auto value) {
-        auto const wide = value(wide_bits{0x0123'4567'89AB'CDEF, 0x1122});
-        auto const narrow = value(uint64_t{0x8877'6655'4433'2211});
-        return packet::detail::widen(wide) == wide &&
-               packet::detail::widen(narrow) == wide_bits{0x8877'6655'4433'2211, 0} &&
-               packet::detail::narrow<wide_bits>(wide) == wide &&
-               packet::detail::narrow<uint64_t>(wide) == 0x0123'4567'89AB'CDEF;
-    });
-}

@@ -69,10 +69,10 @@ private:
             [&]<class Packet>() {
                 wide_bits const fixed = packet::detail::bits_of_kind<wide_bits>(
                     typename Packet::layout::rows{}, row_kind::fixed);
-                wide_bits const reserved = packet::detail::widen(Packet::reserved_mask());
+                wide_bits const reserved = to_wide(Packet::reserved_mask());
                 wide_bits const noise{random(), random()};
                 wide_bits const free = noise & ~fixed & (clean ? ~reserved : ~wide_bits{});
-                bits = packet::detail::widen(Packet{}.raw) | free;
+                bits = to_wide(Packet{}.raw) | free;
             },
             packet::all{});
         return bits;

@@ -26,6 +26,29 @@ struct wide_bits {
     friend constexpr auto operator~(wide_bits a) noexcept -> wide_bits { return {~a.low, ~a.high}; }
 };
 
+/// The raw bits of a word of any size, zero-extended to 128 bits.
+template <class Raw>
+[[nodiscard]] constexpr auto to_wide(Raw raw) noexcept -> wide_bits {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return raw;
+    } else {
+        return {raw, 0};
+    }
+}
+/// The raw bits of a word, truncated to its size: `from_wide<Packet::raw_type>(bits)`.
+template <class Raw>
+[[nodiscard]] constexpr auto from_wide(wide_bits bits) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return bits;
+    } else {
+        return static_cast<Raw>(bits.low);
+    }
+}
+/// The first `count` bytes of a little-endian number; the others become 0.
+[[nodiscard]] constexpr auto first_bytes(wide_bits bits, unsigned count) noexcept -> wide_bits {
+    return {bits.low & low_bits(8 * count), count > 8 ? bits.high & low_bits(8 * count - 64) : 0};
+}
+
 namespace detail {
 
 /// The bits from `lsb` up, right-justified and truncated to 64 bits.

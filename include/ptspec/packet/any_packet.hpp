@@ -27,12 +27,6 @@ for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
 
 namespace detail {
 
-/// The first `length` bytes.
-constexpr auto first_bytes(wide_bits bits, unsigned length) noexcept -> wide_bits {
-    return {bits.low & low_bits(8 * length),
-            length > 8 ? bits.high & low_bits(8 * length - 64) : 0};
-}
-
 /// The members of `any_packet`, for decoders that look up kind and length in a table.
 struct known_packet {
     wide_bits bits{};
@@ -51,7 +45,7 @@ public:
 
     template <packet_type Packet>
     constexpr any_packet(Packet const& packet, unsigned length) noexcept
-        : bytes_{detail::widen(packet.raw)},
+        : bytes_{to_wide(packet.raw)},
           kind_{Packet::about.id},
           length_{static_cast<uint8_t>(length)} {}
 
@@ -82,7 +76,7 @@ public:
     /// The packet as a `Packet`. The caller must check `is<Packet>()` first.
     template <packet_type Packet>
     [[nodiscard]] constexpr auto as() const noexcept -> Packet {
-        return Packet{detail::narrow<typename Packet::raw_type>(bytes_)};
+        return Packet{from_wide<typename Packet::raw_type>(bytes_)};
     }
 
     friend constexpr auto operator==(any_packet const&, any_packet const&) -> bool = default;

@@ -52,7 +52,7 @@ constexpr auto shape_of() noexcept -> opcode_shape {
                                                mismatch::bad_opcode);
     static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
     return {Packet::about.id, static_cast<uint32_t>(mask),
-            static_cast<uint32_t>(widen(opcode_bits<Packet>).low & mask)};
+            static_cast<uint32_t>(to_wide(opcode_bits<Packet>).low & mask)};
 }
 
 /// The opcode bits of a packet type. MODE.Exec and MODE.TSX have the same.

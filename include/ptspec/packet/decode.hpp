@@ -109,7 +109,7 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, context how,
     using raw = typename Packet::raw_type;
     if constexpr (leaf_bits<Packet> != 0) {
         if ((image.low & leaf_bits<Packet>) !=
-            (widen(opcode_bits<Packet>).low & leaf_bits<Packet>)) {
+            (to_wide(opcode_bits<Packet>).low & leaf_bits<Packet>)) {
             using sibling = decltype(sibling_in<Packet>(Packets{}));
             if constexpr (same_as<sibling, no_sibling>) {
                 return {error::reserved, 0, Packet::unknown_leaf};
@@ -118,11 +118,11 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, context how,
             }
         }
     }
-    rule broken = broken_header<Packet>(narrow<raw>(image));
+    rule broken = broken_header<Packet>(from_wide<raw>(image));
     if (broken != rule::none) { return {error::reserved, 0, broken}; }
-    unsigned const length = Packet::length_of(narrow<raw>(image), how.items);
+    unsigned const length = Packet::length_of(from_wide<raw>(image), how.items);
     if (present < length) { return truncated(length); }
-    raw const bits = narrow<raw>(first_bytes(image, length));
+    raw const bits = from_wide<raw>(first_bytes(image, length));
     broken = broken_payload<Packet>(bits, how.strict);
     if (broken != rule::none) { return {error::bad_packet, 0, broken}; }
     sink(Packet{bits}, length);

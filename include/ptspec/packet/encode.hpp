@@ -28,19 +28,19 @@ namespace detail {
 template <class Packet>
 constexpr auto canonical_bits(Packet const& packet) noexcept -> wide_bits {
     constexpr wide_bits kept = ~(
-        widen(Packet::reserved_mask()) |
+        to_wide(Packet::reserved_mask()) |
         bits_of_kind<wide_bits>(typename Packet::layout::rows{}, row_kind::fixed));
-    return (widen(packet.raw) & kept) | widen(opcode_bits<Packet>);
+    return (to_wide(packet.raw) & kept) | to_wide(opcode_bits<Packet>);
 }
 
 /// The rule that these bits violate as a `Packet`, or `none`.
 template <class Packets, class Packet>
 constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
     using raw = typename Packet::raw_type;
-    if (rule const broken = broken_header<Packet>(narrow<raw>(bits)); broken != rule::none) {
+    if (rule const broken = broken_header<Packet>(from_wide<raw>(bits)); broken != rule::none) {
         return broken;
     }
-    if (rule const broken = broken_payload<Packet>(narrow<raw>(bits), false);
+    if (rule const broken = broken_payload<Packet>(from_wide<raw>(bits), false);
         broken != rule::none) {
         return broken;
     }
@@ -49,7 +49,7 @@ constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
         opcode_of(read.which, Packets{}) != opcode_of(Packet::about.id, Packets{})) {
         return rule::PKT_344;
     }
-    unsigned const length = Packet::length_of(narrow<raw>(bits), items);
+    unsigned const length = Packet::length_of(from_wide<raw>(bits), items);
     return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
 }
 
@@ -66,7 +66,7 @@ constexpr auto encoding_of(Packet const& packet, block items) noexcept -> code {
     if (rule const broken = violated_rule<Packets, Packet>(bits, items); broken != rule::none) {
         return {{}, 0, broken};
     }
-    return {bits, Packet::length_of(narrow<typename Packet::raw_type>(bits), items), rule::none};
+    return {bits, Packet::length_of(from_wide<typename Packet::raw_type>(bits), items), rule::none};
 }
 
 }  // namespace detail

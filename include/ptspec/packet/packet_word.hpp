@@ -43,24 +43,6 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-template <class Raw>
-constexpr auto widen(Raw raw) noexcept -> wide_bits {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return raw;
-    } else {
-        return {raw, 0};
-    }
-}
-
-template <class Raw>
-constexpr auto narrow(wide_bits bits) noexcept -> Raw {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return bits;
-    } else {
-        return static_cast<Raw>(bits.low);
-    }
-}
-
 template <class Raw, class... Rows>
 constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     uint64_t const values[] = {Rows::fixed_value...};
@@ -69,7 +51,7 @@ constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     for (size_t i = 0; i < sizeof...(Rows); ++i) {
         all = all | to_bit<wide_bits>(values[i], places[i]);
     }
-    return narrow<Raw>(all);
+    return from_wide<Raw>(all);
 }
 
 /// The fixed bits of a packet: its opcode, leaf and pattern.

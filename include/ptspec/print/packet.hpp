@@ -33,9 +33,8 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
         constexpr unsigned head = Packet::head_bytes;
         unsigned const length = length_of(packet);
         if (length < head) { return {}; }  // the selecting field holds a reserved value
-        auto const bits = packet::detail::widen(packet.raw);
-        return {packet::detail::first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head},
-                                            length - head),
+        auto const bits = to_wide(packet.raw);
+        return {first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head}, length - head),
                 length - head};
     }
 }
@@ -50,13 +49,13 @@ constexpr void packet(Packet const& packet, Sink&& to, style how = style::full) 
     detail::item_writer<decltype(sink)> out{sink, how};
     out.begin_item();
     put(Packet::about.name, sink);
-    out.fields(row_list_of<Packet>(), packet::detail::widen(packet.raw));
+    out.fields(row_list_of<Packet>(), to_wide(packet.raw));
     if (auto const payload = detail::payload_of(packet); payload.bytes != 0) {
         out.begin_item();
         put("payload=", sink);
         detail::plain_number(payload.bits, sink, how);
     }
-    out.reserved(packet::detail::widen(packet.reserved_bits_set(how.max_phys_addr)));
+    out.reserved(to_wide(packet.reserved_bits_set(how.max_phys_addr)));
 }
 
 template <class Packets = packet::all, class Sink>

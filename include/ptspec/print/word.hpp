@@ -46,7 +46,7 @@ constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& vis
 
 template <class Word, class Visitor>
 constexpr void for_each_field(Word const& word, Visitor&& visit) {
-    for_each_field(row_list_of<Word>(), packet::detail::widen(word.raw), visit);
+    for_each_field(row_list_of<Word>(), to_wide(word.raw), visit);
 }
 
 namespace detail {
@@ -158,10 +158,10 @@ constexpr void word(Word const& word, Sink&& to, style how = {}) {
     auto& sink = detail::checked_sink(to);
     detail::item_writer<decltype(sink)> out{sink, how};
     auto const rows = row_list_of<Word>();
-    auto const raw = packet::detail::widen(word.raw);
+    auto const raw = to_wide(word.raw);
     out.fields(rows, raw);
     out.other(raw & detail::other_bits(rows));
-    out.reserved(packet::detail::widen(word.reserved_bits_set(how.max_phys_addr)));
+    out.reserved(to_wide(word.reserved_bits_set(how.max_phys_addr)));
     if (!out.any) { put("0", sink); }
 }
 

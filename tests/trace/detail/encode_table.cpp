@@ -21,12 +21,11 @@ constexpr auto is_accepted(kind which, unsigned length, wide_bits bits) -> bool 
 /// True when `encode` writes exactly these bits.
 template <class Packet>
 auto is_written_unchanged(unsigned length, wide_bits bits) -> bool {
-    Packet const one{packet::detail::narrow<typename Packet::raw_type>(bits)};
+    Packet const one{from_wide<typename Packet::raw_type>(bits)};
     auto const bytes = packet::encode(one);
     auto const before = to_le(bits);
     return bytes && bytes.length == length && byte_view{bytes} == byte_view{before}.first(length) &&
-           bits == packet::detail::first_bytes(bits, length) &&
-           packet::detail::widen(one.raw) == bits;
+           bits == first_bytes(bits, length) && to_wide(one.raw) == bits;
 }
 
 /// True when the table may accept a packet that is written unchanged.
@@ -64,11 +63,10 @@ auto some_bits(std::mt19937_64& random) -> wide_bits {
     wide_bits bits{random(), random()};
     for (auto i = random() % 4; i != 0; --i) { bits = bits & wide_bits{random(), random()}; }
     if (random() % 4 == 0) { bits.low &= random() % 0x100'0000; }
-    bits = packet::detail::canonical_bits(
-        Packet{packet::detail::narrow<typename Packet::raw_type>(bits)});
-    auto const raw = packet::detail::narrow<typename Packet::raw_type>(bits);
+    bits = packet::detail::canonical_bits(Packet{from_wide<typename Packet::raw_type>(bits)});
+    auto const raw = from_wide<typename Packet::raw_type>(bits);
     unsigned const length = Packet::length_of(raw, packet::block::none);
-    return packet::detail::first_bytes(bits, length < 16 ? length : 16);
+    return first_bytes(bits, length < 16 ? length : 16);
 }
 
 }  // namespace
@@ -84,7 +82,7 @@ TEST_CASE("the table accepts exactly the packets that encode writes unchanged "
                 long found = 0;
                 for (unsigned round = 0; round < 1000; ++round) {
                     wide_bits const bits = some_bits<Packet>(random);
-                    auto const raw = packet::detail::narrow<typename Packet::raw_type>(bits);
+                    auto const raw = from_wide<typename Packet::raw_type>(bits);
                     INFO("low " << bits.low << " high " << bits.high);
                     int const plain = accepted_variants<Packet>(
                         bits, Packet::length_of(raw, packet::block::none));

@@ -118,21 +118,21 @@ struct packet_maker {
 
     template <class Packet>
     auto make() -> packet::any_packet {
-        wide_bits bits = packet::detail::widen(Packet{}.raw);
+        wide_bits bits = to_wide(Packet{}.raw);
         auto const with = [&](wide_bits some) {
             bits = {bits.low ^ some.low, bits.high ^ some.high};
         };
         wide_bits const noise{random(), random()};
         wide_bits const free = ~packet::detail::bits_of_kind<wide_bits>(
             typename Packet::layout::rows{}, row_kind::fixed);
-        wide_bits const allowed = free & ~packet::detail::widen(Packet::reserved_mask());
+        wide_bits const allowed = free & ~to_wide(Packet::reserved_mask());
         unsigned const how = static_cast<unsigned>(random() % 8);
         with(noise & (how == 0 || (how == 3 && random() % 2 == 0) ? ~wide_bits{}
                       : how == 1                                  ? free
                                                                   : allowed));
-        auto const raw = packet::detail::narrow<typename Packet::raw_type>(bits);
+        auto const raw = from_wide<typename Packet::raw_type>(bits);
         unsigned length = Packet::length_of(raw, packet::block::none) % 17;
-        if (how != 2) { bits = packet::detail::first_bytes(bits, length); }
+        if (how != 2) { bits = first_bytes(bits, length); }
         if (how == 3) { length = static_cast<unsigned>(random() % 17); }
         return packet::any_packet{packet::detail::known_packet{bits, length, Packet::about.id}};
     }

@@ -45,7 +45,7 @@ struct byte_masks {
 inline constexpr byte_masks first_bytes_masks = [] {
     byte_masks all{};
     for (unsigned i = 0; i <= lookahead_bytes; ++i) {
-        wide_bits const mask = packet::detail::first_bytes(~wide_bits{}, i);
+        wide_bits const mask = first_bytes(~wide_bits{}, i);
         all.low[i] = mask.low;
         all.high[i] = mask.high;
     }
@@ -163,8 +163,7 @@ struct visitor_call {
     operator()() const -> bool {
         uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
         uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
-        return call(visitor, Packet{packet::detail::narrow<typename Packet::raw_type>({low, high})},
-                    where);
+        return call(visitor, Packet{from_wide<typename Packet::raw_type>({low, high})}, where);
     }
 };
 

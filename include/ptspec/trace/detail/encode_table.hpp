@@ -32,7 +32,7 @@ struct encode_table {
         size_t row = row_of(Packet::about.id, bytes);
         if (length[row] != 0) { row -= bytes; }
         wide_bits const whole = first_bytes_mask(bytes);
-        wide_bits const same = selectors | packet::detail::widen(Packet::reserved_mask()) |
+        wide_bits const same = selectors | to_wide(Packet::reserved_mask()) |
                                packet::detail::bits_of_kind<wide_bits>(
                                    typename Packet::layout::rows{}, row_kind::fixed);
         fixed[row] = ~whole.low | same.low;
@@ -71,7 +71,7 @@ concept has_simple_payload = requires {
 template <class Packet>
 constexpr void add_to_table(encode_table& all) noexcept {
     using payload = typename Packet::payload_type;
-    wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
+    wide_bits const opcode = to_wide(opcode_bits<Packet>);
     if constexpr (same_as<Packet, packet::cyc>) {
         wide_bits const exp_bits{1U << packet::cyc::Exp::lsb | packet::detail::cyc_exp_bits_low, 0};
         for (unsigned bytes = 1; bytes <= 8; ++bytes) {

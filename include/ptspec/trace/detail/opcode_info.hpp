@@ -48,7 +48,7 @@ template <class Packet>
 constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_info {
     using raw = typename Packet::raw_type;
     constexpr bool has_one_size = same_as<typename Packet::payload_type, packet::no_payload>;
-    auto const bits = packet::detail::narrow<raw>(wide_bits{head, 0});
+    auto const bits = from_wide<raw>(wide_bits{head, 0});
     opcode_info const unknown{.which = Packet::about.id};
     if (opens_or_needs_a_block<Packet>) { return unknown; }
     if (packet::detail::leaf_bits<Packet> != 0 && known == 1) {
@@ -126,9 +126,8 @@ constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) no
     for (unsigned i = 0; i < 256; ++i) {
         uint64_t const head = mode_opcode | i << 8;
         size_t const row = row_of(next_lookup::after_mode, static_cast<uint8_t>(i));
-        ((packet::detail::leaf_bits<Packets> != 0 &&
-                  ((packet::detail::widen(opcode_bits<Packets>).low ^ head) &
-                   packet::detail::leaf_bits<Packets>) == 0
+        ((packet::detail::leaf_bits<Packets> != 0 && ((to_wide(opcode_bits<Packets>).low ^ head) &
+                                                      packet::detail::leaf_bits<Packets>) == 0
               ? all.set(row, opcode_info_of<Packets>(head, 2))
               : void()),
          ...);
@@ -155,7 +154,7 @@ is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) no
     return packet::for_kind(
         which,
         [&]<class Packet>() {
-            auto const bits = packet::detail::narrow<typename Packet::raw_type>(image);
+            auto const bits = from_wide<typename Packet::raw_type>(image);
             return packet::detail::broken_payload<Packet>(bits, strict) == rule::none;
         },
         Packets{});
