@@ -470,9 +470,8 @@ auto bytes_of_packet() -> packet_bytes {
     }
     using sizes = typename Packet::payload_type;
     if constexpr (requires { sizes::size(std::uint64_t{}); }) {
-        using selector = typename decltype(packet::detail::selector_in(
-            typename Packet::layout::rows{}))::row;
-        for (std::uint64_t number = 0; number <= low_bits(selector::width); ++number) {
+        constexpr auto most = low_bits(packet::payload_selector<Packet>::width);
+        for (std::uint64_t number = 0; number <= most; ++number) {
             unsigned const size = sizes::size(number);
             made.payload_sizes.push_back(size == packet::undefined_size ? std::nullopt
                                                                         : std::optional{size});

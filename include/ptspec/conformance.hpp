@@ -517,17 +517,11 @@ concept packet_struct = requires {
 };
 
 /// The bits of the opcode, with the leaf. A pattern after it is not a part of it.
-template <class... Rows>
-constexpr auto opcode_mask_of(type_list<Rows...>) noexcept -> uint64_t {
-    return (uint64_t{0} | ... |
-            (Rows::kind == row_kind::fixed && Rows::on_mismatch != mismatch::bad_packet
-                 ? bit_mask<wide_bits>(Rows::msb, Rows::lsb).low
-                 : 0));
-}
 template <class Packet>
-inline constexpr uint64_t opcode_mask = opcode_mask_of(typename Packet::layout::rows{});
+inline constexpr uint64_t opcode_mask = packet::opcode_of<Packet>().mask |
+                                        packet::leaf_mask<Packet>;
 template <class Packet>
-inline constexpr uint64_t opcode = from_bit(Packet{}.raw, 0) & opcode_mask<Packet>;
+inline constexpr uint64_t opcode = to_wide(Packet{}.raw).low & opcode_mask<Packet>;
 
 constexpr auto opcode_is(wide_bits packet, size_t least, size_t most, byte_view yours) noexcept
     -> bool {

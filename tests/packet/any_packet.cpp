@@ -63,6 +63,14 @@ TEST_CASE("a packet may have only its kind") {
     });
 }
 
+TEST_CASE("an any_packet is made from its parts") {
+    CHECK_TWICE([](auto value) {
+        any_packet const one{kind::cbr, value(wide_bits{0x18'0302, 0}), 4};
+        return one == any_packet{cbr{0x18'0302}} && one.kind() == kind::cbr && one.length() == 4 &&
+               one.raw() == wide_bits{0x18'0302, 0};
+    });
+}
+
 TEST_CASE("an any_packet has the kind, the length and the bytes of its packet") {
     static_assert(kind_of_each(all{}));
     CHECK_TWICE([](auto value) {

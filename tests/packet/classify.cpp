@@ -159,17 +159,21 @@ TEST_CASE("all opcode bits are compared, and free bits may have any value") {
     });
 }
 
-TEST_CASE("opcode_of gives the opcode of a packet; both MODE packets have the same") {
+TEST_CASE("opcode_of() gives the opcode of a packet; both MODE packets have the same") {
     CHECK_TWICE([](auto value) {
-        auto const opcode = [&](kind which) {
-            return packet::detail::opcode_of(value(which), all{});
+        auto const is = [&](masked_opcode one, uint32_t mask, uint32_t opcode) {
+            return one == masked_opcode{value(mask), opcode};
         };
-        return opcode(kind::pad) == 0x00 && opcode(kind::tip) == 0x0D &&
-               opcode(kind::mode_exec) == 0x99 && opcode(kind::mode_tsx) == 0x99 &&
-               opcode(kind::ptw) == 0x1202 && opcode(kind::exstop) == 0x6202 &&
-               opcode(kind::mnt) == 0x88'C302 && opcode(kind::psb) == 0x8202 &&
-               opcode(kind::trig) == 0xD9 &&
-               packet::detail::opcode_of(value(kind::tip), test_packets{}) == 0;
+        return is(opcode_of<pad>(), 0xFF, 0x00) && is(opcode_of<tip>(), 0x1F, 0x0D) &&
+               is(opcode_of<tnt_short>(), 0x01, 0x00) && is(opcode_of<cyc>(), 0x03, 0x03) &&
+               is(opcode_of<mode_exec>(), 0xFF, 0x99) && is(opcode_of<mode_tsx>(), 0xFF, 0x99) &&
+               is(opcode_of<ptw>(), 0x1FFF, 0x1202) && is(opcode_of<exstop>(), 0x7FFF, 0x6202) &&
+               is(opcode_of<mnt>(), 0xFF'FFFF, 0x88'C302) && is(opcode_of<psb>(), 0xFFFF, 0x8202) &&
+               is(opcode_of<trig>(), 0xFF, 0xD9);
+    });
+    CHECK_TWICE([](auto value) {
+        return escape == value(2U) && leaf_mask<mode_exec> == value(uint64_t{0xE000}) &&
+               leaf_mask<mode_tsx> == 0xE000 && leaf_mask<psb> == 0;
     });
 }
 

@@ -61,6 +61,14 @@ TEST_CASE("in the bytes after the first, Exp is bit 0 and the count has seven bi
     });
 }
 
+TEST_CASE("exp_mask is bit 2 of the first byte and bit 0 of the next seven (PKT-107,108)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t mask = uint64_t{value(1U)} << 2;
+        for (unsigned byte = 1; byte < 8; ++byte) { mask |= uint64_t{1} << 8 * byte; }
+        return cyc::exp_mask == mask;
+    });
+}
+
 TEST_CASE("counts around every power of two that adds a byte (PKT-108, PKT-109, PKT-342)") {
     CHECK_TWICE([](auto value) {
         unsigned const powers[] = {5, 12, 19, 26, 33, 40, 47, 54, 61};

@@ -384,3 +384,37 @@ TEST_CASE("a decoder for a shorter list decodes only the packets of the list") {
                is_error(strange, error::reserved, rule::PKT_089);
     });
 }
+
+TEST_CASE("decode() calls a visitor with the packet as its own type, and not after an error") {
+    CHECK_TWICE([](auto value) {
+        byte_array<2> const bytes{{value(uint8_t{0x99}), 0x21}};
+        unsigned calls = 0;
+        auto const visitor = [&]<class Packet>(Packet const& packet, unsigned length) {
+            bool is_right = false;
+            if constexpr (same_as<Packet, mode_tsx>) {
+                is_right = packet.template get<mode_tsx::InTX>() && length == 2;
+            }
+            calls += is_right ? 1 : 100;
+        };
+        auto const whole = packet::decode(bytes, {}, visitor);
+        auto const part = packet::decode(byte_view{bytes}.first(1), {}, visitor);
+        return whole && calls == 1 && !part && part.why == error::truncated && part.need == 2 &&
+               part.broken == rule::PKT_255;
+    });
+}
+
+TEST_CASE("broken_header() and broken_payload() give the rule, or none for packets without one") {
+    CHECK_TWICE([](auto value) {
+        return broken_header<tip>(wide_bits{value(uint64_t{0xAD}), 0}) == rule::PKT_052 &&
+               broken_header<tip>(wide_bits{value(uint64_t{0x2D}), 0}) == rule::none &&
+               broken_header<pad>(value(uint64_t{0})) == rule::none;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const reserved = tma::reserved_mask();
+        return broken_payload<psb>(value(psb{}.raw), false) == rule::none &&
+               broken_payload<psb>(wide_bits{psb{}.raw.low, 0}, value(false)) == rule::PKT_131 &&
+               broken_payload<tma>(reserved, value(false)) == rule::none &&
+               broken_payload<tma>(reserved, value(true)) == rule::PKT_104 &&
+               broken_payload<pad>(0, value(true)) == rule::none;
+    });
+}

@@ -210,3 +210,16 @@ TEST_CASE("a refused packet does not change the buffer and reports the rule (PKT
         return good && out.size() == 9;
     });
 }
+
+TEST_CASE("encode_wide() gives the bytes of encode() as a number (PKT-340, PKT-344)") {
+    CHECK_TWICE([](auto value) {
+        auto const set = packet::encode_wide(cbr{value(uint64_t{0xFF18'0302})});
+        auto const psb_bytes = packet::encode_wide(psb{});
+        auto const refused = packet::encode_wide(bip{}, value(block::none));
+        return set && set.bytes == wide_bits{0x0018'0302, 0} && set.length == 4 && psb_bytes &&
+               psb_bytes.length == 16 &&
+               psb_bytes.bytes == wide_bits{0x8202'8202'8202'8202, 0x8202'8202'8202'8202} &&
+               !refused && refused.broken == rule::PKT_344 && refused.length == 0 &&
+               refused.bytes == wide_bits{};
+    });
+}

@@ -145,3 +145,25 @@ TEST_CASE("payload_of gives the size for each value and the largest defined size
                sizes::size(value(uint64_t{3})) == 2 && undefined_size == 0xFFFF'FFFFU;
     });
 }
+
+TEST_CASE("payload_selector is the field that selects the payload size") {
+    CHECK(std::is_same_v<payload_selector<narrow_toy>, narrow_toy::Size>);
+    CHECK(std::is_same_v<payload_selector<wide_toy>, wide_toy::Size>);
+}
+
+TEST_CASE("the fixed bits are those of opcode, leaf and pattern") {
+    CHECK_TWICE([](auto value) {
+        return fixed_mask<narrow_toy> == value(uint64_t{0x38FF}) &&
+               fixed_mask<long_toy> == value(wide_bits{0xFF, 0xFF}) &&
+               fixed_mask<item_toy> == wide_bits{0xFF, 0};
+    });
+}
+
+TEST_CASE("opcode_of() has neither the leaf nor the pattern; leaf_mask has the leaf") {
+    CHECK_TWICE([](auto value) {
+        return opcode_of<narrow_toy>() == masked_opcode{value(0xFFU), 0xAB} &&
+               opcode_of<wide_toy>() == masked_opcode{value(0x7FU), 0x2A} &&
+               opcode_of<long_toy>() == masked_opcode{value(0xFFU), 0x22} &&
+               leaf_mask<narrow_toy> == value(uint64_t{0x3800}) && leaf_mask<long_toy> == 0;
+    });
+}

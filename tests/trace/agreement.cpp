@@ -67,8 +67,7 @@ private:
         packet::for_kind(
             which,
             [&]<class Packet>() {
-                wide_bits const fixed = packet::detail::bits_of_kind<wide_bits>(
-                    typename Packet::layout::rows{}, row_kind::fixed);
+                wide_bits const fixed = to_wide(packet::fixed_mask<Packet>);
                 wide_bits const reserved = to_wide(Packet::reserved_mask());
                 wide_bits const noise{random(), random()};
                 wide_bits const free = noise & ~fixed & (clean ? ~reserved : ~wide_bits{});

@@ -25,17 +25,6 @@ for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     }
 }
 
-namespace detail {
-
-/// The members of `any_packet`, for decoders that look up kind and length in a table.
-struct known_packet {
-    wide_bits bits{};
-    unsigned length = 0;
-    kind which = kind::pad;
-};
-
-}  // namespace detail
-
 /// A packet of any type: its bytes, kind and length. PAD by default.
 ///
 /// Shape:  at most 24 bytes, trivially copyable.
@@ -55,12 +44,14 @@ public:
     constexpr any_packet(Packet const& packet) noexcept
         : any_packet{packet, Packet::length_of(packet.raw, block::none)} {}
 
-    constexpr explicit any_packet(detail::known_packet known) noexcept
-        : bytes_{known.bits}, kind_{known.which}, length_{static_cast<uint8_t>(known.length)} {}
+    /// A packet from its parts, for decoders that look up kind and length in a table. Nothing is
+    /// checked: `bytes` must be 0 after the first `length` bytes.
+    constexpr any_packet(packet::kind which, wide_bits bytes, unsigned length) noexcept
+        : bytes_{bytes}, kind_{which}, length_{static_cast<uint8_t>(length)} {}
 
     /// A packet of a kind whose bytes are not known: its length is 0.
     [[nodiscard]] static constexpr auto of_kind(packet::kind which) noexcept -> any_packet {
-        return any_packet{detail::known_packet{.which = which}};
+        return {which, {}, 0};
     }
 
     [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }

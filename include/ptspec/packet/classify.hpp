@@ -19,48 +19,24 @@ struct opcode_byte {
     friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
 };
 
+/// The first byte of two-byte opcodes.
+///
+/// Source: PKT-010, PKT-012.
+inline constexpr uint32_t escape = opcode_of<psbend>().value & 0xFF;
+
 namespace detail {
 
-/// The value that one byte of an opcode must have, and the bits that are compared.
-struct masked_byte {
-    uint8_t mask = 0;
-    uint8_t value = 0;
-};
-
-/// The bits of the rows for which a different value gives the decode result `which`.
-template <class... Rows>
-constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
-    mismatch const mismatches[] = {Rows::on_mismatch...};
-    return bits_where<wide_bits>(rows, mismatches, which).low;
-}
-
-/// The opcode of a packet: up to three bytes, as value and mask.
-struct opcode_shape {
-    kind which;
-    uint32_t mask;
-    uint32_t value;
-
-    [[nodiscard]] constexpr auto at(unsigned byte) const noexcept -> masked_byte {
-        return {static_cast<uint8_t>(mask >> (8 * byte)),
-                static_cast<uint8_t>(value >> (8 * byte))};
-    }
-};
-
-template <class Packet>
-constexpr auto shape_of() noexcept -> opcode_shape {
-    constexpr uint64_t mask = bits_of_mismatch(typename Packet::layout::rows{},
-                                               mismatch::bad_opcode);
-    static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
-    return {Packet::about.id, static_cast<uint32_t>(mask),
-            static_cast<uint32_t>(to_wide(opcode_bits<Packet>).low & mask)};
-}
-
-/// The opcode bits of a packet type. MODE.Exec and MODE.TSX have the same.
+/// The opcode of a kind, as `opcode_of` gives it.
 template <class... Packets>
-constexpr auto opcode_of(kind which, type_list<Packets...>) noexcept -> uint32_t {
-    uint32_t found = 0;
-    (void)((Packets::about.id == which ? (found = shape_of<Packets>().value, true) : false) || ...);
+constexpr auto opcode_of_kind(kind which, type_list<Packets...>) noexcept -> masked_opcode {
+    masked_opcode found{};
+    (void)((Packets::about.id == which ? (found = opcode_of<Packets>(), true) : false) || ...);
     return found;
+}
+
+/// One byte of an opcode.
+constexpr auto byte_of(masked_opcode of, unsigned at) noexcept -> masked_opcode {
+    return {of.mask >> 8 * at & 0xFF, of.value >> 8 * at & 0xFF};
 }
 
 struct opcode_table {
@@ -73,20 +49,21 @@ struct opcode_table {
 template <class... Packets>
 constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t prefix,
                                  bool in_block) noexcept -> opcode_table {
-    constexpr opcode_shape shapes[] = {shape_of<Packets>()...};
+    constexpr masked_opcode opcodes[] = {opcode_of<Packets>()...};
+    constexpr kind kinds[] = {Packets::about.id...};
     constexpr bool only_in_block[] = {same_as<typename Packets::payload_type, payload_of_block>...};
     opcode_table table{};
     unsigned bits[256] = {};
     for (unsigned i = 0; i < sizeof...(Packets); ++i) {
-        auto const shape = shapes[i];
-        auto const here = shape.at(at);
-        if (here.mask == 0 || ((shape.value ^ prefix) & low_bits(8 * at)) != 0 ||
+        auto const opcode = opcodes[i];
+        auto const here = byte_of(opcode, at);
+        if (here.mask == 0 || ((opcode.value ^ prefix) & low_bits(8 * at)) != 0 ||
             (only_in_block[i] && !in_block)) {
             continue;
         }
-        bool const continues = shape.at(at + 1).mask != 0;
+        bool const continues = byte_of(opcode, at + 1).mask != 0;
         unsigned const compared_bits = popcount(here.mask);
-        unsigned const free_bits = 0xFFU & ~unsigned{here.mask};
+        unsigned const free_bits = 0xFFU & ~here.mask;
         // All values that match in the compared bits: the subsets of the other bits.
         for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
             unsigned const byte = here.value | rest;
@@ -94,7 +71,7 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
                 bits[byte] = compared_bits;
                 table.bytes[byte] = {continues ? opcode_byte::meaning::prefix
                                                : opcode_byte::meaning::packet,
-                                     continues ? kind::pad : shape.which};
+                                     continues ? kind::pad : kinds[i]};
             }
             if (rest == 0) { break; }
         }
@@ -102,9 +79,8 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
     return table;
 }
 
-/// The first byte of two-byte opcodes, and the first two bytes of three-byte opcodes.
-inline constexpr uint32_t escape = shape_of<psbend>().value & 0xFF;
-inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
+/// The first two bytes of three-byte opcodes.
+inline constexpr uint32_t second_escape = opcode_of<mnt>().value & 0xFFFF;
 
 /// The opcode tables. Members of a template, so they are computed on first use.
 template <class Packets>

@@ -7,10 +7,6 @@ namespace ptspec::packet {
 
 namespace detail {
 
-/// The Exp bit of each byte, 1 if another byte follows: bit 2 of the first byte, bit 0 of the
-/// others.
-inline constexpr uint64_t cyc_exp_bits_low = 0x0101'0101'0101'0100;
-
 /// Packs the seven low bits of each of the eight bytes.
 constexpr auto pack_7_bit_groups(uint64_t bytes) noexcept -> uint64_t {
     bytes = (bytes & 0x007F'007F'007F'007F) | (bytes & 0x7F00'7F00'7F00'7F00) >> 1;
@@ -36,6 +32,10 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
     struct Exp : flag<2> {};
     struct value_4_0 : field<7, 3> {};
     struct layout : bit_layout<8, Opcode, Exp, value_4_0> {};
+
+    /// The Exp bits of the first eight bytes, 1 if another byte follows: bit 2 of the first byte,
+    /// bit 0 of the others.
+    static constexpr uint64_t exp_mask = 0x0101'0101'0101'0104;
 
     /// The cycle count.
     [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
@@ -64,7 +64,7 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
 
     [[nodiscard]] static constexpr auto length_of(wide_bits raw, block) noexcept -> unsigned {
         if ((raw.low & 1U << Exp::lsb) == 0) { return 1; }
-        uint64_t const ends = ~raw.low & detail::cyc_exp_bits_low;
+        uint64_t const ends = ~raw.low & exp_mask;
         return ends != 0 ? lowest_bit(ends) / 8 + 1 : (raw.high & 1) == 0 ? 9 : 10;
     }
     [[nodiscard]] static constexpr auto broken_payload(wide_bits raw) noexcept -> rule {

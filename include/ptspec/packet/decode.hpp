@@ -40,49 +40,19 @@ struct decoded_as {
     constexpr explicit operator bool() const noexcept { return why == error::none; }
 };
 
-namespace detail {
-
-/// The reason why a decode failed.
-struct failure {
+/// The result of a decode whose visitor takes the packet: the members of `decoded` after it.
+struct decode_result {
     error why = error::none;
     uint8_t need = 0;
     rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return why == error::none; }
 };
 
-constexpr auto truncated(unsigned need) noexcept -> failure {
-    return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
-}
-
-/// The bits that distinguish a packet from others with the same opcode.
+/// The rule that makes a packet `reserved`, or `none`: a reserved value in its header. `bits` must
+/// have the header; the bytes after it may be missing.
 template <class Packet>
-inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
-                                                       mismatch::reserved);
-
-struct no_sibling {};
-
-template <class Packet>
-constexpr auto is_sibling(opcode_shape one) noexcept -> bool {
-    constexpr auto two = shape_of<Packet>();
-    return underlying(two.which) > underlying(one.which) && two.mask == one.mask &&
-           two.value == one.value;
-}
-
-template <class Packet, class... Rest>
-struct sibling_among {
-    using type = no_sibling;
-};
-template <class Packet, class First, class... Rest>
-struct sibling_among<Packet, First, Rest...> : sibling_among<Packet, Rest...> {};
-template <class Packet, class First, class... Rest>
-    requires(is_sibling<First>(shape_of<Packet>()))
-struct sibling_among<Packet, First, Rest...> {
-    using type = First;
-};
-template <class Packet, class... Packets>
-auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets...>::type;
-
-template <class Packet>
-constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
+[[nodiscard]] constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
     if constexpr (requires { Packet::broken_header(bits); }) {
         return Packet::broken_header(bits);
     } else {
@@ -90,8 +60,11 @@ constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
     }
 }
 
+/// The rule that makes a packet `bad_packet`, or `none`. `bits` must have all bytes of the packet,
+/// and `strict` is that of `context`.
 template <class Packet>
-constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept -> rule {
+[[nodiscard]] constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept
+    -> rule {
     if constexpr (requires { Packet::broken_payload(bits); }) {
         return Packet::broken_payload(bits);
     } else if constexpr (requires { Packet::broken_when_strict(bits); }) {
@@ -101,15 +74,43 @@ constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexc
     }
 }
 
+namespace detail {
+
+constexpr auto truncated(unsigned need) noexcept -> decode_result {
+    return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
+}
+
+struct no_sibling {};
+
+/// True if `Other` is a later type with the same opcode.
+template <class Packet, class Other>
+constexpr auto is_sibling() noexcept -> bool {
+    return underlying(Other::about.id) > underlying(Packet::about.id) &&
+           opcode_of<Other>() == opcode_of<Packet>();
+}
+
+template <class Packet, class... Rest>
+struct sibling_among {
+    using type = no_sibling;
+};
+template <class Packet, class First, class... Rest>
+struct sibling_among<Packet, First, Rest...> : sibling_among<Packet, Rest...> {};
+template <class Packet, class First, class... Rest>
+    requires(is_sibling<Packet, First>())
+struct sibling_among<Packet, First, Rest...> {
+    using type = First;
+};
+template <class Packet, class... Packets>
+auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets...>::type;
+
 /// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
 /// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
 constexpr auto decode_after_opcode(wide_bits image, size_t present, context how, Sink&& sink)
-    -> failure {
+    -> decode_result {
     using raw = typename Packet::raw_type;
-    if constexpr (leaf_bits<Packet> != 0) {
-        if ((image.low & leaf_bits<Packet>) !=
-            (to_wide(opcode_bits<Packet>).low & leaf_bits<Packet>)) {
+    if constexpr (leaf_mask<Packet> != 0) {
+        if (((image.low ^ to_wide(Packet{}.raw).low) & leaf_mask<Packet>) != 0) {
             using sibling = decltype(sibling_in<Packet>(Packets{}));
             if constexpr (same_as<sibling, no_sibling>) {
                 return {error::reserved, 0, Packet::unknown_leaf};
@@ -131,7 +132,7 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, context how,
 
 /// The packet whose opcode is at the front, or the failure.
 struct opcode_result {
-    failure failed{};
+    decode_result failed{};
     kind which = kind::pad;
 };
 
@@ -155,21 +156,6 @@ constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcep
     return {{}, opcode.which};
 }
 
-/// Decodes the packet at the front and calls `sink(packet, length)` with its type.
-template <class Packets, class Sink>
-constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
-    wide_bits const image = load_le_wide(in);
-    auto const opcode = find_opcode<opcodes<Packets>>(image, in.size(), how.items);
-    return opcode.failed.why != error::none
-               ? opcode.failed
-               : for_kind(
-                     opcode.which,
-                     [&]<class Packet>() {
-                         return decode_after_opcode<Packets, Packet>(image, in.size(), how, sink);
-                     },
-                     Packets{});
-}
-
 /// The first packet type with the same opcode as `Packet`. The opcode tables name this type.
 template <class Packet, class... Packets>
 struct first_with_opcode_among;
@@ -177,8 +163,7 @@ template <class Packet, class First, class... Rest>
 struct first_with_opcode_among<Packet, First, Rest...> : first_with_opcode_among<Packet, Rest...> {
 };
 template <class Packet, class First, class... Rest>
-    requires(shape_of<First>().mask == shape_of<Packet>().mask &&
-             shape_of<First>().value == shape_of<Packet>().value)
+    requires(opcode_of<First>() == opcode_of<Packet>())
 struct first_with_opcode_among<Packet, First, Rest...> {
     using type = First;
 };
@@ -188,6 +173,25 @@ auto first_with_opcode_of(type_list<Packets...>) ->
 
 }  // namespace detail
 
+/// Decodes the packet at the front of `in` and calls `visitor(packet, length)` with the packet as
+/// its own type. After an error the visitor is not called.
+///
+/// Errors: those of `decode`.
+/// Source: PKT-003..006, PKT-010..016, PKT-255.
+template <class Packets = all, class Visitor>
+[[nodiscard]] constexpr auto decode(byte_view in, context how, Visitor&& visitor) -> decode_result {
+    wide_bits const image = load_le_wide(in);
+    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.items);
+    return !opcode.failed ? opcode.failed
+                          : for_kind(
+                                opcode.which,
+                                [&]<class Packet>() {
+                                    return detail::decode_after_opcode<Packets, Packet>(
+                                        image, in.size(), how, visitor);
+                                },
+                                Packets{});
+}
+
 /// Decodes the packet at the front of `in`. Empty input is `truncated` with need 1.
 ///
 /// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order; but reserved is
@@ -196,12 +200,12 @@ auto first_with_opcode_of(type_list<Packets...>) ->
 template <class Packets = all>
 [[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
     decoded out;
-    auto const failure = detail::decode_into<Packets>(
-        in, how,
-        [&](auto const& packet, unsigned length) { out.packet = any_packet{packet, length}; });
-    out.why = failure.why;
-    out.need = failure.need;
-    out.broken = failure.broken;
+    auto const result = decode<Packets>(in, how, [&](auto const& packet, unsigned length) {
+        out.packet = any_packet{packet, length};
+    });
+    out.why = result.why;
+    out.need = result.need;
+    out.broken = result.broken;
     return out;
 }
 
@@ -217,7 +221,7 @@ template <packet_type Packet, class Packets = all>
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
         image, in.size(), how.items);
-    detail::failure failed = opcode.failed;
+    decode_result failed = opcode.failed;
     decoded_as<Packet> out;
     if (failed.why == error::none && opcode.which == own) {
         failed = detail::decode_after_opcode<Packets, named_packet>(

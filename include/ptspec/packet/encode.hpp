@@ -27,10 +27,8 @@ namespace detail {
 /// The bits of a packet with the opcode set and the reserved bits 0.
 template <class Packet>
 constexpr auto canonical_bits(Packet const& packet) noexcept -> wide_bits {
-    constexpr wide_bits kept = ~(
-        to_wide(Packet::reserved_mask()) |
-        bits_of_kind<wide_bits>(typename Packet::layout::rows{}, row_kind::fixed));
-    return (to_wide(packet.raw) & kept) | to_wide(opcode_bits<Packet>);
+    constexpr wide_bits kept = ~(to_wide(Packet::reserved_mask()) | to_wide(fixed_mask<Packet>));
+    return (to_wide(packet.raw) & kept) | to_wide(Packet{}.raw);
 }
 
 /// The rule that these bits violate as a `Packet`, or `none`.
@@ -46,30 +44,36 @@ constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
     }
     auto const read = classify_first<Packets>(static_cast<uint8_t>(bits.low), items);
     if (read.what == opcode_byte::meaning::packet &&
-        opcode_of(read.which, Packets{}) != opcode_of(Packet::about.id, Packets{})) {
+        opcode_of_kind(read.which, Packets{}) != opcode_of<Packet>()) {
         return rule::PKT_344;
     }
     unsigned const length = Packet::length_of(from_wide<raw>(bits), items);
     return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
 }
 
-/// The bytes and length of a packet, or the rule that it violates.
-struct code {
-    wide_bits bytes{};
+}  // namespace detail
+
+/// The bytes of a packet as one little-endian number, or the rule that it violates.
+struct encoded_wide {
+    wide_bits bytes{};  ///< 0 after the first `length` bytes
     unsigned length = 0;
     rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
-template <class Packets, class Packet>
-constexpr auto encoding_of(Packet const& packet, block items) noexcept -> code {
-    wide_bits const bits = canonical_bits(packet);
-    if (rule const broken = violated_rule<Packets, Packet>(bits, items); broken != rule::none) {
-        return {{}, 0, broken};
-    }
+/// Encodes a packet as `encode` does, to a number: for writers that store 16 bytes at once.
+///
+/// Errors: those of `encode`.
+/// Source: PKT-340..346.
+template <packet_type Packet, class Packets = all>
+[[nodiscard]] constexpr auto encode_wide(Packet const& packet, block items = block::none) noexcept
+    -> encoded_wide {
+    wide_bits const bits = detail::canonical_bits(packet);
+    rule const broken = detail::violated_rule<Packets, Packet>(bits, items);
+    if (broken != rule::none) { return {{}, 0, broken}; }
     return {bits, Packet::length_of(from_wide<typename Packet::raw_type>(bits), items), rule::none};
 }
-
-}  // namespace detail
 
 /// Encodes a packet. Reserved bits are written as 0.
 ///
@@ -80,9 +84,9 @@ constexpr auto encoding_of(Packet const& packet, block items) noexcept -> code {
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
     -> encoded<Packet::max_bytes> {
-    auto const code = detail::encoding_of<Packets>(packet, items);
-    encoded<Packet::max_bytes> out{{}, code.length, code.broken};
-    copy_bytes(out.bytes.data(), to_le(code.bytes).data(), code.length);
+    auto const wide = encode_wide<Packet, Packets>(packet, items);
+    encoded<Packet::max_bytes> out{{}, wide.length, wide.broken};
+    copy_bytes(out.bytes.data(), to_le(wide.bytes).data(), wide.length);
     return out;
 }
 

@@ -75,6 +75,12 @@ auto selector_in(type_list<Rows...>) -> selector_among<Rows...>;
 
 }  // namespace detail
 
+/// The field of a packet that selects its payload size: IPBytes of a TIP, PayloadBytes of a PTW.
+/// Only packets whose payload is `payload_of` have one.
+template <class Packet>
+using payload_selector = typename decltype(detail::selector_in(
+    typename Packet::layout::rows{}))::row;
+
 /// A packet: its bytes as one little-endian number. Bit 8n+b is bit b of byte n.
 ///
 /// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout :
@@ -131,9 +137,54 @@ struct packet_word
 protected:
     /// The payload size that the selecting field gives, or `undefined_size`.
     [[nodiscard]] static constexpr auto selected_size(raw_type raw) noexcept -> unsigned {
-        using row = typename decltype(detail::selector_in(typename Derived::layout::rows{}))::row;
-        return Payload::size(detail::from_bit(raw, row::lsb) & low_bits(row::width));
+        using selector = payload_selector<Derived>;
+        return Payload::size(detail::bits_between(raw, selector::msb, selector::lsb));
     }
 };
+
+namespace detail {
+
+/// The bits of the rows for which a different value gives the decode result `which`.
+template <class... Rows>
+constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
+    mismatch const mismatches[] = {Rows::on_mismatch...};
+    return bits_where<wide_bits>(rows, mismatches, which).low;
+}
+
+}  // namespace detail
+
+/// An opcode: the bits that are compared, and their values.
+///
+/// Shape:  up to three bytes, the first in bits 7:0.
+struct masked_opcode {
+    uint32_t mask = 0;
+    uint32_t value = 0;
+
+    friend constexpr auto operator==(masked_opcode const&, masked_opcode const&) -> bool = default;
+};
+
+/// The opcode of a packet type without its leaf: MODE.Exec and MODE.TSX have the same.
+///
+/// Source: PKT-010..016.
+template <class Packet>
+[[nodiscard]] constexpr auto opcode_of() noexcept -> masked_opcode {
+    constexpr uint64_t mask = detail::bits_of_mismatch(typename Packet::layout::rows{},
+                                                       mismatch::bad_opcode);
+    static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
+    return {static_cast<uint32_t>(mask),
+            static_cast<uint32_t>(to_wide(detail::opcode_bits<Packet>).low & mask)};
+}
+
+/// The bits that select a packet type among those with the same opcode, the leaf of MODE. 0 for
+/// packets that have no leaf.
+template <class Packet>
+inline constexpr uint64_t leaf_mask = detail::bits_of_mismatch(typename Packet::layout::rows{},
+                                                               mismatch::reserved);
+
+/// The bits that have one value in every packet of a type: opcode, leaf and pattern. Their values
+/// are those of `Packet{}`.
+template <class Packet>
+inline constexpr auto fixed_mask =
+    detail::kind_mask<typename Packet::raw_type, typename Packet::layout, row_kind::fixed>;
 
 }  // namespace ptspec::packet

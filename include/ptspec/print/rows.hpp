@@ -94,10 +94,9 @@ template <class Packet>
 constexpr auto payload_sizes() noexcept -> uint32_t {
     using payload = typename Packet::payload_type;
     if constexpr (requires { payload::size(uint64_t{}); }) {
-        using row = typename decltype(packet::detail::selector_in(
-            typename Packet::layout::rows{}))::row;
+        constexpr uint64_t most = low_bits(packet::payload_selector<Packet>::width);
         uint32_t sizes = 0;
-        for (uint64_t selector = 0; selector <= low_bits(row::width); ++selector) {
+        for (uint64_t selector = 0; selector <= most; ++selector) {
             unsigned const size = payload::size(selector);
             if (size != packet::undefined_size) { sizes |= uint32_t{1} << size; }
         }

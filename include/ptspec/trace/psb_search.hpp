@@ -50,7 +50,7 @@ public:
 
 private:
     /// Eight bytes of the pattern, in its two phases: 02H first and 82H first.
-    static constexpr uint64_t phase_02 = packet::detail::opcode_bits<packet::psb>.low;
+    static constexpr uint64_t phase_02 = packet::psb::High::fixed_value;
     static constexpr uint64_t phase_82 = phase_02 >> 8 | phase_02 << 56;
     static constexpr uint8_t first_byte = phase_02 & 0xFF;
     static constexpr uint8_t second_byte = phase_82 & 0xFF;

@@ -56,19 +56,19 @@ public:
             uint64_t const offset = now_.in.offset_in_chunk();
             uint8_t const* const here = now_.in.chunk().data() + now_.in.position();
             unsigned const first = *here;
-            if (first == detail::opcode_bits<packet::pad>) {
-                return consume({{{0, 0}, 1, kind::pad}, now_.last_ip}, offset);
+            if (first == detail::pad_opcode) {
+                return consume({{0, 0}, 1, kind::pad, now_.last_ip}, offset);
             }
             if (detail::is_tnt(first)) {
-                return consume({{{first, 0}, 1, kind::tnt_short}, now_.last_ip}, offset);
+                return consume({{first, 0}, 1, kind::tnt_short, now_.last_ip}, offset);
             }
             if (detail::is_cyc(first)) {
                 auto const found = detail::quick_decode_cyc(load_le64(here), now_.last_ip);
-                if (found.packet.length != 0) { return consume(found, offset); }
+                if (found.length != 0) { return consume(found, offset); }
             }
             // A CYC of eight bytes or more has length 0 here, too.
             auto const found = detail::quick_decode<Packets>(here, now_.last_ip, now_.strict);
-            if (found.packet.length != 0) [[likely]] { return consume(found, offset); }
+            if (found.length != 0) [[likely]] { return consume(found, offset); }
         }
         return next_by_value();
     }
@@ -248,13 +248,13 @@ private:
 
     /// Consumes a packet of the fast path.
     constexpr auto consume(detail::quick_packet found, uint64_t offset) noexcept -> item {
-        now_.in.advance_in_chunk(found.packet.length);
+        now_.in.advance_in_chunk(found.length);
         now_.last_ip = found.ip;
         return {.what = item_type::packet,
-                .length = static_cast<uint8_t>(found.packet.length),
+                .length = static_cast<uint8_t>(found.length),
                 .offset = offset,
                 .ip = found.ip,
-                .packet = packet::any_packet{found.packet}};
+                .packet = {found.which, found.bits, found.length}};
     }
     /// Consumes a packet of the slow path.
     constexpr auto consume(packet::any_packet const& packet) noexcept -> item {

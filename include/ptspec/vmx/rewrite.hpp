@@ -223,7 +223,7 @@ constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces
     if (result.why != rule::none) { return result; }
     pass(parts, [&](uint64_t offset, byte_view packet) {
         bytes.write(offset, packet);
-        result.count += packet[0] == packet::detail::opcode_bits<packet::tsc> ? 1U : 0U;
+        result.count += packet[0] == packet::tsc{}.raw ? 1U : 0U;
     });
     result.skipped = parts.from.skipped();
     result.kept_back = parts.from.kept_back();

@@ -92,7 +92,7 @@ public:
     constexpr void pad(uint64_t from, uint64_t to) noexcept {
         visit(written_, from - begin_, to - from, [](uint8_t* part, size_t count) {
             for (size_t i = 0; i < count; ++i) {
-                part[i] = static_cast<uint8_t>(packet::detail::opcode_bits<packet::pad>);
+                part[i] = static_cast<uint8_t>(packet::pad{}.raw);
             }
         });
     }

@@ -63,8 +63,10 @@ auto some_bits(std::mt19937_64& random) -> wide_bits {
     wide_bits bits{random(), random()};
     for (auto i = random() % 4; i != 0; --i) { bits = bits & wide_bits{random(), random()}; }
     if (random() % 4 == 0) { bits.low &= random() % 0x100'0000; }
-    bits = packet::detail::canonical_bits(Packet{from_wide<typename Packet::raw_type>(bits)});
+    wide_bits const written_as_0 = to_wide(Packet::reserved_mask());
+    bits = (bits & ~(to_wide(packet::fixed_mask<Packet>) | written_as_0)) | to_wide(Packet{}.raw);
     auto const raw = from_wide<typename Packet::raw_type>(bits);
+    bits = to_wide(raw);
     unsigned const length = Packet::length_of(raw, packet::block::none);
     return first_bytes(bits, length < 16 ? length : 16);
 }

@@ -123,8 +123,7 @@ struct packet_maker {
             bits = {bits.low ^ some.low, bits.high ^ some.high};
         };
         wide_bits const noise{random(), random()};
-        wide_bits const free = ~packet::detail::bits_of_kind<wide_bits>(
-            typename Packet::layout::rows{}, row_kind::fixed);
+        wide_bits const free = ~to_wide(packet::fixed_mask<Packet>);
         wide_bits const allowed = free & ~to_wide(Packet::reserved_mask());
         unsigned const how = static_cast<unsigned>(random() % 8);
         with(noise & (how == 0 || (how == 3 && random() % 2 == 0) ? ~wide_bits{}
@@ -134,7 +133,7 @@ struct packet_maker {
         unsigned length = Packet::length_of(raw, packet::block::none) % 17;
         if (how != 2) { bits = first_bytes(bits, length); }
         if (how == 3) { length = static_cast<unsigned>(random() % 17); }
-        return packet::any_packet{packet::detail::known_packet{bits, length, Packet::about.id}};
+        return packet::any_packet{Packet::about.id, bits, length};
     }
 };
 

@@ -20,7 +20,7 @@ struct eight_bytes {
     }
     /// The top bit of each byte that is neither TNT nor PAD.
     [[nodiscard]] constexpr auto others() const noexcept -> uint64_t {
-        return (word << 7 & tops) | eight_bytes{word ^ ones * escape}.zeros();
+        return (word << 7 & tops) | eight_bytes{word ^ ones * packet::escape}.zeros();
     }
 };
 

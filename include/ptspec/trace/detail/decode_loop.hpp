@@ -64,15 +64,17 @@ constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) 
 
 /// A packet that the fast path decoded.
 struct quick_packet {
-    packet::detail::known_packet packet{};  ///< length 0: decode it with `packet::decode`
-    uint64_t ip = 0;                        ///< the last IP after it
+    wide_bits bits{};
+    unsigned length = 0;  ///< 0: decode it with `packet::decode`
+    packet::kind which = packet::kind::pad;
+    uint64_t ip = 0;  ///< the last IP after it
 };
 
 /// One comparison detects TNT, to have one branch instead of several unpredictable ones: rotated
 /// right by one, odd bytes are negative, PAD is 0 and the escape is 1.
 constexpr auto is_tnt(unsigned first) noexcept -> bool {
     static_assert(tnt_opcode.mask == 1 && tnt_opcode.value == 0);
-    static_assert(opcode_bits<packet::pad> == 0 && escape == 2);
+    static_assert(pad_opcode == 0 && packet::escape == 2);
     return static_cast<int>(first >> 1 | first << 31) > 1;
 }
 constexpr auto is_cyc(unsigned first) noexcept -> bool {
@@ -82,14 +84,12 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
 /// The length of a CYC, or 0 for the rare CYC of eight bytes or more. One mask finds its last byte.
 /// `image` is 8 bytes.
 constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
-    constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
-    constexpr uint64_t others_go_on = packet::detail::cyc_exp_bits_low & low_bits(56);
-    uint64_t const ends = ~image & (others_go_on | first_goes_on);
+    uint64_t const ends = ~image & packet::cyc::exp_mask & low_bits(56);
     return ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
 }
 constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> quick_packet {
     unsigned const length = length_of_cyc(image);
-    return {{{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc}, last_ip};
+    return {{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc, last_ip};
 }
 
 /// Decodes a packet that is neither TNT, PAD nor CYC. At least `lookahead_bytes` bytes are
@@ -103,7 +103,9 @@ quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> quick
     // Two scalars: some compilers leave a struct in memory.
     uint64_t const low = load_le64(at) & first_bytes_masks.low[length];
     uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
-    return {{{low, high}, length, opcode_infos<Packets>.which[row]},
+    return {{low, high},
+            length,
+            opcode_infos<Packets>.which[row],
             updated_ip(ip_update_of(opcode_infos<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
@@ -141,7 +143,7 @@ constexpr auto
 decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
            copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
     loop_state now{0, last_ip, how.items, true};
-    (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
+    (void)packet::decode<Packets>(from, how, [&](auto const& packet, unsigned length) {
         now.place = length;
         now.last_ip = last_ip_after(packet, last_ip);
         now.items = block_after(packet, how.items);
@@ -186,7 +188,7 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
         while (place < until) {
             unsigned const first = data[place];
             at here{offset + place, last_ip, 1};
-            if (first == opcode_bits<pad>) {
+            if (first == pad_opcode) {
                 if constexpr (accepts_pad_runs<Visitor>) {
                     here.length = leading_pads(load_le64(data + place), place);
                     keep_going = call_pads(visitor, here.length, here);
@@ -199,9 +201,9 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                 place += 1;
             } else if (is_cyc(first)) {
                 auto const found = quick_decode_cyc(load_le64(data + place), last_ip);
-                here.length = found.packet.length;
+                here.length = found.length;
                 if (here.length == 0) { break; }
-                keep_going = call(visitor, cyc{found.packet.bits}, here);
+                keep_going = call(visitor, cyc{found.bits}, here);
                 place += here.length;
             } else {
                 size_t const row = row_at<Packets>(data + place, strict);

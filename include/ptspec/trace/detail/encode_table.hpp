@@ -33,8 +33,7 @@ struct encode_table {
         if (length[row] != 0) { row -= bytes; }
         wide_bits const whole = first_bytes_mask(bytes);
         wide_bits const same = selectors | to_wide(Packet::reserved_mask()) |
-                               packet::detail::bits_of_kind<wide_bits>(
-                                   typename Packet::layout::rows{}, row_kind::fixed);
+                               to_wide(packet::fixed_mask<Packet>);
         fixed[row] = ~whole.low | same.low;
         value[row] = bits.low;
         zero_high[row] = ~whole.high | same.high;
@@ -71,22 +70,22 @@ concept has_simple_payload = requires {
 template <class Packet>
 constexpr void add_to_table(encode_table& all) noexcept {
     using payload = typename Packet::payload_type;
-    wide_bits const opcode = to_wide(opcode_bits<Packet>);
+    wide_bits const opcode = to_wide(Packet{}.raw);
     if constexpr (same_as<Packet, packet::cyc>) {
-        wide_bits const exp_bits{1U << packet::cyc::Exp::lsb | packet::detail::cyc_exp_bits_low, 0};
+        wide_bits const exp_bits{packet::cyc::exp_mask, 0};
         for (unsigned bytes = 1; bytes <= 8; ++bytes) {
             all.set<Packet>(bytes, exp_bits & first_bytes_mask(bytes),
                             packet::cyc::of(0, bytes).raw);
         }
     } else if constexpr (requires { payload::size(0); }) {
-        using row = typename decltype(packet::detail::selector_in(
-            typename Packet::layout::rows{}))::row;
-        auto const selects = packet::detail::bit_mask<wide_bits>(row::msb, row::lsb);
-        for (uint64_t i = 0; i <= low_bits(row::width); ++i) {
+        using selector = packet::payload_selector<Packet>;
+        constexpr uint64_t most = low_bits(selector::width);
+        wide_bits const selects = to_wide(Packet{{}}.with(selector{wrapped{most}}).raw);
+        for (uint64_t i = 0; i <= most; ++i) {
             unsigned const bytes = payload::size(i);
             if (bytes == packet::undefined_size) { continue; }
             all.set<Packet>(Packet::head_bytes + bytes, selects,
-                            opcode | packet::detail::to_bit<wide_bits>(i, row::lsb));
+                            to_wide(Packet{}.with(selector{wrapped{i}}).raw));
         }
     } else if constexpr (requires { Packet::never_both; }) {
         constexpr uint64_t both = Packet::never_both;

@@ -8,9 +8,6 @@
 /// from the declarations of the packets.
 namespace ptspec::trace::detail {
 
-using packet::detail::escape;
-using packet::detail::opcode_bits;
-
 /// The number of bytes that the fast path reads at each packet, independent of its length.
 inline constexpr size_t lookahead_bytes = 16;
 
@@ -33,9 +30,10 @@ struct opcode_info {
     next_lookup next = next_lookup::first_byte;
 };
 
-inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
-inline constexpr auto cyc_opcode = packet::detail::shape_of<packet::cyc>();
-inline constexpr uint64_t mode_opcode = packet::detail::shape_of<packet::mode_exec>().value;
+inline constexpr uint64_t pad_opcode = packet::opcode_of<packet::pad>().value;
+inline constexpr auto tnt_opcode = packet::opcode_of<packet::tnt_short>();
+inline constexpr auto cyc_opcode = packet::opcode_of<packet::cyc>();
+inline constexpr uint64_t mode_opcode = packet::opcode_of<packet::mode_exec>().value;
 
 template <class Packet>
 inline constexpr bool opens_or_needs_a_block =
@@ -51,14 +49,12 @@ constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_
     auto const bits = from_wide<raw>(wide_bits{head, 0});
     opcode_info const unknown{.which = Packet::about.id};
     if (opens_or_needs_a_block<Packet>) { return unknown; }
-    if (packet::detail::leaf_bits<Packet> != 0 && known == 1) {
-        return {.next = next_lookup::after_mode};
-    }
-    if (packet::detail::broken_header<Packet>(bits) != rule::none) { return unknown; }
+    if (packet::leaf_mask<Packet> != 0 && known == 1) { return {.next = next_lookup::after_mode}; }
+    if (packet::broken_header<Packet>(bits) != rule::none) { return unknown; }
     unsigned const length = Packet::length_of(bits, packet::block::none);
     opcode_info all{static_cast<uint8_t>(length), Packet::about.id};
     if (length <= known) {
-        if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) { return unknown; }
+        if (packet::broken_payload<Packet>(bits, true) != rule::none) { return unknown; }
     } else {
         if (!has_one_size && Packet::head_bytes > known) { return unknown; }
         if (
@@ -111,7 +107,7 @@ constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexc
         auto const opcode = second ? packet::classify_ext<Packets>(byte)
                                    : packet::classify_first<Packets>(byte);
         if (opcode.what != packet::opcode_byte::meaning::packet) { continue; }
-        uint64_t const head = second ? escape | i << 8 : i;
+        uint64_t const head = second ? packet::escape | i << 8 : i;
         all.set(row_of(where, byte),
                 packet::for_kind(
                     opcode.which,
@@ -126,8 +122,8 @@ constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) no
     for (unsigned i = 0; i < 256; ++i) {
         uint64_t const head = mode_opcode | i << 8;
         size_t const row = row_of(next_lookup::after_mode, static_cast<uint8_t>(i));
-        ((packet::detail::leaf_bits<Packets> != 0 && ((to_wide(opcode_bits<Packets>).low ^ head) &
-                                                      packet::detail::leaf_bits<Packets>) == 0
+        ((packet::leaf_mask<Packets> != 0 &&
+                  ((to_wide(Packets{}.raw).low ^ head) & packet::leaf_mask<Packets>) == 0
               ? all.set(row, opcode_info_of<Packets>(head, 2))
               : void()),
          ...);
@@ -141,7 +137,7 @@ inline constexpr opcode_info_table opcode_infos = [] {
     set_opcode_infos<Packets>(all, next_lookup::first_byte);
     set_opcode_infos<Packets>(all, next_lookup::after_escape);
     set_mode_leaves(all, Packets{});
-    all.next[escape] = next_lookup::after_escape;
+    all.next[packet::escape] = next_lookup::after_escape;
     return all;
 }();
 
@@ -155,7 +151,7 @@ is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) no
         which,
         [&]<class Packet>() {
             auto const bits = from_wide<typename Packet::raw_type>(image);
-            return packet::detail::broken_payload<Packet>(bits, strict) == rule::none;
+            return packet::broken_payload<Packet>(bits, strict) == rule::none;
         },
         Packets{});
 }
@@ -170,13 +166,13 @@ row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     size_t const first = *at;
     size_t row = first;
     // A branch, not a conditional move: a move would add its latency to the length of every TIP.
-    if (first == escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
+    if (first == packet::escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
     next_lookup const where = all.next[row];
     if (where == next_lookup::first_byte) [[likely]] { return row; }
     if (where == next_lookup::whole_packet) {
         return is_valid_packet<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)
                    ? row
-                   : escape;
+                   : packet::escape;
     }
     return row_of(where, at[1]);  // MODE: the second byte has the leaf
 }

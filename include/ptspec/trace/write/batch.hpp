@@ -83,7 +83,7 @@ template <class Packet>
 /// Source: as `writer`.
 template <class Packets = packet::all>
 class packet_batch {
-    using code = packet::detail::code;
+    using code = packet::encoded_wide;
 
     writer_state now_;
     writer_options const& how_;
@@ -100,7 +100,7 @@ class packet_batch {
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
-        auto const bytes = packet::detail::encoding_of<Packets>(which, now_.items);
+        auto const bytes = packet::encode_wide<Packet, Packets>(which, now_.items);
         if (write_code(bytes, detail::placed_as_of<Packet>(), has_cyc)) {
             now_.record(which, bytes.length);
         }
@@ -113,7 +113,7 @@ class packet_batch {
         if (broken_ != rule::none) { return false; }
         code time{};
         if (has_cyc) {
-            time = packet::detail::encoding_of<Packets>(cyc::of(now_.cycles), now_.items);
+            time = packet::encode_wide<cyc, Packets>(cyc::of(now_.cycles), now_.items);
             now_.cycles = 0;
         }
         if (how_.pads != pad_policy::none) [[unlikely]] {

@@ -59,8 +59,8 @@ public:
         if (!can_write_directly() || (eligible && now_.cyc_is_due(how_))) {
             return write_batch([&](packet_batch<Packets>& all) { all.add(which); });
         }
-        auto const code = packet::detail::encoding_of<Packets>(which, now_.items);
-        if (code.broken != rule::none) { return code.broken; }
+        auto const code = packet::encode_wide<Packet, Packets>(which, now_.items);
+        if (!code) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
         now_.record(which, code.length);
         return finish_write();
