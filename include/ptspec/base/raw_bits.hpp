@@ -27,14 +27,8 @@ struct wide_bits {
 };
 
 /// The raw bits of a word of any size, zero-extended to 128 bits.
-template <class Raw>
-[[nodiscard]] constexpr auto to_wide(Raw raw) noexcept -> wide_bits {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return raw;
-    } else {
-        return {raw, 0};
-    }
-}
+[[nodiscard]] constexpr auto to_wide(uint64_t raw) noexcept -> wide_bits { return {raw, 0}; }
+[[nodiscard]] constexpr auto to_wide(wide_bits raw) noexcept -> wide_bits { return raw; }
 /// The raw bits of a word, truncated to its size: `from_wide<Packet::raw_type>(bits)`.
 template <class Raw>
 [[nodiscard]] constexpr auto from_wide(wide_bits bits) noexcept -> Raw {
@@ -92,10 +86,6 @@ constexpr uint64_t field_mask = bit_mask<uint64_t>(Field::msb, Field::lsb);
 template <class Raw>
 constexpr auto bits_between(Raw raw, unsigned msb, unsigned lsb) noexcept -> uint64_t {
     return from_bit(raw, lsb) & low_bits(msb - lsb + 1);
-}
-
-constexpr auto bits_in(wide_bits bits) noexcept -> unsigned {
-    return popcount(bits.low) + popcount(bits.high);
 }
 
 }  // namespace detail
