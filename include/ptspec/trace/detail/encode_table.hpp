@@ -80,7 +80,8 @@ constexpr void add_to_table(encode_table& all) noexcept {
     } else if constexpr (requires { payload::size(0); }) {
         using selector = packet::payload_selector<Packet>;
         constexpr uint64_t most = low_bits(selector::width);
-        wide_bits const selects = to_wide(Packet{{}}.with(selector{wrapped{most}}).raw);
+        wide_bits const selects = to_wide(
+            Packet{typename Packet::raw_type{}}.with(selector{wrapped{most}}).raw);
         for (uint64_t i = 0; i <= most; ++i) {
             unsigned const bytes = payload::size(i);
             if (bytes == packet::undefined_size) { continue; }
