@@ -186,6 +186,9 @@ auto fw_load(uint8_t const* data, size_t size) noexcept -> uint64_t {
 void fw_load_wide(uint8_t const* data, size_t size, wide_bits& out) noexcept {
     out = load_le_wide({data, size});
 }
+void fw_first_bytes(wide_bits const& bits, unsigned count, wide_bits& out) noexcept {
+    out = first_bytes(bits, count);
+}
 
 auto fw_address(uint64_t address, uint64_t size, unsigned width) noexcept -> uint64_t {
     return (is_aligned(address, size) ? 1U : 0U) + (is_power_of_two(size) ? 2U : 0U) +
@@ -290,6 +293,9 @@ auto fw_same_regions(topa::region const& a, topa::region const& b, topa::finding
     return a == b && c == d;
 }
 
+auto fw_check_table_base(uint64_t base, unsigned width) noexcept -> rule {
+    return topa::check_table_base(base, {width});
+}
 void fw_write_table(topa::limits const& of, uint64_t base, topa::region const* regions,
                     size_t count, uint64_t next, topa::entry* to, topa::finding& out) noexcept {
     out = topa::write_table(of, base, regions, count, next == 0 ? topa::no_link : topa::link(next),
@@ -489,6 +495,17 @@ void fw_decode(uint8_t const* data, size_t size, block items, bool strict,
     out = packet::decode({data, size}, {items, strict});
 }
 
+auto fw_decode_to_visitor(uint8_t const* data, size_t size, block items, wide_bits& out) noexcept
+    -> unsigned {
+    unsigned total = 0;
+    auto const result = packet::decode({data, size}, {items, false},
+                                       [&](auto const& packet, unsigned length) {
+                                           write_bits(packet, out);
+                                           total = length;
+                                       });
+    return result ? total : 0;
+}
+
 auto fw_decode_as(unsigned index, uint8_t const* data, size_t size, block items,
                   wide_bits& out) noexcept -> unsigned {
     unsigned length = 0;
@@ -512,6 +529,12 @@ auto fw_encode(unsigned index, wide_bits const& bits, block items, uint8_t* out)
         broken = write_bytes<Packet>(packet::encode(word_of<Packet>(bits), items), out);
     });
     return broken;
+}
+
+void fw_encode_wide(unsigned index, wide_bits const& bits, block items,
+                    packet::encoded_wide& out) noexcept {
+    for_type(packet::all{}, index,
+             [&]<class Packet>() { out = packet::encode_wide(word_of<Packet>(bits), items); });
 }
 
 void fw_grow(byte_buffer& out, uint8_t byte) noexcept {
@@ -793,6 +816,9 @@ void fw_perf(config::trace_config const& config, config::perf_event const& event
              config::perf_request& request, config::perf_config& back) noexcept {
     request = config::to_perf(config);
     back = config::from_perf(event);
+}
+void fw_perf_unchecked(config::perf_event const& event, config::trace_config& out) noexcept {
+    out = config::from_perf_unchecked(event);
 }
 
 // -------------------------------------------------------------------------------- access
