@@ -803,6 +803,23 @@ struct wide_bits {
     friend constexpr auto operator~(wide_bits a) noexcept -> wide_bits { return {~a.low, ~a.high}; }
 };
 
+/// The raw bits of a word of any size, zero-extended to 128 bits.
+[[nodiscard]] constexpr auto to_wide(uint64_t raw) noexcept -> wide_bits { return {raw, 0}; }
+[[nodiscard]] constexpr auto to_wide(wide_bits raw) noexcept -> wide_bits { return raw; }
+/// The raw bits of a word, truncated to its size: `from_wide<Packet::raw_type>(bits)`.
+template <class Raw>
+[[nodiscard]] constexpr auto from_wide(wide_bits bits) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return bits;
+    } else {
+        return static_cast<Raw>(bits.low);
+    }
+}
+/// The first `count` bytes of a little-endian number; the others become 0.
+[[nodiscard]] constexpr auto first_bytes(wide_bits bits, unsigned count) noexcept -> wide_bits {
+    return {bits.low & low_bits(8 * count), count > 8 ? bits.high & low_bits(8 * count - 64) : 0};
+}
+
 namespace detail {
 
 /// The bits from `lsb` up, right-justified and truncated to 64 bits.
@@ -846,10 +863,6 @@ constexpr uint64_t field_mask = bit_mask<uint64_t>(Field::msb, Field::lsb);
 template <class Raw>
 constexpr auto bits_between(Raw raw, unsigned msb, unsigned lsb) noexcept -> uint64_t {
     return from_bit(raw, lsb) & low_bits(msb - lsb + 1);
-}
-
-constexpr auto bits_in(wide_bits bits) noexcept -> unsigned {
-    return popcount(bits.low) + popcount(bits.high);
 }
 
 }  // namespace detail
@@ -3554,24 +3567,6 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-template <class Raw>
-constexpr auto widen(Raw raw) noexcept -> wide_bits {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return raw;
-    } else {
-        return {raw, 0};
-    }
-}
-
-template <class Raw>
-constexpr auto narrow(wide_bits bits) noexcept -> Raw {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return bits;
-    } else {
-        return static_cast<Raw>(bits.low);
-    }
-}
-
 template <class Raw, class... Rows>
 constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     uint64_t const values[] = {Rows::fixed_value...};
@@ -3580,7 +3575,7 @@ constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     for (size_t i = 0; i < sizeof...(Rows); ++i) {
         all = all | to_bit<wide_bits>(values[i], places[i]);
     }
-    return narrow<Raw>(all);
+    return from_wide<Raw>(all);
 }
 
 /// The fixed bits of a packet: its opcode, leaf and pattern.
@@ -3603,6 +3598,12 @@ template <class... Rows>
 auto selector_in(type_list<Rows...>) -> selector_among<Rows...>;
 
 }  // namespace detail
+
+/// The field of a packet that selects its payload size: IPBytes of a TIP, PayloadBytes of a PTW.
+/// Only packets whose payload is `payload_of` have one.
+template <class Packet>
+using payload_selector = typename decltype(detail::selector_in(
+    typename Packet::layout::rows{}))::row;
 
 /// A packet: its bytes as one little-endian number. Bit 8n+b is bit b of byte n.
 ///
@@ -3660,10 +3661,55 @@ struct packet_word
 protected:
     /// The payload size that the selecting field gives, or `undefined_size`.
     [[nodiscard]] static constexpr auto selected_size(raw_type raw) noexcept -> unsigned {
-        using row = typename decltype(detail::selector_in(typename Derived::layout::rows{}))::row;
-        return Payload::size(detail::from_bit(raw, row::lsb) & low_bits(row::width));
+        using selector = payload_selector<Derived>;
+        return Payload::size(detail::bits_between(raw, selector::msb, selector::lsb));
     }
 };
+
+namespace detail {
+
+/// The bits of the rows for which a different value gives the decode result `which`.
+template <class... Rows>
+constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
+    mismatch const mismatches[] = {Rows::on_mismatch...};
+    return bits_where<wide_bits>(rows, mismatches, which).low;
+}
+
+}  // namespace detail
+
+/// An opcode: the bits that are compared, and their values.
+///
+/// Shape:  up to three bytes, the first in bits 7:0.
+struct masked_opcode {
+    uint32_t mask = 0;
+    uint32_t value = 0;
+
+    friend constexpr auto operator==(masked_opcode const&, masked_opcode const&) -> bool = default;
+};
+
+/// The opcode of a packet type without its leaf: MODE.Exec and MODE.TSX have the same.
+///
+/// Source: PKT-010..016.
+template <class Packet>
+[[nodiscard]] constexpr auto opcode_of() noexcept -> masked_opcode {
+    constexpr uint64_t mask = detail::bits_of_mismatch(typename Packet::layout::rows{},
+                                                       mismatch::bad_opcode);
+    static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
+    return {static_cast<uint32_t>(mask),
+            static_cast<uint32_t>(to_wide(detail::opcode_bits<Packet>).low & mask)};
+}
+
+/// The bits that select a packet type among those with the same opcode, the leaf of MODE. 0 for
+/// packets that have no leaf.
+template <class Packet>
+inline constexpr uint64_t leaf_mask = detail::bits_of_mismatch(typename Packet::layout::rows{},
+                                                               mismatch::reserved);
+
+/// The bits that have one value in every packet of a type: opcode, leaf and pattern. Their values
+/// are those of `Packet{}`.
+template <class Packet>
+inline constexpr auto fixed_mask =
+    detail::kind_mask<typename Packet::raw_type, typename Packet::layout, row_kind::fixed>;
 
 }  // namespace ptspec::packet
 
@@ -4150,10 +4196,6 @@ namespace ptspec::packet {
 
 namespace detail {
 
-/// The Exp bit of each byte, 1 if another byte follows: bit 2 of the first byte, bit 0 of the
-/// others.
-inline constexpr uint64_t cyc_exp_bits_low = 0x0101'0101'0101'0100;
-
 /// Packs the seven low bits of each of the eight bytes.
 constexpr auto pack_7_bit_groups(uint64_t bytes) noexcept -> uint64_t {
     bytes = (bytes & 0x007F'007F'007F'007F) | (bytes & 0x7F00'7F00'7F00'7F00) >> 1;
@@ -4179,6 +4221,10 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
     struct Exp : flag<2> {};
     struct value_4_0 : field<7, 3> {};
     struct layout : bit_layout<8, Opcode, Exp, value_4_0> {};
+
+    /// The Exp bits of the first eight bytes, 1 if another byte follows: bit 2 of the first byte,
+    /// bit 0 of the others.
+    static constexpr uint64_t exp_mask = 0x0101'0101'0101'0104;
 
     /// The cycle count.
     [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
@@ -4207,7 +4253,7 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
 
     [[nodiscard]] static constexpr auto length_of(wide_bits raw, block) noexcept -> unsigned {
         if ((raw.low & 1U << Exp::lsb) == 0) { return 1; }
-        uint64_t const ends = ~raw.low & detail::cyc_exp_bits_low;
+        uint64_t const ends = ~raw.low & exp_mask;
         return ends != 0 ? lowest_bit(ends) / 8 + 1 : (raw.high & 1) == 0 ? 9 : 10;
     }
     [[nodiscard]] static constexpr auto broken_payload(wide_bits raw) noexcept -> rule {
@@ -4758,23 +4804,6 @@ for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     }
 }
 
-namespace detail {
-
-/// The first `length` bytes.
-constexpr auto first_bytes(wide_bits bits, unsigned length) noexcept -> wide_bits {
-    return {bits.low & low_bits(8 * length),
-            length > 8 ? bits.high & low_bits(8 * length - 64) : 0};
-}
-
-/// The members of `any_packet`, for decoders that look up kind and length in a table.
-struct known_packet {
-    wide_bits bits{};
-    unsigned length = 0;
-    kind which = kind::pad;
-};
-
-}  // namespace detail
-
 /// A packet of any type: its bytes, kind and length. PAD by default.
 ///
 /// Shape:  at most 24 bytes, trivially copyable.
@@ -4784,7 +4813,7 @@ public:
 
     template <packet_type Packet>
     constexpr any_packet(Packet const& packet, unsigned length) noexcept
-        : bytes_{detail::widen(packet.raw)},
+        : bytes_{to_wide(packet.raw)},
           kind_{Packet::about.id},
           length_{static_cast<uint8_t>(length)} {}
 
@@ -4794,12 +4823,14 @@ public:
     constexpr any_packet(Packet const& packet) noexcept
         : any_packet{packet, Packet::length_of(packet.raw, block::none)} {}
 
-    constexpr explicit any_packet(detail::known_packet known) noexcept
-        : bytes_{known.bits}, kind_{known.which}, length_{static_cast<uint8_t>(known.length)} {}
+    /// A packet from its parts, for decoders that look up kind and length in a table. Nothing is
+    /// checked: `bytes` must be 0 after the first `length` bytes.
+    constexpr any_packet(packet::kind which, wide_bits bytes, unsigned length) noexcept
+        : bytes_{bytes}, kind_{which}, length_{static_cast<uint8_t>(length)} {}
 
     /// A packet of a kind whose bytes are not known: its length is 0.
     [[nodiscard]] static constexpr auto of_kind(packet::kind which) noexcept -> any_packet {
-        return any_packet{detail::known_packet{.which = which}};
+        return {which, {}, 0};
     }
 
     [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }
@@ -4815,7 +4846,7 @@ public:
     /// The packet as a `Packet`. The caller must check `is<Packet>()` first.
     template <packet_type Packet>
     [[nodiscard]] constexpr auto as() const noexcept -> Packet {
-        return Packet{detail::narrow<typename Packet::raw_type>(bytes_)};
+        return Packet{from_wide<typename Packet::raw_type>(bytes_)};
     }
 
     friend constexpr auto operator==(any_packet const&, any_packet const&) -> bool = default;
@@ -4895,48 +4926,24 @@ struct opcode_byte {
     friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
 };
 
+/// The first byte of two-byte opcodes.
+///
+/// Source: PKT-010, PKT-012.
+inline constexpr uint32_t escape = opcode_of<psbend>().value & 0xFF;
+
 namespace detail {
 
-/// The value that one byte of an opcode must have, and the bits that are compared.
-struct masked_byte {
-    uint8_t mask = 0;
-    uint8_t value = 0;
-};
-
-/// The bits of the rows for which a different value gives the decode result `which`.
-template <class... Rows>
-constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
-    mismatch const mismatches[] = {Rows::on_mismatch...};
-    return bits_where<wide_bits>(rows, mismatches, which).low;
-}
-
-/// The opcode of a packet: up to three bytes, as value and mask.
-struct opcode_shape {
-    kind which;
-    uint32_t mask;
-    uint32_t value;
-
-    [[nodiscard]] constexpr auto at(unsigned byte) const noexcept -> masked_byte {
-        return {static_cast<uint8_t>(mask >> (8 * byte)),
-                static_cast<uint8_t>(value >> (8 * byte))};
-    }
-};
-
-template <class Packet>
-constexpr auto shape_of() noexcept -> opcode_shape {
-    constexpr uint64_t mask = bits_of_mismatch(typename Packet::layout::rows{},
-                                               mismatch::bad_opcode);
-    static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
-    return {Packet::about.id, static_cast<uint32_t>(mask),
-            static_cast<uint32_t>(widen(opcode_bits<Packet>).low & mask)};
-}
-
-/// The opcode bits of a packet type. MODE.Exec and MODE.TSX have the same.
+/// The opcode of a kind, as `opcode_of` gives it.
 template <class... Packets>
-constexpr auto opcode_of(kind which, type_list<Packets...>) noexcept -> uint32_t {
-    uint32_t found = 0;
-    (void)((Packets::about.id == which ? (found = shape_of<Packets>().value, true) : false) || ...);
+constexpr auto opcode_of_kind(kind which, type_list<Packets...>) noexcept -> masked_opcode {
+    masked_opcode found{};
+    (void)((Packets::about.id == which ? (found = opcode_of<Packets>(), true) : false) || ...);
     return found;
+}
+
+/// One byte of an opcode.
+constexpr auto byte_of(masked_opcode of, unsigned at) noexcept -> masked_opcode {
+    return {of.mask >> 8 * at & 0xFF, of.value >> 8 * at & 0xFF};
 }
 
 struct opcode_table {
@@ -4949,20 +4956,21 @@ struct opcode_table {
 template <class... Packets>
 constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t prefix,
                                  bool in_block) noexcept -> opcode_table {
-    constexpr opcode_shape shapes[] = {shape_of<Packets>()...};
+    constexpr masked_opcode opcodes[] = {opcode_of<Packets>()...};
+    constexpr kind kinds[] = {Packets::about.id...};
     constexpr bool only_in_block[] = {same_as<typename Packets::payload_type, payload_of_block>...};
     opcode_table table{};
     unsigned bits[256] = {};
     for (unsigned i = 0; i < sizeof...(Packets); ++i) {
-        auto const shape = shapes[i];
-        auto const here = shape.at(at);
-        if (here.mask == 0 || ((shape.value ^ prefix) & low_bits(8 * at)) != 0 ||
+        auto const opcode = opcodes[i];
+        auto const here = byte_of(opcode, at);
+        if (here.mask == 0 || ((opcode.value ^ prefix) & low_bits(8 * at)) != 0 ||
             (only_in_block[i] && !in_block)) {
             continue;
         }
-        bool const continues = shape.at(at + 1).mask != 0;
+        bool const continues = byte_of(opcode, at + 1).mask != 0;
         unsigned const compared_bits = popcount(here.mask);
-        unsigned const free_bits = 0xFFU & ~unsigned{here.mask};
+        unsigned const free_bits = 0xFFU & ~here.mask;
         // All values that match in the compared bits: the subsets of the other bits.
         for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
             unsigned const byte = here.value | rest;
@@ -4970,7 +4978,7 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
                 bits[byte] = compared_bits;
                 table.bytes[byte] = {continues ? opcode_byte::meaning::prefix
                                                : opcode_byte::meaning::packet,
-                                     continues ? kind::pad : shape.which};
+                                     continues ? kind::pad : kinds[i]};
             }
             if (rest == 0) { break; }
         }
@@ -4978,9 +4986,8 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
     return table;
 }
 
-/// The first byte of two-byte opcodes, and the first two bytes of three-byte opcodes.
-inline constexpr uint32_t escape = shape_of<psbend>().value & 0xFF;
-inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
+/// The first two bytes of three-byte opcodes.
+inline constexpr uint32_t second_escape = opcode_of<mnt>().value & 0xFFFF;
 
 /// The opcode tables. Members of a template, so they are computed on first use.
 template <class Packets>
@@ -5136,49 +5143,19 @@ struct decoded_as {
     constexpr explicit operator bool() const noexcept { return why == error::none; }
 };
 
-namespace detail {
-
-/// The reason why a decode failed.
-struct failure {
+/// The result of a decode whose visitor takes the packet: the members of `decoded` after it.
+struct decode_result {
     error why = error::none;
     uint8_t need = 0;
     rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return why == error::none; }
 };
 
-constexpr auto truncated(unsigned need) noexcept -> failure {
-    return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
-}
-
-/// The bits that distinguish a packet from others with the same opcode.
+/// The rule that makes a packet `reserved`, or `none`: a reserved value in its header. `bits` must
+/// have the header; the bytes after it may be missing.
 template <class Packet>
-inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
-                                                       mismatch::reserved);
-
-struct no_sibling {};
-
-template <class Packet>
-constexpr auto is_sibling(opcode_shape one) noexcept -> bool {
-    constexpr auto two = shape_of<Packet>();
-    return underlying(two.which) > underlying(one.which) && two.mask == one.mask &&
-           two.value == one.value;
-}
-
-template <class Packet, class... Rest>
-struct sibling_among {
-    using type = no_sibling;
-};
-template <class Packet, class First, class... Rest>
-struct sibling_among<Packet, First, Rest...> : sibling_among<Packet, Rest...> {};
-template <class Packet, class First, class... Rest>
-    requires(is_sibling<First>(shape_of<Packet>()))
-struct sibling_among<Packet, First, Rest...> {
-    using type = First;
-};
-template <class Packet, class... Packets>
-auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets...>::type;
-
-template <class Packet>
-constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
+[[nodiscard]] constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
     if constexpr (requires { Packet::broken_header(bits); }) {
         return Packet::broken_header(bits);
     } else {
@@ -5186,8 +5163,11 @@ constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
     }
 }
 
+/// The rule that makes a packet `bad_packet`, or `none`. `bits` must have all bytes of the packet,
+/// and `strict` is that of `context`.
 template <class Packet>
-constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept -> rule {
+[[nodiscard]] constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept
+    -> rule {
     if constexpr (requires { Packet::broken_payload(bits); }) {
         return Packet::broken_payload(bits);
     } else if constexpr (requires { Packet::broken_when_strict(bits); }) {
@@ -5197,15 +5177,43 @@ constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexc
     }
 }
 
+namespace detail {
+
+constexpr auto truncated(unsigned need) noexcept -> decode_result {
+    return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
+}
+
+struct no_sibling {};
+
+/// True if `Other` is a later type with the same opcode.
+template <class Packet, class Other>
+constexpr auto is_sibling() noexcept -> bool {
+    return underlying(Other::about.id) > underlying(Packet::about.id) &&
+           opcode_of<Other>() == opcode_of<Packet>();
+}
+
+template <class Packet, class... Rest>
+struct sibling_among {
+    using type = no_sibling;
+};
+template <class Packet, class First, class... Rest>
+struct sibling_among<Packet, First, Rest...> : sibling_among<Packet, Rest...> {};
+template <class Packet, class First, class... Rest>
+    requires(is_sibling<Packet, First>())
+struct sibling_among<Packet, First, Rest...> {
+    using type = First;
+};
+template <class Packet, class... Packets>
+auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets...>::type;
+
 /// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
 /// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
 constexpr auto decode_after_opcode(wide_bits image, size_t present, context how, Sink&& sink)
-    -> failure {
+    -> decode_result {
     using raw = typename Packet::raw_type;
-    if constexpr (leaf_bits<Packet> != 0) {
-        if ((image.low & leaf_bits<Packet>) !=
-            (widen(opcode_bits<Packet>).low & leaf_bits<Packet>)) {
+    if constexpr (leaf_mask<Packet> != 0) {
+        if (((image.low ^ to_wide(Packet{}.raw).low) & leaf_mask<Packet>) != 0) {
             using sibling = decltype(sibling_in<Packet>(Packets{}));
             if constexpr (same_as<sibling, no_sibling>) {
                 return {error::reserved, 0, Packet::unknown_leaf};
@@ -5214,11 +5222,11 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, context how,
             }
         }
     }
-    rule broken = broken_header<Packet>(narrow<raw>(image));
+    rule broken = broken_header<Packet>(from_wide<raw>(image));
     if (broken != rule::none) { return {error::reserved, 0, broken}; }
-    unsigned const length = Packet::length_of(narrow<raw>(image), how.items);
+    unsigned const length = Packet::length_of(from_wide<raw>(image), how.items);
     if (present < length) { return truncated(length); }
-    raw const bits = narrow<raw>(first_bytes(image, length));
+    raw const bits = from_wide<raw>(first_bytes(image, length));
     broken = broken_payload<Packet>(bits, how.strict);
     if (broken != rule::none) { return {error::bad_packet, 0, broken}; }
     sink(Packet{bits}, length);
@@ -5227,7 +5235,7 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, context how,
 
 /// The packet whose opcode is at the front, or the failure.
 struct opcode_result {
-    failure failed{};
+    decode_result failed{};
     kind which = kind::pad;
 };
 
@@ -5251,21 +5259,6 @@ constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcep
     return {{}, opcode.which};
 }
 
-/// Decodes the packet at the front and calls `sink(packet, length)` with its type.
-template <class Packets, class Sink>
-constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
-    wide_bits const image = load_le_wide(in);
-    auto const opcode = find_opcode<opcodes<Packets>>(image, in.size(), how.items);
-    return opcode.failed.why != error::none
-               ? opcode.failed
-               : for_kind(
-                     opcode.which,
-                     [&]<class Packet>() {
-                         return decode_after_opcode<Packets, Packet>(image, in.size(), how, sink);
-                     },
-                     Packets{});
-}
-
 /// The first packet type with the same opcode as `Packet`. The opcode tables name this type.
 template <class Packet, class... Packets>
 struct first_with_opcode_among;
@@ -5273,8 +5266,7 @@ template <class Packet, class First, class... Rest>
 struct first_with_opcode_among<Packet, First, Rest...> : first_with_opcode_among<Packet, Rest...> {
 };
 template <class Packet, class First, class... Rest>
-    requires(shape_of<First>().mask == shape_of<Packet>().mask &&
-             shape_of<First>().value == shape_of<Packet>().value)
+    requires(opcode_of<First>() == opcode_of<Packet>())
 struct first_with_opcode_among<Packet, First, Rest...> {
     using type = First;
 };
@@ -5284,6 +5276,25 @@ auto first_with_opcode_of(type_list<Packets...>) ->
 
 }  // namespace detail
 
+/// Decodes the packet at the front of `in` and calls `visitor(packet, length)` with the packet as
+/// its own type. After an error the visitor is not called.
+///
+/// Errors: those of `decode`.
+/// Source: PKT-003..006, PKT-010..016, PKT-255.
+template <class Packets = all, class Visitor>
+[[nodiscard]] constexpr auto decode(byte_view in, context how, Visitor&& visitor) -> decode_result {
+    wide_bits const image = load_le_wide(in);
+    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.items);
+    return !opcode.failed ? opcode.failed
+                          : for_kind(
+                                opcode.which,
+                                [&]<class Packet>() {
+                                    return detail::decode_after_opcode<Packets, Packet>(
+                                        image, in.size(), how, visitor);
+                                },
+                                Packets{});
+}
+
 /// Decodes the packet at the front of `in`. Empty input is `truncated` with need 1.
 ///
 /// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order; but reserved is
@@ -5292,12 +5303,12 @@ auto first_with_opcode_of(type_list<Packets...>) ->
 template <class Packets = all>
 [[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
     decoded out;
-    auto const failure = detail::decode_into<Packets>(
-        in, how,
-        [&](auto const& packet, unsigned length) { out.packet = any_packet{packet, length}; });
-    out.why = failure.why;
-    out.need = failure.need;
-    out.broken = failure.broken;
+    auto const result = decode<Packets>(in, how, [&](auto const& packet, unsigned length) {
+        out.packet = any_packet{packet, length};
+    });
+    out.why = result.why;
+    out.need = result.need;
+    out.broken = result.broken;
     return out;
 }
 
@@ -5313,7 +5324,7 @@ template <packet_type Packet, class Packets = all>
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
         image, in.size(), how.items);
-    detail::failure failed = opcode.failed;
+    decode_result failed = opcode.failed;
     decoded_as<Packet> out;
     if (failed.why == error::none && opcode.which == own) {
         failed = detail::decode_after_opcode<Packets, named_packet>(
@@ -5361,49 +5372,53 @@ namespace detail {
 /// The bits of a packet with the opcode set and the reserved bits 0.
 template <class Packet>
 constexpr auto canonical_bits(Packet const& packet) noexcept -> wide_bits {
-    constexpr wide_bits kept = ~(
-        widen(Packet::reserved_mask()) |
-        bits_of_kind<wide_bits>(typename Packet::layout::rows{}, row_kind::fixed));
-    return (widen(packet.raw) & kept) | widen(opcode_bits<Packet>);
+    constexpr wide_bits kept = ~(to_wide(Packet::reserved_mask()) | to_wide(fixed_mask<Packet>));
+    return (to_wide(packet.raw) & kept) | to_wide(Packet{}.raw);
 }
 
 /// The rule that these bits violate as a `Packet`, or `none`.
 template <class Packets, class Packet>
 constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
     using raw = typename Packet::raw_type;
-    if (rule const broken = broken_header<Packet>(narrow<raw>(bits)); broken != rule::none) {
+    if (rule const broken = broken_header<Packet>(from_wide<raw>(bits)); broken != rule::none) {
         return broken;
     }
-    if (rule const broken = broken_payload<Packet>(narrow<raw>(bits), false);
+    if (rule const broken = broken_payload<Packet>(from_wide<raw>(bits), false);
         broken != rule::none) {
         return broken;
     }
     auto const read = classify_first<Packets>(static_cast<uint8_t>(bits.low), items);
     if (read.what == opcode_byte::meaning::packet &&
-        opcode_of(read.which, Packets{}) != opcode_of(Packet::about.id, Packets{})) {
+        opcode_of_kind(read.which, Packets{}) != opcode_of<Packet>()) {
         return rule::PKT_344;
     }
-    unsigned const length = Packet::length_of(narrow<raw>(bits), items);
+    unsigned const length = Packet::length_of(from_wide<raw>(bits), items);
     return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
 }
 
-/// The bytes and length of a packet, or the rule that it violates.
-struct code {
-    wide_bits bytes{};
+}  // namespace detail
+
+/// The bytes of a packet as one little-endian number, or the rule that it violates.
+struct encoded_wide {
+    wide_bits bytes{};  ///< 0 after the first `length` bytes
     unsigned length = 0;
     rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
-template <class Packets, class Packet>
-constexpr auto encoding_of(Packet const& packet, block items) noexcept -> code {
-    wide_bits const bits = canonical_bits(packet);
-    if (rule const broken = violated_rule<Packets, Packet>(bits, items); broken != rule::none) {
-        return {{}, 0, broken};
-    }
-    return {bits, Packet::length_of(narrow<typename Packet::raw_type>(bits), items), rule::none};
+/// Encodes a packet as `encode` does, to a number: for writers that store 16 bytes at once.
+///
+/// Errors: those of `encode`.
+/// Source: PKT-340..346.
+template <packet_type Packet, class Packets = all>
+[[nodiscard]] constexpr auto encode_wide(Packet const& packet, block items = block::none) noexcept
+    -> encoded_wide {
+    wide_bits const bits = detail::canonical_bits(packet);
+    rule const broken = detail::violated_rule<Packets, Packet>(bits, items);
+    if (broken != rule::none) { return {{}, 0, broken}; }
+    return {bits, Packet::length_of(from_wide<typename Packet::raw_type>(bits), items), rule::none};
 }
-
-}  // namespace detail
 
 /// Encodes a packet. Reserved bits are written as 0.
 ///
@@ -5414,9 +5429,9 @@ constexpr auto encoding_of(Packet const& packet, block items) noexcept -> code {
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
     -> encoded<Packet::max_bytes> {
-    auto const code = detail::encoding_of<Packets>(packet, items);
-    encoded<Packet::max_bytes> out{{}, code.length, code.broken};
-    copy_bytes(out.bytes.data(), to_le(code.bytes).data(), code.length);
+    auto const wide = encode_wide<Packet, Packets>(packet, items);
+    encoded<Packet::max_bytes> out{{}, wide.length, wide.broken};
+    copy_bytes(out.bytes.data(), to_le(wide.bytes).data(), wide.length);
     return out;
 }
 
@@ -7368,13 +7383,17 @@ inline constexpr ending no_link{};
     return {true, next_table};
 }
 
-namespace detail {
-
-constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
+/// The rule that the physical address of a table breaks, or `none`.
+///
+/// Errors: OUT-061 not a multiple of 4 KB; OUT-063 beyond the width.
+/// Source: OUT-061, OUT-063.
+[[nodiscard]] constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
     return !is_aligned(base, 4096) ? rule::OUT_061
            : !width.contains(base) ? rule::OUT_063
                                    : rule::none;
 }
+
+namespace detail {
 
 /// The rule that a region breaks. Checks the base bits 11:0, too, which an entry does not hold.
 constexpr auto check_region(region which, place at, limits of) noexcept -> rule {
@@ -7411,7 +7430,7 @@ template <class RegionAt>
     constexpr uint64_t most = address_math::max_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};
-    if (rule const broken = detail::check_table_base(base, of.width); broken != rule::none) {
+    if (rule const broken = check_table_base(base, of.width); broken != rule::none) {
         return {broken, at};
     }
     if (count == 0) { return {rule::OUT_066, at}; }
@@ -11471,14 +11490,21 @@ inline constexpr uint64_t perf_fields = field_mask<ctl::CYCEn> | field_mask<ctl:
                                         field_mask<ctl::PSBFreq> | field_mask<ctl::EventEn> |
                                         field_mask<ctl::DisTNT>;
 
+}  // namespace detail
+
+/// The bits of `perf_event::config` that mean something on every processor.
+inline constexpr uint64_t perf_config_bits = detail::perf_fields | detail::perf_pt;
+
+namespace detail {
+
 constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
     auto const has = [=](config_member which) { return is_set({config}, which); };
     bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
     bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
-    return (config & ~(perf_fields | perf_pt)) != 0 ? perf_error::unknown_bit
-           : branch_alone                           ? perf_error::branch_without_pt
-           : fup_alone                              ? perf_error::fup_without_ptwrite
-                                                    : perf_error::none;
+    return (config & ~perf_config_bits) != 0 ? perf_error::unknown_bit
+           : branch_alone                    ? perf_error::branch_without_pt
+           : fup_alone                       ? perf_error::fup_without_ptwrite
+                                             : perf_error::none;
 }
 
 }  // namespace detail
@@ -11493,6 +11519,19 @@ struct perf_config {
     constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
 };
 
+/// The configuration that an event has if Linux accepts it. Bits that are not in
+/// `perf_config_bits` are ignored. `output` and `addr` have their defaults.
+///
+/// Errors: none.
+[[nodiscard]] constexpr auto from_perf_unchecked(perf_event const& event) noexcept -> trace_config {
+    auto made = config_of(ia32_rtit_ctl{event.config & detail::perf_fields});
+    made.os = !event.exclude_kernel;
+    made.user = !event.exclude_user;
+    made.branches = made.branches || (event.config & detail::perf_pt) == 0;
+    made.output = trace_config{}.output;
+    return made;
+}
+
 /// Converts an event to the configuration that Linux uses. The processor's capabilities are not
 /// checked; `check` does that.
 ///
@@ -11500,12 +11539,7 @@ struct perf_config {
 [[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
     auto const why = detail::perf_error_of(event.config);
     if (why != perf_error::none) { return {.why = why}; }
-    auto made = config_of(ia32_rtit_ctl{event.config & detail::perf_fields});
-    made.os = !event.exclude_kernel;
-    made.user = !event.exclude_user;
-    made.branches = made.branches || (event.config & detail::perf_pt) == 0;
-    made.output = trace_config{}.output;
-    return {.config = made};
+    return {.config = from_perf_unchecked(event)};
 }
 
 // ------------------------------------------------------------------------------------ to perf
@@ -11781,10 +11815,9 @@ template <class Packet>
 constexpr auto payload_sizes() noexcept -> uint32_t {
     using payload = typename Packet::payload_type;
     if constexpr (requires { payload::size(uint64_t{}); }) {
-        using row = typename decltype(packet::detail::selector_in(
-            typename Packet::layout::rows{}))::row;
+        constexpr uint64_t most = low_bits(packet::payload_selector<Packet>::width);
         uint32_t sizes = 0;
-        for (uint64_t selector = 0; selector <= low_bits(row::width); ++selector) {
+        for (uint64_t selector = 0; selector <= most; ++selector) {
             unsigned const size = payload::size(selector);
             if (size != packet::undefined_size) { sizes |= uint32_t{1} << size; }
         }
@@ -11896,7 +11929,7 @@ constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& vis
 
 template <class Word, class Visitor>
 constexpr void for_each_field(Word const& word, Visitor&& visit) {
-    for_each_field(row_list_of<Word>(), packet::detail::widen(word.raw), visit);
+    for_each_field(row_list_of<Word>(), to_wide(word.raw), visit);
 }
 
 namespace detail {
@@ -12008,10 +12041,10 @@ constexpr void word(Word const& word, Sink&& to, style how = {}) {
     auto& sink = detail::checked_sink(to);
     detail::item_writer<decltype(sink)> out{sink, how};
     auto const rows = row_list_of<Word>();
-    auto const raw = packet::detail::widen(word.raw);
+    auto const raw = to_wide(word.raw);
     out.fields(rows, raw);
     out.other(raw & detail::other_bits(rows));
-    out.reserved(packet::detail::widen(word.reserved_bits_set(how.max_phys_addr)));
+    out.reserved(to_wide(word.reserved_bits_set(how.max_phys_addr)));
     if (!out.any) { put("0", sink); }
 }
 
@@ -12048,9 +12081,8 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
         constexpr unsigned head = Packet::head_bytes;
         unsigned const length = length_of(packet);
         if (length < head) { return {}; }  // the selecting field holds a reserved value
-        auto const bits = packet::detail::widen(packet.raw);
-        return {packet::detail::first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head},
-                                            length - head),
+        auto const bits = to_wide(packet.raw);
+        return {first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head}, length - head),
                 length - head};
     }
 }
@@ -12065,13 +12097,13 @@ constexpr void packet(Packet const& packet, Sink&& to, style how = style::full) 
     detail::item_writer<decltype(sink)> out{sink, how};
     out.begin_item();
     put(Packet::about.name, sink);
-    out.fields(row_list_of<Packet>(), packet::detail::widen(packet.raw));
+    out.fields(row_list_of<Packet>(), to_wide(packet.raw));
     if (auto const payload = detail::payload_of(packet); payload.bytes != 0) {
         out.begin_item();
         put("payload=", sink);
         detail::plain_number(payload.bits, sink, how);
     }
-    out.reserved(packet::detail::widen(packet.reserved_bits_set(how.max_phys_addr)));
+    out.reserved(to_wide(packet.reserved_bits_set(how.max_phys_addr)));
 }
 
 template <class Packets = packet::all, class Sink>
@@ -12130,7 +12162,7 @@ public:
 
 private:
     /// Eight bytes of the pattern, in its two phases: 02H first and 82H first.
-    static constexpr uint64_t phase_02 = packet::detail::opcode_bits<packet::psb>.low;
+    static constexpr uint64_t phase_02 = packet::psb::High::fixed_value;
     static constexpr uint64_t phase_82 = phase_02 >> 8 | phase_02 << 56;
     static constexpr uint8_t first_byte = phase_02 & 0xFF;
     static constexpr uint8_t second_byte = phase_82 & 0xFF;
@@ -13637,9 +13669,6 @@ struct event {
 /// from the declarations of the packets.
 namespace ptspec::trace::detail {
 
-using packet::detail::escape;
-using packet::detail::opcode_bits;
-
 /// The number of bytes that the fast path reads at each packet, independent of its length.
 inline constexpr size_t lookahead_bytes = 16;
 
@@ -13662,9 +13691,10 @@ struct opcode_info {
     next_lookup next = next_lookup::first_byte;
 };
 
-inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
-inline constexpr auto cyc_opcode = packet::detail::shape_of<packet::cyc>();
-inline constexpr uint64_t mode_opcode = packet::detail::shape_of<packet::mode_exec>().value;
+inline constexpr uint64_t pad_opcode = packet::opcode_of<packet::pad>().value;
+inline constexpr auto tnt_opcode = packet::opcode_of<packet::tnt_short>();
+inline constexpr auto cyc_opcode = packet::opcode_of<packet::cyc>();
+inline constexpr uint64_t mode_opcode = packet::opcode_of<packet::mode_exec>().value;
 
 template <class Packet>
 inline constexpr bool opens_or_needs_a_block =
@@ -13677,17 +13707,15 @@ template <class Packet>
 constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_info {
     using raw = typename Packet::raw_type;
     constexpr bool has_one_size = same_as<typename Packet::payload_type, packet::no_payload>;
-    auto const bits = packet::detail::narrow<raw>(wide_bits{head, 0});
+    auto const bits = from_wide<raw>(wide_bits{head, 0});
     opcode_info const unknown{.which = Packet::about.id};
     if (opens_or_needs_a_block<Packet>) { return unknown; }
-    if (packet::detail::leaf_bits<Packet> != 0 && known == 1) {
-        return {.next = next_lookup::after_mode};
-    }
-    if (packet::detail::broken_header<Packet>(bits) != rule::none) { return unknown; }
+    if (packet::leaf_mask<Packet> != 0 && known == 1) { return {.next = next_lookup::after_mode}; }
+    if (packet::broken_header<Packet>(bits) != rule::none) { return unknown; }
     unsigned const length = Packet::length_of(bits, packet::block::none);
     opcode_info all{static_cast<uint8_t>(length), Packet::about.id};
     if (length <= known) {
-        if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) { return unknown; }
+        if (packet::broken_payload<Packet>(bits, true) != rule::none) { return unknown; }
     } else {
         if (!has_one_size && Packet::head_bytes > known) { return unknown; }
         if (
@@ -13740,7 +13768,7 @@ constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexc
         auto const opcode = second ? packet::classify_ext<Packets>(byte)
                                    : packet::classify_first<Packets>(byte);
         if (opcode.what != packet::opcode_byte::meaning::packet) { continue; }
-        uint64_t const head = second ? escape | i << 8 : i;
+        uint64_t const head = second ? packet::escape | i << 8 : i;
         all.set(row_of(where, byte),
                 packet::for_kind(
                     opcode.which,
@@ -13755,9 +13783,8 @@ constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) no
     for (unsigned i = 0; i < 256; ++i) {
         uint64_t const head = mode_opcode | i << 8;
         size_t const row = row_of(next_lookup::after_mode, static_cast<uint8_t>(i));
-        ((packet::detail::leaf_bits<Packets> != 0 &&
-                  ((packet::detail::widen(opcode_bits<Packets>).low ^ head) &
-                   packet::detail::leaf_bits<Packets>) == 0
+        ((packet::leaf_mask<Packets> != 0 &&
+                  ((to_wide(Packets{}.raw).low ^ head) & packet::leaf_mask<Packets>) == 0
               ? all.set(row, opcode_info_of<Packets>(head, 2))
               : void()),
          ...);
@@ -13771,7 +13798,7 @@ inline constexpr opcode_info_table opcode_infos = [] {
     set_opcode_infos<Packets>(all, next_lookup::first_byte);
     set_opcode_infos<Packets>(all, next_lookup::after_escape);
     set_mode_leaves(all, Packets{});
-    all.next[escape] = next_lookup::after_escape;
+    all.next[packet::escape] = next_lookup::after_escape;
     return all;
 }();
 
@@ -13784,8 +13811,8 @@ is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) no
     return packet::for_kind(
         which,
         [&]<class Packet>() {
-            auto const bits = packet::detail::narrow<typename Packet::raw_type>(image);
-            return packet::detail::broken_payload<Packet>(bits, strict) == rule::none;
+            auto const bits = from_wide<typename Packet::raw_type>(image);
+            return packet::broken_payload<Packet>(bits, strict) == rule::none;
         },
         Packets{});
 }
@@ -13800,13 +13827,13 @@ row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     size_t const first = *at;
     size_t row = first;
     // A branch, not a conditional move: a move would add its latency to the length of every TIP.
-    if (first == escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
+    if (first == packet::escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
     next_lookup const where = all.next[row];
     if (where == next_lookup::first_byte) [[likely]] { return row; }
     if (where == next_lookup::whole_packet) {
         return is_valid_packet<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)
                    ? row
-                   : escape;
+                   : packet::escape;
     }
     return row_of(where, at[1]);  // MODE: the second byte has the leaf
 }
@@ -13860,7 +13887,7 @@ struct byte_masks {
 inline constexpr byte_masks first_bytes_masks = [] {
     byte_masks all{};
     for (unsigned i = 0; i <= lookahead_bytes; ++i) {
-        wide_bits const mask = packet::detail::first_bytes(~wide_bits{}, i);
+        wide_bits const mask = first_bytes(~wide_bits{}, i);
         all.low[i] = mask.low;
         all.high[i] = mask.high;
     }
@@ -13879,15 +13906,17 @@ constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) 
 
 /// A packet that the fast path decoded.
 struct quick_packet {
-    packet::detail::known_packet packet{};  ///< length 0: decode it with `packet::decode`
-    uint64_t ip = 0;                        ///< the last IP after it
+    wide_bits bits{};
+    unsigned length = 0;  ///< 0: decode it with `packet::decode`
+    packet::kind which = packet::kind::pad;
+    uint64_t ip = 0;  ///< the last IP after it
 };
 
 /// One comparison detects TNT, to have one branch instead of several unpredictable ones: rotated
 /// right by one, odd bytes are negative, PAD is 0 and the escape is 1.
 constexpr auto is_tnt(unsigned first) noexcept -> bool {
     static_assert(tnt_opcode.mask == 1 && tnt_opcode.value == 0);
-    static_assert(opcode_bits<packet::pad> == 0 && escape == 2);
+    static_assert(pad_opcode == 0 && packet::escape == 2);
     return static_cast<int>(first >> 1 | first << 31) > 1;
 }
 constexpr auto is_cyc(unsigned first) noexcept -> bool {
@@ -13897,14 +13926,12 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
 /// The length of a CYC, or 0 for the rare CYC of eight bytes or more. One mask finds its last byte.
 /// `image` is 8 bytes.
 constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
-    constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
-    constexpr uint64_t others_go_on = packet::detail::cyc_exp_bits_low & low_bits(56);
-    uint64_t const ends = ~image & (others_go_on | first_goes_on);
+    uint64_t const ends = ~image & packet::cyc::exp_mask & low_bits(56);
     return ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
 }
 constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> quick_packet {
     unsigned const length = length_of_cyc(image);
-    return {{{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc}, last_ip};
+    return {{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc, last_ip};
 }
 
 /// Decodes a packet that is neither TNT, PAD nor CYC. At least `lookahead_bytes` bytes are
@@ -13918,7 +13945,9 @@ quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> quick
     // Two scalars: some compilers leave a struct in memory.
     uint64_t const low = load_le64(at) & first_bytes_masks.low[length];
     uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
-    return {{{low, high}, length, opcode_infos<Packets>.which[row]},
+    return {{low, high},
+            length,
+            opcode_infos<Packets>.which[row],
             updated_ip(ip_update_of(opcode_infos<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
@@ -13956,7 +13985,7 @@ constexpr auto
 decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
            copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
     loop_state now{0, last_ip, how.items, true};
-    (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
+    (void)packet::decode<Packets>(from, how, [&](auto const& packet, unsigned length) {
         now.place = length;
         now.last_ip = last_ip_after(packet, last_ip);
         now.items = block_after(packet, how.items);
@@ -13978,8 +14007,7 @@ struct visitor_call {
     operator()() const -> bool {
         uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
         uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
-        return call(visitor, Packet{packet::detail::narrow<typename Packet::raw_type>({low, high})},
-                    where);
+        return call(visitor, Packet{from_wide<typename Packet::raw_type>({low, high})}, where);
     }
 };
 
@@ -14002,7 +14030,7 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
         while (place < until) {
             unsigned const first = data[place];
             at here{offset + place, last_ip, 1};
-            if (first == opcode_bits<pad>) {
+            if (first == pad_opcode) {
                 if constexpr (accepts_pad_runs<Visitor>) {
                     here.length = leading_pads(load_le64(data + place), place);
                     keep_going = call_pads(visitor, here.length, here);
@@ -14015,9 +14043,9 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                 place += 1;
             } else if (is_cyc(first)) {
                 auto const found = quick_decode_cyc(load_le64(data + place), last_ip);
-                here.length = found.packet.length;
+                here.length = found.length;
                 if (here.length == 0) { break; }
-                keep_going = call(visitor, cyc{found.packet.bits}, here);
+                keep_going = call(visitor, cyc{found.bits}, here);
                 place += here.length;
             } else {
                 size_t const row = row_at<Packets>(data + place, strict);
@@ -14069,7 +14097,7 @@ struct eight_bytes {
     }
     /// The top bit of each byte that is neither TNT nor PAD.
     [[nodiscard]] constexpr auto others() const noexcept -> uint64_t {
-        return (word << 7 & tops) | eight_bytes{word ^ ones * escape}.zeros();
+        return (word << 7 & tops) | eight_bytes{word ^ ones * packet::escape}.zeros();
     }
 };
 
@@ -14411,19 +14439,19 @@ public:
             uint64_t const offset = now_.in.offset_in_chunk();
             uint8_t const* const here = now_.in.chunk().data() + now_.in.position();
             unsigned const first = *here;
-            if (first == detail::opcode_bits<packet::pad>) {
-                return consume({{{0, 0}, 1, kind::pad}, now_.last_ip}, offset);
+            if (first == detail::pad_opcode) {
+                return consume({{0, 0}, 1, kind::pad, now_.last_ip}, offset);
             }
             if (detail::is_tnt(first)) {
-                return consume({{{first, 0}, 1, kind::tnt_short}, now_.last_ip}, offset);
+                return consume({{first, 0}, 1, kind::tnt_short, now_.last_ip}, offset);
             }
             if (detail::is_cyc(first)) {
                 auto const found = detail::quick_decode_cyc(load_le64(here), now_.last_ip);
-                if (found.packet.length != 0) { return consume(found, offset); }
+                if (found.length != 0) { return consume(found, offset); }
             }
             // A CYC of eight bytes or more has length 0 here, too.
             auto const found = detail::quick_decode<Packets>(here, now_.last_ip, now_.strict);
-            if (found.packet.length != 0) [[likely]] { return consume(found, offset); }
+            if (found.length != 0) [[likely]] { return consume(found, offset); }
         }
         return next_by_value();
     }
@@ -14603,13 +14631,13 @@ private:
 
     /// Consumes a packet of the fast path.
     constexpr auto consume(detail::quick_packet found, uint64_t offset) noexcept -> item {
-        now_.in.advance_in_chunk(found.packet.length);
+        now_.in.advance_in_chunk(found.length);
         now_.last_ip = found.ip;
         return {.what = item_type::packet,
-                .length = static_cast<uint8_t>(found.packet.length),
+                .length = static_cast<uint8_t>(found.length),
                 .offset = offset,
                 .ip = found.ip,
-                .packet = packet::any_packet{found.packet}};
+                .packet = {found.which, found.bits, found.length}};
     }
     /// Consumes a packet of the slow path.
     constexpr auto consume(packet::any_packet const& packet) noexcept -> item {
@@ -17068,7 +17096,7 @@ template <class Packet>
 /// Source: as `writer`.
 template <class Packets = packet::all>
 class packet_batch {
-    using code = packet::detail::code;
+    using code = packet::encoded_wide;
 
     writer_state now_;
     writer_options const& how_;
@@ -17085,7 +17113,7 @@ class packet_batch {
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
-        auto const bytes = packet::detail::encoding_of<Packets>(which, now_.items);
+        auto const bytes = packet::encode_wide<Packet, Packets>(which, now_.items);
         if (write_code(bytes, detail::placed_as_of<Packet>(), has_cyc)) {
             now_.record(which, bytes.length);
         }
@@ -17098,7 +17126,7 @@ class packet_batch {
         if (broken_ != rule::none) { return false; }
         code time{};
         if (has_cyc) {
-            time = packet::detail::encoding_of<Packets>(cyc::of(now_.cycles), now_.items);
+            time = packet::encode_wide<cyc, Packets>(cyc::of(now_.cycles), now_.items);
             now_.cycles = 0;
         }
         if (how_.pads != pad_policy::none) [[unlikely]] {
@@ -17514,9 +17542,8 @@ struct encode_table {
         size_t row = row_of(Packet::about.id, bytes);
         if (length[row] != 0) { row -= bytes; }
         wide_bits const whole = first_bytes_mask(bytes);
-        wide_bits const same = selectors | packet::detail::widen(Packet::reserved_mask()) |
-                               packet::detail::bits_of_kind<wide_bits>(
-                                   typename Packet::layout::rows{}, row_kind::fixed);
+        wide_bits const same = selectors | to_wide(Packet::reserved_mask()) |
+                               to_wide(packet::fixed_mask<Packet>);
         fixed[row] = ~whole.low | same.low;
         value[row] = bits.low;
         zero_high[row] = ~whole.high | same.high;
@@ -17553,22 +17580,23 @@ concept has_simple_payload = requires {
 template <class Packet>
 constexpr void add_to_table(encode_table& all) noexcept {
     using payload = typename Packet::payload_type;
-    wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
+    wide_bits const opcode = to_wide(Packet{}.raw);
     if constexpr (same_as<Packet, packet::cyc>) {
-        wide_bits const exp_bits{1U << packet::cyc::Exp::lsb | packet::detail::cyc_exp_bits_low, 0};
+        wide_bits const exp_bits{packet::cyc::exp_mask, 0};
         for (unsigned bytes = 1; bytes <= 8; ++bytes) {
             all.set<Packet>(bytes, exp_bits & first_bytes_mask(bytes),
                             packet::cyc::of(0, bytes).raw);
         }
     } else if constexpr (requires { payload::size(0); }) {
-        using row = typename decltype(packet::detail::selector_in(
-            typename Packet::layout::rows{}))::row;
-        auto const selects = packet::detail::bit_mask<wide_bits>(row::msb, row::lsb);
-        for (uint64_t i = 0; i <= low_bits(row::width); ++i) {
+        using selector = packet::payload_selector<Packet>;
+        constexpr uint64_t most = low_bits(selector::width);
+        wide_bits const selects = to_wide(
+            Packet{typename Packet::raw_type{}}.with(selector{wrapped{most}}).raw);
+        for (uint64_t i = 0; i <= most; ++i) {
             unsigned const bytes = payload::size(i);
             if (bytes == packet::undefined_size) { continue; }
             all.set<Packet>(Packet::head_bytes + bytes, selects,
-                            opcode | packet::detail::to_bit<wide_bits>(i, row::lsb));
+                            to_wide(Packet{}.with(selector{wrapped{i}}).raw));
         }
     } else if constexpr (requires { Packet::never_both; }) {
         constexpr uint64_t both = Packet::never_both;
@@ -17654,8 +17682,8 @@ public:
         if (!can_write_directly() || (eligible && now_.cyc_is_due(how_))) {
             return write_batch([&](packet_batch<Packets>& all) { all.add(which); });
         }
-        auto const code = packet::detail::encoding_of<Packets>(which, now_.items);
-        if (code.broken != rule::none) { return code.broken; }
+        auto const code = packet::encode_wide<Packet, Packets>(which, now_.items);
+        if (!code) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
         now_.record(which, code.length);
         return finish_write();
@@ -22145,10 +22173,14 @@ struct [[nodiscard]] procedure_result {
 };
 
 namespace detail {
-
 using namespace ptspec::detail;
+}  // namespace detail
 
-/// Makes accesses until one faults. After that reads return 0, and nothing is accessed.
+/// Accesses MSRs through a port until an access faults. After that reads return 0, writes return
+/// false, and nothing is accessed. A procedure makes its accesses through one of these and returns
+/// `failed()`.
+///
+/// Errors: `failed()` is the access that faulted; converted to bool, true before a fault.
 ///
 /// noinline: an access takes longer than a call. Inlined, the procedures of a driver have 2.6 KB
 /// more (g++ 12), or 1.7 KB (clang 19).
@@ -22200,8 +22232,6 @@ private:
     failed_access failed_{};
     unsigned number_ = 0;
 };
-
-}  // namespace detail
 
 }  // namespace ptspec::driver
 
@@ -22491,7 +22521,7 @@ constexpr auto clear_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace
 /// Source: SDM vol. 3, "Enabling and Configuration of Packet Generation"; PRG-030..032, PRG-035.
 template <msr_port Msrs>
 constexpr auto enable(Msrs& msrs, access::msr_state const& plan) noexcept -> procedure_result {
-    detail::msr_sequence to{msrs};
+    msr_sequence to{msrs};
     detail::program(to, plan);
     if (!to) { return {to.failed(), trace_state::disabled}; }
     trace_state const state = detail::set_trace_en(to, plan.ctl);
@@ -22516,7 +22546,7 @@ struct [[nodiscard]] enable_check : procedure_result {
 /// Source: PRG-033, PRG-034, PRG-261.
 template <msr_port Msrs>
 constexpr auto check_enabled(Msrs& msrs, access::msr_state const& plan) noexcept -> enable_check {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     enable_check result;
     result.ctl = from.template read<ia32_rtit_ctl>();
     result.status = from.template read<ia32_rtit_status>();
@@ -22585,7 +22615,7 @@ constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept
 ///         PRG-060..063.
 template <fenced_msr_port Msrs>
 constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = on.template read<ia32_rtit_ctl>();
     result.failed = on.failed();
@@ -22594,7 +22624,7 @@ constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
 /// The same for the owner, who knows what it wrote to IA32_RTIT_CTL and does not read it.
 template <fenced_msr_port Msrs>
 constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     return detail::disable(on, result);
@@ -22608,7 +22638,7 @@ constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
 /// Source: SDM vol. 3, "Flushing Trace Output"; PRG-060..063, PRG-086.
 template <fenced_msr_port Msrs>
 constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     result = detail::disable(on, result);
@@ -22627,7 +22657,7 @@ constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trac
 /// Source: PRG-041, PRG-086.
 template <msr_port Msrs>
 constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = plan.ctl;
     result.trace = detail::clear_trace_en(on, plan.ctl.with(ia32_rtit_ctl::TraceEn{true}));
@@ -22648,7 +22678,7 @@ constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> st
 template <msr_port Msrs, class Edit>
 constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) noexcept
     -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     result.trace = detail::clear_trace_en(on, written);
@@ -22672,7 +22702,7 @@ namespace ptspec::driver {
 /// Source: PRG-043.
 template <msr_port Msrs>
 constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_result {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     trace_state const state = detail::clear_trace_en(on, written);
     return {on.failed(), state};
 }
@@ -22685,7 +22715,7 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
 template <msr_port Msrs>
 constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
     using status = ia32_rtit_status;
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written.with(ia32_rtit_ctl::TraceEn{true});
     result.trace = trace_state::disabled;
@@ -22728,7 +22758,7 @@ constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> 
     lbr_check result;
     result.excludes = access::excludes_lbr(caps.leaf_01_eax);
     if (!result.excludes) { return result; }
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     debugctl const now = from.template read<debugctl>();
     result.failed = from.failed();
     result.records = now.get<debugctl::LBR>() || now.get<debugctl::BTS>() ||
@@ -22853,7 +22883,7 @@ template <memory_port Memory>
 /// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-020, PRG-041, PRG-042, PRG-061.
 template <msr_port Msrs>
 constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = written;
     result.trace = detail::clear_trace_en(on, written);
@@ -22928,7 +22958,7 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-062, PRG-100, PRG-103.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs) noexcept -> saved_context {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     saved_context result;
     result.state.ctl = from.template read<ia32_rtit_ctl>();
     detail::save(from, result);
@@ -22938,7 +22968,7 @@ constexpr auto save(Msrs& msrs) noexcept -> saved_context {
 /// `save` that faulted after it had read it. IA32_RTIT_CTL is not read.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     saved_context result;
     result.state.ctl = written;
     detail::save(from, result);
@@ -22952,7 +22982,7 @@ constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-101, PRG-102.
 template <msr_port Msrs>
 constexpr auto restore(Msrs& msrs, access::msr_state const& saved) noexcept -> procedure_result {
-    detail::msr_sequence to{msrs};
+    msr_sequence to{msrs};
     detail::program(to, saved);
     bool const done = to.write(saved.ctl);
     return {to.failed(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
@@ -23054,7 +23084,7 @@ template <cpuid_port Cpuid>
 /// Source: PRG-110.
 template <msr_port Msrs>
 constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> procedure_result {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     detail::read_chosen(from, to, detail::msr_choice::not_in_xsave_area);
     return {from.failed(), trace_state::disabled};
 }
@@ -23064,7 +23094,7 @@ constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> pro
 template <msr_port Msrs>
 constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& from) noexcept
     -> procedure_result {
-    detail::msr_sequence to{msrs};
+    msr_sequence to{msrs};
     detail::program(to, from, detail::msr_choice::not_in_xsave_area);
     return {to.failed(), trace_state::disabled};
 }
@@ -23719,7 +23749,7 @@ constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
 /// Source: PRG-041, PRG-086, PRG-121..125.
 template <msr_port Msrs, class Drain>
 constexpr auto read_out(Msrs& msrs, ia32_rtit_ctl written, Drain&& drain) noexcept -> pmi_result {
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     pmi_result result;
     result.ctl = written;
     detail::stop_and_drain(on, result, drain);
@@ -23752,7 +23782,7 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     -> pmi_result {
     using global_status = reg::ia32_perf_global_status;
     using acknowledge = reg::ia32_perf_global_status_reset;
-    detail::msr_sequence on{msrs};
+    msr_sequence on{msrs};
     pmi_result result;
     global_status const causes = on.template read<global_status>();
     result.failed = on.failed();
@@ -23791,7 +23821,7 @@ struct [[nodiscard]] reset_trace : stopped_trace {
 /// Source: SDM vol. 3, "Warm Reset"; PRG-070, PRG-071, PRG-260.
 template <msr_port Msrs>
 constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexcept -> reset_trace {
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     reset_trace result;
     result.ctl = from.template read<ia32_rtit_ctl>();
     result.failed = from.failed();
@@ -23823,7 +23853,7 @@ template <msr_port Msrs, memory_port Memory>
 constexpr auto after_cold_reset(Msrs& msrs, ring const& in, Memory& memory) noexcept
     -> cold_reset_trace {
     cold_reset_trace result;
-    detail::msr_sequence from{msrs};
+    msr_sequence from{msrs};
     auto const ctl = from.template read<ia32_rtit_ctl>();
     result.failed = from.failed();
     if (!from) { return result; }
@@ -24656,9 +24686,9 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
     };
     guest.leaf_14_1_eax = reg::cpuid_14h_1_eax{}.with(
         eax_1::RANGECNT{wrapped{most}},
-        eax_1::MTC_PERIODS{encodings(cpu::detail::number_of<eax_1::MTC_PERIODS>(host.leaf_14_1_eax),
-                                     cpu::detail::has<ebx::MTC>(guest.leaf_14_0_ebx))});
-    bool const has_psb_periods = has_ranges && cpu::detail::has<ebx::CPSB_CAM>(guest.leaf_14_0_ebx);
+        eax_1::MTC_PERIODS{encodings(host.leaf_14_1_eax.template get<eax_1::MTC_PERIODS>(),
+                                     guest.leaf_14_0_ebx.template get<ebx::MTC>())});
+    bool const has_psb_periods = has_ranges && guest.leaf_14_0_ebx.template get<ebx::CPSB_CAM>();
     guest.leaf_14_1_ebx = {has_psb_periods ? host.leaf_14_1_ebx.raw : 0};
     guest.leaf_14_1_ecx = {};
 }
@@ -24874,14 +24904,14 @@ constexpr void find_unhonourable_leaf_14(Capabilities const& host, Capabilities 
     if (max_subleaf == 0) { return; }
     bool const has_ranges = guest.has_ip_filtering();
     report<eax_1>(found,
-                  lowest_bit<eax_1::RANGECNT>(
-                      has_ranges && cpu::detail::number_of<eax_1::RANGECNT>(guest.leaf_14_1_eax) >
-                                        host.address_ranges()),
+                  lowest_bit<eax_1::RANGECNT>(has_ranges &&
+                                              guest.leaf_14_1_eax.template get<eax_1::RANGECNT>() >
+                                                  host.address_ranges()),
                   rule::REG_014);
     report<eax_1>(found,
                   guest.leaf_14_1_eax.reserved_bits_set() |
                       lowest_bit<eax_1::TRIGGER_CFG_CNT>(
-                          cpu::detail::number_of<eax_1::TRIGGER_CFG_CNT>(guest.leaf_14_1_eax) != 0),
+                          guest.leaf_14_1_eax.template get<eax_1::TRIGGER_CFG_CNT>() != 0),
                   rule::PRG_174);
     report<eax_1>(found,
                   uint64_t{guest.mtc_periods() & ~host.mtc_periods()} << eax_1::MTC_PERIODS::lsb,
@@ -24906,8 +24936,8 @@ constexpr void find_hidden(Capabilities const& host, Capabilities const& guest,
         one.is_hidden = true;
         found(one);
     };
-    bool const has_ptwrite = guest.has_pt() && cpu::detail::has<ebx::PTWRITE>(guest.leaf_14_0_ebx);
-    bool const executes = host.has_pt() && cpu::detail::has<ebx::PTWRITE>(host.leaf_14_0_ebx);
+    bool const has_ptwrite = guest.has_pt() && guest.leaf_14_0_ebx.template get<ebx::PTWRITE>();
+    bool const executes = host.has_pt() && host.leaf_14_0_ebx.template get<ebx::PTWRITE>();
     bool const has_tables = guest.has_pt() && guest.supports(cpu::output_scheme::topa);
     report<ebx>(report_hidden, lowest_bit<ebx::PTWRITE>(executes && !has_ptwrite), rule::REG_032);
     report<ecx>(report_hidden,
@@ -24994,11 +25024,10 @@ constexpr void find_unhonourable(Capabilities const& host, Capabilities const& g
         found,
         lowest_bit<widths::LinearBits>(guest.linear_address_bits() > host.linear_address_bits()),
         rule::REG_076);
-    report<ia32_perf_capabilities>(
-        found,
-        lowest_bit<pebs>(cpu::detail::has<pebs>(guest.perf_capabilities) &&
-                         !cpu::detail::has<pebs>(host.perf_capabilities)),
-        rule::REG_200);
+    report<ia32_perf_capabilities>(found,
+                                   lowest_bit<pebs>(guest.perf_capabilities.template get<pebs>() &&
+                                                    !host.perf_capabilities.template get<pebs>()),
+                                   rule::REG_200);
 }
 
 }  // namespace ptspec::vmx
@@ -25747,7 +25776,7 @@ constexpr void put(shadow_state& s, topa::entry what, topa::position origin) noe
 constexpr auto take_page(shadow_state& s, topa::position origin) noexcept -> shadow_result {
     if (s.used == s.page_count) { return {shadow_progress::no_room}; }
     shadow_page const& page = s.pages[s.used];
-    rule const broken = topa::detail::check_table_base(page.address, s.host_width);
+    rule const broken = topa::check_table_base(page.address, s.host_width);
     if (broken != rule::none) { return {shadow_progress::bad_page, page.address, broken}; }
     for (uint32_t i = 0; i < shadow_page::entry_count; ++i) { page.entries[i] = unused_entry; }
     if (s.used != 0) { put(s, topa::link_to(page.address), origin); }
@@ -25972,7 +26001,7 @@ constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t steps) no
         s.phase = shadow_phase::error;
         return {shadow_progress::complete};
     }
-    rule const broken = topa::detail::check_table_base(page.host, s.host_width);
+    rule const broken = topa::check_table_base(page.host, s.host_width);
     if (broken != rule::none) { return {shadow_progress::bad_page, page.host, broken}; }
     s.direct = {{page.host | s.start.base.raw % 4096}, s.start.mask_ptrs};
     s.phase = shadow_phase::done;
@@ -26282,7 +26311,7 @@ template <msr_port Msrs>
 constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
-    driver::detail::msr_sequence to{msrs};
+    driver::msr_sequence to{msrs};
     entry_state result;
     host.msrs.ctl = to.template read<ctl>();
     if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
@@ -26311,7 +26340,7 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
     -> driver::failed_access {
     using status = access::ia32_rtit_status;
     if (!host.is_loaded) { return {}; }
-    driver::detail::msr_sequence from{msrs};
+    driver::msr_sequence from{msrs};
     access::msr_state got = guest.msrs;
     for_each_exchanged_msr(guest.caps,
                            [&](uint32_t index) { access::set_raw(got, index, from.read(index)); });
@@ -26369,7 +26398,7 @@ constexpr auto enter(guest_pt& guest, controls const& set, host_pt& host, Msrs& 
 template <msr_port Msrs>
 constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     -> driver::procedure_result {
-    driver::detail::msr_sequence to{msrs};
+    driver::msr_sequence to{msrs};
     host.is_loaded = guest.hides_pend_topa_pmi = false;
     auto const ctl = host.msrs.ctl;
     if (host.is_saved) {
@@ -26473,7 +26502,7 @@ struct [[nodiscard]] topa_pmi : driver::procedure_result {
 template <msr_port Msrs>
 constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
     using global_status = reg::ia32_perf_global_status;
-    driver::detail::msr_sequence from{msrs};
+    driver::msr_sequence from{msrs};
     auto const now = from.template read<global_status>();
     return {{from.failed()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
 }
@@ -26493,7 +26522,7 @@ constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> topa_pmi {
     using reset = reg::ia32_perf_global_status_reset;
     auto result = find_topa_pmi(msrs);
     if (!result.is_pending) { return result; }
-    driver::detail::msr_sequence to{msrs};
+    driver::msr_sequence to{msrs};
     to.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
     result.failed = to.failed();
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
@@ -26885,7 +26914,7 @@ public:
     constexpr void pad(uint64_t from, uint64_t to) noexcept {
         visit(written_, from - begin_, to - from, [](uint8_t* part, size_t count) {
             for (size_t i = 0; i < count; ++i) {
-                part[i] = static_cast<uint8_t>(packet::detail::opcode_bits<packet::pad>);
+                part[i] = static_cast<uint8_t>(packet::pad{}.raw);
             }
         });
     }
@@ -27235,7 +27264,7 @@ constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces
     if (result.why != rule::none) { return result; }
     pass(parts, [&](uint64_t offset, byte_view packet) {
         bytes.write(offset, packet);
-        result.count += packet[0] == packet::detail::opcode_bits<packet::tsc> ? 1U : 0U;
+        result.count += packet[0] == packet::tsc{}.raw ? 1U : 0U;
     });
     result.skipped = parts.from.skipped();
     result.kept_back = parts.from.kept_back();
