@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Checks the quotations in README.md.
+"""Checks the quotations in README.md and in the pages of the folders of include/ptspec/.
 
     readme.py [ROOT]
     readme.py --self-test
@@ -11,6 +11,10 @@ includes. What stands in the block must compile when it is pasted: with its incl
 `using namespace ptspec;` after them. FILE of a block after `g++ says of [FILE](FILE):` must not
 compile, and every line of the block must be part of a line that g++ prints; `...` stands for
 omitted text. Every relative link must lead to a file.
+
+The page of a folder, include/ptspec/FOLDER/README.md, has at most 45 lines. After `Builds on:` and
+`Used by:` it names the folders whose headers its headers include, and those that include them. A
+folder without a page, such as detail/, belongs to the folder above it.
 """
 
 import os
@@ -21,11 +25,13 @@ import subprocess
 import sys
 import tempfile
 
-FILE = r"\[(?P<file>\S+)\]\((?P=file)\):\n\n"
+FILE = r"\[(?P<file>\S+)\]\((?:\.\./)*(?P=file)\):\n\n"
 BLOCK = re.compile(rf"(?:{FILE})?```cpp\n(?P<code>.*?)```", re.DOTALL)
 SAID = re.compile(rf"g\+\+ says of\s{FILE}```\n(?P<lines>.*?)```", re.DOTALL)
 USING = "using namespace ptspec;\n"
 LINK = re.compile(r"\]\((?!\w+:)([^)#]+)")
+INCLUDE = re.compile(r"^#include <ptspec/([^>]+)>", re.MULTILINE)
+LONGEST_PAGE = 45
 
 
 def what_the_compiler_says(root, source, text=None):
@@ -63,9 +69,9 @@ def pasted(code):
     return "".join(lines[:after]) + USING + "".join(lines[after:])
 
 
-def wrong_messages(root, text):
+def wrong_messages(root, name, text):
     for block in SAID.finditer(text):
-        where = f"README.md:{text.count(chr(10), 0, block.start()) + 1}"
+        where = f"{name}:{text.count(chr(10), 0, block.start()) + 1}"
         if shutil.which("g++") is None:
             yield f"{where}: there is no g++ to ask"
             continue
@@ -79,13 +85,12 @@ def wrong_messages(root, text):
                 yield f"{where}: g++ does not say {line.strip()!r} of {block['file']}"
 
 
-def findings(root):
-    readme = root / "README.md"
-    text = readme.read_text()
+def wrong_quotations(root, name):
+    text = (root / name).read_text()
     blocks = 0
     for block in BLOCK.finditer(text):
         blocks += 1
-        where = f"README.md:{text.count(chr(10), 0, block.start()) + 1}"
+        where = f"{name}:{text.count(chr(10), 0, block.start()) + 1}"
         if not block["file"]:
             yield f"{where}: the block does not say which file it is from"
         elif not (root / block["file"]).is_file():
@@ -97,12 +102,50 @@ def findings(root):
         elif said := what_the_compiler_says(root, root / block["file"], pasted(block["code"])):
             first = next((line for line in said if "error" in line), said[0])
             yield f"{where}: this does not compile when it is pasted: {first}"
-    yield from wrong_messages(root, text)
+    yield from wrong_messages(root, name, text)
     if blocks == 0:
-        yield "README.md: quotes no code"
+        yield f"{name}: quotes no code"
     for link in LINK.findall(re.sub(r"(?ms)^```.*?^```$", "", text)):
-        if not (root / link).exists():
-            yield f"README.md: the link {link} leads nowhere"
+        if not ((root / name).parent / link).exists():
+            yield f"{name}: the link {link} leads nowhere"
+
+
+def neighbours(library, pages):
+    """{page: (folders that it builds on, folders that use it)}"""
+    folders = {page.parent.relative_to(library).as_posix(): page for page in pages}
+
+    def folder_of(header):
+        return next((one.as_posix() for one in header.parents if one.as_posix() in folders), None)
+
+    found = {page: (set(), set()) for page in pages}
+    for path in library.rglob("*.hpp"):
+        user = folder_of(path.relative_to(library))
+        for header in INCLUDE.findall(path.read_text()):
+            used = folder_of(pathlib.PurePosixPath(header))
+            if user != used and user and used:
+                found[folders[user]][0].add(used)
+                found[folders[used]][1].add(user)
+    return found
+
+
+def wrong_pages(root):
+    library = root / "include" / "ptspec"
+    pages = sorted(library.rglob("README.md"))
+    for page, both in neighbours(library, pages).items():
+        name, text = page.relative_to(root).as_posix(), page.read_text()
+        yield from wrong_quotations(root, name)
+        if text.count("\n") > LONGEST_PAGE:
+            yield f"{name}: has more than {LONGEST_PAGE} lines"
+        for begin, folders in zip(("Builds on:", "Used by:"), both):
+            line = re.search(rf"^{begin}([^.]*)\.$", text, re.MULTILINE)
+            if line is None or set(re.findall(r"`([^`]+)`", line[1])) != folders:
+                expected = ", ".join(f"`{one}`" for one in sorted(folders)) or "nothing"
+                yield f"{name}: it should say: {begin} {expected}."
+
+
+def findings(root):
+    yield from wrong_quotations(root, "README.md")
+    yield from wrong_pages(root)
 
 
 def self_test():
@@ -135,6 +178,33 @@ def self_test():
             if len(found) != expected:
                 print(f"self-test: {expected} findings expected in {text!r}, not {found}")
                 return 1
+        return self_test_of_pages(root, quoted)
+
+
+def self_test_of_pages(root, quoted):
+    library = root / "include" / "ptspec"
+    for path, text in {"low/a.hpp": "", "low/detail/b.hpp": "#include <ptspec/low/a.hpp>\n",
+                       "high/c.hpp": "#include <ptspec/low/detail/b.hpp>\n",
+                       "all.hpp": "#include <ptspec/high/c.hpp>\n"}.items():
+        (library / path).parent.mkdir(parents=True, exist_ok=True)
+        (library / path).write_text(text)
+    (root / "README.md").write_text(quoted)
+    block = quoted.replace("](a.cpp)", "](../../../a.cpp)")
+    low = block + "Builds on: nothing.\nUsed by: `high`.\n"
+    high = block + "Builds on:\n`low`.\nUsed by: nothing.\n"
+    (library / "high" / "README.md").write_text(high)
+    cases = [(low, 0), (low.replace("number a", "number b"), 1),
+             (low.replace("(../../../a.cpp)\n", "(../../a.cpp)\n"), 1),
+             (low.replace("nothing", "`high`"), 1), (low.replace("`high`", "nothing"), 1),
+             (low.replace("Used by", "For"), 1), (block, 2),
+             (low + "\n" * (LONGEST_PAGE - low.count("\n")), 0),
+             (low + "\n" * (LONGEST_PAGE - low.count("\n") + 1), 1)]
+    for text, expected in cases:
+        (library / "low" / "README.md").write_text(text)
+        found = list(findings(root))
+        if len(found) != expected:
+            print(f"self-test: {expected} findings expected in {text!r}, not {found}")
+            return 1
     return 0
 
 

@@ -241,7 +241,8 @@ def check_files(files):
                 yield Finding("spdx", path, first + 1, mark=mark)
             for line, match in matches(LEFTOVER, text):
                 yield Finding("leftover", path, line, name=match[0])
-        if (mark or path in DOCUMENTS) and not path.startswith("single_include/ptspec/"):
+        is_document = path in DOCUMENTS or path.startswith("include/")
+        if (mark or is_document) and not path.startswith("single_include/ptspec/"):
             for number, line in enumerate(text.split("\n"), 1):
                 if len(line) > LONGEST_LINE:
                     yield Finding("long", path, number, columns=len(line))
@@ -323,6 +324,7 @@ def tampered():
     yield "docs/a.md", "", "hello\n", ["top docs/a.md:1"]
     yield inc + "odd/a.txt", "", "\n", [f"place {inc}odd/a.txt:1"]
     yield inc + "odd/README.md", "", "\n", []
+    yield inc + "odd/README.md", "", "x" * (LONGEST_LINE + 1), [f"long {inc}odd/README.md:1"]
     yield inc + "odd.hpp", "", "// SPDX-License-Identifier: BSL-1.0\n#pragma once\n", [
         f"mirror {inc}odd.hpp:1", f"place {inc}odd.hpp:1"]
     yield inc + "base/bits.hpp", "<stdint.h>", "<ptspec/reg/base.hpp>", [

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// One small use of each folder of include/ptspec/ that no other example shows alone. The README.md
+// of the folder quotes it. Most of it is evaluated while compiling.
+
+#include <ptspec/access/effect.hpp>
+#include <ptspec/base/word.hpp>
+#include <ptspec/config/check_config.hpp>
+#include <ptspec/cpu/compare.hpp>
+#include <ptspec/cpu/enumerated_quirks.hpp>
+#include <ptspec/cpu/periods.hpp>
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/driver/plan.hpp>
+#include <ptspec/engine/generator.hpp>
+#include <ptspec/engine/output/output.hpp>
+#include <ptspec/file/perf_data/streams.hpp>
+#include <ptspec/packet/decode.hpp>
+#include <ptspec/packet/encode.hpp>
+#include <ptspec/print/word.hpp>
+#include <ptspec/reg/list.hpp>
+#include <ptspec/simulate/ports.hpp>
+#include <ptspec/simulate/recording_port.hpp>
+#include <ptspec/topa/builders.hpp>
+#include <ptspec/topa/position.hpp>
+#include <ptspec/trace/check/checker.hpp>
+#include <ptspec/trace/reader.hpp>
+#include <ptspec/trace/write/writer.hpp>
+#include <ptspec/x86/decode.hpp>
+
+namespace {
+
+using namespace ptspec;
+
+// A word of a device. A gap between two rows, or an overlap, stops the build.
+struct dma_ctl : bit_word<dma_ctl, uint32_t> {
+    struct Enable : flag<0> {};
+    struct Burst : field<4, 1> {};
+    struct layout : bit_layout<32, Enable, Burst, reserved<31, 5>> {};
+};
+static_assert(dma_ctl{}.with(dma_ctl::Burst{9}, dma_ctl::Enable{true}).raw == 0x13);
+static_assert(dma_ctl{0x40}.reserved_bits_set() == 0x40);
+
+// The fields of a register, by name. `with` keeps all other bits.
+using status = reg::ia32_rtit_status;
+constexpr status stopped{0x0000'0123'0000'0020};
+static_assert(stopped.get<status::Stopped>() && stopped.get<status::PacketByteCnt>() == 0x123);
+static_assert(stopped.with(status::Stopped{false}).raw == 0x0000'0123'0000'0000);
+static_assert(status::address == 0x571);
+
+// A packet as bytes, and back. A proper prefix is truncated, and nothing of it is consumed.
+using packet::cbr;
+constexpr auto wire = packet::encode(cbr{}.with(cbr::CoreBusRatio{24}));
+static_assert(wire == byte_array<4>{{0x02, 0x03, 0x18, 0x00}});
+constexpr auto back = packet::decode_as<cbr>(wire.bytes);
+static_assert(back && back.length == 4 && back.packet.get<cbr::CoreBusRatio>() == 24);
+static_assert(packet::decode(byte_view{wire.bytes}.first(3)).why == packet::error::truncated);
+
+// What Sapphire Rapids lacks of Skylake-X: some thresholds of CYC packets, and nothing else.
+constexpr auto const& skylake = cpu::preset::skylake_x;
+constexpr auto included = cpu::includes(cpu::preset::sapphire_rapids, skylake);
+static_assert(included.lacking == underlying(cpu::aspect::cyc_thresholds));
+static_assert(cpu::common(cpu::preset::sapphire_rapids, skylake).value.has_pt());
+static_assert(cpu::quirks_of(cpu::preset::broadwell).has(cpu::quirk::lbr_exclusive));
+static_assert(cpu::mtc_period::of_crystal_cycles(8).encoding() == 3);
+
+// A table of two regions and a link back to its first entry. A misaligned region stops the build.
+constexpr auto ring = topa::ring(
+    0x1'0000'0000, topa::region{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
+    topa::region{.base = 0x1'0020'0000, .size = topa::region_size::size_64K, .interrupt = true});
+static_assert(ring.entries[2] == topa::link_to(0x1'0000'0000));
+
+// The address of the next byte of trace, 16 bytes into the second region.
+constexpr topa::position next_byte{.table = 0x1'0000'0000, .index = 1, .offset = 16};
+static_assert(topa::trace_store_phys_addr(next_byte, ring.entries[1]) == 0x1'0020'0010);
+static_assert(topa::bytes_left(next_byte, ring.entries[1]) == 0x1'0000 - 16);
+
+// Three bytes go to the last two bytes of a single range of 128 bytes, and to its first byte.
+static_assert([] {
+    using ctl = reg::ia32_rtit_ctl;
+    using pointers = reg::ia32_rtit_output_mask_ptrs;
+    memory_model<128> memory{.base = 0x1000};
+    access::msr_state now{.output = {{0x1000}, {uint64_t{126} << 32 | 0x7F}}};
+    now = access::effect_of_write(cpu::preset::skylake_x, now, ctl::address,
+                                  ctl{}.with(ctl::TraceEn{true}, ctl::BranchEn{true}).raw)
+              .state;
+    engine::output out;
+    uint8_t const trace[] = {1, 2, 3};
+    bool const done = !out.start(cpu::preset::skylake_x, now, memory) &&
+                      out.write(now, memory, trace);
+    out.sync(now);
+    return done && memory.bytes.bytes[127] == 2 && memory.bytes.bytes[0] == 3 &&
+           now.output.mask_ptrs.get<pointers::OutputOffset>() == 1;
+}());
+
+// Skylake has no PTWRITE. The verdict names the rule, and has the nearest legal configuration.
+constexpr config::trace_config wanted{.user = true, .tsc = true, .ptwrite = true};
+constexpr auto verdict = config::check(wanted, cpu::preset::skylake_x);
+static_assert(!verdict && verdict.why(config::config_member::ptwrite) != rule::none);
+static_assert(verdict.nearest == config::trace_config{.user = true, .tsc = true});
+
+// A register as text, without allocation.
+static_assert(print::written<80>([](auto& sink) {
+                  using ctl = reg::ia32_rtit_ctl;
+                  print::word(ctl{}.with(ctl::TraceEn{true}, ctl::MTCFreq{3}), sink);
+              }) == "TraceEn=1 MTCFreq=3 (8 crystal cycles)");
+
+// PSB, PSBEND, and a TNT with two branches. A visitor takes the packets that it names.
+static_assert([] {
+    uint8_t const bytes[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                             0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x23, 0x0C};
+    trace::reader reader{byte_view{bytes}};
+    unsigned branches = 0;
+    auto const end = reader.for_each(
+        [&](packet::tnt_short const& one, trace::at) { branches += one.taken().count; });
+    return end == trace::item_type::end && branches == 2;
+}());
+
+// Two branches and two indirect jumps: a TNT, a TIP with 6 bytes of its IP, and one with 2 bytes.
+static_assert([] {
+    byte_array<16> bytes;
+    byte_buffer out{bytes.bytes};
+    trace::writer to{out, {}};
+    bool const whole = to.branch(true) == rule::none && to.branch(false) == rule::none &&
+                       to.indirect(0x40'2000) == rule::none && to.indirect(0x40'2042) == rule::none;
+    uint8_t const expected[] = {0x0C, 0x6D, 0x00, 0x20, 0x40, 0x00, 0x00, 0x00, 0x2D, 0x42, 0x20};
+    return whole && out.written() == byte_view{expected};
+}());
+
+// What a processor executes, and what it writes for that: a TNT and a TIP with two bytes of IP.
+static_assert([] {
+    using ctl = reg::ia32_rtit_ctl;
+    namespace event = engine::event;
+    byte_array<64> bytes;
+    byte_buffer trace{bytes.bytes};
+    auto const& how = engine::options_of(engine::kind::manual);
+    engine::generator unit{cpu::preset::skylake_x, {}, {.cpl = 3}, 0x40'1000, how};
+    constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::User{true}, ctl::BranchEn{true});
+    if (!unit.start(start, trace)) { return false; }
+    size_t const begin = trace.size();
+    unit.on(event::conditional{.to = 0x40'1020, .taken = true}, trace);
+    unit.on(event::conditional{.to = 0x40'1022, .taken = false}, trace);
+    unit.on(event::indirect_jump{.to = 0x40'2000}, trace);
+    constexpr uint8_t expected[] = {0x0C, 0x2D, 0x00, 0x20};
+    return trace.written().from(begin) == byte_view{expected};
+}());
+
+// JNZ back to its own address: two bytes, a conditional branch.
+constexpr uint8_t code[] = {0x75, 0xFE};
+constexpr auto decoded = x86::decode(code);
+static_assert(decoded && decoded.what.length == 2);
+static_assert(decoded.what.which == x86::instruction_class::conditional);
+static_assert(x86::target_of(decoded.what, 0x40'1000) == 0x40'1000);
+
+// The values of all MSRs for a wanted trace into a chain of ToPA tables.
+constexpr auto planned = driver::plan(
+    {.config = {.user = true, .tsc = true}, .output = driver::in_topa({.table = 0x1'0000'0000})},
+    cpu::preset::skylake_x);
+static_assert(planned && planned.plan.ctl.get<reg::ia32_rtit_ctl::ToPA>());
+static_assert(planned.plan.output.base.raw == 0x1'0000'0000);
+static_assert(planned.plan.output.mask_ptrs.raw == 0x7F);
+
+// The accesses of a procedure, on two modelled MSRs.
+static_assert([] {
+    msr_model<1> msrs{{{reg::ia32_rtit_ctl::address, 0x2109}}};
+    driver::recording_port recorded{msrs};
+    bool const has_status = recorded.read(reg::ia32_rtit_status::address).done;
+    bool const is_written = recorded.write(reg::ia32_rtit_ctl::address, 0);
+    return !has_status && is_written && recorded.count() == 2 && recorded.begin()->faulted &&
+           msrs.slots[0].value == 0;
+}());
+
+/// The first rule that a trace breaks, or none.
+auto first_broken_rule(byte_view bytes) -> rule {
+    rule first = rule::none;
+    trace::checker check{{}, [&](trace::violation const& found) {
+                             if (first == rule::none) { first = found.broken; }
+                         }};
+    trace::reader reader{bytes};
+    (void)reader.for_each(check);
+    return first;
+}
+
+/// How many bytes of trace a perf.data file has, in up to 1000 pieces.
+auto bytes_of_trace(byte_view perf_data) -> uint64_t {
+    using namespace file::perf_data;
+    auto const in = open(perf_data);
+    static piece slots[1000];
+    uint64_t bytes = 0;
+    for (auto const stream : streams_of(in, slots)) {
+        for (piece const& one : stream) { bytes += one.trace.size(); }
+    }
+    return bytes;
+}
+
+}  // namespace
+
+auto main() -> int {
+    // PSB, CBR, PSBEND, TNT: without a FUP in the PSB+ tracing is off, so no TNT may follow.
+    uint8_t const bytes[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                             0x02, 0x82, 0x02, 0x82, 0x02, 0x03, 0x18, 0x00, 0x02, 0x23, 0x06};
+    return first_broken_rule(bytes) == rule::GEN_105 && bytes_of_trace({}) == 0 ? 0 : 1;
+}
