@@ -12752,15 +12752,37 @@ struct psb_plus {
         has_ip = true;
         ip = where.ip;
         fup_offset = where.offset;
-        set(fup, which);
+        fup = which;
+        kinds.add(packet::kind::fup);
     }
-    constexpr void add(packet::tsc which) noexcept { set(tsc, which); }
-    constexpr void add(packet::tma which) noexcept { set(tma, which); }
-    constexpr void add(packet::cbr which) noexcept { set(cbr, which); }
-    constexpr void add(packet::pip which) noexcept { set(pip, which); }
-    constexpr void add(packet::vmcs which) noexcept { set(vmcs, which); }
-    constexpr void add(packet::mode_exec which) noexcept { set(mode_exec, which); }
-    constexpr void add(packet::mode_tsx which) noexcept { set(mode_tsx, which); }
+    constexpr void add(packet::tsc which) noexcept {
+        tsc = which;
+        kinds.add(packet::kind::tsc);
+    }
+    constexpr void add(packet::tma which) noexcept {
+        tma = which;
+        kinds.add(packet::kind::tma);
+    }
+    constexpr void add(packet::cbr which) noexcept {
+        cbr = which;
+        kinds.add(packet::kind::cbr);
+    }
+    constexpr void add(packet::pip which) noexcept {
+        pip = which;
+        kinds.add(packet::kind::pip);
+    }
+    constexpr void add(packet::vmcs which) noexcept {
+        vmcs = which;
+        kinds.add(packet::kind::vmcs);
+    }
+    constexpr void add(packet::mode_exec which) noexcept {
+        mode_exec = which;
+        kinds.add(packet::kind::mode_exec);
+    }
+    constexpr void add(packet::mode_tsx which) noexcept {
+        mode_tsx = which;
+        kinds.add(packet::kind::mode_tsx);
+    }
     /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
     [[nodiscard]] constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
         using packet::kind;
@@ -12775,13 +12797,6 @@ struct psb_plus {
             case kind::mode_tsx: add(which.as<packet::mode_tsx>()); return true;
             default: return false;
         }
-    }
-
-private:
-    template <class Packet>
-    constexpr void set(Packet& to, Packet which) noexcept {
-        to = which;
-        kinds.add(Packet::about.id);
     }
 };
 
@@ -13148,33 +13163,23 @@ private:
         return {.in_psb_plus = true};
     }
     constexpr auto add_status(packet::any_packet const& which, at where) noexcept -> binding {
+        bool agrees = true;
         switch (here_.which) {
-            case kind::fup: {
-                auto const fup = which.as<packet::fup>();
-                if (!fup.has_ip()) { violate(rule::PKT_078); }
-                psb_.add(fup, where);
+            case kind::fup:
+                if (!which.as<packet::fup>().has_ip()) { violate(rule::PKT_078); }
                 break;
-            }
-            case kind::pip: add_status(which.as<packet::pip>()); break;
-            case kind::vmcs: {
-                auto const vmcs = which.as<packet::vmcs>();
-                now_.take(vmcs);
-                psb_.add(vmcs);
-                break;
-            }
-            case kind::mode_exec: add_status(which.as<packet::mode_exec>()); break;
-            case kind::mode_tsx: add_status(which.as<packet::mode_tsx>()); break;
+            case kind::pip: agrees = take(which.as<packet::pip>(), true); break;
+            case kind::vmcs: now_.take(which.as<packet::vmcs>()); break;
+            case kind::mode_exec: agrees = take(which.as<packet::mode_exec>(), true); break;
+            case kind::mode_tsx: agrees = take(which.as<packet::mode_tsx>(), true); break;
             default: break;
         }
-        return {.to = owner::status, .in_psb_plus = true};
-    }
-    template <packet::packet_type Packet>
-    constexpr void add_status(Packet which) noexcept {
-        if (!take(which, true)) {
+        if (!agrees) {
             violate(rule::GEN_344);
-            violated_.is_note = same_as<Packet, packet::pip>;
+            violated_.is_note = here_.which == kind::pip;
         }
-        psb_.add(which);
+        (void)psb_.add(which, where);
+        return {.to = owner::status, .in_psb_plus = true};
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
@@ -13208,9 +13213,16 @@ private:
         if (owner_at_.which == kind::mode_tsx) { set(owners_of_fup, false); }
     }
 
-    /// Takes the value of a packet. Returns false if the packets before say something else.
-    template <packet::packet_type Packet>
-    constexpr auto take(Packet which, bool is_on) noexcept -> bool {
+    /// These take the value of a packet, and return false if the packets before say something else.
+    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
+        now_.take(which);
+        return known_.take(which, is_on);
+    }
+    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
+        now_.take(which);
+        return known_.take(which, is_on);
+    }
+    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
         now_.take(which);
         return known_.take(which, is_on);
     }

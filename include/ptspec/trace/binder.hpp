@@ -284,33 +284,23 @@ private:
         return {.in_psb_plus = true};
     }
     constexpr auto add_status(packet::any_packet const& which, at where) noexcept -> binding {
+        bool agrees = true;
         switch (here_.which) {
-            case kind::fup: {
-                auto const fup = which.as<packet::fup>();
-                if (!fup.has_ip()) { violate(rule::PKT_078); }
-                psb_.add(fup, where);
+            case kind::fup:
+                if (!which.as<packet::fup>().has_ip()) { violate(rule::PKT_078); }
                 break;
-            }
-            case kind::pip: add_status(which.as<packet::pip>()); break;
-            case kind::vmcs: {
-                auto const vmcs = which.as<packet::vmcs>();
-                now_.take(vmcs);
-                psb_.add(vmcs);
-                break;
-            }
-            case kind::mode_exec: add_status(which.as<packet::mode_exec>()); break;
-            case kind::mode_tsx: add_status(which.as<packet::mode_tsx>()); break;
+            case kind::pip: agrees = take(which.as<packet::pip>(), true); break;
+            case kind::vmcs: now_.take(which.as<packet::vmcs>()); break;
+            case kind::mode_exec: agrees = take(which.as<packet::mode_exec>(), true); break;
+            case kind::mode_tsx: agrees = take(which.as<packet::mode_tsx>(), true); break;
             default: break;
         }
-        return {.to = owner::status, .in_psb_plus = true};
-    }
-    template <packet::packet_type Packet>
-    constexpr void add_status(Packet which) noexcept {
-        if (!take(which, true)) {
+        if (!agrees) {
             violate(rule::GEN_344);
-            violated_.is_note = same_as<Packet, packet::pip>;
+            violated_.is_note = here_.which == kind::pip;
         }
-        psb_.add(which);
+        (void)psb_.add(which, where);
+        return {.to = owner::status, .in_psb_plus = true};
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
@@ -344,9 +334,16 @@ private:
         if (owner_at_.which == kind::mode_tsx) { set(owners_of_fup, false); }
     }
 
-    /// Takes the value of a packet. Returns false if the packets before say something else.
-    template <packet::packet_type Packet>
-    constexpr auto take(Packet which, bool is_on) noexcept -> bool {
+    /// These take the value of a packet, and return false if the packets before say something else.
+    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
+        now_.take(which);
+        return known_.take(which, is_on);
+    }
+    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
+        now_.take(which);
+        return known_.take(which, is_on);
+    }
+    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
         now_.take(which);
         return known_.take(which, is_on);
     }

@@ -42,15 +42,37 @@ struct psb_plus {
         has_ip = true;
         ip = where.ip;
         fup_offset = where.offset;
-        set(fup, which);
+        fup = which;
+        kinds.add(packet::kind::fup);
     }
-    constexpr void add(packet::tsc which) noexcept { set(tsc, which); }
-    constexpr void add(packet::tma which) noexcept { set(tma, which); }
-    constexpr void add(packet::cbr which) noexcept { set(cbr, which); }
-    constexpr void add(packet::pip which) noexcept { set(pip, which); }
-    constexpr void add(packet::vmcs which) noexcept { set(vmcs, which); }
-    constexpr void add(packet::mode_exec which) noexcept { set(mode_exec, which); }
-    constexpr void add(packet::mode_tsx which) noexcept { set(mode_tsx, which); }
+    constexpr void add(packet::tsc which) noexcept {
+        tsc = which;
+        kinds.add(packet::kind::tsc);
+    }
+    constexpr void add(packet::tma which) noexcept {
+        tma = which;
+        kinds.add(packet::kind::tma);
+    }
+    constexpr void add(packet::cbr which) noexcept {
+        cbr = which;
+        kinds.add(packet::kind::cbr);
+    }
+    constexpr void add(packet::pip which) noexcept {
+        pip = which;
+        kinds.add(packet::kind::pip);
+    }
+    constexpr void add(packet::vmcs which) noexcept {
+        vmcs = which;
+        kinds.add(packet::kind::vmcs);
+    }
+    constexpr void add(packet::mode_exec which) noexcept {
+        mode_exec = which;
+        kinds.add(packet::kind::mode_exec);
+    }
+    constexpr void add(packet::mode_tsx which) noexcept {
+        mode_tsx = which;
+        kinds.add(packet::kind::mode_tsx);
+    }
     /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
     [[nodiscard]] constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
         using packet::kind;
@@ -65,13 +87,6 @@ struct psb_plus {
             case kind::mode_tsx: add(which.as<packet::mode_tsx>()); return true;
             default: return false;
         }
-    }
-
-private:
-    template <class Packet>
-    constexpr void set(Packet& to, Packet which) noexcept {
-        to = which;
-        kinds.add(Packet::about.id);
     }
 };
 
