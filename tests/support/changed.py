@@ -28,8 +28,10 @@ def own_tests(path):
     name = re.sub(r"\.\w+$", "", path).replace("/", ".")
     found = []
     if re.match(r"include/ptspec/.*\.hpp$", path):
-        found += [name.removeprefix("include.ptspec."), r"checks\.(tree|order|words|rules|format)",
-                  r"single_include\.check"]
+        found += [name.removeprefix("include.ptspec."), r"single_include\.check",
+                  r"checks\.(tree|order|words|rules|format|readme)"]
+    if re.match(r"(include/.*/)?README\.md$", path):
+        return [r"checks\.(tree|readme)"]
     if path.startswith("include/ptspec/reg/"):
         found += ["laws_words", "registers_csv"]
     elif path.startswith("include/ptspec/packet/"):
@@ -46,8 +48,6 @@ def own_tests(path):
         found += [name.removeprefix("tests.")]
     elif path.startswith("examples/") and path.endswith(".cpp"):
         found += [name, "tools." + name.removeprefix("examples.")]
-    elif path == "README.md":
-        found += [r"checks\.readme"]
     return found
 
 
@@ -172,6 +172,7 @@ tests/CMakeFiles/b.four.dir/b/four.cpp.o: #deps 1, deps mtime 1 (VALID)
     assert own_tests("tests/checks/x.py") == [r"checks.x(\.self_test)?"]
     assert own_tests("tests/checks/x.csv") == [r"checks\.(tree|order|words)(\.self_test)?"]
     assert own_tests("tests/a/b.cpp") == ["a.b"]
+    assert own_tests("include/ptspec/reg/README.md") == own_tests("README.md")
     print("changed.py: self-test passed")
 
 
