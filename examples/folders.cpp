@@ -20,8 +20,7 @@
 #include <ptspec/reg/list.hpp>
 #include <ptspec/simulate/ports.hpp>
 #include <ptspec/simulate/recording_port.hpp>
-#include <ptspec/topa/builders.hpp>
-#include <ptspec/topa/position.hpp>
+#include <ptspec/topa/table.hpp>
 #include <ptspec/trace/check/checker.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/write/writer.hpp>
@@ -63,16 +62,22 @@ static_assert(cpu::common(cpu::preset::sapphire_rapids, skylake).value.has_pt())
 static_assert(cpu::quirks_of(cpu::preset::broadwell).has(cpu::quirk::lbr_exclusive));
 static_assert(cpu::mtc_period::of_crystal_cycles(8).encoding() == 3);
 
-// A table of two regions and a link back to its first entry. A misaligned region stops the build.
-constexpr auto ring = topa::ring(
-    0x1'0000'0000, topa::region{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
-    topa::region{.base = 0x1'0020'0000, .size = topa::region_size::size_64K, .interrupt = true});
-static_assert(ring.entries[2] == topa::link_to(0x1'0000'0000));
+// A ring for addresses known at run time. The base of its second region is not a multiple of 64 KB:
+// the finding has the broken rule and the entry, and nothing is written.
+static_assert([] {
+    topa::region const regions[] = {{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
+                                    {.base = 0x1'0020'8000, .size = topa::region_size::size_64K}};
+    uint64_t const address = 0x1'0000'0000;
+    topa::entry table[3];
+    auto const found = topa::write_table({}, address, regions, 2, topa::link(address), table);
+    return found.broken == rule::OUT_062 && found.at.index == 1 && table[0].raw == 0;
+}());
 
-// The address of the next byte of trace, 16 bytes into the second region.
-constexpr topa::position next_byte{.table = 0x1'0000'0000, .index = 1, .offset = 16};
-static_assert(topa::trace_store_phys_addr(next_byte, ring.entries[1]) == 0x1'0020'0010);
-static_assert(topa::bytes_left(next_byte, ring.entries[1]) == 0x1'0000 - 16);
+// A WRMSR enables tracing. Until TraceEn is 0 again, no other bit of this register may change.
+constexpr auto enabled = access::effect_of_write(cpu::preset::skylake_x, {}, 0x570, 0x2109);
+static_assert(enabled && enabled.state.ctl.get<reg::ia32_rtit_ctl::TraceEn>());
+constexpr auto changed = access::check_write(cpu::preset::skylake_x, enabled.state, 0x570, 0x210D);
+static_assert(!changed && changed.why == rule::REG_021);
 
 // Three bytes go to the last two bytes of a single range of 128 bytes, and to its first byte.
 static_assert([] {

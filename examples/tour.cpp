@@ -32,17 +32,16 @@ static_assert(ring.entries[2] == topa::link_to(table_address));
 // The page that the processor reads, initialised at compile time.
 alignas(4096) constinit auto const placed = ring;
 
-// The position of the next byte of trace, as the two output registers encode it: entry 1, 16 bytes
-// into its region.
-using reg::ia32_rtit_output_base;
-constexpr auto base = ia32_rtit_output_base{}.with(
-    ia32_rtit_output_base::BasePhysAddr{table_address});
-constexpr auto pointers = topa::mask_ptrs_of({.table = table_address, .index = 1, .offset = 16});
+// The address of the next byte of trace, from the two output registers and the entry that they
+// select: the second one, 16 bytes into its region.
+constexpr reg::ia32_rtit_output_base base{0x1'0000'0000};
+constexpr reg::ia32_rtit_output_mask_ptrs pointers{0x10'0000'00FF};
 constexpr auto where = topa::position_in(base, pointers);
+static_assert(where == topa::position{.table = 0x1'0000'0000, .index = 1, .offset = 16});
+static_assert(topa::table_pointer(where) == 0x1'0000'0008);
+static_assert(topa::trace_store_phys_addr(where, topa::entry{0x1'0020'0104}) == 0x1'0020'0010);
 
-static_assert(pointers.raw == 0x10'0000'00FF);
-static_assert(topa::table_pointer(where) == table_address + 8);
-static_assert(topa::trace_store_phys_addr(where, ring.entries[1]) == 0x1'0020'0010);
+static_assert(topa::mask_ptrs_of(where) == pointers);
 static_assert(topa::bytes_left(where, ring.entries[1]) == 0x1'0000 - 16);
 static_assert(topa::next_entry(where) == topa::position{.table = table_address, .index = 2});
 static_assert(topa::follow_end(ring.entries[2]) == topa::position{.table = table_address});
