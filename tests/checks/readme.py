@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Checks the quotations in README.md and in the pages of the folders of include/ptspec/.
+"""Checks README.md and the pages of folders, which are also called README.md.
 
     readme.py [ROOT]
     readme.py --self-test
@@ -12,9 +12,12 @@ includes. What stands in the block must compile when it is pasted: with its incl
 compile, and every line of the block must be part of a line that g++ prints; `...` stands for
 omitted text. Every relative link must lead to a file.
 
-The page of a folder, include/ptspec/FOLDER/README.md, has at most 45 lines. After `Builds on:` and
+README.md has at most 250 lines. Its table of headers has the limits of include_time.py.
+
+The page of a folder, include/ptspec/FOLDER/README.md, has at most 50 lines. After `Builds on:` and
 `Used by:` it names the folders whose headers its headers include, and those that include them. A
-folder without a page, such as detail/, belongs to the folder above it.
+folder without a page, such as detail/, belongs to the folder above it. These pages and README.md
+must quote code; those of examples/ and tests/ need not.
 """
 
 import os
@@ -25,13 +28,17 @@ import subprocess
 import sys
 import tempfile
 
+import include_time
+
 FILE = r"\[(?P<file>\S+)\]\((?:\.\./)*(?P=file)\):\n\n"
 BLOCK = re.compile(rf"(?:{FILE})?```cpp\n(?P<code>.*?)```", re.DOTALL)
 SAID = re.compile(rf"g\+\+ says of\s{FILE}```\n(?P<lines>.*?)```", re.DOTALL)
 USING = "using namespace ptspec;\n"
 LINK = re.compile(r"\]\((?!\w+:)([^)#]+)")
 INCLUDE = re.compile(r"^#include <ptspec/([^>]+)>", re.MULTILINE)
-LONGEST_PAGE = 45
+LIMIT = re.compile(r"^\| `ptspec/(\w+)\.hpp` \|.*\| (\d+\.\d+) \|$", re.MULTILINE)
+LONGEST_README = 250
+LONGEST_PAGE = 50
 
 
 def what_the_compiler_says(root, source, text=None):
@@ -85,7 +92,7 @@ def wrong_messages(root, name, text):
                 yield f"{where}: g++ does not say {line.strip()!r} of {block['file']}"
 
 
-def wrong_quotations(root, name):
+def wrong_quotations(root, name, must_quote=True):
     text = (root / name).read_text()
     blocks = 0
     for block in BLOCK.finditer(text):
@@ -103,7 +110,7 @@ def wrong_quotations(root, name):
             first = next((line for line in said if "error" in line), said[0])
             yield f"{where}: this does not compile when it is pasted: {first}"
     yield from wrong_messages(root, name, text)
-    if blocks == 0:
+    if blocks == 0 and must_quote:
         yield f"{name}: quotes no code"
     for link in LINK.findall(re.sub(r"(?ms)^```.*?^```$", "", text)):
         if not ((root / name).parent / link).exists():
@@ -128,6 +135,15 @@ def neighbours(library, pages):
     return found
 
 
+def wrong_limits(text, limits):
+    """`limits`: {name of the header: limit}"""
+    stated = {name: float(limit) for name, limit in LIMIT.findall(text)}
+    for name in sorted(stated.keys() | limits.keys()):
+        if stated.get(name) != limits.get(name):
+            yield (f"README.md: limit of ptspec/{name}.hpp: {stated.get(name)}; "
+                   f"in include_time.py: {limits.get(name)}")
+
+
 def wrong_pages(root):
     library = root / "include" / "ptspec"
     pages = sorted(library.rglob("README.md"))
@@ -143,9 +159,16 @@ def wrong_pages(root):
                 yield f"{name}: it should say: {begin} {expected}."
 
 
-def findings(root):
+def findings(root, limits):
     yield from wrong_quotations(root, "README.md")
+    text = (root / "README.md").read_text()
+    if text.count("\n") > LONGEST_README:
+        yield f"README.md: has more than {LONGEST_README} lines"
+    yield from wrong_limits(text, limits)
     yield from wrong_pages(root)
+    for folder in ("examples", "tests"):
+        for page in sorted((root / folder).rglob("README.md")):
+            yield from wrong_quotations(root, page.relative_to(root).as_posix(), False)
 
 
 def self_test():
@@ -174,11 +197,32 @@ def self_test():
         (root / "bad.cpp").write_text('static_assert(false, "this is not fine");\n')
         for text, expected in cases:
             (root / "README.md").write_text(text)
-            found = list(findings(root))
+            found = list(findings(root, {}))
             if len(found) != expected:
                 print(f"self-test: {expected} findings expected in {text!r}, not {found}")
                 return 1
-        return self_test_of_pages(root, quoted)
+        return self_test_of_readme(root, quoted) or self_test_of_pages(root, quoted)
+
+
+def self_test_of_readme(root, quoted):
+    row = "| `ptspec/all.hpp` | everyone | 1.80 |\n"
+    full = quoted + "\n" * (LONGEST_README - quoted.count("\n"))
+    other = quoted.replace("](a.cpp)", "](../a.cpp)")
+    cases = [(quoted + row, {"all": 1.8}, "", 0), (quoted + row, {"all": 1.81}, "", 1),
+             (quoted + row, {}, "", 1), (quoted, {"all": 1.8}, "", 1),
+             (full, {}, "", 0), (full + "\n", {}, "", 1),
+             (quoted, {}, other, 0), (quoted, {}, other.replace("number a", "number b"), 1),
+             (quoted, {}, "[b](b.md)\n", 1)]
+    (root / "tests").mkdir()
+    for text, limits, page, expected in cases:
+        (root / "README.md").write_text(text)
+        (root / "tests" / "README.md").write_text(page)
+        found = list(findings(root, limits))
+        if len(found) != expected:
+            print(f"self-test: {expected} findings expected in {text!r} and {page!r}, not {found}")
+            return 1
+    (root / "tests" / "README.md").unlink()
+    return 0
 
 
 def self_test_of_pages(root, quoted):
@@ -201,7 +245,7 @@ def self_test_of_pages(root, quoted):
              (low + "\n" * (LONGEST_PAGE - low.count("\n") + 1), 1)]
     for text, expected in cases:
         (library / "low" / "README.md").write_text(text)
-        found = list(findings(root))
+        found = list(findings(root, {}))
         if len(found) != expected:
             print(f"self-test: {expected} findings expected in {text!r}, not {found}")
             return 1
@@ -211,8 +255,9 @@ def self_test_of_pages(root, quoted):
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
+    limits = {paths[0].stem: limit for paths, limit in include_time.PARTS}
     found = list(findings(pathlib.Path(sys.argv[1]) if sys.argv[1:] else
-                          pathlib.Path(__file__).resolve().parents[2]))
+                          pathlib.Path(__file__).resolve().parents[2], limits))
     print("\n".join(found))
     return 1 if found else 0
 

@@ -36,7 +36,8 @@ ONE_COPY = "base/one_copy"
 LIBRARY_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
 
 LONGEST_LINE = 100
-DOCUMENTS = ("README.md", "CHANGELOG.md", "tests/README.md")
+DOCUMENTS = ("README.md", "CHANGELOG.md", "examples/README.md", "tests/README.md",
+             "tests/bench/README.md", "tests/firmware/README.md")
 
 # Every rule, by its name in the self-test.
 RULES = {
@@ -325,6 +326,7 @@ def tampered():
     yield inc + "odd/a.txt", "", "\n", [f"place {inc}odd/a.txt:1"]
     yield inc + "odd/README.md", "", "\n", []
     yield inc + "odd/README.md", "", "x" * (LONGEST_LINE + 1), [f"long {inc}odd/README.md:1"]
+    yield "examples/README.md", "", "x" * (LONGEST_LINE + 1), ["long examples/README.md:1"]
     yield inc + "odd.hpp", "", "// SPDX-License-Identifier: BSL-1.0\n#pragma once\n", [
         f"mirror {inc}odd.hpp:1", f"place {inc}odd.hpp:1"]
     yield inc + "base/bits.hpp", "<stdint.h>", "<ptspec/reg/base.hpp>", [

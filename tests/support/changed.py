@@ -30,7 +30,7 @@ def own_tests(path):
     if re.match(r"include/ptspec/.*\.hpp$", path):
         found += [name.removeprefix("include.ptspec."), r"single_include\.check",
                   r"checks\.(tree|order|words|rules|format|readme)"]
-    if re.match(r"(include/.*/)?README\.md$", path):
+    if re.match(r"(.*/)?README\.md$", path):
         return [r"checks\.(tree|readme)"]
     if path.startswith("include/ptspec/reg/"):
         found += ["laws_words", "registers_csv"]
@@ -40,6 +40,8 @@ def own_tests(path):
         found += [r"checks\.(rules|tree)", r"support\..*"]
     elif re.match(r"tests/checks/(\w+\.(csv|txt)|sources\.py)$", path):
         found += [r"checks\.(tree|order|words)(\.self_test)?"]
+    elif path == "tests/checks/include_time.py":
+        found += [r"checks\.readme"]
     elif path.startswith("tests/checks/"):
         found += [name.removeprefix("tests.") + r"(\.self_test)?"]
     elif path.startswith("tests/fail/"):
@@ -172,7 +174,8 @@ tests/CMakeFiles/b.four.dir/b/four.cpp.o: #deps 1, deps mtime 1 (VALID)
     assert own_tests("tests/checks/x.py") == [r"checks.x(\.self_test)?"]
     assert own_tests("tests/checks/x.csv") == [r"checks\.(tree|order|words)(\.self_test)?"]
     assert own_tests("tests/a/b.cpp") == ["a.b"]
-    assert own_tests("include/ptspec/reg/README.md") == own_tests("README.md")
+    for page in ("include/ptspec/reg/README.md", "examples/README.md", "tests/bench/README.md"):
+        assert own_tests(page) == own_tests("README.md")
     print("changed.py: self-test passed")
 
 
