@@ -27,17 +27,18 @@ void expect(bool right, char const* what) {
 }
 
 /// Runs a guest, whose VMCS has the controls `set`, until its next exit. `execute(ctl)` enters it
-/// with this IA32_RTIT_CTL and returns after the exit, which cleared IA32_RTIT_CTL. False: the
-/// guest's output cannot be entered or left.
+/// with this IA32_RTIT_CTL and returns after the exit, which cleared IA32_RTIT_CTL. A ToPA PMI that
+/// the VMM takes for the guest counts in `pmis`. False: the guest's output cannot be entered or
+/// left.
 template <msr_port Msrs, class Execute>
 auto run_guest(vmx::guest_pt& guest, vmx::shadow& shadow, vmx::controls const& set,
-               vmx::msr_bitmap& bitmap, Msrs& msrs, Execute&& execute) -> bool {
+               vmx::msr_bitmap& bitmap, unsigned& pmis, Msrs& msrs, Execute&& execute) -> bool {
     vmx::host_pt host;
     auto const entry = vmx::enter(guest, shadow, set, host, msrs);
     if (!entry) { return false; }
     vmx::update_msr_bitmap(guest, bitmap);
     execute(entry.ctl);
-    if (vmx::take_topa_pmi(guest, msrs).is_pending) { std::puts("the VMM took a ToPA PMI"); }
+    pmis += vmx::take_topa_pmi(guest, msrs).is_pending;
     return static_cast<bool>(vmx::leave(guest, shadow, host, msrs));
 }
 
@@ -87,7 +88,9 @@ struct host_machine {
             }
             (void)cpu.on(event::vm_exit{.from = ip, .to = host_ip, .loads = {true, {}}});
         };
-        expect(run_guest(guest, shadow, set, bitmap, cpu, execute), "VM entry and VM exit");
+        unsigned pmis = 0;
+        expect(run_guest(guest, shadow, set, bitmap, pmis, cpu, execute), "VM entry and VM exit");
+        if (pmis != 0) { std::puts("the VMM took a ToPA PMI"); }
         if (take_pmi(guest)) { std::puts("the guest gets a PMI"); }
     }
 };
