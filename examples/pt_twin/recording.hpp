@@ -125,7 +125,7 @@ struct group {
     [[nodiscard]] auto vmcs() const { return value(kind::vmcs, status.vmcs); }
     [[nodiscard]] auto exec() const { return value(kind::mode_exec, status.mode_exec); }
     void add(seen const& one) {
-        (void)status.add(one.packet, {one.offset, one.ip, one.packet.length()});
+        status.add(one.packet, {one.offset, one.ip, one.packet.length()});
     }
 
 private:

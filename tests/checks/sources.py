@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 
 TOP_DIRECTORIES = ("include", "tests", "examples", "single_include")
 READING_ORDER = pathlib.Path(__file__).with_name("reading_order.txt")
@@ -225,3 +226,20 @@ def public_names(texts):
             if found and parts[0] == "ptspec" and "detail" not in parts:
                 table[found[1]]["::".join(parts[1:]) or "ptspec"].add(found[0])
     return table
+
+
+def self_test_cases(small, cases, found_in, rules):
+    """Failures of a check's self-test. Each case is a path, old text, new text and the expected
+    findings; each of `rules`, the first words of findings, must be in one."""
+    failures, fired = [], set()
+    for path, old, new, wanted in cases:
+        assert old in small[path], f"{path} has no {old!r}"
+        with tempfile.TemporaryDirectory() as folder:
+            write_tree(folder, small | {path: small[path].replace(old, new, 1)})
+            found = found_in(folder)
+        fired.update(item.split()[0] for item in wanted if item in found)
+        if sorted(found) != sorted(wanted):
+            failures.append(f"{path}: {old!r} -> {new!r}\n  wanted {wanted}\n  found  {found}")
+    if fired != set(rules):
+        failures.append(f"no case breaks {set(rules) - fired}")
+    return failures

@@ -228,7 +228,7 @@ private:
         if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
     }
     [[gnu::noinline]] constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
-        if (has(psb_open)) { (void)psb_.add(which, where); }
+        if (has(psb_open)) { psb_.add(which, where); }
         bool const is_cbr = which.is<packet::cbr>();
         // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
         if (is_cbr || which.is<packet::tsc>()) { set(stopped, false); }
@@ -299,7 +299,7 @@ private:
             violate(rule::GEN_344);
             violated_.is_note = here_.which == kind::pip;
         }
-        (void)psb_.add(which, where);
+        psb_.add(which, where);
         return {.to = owner::status, .in_psb_plus = true};
     }
     constexpr auto add_ovf() noexcept -> binding {

@@ -26,7 +26,7 @@ struct psb_plus {
     packet::mode_exec mode_exec{};
     packet::mode_tsx mode_tsx{};
 
-    /// A new PSB+ begins. The values of packets that it does not have are undefined.
+    /// A new PSB+ begins. Values of packets that it does not have are those of the last one.
     constexpr void begin(uint64_t at) noexcept {
         offset = at;
         kinds = {};
@@ -36,57 +36,29 @@ struct psb_plus {
     [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
         return kinds.has(which);
     }
-    /// Adds a status packet.
-    constexpr void add(packet::fup which, at where) noexcept {
-        if (!which.has_ip()) { return; }
-        has_ip = true;
-        ip = where.ip;
-        fup_offset = where.offset;
-        fup = which;
-        kinds.add(packet::kind::fup);
-    }
-    constexpr void add(packet::tsc which) noexcept {
-        tsc = which;
-        kinds.add(packet::kind::tsc);
-    }
-    constexpr void add(packet::tma which) noexcept {
-        tma = which;
-        kinds.add(packet::kind::tma);
-    }
-    constexpr void add(packet::cbr which) noexcept {
-        cbr = which;
-        kinds.add(packet::kind::cbr);
-    }
-    constexpr void add(packet::pip which) noexcept {
-        pip = which;
-        kinds.add(packet::kind::pip);
-    }
-    constexpr void add(packet::vmcs which) noexcept {
-        vmcs = which;
-        kinds.add(packet::kind::vmcs);
-    }
-    constexpr void add(packet::mode_exec which) noexcept {
-        mode_exec = which;
-        kinds.add(packet::kind::mode_exec);
-    }
-    constexpr void add(packet::mode_tsx which) noexcept {
-        mode_tsx = which;
-        kinds.add(packet::kind::mode_tsx);
-    }
-    /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
-    [[nodiscard]] constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
+    /// Adds a packet after the PSB. One that is no status packet changes nothing.
+    constexpr void add(packet::any_packet const& which, at where) noexcept {
         using packet::kind;
         switch (which.kind()) {
-            case kind::fup: add(which.as<packet::fup>(), where); return true;
-            case kind::tsc: add(which.as<packet::tsc>()); return true;
-            case kind::tma: add(which.as<packet::tma>()); return true;
-            case kind::cbr: add(which.as<packet::cbr>()); return true;
-            case kind::pip: add(which.as<packet::pip>()); return true;
-            case kind::vmcs: add(which.as<packet::vmcs>()); return true;
-            case kind::mode_exec: add(which.as<packet::mode_exec>()); return true;
-            case kind::mode_tsx: add(which.as<packet::mode_tsx>()); return true;
-            default: return false;
+            case kind::fup: {
+                auto const one = which.as<packet::fup>();
+                if (!one.has_ip()) { return; }
+                has_ip = true;
+                ip = where.ip;
+                fup_offset = where.offset;
+                fup = one;
+                break;
+            }
+            case kind::tsc: tsc = which.as<packet::tsc>(); break;
+            case kind::tma: tma = which.as<packet::tma>(); break;
+            case kind::cbr: cbr = which.as<packet::cbr>(); break;
+            case kind::pip: pip = which.as<packet::pip>(); break;
+            case kind::vmcs: vmcs = which.as<packet::vmcs>(); break;
+            case kind::mode_exec: mode_exec = which.as<packet::mode_exec>(); break;
+            case kind::mode_tsx: mode_tsx = which.as<packet::mode_tsx>(); break;
+            default: return;
         }
+        kinds.add(which.kind());
     }
 };
 

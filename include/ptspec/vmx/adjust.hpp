@@ -671,7 +671,7 @@ private:
     /// Holds the packets of a PSB+ until the PIP shows whose they are.
     constexpr void add_to_group(part_packet const& one) noexcept {
         bool const is_pip = one.which.is<packet::pip>();
-        (void)psb_.reported.add(one.which, {one.at, one.ip, one.which.length()});
+        psb_.reported.add(one.which, {one.at, one.ip, one.which.length()});
         if (one.which.is<packet::vmcs>()) { take(one.which.as<packet::vmcs>()); }
         if (psb_.is_decided) {
             if (is_pip) { now_ = world_of(psb_.reported.pip); }
