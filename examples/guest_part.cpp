@@ -7,7 +7,7 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/trace/reader.hpp>
-#include <ptspec/vmx/adjust.hpp>
+#include <ptspec/vmx/keep_part.hpp>
 #include <ptspec/vmx/rewrite.hpp>
 
 #include <cstdint>

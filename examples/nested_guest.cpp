@@ -8,7 +8,8 @@
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/base/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>
-#include <ptspec/vmx/adjust.hpp>
+#include <ptspec/vmx/insert_pip.hpp>
+#include <ptspec/vmx/rewrite.hpp>
 #include <ptspec/vmx/nested.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 

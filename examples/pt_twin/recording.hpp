@@ -124,9 +124,7 @@ struct group {
     [[nodiscard]] auto pip() const { return value(kind::pip, status.pip); }
     [[nodiscard]] auto vmcs() const { return value(kind::vmcs, status.vmcs); }
     [[nodiscard]] auto exec() const { return value(kind::mode_exec, status.mode_exec); }
-    void add(seen const& one) {
-        status.add(one.packet, {one.offset, one.ip, one.packet.length()});
-    }
+    void add(seen const& one) { status.add(one.packet, {one.offset, one.ip, one.packet.length()}); }
 
 private:
     template <class Packet>

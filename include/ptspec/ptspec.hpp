@@ -125,6 +125,7 @@
 #include <ptspec/trace/binder.hpp>
 #include <ptspec/trace/time.hpp>
 #include <ptspec/trace/event.hpp>
+#include <ptspec/trace/no_clock.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
 #include <ptspec/trace/time_conversion.hpp>
@@ -186,13 +187,15 @@
 #include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/guest_pt.hpp>
+#include <ptspec/vmx/shadow_page.hpp>
 #include <ptspec/vmx/shadow.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 #include <ptspec/vmx/nested.hpp>
 #include <ptspec/vmx/output_violation.hpp>
 #include <ptspec/vmx/trace_pieces.hpp>
 #include <ptspec/vmx/rewrite.hpp>
-#include <ptspec/vmx/adjust.hpp>
+#include <ptspec/vmx/insert_pip.hpp>
+#include <ptspec/vmx/keep_part.hpp>
 #include <ptspec/vmx/tdx.hpp>
 
 #include <ptspec/simulate/recording_port.hpp>

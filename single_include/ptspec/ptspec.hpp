@@ -12736,7 +12736,7 @@ struct psb_plus {
     packet::mode_exec mode_exec{};
     packet::mode_tsx mode_tsx{};
 
-    /// A new PSB+ begins. The values of packets that it does not have are undefined.
+    /// A new PSB+ begins. Values of packets that it does not have are those of the last one.
     constexpr void begin(uint64_t at) noexcept {
         offset = at;
         kinds = {};
@@ -12746,57 +12746,29 @@ struct psb_plus {
     [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
         return kinds.has(which);
     }
-    /// Adds a status packet.
-    constexpr void add(packet::fup which, at where) noexcept {
-        if (!which.has_ip()) { return; }
-        has_ip = true;
-        ip = where.ip;
-        fup_offset = where.offset;
-        fup = which;
-        kinds.add(packet::kind::fup);
-    }
-    constexpr void add(packet::tsc which) noexcept {
-        tsc = which;
-        kinds.add(packet::kind::tsc);
-    }
-    constexpr void add(packet::tma which) noexcept {
-        tma = which;
-        kinds.add(packet::kind::tma);
-    }
-    constexpr void add(packet::cbr which) noexcept {
-        cbr = which;
-        kinds.add(packet::kind::cbr);
-    }
-    constexpr void add(packet::pip which) noexcept {
-        pip = which;
-        kinds.add(packet::kind::pip);
-    }
-    constexpr void add(packet::vmcs which) noexcept {
-        vmcs = which;
-        kinds.add(packet::kind::vmcs);
-    }
-    constexpr void add(packet::mode_exec which) noexcept {
-        mode_exec = which;
-        kinds.add(packet::kind::mode_exec);
-    }
-    constexpr void add(packet::mode_tsx which) noexcept {
-        mode_tsx = which;
-        kinds.add(packet::kind::mode_tsx);
-    }
-    /// Adds a packet after the PSB. Returns false, and changes nothing, if it is no status packet.
-    [[nodiscard]] constexpr auto add(packet::any_packet const& which, at where) noexcept -> bool {
+    /// Adds a packet after the PSB. One that is no status packet changes nothing.
+    constexpr void add(packet::any_packet const& which, at where) noexcept {
         using packet::kind;
         switch (which.kind()) {
-            case kind::fup: add(which.as<packet::fup>(), where); return true;
-            case kind::tsc: add(which.as<packet::tsc>()); return true;
-            case kind::tma: add(which.as<packet::tma>()); return true;
-            case kind::cbr: add(which.as<packet::cbr>()); return true;
-            case kind::pip: add(which.as<packet::pip>()); return true;
-            case kind::vmcs: add(which.as<packet::vmcs>()); return true;
-            case kind::mode_exec: add(which.as<packet::mode_exec>()); return true;
-            case kind::mode_tsx: add(which.as<packet::mode_tsx>()); return true;
-            default: return false;
+            case kind::fup: {
+                auto const one = which.as<packet::fup>();
+                if (!one.has_ip()) { return; }
+                has_ip = true;
+                ip = where.ip;
+                fup_offset = where.offset;
+                fup = one;
+                break;
+            }
+            case kind::tsc: tsc = which.as<packet::tsc>(); break;
+            case kind::tma: tma = which.as<packet::tma>(); break;
+            case kind::cbr: cbr = which.as<packet::cbr>(); break;
+            case kind::pip: pip = which.as<packet::pip>(); break;
+            case kind::vmcs: vmcs = which.as<packet::vmcs>(); break;
+            case kind::mode_exec: mode_exec = which.as<packet::mode_exec>(); break;
+            case kind::mode_tsx: mode_tsx = which.as<packet::mode_tsx>(); break;
+            default: return;
         }
+        kinds.add(which.kind());
     }
 };
 
@@ -12883,6 +12855,46 @@ private:
 };
 
 }  // namespace ptspec::trace
+
+// ---- ptspec/trace/detail/pending.hpp ----
+
+namespace ptspec::trace::detail {
+
+/// What is pending in a binder. PacketEn and losses are flags, too: if no flag is set, TNT and TIP
+/// belong to branches.
+struct pending {
+    enum flags : uint32_t {
+        psb_open = 1U << 0,
+        overflow = 1U << 1,     ///< a FUP or TIP.PGE ends the overflow
+        transaction = 1U << 2,  ///< this flag to `trigger`: who has the FUP
+        abort = 1U << 3,
+        ptwrite = 1U << 4,
+        exstop = 1U << 5,
+        pebs = 1U << 6,
+        control_flow = 1U << 7,
+        trigger = 1U << 8,
+        mode = 1U << 9,         ///< TIP, TIP.PGE or FUP follows
+        event = 1U << 10,       ///< TIP or TIP.PGD follows
+        aborting = 1U << 11,    ///< the same, of a TSX abort
+        event_data = 1U << 12,  ///< a CFE follows
+        block = 1U << 13,       ///< BEP ends it
+        asleep = 1U << 14,      ///< PWRX follows
+        off = 1U << 15,
+        after_pgd = 1U << 16,  ///< `off` since a TIP.PGD
+        entering = 1U << 17,
+        must_be_entered = 1U << 18,  ///< off, PSB+ with IP: TIP.PGE follows
+        stopped = 1U << 20,          ///< the last packet is a TraceStop
+        lost = 1U << 21,
+        psb_resumes = 1U << 22,  ///< OVF, PSB+ with IP: that may be the IP
+        fup_resumes = 1U << 23,  ///< APL12: the FUP may be spurious
+        shared_fup = 1U << 24,   ///< SKD010: of the OVF, or of an event
+        doubts = psb_resumes | fup_resumes | shared_fup,
+        owners_of_fup = transaction | abort | ptwrite | exstop | pebs | control_flow | trigger,
+        waiting = owners_of_fup | mode | event | aborting | event_data,
+    };
+};
+
+}  // namespace ptspec::trace::detail
 
 // ---- ptspec/trace/binder.hpp ----
 
@@ -13001,36 +13013,7 @@ private:
     static constexpr packet::kind_set branch_kinds = packet::kinds_of(kind::tnt_short,
                                                                       kind::tnt_long, kind::tip);
 
-    // What is pending. PacketEn and losses are flags, too: if no flag is set, TNT and TIP belong to
-    // branches.
-    static constexpr uint32_t psb_open = 1U << 0;
-    static constexpr uint32_t overflow = 1U << 1;     ///< a FUP or TIP.PGE ends the overflow
-    static constexpr uint32_t transaction = 1U << 2;  ///< this flag to `trigger`: who has the FUP
-    static constexpr uint32_t abort = 1U << 3;
-    static constexpr uint32_t ptwrite = 1U << 4;
-    static constexpr uint32_t exstop = 1U << 5;
-    static constexpr uint32_t pebs = 1U << 6;
-    static constexpr uint32_t control_flow = 1U << 7;
-    static constexpr uint32_t trigger = 1U << 8;
-    static constexpr uint32_t mode = 1U << 9;         ///< TIP, TIP.PGE or FUP follows
-    static constexpr uint32_t event = 1U << 10;       ///< TIP or TIP.PGD follows
-    static constexpr uint32_t aborting = 1U << 11;    ///< the same, of a TSX abort
-    static constexpr uint32_t event_data = 1U << 12;  ///< a CFE follows
-    static constexpr uint32_t block = 1U << 13;       ///< BEP ends it
-    static constexpr uint32_t asleep = 1U << 14;      ///< PWRX follows
-    static constexpr uint32_t off = 1U << 15;
-    static constexpr uint32_t after_pgd = 1U << 16;  ///< `off` since a TIP.PGD
-    static constexpr uint32_t entering = 1U << 17;
-    static constexpr uint32_t must_be_entered = 1U << 18;  ///< off, PSB+ with IP: TIP.PGE follows
-    static constexpr uint32_t stopped = 1U << 20;          ///< the last packet is a TraceStop
-    static constexpr uint32_t lost = 1U << 21;
-    static constexpr uint32_t psb_resumes = 1U << 22;  ///< OVF, PSB+ with IP: that may be the IP
-    static constexpr uint32_t fup_resumes = 1U << 23;  ///< APL12: the FUP may be spurious
-    static constexpr uint32_t shared_fup = 1U << 24;   ///< SKD010: of the OVF, or of an event
-    static constexpr uint32_t doubts = psb_resumes | fup_resumes | shared_fup;
-    static constexpr uint32_t owners_of_fup = transaction | abort | ptwrite | exstop | pebs |
-                                              control_flow | trigger;
-    static constexpr uint32_t waiting = owners_of_fup | mode | event | aborting | event_data;
+    using enum detail::pending::flags;
 
     /// A packet that waits for others.
     struct place {
@@ -13046,7 +13029,8 @@ private:
     }
     constexpr void set(tracing value) noexcept {
         now_.enabled = value;
-        set(must_be_entered | (value == tracing::off ? 0 : after_pgd), false);
+        set(must_be_entered, false);
+        if (value != tracing::off) { set(after_pgd, false); }
         set(off, value == tracing::off);
         set(entering, value == tracing::entering);
         if (value == tracing::off || value == tracing::unknown) { known_.forget(); }
@@ -13107,7 +13091,7 @@ private:
         if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
     }
     [[gnu::noinline]] constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
-        if (has(psb_open)) { (void)psb_.add(which, where); }
+        if (has(psb_open)) { psb_.add(which, where); }
         bool const is_cbr = which.is<packet::cbr>();
         // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
         if (is_cbr || which.is<packet::tsc>()) { set(stopped, false); }
@@ -13178,7 +13162,7 @@ private:
             violate(rule::GEN_344);
             violated_.is_note = here_.which == kind::pip;
         }
-        (void)psb_.add(which, where);
+        psb_.add(which, where);
         return {.to = owner::status, .in_psb_plus = true};
     }
     constexpr auto add_ovf() noexcept -> binding {
@@ -13671,6 +13655,62 @@ struct event {
         return packet.is<packet::tnt_short>() ? packet.as<packet::tnt_short>().taken()
                                               : packet.as<packet::tnt_long>().taken();
     }
+};
+
+namespace detail {
+
+/// The type of the event of a packet that is not about branches or overflows.
+constexpr auto type_of(packet::kind which) noexcept -> event_type {
+    using packet::kind;
+    switch (which) {
+        case kind::pip: return event_type::paging;
+        case kind::vmcs: return event_type::vmcs;
+        case kind::mode_exec: return event_type::exec_mode;
+        case kind::mode_tsx: return event_type::transaction;
+        case kind::tracestop: return event_type::trace_stop;
+        case kind::ptw: return event_type::ptwrite;
+        case kind::exstop: return event_type::exstop;
+        case kind::mwait: return event_type::mwait;
+        case kind::pwre: return event_type::pwre;
+        case kind::pwrx: return event_type::pwrx;
+        case kind::bbp: return event_type::pebs_group;
+        case kind::bip: return event_type::pebs_item;
+        case kind::bep: return event_type::pebs_end;
+        case kind::evd: return event_type::event_data;
+        case kind::cfe: return event_type::control_flow;
+        case kind::trig: return event_type::trigger;
+        case kind::cbr: return event_type::frequency;
+        case kind::mnt: return event_type::maintenance;
+        default: return event_type::psb;
+    }
+}
+
+}  // namespace detail
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/no_clock.hpp ----
+
+namespace ptspec::trace {
+
+/// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
+/// does not take the bytes for a clock.
+template <class Clock>
+concept event_clock = requires(Clock const& clock) {
+    { clock.now() } -> same_as<time>;
+};
+
+/// The clock of an event reader that computes no times. It generates no instructions.
+struct no_clock {
+    template <class Packet>
+    [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
+        return rule::none;
+    }
+    constexpr void pass() const noexcept {}
+    constexpr void lose() const noexcept {}
+    [[nodiscard]] constexpr auto now() const noexcept -> time { return {}; }
+    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
+    [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time { return {}; }
 };
 
 }  // namespace ptspec::trace
@@ -16054,26 +16094,6 @@ private:
 /// What happened: the events that the packets of a trace describe, with their IPs and times.
 namespace ptspec::trace {
 
-/// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
-/// does not take the bytes for a clock.
-template <class Clock>
-concept event_clock = requires(Clock const& clock) {
-    { clock.now() } -> same_as<time>;
-};
-
-/// The clock of an event reader that computes no times. It generates no instructions.
-struct no_clock {
-    template <class Packet>
-    [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
-        return rule::none;
-    }
-    constexpr void pass() const noexcept {}
-    constexpr void lose() const noexcept {}
-    [[nodiscard]] constexpr auto now() const noexcept -> time { return {}; }
-    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
-    [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time { return {}; }
-};
-
 /// Reads the events of a trace in order.
 ///
 /// An event whose IP is in a later FUP, TIP or PSB+ is returned after that packet; its time is that
@@ -16369,7 +16389,7 @@ private:
             case owner::asynchronous:
             case owner::entry:
             case owner::interrupt_flag: return add_flow(got, bound, was_lost, was);
-            case owner::paging: return add_ready(made(type_of(got.packet.kind()), got));
+            case owner::paging: return add_ready(made(detail::type_of(got.packet.kind()), got));
             case owner::transaction:
             case owner::transaction_abort: return add_transaction(got, bound);
             case owner::overflow: return add_overflow(got);
@@ -16447,35 +16467,11 @@ private:
         complete_pending();
     }
 
-    static constexpr auto type_of(kind which) noexcept -> event_type {
-        switch (which) {
-            case kind::pip: return event_type::paging;
-            case kind::vmcs: return event_type::vmcs;
-            case kind::mode_exec: return event_type::exec_mode;
-            case kind::mode_tsx: return event_type::transaction;
-            case kind::tracestop: return event_type::trace_stop;
-            case kind::ptw: return event_type::ptwrite;
-            case kind::exstop: return event_type::exstop;
-            case kind::mwait: return event_type::mwait;
-            case kind::pwre: return event_type::pwre;
-            case kind::pwrx: return event_type::pwrx;
-            case kind::bbp: return event_type::pebs_group;
-            case kind::bip: return event_type::pebs_item;
-            case kind::bep: return event_type::pebs_end;
-            case kind::evd: return event_type::event_data;
-            case kind::cfe: return event_type::control_flow;
-            case kind::trig: return event_type::trigger;
-            case kind::cbr: return event_type::frequency;
-            case kind::mnt: return event_type::maintenance;
-            default: return event_type::psb;
-        }
-    }
-
     constexpr void add_unbound(item const& got, binding bound) noexcept {
         switch (got.packet.kind()) {
             case kind::cbr:
             case kind::mnt: {
-                auto one = made(type_of(got.packet.kind()), got);
+                auto one = made(detail::type_of(got.packet.kind()), got);
                 one.is_status = binder_.in_psb_plus();
                 // Inside a compound event they are returned first.
                 return one.is_status || awaits_abort_ ? add_pending(one)
@@ -16495,7 +16491,7 @@ private:
     }
     constexpr void add_status(item const& got) noexcept {
         if (got.packet.is<packet::fup>()) { return; }
-        auto one = made(type_of(got.packet.kind()), got);
+        auto one = made(detail::type_of(got.packet.kind()), got);
         one.is_status = true;
         add_pending(one);
     }
@@ -16546,7 +16542,7 @@ private:
             case kind::mode_exec:
                 if (bound.to != owner::asynchronous) { complete_pending(); }
                 [[fallthrough]];
-            default: return add_pending(made(type_of(got.packet.kind()), got));
+            default: return add_pending(made(detail::type_of(got.packet.kind()), got));
         }
     }
     /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
@@ -16662,7 +16658,7 @@ private:
             if (bound.to == owner::power) { stopped_ = {true, got.ip}; }
             return complete_pending_at(got.ip);
         }
-        auto one = made(type_of(got.packet.kind()), got);
+        auto one = made(detail::type_of(got.packet.kind()), got);
         switch (got.packet.kind()) {
             case kind::tracestop:
                 one.has_ip = disabled_.is_known;
@@ -25537,15 +25533,9 @@ struct guest_msr_port {
 
 }  // namespace ptspec::vmx
 
-// ---- ptspec/vmx/shadow.hpp ----
+// ---- ptspec/vmx/shadow_page.hpp ----
 
-/// Shadow ToPA tables: Intel PT for a guest on a processor whose output cannot be guest-physical.
-///
-/// The VMM intercepts IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS, always. When the guest
-/// sets TraceEn, `shadow::begin` and `shadow::build` translate the guest's tables to host tables;
-/// the processor gets the registers of `shadow::host`, and its position is translated back by
-/// `shadow::to_guest`. Each enable needs a new shadow: a guest changes tables only while TraceEn is
-/// 0.
+/// Guest memory, the pages of a shadow table, and the results of building it.
 namespace ptspec::vmx {
 
 // ------------------------------------------------------------------------------------ memory
@@ -25626,9 +25616,12 @@ struct [[nodiscard]] translated_position {
     constexpr explicit operator bool() const noexcept { return found; }
 };
 
-// ------------------------------------------------------------------------------------ state
+}  // namespace ptspec::vmx
 
-namespace detail {
+// ---- ptspec/vmx/detail/shadow_walk.hpp ----
+
+/// The walk over a guest's tables that makes the shadow table.
+namespace ptspec::vmx::detail {
 
 /// What the guest's output is translated to.
 enum class shadow_kind : uint8_t {
@@ -25680,86 +25673,6 @@ struct shadow_state {
     uint64_t first_offset = 0;
     topa::entry first_entry{};  ///< the guest's
 };
-
-}  // namespace detail
-
-/// The shadow of a guest's output. A value; pages are borrowed.
-///
-/// What the guest sees is what a processor with the same tables would show, except that entries are
-/// read when TraceEn is set. An error occurs when output reaches an invalid entry, or a page with
-/// no memory: there the processor finds an invalid entry. To drop bytes instead, map a page of the
-/// host. For a guest without MENTRY the early interrupt comes a page before the end of the region;
-/// for a region of one page it comes when the region is full.
-///
-/// Shape:  every region of the guest is one or more entries; INT and STOP are on the last. Every
-///         table of the guest begins on a page of its own. The rest of a table, from the start of
-///         output on, is the first page; the part before the start is shadowed only if a link leads
-///         to it. Each entry of the guest is read once. A page takes 511 pieces of regions.
-/// Units:  the work is bounded by the pages: for each piece, one entry is read at most, and up to
-///         2^15 pages of its region are translated; each table is compared with all used pages.
-///         `build` takes a limit, and a VMM can limit the sum.
-/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-083..089, PRG-184, PRG-185.
-class shadow {
-public:
-    /// No shadow.
-    constexpr shadow() noexcept = default;
-
-    /// Begins a shadow when a guest sets TraceEn. `now` has the guest's registers, with the new CTL
-    /// and the STATUS of that moment. An earlier shadow is gone.
-    ///
-    /// Errors: REG-024 no ToPA on the host; OUT-067 no tables of many entries; REG-025 no
-    ///         single-range output, which a range of less than 4 KB needs.
-    /// Source: OUT-001, OUT-007, OUT-022..024, PRG-184, PRG-185.
-    [[nodiscard]] constexpr auto begin(cpu::capabilities const& host,
-                                       cpu::capabilities const& guest, access::msr_state const& now,
-                                       shadow_page const* pages, size_t page_count) noexcept
-        -> rule;
-
-    /// Builds tables until they are complete, or until the VMM has to act. Reads entries and
-    /// translates runs of pages, at most `most_steps` together. A call continues where the one
-    /// before ended.
-    template <guest_memory_port Memory>
-    constexpr auto build(Memory& memory, uint64_t most_steps = ~uint64_t{0}) noexcept
-        -> shadow_result;
-
-    /// More pages for a shadow that is not complete. The pages used so far must come first.
-    constexpr void add_pages(shadow_page const* pages, size_t page_count) noexcept;
-
-    /// Completes a shadow without the rest: output that reaches it ends with STATUS.Error. False if
-    /// there is no page at all, or no shadow.
-    [[nodiscard]] constexpr auto end_with_error() noexcept -> bool;
-
-    /// Forgets the shadow. The pages are no longer borrowed.
-    constexpr void invalidate() noexcept { s_ = {}; }
-
-    /// True if the processor can use the tables.
-    [[nodiscard]] constexpr auto is_complete() const noexcept -> bool {
-        return s_.phase == detail::shadow_phase::done;
-    }
-    /// The number of pages used.
-    [[nodiscard]] constexpr auto pages_used() const noexcept -> size_t { return s_.used; }
-    /// The first position of the guest that is not shadowed yet.
-    [[nodiscard]] constexpr auto reached() const noexcept -> topa::position;
-
-    /// What the processor must hold when the guest starts. Only for a complete shadow.
-    [[nodiscard]] constexpr auto host() const noexcept -> host_output;
-
-    /// The guest's registers for a position of the processor: any that it may report, also after
-    /// STOP and after an error.
-    ///
-    /// Source: OUT-053, OUT-054, OUT-080, PRG-086.
-    [[nodiscard]] constexpr auto to_guest(output_registers const& host) const noexcept
-        -> translated_position;
-
-    /// The processor's registers for a position of the guest that is in the shadow.
-    [[nodiscard]] constexpr auto to_host(output_registers const& guest) const noexcept
-        -> translated_position;
-
-private:
-    detail::shadow_state s_{};
-};
-
-namespace detail {
 
 /// An entry that ends output with an error: a reserved bit is set.
 ///
@@ -26073,7 +25986,94 @@ constexpr auto host_offset_of(topa::entry current, topa::position origin,
     return {offset < size || (offset == size && current.get<entry::STOP>()), offset};
 }
 
-}  // namespace detail
+}  // namespace ptspec::vmx::detail
+
+// ---- ptspec/vmx/shadow.hpp ----
+
+/// Shadow ToPA tables: Intel PT for a guest on a processor whose output cannot be guest-physical.
+///
+/// The VMM intercepts IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS, always. When the guest
+/// sets TraceEn, `shadow::begin` and `shadow::build` translate the guest's tables to host tables;
+/// the processor gets the registers of `shadow::host`, and its position is translated back by
+/// `shadow::to_guest`. Each enable needs a new shadow: a guest changes tables only while TraceEn is
+/// 0.
+namespace ptspec::vmx {
+
+/// The shadow of a guest's output. A value; pages are borrowed.
+///
+/// What the guest sees is what a processor with the same tables would show, except that entries are
+/// read when TraceEn is set. An error occurs when output reaches an invalid entry, or a page with
+/// no memory: there the processor finds an invalid entry. To drop bytes instead, map a page of the
+/// host. For a guest without MENTRY the early interrupt comes a page before the end of the region;
+/// for a region of one page it comes when the region is full.
+///
+/// Shape:  every region of the guest is one or more entries; INT and STOP are on the last. Every
+///         table of the guest begins on a page of its own. The rest of a table, from the start of
+///         output on, is the first page; the part before the start is shadowed only if a link leads
+///         to it. Each entry of the guest is read once. A page takes 511 pieces of regions.
+/// Units:  the work is bounded by the pages: for each piece, one entry is read at most, and up to
+///         2^15 pages of its region are translated; each table is compared with all used pages.
+///         `build` takes a limit, and a VMM can limit the sum.
+/// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-083..089, PRG-184, PRG-185.
+class shadow {
+public:
+    /// No shadow.
+    constexpr shadow() noexcept = default;
+
+    /// Begins a shadow when a guest sets TraceEn. `now` has the guest's registers, with the new CTL
+    /// and the STATUS of that moment. An earlier shadow is gone.
+    ///
+    /// Errors: REG-024 no ToPA on the host; OUT-067 no tables of many entries; REG-025 no
+    ///         single-range output, which a range of less than 4 KB needs.
+    /// Source: OUT-001, OUT-007, OUT-022..024, PRG-184, PRG-185.
+    [[nodiscard]] constexpr auto begin(cpu::capabilities const& host,
+                                       cpu::capabilities const& guest, access::msr_state const& now,
+                                       shadow_page const* pages, size_t page_count) noexcept
+        -> rule;
+
+    /// Builds tables until they are complete, or until the VMM has to act. Reads entries and
+    /// translates runs of pages, at most `most_steps` together. A call continues where the one
+    /// before ended.
+    template <guest_memory_port Memory>
+    constexpr auto build(Memory& memory, uint64_t most_steps = ~uint64_t{0}) noexcept
+        -> shadow_result;
+
+    /// More pages for a shadow that is not complete. The pages used so far must come first.
+    constexpr void add_pages(shadow_page const* pages, size_t page_count) noexcept;
+
+    /// Completes a shadow without the rest: output that reaches it ends with STATUS.Error. False if
+    /// there is no page at all, or no shadow.
+    [[nodiscard]] constexpr auto end_with_error() noexcept -> bool;
+
+    /// Forgets the shadow. The pages are no longer borrowed.
+    constexpr void invalidate() noexcept { s_ = {}; }
+
+    /// True if the processor can use the tables.
+    [[nodiscard]] constexpr auto is_complete() const noexcept -> bool {
+        return s_.phase == detail::shadow_phase::done;
+    }
+    /// The number of pages used.
+    [[nodiscard]] constexpr auto pages_used() const noexcept -> size_t { return s_.used; }
+    /// The first position of the guest that is not shadowed yet.
+    [[nodiscard]] constexpr auto reached() const noexcept -> topa::position;
+
+    /// What the processor must hold when the guest starts. Only for a complete shadow.
+    [[nodiscard]] constexpr auto host() const noexcept -> host_output;
+
+    /// The guest's registers for a position of the processor: any that it may report, also after
+    /// STOP and after an error.
+    ///
+    /// Source: OUT-053, OUT-054, OUT-080, PRG-086.
+    [[nodiscard]] constexpr auto to_guest(output_registers const& host) const noexcept
+        -> translated_position;
+
+    /// The processor's registers for a position of the guest that is in the shadow.
+    [[nodiscard]] constexpr auto to_host(output_registers const& guest) const noexcept
+        -> translated_position;
+
+private:
+    detail::shadow_state s_{};
+};
 
 // ------------------------------------------------------------------------------------ functions
 
@@ -27308,23 +27308,50 @@ constexpr auto rebase_tsc(trace_pieces whole, tsc_change how) noexcept -> rebase
     return detail::rebase_tsc(one, whole, true, how);
 }
 
+// ------------------------------------------------------------------------------ packets of VMX
+
+namespace detail {
+
+/// A packet of VMX: PIP with NR, VMCS, and the events of VM entries and exits.
+[[nodiscard]] constexpr auto is_vmx_event(packet::any_packet const& which) noexcept -> bool {
+    using packet::cfe;
+    using packet::cfe_type;
+    using packet::evd;
+    using packet::evd_type;
+    if (which.is<cfe>()) {
+        auto const type = which.as<cfe>().get<cfe::type>();
+        return type == cfe_type::VMENTRY || type == cfe_type::VMEXIT ||
+               type == cfe_type::VMEXIT_INTR;
+    }
+    auto const type = which.is<evd>() ? which.as<evd>().get<evd::type>() : evd_type::PFA;
+    return type == evd_type::VMXQ || type == evd_type::VMXR;
+}
+
+}  // namespace detail
+
+/// The number of packets that show VMX operation: PIP with NR = 1, VMCS, and the events of VM
+/// transitions. 0 for a guest that runs with the three "conceal VMX from PT" controls.
+///
+/// Source: GEN-278, GEN-306, PKT-081, PKT-274.
+template <class Packets = packet::all>
+[[nodiscard]] constexpr auto count_vmx_packets(trace_pieces in) noexcept -> uint64_t {
+    using packet::pip;
+    detail::piece_bytes bytes{in};
+    uint64_t count = 0;
+    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
+        auto const& which = got.packet;
+        bool const has_nr = which.is<pip>() && which.as<pip>().get<pip::NR>();
+        count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
+    });
+    return count;
+}
+
 }  // namespace ptspec::vmx
 
-// ---- ptspec/vmx/adjust.hpp ----
+// ---- ptspec/vmx/insert_pip.hpp ----
 
-/// What a VMM adds to the trace of a guest, and what it takes out.
-///
-/// With the three "conceal VMX from PT" controls, the trace of a guest that traces itself (PRG-163)
-/// shows no VMX operation: `count_vmx_packets` is 0. It lacks what the VMM does in its place:
-/// `insert_pip` adds the PIP of a CR3 write that exits, and the functions of `vmx/rewrite.hpp`
-/// change addresses and times.
-///
-/// Without these controls, `keep_part` keeps the guest's or the host's part of a trace of both, or
-/// removes the packets of VMX from a trace of the guest alone. It needs the PIPs that these
-/// controls hide: a trace that was recorded with one of them cannot be divided.
+/// The PIP of a guest's CR3 write that exits, which the VMM adds to the guest's trace.
 namespace ptspec::vmx {
-
-// ------------------------------------------------------------------------ the CR3 write that exits
 
 /// The result of `insert_pip`.
 struct [[nodiscard]] inserted_pip {
@@ -27432,45 +27459,66 @@ constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context c
     return result;
 }
 
-// ---------------------------------------------------------------------------- packets of VMX
+}  // namespace ptspec::vmx
 
-namespace detail {
+// ---- ptspec/vmx/detail/part_state.hpp ----
 
-/// A packet of VMX: PIP with NR, VMCS, and the events of VM entries and exits.
-[[nodiscard]] constexpr auto is_vmx_event(packet::any_packet const& which) noexcept -> bool {
-    using packet::cfe;
-    using packet::cfe_type;
-    using packet::evd;
-    using packet::evd_type;
-    if (which.is<cfe>()) {
-        auto const type = which.as<cfe>().get<cfe::type>();
-        return type == cfe_type::VMENTRY || type == cfe_type::VMEXIT ||
-               type == cfe_type::VMEXIT_INTR;
-    }
-    auto const type = which.is<evd>() ? which.as<evd>().get<evd::type>() : evd_type::PFA;
-    return type == evd_type::VMXQ || type == evd_type::VMXR;
-}
+/// What `keep_part` keeps track of.
+namespace ptspec::vmx::detail {
 
-}  // namespace detail
+/// What the code that executes belongs to.
+enum class world : uint8_t {
+    unknown,
+    host,
+    guest,
+    other_guest,
+};
 
-/// The number of packets that show VMX operation: PIP with NR = 1, VMCS, and the events of VM
-/// transitions. 0 for a guest that runs with the three "conceal VMX from PT" controls.
+/// A packet of the original.
+struct part_packet {
+    packet::any_packet which{};
+    uint64_t at = 0;       ///< its offset
+    uint64_t last_ip = 0;  ///< before it
+    uint64_t ip = 0;       ///< the last IP after it
+};
+
+/// A FUP that begins a compound event, and the TIP.PGD that ends it if it is a VM exit.
+struct exit_event {
+    bool has_fup = false;  ///< nothing but PIP, VMCS, MODE.Exec and time since
+    bool has_pgd = false;
+    uint64_t ip = 0;
+    uint64_t last_ip = 0;  ///< before the FUP
+    uint64_t fup_at = 0;   ///< offsets in the result
+    uint64_t fup_end = 0;
+    uint64_t pgd_at = 0;
+};
+
+/// The IP and mode of a PSB+, not yet in the result, in which tracing is off.
+struct start_point {
+    bool is_known = false;
+    uint64_t ip = 0;
+    uint64_t mode = 0;
+};
+
+/// The current PSB+.
+struct current_psb_plus {
+    bool is_open = false;
+    bool is_decided = false;  ///< whose it is
+    trace::psb_plus reported{};
+};
+
+}  // namespace ptspec::vmx::detail
+
+// ---- ptspec/vmx/keep_part.hpp ----
+
+/// The part of a trace that is the guest's, or the host's.
 ///
-/// Source: GEN-278, GEN-306, PKT-081, PKT-274.
-template <class Packets = packet::all>
-[[nodiscard]] constexpr auto count_vmx_packets(trace_pieces in) noexcept -> uint64_t {
-    using packet::pip;
-    detail::piece_bytes bytes{in};
-    uint64_t count = 0;
-    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
-        auto const& which = got.packet;
-        bool const has_nr = which.is<pip>() && which.as<pip>().get<pip::NR>();
-        count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
-    });
-    return count;
-}
-
-// ---------------------------------------------------------------------------- the part of one side
+/// With the three "conceal VMX from PT" controls, the trace of a guest that traces itself (PRG-163)
+/// shows no VMX operation: `count_vmx_packets` is 0. Without them, `keep_part` keeps the guest's or
+/// the host's part of a trace of both, or removes the packets of VMX from a trace of the guest
+/// alone. It needs the PIPs that these controls hide: a trace that was recorded with one of them
+/// cannot be divided.
+namespace ptspec::vmx {
 
 /// Whose part of a trace is kept.
 enum class side : uint8_t { guest, host };
@@ -27516,51 +27564,6 @@ struct [[nodiscard]] kept_part {
 };
 
 namespace detail {
-
-/// What the code that executes belongs to.
-enum class world : uint8_t {
-    unknown,
-    host,
-    guest,
-    other_guest,
-};
-
-/// A packet of the original.
-struct part_packet {
-    packet::any_packet which{};
-    uint64_t at = 0;       ///< its offset
-    uint64_t last_ip = 0;  ///< before it
-    uint64_t ip = 0;       ///< the last IP after it
-};
-
-/// A FUP that begins a compound event, and the TIP.PGD that ends it if it is a VM exit.
-struct exit_event {
-    bool has_fup = false;  ///< nothing but PIP, VMCS, MODE.Exec and time since
-    bool has_pgd = false;
-    uint64_t ip = 0;
-    uint64_t last_ip = 0;  ///< before the FUP
-    uint64_t fup_at = 0;   ///< offsets in the result
-    uint64_t fup_end = 0;
-    uint64_t pgd_at = 0;
-};
-
-/// The IP and mode of a PSB+, not yet in the result, in which tracing is off.
-struct start_point {
-    bool is_known = false;
-    uint64_t ip = 0;
-    uint64_t mode = 0;
-};
-
-/// The current PSB+.
-struct current_psb_plus {
-    bool is_open = false;
-    bool is_decided = false;  ///< whose it is
-    trace::psb_plus reported{};
-
-    [[nodiscard]] constexpr auto has_pip() const noexcept -> bool {
-        return reported.has(packet::kind::pip);
-    }
-};
 
 /// The state of `keep_part`.
 ///
@@ -27974,7 +27977,7 @@ private:
     /// Holds the packets of a PSB+ until the PIP shows whose they are.
     constexpr void add_to_group(part_packet const& one) noexcept {
         bool const is_pip = one.which.is<packet::pip>();
-        (void)psb_.reported.add(one.which, {one.at, one.ip, one.which.length()});
+        psb_.reported.add(one.which, {one.at, one.ip, one.which.length()});
         if (one.which.is<packet::vmcs>()) { take(one.which.as<packet::vmcs>()); }
         if (psb_.is_decided) {
             if (is_pip) { now_ = world_of(psb_.reported.pip); }
@@ -27983,10 +27986,10 @@ private:
         held_[held_count_++] = one;
         bool const needs_vmcs = how_.vmcs != part_options::any_vmcs &&
                                 !psb_.reported.has(kind::vmcs);
-        if ((psb_.has_pip() && !needs_vmcs) || held_count_ == most_held) { decide(); }
+        if ((psb_.reported.has(kind::pip) && !needs_vmcs) || held_count_ == most_held) { decide(); }
     }
     constexpr void decide() noexcept {
-        if (psb_.has_pip()) {
+        if (psb_.reported.has(kind::pip)) {
             now_ = world_of(psb_.reported.pip);
         } else if (how_.where == traced_in::both && psb_.reported.has_ip) {
             now_ = world::unknown;  // PIPs need OS

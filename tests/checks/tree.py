@@ -66,7 +66,7 @@ MAY_BE_DROPPED = frozenset(("for_each", "for_kind", "visit"))
 
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 MACHINE_PATH = re.compile(r"/(?:work|root|home)[/]\S*|/tmp/[a-z]\S*")
-LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b")
+LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b|^(?:<{7}|>{7}) .*", re.M)
 
 # A register or a packet: `struct x : bit_word<x, ...>`, or with a base, `struct y : some<y>`.
 HARDWARE_WORD = re.compile(
@@ -362,6 +362,7 @@ def tampered():
     for word in ("TOD" "O", "FIXM" "E", "XX" "X"):
         yield "tests/base/bits.cpp", "\n", f"\n// {word}: later\n", [
             "leftover tests/base/bits.cpp:2"]
+    yield "tests/base/bits.cpp", "\n", "\n" + "<" * 7 + " HEAD\n", ["leftover tests/base/bits.cpp:2"]
     for line in ("/// Shape:  64 bits.\n", "/// Source: the manual.\n"):
         yield inc + "reg/base.hpp", line, "///\n", [f"doc {inc}reg/base.hpp:8"]
     yield inc + "reg/base.hpp", "struct base :", "\nstruct base\n    : public ptspec::", [

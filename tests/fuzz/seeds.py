@@ -133,7 +133,7 @@ def events():
                data)
 
 
-def adjust():
+def keep_part():
     chance = random.Random(8)
     entry, exit_ = bytes.fromhex("0243010100000000"), bytes.fromhex("0243000900000000")
     host, guest = bytes.fromhex("6d000010000080"), bytes.fromhex("6d001040000000")
@@ -318,8 +318,8 @@ def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    for target in (decode, encode, reader, events, adjust, psb, topa, output, guest, unit, shadow,
-                   script, x86, perf_data, winipt):
+    for target in (decode, encode, reader, events, keep_part, psb, topa, output, guest, unit,
+                   shadow, script, x86, perf_data, winipt):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(target()):

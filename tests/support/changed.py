@@ -30,11 +30,7 @@ def own_tests(path):
     if re.match(r"include/ptspec/.*\.hpp$", path):
         found += [name.removeprefix("include.ptspec."), r"single_include\.check",
                   r"checks\.(tree|order|words|rules|format|readme)"]
-<<<<<<< HEAD
     if re.match(r"(.*/)?README\.md$", path):
-=======
-    if re.match(r"(include/.*/)?README\.md$", path):
->>>>>>> d063b1f (tests: check the pages of the folders after a change to a header)
         return [r"checks\.(tree|readme)"]
     if path.startswith("include/ptspec/reg/"):
         found += ["laws_words", "registers_csv"]
@@ -178,12 +174,8 @@ tests/CMakeFiles/b.four.dir/b/four.cpp.o: #deps 1, deps mtime 1 (VALID)
     assert own_tests("tests/checks/x.py") == [r"checks.x(\.self_test)?"]
     assert own_tests("tests/checks/x.csv") == [r"checks\.(tree|order|words)(\.self_test)?"]
     assert own_tests("tests/a/b.cpp") == ["a.b"]
-<<<<<<< HEAD
     for page in ("include/ptspec/reg/README.md", "examples/README.md", "tests/bench/README.md"):
         assert own_tests(page) == own_tests("README.md")
-=======
-    assert own_tests("include/ptspec/reg/README.md") == own_tests("README.md")
->>>>>>> d063b1f (tests: check the pages of the folders after a change to a header)
     print("changed.py: self-test passed")
 
 

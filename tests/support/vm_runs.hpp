@@ -4,7 +4,7 @@
 #include <support/program_runs.hpp>
 
 #include <ptspec/packet/decode.hpp>
-#include <ptspec/vmx/adjust.hpp>
+#include <ptspec/vmx/keep_part.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -27,7 +27,7 @@ constexpr auto first_in(made_stream const& stream) -> trace::psb_plus {
 
 TEST_CASE("a PSB+ has the values of its status packets (PKT-134,136)") {
     CHECK_TWICE([](auto value) {
-        auto const got = first_in(
+        trace::psb_plus const got = first_in(
             value(made_stream{"PSB 1933221100000000 02731000003200 CBR 0243010A00000000 "
                               "02c80500000000 9921 9902 5933 7d001000000000 0223",
                               engine::kind::manual}));
@@ -53,7 +53,8 @@ TEST_CASE("another PSB+ begins without the packets of the last (GEN-170)") {
 
 TEST_CASE("a FUP without an IP counts as none (PKT-140)") {
     CHECK_TWICE([](auto value) {
-        auto const got = first_in(value(made_stream{"PSB CBR 1d 0223", engine::kind::manual}));
+        trace::psb_plus const got = first_in(
+            value(made_stream{"PSB CBR 1d 0223", engine::kind::manual}));
         return !got.has_ip && !got.has(kind::fup) && got.has(kind::cbr) && !got.has(kind::tsc);
     });
 }

@@ -3,7 +3,8 @@
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/recording_port.hpp>
-#include <ptspec/vmx/adjust.hpp>
+#include <ptspec/vmx/insert_pip.hpp>
+#include <ptspec/vmx/rewrite.hpp>
 #include <ptspec/vmx/controls.hpp>
 
 #include <support/check_twice.hpp>

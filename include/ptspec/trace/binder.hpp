@@ -4,6 +4,7 @@
 #include <ptspec/cpu/quirk_set.hpp>
 #include <ptspec/packet/kind_set.hpp>
 #include <ptspec/trace/binding.hpp>
+#include <ptspec/trace/detail/pending.hpp>
 #include <ptspec/trace/known_state.hpp>
 #include <ptspec/trace/psb_plus.hpp>
 
@@ -122,36 +123,7 @@ private:
     static constexpr packet::kind_set branch_kinds = packet::kinds_of(kind::tnt_short,
                                                                       kind::tnt_long, kind::tip);
 
-    // What is pending. PacketEn and losses are flags, too: if no flag is set, TNT and TIP belong to
-    // branches.
-    static constexpr uint32_t psb_open = 1U << 0;
-    static constexpr uint32_t overflow = 1U << 1;     ///< a FUP or TIP.PGE ends the overflow
-    static constexpr uint32_t transaction = 1U << 2;  ///< this flag to `trigger`: who has the FUP
-    static constexpr uint32_t abort = 1U << 3;
-    static constexpr uint32_t ptwrite = 1U << 4;
-    static constexpr uint32_t exstop = 1U << 5;
-    static constexpr uint32_t pebs = 1U << 6;
-    static constexpr uint32_t control_flow = 1U << 7;
-    static constexpr uint32_t trigger = 1U << 8;
-    static constexpr uint32_t mode = 1U << 9;         ///< TIP, TIP.PGE or FUP follows
-    static constexpr uint32_t event = 1U << 10;       ///< TIP or TIP.PGD follows
-    static constexpr uint32_t aborting = 1U << 11;    ///< the same, of a TSX abort
-    static constexpr uint32_t event_data = 1U << 12;  ///< a CFE follows
-    static constexpr uint32_t block = 1U << 13;       ///< BEP ends it
-    static constexpr uint32_t asleep = 1U << 14;      ///< PWRX follows
-    static constexpr uint32_t off = 1U << 15;
-    static constexpr uint32_t after_pgd = 1U << 16;  ///< `off` since a TIP.PGD
-    static constexpr uint32_t entering = 1U << 17;
-    static constexpr uint32_t must_be_entered = 1U << 18;  ///< off, PSB+ with IP: TIP.PGE follows
-    static constexpr uint32_t stopped = 1U << 20;          ///< the last packet is a TraceStop
-    static constexpr uint32_t lost = 1U << 21;
-    static constexpr uint32_t psb_resumes = 1U << 22;  ///< OVF, PSB+ with IP: that may be the IP
-    static constexpr uint32_t fup_resumes = 1U << 23;  ///< APL12: the FUP may be spurious
-    static constexpr uint32_t shared_fup = 1U << 24;   ///< SKD010: of the OVF, or of an event
-    static constexpr uint32_t doubts = psb_resumes | fup_resumes | shared_fup;
-    static constexpr uint32_t owners_of_fup = transaction | abort | ptwrite | exstop | pebs |
-                                              control_flow | trigger;
-    static constexpr uint32_t waiting = owners_of_fup | mode | event | aborting | event_data;
+    using enum detail::pending::flags;
 
     /// A packet that waits for others.
     struct place {
@@ -167,7 +139,8 @@ private:
     }
     constexpr void set(tracing value) noexcept {
         now_.enabled = value;
-        set(must_be_entered | (value == tracing::off ? 0 : after_pgd), false);
+        set(must_be_entered, false);
+        if (value != tracing::off) { set(after_pgd, false); }
         set(off, value == tracing::off);
         set(entering, value == tracing::entering);
         if (value == tracing::off || value == tracing::unknown) { known_.forget(); }

@@ -78,4 +78,34 @@ struct event {
     }
 };
 
+namespace detail {
+
+/// The type of the event of a packet that is not about branches or overflows.
+constexpr auto type_of(packet::kind which) noexcept -> event_type {
+    using packet::kind;
+    switch (which) {
+        case kind::pip: return event_type::paging;
+        case kind::vmcs: return event_type::vmcs;
+        case kind::mode_exec: return event_type::exec_mode;
+        case kind::mode_tsx: return event_type::transaction;
+        case kind::tracestop: return event_type::trace_stop;
+        case kind::ptw: return event_type::ptwrite;
+        case kind::exstop: return event_type::exstop;
+        case kind::mwait: return event_type::mwait;
+        case kind::pwre: return event_type::pwre;
+        case kind::pwrx: return event_type::pwrx;
+        case kind::bbp: return event_type::pebs_group;
+        case kind::bip: return event_type::pebs_item;
+        case kind::bep: return event_type::pebs_end;
+        case kind::evd: return event_type::event_data;
+        case kind::cfe: return event_type::control_flow;
+        case kind::trig: return event_type::trigger;
+        case kind::cbr: return event_type::frequency;
+        case kind::mnt: return event_type::maintenance;
+        default: return event_type::psb;
+    }
+}
+
+}  // namespace detail
+
 }  // namespace ptspec::trace

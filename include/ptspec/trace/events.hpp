@@ -4,31 +4,12 @@
 #include <ptspec/trace/binder.hpp>
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/detail/simple_packets.hpp>
+#include <ptspec/trace/no_clock.hpp>
 #include <ptspec/trace/packet_errata.hpp>
 #include <ptspec/trace/reader.hpp>
 
 /// What happened: the events that the packets of a trace describe, with their IPs and times.
 namespace ptspec::trace {
-
-/// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
-/// does not take the bytes for a clock.
-template <class Clock>
-concept event_clock = requires(Clock const& clock) {
-    { clock.now() } -> same_as<time>;
-};
-
-/// The clock of an event reader that computes no times. It generates no instructions.
-struct no_clock {
-    template <class Packet>
-    [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
-        return rule::none;
-    }
-    constexpr void pass() const noexcept {}
-    constexpr void lose() const noexcept {}
-    [[nodiscard]] constexpr auto now() const noexcept -> time { return {}; }
-    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
-    [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time { return {}; }
-};
 
 /// Reads the events of a trace in order.
 ///
@@ -325,7 +306,7 @@ private:
             case owner::asynchronous:
             case owner::entry:
             case owner::interrupt_flag: return add_flow(got, bound, was_lost, was);
-            case owner::paging: return add_ready(made(type_of(got.packet.kind()), got));
+            case owner::paging: return add_ready(made(detail::type_of(got.packet.kind()), got));
             case owner::transaction:
             case owner::transaction_abort: return add_transaction(got, bound);
             case owner::overflow: return add_overflow(got);
@@ -403,35 +384,11 @@ private:
         complete_pending();
     }
 
-    static constexpr auto type_of(kind which) noexcept -> event_type {
-        switch (which) {
-            case kind::pip: return event_type::paging;
-            case kind::vmcs: return event_type::vmcs;
-            case kind::mode_exec: return event_type::exec_mode;
-            case kind::mode_tsx: return event_type::transaction;
-            case kind::tracestop: return event_type::trace_stop;
-            case kind::ptw: return event_type::ptwrite;
-            case kind::exstop: return event_type::exstop;
-            case kind::mwait: return event_type::mwait;
-            case kind::pwre: return event_type::pwre;
-            case kind::pwrx: return event_type::pwrx;
-            case kind::bbp: return event_type::pebs_group;
-            case kind::bip: return event_type::pebs_item;
-            case kind::bep: return event_type::pebs_end;
-            case kind::evd: return event_type::event_data;
-            case kind::cfe: return event_type::control_flow;
-            case kind::trig: return event_type::trigger;
-            case kind::cbr: return event_type::frequency;
-            case kind::mnt: return event_type::maintenance;
-            default: return event_type::psb;
-        }
-    }
-
     constexpr void add_unbound(item const& got, binding bound) noexcept {
         switch (got.packet.kind()) {
             case kind::cbr:
             case kind::mnt: {
-                auto one = made(type_of(got.packet.kind()), got);
+                auto one = made(detail::type_of(got.packet.kind()), got);
                 one.is_status = binder_.in_psb_plus();
                 // Inside a compound event they are returned first.
                 return one.is_status || awaits_abort_ ? add_pending(one)
@@ -451,7 +408,7 @@ private:
     }
     constexpr void add_status(item const& got) noexcept {
         if (got.packet.is<packet::fup>()) { return; }
-        auto one = made(type_of(got.packet.kind()), got);
+        auto one = made(detail::type_of(got.packet.kind()), got);
         one.is_status = true;
         add_pending(one);
     }
@@ -502,7 +459,7 @@ private:
             case kind::mode_exec:
                 if (bound.to != owner::asynchronous) { complete_pending(); }
                 [[fallthrough]];
-            default: return add_pending(made(type_of(got.packet.kind()), got));
+            default: return add_pending(made(detail::type_of(got.packet.kind()), got));
         }
     }
     /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
@@ -618,7 +575,7 @@ private:
             if (bound.to == owner::power) { stopped_ = {true, got.ip}; }
             return complete_pending_at(got.ip);
         }
-        auto one = made(type_of(got.packet.kind()), got);
+        auto one = made(detail::type_of(got.packet.kind()), got);
         switch (got.packet.kind()) {
             case kind::tracestop:
                 one.has_ip = disabled_.is_known;

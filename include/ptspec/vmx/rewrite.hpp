@@ -255,4 +255,42 @@ constexpr auto rebase_tsc(trace_pieces whole, tsc_change how) noexcept -> rebase
     return detail::rebase_tsc(one, whole, true, how);
 }
 
+// ------------------------------------------------------------------------------ packets of VMX
+
+namespace detail {
+
+/// A packet of VMX: PIP with NR, VMCS, and the events of VM entries and exits.
+[[nodiscard]] constexpr auto is_vmx_event(packet::any_packet const& which) noexcept -> bool {
+    using packet::cfe;
+    using packet::cfe_type;
+    using packet::evd;
+    using packet::evd_type;
+    if (which.is<cfe>()) {
+        auto const type = which.as<cfe>().get<cfe::type>();
+        return type == cfe_type::VMENTRY || type == cfe_type::VMEXIT ||
+               type == cfe_type::VMEXIT_INTR;
+    }
+    auto const type = which.is<evd>() ? which.as<evd>().get<evd::type>() : evd_type::PFA;
+    return type == evd_type::VMXQ || type == evd_type::VMXR;
+}
+
+}  // namespace detail
+
+/// The number of packets that show VMX operation: PIP with NR = 1, VMCS, and the events of VM
+/// transitions. 0 for a guest that runs with the three "conceal VMX from PT" controls.
+///
+/// Source: GEN-278, GEN-306, PKT-081, PKT-274.
+template <class Packets = packet::all>
+[[nodiscard]] constexpr auto count_vmx_packets(trace_pieces in) noexcept -> uint64_t {
+    using packet::pip;
+    detail::piece_bytes bytes{in};
+    uint64_t count = 0;
+    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
+        auto const& which = got.packet;
+        bool const has_nr = which.is<pip>() && which.as<pip>().get<pip::NR>();
+        count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
+    });
+    return count;
+}
+
 }  // namespace ptspec::vmx

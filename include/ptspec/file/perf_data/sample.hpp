@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/file/perf_data/record.hpp>
+#include <ptspec/file/perf_data/read_as.hpp>
 
 /// AUX area samples: SAMPLE records that contain bytes of a trace.
 namespace ptspec::file::perf_data {

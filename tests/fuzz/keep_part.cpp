@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include <ptspec/vmx/adjust.hpp>
+#include <ptspec/vmx/keep_part.hpp>
 
 #include <fuzz/check.hpp>
 

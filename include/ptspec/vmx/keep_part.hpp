@@ -1,173 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/access/enables.hpp>
-#include <ptspec/engine/output/output.hpp>
 #include <ptspec/packet/encode.hpp>
 #include <ptspec/trace/binder.hpp>
-#include <ptspec/vmx/guest_pt.hpp>
+#include <ptspec/vmx/detail/part_state.hpp>
 #include <ptspec/vmx/rewrite.hpp>
-#include <ptspec/vmx/shadow.hpp>
 
-/// What a VMM adds to the trace of a guest, and what it takes out.
+/// The part of a trace that is the guest's, or the host's.
 ///
 /// With the three "conceal VMX from PT" controls, the trace of a guest that traces itself (PRG-163)
-/// shows no VMX operation: `count_vmx_packets` is 0. It lacks what the VMM does in its place:
-/// `insert_pip` adds the PIP of a CR3 write that exits, and the functions of `vmx/rewrite.hpp`
-/// change addresses and times.
-///
-/// Without these controls, `keep_part` keeps the guest's or the host's part of a trace of both, or
-/// removes the packets of VMX from a trace of the guest alone. It needs the PIPs that these
-/// controls hide: a trace that was recorded with one of them cannot be divided.
+/// shows no VMX operation: `count_vmx_packets` is 0. Without them, `keep_part` keeps the guest's or
+/// the host's part of a trace of both, or removes the packets of VMX from a trace of the guest
+/// alone. It needs the PIPs that these controls hide: a trace that was recorded with one of them
+/// cannot be divided.
 namespace ptspec::vmx {
-
-// ------------------------------------------------------------------------ the CR3 write that exits
-
-/// The result of `insert_pip`.
-struct [[nodiscard]] inserted_pip {
-    bool is_owed = false;  ///< the processor would have generated a PIP
-    engine::write_result written{};
-
-    /// False if the memory port failed: nothing has changed, and the call can be repeated.
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(written); }
-};
-
-namespace detail {
-
-/// The memory of a guest. Interrupts are counted, not raised: the VMM injects them.
-template <memory_port Memory>
-struct guest_memory {
-    Memory& of;
-
-    constexpr auto load(uint64_t address) noexcept -> port_value { return of.load(address); }
-    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
-        return of.store(address, bytes);
-    }
-    /// A guest without a fabric that takes bytes has no room in it.
-    constexpr auto send([[maybe_unused]] byte_view bytes) noexcept -> size_t {
-        if constexpr (fabric_port<Memory>) { return of.send(bytes); }
-        return 0;
-    }
-};
-
-}  // namespace detail
-
-/// Appends the PIP of a CR3 write that the VMM executed to the guest's output, as the processor
-/// does for one that does not exit. `guest` has the MSRs of the guest: TraceEn as the guest wrote
-/// it, output pointers as the VM exit left them. `after` is the context after the write, with the
-/// guest's CR3; `which` is the packet: with shadow paging its CR3 is the processor's, as in the
-/// other PIPs of the trace, and `replace_cr3` changes it later.
-///
-/// A PIP is owed if TriggerEn, ContextEn after the write, and OS are 1; FilterEn and BranchEn have
-/// no effect on it. It counts in PacketByteCnt, except where that is 0: then the next
-/// enable sends a PSB+. A CYC cannot be added: the PIP is bounded by the CYCs around it. If the
-/// write changes PacketEn, the processor reports it at the VM entry.
-///
-/// Output ends as it does for the processor: STOP, or an operational error, sets STATUS of `guest`;
-/// INT sets Trace_ToPA_PMI, and `written.pmis` is not 0: inject the interrupt (PRG-177).
-///
-/// Errors: `written.fault`, then `guest` is unchanged. FabricEn without a `fabric_port` is one.
-/// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PRG-177, GEN-028, GEN-161,
-///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
-template <memory_port Memory>
-constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
-                          access::context const& after, packet::pip which, Memory& memory,
-                          engine::output_options const& how = {}) noexcept -> inserted_pip {
-    using ctl = access::ia32_rtit_ctl;
-    using status = access::ia32_rtit_status;
-    if (!access::trigger_en(guest.ctl, guest.status) || !guest.ctl.get<ctl::OS>() ||
-        !access::context_en(guest.ctl, guest.cr3_match, after)) {
-        return {};
-    }
-    auto const bytes = packet::encode(which);
-    auto now = guest;
-    now.status = now.status.with(status::TriggerEn{true});
-    detail::guest_memory<Memory> port{memory};
-    engine::output output;
-    (void)output.start(of, now, port, how);  // storing bytes reports the same fault again
-    inserted_pip const result{true, output.write(now, port, bytes)};
-    if (!result) { return result; }
-    output.stop(now);
-    if (output.why() == rule::none) {
-        now.status = now.status.with(status::TriggerEn{guest.status.get<status::TriggerEn>()});
-    }
-    if (auto const count = now.status.get<status::PacketByteCnt>(); count != 0) {
-        now.status = now.status.with(status::PacketByteCnt{wrapped{count + bytes.size()}});
-    }
-    guest = now;
-    return result;
-}
-/// The same with the guest's CR3 and NR = 0.
-template <memory_port Memory>
-constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
-                          access::context const& after, Memory& memory,
-                          engine::output_options const& how = {}) noexcept -> inserted_pip {
-    using packet::pip;
-    return insert_pip(of, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
-}
-
-/// The same between `leave` and `enter`: also makes a PMI pending and, with shadow tables, moves
-/// the processor's position. `from` is the shadow that is in use. If it does not have the new
-/// position, the guest needs a new shadow.
-///
-/// Errors: as above.
-/// Source: PRG-175, PRG-177, PRG-184.
-template <memory_port Memory>
-constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context const& after,
-                          packet::pip which, Memory& memory,
-                          engine::output_options const& how = {}) noexcept -> inserted_pip {
-    auto const result = insert_pip(guest.caps, guest.msrs, after, which, memory, how);
-    if (!result || !result.is_owed) { return result; }
-    guest.pmi_pending = guest.pmi_pending || result.written.pmis != 0;
-    if (guest.hidden_byte_count != 0) { guest.hidden_byte_count += packet::pip::head_bytes; }
-    if (guest.current_output() == guest_output::shadow) {
-        auto const moved = from.to_host(guest.msrs.output);
-        bool const is_placed = guest.shadow == shadow_use::placed && moved;
-        guest.shadow = is_placed ? shadow_use::placed : shadow_use::needed;
-        if (is_placed) { guest.host_output = moved.at; }
-    }
-    return result;
-}
-
-// ---------------------------------------------------------------------------- packets of VMX
-
-namespace detail {
-
-/// A packet of VMX: PIP with NR, VMCS, and the events of VM entries and exits.
-[[nodiscard]] constexpr auto is_vmx_event(packet::any_packet const& which) noexcept -> bool {
-    using packet::cfe;
-    using packet::cfe_type;
-    using packet::evd;
-    using packet::evd_type;
-    if (which.is<cfe>()) {
-        auto const type = which.as<cfe>().get<cfe::type>();
-        return type == cfe_type::VMENTRY || type == cfe_type::VMEXIT ||
-               type == cfe_type::VMEXIT_INTR;
-    }
-    auto const type = which.is<evd>() ? which.as<evd>().get<evd::type>() : evd_type::PFA;
-    return type == evd_type::VMXQ || type == evd_type::VMXR;
-}
-
-}  // namespace detail
-
-/// The number of packets that show VMX operation: PIP with NR = 1, VMCS, and the events of VM
-/// transitions. 0 for a guest that runs with the three "conceal VMX from PT" controls.
-///
-/// Source: GEN-278, GEN-306, PKT-081, PKT-274.
-template <class Packets = packet::all>
-[[nodiscard]] constexpr auto count_vmx_packets(trace_pieces in) noexcept -> uint64_t {
-    using packet::pip;
-    detail::piece_bytes bytes{in};
-    uint64_t count = 0;
-    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
-        auto const& which = got.packet;
-        bool const has_nr = which.is<pip>() && which.as<pip>().get<pip::NR>();
-        count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
-    });
-    return count;
-}
-
-// ---------------------------------------------------------------------------- the part of one side
 
 /// Whose part of a trace is kept.
 enum class side : uint8_t { guest, host };
@@ -213,51 +59,6 @@ struct [[nodiscard]] kept_part {
 };
 
 namespace detail {
-
-/// What the code that executes belongs to.
-enum class world : uint8_t {
-    unknown,
-    host,
-    guest,
-    other_guest,
-};
-
-/// A packet of the original.
-struct part_packet {
-    packet::any_packet which{};
-    uint64_t at = 0;       ///< its offset
-    uint64_t last_ip = 0;  ///< before it
-    uint64_t ip = 0;       ///< the last IP after it
-};
-
-/// A FUP that begins a compound event, and the TIP.PGD that ends it if it is a VM exit.
-struct exit_event {
-    bool has_fup = false;  ///< nothing but PIP, VMCS, MODE.Exec and time since
-    bool has_pgd = false;
-    uint64_t ip = 0;
-    uint64_t last_ip = 0;  ///< before the FUP
-    uint64_t fup_at = 0;   ///< offsets in the result
-    uint64_t fup_end = 0;
-    uint64_t pgd_at = 0;
-};
-
-/// The IP and mode of a PSB+, not yet in the result, in which tracing is off.
-struct start_point {
-    bool is_known = false;
-    uint64_t ip = 0;
-    uint64_t mode = 0;
-};
-
-/// The current PSB+.
-struct current_psb_plus {
-    bool is_open = false;
-    bool is_decided = false;  ///< whose it is
-    trace::psb_plus reported{};
-
-    [[nodiscard]] constexpr auto has_pip() const noexcept -> bool {
-        return reported.has(packet::kind::pip);
-    }
-};
 
 /// The state of `keep_part`.
 ///
@@ -680,10 +481,10 @@ private:
         held_[held_count_++] = one;
         bool const needs_vmcs = how_.vmcs != part_options::any_vmcs &&
                                 !psb_.reported.has(kind::vmcs);
-        if ((psb_.has_pip() && !needs_vmcs) || held_count_ == most_held) { decide(); }
+        if ((psb_.reported.has(kind::pip) && !needs_vmcs) || held_count_ == most_held) { decide(); }
     }
     constexpr void decide() noexcept {
-        if (psb_.has_pip()) {
+        if (psb_.reported.has(kind::pip)) {
             now_ = world_of(psb_.reported.pip);
         } else if (how_.where == traced_in::both && psb_.reported.has_ip) {
             now_ = world::unknown;  // PIPs need OS
