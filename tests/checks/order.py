@@ -1,41 +1,35 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Checks that includes follow the reading order, and that no wing uses another's `detail`.
+"""Checks that includes follow the reading order, that no wing uses another's `detail`, and that no
+header is longer than one concept.
 
     tests/checks/order.py [ROOT]        a line `path:line: what is wrong` for each finding
-    tests/checks/order.py --shrink      first takes from known_places.csv what no longer exists
     tests/checks/order.py --figures     prints figures about the whole of include/
     tests/checks/order.py --self-test   breaks each rule in a small tree; each must be found
 
 The order is reading_order.txt. A wing is a folder of include/ptspec/, and the namespace of its
-name. known_places.csv has the findings that exist and how often each occurs in its file: more is a
-finding, and so is less, since the list must follow what is removed.
+name.
 
 Exit status: 0 no finding, 1 findings, 2 wrong usage.
 """
 
 import argparse
 import collections
-import csv
-import io
 import pathlib
 import re
 import sys
-import tempfile
 
 import sources
 from sources import ORDER, Headers, matches
 
-KNOWN = "tests/checks/known_places.csv"
-COLUMNS = ["rule", "path", "what", "count"]
 LONGEST_HEADER = 650
 
-# Every rule, by its name in known_places.csv.
+# Every rule, by its name in the self-test.
 RULES = {
     "order": "{what} is below this file in the reading order and must not be included here",
     "detail": "{what} belongs to another wing",
     "door": "{what} is above what ptspec.hpp includes before it",
-    "known": "{what}",
+    "long": "{what} lines: more than one concept",
 }
 
 DETAIL = re.compile(r"(?<![\w:])(?:::)?(?:ptspec::)?(?P<wing>\w+)(?:::\w+)*?::detail\b")
@@ -83,62 +77,17 @@ def order_of_door(headers):
         highest = max(highest, rank)
 
 
-def all_places(headers):
-    return [*upward_includes(headers), *uses_of_detail(headers), *order_of_door(headers)]
-
-
-# ------------------------------------------------------------------------------- the known places
-
-def places_by_kind(findings):
-    """{(rule, path, what): lines}"""
-    places = collections.defaultdict(list)
-    for finding in findings:
-        places[finding.rule, finding.path, finding.what].append(finding.line)
-    return places
-
-
-def read_known(text):
-    """{(rule, path, what): (count, line)}, and the findings about the table itself."""
-    rows, findings = list(csv.reader(io.StringIO(text))), []
-    known = {}
-    for line, row in enumerate(rows[1:], 2):
-        if len(row) != len(COLUMNS) or row[0] not in RULES or not row[3].isdigit():
-            findings.append(Finding("known", KNOWN, line, f"needs {', '.join(COLUMNS)}"))
-        elif tuple(row[:3]) in known:
-            findings.append(Finding("known", KNOWN, line, "the same place a second time"))
-        else:
-            known[tuple(row[:3])] = int(row[3]), line
-    return known, findings
-
-
-def compare(places, known):
-    for (rule, path, what), lines in places.items():
-        if len(lines) > known.get((rule, path, what), (0, 0))[0]:
-            yield from (Finding(rule, path, line, what) for line in lines)
-    for key, (count, line) in known.items():
-        now = len(places.get(key, ()))
-        if now < count:
-            yield Finding("known", KNOWN, line, f"{count} are listed, {now} are left: --shrink")
-
-
-def shrink(path, places):
-    """Takes from the table what no longer exists; adds nothing."""
-    known, _ = read_known(path.read_text(encoding="utf-8"))
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for key, (count, _) in known.items():
-            left = min(count, len(places.get(key, ())))
-            if left:
-                writer.writerow([*key, left])
+def long_headers(headers):
+    for header, text in headers.text.items():
+        if text.count("\n") > LONGEST_HEADER:
+            yield Finding("long", f"include/{header}", 1, text.count("\n"))
 
 
 def check(root):
-    files = sources.read_tree(root)
-    places = places_by_kind(all_places(Headers(files)))
-    known, findings = read_known(files.get(KNOWN, ""))
-    findings += compare(places, known)
-    return sorted(findings, key=lambda finding: (finding.path, finding.line)), known
+    headers = Headers(sources.read_tree(root))
+    findings = [*upward_includes(headers), *uses_of_detail(headers), *order_of_door(headers),
+                *long_headers(headers)]
+    return sorted(findings, key=lambda finding: (finding.path, finding.line))
 
 
 # ------------------------------------------------------------------------------------ the figures
@@ -186,8 +135,6 @@ def figures(headers):
     members = list(data_members(headers))
     broken = [name for name, kind in members if kind.rsplit("::", 1)[-1] == "rule"]
     why = [kind for name, kind in members if name in ("why", "why_")]
-    long = [(text.count("\n"), header) for header, text in headers.text.items()
-            if text.count("\n") > LONGEST_HEADER]
     base = sum(len(BASE_DETAIL.findall(sources.without_comments(text)))
                - text.count("namespace ptspec::detail")
                for header, text in headers.text.items() if wing_of(header) not in ("", "base"))
@@ -205,8 +152,8 @@ def figures(headers):
     yield f"types of members named why: {len(set(why))} ({counted(why)})"
     yield f"lines: {sum(lines.values())}"
     yield from (f"    {count:6} {folder}" for folder, count in lines.most_common())
-    yield f"headers of more than {LONGEST_HEADER} lines: {len(long)}"
-    yield from (f"    {count:6} {header}" for count, header in sorted(long, reverse=True))
+    longest = max(headers.text, key=lambda header: headers.text[header].count("\n"))
+    yield f"longest header: {longest}, {headers.text[longest].count(chr(10))} lines"
 
 
 # -------------------------------------------------------------------------------------- self-test
@@ -219,11 +166,9 @@ SMALL = {
                                   "    auto f() { rule local; }\n"
                                   "private:\n    fault why = {};\n};\n}\n",
     "include/ptspec/vmx/guest.hpp": "#include <ptspec/reg/ctl.hpp>\n"
-                                    "using ptspec::detail::mask;\nint x = vmx::detail::y;\n"
-                                    "int z = reg::detail::z;\n",
+                                    "using ptspec::detail::mask;\nint x = vmx::detail::y;\n",
     "include/ptspec/ptspec.hpp": "#include <ptspec/base/bits.hpp>\n#include <ptspec/reg/ctl.hpp>\n"
                                  "#include <ptspec/vmx/guest.hpp>\n",
-    KNOWN: "rule,path,what,count\ndetail,include/ptspec/vmx/guest.hpp,reg::detail,1\n",
 }
 
 
@@ -232,41 +177,30 @@ def tampered():
     reg, vmx, door = (f"include/ptspec/{name}.hpp" for name in ("reg/ctl", "vmx/guest", "ptspec"))
     yield reg, "", "", []
     yield reg, "<ptspec/base/bits", "<ptspec/vmx/guest", [f"order {reg}:1"]
-    yield vmx, "int x", "int w = reg::detail::w;\nint x", [f"detail {vmx}:3", f"detail {vmx}:5"]
-    yield vmx, "reg::detail::z", "ptspec::reg::inner::detail::z", []
-    yield vmx, "reg::detail::z", "::ptspec::reg::detail::z", []
+    yield vmx, "int x", "int w = reg::detail::w;\nint x", [f"detail {vmx}:3"]
+    yield vmx, "vmx::detail::y", "ptspec::reg::inner::detail::y", [f"detail {vmx}:3"]
+    yield vmx, "vmx::detail::y", "::ptspec::reg::detail::y", [f"detail {vmx}:3"]
     for new in ("using namespace reg::detail;", "namespace d = reg::detail;",
                 "namespace ptspec::reg::detail {}"):
-        yield vmx, "int x", f"{new}\nint x", [f"detail {vmx}:3", f"detail {vmx}:5"]
-    yield vmx, "reg::detail::z", "reg::z", [f"known {KNOWN}:2"]
-    yield vmx, "<ptspec/reg/ctl", "<ptspec/reg/detail/ctl", [f"detail {vmx}:1", f"detail {vmx}:4"]
+        yield vmx, "int x", f"{new}\nint x", [f"detail {vmx}:3"]
+    yield vmx, "<ptspec/reg/ctl", "<ptspec/reg/detail/ctl", [f"detail {vmx}:1"]
     yield reg, "// vmx", "vmx", [f"detail {reg}:2"]
     yield door, "#include <ptspec/reg/ctl.hpp>\n", "", []
     yield door, "vmx/guest.hpp>\n", "vmx/guest.hpp>\n#include <ptspec/reg/more.hpp>\n", [
         f"door {door}:4"]
-    yield KNOWN, "detail,1", "detail,2", [f"known {KNOWN}:2"]
-    yield KNOWN, "detail,1", "detail,x", [f"known {KNOWN}:2", f"detail {vmx}:4"]
-    yield KNOWN, "count\n", "count\norder,a.hpp,b.hpp,1\n", [f"known {KNOWN}:2"]
-    yield KNOWN, "detail,1\n", "detail,1\ndetail,include/ptspec/vmx/guest.hpp,reg::detail,1\n", [
-        f"known {KNOWN}:3"]
+    yield reg, "#include", "\n" * (LONGEST_HEADER - 12) + "#include", []
+    yield reg, "#include", "\n" * (LONGEST_HEADER - 11) + "#include", [f"long {reg}:1"]
 
 
 def self_test():
     failures = sources.self_test_cases(
-        SMALL, tampered(), lambda folder: [f"{f.rule} {f.path}:{f.line}" for f in check(folder)[0]],
+        SMALL, tampered(), lambda folder: [f"{f.rule} {f.path}:{f.line}" for f in check(folder)],
         RULES)
-
-    with tempfile.TemporaryDirectory() as folder:
-        table = pathlib.Path(folder, "known.csv")
-        table.write_text("rule,path,what,count\ndetail,a,b,3\norder,a,b,1\ndetail,c,d,1\n")
-        shrink(table, {("detail", "a", "b"): [1, 2], ("detail", "c", "d"): [1, 2]})
-        if table.read_text() != "rule,path,what,count\ndetail,a,b,2\ndetail,c,d,1\n":
-            failures.append(f"--shrink wrote {table.read_text()!r}")
 
     text = "\n".join(figures(Headers(SMALL)))
     for wanted in ("folders: 4", "longest chain of includes): 4", "lead up: 0",
-                   "another wing's detail: 1", "by folders: 1", "rule: 2 (broken 1, why 1)",
-                   "named why: 2 (fault 1, rule 1)", "lines: 20"):
+                   "another wing's detail: 0", "by folders: 1", "rule: 2 (broken 1, why 1)",
+                   "named why: 2 (fault 1, rule 1)", "lines: 19"):
         if wanted not in text:
             failures.append(f"no {wanted!r} in the figures:\n{text}")
     print("\n".join(failures) if failures else f"self-test: all {len(RULES)} rules fire")
@@ -277,7 +211,6 @@ def main():
     parser = argparse.ArgumentParser(description="Check the order of the folders of include/.")
     parser.add_argument("root", nargs="?", default=pathlib.Path(__file__).resolve().parents[2],
                         type=pathlib.Path)
-    parser.add_argument("--shrink", action="store_true", help="remove places that are gone")
     parser.add_argument("--figures", action="store_true", help="print figures about include/")
     parser.add_argument("--self-test", action="store_true", help="show that every rule can fail")
     options = parser.parse_args()
@@ -285,17 +218,13 @@ def main():
         return self_test()
     if not (options.root / "include" / "ptspec").is_dir():
         parser.error(f"{options.root} has no include/ptspec")
-    headers = Headers(sources.read_tree(options.root))
     if options.figures:
-        print("\n".join(figures(headers)))
+        print("\n".join(figures(Headers(sources.read_tree(options.root)))))
         return 0
-    if options.shrink:
-        shrink(options.root / KNOWN, places_by_kind(all_places(headers)))
-    findings, known = check(options.root)
+    findings = check(options.root)
     for finding in findings:
         print(finding)
-    print(f"{len(findings)} findings, {sum(count for count, _ in known.values())} known places",
-          file=sys.stderr)
+    print(f"{len(findings)} findings", file=sys.stderr)
     return 1 if findings else 0
 
 

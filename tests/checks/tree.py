@@ -362,7 +362,8 @@ def tampered():
     for word in ("TOD" "O", "FIXM" "E", "XX" "X"):
         yield "tests/base/bits.cpp", "\n", f"\n// {word}: later\n", [
             "leftover tests/base/bits.cpp:2"]
-    yield "tests/base/bits.cpp", "\n", "\n" + "<" * 7 + " HEAD\n", ["leftover tests/base/bits.cpp:2"]
+    yield "tests/base/bits.cpp", "\n", "\n" + "<" * 7 + " HEAD\n", [
+        "leftover tests/base/bits.cpp:2"]
     for line in ("/// Shape:  64 bits.\n", "/// Source: the manual.\n"):
         yield inc + "reg/base.hpp", line, "///\n", [f"doc {inc}reg/base.hpp:8"]
     yield inc + "reg/base.hpp", "struct base :", "\nstruct base\n    : public ptspec::", [
