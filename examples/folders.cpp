@@ -77,7 +77,7 @@ static_assert([] {
 constexpr auto enabled = access::effect_of_write(cpu::preset::skylake_x, {}, 0x570, 0x2109);
 static_assert(enabled && enabled.state.ctl.get<reg::ia32_rtit_ctl::TraceEn>());
 constexpr auto changed = access::check_write(cpu::preset::skylake_x, enabled.state, 0x570, 0x210D);
-static_assert(!changed && changed.why == rule::REG_021);
+static_assert(!changed && changed.broken == rule::REG_021);
 
 // Three bytes go to the last two bytes of a single range of 128 bytes, and to its first byte.
 static_assert([] {
@@ -100,7 +100,7 @@ static_assert([] {
 // Skylake has no PTWRITE. The verdict names the rule, and has the nearest legal configuration.
 constexpr config::trace_config wanted{.user = true, .tsc = true, .ptwrite = true};
 constexpr auto verdict = config::check(wanted, cpu::preset::skylake_x);
-static_assert(!verdict && verdict.why(config::config_member::ptwrite) == rule::REG_032);
+static_assert(!verdict && verdict.broken_by(config::config_member::ptwrite) == rule::REG_032);
 static_assert(verdict.nearest == config::trace_config{.user = true, .tsc = true});
 
 // A register as text, without allocation.

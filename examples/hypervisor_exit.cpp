@@ -102,7 +102,7 @@ auto main() -> int {
     store_le64(first.ram + guest_table, guest_buffer | 1 << 2);  // 4 KB, INT
     store_le64(first.ram + guest_table + 8, guest_buffer + 4096);
     store_le64(first.ram + guest_table + 16, topa::link_to(guest_table).raw);
-    expect(on_wrmsr(first.guest, 0x584, 0).why == rule::REG_014, "an MSR that is not there");
+    expect(on_wrmsr(first.guest, 0x584, 0).broken == rule::REG_014, "an MSR that is not there");
     expect(static_cast<bool>(on_wrmsr(first.guest, 0x560, guest_table)), "WRMSR");
     expect(on_wrmsr(first.guest, 0x570, 0x2105).trace_en_changed, "WRMSR that enables");
     first.run();

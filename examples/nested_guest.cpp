@@ -122,7 +122,7 @@ struct machine {
     /// The exit of L1 at VMLAUNCH or VMRESUME. The answer is the rule by which the entry fails.
     auto on_vm_entry_of_l1() -> rule {
         auto const entered = vmx::enter_nested(guest, vmcs);
-        if (!entered) { return entered.why; }
+        if (!entered) { return entered.broken; }
         if (entered.owes_pip) { insert_pip(l2_cr3, entered.pip_nr); }
         return rule::none;
     }

@@ -15,5 +15,5 @@ auto main() -> int {
                                    ctl::BranchEn{true}, ctl::PTWEn{true});
     auto const answer = access::check_write(cpu::preset::skylake_x, {}, ctl::address, wanted.raw);
     std::printf("WRMSR(570H, %llXH): %s\n", static_cast<unsigned long long>(wanted.raw),
-                answer ? "done" : describe(answer.why).data());
+                answer ? "done" : describe(answer.broken).data());
 }

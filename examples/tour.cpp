@@ -162,9 +162,9 @@ auto main(int count, char** arguments) -> int {
     auto const found = explain_an_error();
     auto const string_of = [](text it) { return std::string{it.data(), it.size()}; };
     std::printf("\nWhy is STATUS.Error set? %s, table %llx, entry %u, %s:\n  %s\n",
-                string_of(rule_id{found.why}.view()).c_str(),
+                string_of(rule_id{found.ended_by}.view()).c_str(),
                 static_cast<unsigned long long>(found.at.table), found.at.index,
-                string_of(found.field).c_str(), string_of(describe(found.why)).c_str());
+                string_of(found.field).c_str(), string_of(describe(found.ended_by)).c_str());
 
     std::printf("\nA trace of %zu bytes:\n", own_trace.size);
     auto const bytes = byte_view{own_trace.bytes}.first(own_trace.size);

@@ -38,7 +38,7 @@ public:
     }
     auto write(std::uint32_t index, std::uint64_t value) noexcept -> bool {
         auto const done = access::effect_of_write(caps_, state_, index, value);
-        why_ = done.verdict.why;
+        why_ = done.verdict.broken;
         if (done.verdict) { state_ = done.state; }
         return static_cast<bool>(done.verdict);
     }

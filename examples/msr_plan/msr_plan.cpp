@@ -206,10 +206,10 @@ auto refusals_of(driver::plan_result const& planned) -> std::string {
     auto const say = [&](std::string const& what) { text += "(" + what + ")\n"; };
     auto const id = [](rule which) { return string_of(rule_id{which}.view()); };
     for (auto const& one : planned.config) {
-        say(string_of(config::info_of(one.member).name) + " is refused, " + id(one.why) + ": " +
-            string_of(describe(one.why)));
+        say(string_of(config::info_of(one.member).name) + " is refused, " + id(one.broken) + ": " +
+            string_of(describe(one.broken)));
     }
-    if (planned.output != rule::none) { say("the output MSRs are refused, " + id(planned.output)); }
+    if (planned.broken != rule::none) { say("the output MSRs are refused, " + id(planned.broken)); }
     using change = driver::plan_change;
     if (planned.changed(change::range_clamped)) {
         say("a range is clamped to canonical addresses");
@@ -279,7 +279,7 @@ auto run_tool(tool::command_line& line) -> int {
     with.request.config.output = with.to.scheme;
     with.request.output = with.to.start;
     auto const planned = driver::plan(with.request, with.caps);
-    if (planned.config.impossible != rule::none) {
+    if (planned.config.broken != rule::none) {
         tool::print("(tracing is impossible)\n");
         return 1;
     }

@@ -458,7 +458,9 @@ private:
                                           : driver::buffer_recipe::circular;
         auto const made = driver::build_ring(how, ring_regions_.data(), ring_regions_.size(),
                                              ring_pages_.data(), ring_pages_.size(), {{52}, true});
-        if (!made) { throw refusal{"the regions are no ring: " + string_of(describe(made.why))}; }
+        if (!made) {
+            throw refusal{"the regions are no ring: " + string_of(describe(made.broken))};
+        }
         return made.ring;
     }
     [[nodiscard]] auto position() -> std::uint64_t {

@@ -47,8 +47,8 @@ inline void build_tables(buffer& in, cpu::capabilities const& caps) {
     auto const built = driver::build_ring(in.recipe, in.regions.data(), in.regions.size(),
                                           in.pages.data(), in.pages.size(), of);
     if (!built) {
-        throw tool::failure{"the buffer breaks " + string_of(rule_id{built.why}.view()) + ": " +
-                            string_of(describe(built.why))};
+        throw tool::failure{"the buffer breaks " + string_of(rule_id{built.broken}.view()) + ": " +
+                            string_of(describe(built.broken))};
     }
     in.ring = built.ring;
     if (in.recipe == driver::buffer_recipe::streaming) {
@@ -70,7 +70,7 @@ inline auto buffer_of(std::string const& word, cpu::capabilities const& caps) ->
     if (name == "range") {
         made.scheme = config::output_scheme::single_range;
         auto const range = single_range::build({.base = region_address, .bytes = bytes_of(value)});
-        if (range.why != rule::none) { throw tool::failure{"a range has 128 bytes to 4 GB"}; }
+        if (range.broken != rule::none) { throw tool::failure{"a range has 128 bytes to 4 GB"}; }
         made.start = {range.base, range.pointers};
         return made;
     }

@@ -149,7 +149,7 @@ auto msrs_of(std::string const& words, engine_kind engine) -> access::msr_state 
     for (auto const& one : made.config) {
         auto const member = config::info_of(one.member).name;
         throw tool::failure{std::string{member.data(), member.size()} + ": " +
-                            trace_request::string_of(describe(one.why))};
+                            trace_request::string_of(describe(one.broken))};
     }
     return made.plan;
 }

@@ -156,7 +156,7 @@ struct write_rules {
 /// The rule that a WRMSR breaks.
 inline auto broken_by(cpu::capabilities const& caps, std::uint32_t msr, std::uint64_t value,
                       access::msr_state const& now = {}) -> rule {
-    return access::check_write(caps, now, msr, value).why;
+    return access::check_write(caps, now, msr, value).broken;
 }
 
 /// The numbers of a capability that are tried: few of a wide field.

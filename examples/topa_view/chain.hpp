@@ -175,7 +175,7 @@ inline void find_position(chain& into, msr_script::session const& in, given_memo
         now.from_start = topa::bytes_between(memory, {first, 0, 0}, now.loaded.where, of,
                                              into.regions + 1);
         if (now.loaded.broken != rule::none) { into.add(*now.in_chain, {now.loaded.broken}); }
-        if (now.error && now.why.has_place) { into.add(*now.in_chain, {now.why.why}); }
+        if (now.error && now.why.has_place) { into.add(*now.in_chain, {now.why.ended_by}); }
     } else if (into.find({now.encoded.table, 0}) && !now.loaded) {
         ++into.findings;
     }

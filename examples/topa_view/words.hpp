@@ -163,7 +163,8 @@ inline auto position_lines(chain const& of) -> std::vector<std::string> {
     }
     if (now.why) {
         std::string const which = now.error ? "Error is set: " : "Stopped is set: ";
-        lines.push_back(which + id_of(now.why.why) + ", " + string_of(describe(now.why.why)));
+        lines.push_back(which + id_of(now.why.ended_by) + ", " +
+                        string_of(describe(now.why.ended_by)));
     }
     return lines;
 }

@@ -769,10 +769,10 @@ struct rule_id {
 
 /// Collects the first violated rule. Passed to functions that call `found` for each one.
 struct first_rule {
-    rule found = rule::none;
+    rule broken = rule::none;
 
-    constexpr void operator()(rule broken) noexcept {
-        if (found == rule::none) { found = broken; }
+    constexpr void operator()(rule one) noexcept {
+        if (broken == rule::none) { broken = one; }
     }
 };
 
@@ -7000,7 +7000,7 @@ constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_ma
                                          ia32_rtit_output_mask_ptrs pointers) noexcept -> rule {
     first_rule first;
     find_broken_rules(base, pointers, first);
-    return first.found;
+    return first.broken;
 }
 
 /// A request for an output region.
@@ -7012,11 +7012,11 @@ struct region {
 
 /// The two output MSRs for a region, or the first broken rule.
 struct built {
-    rule why = rule::none;
+    rule broken = rule::none;
     ia32_rtit_output_base base{};
     ia32_rtit_output_mask_ptrs pointers{};
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 /// Calls `found` with every rule that a request breaks.
@@ -7042,7 +7042,7 @@ constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& fou
     constexpr pointer cold{pointer::forced_1_mask()};
     first_rule first;
     find_broken_rules(wanted, width, first);
-    if (first.found != rule::none) { return {first.found, {}, cold}; }
+    if (first.broken != rule::none) { return {first.broken, {}, cold}; }
     return {.base = {wanted.base},
             .pointers = cold.with(pointer::MaskOrTableOffset{wrapped{wanted.bytes / 128 - 1}},
                                   pointer::OutputOffset{wrapped{wanted.offset}})};
@@ -7203,7 +7203,7 @@ constexpr void find_broken_rules(entry which, place at, limits of, Found&& found
 [[nodiscard]] constexpr auto broken_rule(entry which, place at, limits of) noexcept -> rule {
     first_rule first;
     find_broken_rules(which, at, of, first);
-    return first.found;
+    return first.broken;
 }
 
 }  // namespace ptspec::topa
@@ -8554,7 +8554,7 @@ template <class Word>
 [[nodiscard]] constexpr auto broken_rule(capabilities const& caps, Word value) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, value, first);
-    return first.found;
+    return first.broken;
 }
 
 }  // namespace ptspec::access
@@ -8958,7 +8958,7 @@ enum class outcome : uint8_t {
 /// The outcome of an access and, where it faults, the most specific rule that it breaks.
 struct verdict {
     outcome what = outcome::allowed;
-    rule why = rule::none;
+    rule broken = rule::none;
 
     constexpr explicit operator bool() const noexcept { return what == outcome::allowed; }
     friend constexpr auto operator==(verdict const&, verdict const&) -> bool = default;
@@ -9094,7 +9094,7 @@ broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint
             policy const& how = {}) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, now, index, value, how, first);
-    return first.found;
+    return first.broken;
 }
 
 /// True when a WRMSR at CPL 0 raises #GP.
@@ -9655,13 +9655,13 @@ enum class smm_treatment : uint8_t {
 
 enum class rsm_outcome : uint8_t {
     resumed,
-    shutdown,          ///< the processor shut down; `why` has the rule
+    shutdown,          ///< the processor shut down; `broken` has the rule
     undefined_opcode,  ///< #UD: the processor was not in SMM
 };
 
 struct rsm_result {
     rsm_outcome outcome = rsm_outcome::resumed;
-    rule why = rule::none;
+    rule broken = rule::none;
     access::effect effect{};  ///< the effect, where the processor resumed
 
     constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }
@@ -9804,8 +9804,8 @@ struct xrstors_result {
 
 namespace detail {
 
-constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
-    return {.verdict = {outcome::general_protection, why}, .state = now};
+constexpr auto refused(msr_state const& now, rule broken) noexcept -> effect {
+    return {.verdict = {outcome::general_protection, broken}, .state = now};
 }
 
 /// The rule by which XRSTORS refuses a quadword, or none. A zero for an MSR that the processor
@@ -9837,10 +9837,10 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
     for (pt_msr const& msr : pt_msrs) {
         if (!msr.is_saved) { continue; }
         uint64_t const value = image.quadwords[msr.quadword];
-        rule const why = detail::broken_rule_of_quadword(caps, now, msr.index, value, how);
-        if (why != rule::none && msr.quadword < first_refused) {
+        rule const broken = detail::broken_rule_of_quadword(caps, now, msr.index, value, how);
+        if (broken != rule::none && msr.quadword < first_refused) {
             first_refused = msr.quadword;
-            result = {detail::refused(now, rule::REG_144), msr.index, why};
+            result = {detail::refused(now, rule::REG_144), msr.index, broken};
         }
         if (result && msr.index != ia32_rtit_ctl::address && exists(caps, msr.index)) {
             detail::store(result.effect.state, msr.index, value);
@@ -10319,14 +10319,14 @@ constexpr void stop_output(output_state& s, access::msr_state& now) noexcept {
     s.can_fill = false;
 }
 /// Ends output by a rule. TriggerEn becomes 0 at once.
-constexpr void end_output(output_state& s, access::msr_state& now, rule why) noexcept {
-    s.ended_by = why;
+constexpr void end_output(output_state& s, access::msr_state& now, rule by) noexcept {
+    s.ended_by = by;
     stop_output(s, now);
     now.status = now.status.with(access::ia32_rtit_status::TriggerEn{false});
 }
 /// Ends output by an operational error.
-constexpr void fail_output(output_state& s, access::msr_state& now, rule why) noexcept {
-    end_output(s, now, why);
+constexpr void fail_output(output_state& s, access::msr_state& now, rule by) noexcept {
+    end_output(s, now, by);
     now.status = now.status.with(access::ia32_rtit_status::Error{true});
 }
 
@@ -10530,7 +10530,7 @@ namespace ptspec::engine {
 /// `write`, with the rest, or `resume` retries what failed.
 ///
 /// Shape:  writing n bytes at once is equivalent to writing them one by one.
-/// Errors: an operational error sets STATUS.Error, and `why` returns its rule: OUT-022..024,
+/// Errors: an operational error sets STATUS.Error, and `ended_by()` returns its rule: OUT-022..024,
 ///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
 /// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
 ///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
@@ -10539,7 +10539,7 @@ class output {
 public:
     constexpr output() noexcept = default;
     /// Output that was ended by a rule.
-    constexpr explicit output(rule why) noexcept { s_.ended_by = why; }
+    constexpr explicit output(rule ended_by) noexcept { s_.ended_by = ended_by; }
 
     /// TraceEn became 1; `now` contains it. If TriggerEn is 0, nothing is checked, and all bytes
     /// are lost.
@@ -10628,7 +10628,7 @@ public:
     constexpr void stop(access::msr_state& now) noexcept { detail::stop_output(s_, now); }
 
     /// The rule that ended output since `start`; none if it has not ended.
-    [[nodiscard]] constexpr auto why() const noexcept -> rule { return s_.ended_by; }
+    [[nodiscard]] constexpr auto ended_by() const noexcept -> rule { return s_.ended_by; }
 
 private:
     using phase = detail::output_phase;
@@ -10798,16 +10798,16 @@ private:
 /// Why STATUS.Error or STATUS.Stopped is set, from the MSRs and tables after tracing ended.
 namespace ptspec::engine {
 
-/// Why output ended, and where. `describe(why)` is the rule as a sentence.
+/// Why output ended, and where. `describe(ended_by)` is the rule as a sentence.
 struct explanation {
-    rule why = rule::none;  ///< none: nothing ended output, or the entry could not be read
+    rule ended_by = rule::none;  ///< none: nothing ended output, or the entry could not be read
     bool has_place = false;
     topa::place at{};     ///< of the ToPA entry, if the reason is one
     topa::entry entry{};  ///< the entry, if it was read
     text field{};         ///< the invalid field of the entry or of the MSR
     port_fault fault{};   ///< the memory port failed: the reason is unknown
 
-    constexpr explicit operator bool() const noexcept { return why != rule::none; }
+    constexpr explicit operator bool() const noexcept { return ended_by != rule::none; }
 };
 
 namespace detail {
@@ -10818,10 +10818,10 @@ constexpr auto name() noexcept -> text {
 }
 
 /// The field that must change to remove an operational error.
-constexpr auto field_at_fault(rule why, topa::entry current) noexcept -> text {
+constexpr auto field_at_fault(rule ended_by, topa::entry current) noexcept -> text {
     using topa::entry;
     using pointers = reg::ia32_rtit_output_mask_ptrs;
-    switch (why) {
+    switch (ended_by) {
         case rule::OUT_022:
         case rule::OUT_071: return name<pointers::MaskOrTableOffset>();
         case rule::OUT_024:
@@ -10843,12 +10843,13 @@ constexpr auto field_at_fault(rule why, topa::entry current) noexcept -> text {
     }
 }
 
-constexpr auto at_entry(rule why, topa::position where, topa::entry current) noexcept
+constexpr auto at_entry(rule ended_by, topa::position where, topa::entry current) noexcept
     -> explanation {
-    return {why, true, {where.table, where.index}, current, field_at_fault(why, current), {}};
+    return {ended_by, true, {where.table, where.index}, current, field_at_fault(ended_by, current),
+            {}};
 }
-constexpr auto in_registers(rule why, text field = {}) noexcept -> explanation {
-    return {.why = why, .field = field};
+constexpr auto in_registers(rule ended_by, text field = {}) noexcept -> explanation {
+    return {.ended_by = ended_by, .field = field};
 }
 
 constexpr auto stores_into_restricted(output_options const& how, uint64_t address) noexcept
@@ -11301,7 +11302,7 @@ struct config_advice_set {
 /// A member that a processor refuses, and the broken rule.
 struct config_refusal {
     config_member member{};
-    rule why = rule::none;
+    rule broken = rule::none;
 
     friend constexpr auto operator==(config_refusal const&, config_refusal const&)
         -> bool = default;
@@ -11309,8 +11310,8 @@ struct config_refusal {
 
 /// The result of checking a configuration.
 struct config_verdict {
-    /// The rule why tracing is impossible: no Intel PT, or no output scheme.
-    rule impossible = rule::none;
+    /// The rule by which tracing is impossible: no Intel PT, or no output scheme.
+    rule broken = rule::none;
     config_refusal refusals[config_member_count] = {};
     size_t refused = 0;  ///< the number of refusals
 
@@ -11320,7 +11321,7 @@ struct config_verdict {
     config_advice_set advice{};  ///< about `nearest`
 
     constexpr explicit operator bool() const noexcept {
-        return impossible == rule::none && refused == 0;
+        return broken == rule::none && refused == 0;
     }
     [[nodiscard]] constexpr auto begin() const noexcept -> config_refusal const* {
         return refusals;
@@ -11329,9 +11330,9 @@ struct config_verdict {
         return refusals + refused;
     }
     /// The rule by which a member is refused, or none.
-    [[nodiscard]] constexpr auto why(config_member member) const noexcept -> rule {
+    [[nodiscard]] constexpr auto broken_by(config_member member) const noexcept -> rule {
         for (config_refusal const& one : *this) {
-            if (one.member == member) { return one.why; }
+            if (one.member == member) { return one.broken; }
         }
         return rule::none;
     }
@@ -11416,20 +11417,20 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
     config_verdict found;
     found.nearest = wanted;
     if (!caps.has_pt()) {
-        found.impossible = rule::REG_001;
+        found.broken = rule::REG_001;
         return found;
     }
     if (!nearest(caps, wanted.output)) {
-        found.impossible = rule::REG_025;
+        found.broken = rule::REG_025;
         return found;
     }
     auto const quirks = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
     for (size_t i = 0; i < config_member_count; ++i) {
         auto const member = static_cast<config_member>(i);
-        rule const why = detail::rule_of_member(caps, quirks, wanted, member);
-        if (why == rule::none) { continue; }
-        found.refusals[found.refused++] = {member, why};
+        rule const broken = detail::rule_of_member(caps, quirks, wanted, member);
+        if (broken == rule::none) { continue; }
+        found.refusals[found.refused++] = {member, broken};
         best = (best & ~detail::bits_of(member)) | detail::corrected_bits(caps, wanted, member);
     }
     found.nearest = config_of({best});
@@ -19781,7 +19782,7 @@ struct generator_state {
     uint64_t psb_period = 0;       ///< in bytes, from IA32_RTIT_CTL
     uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
     event::psb_due psb_details{};  ///< of the next PSB+
-    rule shutdown_rule = rule::none;
+    rule shutdown_by = rule::none;
     access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;
     bool in_overflow = false;         ///< packets are lost
@@ -20589,7 +20590,7 @@ constexpr void reset(generator_state& s, access::msr_state const& now,
     s.view = {};
     s.in_overflow = s.overflow_requested = s.in_acm = false;
     s.deferred_ovf = deferred_ovf::none;
-    s.shutdown_rule = rule::none;
+    s.shutdown_by = rule::none;
     s.clocks.are_off = false;
     apply_ctl(s);
 }
@@ -21216,7 +21217,7 @@ constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcep
     auto const result = access::rsm(s.caps, s.msrs, context, s.options.policy);
     if (result.outcome == access::rsm_outcome::undefined_opcode) { return; }
     if (!result) {
-        s.shutdown_rule = result.why;
+        s.shutdown_by = result.broken;
         return;
     }
     s.code = e.after;
@@ -21412,11 +21413,11 @@ enum class access_outcome : uint8_t {
 /// The result of an access. Does not convert to bool: an access that took effect must not be
 /// retried, even if a port failed.
 ///
-/// Errors: `why` is the rule of a #GP, else `none`. `fault` is the fault of the port, as
+/// Errors: `broken` is the rule of a #GP, else `none`. `fault` is the fault of the port, as
 ///         `trace_unit::on` returns it; it may be set with a #GP, too.
 struct [[nodiscard]] access_result {
     access_outcome what = access_outcome::done;
-    rule why = rule::none;
+    rule broken = rule::none;
     port_fault fault{};
 
     /// True if the access changed the registers as specified.
@@ -21445,7 +21446,7 @@ constexpr auto access_result_of(access::verdict const& outcome, port_fault fault
     -> access_result {
     switch (outcome.what) {
         case access::outcome::general_protection:
-            return {access_outcome::general_protection, outcome.why, fault};
+            return {access_outcome::general_protection, outcome.broken, fault};
         case access::outcome::not_covered: return {access_outcome::not_covered, rule::none, fault};
         case access::outcome::allowed: break;
     }
@@ -21533,7 +21534,7 @@ public:
         return pending_ == pending_action::flush || pending_ == pending_action::save;
     }
     /// The rule by which output ended by itself since TraceEn rose; `none` if it has not.
-    [[nodiscard]] constexpr auto why_ended() const noexcept -> rule { return output_.why(); }
+    [[nodiscard]] constexpr auto ended_by() const noexcept -> rule { return output_.ended_by(); }
 
     /// Handles an event: appends its packets to the buffer, and stores bytes of the buffer.
     template <class Event, memory_port Memory>
@@ -21841,7 +21842,7 @@ struct unit_codec {
         each(unit.state_.tx_depth);
         each(unit.state_.in_acm);
         each(unit.state_.trace_en_after_acm);
-        each(unit.state_.shutdown_rule);
+        each(unit.state_.shutdown_by);
         each(unit.total_.stored);
         each(unit.total_.lost);
         each(unit.total_.pmis);
@@ -21929,7 +21930,7 @@ struct unit_codec {
         static constexpr size_t size = msrs_at + access::image_size + 5 * sizeof(uint64_t);
 
         access::ia32_rtit_ctl ctl_at_start{};
-        rule why_ended = rule::none;
+        rule ended_by = rule::none;
         uint8_t flushing = 0;  ///< the pending action: 1 `flush`, 2 `save`, 0 neither
         uint8_t calls = 0;
         uint64_t bytes = 0;
@@ -21937,7 +21938,7 @@ struct unit_codec {
         template <class Self, class Each>
         static constexpr void visit(Self& self, Each& each) noexcept {
             each(self.ctl_at_start.raw);
-            each(self.why_ended);
+            each(self.ended_by);
             each(self.flushing, 2);
             each(self.calls, return_stack::most);
             each(self.bytes);
@@ -21960,7 +21961,7 @@ struct unit_codec {
         uint8_t const flushing = now.pending_ == pending::save    ? 2
                                  : now.pending_ == pending::flush ? 1
                                                                   : 0;
-        front const first{now.ctl_at_start_, now.output_.why(), flushing,
+        front const first{now.ctl_at_start_, now.output_.ended_by(), flushing,
                           static_cast<uint8_t>(now.state_.calls.size()), now.queue_.size()};
         writer numbers{to + front::msrs_at + access::image_size};
         front::visit(first, numbers);
@@ -22002,8 +22003,8 @@ struct unit_codec {
             return image_error::no_room;
         }
         unit.ctl_at_start_ = first.ctl_at_start;
-        unit.output_ = output{first.why_ended};
-        bool const has_ended = first.why_ended != rule::none;
+        unit.output_ = output{first.ended_by};
+        bool const has_ended = first.ended_by != rule::none;
         unit.output_active_ = has_ended && (is_on || first.flushing != 0);
         using pending = typename trace_unit<Depth>::pending_action;
         unit.pending_ = first.flushing == 2   ? pending::save
@@ -22362,13 +22363,13 @@ enum class plan_change : uint8_t {
 /// The result of `plan`.
 struct [[nodiscard]] plan_result {
     config::config_verdict config{};  ///< refused members, and the nearest configuration
-    rule output = rule::none;         ///< the rule that `output` breaks
+    rule broken = rule::none;         ///< the rule that the requested `output` breaks
     uint8_t changes = 0;              ///< bits of `plan_change`
     access::msr_state plan{};         ///< for the nearest configuration; TraceEn is 1
 
     /// True if everything is as requested, apart from `changes`.
     constexpr explicit operator bool() const noexcept {
-        return static_cast<bool>(config) && output == rule::none;
+        return static_cast<bool>(config) && broken == rule::none;
     }
     [[nodiscard]] constexpr auto changed(plan_change one) const noexcept -> bool {
         return (changes & underlying(one)) != 0;
@@ -22427,7 +22428,7 @@ using namespace ptspec::detail;
     };
     made.ctl = config::ctl_of(result.config.nearest).with(ia32_rtit_ctl::TraceEn{true});
     made.output = wanted.output;
-    result.output = detail::broken_rule_of_output(caps, made.ctl, wanted.output);
+    result.broken = detail::broken_rule_of_output(caps, made.ctl, wanted.output);
     if (wanted.packet_byte_cnt != 0) {
         if (caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
             made.status = made.status.with(
@@ -22805,7 +22806,7 @@ enum class end_reason : uint8_t {
 /// Why tracing ended.
 struct end_of_trace {
     end_reason reason = end_reason::none;
-    engine::explanation why{};  ///< the rule, the entry and the field, if they are known
+    engine::explanation explanation{};  ///< the rule, the entry and the field, if they are known
 
     /// STATUS to write before enabling: Error and Stopped are 0, PacketByteCnt is kept.
     ia32_rtit_status status{};
@@ -22851,7 +22852,7 @@ namespace detail {
 
 /// The same with the tables, which must not have changed since.
 ///
-/// Errors: `why.fault` if a table could not be read; the reason is then as without tables.
+/// Errors: `explanation.fault` if a table could not be read; the reason is then as without tables.
 /// Source: PRG-041, PRG-086, PRG-088; as `engine::explain`.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto triage(stopped_trace const& now, cpu::capabilities const& caps,
@@ -22859,10 +22860,10 @@ template <memory_port Memory>
     -> end_of_trace {
     end_of_trace result = triage(now);
     if (result.reason == end_reason::none) { return result; }
-    result.why = engine::explain(caps, detail::state_of(now), memory, how);
-    if (result.why.fault) { return result; }
+    result.explanation = engine::explain(caps, detail::state_of(now), memory, how);
+    if (result.explanation.fault) { return result; }
     result.needs_new_position = false;
-    switch (result.why.why) {
+    switch (result.explanation.ended_by) {
         case rule::OUT_080:
             result.reason = end_reason::topa_stop;
             result.needs_new_position = true;
@@ -23012,11 +23013,11 @@ struct xsaves_area {
 
 /// Why an XSAVE area has no state of Intel PT that XRSTORS loads.
 struct [[nodiscard]] parsed_area {
-    rule why = rule::none;    ///< REG-148 the header; REG-144 a reserved quadword
-    bool is_initial = false;  ///< XSTATE_BV[8] is 0: XRSTORS loads the initial configuration
+    rule broken = rule::none;  ///< REG-148 the header; REG-144 a reserved quadword
+    bool is_initial = false;   ///< XSTATE_BV[8] is 0: XRSTORS loads the initial configuration
     access::xsave_pt_state state{};
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 /// The offset of component 8 in a compacted area with these components, in bytes.
@@ -23069,21 +23070,21 @@ template <cpuid_port Cpuid>
     constexpr size_t bytes = sizeof(access::xsave_pt_state);
     if (offset < xsaves_area::component_offset || area.size() < bytes ||
         area.size() - bytes < offset) {
-        return {.why = rule::REG_148};
+        return {.broken = rule::REG_148};
     }
     reg::xsave_header_xstate_bv const present{
         load_le64(area.data() + reg::xsave_header_xstate_bv::offset)};
     xcomp const format{load_le64(area.data() + xcomp::offset)};
     auto const header = access::check_header(present, format,
                                              reg::ia32_xss{}.with(reg::ia32_xss::PT_STATE{true}));
-    if (!header || !format.get<xcomp::PT>()) { return {.why = rule::REG_148}; }
+    if (!header || !format.get<xcomp::PT>()) { return {.broken = rule::REG_148}; }
     parsed_area result;
     result.is_initial = !present.get<reg::xsave_header_xstate_bv::PT>();
     if (result.is_initial) { return result; }
     for (unsigned i = 0; i < 16; ++i) {
         result.state.quadwords[i] = load_le64(area.data() + offset + 8 * i);
     }
-    if (!result.state.reserved_quadwords_are_zero()) { return {.why = rule::REG_144}; }
+    if (!result.state.reserved_quadwords_are_zero()) { return {.broken = rule::REG_144}; }
     return result;
 }
 
@@ -23152,11 +23153,11 @@ struct ring {
 
 /// A ring, or why it cannot be built.
 struct [[nodiscard]] built_ring {
-    rule why = rule::none;
+    rule broken = rule::none;
     size_t region = 0;  ///< the number of the region that breaks the rule
     driver::ring ring{};
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 namespace detail {
@@ -23202,12 +23203,14 @@ namespace detail {
                                         size_t count, table_page const* pages, size_t page_count,
                                         topa::limits of, topa::output_hazards const& hazards = {},
                                         size_t entries_per_table = 512) noexcept -> built_ring {
-    if (count == 0) { return {.why = rule::OUT_066}; }
-    if (detail::interrupts(how) && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
+    if (count == 0) { return {.broken = rule::OUT_066}; }
+    if (detail::interrupts(how) && count < 2 && of.many_entries) {
+        return {.broken = rule::OUT_093};
+    }
     bool const is_stepped = !of.many_entries && detail::is_read_while_filled(how);
     size_t const per_table = entries_per_table < 2 || is_stepped ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
-    if (entries_per_table < 2 || tables > page_count) { return {.why = rule::OUT_046}; }
+    if (entries_per_table < 2 || tables > page_count) { return {.broken = rule::OUT_046}; }
     built_ring result{.ring = {.regions = regions,
                                .region_count = count,
                                .tables = pages,
@@ -23231,15 +23234,15 @@ namespace detail {
         auto const written = topa::write_table(of, base, here, region_at, end,
                                                pages[table].entries);
         if (written.broken != rule::none) {
-            return {.why = written.broken, .region = first + written.at.index};
+            return {.broken = written.broken, .region = first + written.at.index};
         }
         if (hazards.restricted.touches(base, (here + 1) * sizeof(topa::entry))) {
-            return {.why = rule::OUT_091, .region = first};
+            return {.broken = rule::OUT_091, .region = first};
         }
         for (size_t i = 0; i < here; ++i) {
             uint64_t const size = topa::bytes_in(regions[first + i].size);
-            rule const why = restricted_check(hazards, regions[first + i].base, size);
-            if (why != rule::none) { return {.why = why, .region = first + i}; }
+            rule const broken = restricted_check(hazards, regions[first + i].base, size);
+            if (broken != rule::none) { return {.broken = broken, .region = first + i}; }
             result.ring.bytes += size;
         }
     }
@@ -24154,7 +24157,7 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
                                          ia32_rtit_ctl host) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, set, host, first);
-    return first.found;
+    return first.broken;
 }
 
 /// Sets the controls that give a guest its own Intel PT: those that load and clear IA32_RTIT_CTL
@@ -24279,12 +24282,12 @@ enum class step : uint8_t {
 
 /// A broken rule of a VM entry or a VM exit.
 struct finding {
-    rule why = rule::none;
+    rule broken = rule::none;
     step where = step::control_checks;
     size_t position = 0;  ///< of the entry in the list, for the steps with a list
     uint32_t index = 0;   ///< the MSR of that entry
 
-    constexpr explicit operator bool() const noexcept { return why != rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken != rule::none; }
     friend constexpr auto operator==(finding const&, finding const&) -> bool = default;
 };
 
@@ -24310,8 +24313,8 @@ constexpr auto first_broken(Capabilities const& caps, msr_list list, step where,
     for (size_t i = 0; i < list.count; ++i) {
         if (i == most) { return {rule::PRG_165, where, i}; }
         auto const& entry = list.entries[i];
-        rule const why = entry.reserved != 0 ? rule::PRG_165 : use(entry);
-        if (why != rule::none) { return {why, where, i, entry.index}; }
+        rule const broken = entry.reserved != 0 ? rule::PRG_165 : use(entry);
+        if (broken != rule::none) { return {broken, where, i, entry.index}; }
     }
     return {};
 }
@@ -24321,7 +24324,7 @@ constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_sta
                     access::context const& code, access::policy const& how) noexcept -> transition {
     auto const failed = first_broken(caps, list, where, [&](msr_list_entry const& entry) {
         auto const checked = access::check_write(caps, now, entry.index, entry.value, 0, how);
-        if (checked.what == access::outcome::general_protection) { return checked.why; }
+        if (checked.what == access::outcome::general_protection) { return checked.broken; }
         now = access::apply(caps, now, entry.index, entry.value, code).state;
         return rule::none;
     });
@@ -24336,7 +24339,7 @@ constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& n
     return first_broken(caps, list, step::exit_store, [&](msr_list_entry const& entry) {
         auto const checked = access::check_read(caps, entry.index);
         bool const faults = checked.what == access::outcome::general_protection;
-        if (as_failure || faults) { return faults ? checked.why : rule::none; }
+        if (as_failure || faults) { return faults ? checked.broken : rule::none; }
         bool const changes = entry.index == access::ia32_rtit_status::address ||
                              entry.index == access::ia32_rtit_output_base::address ||
                              entry.index == access::ia32_rtit_output_mask_ptrs::address;
@@ -24389,8 +24392,8 @@ template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_entry(Capabilities const& caps, vmcs_fields const& fields,
                                       msr_state const& now, access::context const& code = {},
                                       access::policy const& how = {}) noexcept -> transition {
-    rule const why = broken_rule(caps, fields.set, now.ctl);
-    if (why != rule::none) { return {{why, step::control_checks}, now}; }
+    rule const broken = broken_rule(caps, fields.set, now.ctl);
+    if (broken != rule::none) { return {{broken, step::control_checks}, now}; }
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         return {{rule::REG_131, step::guest_state_checks}, now};
     }
@@ -24428,7 +24431,7 @@ template <same_as<capabilities> Capabilities, class Found>
 constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_state const& host,
                      Found&& found, access::policy const& how = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,
-                      [&](rule why) { found(finding{why, step::control_checks}); });
+                      [&](rule broken) { found(finding{broken, step::control_checks}); });
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         found(finding{rule::REG_131, step::guest_state_checks});
     }
@@ -24468,14 +24471,14 @@ constexpr void append(stored_list& list, ia32_rtit_ctl value, bool trace_en) noe
 
 /// The VMCS fields of a usage model, with the entries of the MSR lists.
 struct [[nodiscard]] usage {
-    rule why = rule::none;  ///< why the processor cannot do this
+    rule broken = rule::none;  ///< why the processor cannot do this
     controls set{};
     ia32_rtit_ctl guest_ctl{};
     stored_list entry_load{};
     stored_list exit_store{};
     stored_list exit_load{};
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
     /// The fields; the lists are views of this object.
     [[nodiscard]] constexpr auto fields() const& noexcept -> vmcs_fields {
         return {set, guest_ctl, entry_load.view(), exit_store.view(), exit_load.view()};
@@ -24506,7 +24509,7 @@ constexpr auto usage_by_lists(Capabilities const& caps, controls set, ia32_rtit_
 /// The host traces itself and all guests: nothing is concealed, and TraceEn stays 1. Hide Intel PT
 /// from the guests (`without_pt`). TSC packets in a guest include its TSC offset and scaling.
 ///
-/// Errors: `why` is REG-121 where Intel PT is not allowed in VMX operation.
+/// Errors: `broken` is REG-121 where Intel PT is not allowed in VMX operation.
 /// Source: SDM vol. 3, "System-Wide Tracing"; PRG-163, PRG-164.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto system_wide(Capabilities const& caps, controls set) noexcept -> usage {
@@ -24550,7 +24553,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     -> usage {
     controls const given = with_guest_pt(caps, detail::with_conceal(set, true), output);
     auto made = detail::usage_with(caps, given);
-    if (made && output_of(given) != output) { made.why = rule::PRG_170; }
+    if (made && output_of(given) != output) { made.broken = rule::PRG_170; }
     if (given.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>()) {
         made.guest_ctl = guest;
         return made;
@@ -24588,11 +24591,11 @@ struct guest_policy {
 
 /// The Intel PT of a guest.
 struct guest_offer {
-    rule why = rule::none;  ///< why the guest gets none
-    capabilities value{};   ///< without Intel PT if it gets none
+    rule broken = rule::none;  ///< why the guest gets none
+    capabilities value{};      ///< without Intel PT if it gets none
     bool hides_core_type = false;
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
     friend constexpr auto operator==(guest_offer const&, guest_offer const&) -> bool = default;
 };
 
@@ -24710,7 +24713,7 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
 /// Several processors are the core types of a hybrid part, or the hosts between which the guest
 /// may migrate. The clocks must match what the guest's TSC shows.
 ///
-/// Errors: `why` is REG-001 a processor has no Intel PT; REG-121 it has none in VMX operation;
+/// Errors: `broken` is REG-001 a processor has no Intel PT; REG-121 it has none in VMX operation;
 ///         PRG-170 guest-physical output needs all VMX controls of Intel PT; PRG-174 LIP differs
 ///         between the processors, no output can be virtualized, or `count` is 0.
 /// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; REG-134, REG-166, PRG-164, PRG-170,
@@ -24731,13 +24734,13 @@ template <same_as<capabilities> Capabilities>
     auto const support = made.value.vmx();
     bool const is_translated = how.output == guest_output::shadow ||
                                support == cpu::vmx_support::whole;
-    made.why = !made.value.has_pt()                ? rule::REG_001
-               : support == cpu::vmx_support::none ? rule::REG_121
-               : !is_translated                    ? rule::PRG_170
-               : !same_ip_payload                  ? rule::PRG_174
-                                                   : rule::none;
+    made.broken = !made.value.has_pt()                ? rule::REG_001
+                  : support == cpu::vmx_support::none ? rule::REG_121
+                  : !is_translated                    ? rule::PRG_170
+                  : !same_ip_payload                  ? rule::PRG_174
+                                                      : rule::none;
     detail::limit_leaf_14(made.value, how);
-    if (made && !made.value.has_output_msrs()) { made.why = rule::PRG_174; }
+    if (made && !made.value.has_output_msrs()) { made.broken = rule::PRG_174; }
     if (!made) {
         made.value = without_pt(made.value);
         return made;
@@ -24827,7 +24830,7 @@ template <same_as<guest_offer> Offer>
 
 /// A bit, or the lowest bit of a number, that a processor cannot honour.
 struct unhonourable {
-    rule why = rule::none;
+    rule broken = rule::none;
     uint32_t leaf = 0;  ///< of CPUID, and its sub-leaf and register; or the index of an MSR
     uint32_t subleaf = 0;
     reg::cpuid_register part = reg::cpuid_register::eax;
@@ -24868,8 +24871,8 @@ constexpr void report(Found& found, uint64_t bits, auto rule_of) noexcept {
     }
 }
 template <class Word, class Found>
-constexpr void report(Found& found, uint64_t bits, rule why) noexcept {
-    report<Word>(found, bits, [=](unsigned) { return why; });
+constexpr void report(Found& found, uint64_t bits, rule broken) noexcept {
+    report<Word>(found, bits, [=](unsigned) { return broken; });
 }
 
 /// The lowest bit of a field that is wrong.
@@ -25185,7 +25188,7 @@ enum class exit_action : uint8_t {
 
 struct [[nodiscard]] exit_answer {
     exit_action what = exit_action::skip;
-    rule why = rule::none;          ///< of `inject_gp`
+    rule broken = rule::none;       ///< of `inject_gp`
     uint64_t value = 0;             ///< that RDMSR reads
     bool trace_en_changed = false;  ///< with shadow tables they may be needed: `needs_shadow`
 
@@ -25219,7 +25222,7 @@ constexpr auto visible_status(cpu::capabilities const& guest,
 }
 
 constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
-    return {.what = exit_action::inject_gp, .why = checked.why};
+    return {.what = exit_action::inject_gp, .broken = checked.broken};
 }
 
 }  // namespace detail
@@ -25371,7 +25374,7 @@ constexpr void smi(guest_pt& guest) noexcept {
 /// What RSM of the guest does.
 struct [[nodiscard]] guest_rsm {
     access::rsm_outcome outcome = access::rsm_outcome::resumed;
-    rule why = rule::none;
+    rule broken = rule::none;
     bool trace_en_changed = false;
 
     constexpr explicit operator bool() const noexcept {
@@ -25386,7 +25389,7 @@ struct [[nodiscard]] guest_rsm {
 [[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
     -> guest_rsm {
     auto const checked = access::rsm(guest.caps, guest.msrs, {}, how);
-    guest_rsm const result{checked.outcome, checked.why, checked && guest.msrs.smram_trace_en};
+    guest_rsm const result{checked.outcome, checked.broken, checked && guest.msrs.smram_trace_en};
     if (!result) { return result; }
     using ctl = access::ia32_rtit_ctl;
     detail::set_ctl(guest, guest.msrs.ctl.with(ctl::TraceEn{guest.msrs.smram_trace_en}));
@@ -26585,7 +26588,7 @@ struct nested_vmcs {
 
 /// A VM entry of L1, emulated.
 struct [[nodiscard]] nested_entry {
-    rule why = rule::none;  ///< the entry fails
+    rule broken = rule::none;  ///< the entry fails
     /// The step that fails. After `control_checks` L1 executes the instruction that follows
     /// VMLAUNCH or VMRESUME. After `guest_state_checks` its host state is loaded, as by a VM exit.
     step where = step::control_checks;
@@ -26597,7 +26600,7 @@ struct [[nodiscard]] nested_entry {
     bool pip_nr = false;
     bool trace_en_changed = false;
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 /// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, and
@@ -26609,12 +26612,12 @@ struct [[nodiscard]] nested_entry {
 constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -> nested_entry {
     using ctl = access::ia32_rtit_ctl;
     rule const broken = broken_rule(guest.caps, vmcs.set, guest.msrs.ctl);
-    if (broken != rule::none) { return {.why = broken}; }
+    if (broken != rule::none) { return {.broken = broken}; }
     if (detail::is_bad_guest_ctl(guest.caps, vmcs.set, vmcs.guest_ctl)) {
         // TraceEn is 0, by REG-130.
         bool const clears = vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
         if (clears) { guest.msrs.ctl = {}; }
-        return {.why = rule::REG_131, .where = step::guest_state_checks};
+        return {.broken = rule::REG_131, .where = step::guest_state_checks};
     }
     bool const was_on = guest.trace_en();
     bool const loads = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
@@ -26667,7 +26670,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
                                        access::policy const& how = {}) noexcept -> finding {
     return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
         auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);
-        return answer.what == exit_action::not_pt ? other(entry) : answer.why;
+        return answer.what == exit_action::not_pt ? other(entry) : answer.broken;
     });
 }
 
@@ -26688,7 +26691,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
                                         return other(at, entry);
                                     }
                                     if (answer) { store(at, answer.value); }
-                                    return answer.why;
+                                    return answer.broken;
                                 });
 }
 
@@ -27234,13 +27237,15 @@ constexpr auto replace_vmcs(trace_pieces whole, Map&& guest_vmcs_of) noexcept
 
 /// The result of `rebase_tsc`.
 struct [[nodiscard]] rebased_tsc {
-    rule why = rule::none;  ///< the rule that a TMA breaks: nothing has changed
-    uint64_t offset = 0;    ///< of that TMA, from the start of the trace
-    uint64_t count = 0;     ///< TSC packets
-    uint64_t skipped = 0;   ///< bytes that stay as they are, as in `replaced_addresses`
-    size_t kept_back = 0;   ///< bytes at the end that are unchanged, as in `replaced_addresses`
+    rule broken = rule::none;  ///< the rule that a TMA breaks: nothing has changed
+    uint64_t offset = 0;       ///< of that TMA, from the start of the trace
+    uint64_t count = 0;        ///< TSC packets
+    uint64_t skipped = 0;      ///< bytes that stay as they are, as in `replaced_addresses`
+    size_t kept_back = 0;      ///< bytes at the end that are unchanged, as in `replaced_addresses`
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none && skipped == 0; }
+    constexpr explicit operator bool() const noexcept {
+        return broken == rule::none && skipped == 0;
+    }
 };
 
 namespace detail {
@@ -27263,8 +27268,8 @@ constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces
             } else if (got.packet.is<packet::tma>() && how.scales()) {
                 auto tma = got.packet.as<packet::tma>();
                 rule const broken = with.tsc.change(tma);
-                if (broken != rule::none && result.why == rule::none) {
-                    result.why = broken;
+                if (broken != rule::none && result.broken == rule::none) {
+                    result.broken = broken;
                     result.offset = got.offset;
                 }
                 write(tma);
@@ -27273,7 +27278,7 @@ constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces
     };
     auto trial = parts;
     pass(trial, [](uint64_t, byte_view) {});
-    if (result.why != rule::none) { return result; }
+    if (result.broken != rule::none) { return result; }
     pass(parts, [&](uint64_t offset, byte_view packet) {
         bytes.write(offset, packet);
         result.count += packet[0] == packet::tsc{}.raw ? 1U : 0U;
@@ -27418,7 +27423,7 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
     inserted_pip const result{true, output.write(now, port, bytes)};
     if (!result) { return result; }
     output.stop(now);
-    if (output.why() == rule::none) {
+    if (output.ended_by() == rule::none) {
         now.status = now.status.with(status::TriggerEn{guest.status.get<status::TriggerEn>()});
     }
     if (auto const count = now.status.get<status::PacketByteCnt>(); count != 0) {
@@ -27552,7 +27557,7 @@ struct part_options {
 
 /// The result of `keep_part`.
 struct [[nodiscard]] kept_part {
-    rule why = rule::none;      ///< that the first damage breaks
+    rule broken = rule::none;   ///< that the first damage breaks
     uint64_t offset = 0;        ///< of that damage, in the original
     uint64_t kept = 0;          ///< bytes of packets that remain, without PADs
     uint64_t unattributed = 0;  ///< bytes of packets that may be of either side: removed
@@ -27560,7 +27565,7 @@ struct [[nodiscard]] kept_part {
     uint64_t left = 0;          ///< VM transitions to the other side
     uint64_t hidden = 0;        ///< how many of them leave no trace
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 namespace detail {
@@ -27749,7 +27754,7 @@ private:
             return;
         }
         if (result_) {
-            result_.why = got.broken;
+            result_.broken = got.broken;
             result_.offset = got.offset;
         }
         binder_.restart();
@@ -28413,7 +28418,7 @@ private:
 
 /// Why an access of a `fake_processor` failed.
 struct fake_fault {
-    rule general_protection = rule::none;  ///< the rule of a #GP; none for an unknown MSR
+    rule broken = rule::none;  ///< the rule of a #GP; none for an unknown MSR
     bool is_unknown_msr = false;
     port_fault memory{};  ///< the memory port failed: retry the access
 
@@ -28508,7 +28513,7 @@ public:
         if (auto const value = capability_msr(index)) { return value; }
         auto const got = unit_.rdmsr(index);
         if (!got) {
-            fault_ = {.general_protection = got.verdict.why,
+            fault_ = {.broken = got.verdict.broken,
                       .is_unknown_msr = got.verdict.what == access::outcome::not_covered};
             return {};
         }
@@ -28524,7 +28529,7 @@ public:
         auto memory = ports();
         auto const result = unit_.wrmsr(index, value, unit_.ip(), unit_.ip() + wrmsr_bytes, memory);
         note_change(was_on);
-        fault_ = {.general_protection = result.why,
+        fault_ = {.broken = result.broken,
                   .is_unknown_msr = result.what == engine::access_outcome::not_covered,
                   .memory = result.fault};
         return result.took_effect();
@@ -28618,7 +28623,7 @@ public:
     [[nodiscard]] constexpr auto why_stopped() const noexcept -> rule {
         bool const runs = unit_.msrs().status.template get<reg::ia32_rtit_status::TriggerEn>();
         if (runs || !is_tracing()) { return rule::none; }
-        rule const of_output = unit_.why_ended();
+        rule const of_output = unit_.ended_by();
         return of_output != rule::none ? of_output : rule::REG_068;
     }
     /// How often TraceEn became 1, and 0.

@@ -99,7 +99,7 @@ constexpr auto of_state(msr_state const& state) -> result {
 }
 
 constexpr auto of_rsm(access::rsm_result const& rsm) -> result {
-    auto got = of_effect(rsm.effect, rsm.why);
+    auto got = of_effect(rsm.effect, rsm.broken);
     if (!rsm) { got.outcome = rc_what::shutdown; }
     return got;
 }
@@ -111,7 +111,7 @@ constexpr auto of_xsaves(access::xsaves_result const& xsaves) -> result {
 }
 
 constexpr auto of_xrstors(access::xrstors_result const& xrstors) -> result {
-    return of_effect(xrstors.effect, xrstors.effect.verdict.why);
+    return of_effect(xrstors.effect, xrstors.effect.verdict.broken);
 }
 
 constexpr auto of_question(msr_state const& state, bool enabled, bool trace_stop = false)
@@ -123,7 +123,7 @@ constexpr auto of_question(msr_state const& state, bool enabled, bool trace_stop
 }
 
 constexpr auto of_rdmsr(msr_state const& now, access::verdict outcome) -> result {
-    return of_effect(access::effect{.verdict = outcome, .state = now}, outcome.why);
+    return of_effect(access::effect{.verdict = outcome, .state = now}, outcome.broken);
 }
 
 constexpr auto quadwords_of(rc_step const& step) -> access::xsave_pt_state {
@@ -138,7 +138,7 @@ constexpr auto answer_to(rc_case const& row, cpu::capabilities const& of, msr_st
         case rc_operation::rdmsr: return of_rdmsr(now, access::read(of, now, step.index).verdict);
         case rc_operation::wrmsr: {
             auto const done = access::effect_of_write(of, now, step.index, step.value);
-            return of_effect(done, done.verdict.why);
+            return of_effect(done, done.verdict.broken);
         }
         case rc_operation::warm_reset: return of_state(access::warm_reset(of, now));
         case rc_operation::smi: return of_state(access::smi(now));

@@ -27,25 +27,25 @@ constexpr auto tracing = with_ctl(0x2109);
 constexpr auto breaks(rule why, capabilities const& of, msr_state const& now, uint32_t index,
                       uint64_t value, access::policy const& how = {}) -> bool {
     auto const verdict = access::check_write(of, now, index, value, 0, how);
-    return !verdict && verdict.what == outcome::general_protection && verdict.why == why &&
+    return !verdict && verdict.what == outcome::general_protection && verdict.broken == why &&
            access::write_faults(of, now, index, value, how) &&
            access::broken_rule(of, now, index, value, how) == why;
 }
 constexpr auto takes(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
                      access::policy const& how = {}) -> bool {
     auto const verdict = access::check_write(of, now, index, value, 0, how);
-    return verdict && verdict.why == rule::none &&
+    return verdict && verdict.broken == rule::none &&
            !access::write_faults(of, now, index, value, how) &&
            access::broken_rule(of, now, index, value, how) == rule::none;
 }
 
 constexpr auto reads(capabilities const& of, uint32_t index) -> bool {
     auto const verdict = access::check_read(of, index);
-    return verdict && verdict.why == rule::none;
+    return verdict && verdict.broken == rule::none;
 }
 constexpr auto reads_as(rule why, capabilities const& of, uint32_t index) -> bool {
     auto const verdict = access::check_read(of, index);
-    return !verdict && verdict.what == outcome::general_protection && verdict.why == why;
+    return !verdict && verdict.what == outcome::general_protection && verdict.broken == why;
 }
 
 /// True when RDMSR and WRMSR both raise #GP by `why`.

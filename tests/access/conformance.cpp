@@ -154,8 +154,10 @@ constexpr auto outcome_of(probe const& one) -> outcome {
     now.status = {(one.ctl & 1) != 0 ? 4U : 0U};
     now.in_vmx_operation = one.in_vmx;
     auto const done = access::effect_of_write(of, now, one.index, one.value);
-    if (done) { return {access::value_of(done.state, one.index) == one.value, done.verdict.why}; }
-    return {done.state == now, done.verdict.why};
+    if (done) {
+        return {access::value_of(done.state, one.index) == one.value, done.verdict.broken};
+    }
+    return {done.state == now, done.verdict.broken};
 }
 
 /// `ok` or `#GP` where all writes of a scenario agree, by the rule that the scenario names.

@@ -48,14 +48,14 @@ TEST_CASE("a write that faults changes nothing (REG-009)") {
         uint32_t const others[] = {0x560, 0x561, 0x571, 0x572, 0x580};
         for (uint32_t const index : others) {
             auto const done = access::effect_of_write(preset::P_SKL, now, value(index), 0x80);
-            if (done || done.verdict.why != rule::REG_004 || !(done.state == now) || done.pmi ||
+            if (done || done.verdict.broken != rule::REG_004 || !(done.state == now) || done.pmi ||
                 done.psb != psb_plus::no || done.trace_stop) {
                 return false;
             }
         }
         // A reserved bit is set, and TraceEn would have been cleared.
         auto const done = write_ctl(preset::P_SKL, now, value(uint64_t{0x4'0000}));
-        return !done && done.verdict.why == rule::REG_044 && done.state == now;
+        return !done && done.verdict.broken == rule::REG_044 && done.state == now;
     });
 }
 
@@ -70,7 +70,7 @@ TEST_CASE(
         auto const taken = access::effect_of_write(preset::P_BDW, now, 0x570, value(off), {},
                                                    {.only_enabling_faults_in_vmx = true});
         return user.verdict == access::verdict{outcome::general_protection, rule::REG_002} &&
-               user.state == with(0) && barred.verdict.why == rule::REG_121 &&
+               user.state == with(0) && barred.verdict.broken == rule::REG_121 &&
                barred.state == now && taken && taken.state.ctl.raw == off;
     });
 }
@@ -221,7 +221,7 @@ TEST_CASE("resuming takes three writes: TraceEn 0, STATUS, TraceEn 1 (REG-062)")
         auto const direct = write_ctl(preset::P_SKL, first.state, value(on));
         auto const second = access::effect_of_write(preset::P_SKL, first.state, 0x571, 0);
         auto const third = write_ctl(preset::P_SKL, second.state, value(on));
-        return early.verdict.why == rule::REG_004 && first &&
+        return early.verdict.broken == rule::REG_004 && first &&
                (direct.state.status.raw & 0x24) == 0x20 && second && third &&
                third.state.status.raw == 7;
     });
@@ -287,7 +287,7 @@ TEST_CASE("390H clears the bits written as 1 in GLOBAL_STATUS, and 391H sets the
         now = stored(now, 0x390, bit_55 | 1);
         bool const cleared = now.perf_global_status.raw == 6;
         auto const refused = access::effect_of_write(preset::P_SKL, now, 0x38E, value(uint64_t{0}));
-        return set && more && cleared && refused.verdict.why == rule::REG_203 &&
+        return set && more && cleared && refused.verdict.broken == rule::REG_203 &&
                refused.state == now;
     });
 }
@@ -335,9 +335,9 @@ TEST_CASE("an RDMSR that faults returns no value (REG-001, REG-002, REG-013)") {
         auto const user = access::read(preset::P_SKL, now, 0x570, value(3U));
         auto const absent = access::read(preset::P_SRO, now, value(0x572U));
         auto const other = access::read(preset::P_SKL, now, value(0x588U));
-        return !none && none.verdict.why == rule::REG_001 && none.value == 0 && !user &&
-               user.verdict.why == rule::REG_002 && user.value == 0 && !absent &&
-               absent.verdict.why == rule::REG_013 && absent.value == 0 && !other &&
+        return !none && none.verdict.broken == rule::REG_001 && none.value == 0 && !user &&
+               user.verdict.broken == rule::REG_002 && user.value == 0 && !absent &&
+               absent.verdict.broken == rule::REG_013 && absent.value == 0 && !other &&
                other.verdict.what == outcome::not_covered && other.value == 0;
     });
 }

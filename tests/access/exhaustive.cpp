@@ -109,7 +109,7 @@ constexpr auto compare_write(capabilities const& of, processor const& cpu, scena
     auto const expected_outcome = !covered           ? access::outcome::not_covered
                                   : expected.empty() ? access::outcome::allowed
                                                      : access::outcome::general_protection;
-    if (verdict.what != expected_outcome || verdict.why != first) { return difference::verdict; }
+    if (verdict.what != expected_outcome || verdict.broken != first) { return difference::verdict; }
 
     auto context = now.context;
     context.cpl = 0;  // the CPL of the access
@@ -142,7 +142,7 @@ constexpr auto compare_read(capabilities const& of, processor const& cpu, scenar
                                                      : access::outcome::general_protection;
     if (got.verdict.what != expected_outcome) { return difference::fault; }
     reference::rule_set why;
-    if (got.verdict.why != rule::none) { why.add(id_of(got.verdict.why)); }
+    if (got.verdict.broken != rule::none) { why.add(id_of(got.verdict.broken)); }
     if (!why.same_as(expected)) { return difference::rules; }
     number const value = covered && expected.empty() ? reference::value_in(now.plain, index) : 0;
     return got.value == value ? difference::none : difference::value;

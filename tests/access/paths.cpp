@@ -26,7 +26,7 @@ TEST_CASE("an illegal value raises #GP, fails a VM entry, or causes a VMX abort 
             auto const taken = access::check_write_on(path, preset::P_SKL, cold, 0x570, 0x2109);
             auto const other = access::check_write_on(path, preset::P_SKL, cold, 0x588, 1);
             if (access::refusal_on(value(path)) != expected || refused || refused.how != expected ||
-                refused.verdict.why != rule::REG_044 || !taken || taken.how != refusal::none ||
+                refused.verdict.broken != rule::REG_044 || !taken || taken.how != refusal::none ||
                 other || other.how != refusal::none) {
                 return false;
             }
@@ -52,7 +52,7 @@ TEST_CASE("every path applies the checks of WRMSR to the current state (REG-010)
         auto const older = access::check_write_on(write_path::vm_exit_msr_load_list, preset::P_BDW,
                                                   now, 0x570, value(uint64_t{0x2108}),
                                                   {.only_enabling_faults_in_vmx = true});
-        return base.verdict.why == rule::REG_004 && base.how == refusal::vm_entry_fails &&
-               ctl.verdict.why == rule::REG_121 && ctl.how == refusal::vmx_abort && older;
+        return base.verdict.broken == rule::REG_004 && base.how == refusal::vm_entry_fails &&
+               ctl.verdict.broken == rule::REG_121 && ctl.how == refusal::vmx_abort && older;
     });
 }

@@ -130,7 +130,7 @@ TEST_CASE("RSM restores TraceEn, with all effects of setting it (REG-101)") {
         auto const back = access::rsm(preset::P_FUT, in_smm);
         auto const user = access::rsm(preset::P_FUT, in_smm, {.cpl = value(3U)});
         auto expected = busy(ctl, 0x80'0000'0087 | uint64_t{9} << 32);
-        return back && back.outcome == rsm_outcome::resumed && back.why == rule::none &&
+        return back && back.outcome == rsm_outcome::resumed && back.broken == rule::none &&
                back.effect.state == expected && back.effect.psb == psb_plus::yes &&
                back.effect.pmi && user &&
                (user.effect.state.status.raw & 7) == 5;  // ContextEn of the resumed context
@@ -161,7 +161,7 @@ TEST_CASE("RSM with TraceEn set shuts the processor down (REG-102)") {
         auto now = access::smi(busy(off, 3));
         now.ctl = {value(on)};
         auto const back = access::rsm(preset::P_SKL, now);
-        return !back && back.outcome == rsm_outcome::shutdown && back.why == rule::REG_102 &&
+        return !back && back.outcome == rsm_outcome::shutdown && back.broken == rule::REG_102 &&
                back.effect.state == now;
     });
 }
@@ -170,8 +170,8 @@ TEST_CASE("RSM outside SMM is #UD") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(on));
         auto const back = access::rsm(preset::P_SKL, now);
-        return !back && back.outcome == rsm_outcome::undefined_opcode && back.why == rule::none &&
-               back.effect.state == now;
+        return !back && back.outcome == rsm_outcome::undefined_opcode &&
+               back.broken == rule::none && back.effect.state == now;
     });
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("RSM that would enable both Intel PT and exclusive LBR follows the pol
         access::policy const suspends{.lbr_after_rsm_shuts_down = false};
         auto const shut_down = access::rsm(preset::P_SKL, tracing);
         return !shut_down && shut_down.outcome == rsm_outcome::shutdown &&
-               underlying(shut_down.why) == 1000 + 103 && shut_down.effect.state == tracing &&
+               underlying(shut_down.broken) == 1000 + 103 && shut_down.effect.state == tracing &&
                access::rsm(preset::P_SKL, tracing, {}, suspends) &&
                access::rsm(preset::P_SKL, without_lbr) && access::rsm(preset::P_SKL, idle) &&
                access::rsm(preset::skylake_x, tracing);  // no exclusion on this model
@@ -239,7 +239,7 @@ TEST_CASE("where VMX_MISC[14] is 0, tracing cannot start after VMXON, but after 
         auto const refused = access::effect_of_write(preset::P_BDW, root, 0x570, value(on));
         auto const outside = access::vmxoff(root);
         auto const taken = access::effect_of_write(preset::P_BDW, outside, 0x570, value(on));
-        return refused.verdict.why == rule::REG_121 && outside == busy(off, 0) && taken;
+        return refused.verdict.broken == rule::REG_121 && outside == busy(off, 0) && taken;
     });
 }
 

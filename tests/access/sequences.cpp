@@ -27,7 +27,7 @@ struct processor {
     constexpr void write(uint32_t index, uint64_t value) {
         auto const done = access::effect_of_write(of, now, index, value);
         if (!done && refused == rule::none) {
-            refused = done.verdict.why;
+            refused = done.verdict.broken;
             at = index;
         }
         now = done.state;

@@ -197,9 +197,9 @@ TEST_CASE("an id is zero-terminated, so it can be printed from C") {
 TEST_CASE("first_rule keeps the first rule that it is called with") {
     CHECK_TWICE([](auto value) {
         first_rule first;
-        bool const nothing = first.found == rule::none;
+        bool const nothing = first.broken == rule::none;
         first(value(rule::REG_044));
         first(value(rule::REG_021));
-        return nothing && first.found == rule::REG_044;
+        return nothing && first.broken == rule::REG_044;
     });
 }

@@ -41,7 +41,7 @@ constexpr auto refuses(capabilities const& of, trace_config const& wanted, confi
                        rule why) -> bool {
     auto const found = check(wanted, of);
     return !found && found.refused == 1 && found.refusals[0] == config_refusal{which, why} &&
-           found.why(which) == why && found.impossible == rule::none;
+           found.broken_by(which) == why && found.broken == rule::none;
 }
 
 constexpr auto member_of(trace_config const& config, config_member which) -> uint64_t {
@@ -94,7 +94,7 @@ TEST_CASE("supported features are not refused") {
         auto const found = check(config, preset::P_SKL);
         return found && found.refused == 0 && found.begin() == found.end() &&
                found.nearest == config && found.advice == config_advice_set{} &&
-               found.why(config_member::mtc_every) == rule::none;
+               found.broken_by(config_member::mtc_every) == rule::none;
     });
 }
 
@@ -162,9 +162,9 @@ TEST_CASE("a range that does not exist, or has a reserved ADDRn_CFG, is turned o
     CHECK_TWICE([](auto value) {
         trace_config const config{.addr = {addr_cfg::filter, addr_cfg{3}, addr_cfg::trace_stop}};
         auto const found = check(config, value(preset::P_SKL));
-        return found.refused == 2 && found.why(config_member::addr_1) == rule::REG_037 &&
-               found.why(config_member::addr_2) == rule::REG_037 &&
-               found.why(config_member::addr_0) == rule::none &&
+        return found.refused == 2 && found.broken_by(config_member::addr_1) == rule::REG_037 &&
+               found.broken_by(config_member::addr_2) == rule::REG_037 &&
+               found.broken_by(config_member::addr_0) == rule::none &&
                found.nearest == trace_config{.addr = {addr_cfg::filter}};
     });
 }
@@ -239,20 +239,20 @@ TEST_CASE(
     "without Intel PT, or without an output scheme, tracing is impossible (REG-001, PRG-003)") {
     CHECK_TWICE([](auto value) {
         auto const found = check(everything, value(preset::P_NONE));
-        return !found && found.impossible == rule::REG_001 && found.refused == 0 &&
+        return !found && found.broken == rule::REG_001 && found.refused == 0 &&
                found.nearest == everything;
     });
     CHECK_TWICE([](auto value) {
         auto hidden = value(preset::P_SKL);
         hidden.leaf_07_0_ebx = {0};  // leaf 14H still exists
         auto const found = check(trace_config{.user = true}, hidden);
-        return !found && found.impossible == rule::REG_001;
+        return !found && found.broken == rule::REG_001;
     });
     CHECK_TWICE([](auto value) {
         auto without_output = value(preset::P_SKL);
         without_output.leaf_14_0_ecx = {0x8000'0002};
         auto const found = check(everything, without_output);
-        return !found && found.impossible == rule::REG_025 && found.refused == 0 &&
+        return !found && found.broken == rule::REG_025 && found.refused == 0 &&
                found.nearest == everything;
     });
 }
@@ -291,7 +291,7 @@ TEST_CASE(
                 ++wrong;
             }
             for (auto const& member : config_members) {
-                bool const refused = found.why(member.which) != rule::none;
+                bool const refused = found.broken_by(member.which) != rule::none;
                 bool const same = member_of(found.nearest, member.which) ==
                                   member_of(wanted, member.which);
                 if (!refused && !same) { ++wrong; }

@@ -37,7 +37,7 @@ TEST_CASE("PC-01: without Intel PT no MSR is accessed, and RDMSR of 570 faults (
         auto const found = driver::detect(now.cpu, log);
         bool const silent = log.count() == 0;
         return !found && !found.is_in_use() && found.trace == trace_state::disabled && silent &&
-               !now.cpu.read(0x570) && now.cpu.fault().general_protection == rule::REG_001;
+               !now.cpu.read(0x570) && now.cpu.fault().broken == rule::REG_001;
     });
 }
 

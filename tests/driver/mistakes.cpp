@@ -342,7 +342,7 @@ TEST_CASE("INT on the last region only comes too late: the first bytes are overw
     topa::region const one{memory_base};
     CHECK(driver::build_ring(buffer_recipe::interrupt_on_full, &one, 1, &good.page, 1,
                              topa::limits::of(right.caps))
-              .why == rule::OUT_093);
+              .broken == rule::OUT_093);
 }
 
 TEST_CASE("the PMI is acknowledged after TraceEn is 0 and the trace is read, so none is left "

@@ -39,8 +39,8 @@ TEST_CASE("a refused member is listed, and the nearest one is planned (PRG-022,1
         wanted.config.ptwrite = true;                                      // not on Skylake-X
         auto const got = driver::plan(wanted, preset::skylake_x);
         return !got && got.config.refused == 2 &&
-               got.config.why(config::config_member::mtc_every) == rule::REG_028 &&
-               got.config.why(config::config_member::ptwrite) == rule::REG_032 &&
+               got.config.broken_by(config::config_member::mtc_every) == rule::REG_028 &&
+               got.config.broken_by(config::config_member::ptwrite) == rule::REG_032 &&
                got.plan.ctl.get<reg::ia32_rtit_ctl::MTCFreq>() == 3 &&
                !got.plan.ctl.get<reg::ia32_rtit_ctl::PTWEn>() &&
                access::is_legal(preset::skylake_x, got.plan.ctl);
@@ -121,8 +121,8 @@ TEST_CASE("an unsuitable buffer is refused by its rule (PRG-023,082,088)") {
         auto const misaligned = driver::plan(wanted, preset::skylake_x);
         wanted.output = {{0x2000'0000}, {0xFFFF}};
         auto const range = driver::plan(wanted, preset::skylake_x);
-        return !table_at_80 && table_at_80.output == rule::OUT_061 &&
-               low_bits_set.output == rule::REG_070 && misaligned.output == rule::OUT_023 &&
+        return !table_at_80 && table_at_80.broken == rule::OUT_061 &&
+               low_bits_set.broken == rule::REG_070 && misaligned.broken == rule::OUT_023 &&
                range && range.plan.ctl.raw == 0x2409;
     });
 }
@@ -131,7 +131,7 @@ TEST_CASE("a fabric needs no output MSRs (PRG-080)") {
     CHECK_TWICE([](auto value) {
         plan_request wanted{.config = {.user = true, .output = cpu::output_scheme::fabric}};
         wanted.output.base.raw = value(uint64_t{0x47});
-        return driver::plan(wanted, preset::P_FAB).output == rule::none &&
+        return driver::plan(wanted, preset::P_FAB).broken == rule::none &&
                !driver::detail::uses_output_msrs(driver::plan(wanted, preset::P_FAB).plan.ctl);
     });
 }
@@ -139,7 +139,7 @@ TEST_CASE("a fabric needs no output MSRs (PRG-080)") {
 TEST_CASE("without Intel PT nothing can be planned") {
     CHECK_TWICE([](auto value) {
         auto const got = driver::plan(ring_request(), value(preset::P_NONE));
-        return !got && got.config.impossible == rule::REG_001;
+        return !got && got.config.broken == rule::REG_001;
     });
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("a table that is not at a multiple of 4 KB is refused, each low bit al
         for (unsigned bit = 7; bit < 12; ++bit) {
             auto wanted = ring_request();
             wanted.output.base.raw = table | value(uint64_t{1}) << bit;
-            if (driver::plan(wanted, preset::skylake_x).output != rule::OUT_061) { return false; }
+            if (driver::plan(wanted, preset::skylake_x).broken != rule::OUT_061) { return false; }
         }
         return static_cast<bool>(driver::plan(ring_request(), preset::skylake_x));
     });

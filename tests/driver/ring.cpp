@@ -77,7 +77,7 @@ TEST_CASE("PC-27: on single-entry parts one region links to its own table (PRG-0
                           entries[0].raw == (0x2000'0000 | 10 << 6 | STOP | INT);
         three more;
         return circular && stops && both &&
-               more.build(buffer_recipe::circular, single).why == rule::OUT_067;
+               more.build(buffer_recipe::circular, single).broken == rule::OUT_067;
     });
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("PC-42: 1024 regions take tables of 511, 511 and 2, linked in a circle
     CHECK(entries[2][2].raw == (table | END));
     CHECK(
         driver::build_ring(buffer_recipe::circular, regions.data(), regions.size(), pages, 2, many)
-            .why == rule::OUT_046);
+            .broken == rule::OUT_046);
     // Every offset is found again, in each table.
     for (uint64_t offset = 0; offset < made.ring.bytes; offset += 0x777) {
         auto const at = driver::offset_of(made.ring, driver::buffer_at(made.ring, offset));
@@ -149,16 +149,16 @@ TEST_CASE("a ring that cannot be built names the rule and the region (PRG-088,08
         driver::table_page const page{table, entries};
         auto const alone = driver::build_ring(buffer_recipe::interrupt_on_full, &one, 1, &page, 1,
                                               many);
-        return !second && second.why == rule::OUT_062 && second.region == 1 &&
-               third.why == rule::OUT_063 && third.region == 2 &&
-               low.build(buffer_recipe::circular).why == rule::OUT_061 &&
-               on_apic.why == rule::OUT_113 && on_apic.region == 0 &&
-               table_in_smrr.why == rule::OUT_091 && alone.why == rule::OUT_093 &&
-               driver::build_ring(buffer_recipe::circular, &one, 0, &page, 1, many).why ==
+        return !second && second.broken == rule::OUT_062 && second.region == 1 &&
+               third.broken == rule::OUT_063 && third.region == 2 &&
+               low.build(buffer_recipe::circular).broken == rule::OUT_061 &&
+               on_apic.broken == rule::OUT_113 && on_apic.region == 0 &&
+               table_in_smrr.broken == rule::OUT_091 && alone.broken == rule::OUT_093 &&
+               driver::build_ring(buffer_recipe::circular, &one, 0, &page, 1, many).broken ==
                    rule::OUT_066 &&
-               driver::build_ring(buffer_recipe::circular, &one, 1, &page, 0, many).why ==
+               driver::build_ring(buffer_recipe::circular, &one, 1, &page, 0, many).broken ==
                    rule::OUT_046 &&
-               driver::build_ring(buffer_recipe::circular, &one, 1, &page, 1, many, {}, 1).why ==
+               driver::build_ring(buffer_recipe::circular, &one, 1, &page, 1, many, {}, 1).broken ==
                    rule::OUT_046;
     });
 }
@@ -299,7 +299,7 @@ TEST_CASE("on single-entry parts a buffer that is read has a table for each regi
                // The marks of these tables are constant.
                driver::set_marks(ring, 0x1000, 0x1000, 0) && entries[1][0].get<entry::INT>() &&
                !driver::set_marks(ring, 0x1000, 0x3800, 0) &&
-               driver::build_ring(buffer_recipe::streaming, regions, 3, pages, 2, single).why ==
+               driver::build_ring(buffer_recipe::streaming, regions, 3, pages, 2, single).broken ==
                    rule::OUT_046;
     });
 }
@@ -341,7 +341,7 @@ TEST_CASE("results without a ring say so, and a place without one is the start")
     CHECK_TWICE([](auto value) {
         driver::ring_offset const nowhere{};
         driver::region_offset const start{};
-        driver::built_ring const none{.why = value(rule::OUT_046)};
+        driver::built_ring const none{.broken = value(rule::OUT_046)};
         return !nowhere && nowhere.offset == 0 && nowhere.region == 0 && !nowhere.at_region_end &&
                start.region == 0 && start.offset == 0 && !none && none.region == 0;
     });

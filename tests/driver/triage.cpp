@@ -71,11 +71,12 @@ TEST_CASE("the tables distinguish ToPA STOP from TraceStop (PRG-041,086)") {
         auto const in_range = driver::disable(other.cpu);
         auto const stop = driver::triage(in_range, preset::skylake_x, other.memory);
         return alone.reason == end_reason::trace_stop_or_topa && alone.needs_new_position &&
-               end.reason == end_reason::topa_stop && end.why.why == rule::OUT_080 &&
+               end.reason == end_reason::topa_stop && end.explanation.ended_by == rule::OUT_080 &&
                end.needs_new_position && !end.needs_repair &&
                !end.status.get<ia32_rtit_status::Stopped>() &&
-               stop.reason == end_reason::trace_stop && stop.why.why == rule::REG_068 &&
-               !stop.needs_new_position && !stop.needs_repair;
+               stop.reason == end_reason::trace_stop &&
+               stop.explanation.ended_by == rule::REG_068 && !stop.needs_new_position &&
+               !stop.needs_repair;
     });
 }
 
@@ -102,9 +103,9 @@ TEST_CASE("an operational error names its rule, and what to repair (PRG-041,088)
         auto const alone = driver::triage(stopped);
         auto const end = driver::triage(stopped, preset::skylake_x, now.memory);
         return alone.reason == end_reason::operational_error && alone.needs_repair &&
-               end.reason == end_reason::operational_error && end.why.why == rule::OUT_066 &&
-               end.needs_repair && !end.needs_new_position &&
-               !end.status.get<ia32_rtit_status::Error>();
+               end.reason == end_reason::operational_error &&
+               end.explanation.ended_by == rule::OUT_066 && end.needs_repair &&
+               !end.needs_new_position && !end.status.get<ia32_rtit_status::Error>();
     });
     CHECK_TWICE([](auto value) {
         world now;
@@ -112,8 +113,9 @@ TEST_CASE("an operational error names its rule, and what to repair (PRG-041,088)
         plan.output.mask_ptrs = {value(uint64_t{0x1000'0000'007F})};  // an offset of 4 KB
         (void)driver::enable(now.cpu, plan);
         auto const end = driver::triage(driver::disable(now.cpu), preset::skylake_x, now.memory);
-        return end.reason == end_reason::operational_error && end.why.why == rule::OUT_064 &&
-               end.needs_new_position && !end.needs_repair;
+        return end.reason == end_reason::operational_error &&
+               end.explanation.ended_by == rule::OUT_064 && end.needs_new_position &&
+               !end.needs_repair;
     });
 }
 
@@ -128,7 +130,7 @@ TEST_CASE("a bit that software set, and tables that cannot be read (PRG-041)") {
         set.output = driver::in_topa({.table = 0x7000'0000});
         auto const unread = driver::triage(set, preset::skylake_x, now.memory);
         return end.reason == end_reason::set_by_software && !end.needs_repair &&
-               unread.reason == end_reason::operational_error && unread.why.fault &&
+               unread.reason == end_reason::operational_error && unread.explanation.fault &&
                unread.needs_repair;
     });
 }

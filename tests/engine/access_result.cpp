@@ -42,8 +42,8 @@ TEST_CASE("an access result shows whether the access took effect, even if a port
         auto const other = write(0x10, 0);
         bool good = fine.what == outcome::done && fine.took_effect() && !fine.fault &&
                     gp.what == outcome::general_protection && !gp.took_effect() &&
-                    gp.why == rule::REG_070 && other.what == outcome::not_covered &&
-                    !other.took_effect() && other.why == rule::none;
+                    gp.broken == rule::REG_070 && other.what == outcome::not_covered &&
+                    !other.took_effect() && other.broken == rule::none;
         memory.fails = true;
         auto const on = enable(unit, memory);
         good = good && on.what == outcome::done_but_port_failed && on.took_effect() && on.fault &&
@@ -51,7 +51,7 @@ TEST_CASE("an access result shows whether the access took effect, even if a port
         // A #GP is still reported; `fault` indicates that bytes are pending.
         auto const locked = write(0x560, table);
         good = good && locked.what == outcome::general_protection && locked.fault &&
-               locked.why == rule::REG_004;
+               locked.broken == rule::REG_004;
         auto const down = disable(unit, memory);
         good = good && down.what == outcome::done_but_port_failed && down.took_effect() &&
                !unit.msrs().ctl.template get<ctl::TraceEn>();
@@ -82,14 +82,14 @@ TEST_CASE("XSAVES and XRSTORS report the same outcomes") {
         wrong.quadwords[1] = table + 1;
         auto const refused = unit.xrstors(wrong, 0x1104, 0x1108, memory);
         good = good && refused.what == outcome::general_protection &&
-               refused.why == rule::REG_144 && refused.refused_msr == 0x560 &&
+               refused.broken == rule::REG_144 && refused.refused_msr == 0x560 &&
                refused.why_refused == rule::REG_070;
         memory.fails = true;
         auto const back = unit.xrstors(saved.image, 0x1104, 0x1108, memory);
         auto const on = unit.xrstors_init(0x1108, memory);
         return good && back.what == outcome::done_but_port_failed && back.took_effect() &&
                back.refused_msr == 0 && unit.msrs().ctl.template get<ctl::TraceEn>() &&
-               on.what == outcome::general_protection && on.why == rule::REG_143;
+               on.what == outcome::general_protection && on.broken == rule::REG_143;
     });
 }
 

@@ -100,7 +100,7 @@ constexpr auto result_of(oc_engine_case const& row, Way write) -> result {
     got.now = one.now;
     got.sum = one.sum;
     for (size_t i = 0; i < memory.run_count; ++i) { got.stored += memory.runs[i].bytes; }
-    got.why = one.out.why();
+    got.why = one.out.ended_by();
     got.explained = engine::explain(one.of, one.now, memory, one.how);
     return got;
 }
@@ -120,7 +120,7 @@ constexpr auto rule_matches(oc_engine_case const& row, result const& got) -> boo
     if (!row.wanted.error && !row.wanted.stopped) {
         return got.why == rule::none && !got.explained;
     }
-    if (got.why != got.explained.why) { return false; }
+    if (got.why != got.explained.ended_by) { return false; }
     // OUT-083 refines the STOP of OUT-080.
     return is_listed(row, rule_id{got.why}.view()) ||
            (got.why == rule::OUT_080 && is_listed(row, "OUT-083"));

@@ -28,7 +28,7 @@ constexpr auto fails_anywhere(uint64_t entry, cpu::capabilities const& of = pres
     one.place(A, pointers(0, 0xFFE));
     (void)one.enable_topa();
     auto const done = one.write(first_bytes(3));
-    if (one.out.why() != why) { return wrong_state; }
+    if (one.out.ended_by() != why) { return wrong_state; }
     bool const stays = one.has_failed(why) && done.stored == 2 && done.lost == 1 &&
                        done.last == X + 0xFFF && one.is_at(A, pointers(1, 0));
     if (why != rule::none && !stays) { return wrong_state; }
@@ -40,7 +40,7 @@ constexpr auto fails_anywhere(uint64_t entry, cpu::capabilities const& of = pres
     two.place(A, pointers(0, 0xFFF));
     (void)two.enable_topa();
     (void)two.write(first_bytes(1));
-    bool const moved = two.out.why() == why && two.is_at(B, 0x7F);
+    bool const moved = two.out.ended_by() == why && two.is_at(B, 0x7F);
     return moved ? why : wrong_state;
 }
 

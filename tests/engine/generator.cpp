@@ -213,7 +213,7 @@ TEST_CASE("start refuses a value that a WRMSR would refuse, and changes nothing"
     auto const before = on.state().msrs;
     auto const refused = on.start(ctl{uint64_t{1} << 63}, on.bytes);
     CHECK_FALSE(refused);
-    CHECK(refused.why == rule::REG_044);
+    CHECK(refused.broken == rule::REG_044);
     CHECK(on.state().msrs == before);
     CHECK(test::packets(on) == "none");
 }

@@ -91,7 +91,7 @@ TEST_CASE("after a STOP enabling fails unless the pointers are moved (OUT-064,08
         (void)one.write(first_bytes(1));
         (void)one.disable();
         (void)one.enable_topa();  // Stopped is still set
-        bool const silent = one.status(flags::stopped) && one.out.why() == rule::none &&
+        bool const silent = one.status(flags::stopped) && one.out.ended_by() == rule::none &&
                             one.is_at(A, pointers(0, 0x1000)) && memory.loads == 1;
         (void)one.disable();
         one.put(0x571, 0);

@@ -116,7 +116,7 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output at any branch") {  
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
         bool const done = !unit.on(event::conditional{0x2000, true}, memory);
         return done && unit.msrs().status.template get<status::Error>() &&
-               unit.why_ended() == rule::OUT_060 && unit.state().writer.tnt.count == 0;
+               unit.ended_by() == rule::OUT_060 && unit.state().writer.tnt.count == 0;
     });
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("a region with STOP ends tracing at its last byte, and later bytes are
         bool const stopped = now.status.template get<status::Stopped>() &&
                              !now.status.template get<status::TriggerEn>() &&
                              !now.status.template get<status::Error>() &&
-                             unit.why_ended() == rule::OUT_080;
+                             unit.ended_by() == rule::OUT_080;
         auto const lost = unit.total().lost;
         fill(unit, memory, 5);
         (void)disable(unit, memory);
@@ -199,7 +199,7 @@ TEST_CASE("an invalid entry is an operational error when output reaches it") {  
         fill(unit, memory, 500);
         auto const& now = unit.msrs();
         return fine && now.status.template get<status::Error>() &&
-               !now.status.template get<status::TriggerEn>() && unit.why_ended() == rule::OUT_060 &&
+               !now.status.template get<status::TriggerEn>() && unit.ended_by() == rule::OUT_060 &&
                unit.total().stored == 0x1000;
     });
     CHECK_TWICE([](auto value) {  // when enabling
@@ -735,11 +735,11 @@ TEST_CASE("a unit traces nothing after a cold reset") {
         trace_unit<> unit{cpu::preset::P_FUT, {.cpl = value(std::uint8_t{0})}, 0x1000};
         return !unit.on(event::indirect_jump{0x2000}, memory) && !unit.state().enables().trigger &&
                unit.total() == engine::totals{} && unit.msrs() == access::msr_state{} &&
-               unit.why_ended() == rule::none && !unit.state().in_overflow &&
+               unit.ended_by() == rule::none && !unit.state().in_overflow &&
                trace_unit<>{cpu::preset::P_FUT}.ip() == 0 &&
                unit.state().caps == cpu::preset::P_FUT &&
                unit.state().options.drained_at_once != 0 && unit.state().calls.size() == 0 &&
-               unit.state().shutdown_rule == rule::none && unit.state().ctl_load_verdict &&
+               unit.state().shutdown_by == rule::none && unit.state().ctl_load_verdict &&
                !unit.state().ctl<reg::ia32_rtit_ctl::EventEn>() &&
                unit.state().clocks == engine::clocks{} &&
                unit.state().concealment == engine::vmx_concealment{} && unit.state().code.cpl == 0;

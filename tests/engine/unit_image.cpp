@@ -66,12 +66,12 @@ struct twins {
         return all_loaded && stays.total().stored != 0 && stays.msrs() == moves.msrs() &&
                stays.total() == moves.total() && memory.trace.bytes == other_memory.trace.bytes &&
                memory.interrupts == other_memory.interrupts &&
-               stays.why_ended() == moves.why_ended() && stays.ip() == moves.ip() &&
+               stays.ended_by() == moves.ended_by() && stays.ip() == moves.ip() &&
                stays.state().code == moves.state().code &&
                stays.state().calls == moves.state().calls &&
                stays.state().clocks == moves.state().clocks &&
                stays.state().concealment == moves.state().concealment &&
-               stays.state().shutdown_rule == moves.state().shutdown_rule &&
+               stays.state().shutdown_by == moves.state().shutdown_by &&
                stays.state().in_overflow == moves.state().in_overflow &&
                stays.is_flushing() == moves.is_flushing() &&
                stays.buffered().size() == moves.buffered().size();
@@ -217,7 +217,7 @@ TEST_CASE("state that is visible only later is moved, too") {
         twins<> both{"CPL=0"};
         both.enable().on(event::smi{.next = 0x1010, .to = 0x8'0000}).enable();
         both.on(event::rsm{.to = 0x1010}).on(event::sequential{value(std::uint64_t{0x8'0010})});
-        return both.stays.state().shutdown_rule == rule::REG_102 && both.disable().are_same();
+        return both.stays.state().shutdown_by == rule::REG_102 && both.disable().are_same();
     });
 }
 
@@ -294,14 +294,14 @@ TEST_CASE("INT, STOP and errors of a moved unit occur at the same bytes, and per
     CHECK(both.moves.msrs().status.get<status::Stopped>());
     CHECK(both.moves.msrs().status.get<status::PendToPAPMI>());
     CHECK(both.moves.msrs().ctl.get<ia32_rtit_ctl::TraceEn>());
-    CHECK(both.moves.why_ended() == rule::OUT_080);
+    CHECK(both.moves.ended_by() == rule::OUT_080);
     CHECK(both.other_memory.interrupts == 1);
     CHECK(both.disable().are_same());
 
     both = run(machine_memory{{}, topa::entry{2}});
     CHECK(both.are_same());
     CHECK(both.moves.msrs().status.get<status::Error>());
-    CHECK(both.moves.why_ended() == rule::OUT_060);
+    CHECK(both.moves.ended_by() == rule::OUT_060);
     CHECK(both.disable().are_same());
 }
 

@@ -389,7 +389,7 @@ auto fw_build_single_range(single_range::region const& wanted, unsigned width,
     auto const made = single_range::build(wanted, {width});
     out[0] = made.base.raw;
     out[1] = made.pointers.raw;
-    return made ? rule::none : made.why;
+    return made ? rule::none : made.broken;
 }
 
 void fw_position(uint64_t base, uint64_t pointers, topa::position& out) noexcept {
@@ -890,7 +890,7 @@ void fw_xsaves(capabilities const& of, msr_state& now, reg::xsave_pt_state& imag
 auto fw_xrstors(capabilities const& of, msr_state& now, reg::xsave_pt_state const& image,
                 uint64_t xstate_bv, uint64_t xcomp_bv) noexcept -> rule {
     auto const header = access::check_header({xstate_bv}, {xcomp_bv}, now.xss);
-    if (!header) { return header.why; }
+    if (!header) { return header.broken; }
     auto const done = access::is_initial(image) ? access::xrstors_init(now)
                                                 : access::xrstors(of, now, image);
     now = done.effect.state;
@@ -946,7 +946,7 @@ auto fw_guest_exit(vmx::guest_pt& guest, uint32_t index, uint64_t& value, bool w
     -> rule {
     auto const answer = writes ? vmx::on_wrmsr(guest, index, value) : vmx::on_rdmsr(guest, index);
     value = answer.value;
-    return answer.why;
+    return answer.broken;
 }
 auto fw_msr_exit(uint32_t exit_reason) noexcept -> bool {
     return vmx::msr_exit_of(exit_reason).writes;
@@ -965,19 +965,19 @@ void fw_guest_bitmap(vmx::guest_pt const& guest, vmx::msr_bitmap& bitmap) noexce
 }
 auto fw_guest_xsave(vmx::guest_pt& guest, access::xsave_pt_state& image, bool saves) noexcept
     -> rule {
-    if (!saves) { return vmx::on_xrstors(guest, image).why; }
+    if (!saves) { return vmx::on_xrstors(guest, image).broken; }
     image = vmx::on_xsaves(guest);
     return rule::none;
 }
 auto fw_guest_events(vmx::guest_pt& guest, unsigned which) noexcept -> rule {
     switch (which) {
         case 0: vmx::smi(guest); return rule::none;
-        case 1: return vmx::rsm(guest).why;
+        case 1: return vmx::rsm(guest).broken;
         case 2: vmx::warm_reset(guest); return rule::none;
         case 3: vmx::cold_reset(guest); return rule::none;
         case 4: vmx::vmxon(guest); return rule::none;
         case 5: vmx::vmxoff(guest); return rule::none;
-        case 6: return vmx::on_global_status_write(guest, 0x390, ~uint64_t{0}).why;
+        case 6: return vmx::on_global_status_write(guest, 0x390, ~uint64_t{0}).broken;
         default: return vmx::take_pmi(guest) ? rule::PRG_170 : rule::none;
     }
 }
@@ -1010,7 +1010,7 @@ auto fw_guest_leave(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt& 
 auto fw_nested(vmx::guest_pt& guest, vmx::nested_vmcs& vmcs) noexcept -> rule {
     auto const entered = vmx::enter_nested(guest, vmcs);
     vmcs.set = vmx::merged_controls(vmcs.set, guest);
-    return vmx::leave_nested(guest, vmcs) ? rule::none : entered.why;
+    return vmx::leave_nested(guest, vmcs) ? rule::none : entered.broken;
 }
 auto fw_nested_pip(vmx::guest_pt const& guest) noexcept -> bool {
     return vmx::owes_pip_at_exit(guest);
@@ -1032,7 +1032,7 @@ auto fw_guest_cpuid(capabilities const* hosts, size_t count, vmx::guest_policy c
                     cpuid_registers& registers) noexcept -> rule {
     offer = vmx::guest_capabilities(hosts, count, how);
     registers = vmx::answer(offer, leaf, subleaf, registers);
-    return offer.why;
+    return offer.broken;
 }
 auto fw_unhonourable(capabilities const& host, capabilities const& guest,
                      void (*found)(vmx::unhonourable const&)) noexcept -> bool {
@@ -1047,16 +1047,16 @@ auto fw_vmcs(capabilities const& of, vmx::controls const& set, msr_state const& 
                       : which == 2 ? vmx::vmm_only(of, set, host.ctl)
                                    : vmx::vm_only(of, set, guest.ctl);
     vmx::check(of, made.fields(), host, found);
-    return made.why;
+    return made.broken;
 }
 auto fw_vm_transitions(capabilities const& of, vmx::vmcs_fields const& fields,
                        msr_state& now) noexcept -> rule {
     auto const entered = vmx::vm_entry(of, fields, now);
     now = entered.state;
-    if (!entered) { return entered.failed.why; }
+    if (!entered) { return entered.failed.broken; }
     auto const left = vmx::vm_exit(of, fields, now);
     now = left.state;
-    return left.failed.why;
+    return left.failed.broken;
 }
 auto fw_guest_pip(vmx::guest_pt& guest, vmx::shadow const& one, access::context const& after,
                   packet::pip which, host_memory& memory) noexcept -> bool {
@@ -1145,14 +1145,14 @@ void fw_output_resume(engine::output& out, msr_state& now, hooked_memory& memory
 void fw_output_sync(engine::output const& out, msr_state& now) noexcept { out.sync(now); }
 auto fw_output_stop(engine::output& out, msr_state& now) noexcept -> rule {
     out.stop(now);
-    return out.why();
+    return out.ended_by();
 }
 auto fw_output_without_windows(capabilities const& of, msr_state& now, memory_model<256>& memory,
                                uint8_t const* data, size_t size,
                                engine::write_result& done) noexcept -> rule {
     engine::output out;
     if (!out.start(of, now, memory)) { done = out.write(now, memory, {data, size}); }
-    return out.why();
+    return out.ended_by();
 }
 auto fw_add_writes(engine::write_result& to, engine::write_result const& next) noexcept
     -> uint64_t {
@@ -1441,7 +1441,7 @@ auto fw_unit_wrmsr(engine::trace_unit<>& unit, uint32_t index, uint64_t value, u
                    hooked_memory& memory, engine::access_outcome& what) noexcept -> rule {
     auto const done = unit.wrmsr(index, value, ip, ip + 2, memory);
     what = done.what;
-    return done.why;
+    return done.broken;
 }
 auto fw_unit_xsaves(engine::trace_unit<>& unit, uint64_t ip, hooked_memory& memory,
                     access::xsave_pt_state& image) noexcept -> bool {
@@ -1484,7 +1484,7 @@ auto fw_unit_state(engine::trace_unit<>& unit, msr_state& now, engine::execution
                      unit.state().concealment.exits && unit.state().ctl_load_verdict &&
                      unit.state().options.pads != trace::pad_policy::none &&
                      unit.state().caps.has_pt();
-    return all ? unit.why_ended() : unit.state().shutdown_rule;
+    return all ? unit.ended_by() : unit.state().shutdown_by;
 }
 auto fw_unit_image(engine::trace_unit<>& unit, engine::model_options const& how,
                    uint8_t const* data, size_t size, engine::unit_image<1024>& saved) noexcept

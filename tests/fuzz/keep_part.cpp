@@ -101,7 +101,7 @@ void check_part(setting const& what) {
     auto const same = vmx::keep_part(many.all(), what.how);
     auto const result = one.joined();
     require(result == many.joined(), "the pieces of a trace do not matter");
-    require(got.why == same.why && got.offset == same.offset && got.kept == same.kept &&
+    require(got.broken == same.broken && got.offset == same.offset && got.kept == same.kept &&
                 got.unattributed == same.unattributed && got.left == same.left,
             "nor for the result");
     require(got.hidden <= got.left, "a hidden VM exit is one");
@@ -125,10 +125,10 @@ void check_tsc(setting const& what) {
     auto const got = vmx::rebase_tsc(one.all(), what.how.other_tsc);
     auto const same = vmx::rebase_tsc(many.all(), what.how.other_tsc);
     auto const result = one.joined();
-    require(got.why == same.why && got.count == same.count && got.skipped == same.skipped,
+    require(got.broken == same.broken && got.count == same.count && got.skipped == same.skipped,
             "the pieces do not matter");
     require(result == many.joined(), "nor for the bytes");
-    require(got.why == rule::none || result == before, "a refused change changes nothing");
+    require(got.broken == rule::none || result == before, "a refused change changes nothing");
     trace::reader old{byte_view{before}};
     trace::reader now{byte_view{result}};
     for (auto it = old.next(); it; it = old.next()) {

@@ -89,14 +89,13 @@ TEST_CASE("an access faults as on the processor, with its rule; a fault of memor
         world now;
         enable(now.cpu);
         bool const while_tracing = !now.cpu.write(value(0x560U), 0) &&
-                                   now.cpu.fault().general_protection == rule::REG_004 &&
+                                   now.cpu.fault().broken == rule::REG_004 &&
                                    !now.cpu.fault().is_unknown_msr;
         bool const unknown = !now.cpu.read(0x10) && now.cpu.fault().is_unknown_msr;
         now.memory.fails = true;
         (void)now.cpu.on(event::indirect_jump{0x2000});
         bool const memory = !now.cpu.write(0x570, 0x250D) || now.cpu.fault().memory;
-        return while_tracing && unknown && memory &&
-               now.cpu.fault().general_protection == rule::none;
+        return while_tracing && unknown && memory && now.cpu.fault().broken == rule::none;
     });
 }
 
@@ -172,7 +171,7 @@ TEST_CASE("an area without the component loads the initial state, while TraceEn 
     CHECK_TWICE([](auto value) {
         world now;
         enable(now.cpu);
-        bool const refused = now.cpu.xrstors_init().why == rule::REG_143 && now.cpu.is_tracing();
+        bool const refused = now.cpu.xrstors_init().broken == rule::REG_143 && now.cpu.is_tracing();
         (void)now.cpu.write(0x570, value(uint64_t{0x250C}));
         uint64_t const ip = now.cpu.unit().ip();
         auto area = driver::make_xsaves_area(preset::skylake_x, {.output = {{table}, {}}});

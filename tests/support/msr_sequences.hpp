@@ -260,14 +260,14 @@ private:
         auto const index = static_cast<std::uint32_t>(what.index);
         auto const done = unit.wrmsr(index, what.value, here, here + 2, memory);
         if (!what.broken.empty()) {
-            return done.what == outcome::general_protection && is(done.why, what.broken);
+            return done.what == outcome::general_protection && is(done.broken, what.broken);
         }
         if (index == 0x390) { memory.raised = 0; }
         return done.what == (access::covers(index) ? outcome::done : outcome::not_covered);
     }
     constexpr auto check_rdmsr(statement const& what) -> bool {
         auto const index = static_cast<std::uint32_t>(what.index);
-        if (!what.broken.empty()) { return is(unit.rdmsr(index).verdict.why, what.broken); }
+        if (!what.broken.empty()) { return is(unit.rdmsr(index).verdict.broken, what.broken); }
         bool const is_raised = index != 0x38E || (memory.raised != 0) == (what.value != 0);
         return is_raised && (what.any || value_of(index) == what.value);
     }

@@ -174,7 +174,7 @@ struct engine_side {
                now.output.base.raw == reference.base &&
                now.output.mask_ptrs.raw == reference.mask_ptrs &&
                now.perf_global_status.raw == reference.global_status &&
-               underlying(out.why()) == ended && pmis == reference.pmis;
+               underlying(out.ended_by()) == ended && pmis == reference.pmis;
     }
 };
 
@@ -386,7 +386,7 @@ private:
     static auto explains(reference::output_setup const& setup,
                          detail::engine_side<detail::page_memory>& unit,
                          reference::machine const& reference) -> bool {
-        rule const why = unit.out.why();
+        rule const why = unit.out.ended_by();
         if (why == rule::none) { return true; }
         uint64_t const at = reference.base + 8 * reference.index();
         bool const was_read = why != rule::OUT_061 && why != rule::OUT_071 && why != rule::OUT_091;
@@ -395,7 +395,7 @@ private:
         }
         auto const expected = engine::explain(detail::capabilities_of(setup), unit.now, unit.memory,
                                               unit.how);
-        return expected.why == why && expected.has_place == reference.topa() &&
+        return expected.ended_by == why && expected.has_place == reference.topa() &&
                (!expected.has_place ||
                 (expected.at ==
                  topa::place{reference.base, static_cast<uint32_t>(reference.index())}));

@@ -565,12 +565,12 @@ private:
         auto const fault = bare_output_.start(guest_.caps, bare_, memory, guest_.bare_options());
         guest_.ram.require(!fault, "no fault");
         compare();
-        if (bare_output_.why() != rule::none) {
+        if (bare_output_.ended_by() != rule::none) {
             ++guest_.seen.errors;
             count_end();
         }
     }
-    void count_end() { ++guest_.seen.rules[underlying(bare_output_.why()) % 1000 % 256]; }
+    void count_end() { ++guest_.seen.rules[underlying(bare_output_.ended_by()) % 1000 % 256]; }
     /// The processor continues as the guest's registers say.
     void start_host(access::msr_state const& now) {
         auto const made = guest_.enable(now);
@@ -622,7 +622,7 @@ private:
         for (std::size_t i = 0; i < count; ++i) {
             bytes[i] = static_cast<std::uint8_t>(2 + (written_ + i) % 251);
         }
-        bool const was_running = bare_output_.why() == rule::none;
+        bool const was_running = bare_output_.ended_by() == rule::none;
         world::host_port host{ram};
         world::bare_port bare{ram};
         for (std::size_t at = 0; at < count && is_good();) {
@@ -653,7 +653,7 @@ private:
         }
         ram.gone = host_pages;
         written_ += count;
-        if (was_running && bare_output_.why() != rule::none) {
+        if (was_running && bare_output_.ended_by() != rule::none) {
             ++guest_.seen.errors_later;
             count_end();
         }

@@ -152,7 +152,7 @@ constexpr auto enabling_fails(uint64_t base, uint64_t mask_ptrs, listed_memory m
     one.how = how;
     one.place(base, mask_ptrs);
     (void)one.enable_topa();
-    rule const why = one.out.why();
+    rule const why = one.out.ended_by();
     if (why == rule::none) { return one.is_running() ? why : wrong_state; }
     bool const failed = one.has_failed(why) && one.is_at(base, mask_ptrs);
     auto const done = one.write(first_bytes(3));

@@ -183,16 +183,16 @@ struct tracer {
     }
     [[nodiscard]] constexpr auto is_running() const -> bool {
         return status(status_bits::trigger_en) && !status(status_bits::error) &&
-               !status(status_bits::stopped) && out.why() == rule::none;
+               !status(status_bits::stopped) && out.ended_by() == rule::none;
     }
     /// True when an operational error by this rule has ended output.
     [[nodiscard]] constexpr auto has_failed(rule why) const -> bool {
         return status(status_bits::error) && !status(status_bits::stopped) &&
-               !status(status_bits::trigger_en) && out.why() == why;
+               !status(status_bits::trigger_en) && out.ended_by() == why;
     }
     [[nodiscard]] constexpr auto has_stopped() const -> bool {
         return status(status_bits::stopped) && !status(status_bits::error) &&
-               !status(status_bits::trigger_en) && out.why() == rule::OUT_080;
+               !status(status_bits::trigger_en) && out.ended_by() == rule::OUT_080;
     }
     [[nodiscard]] constexpr auto status(uint64_t bit) const -> bool {
         return (now.status.raw & bit) != 0;

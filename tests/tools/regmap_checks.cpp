@@ -95,7 +95,7 @@ public:
             auto const msr = any_msr();
             auto const value = msr == ia32_rtit_ctl::address ? any_ctl() : any_value();
             auto const given = words_of(caps_);
-            auto const expected = access::check_write(caps_, now_, msr, value).why;
+            auto const expected = access::check_write(caps_, now_, msr, value).broken;
             auto const got = write_(given.data(), now_.ctl.raw, now_.in_vmx_operation ? 1 : 0, msr,
                                     value);
             if (differs(expected, got)) {

@@ -212,7 +212,7 @@ constexpr auto all_of(single_range::region wanted, unsigned width = 39) -> rules
 constexpr auto error_of(single_range::region wanted, unsigned width = 39) -> rule {
     auto const got = single_range::build(wanted, max_phys_addr{width});
     bool const unchanged = got.base.raw == 0 && got.pointers.raw == 0x7F;
-    return got || !unchanged ? rule::none : got.why;
+    return got || !unchanged ? rule::none : got.broken;
 }
 
 }  // namespace
@@ -236,7 +236,7 @@ TEST_CASE("a single range of 2 MB at 600000, from byte 100 on (OUT-020, PRG-128)
     CHECK_TWICE([](auto value) {  // OC-49
         auto const got = single_range::build(
             {.base = value(uint64_t{0x60'0000}), .bytes = 0x20'0000, .offset = 0x100});
-        return got && got.why == rule::none && got.base.raw == 0x60'0000 &&
+        return got && got.broken == rule::none && got.base.raw == 0x60'0000 &&
                got.pointers.raw == 0x0000'0100'001F'FFFF;
     });
 }
@@ -262,7 +262,7 @@ TEST_CASE("a default request is empty, and a default result has no rule and no M
         auto const it = value(single_range::region{});
         auto const unchanged = value(single_range::built{});
         return it.base == 0 && it.bytes == 0 && it.offset == 0 && unchanged &&
-               unchanged.why == rule::none && unchanged.base.raw == 0;
+               unchanged.broken == rule::none && unchanged.base.raw == 0;
     });
 }
 
@@ -305,7 +305,7 @@ TEST_CASE("a region beyond the physical width, by default 2^52, is rejected (REG
     CHECK_TWICE([](auto value) {
         uint64_t const limit = value(uint64_t{1}) << 52;
         return single_range::build({.base = limit - 0x80, .bytes = 0x80}) &&
-               single_range::build({.base = limit, .bytes = 0x80}).why == rule::REG_070;
+               single_range::build({.base = limit, .bytes = 0x80}).broken == rule::REG_070;
     });
 }
 

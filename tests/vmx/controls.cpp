@@ -369,8 +369,8 @@ TEST_CASE("an entry fails as its WRMSR would, in VMX operation and at CPL 0 (PRG
             auto const found = found_in(of, entering(list), {}, how);
             auto const entered = vmx::vm_entry(of, entering(list), {}, {.cpl = 3}, how);
             auto const left = vmx::vm_exit(of, leaving(list), {}, {.cpl = 3}, how);
-            rule const why = found.count == 0 ? rule::none : found.all[0].why;
-            return found.count < 2 && entered.failed.why == why && left.failed.why == why &&
+            rule const why = found.count == 0 ? rule::none : found.all[0].broken;
+            return found.count < 2 && entered.failed.broken == why && left.failed.broken == why &&
                            (why == rule::none ||
                             (entered.failed == vmx::finding{why, step::entry_load, 1, index} &&
                              left.failed == vmx::finding{why, step::exit_load, 1, index}))
@@ -484,7 +484,7 @@ TEST_CASE("usage models: system wide conceals nothing and changes no TraceEn (PR
                works(preset::ice_lake_u, made, with_ctl(on)) &&
                works(preset::skylake_x, vmx::system_wide(preset::skylake_x, before),
                      with_ctl(on)) &&
-               vmx::system_wide(preset::P_BDW, before).why == rule::REG_121;
+               vmx::system_wide(preset::P_BDW, before).broken == rule::REG_121;
     });
 }
 
@@ -516,14 +516,14 @@ TEST_CASE("usage models: VMM only and VM only conceal all, and their lists chang
                 return false;
             }
         }
-        return vmx::vmm_only(preset::P_BDW, {}, ctl).why == rule::REG_121 &&
-               vmx::vm_only(preset::P_BDW, {}, ctl).why == rule::REG_121;
+        return vmx::vmm_only(preset::P_BDW, {}, ctl).broken == rule::REG_121 &&
+               vmx::vm_only(preset::P_BDW, {}, ctl).broken == rule::REG_121;
     });
     CHECK_TWICE([](auto value) {  // a virtual processor without the controls that conceal
         auto virtual_one = preset::skylake_x;
         virtual_one.vmx_exit_ctls = {value(uint64_t{0x0003'6DFF})};
-        return vmx::vmm_only(virtual_one, {}, on).why == rule::REG_135 &&
-               vmx::system_wide(virtual_one, {}).why == rule::none;
+        return vmx::vmm_only(virtual_one, {}, on).broken == rule::REG_135 &&
+               vmx::system_wide(virtual_one, {}).broken == rule::none;
     });
 }
 
@@ -571,8 +571,9 @@ TEST_CASE("usage models: a PT-aware guest gets the three controls, or lists with
         }
         // Guest-physical output is not replaced by another.
         constexpr auto ept = vmx::guest_output::guest_physical;
-        return vmx::pt_aware_guest(preset::ice_lake_u, no_ept, ept, on).why == rule::PRG_170 &&
-               vmx::pt_aware_guest(preset::skylake_x, ept_and_others, ept, on).why == rule::PRG_170;
+        return vmx::pt_aware_guest(preset::ice_lake_u, no_ept, ept, on).broken == rule::PRG_170 &&
+               vmx::pt_aware_guest(preset::skylake_x, ept_and_others, ept, on).broken ==
+                   rule::PRG_170;
     });
     CHECK_TWICE([](auto value) {  // a guest that does not trace
         reg::ia32_rtit_ctl const idle{value(uint64_t{0x2108})};
@@ -580,7 +581,7 @@ TEST_CASE("usage models: a PT-aware guest gets the three controls, or lists with
                                               idle);
         return made.entry_load.entries[0] == vmx::msr_list_entry{0x570, 0, 0x2108} &&
                works(preset::skylake_x, made, {}) &&
-               vmx::pt_aware_guest(preset::P_BDW, {}, vmx::guest_output::shadow, idle).why ==
+               vmx::pt_aware_guest(preset::P_BDW, {}, vmx::guest_output::shadow, idle).broken ==
                    rule::REG_121;
     });
 }

@@ -47,7 +47,7 @@ auto broken_rule(cpu::capabilities const& host, cpu::capabilities const& guest, 
     rule found = is_narrower && output == guest_output::guest_physical ? rule::OUT_063 : rule::none;
     vmx::find_unhonourable(host, guest, [&](vmx::unhonourable const& one) {
         // No guest of these runs executes PTWRITE.
-        if (!one.is_hidden || one.why != rule::REG_032) { found = one.why; }
+        if (!one.is_hidden || one.broken != rule::REG_032) { found = one.broken; }
     });
     return found;
 }

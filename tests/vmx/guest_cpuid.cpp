@@ -190,7 +190,7 @@ TEST_CASE("a guest gets a subset of leaf 14H, with the same LIP, and without fab
                               : !whole                              ? rule::PRG_170
                               : (of.leaf_14_0_ecx.raw & 5) == 0     ? rule::PRG_174
                                                                     : rule::none;
-        CHECK(made.why == expected);
+        CHECK(made.broken == expected);
         if (!made) {
             CHECK(made.value == vmx::without_pt(of));
             continue;
@@ -236,10 +236,10 @@ TEST_CASE("shadow tables need ToPA tables of many regions (PRG-174, PRG-184, PRG
     CHECK_TWICE([](auto value) {
         // Where the conceal controls are all there is, only shadow tables are possible.
         auto const of = value(preset::skylake_x);
-        return vmx::guest_capabilities(of).why == rule::PRG_170 &&
-               vmx::guest_capabilities(of, shadow).why == rule::none &&
-               vmx::guest_capabilities(preset::broadwell, shadow).why == rule::REG_121 &&
-               vmx::guest_capabilities(preset::P_NONE, shadow).why == rule::REG_001;
+        return vmx::guest_capabilities(of).broken == rule::PRG_170 &&
+               vmx::guest_capabilities(of, shadow).broken == rule::none &&
+               vmx::guest_capabilities(preset::broadwell, shadow).broken == rule::REG_121 &&
+               vmx::guest_capabilities(preset::P_NONE, shadow).broken == rule::REG_001;
     });
 }
 
@@ -355,11 +355,11 @@ TEST_CASE("on a hybrid part, or between hosts, a guest gets what all have, unles
         auto const apart = vmx::guest_capabilities(both, 2);
         auto const pinned = vmx::guest_capabilities(both, 2, {.pinned = true});
         auto const other = vmx::guest_capabilities(both + 1, 1);
-        return apart.why == rule::PRG_174 && !apart.value.has_pt() && apart.hides_core_type &&
+        return apart.broken == rule::PRG_174 && !apart.value.has_pt() && apart.hides_core_type &&
                pinned && !pinned.hides_core_type &&
                pinned == vmx::guest_capabilities(preset::alder_lake_p) && other &&
                other.value.ip_payload() == cpu::ip_payload::linear &&
-               vmx::guest_capabilities(both, 0).why == rule::PRG_174;
+               vmx::guest_capabilities(both, 0).broken == rule::PRG_174;
     });
     CHECK_TWICE([](auto value) {
         capabilities const hosts[] = {preset::ice_lake_u, value(preset::tiger_lake),
@@ -369,9 +369,9 @@ TEST_CASE("on a hybrid part, or between hosts, a guest gets what all have, unles
         capabilities const last[] = {preset::ice_lake_u, preset::P_ATM, preset::ice_lake_u};
         return made && made.value.leaf_14_0_ebx.raw == 0xF &&
                made.value.leaf_14_1_ebx.raw == 0x003F'003F && made.hides_core_type &&
-               vmx::guest_capabilities(old, 3).why == rule::PRG_170 &&
-               vmx::guest_capabilities(old, 3, shadow).why == rule::none &&
-               vmx::guest_capabilities(last, 3, shadow).why == rule::PRG_174;
+               vmx::guest_capabilities(old, 3).broken == rule::PRG_170 &&
+               vmx::guest_capabilities(old, 3, shadow).broken == rule::none &&
+               vmx::guest_capabilities(last, 3, shadow).broken == rule::PRG_174;
     });
     auto const all = dumps();
     unsigned pairs = 0;
@@ -381,7 +381,7 @@ TEST_CASE("on a hybrid part, or between hosts, a guest gets what all have, unles
             if (p.name != dump + " 40" || e.name != dump + " 20") { continue; }
             CAPTURE(p.name);
             capabilities const cores[] = {p.of, e.of};
-            CHECK(vmx::guest_capabilities(cores, 2).why == rule::PRG_174);
+            CHECK(vmx::guest_capabilities(cores, 2).broken == rule::PRG_174);
             CHECK(vmx::guest_capabilities(cores, 2, {.pinned = true}));
             ++pairs;
         }

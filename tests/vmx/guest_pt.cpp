@@ -255,8 +255,8 @@ TEST_CASE("an SMI clears the guest's TraceEn, and RSM restores it (REG-100..102)
         auto const back = rsm(guest);
         bool const told = back.trace_en_changed && !shutdown.trace_en_changed;
         return told && in_smm && shutdown.outcome == access::rsm_outcome::shutdown &&
-               shutdown.why == rule::REG_102 && enabled.msrs.in_smm && back && guest.trace_en() &&
-               guest.starts && !guest.msrs.in_smm &&
+               shutdown.broken == rule::REG_102 && enabled.msrs.in_smm && back &&
+               guest.trace_en() && guest.starts && !guest.msrs.in_smm &&
                rsm(guest).outcome == access::rsm_outcome::undefined_opcode;
     });
     CHECK_TWICE([](auto value) {

@@ -523,7 +523,7 @@ TEST_CASE("damage becomes an OVF, and decoding resumes at the next PSB (PKT-250.
             value("tip6:401000 HOST ENTRY t x:c9 tip6:401000 t psb cbr pip1:1000 m64 "
                   "fup6:402000 end t fup6:402100 pip0:9000 tip6:ffff800000200000 x:025d"sv),
             {}};
-        return !one.got && one.got.why == rule::PKT_015 && one.got.incomplete == 2 &&
+        return !one.got && one.got.broken == rule::PKT_015 && one.got.incomplete == 2 &&
                one.is("PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000), TNT(1), "
                       "OVF, PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(402000), "
                       "TNT(1), FUP(402100), TIP.PGD()");
@@ -635,7 +635,7 @@ TEST_CASE("a trace may be in any pieces, and bytes beside them do not change (PK
             for (auto k = ends[i]; k < ends[i + 1]; ++k) { to[k - ends[i]] = made.bytes[k]; }
         }
         auto const got = vmx::keep_part(pieces);
-        REQUIRE(got.why == whole.got.why);
+        REQUIRE(got.broken == whole.got.broken);
         REQUIRE(got.kept == whole.got.kept);
         std::vector<std::uint8_t> all;
         std::size_t untouched = 0;

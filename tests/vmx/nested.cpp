@@ -43,23 +43,23 @@ TEST_CASE("a nested VM entry loads CTL, and is refused by the rules of VM entry 
                             guest.msrs.ctl.raw == 0x2109;
         // The processor of L1 traces now.
         auto const again = enter_nested(guest, vmcs);
-        bool const refused = again.why == rule::REG_130 && guest.msrs.ctl.raw == 0x2109;
+        bool const refused = again.broken == rule::REG_130 && guest.msrs.ctl.raw == 0x2109;
         guest_pt other = a_guest();
         vmcs.guest_ctl = {value(uint64_t{1} << 63)};
         other.msrs.ctl = {0x2108};
         auto const late = enter_nested(other, vmcs);
-        bool const reserved = late.why == rule::REG_131 &&
+        bool const reserved = late.broken == rule::REG_131 &&
                               late.where == vmx::step::guest_state_checks &&
                               other.msrs.ctl.raw == 0 && !other.starts &&
                               again.where == vmx::step::control_checks;
         // MTCFreq = 1: an encoding that CPUID does not list.
         vmcs.guest_ctl = {0x6109};
-        bool const encoding = enter_nested(other, vmcs).why == rule::REG_131;
+        bool const encoding = enter_nested(other, vmcs).broken == rule::REG_131;
         vmcs = {{.secondary = {1U << 24}}, {}};
-        bool const without_ept = enter_nested(other, vmcs).why == rule::REG_129;
+        bool const without_ept = enter_nested(other, vmcs).broken == rule::REG_129;
         other.caps.vmx_misc = {};
         vmcs = {whole(), {}};
-        bool const hidden = enter_nested(other, vmcs).why == rule::REG_132;
+        bool const hidden = enter_nested(other, vmcs).broken == rule::REG_132;
         return loaded && refused && reserved && encoding && without_ept && hidden;
     });
     CHECK_TWICE([](auto value) {  // without the control CTL stays
@@ -265,10 +265,10 @@ TEST_CASE(
             vmx::vmcs_fields const same{whole(), {field}};
             auto const processor = vm_entry(guest.caps, same, {.in_vmx_operation = true});
             guest_pt moved = a_guest();
-            right = right && entered.why == rule::REG_131 &&
+            right = right && entered.broken == rule::REG_131 &&
                     entered.where == vmx::step::guest_state_checks &&
                     guest.level == vmx::guest_level::l1 && guest.msrs.ctl.raw == 0 &&
-                    guest.msrs.status.raw == 0 && processor.failed.why == rule::REG_131 &&
+                    guest.msrs.status.raw == 0 && processor.failed.broken == rule::REG_131 &&
                     load(moved, save(guest));
         }
         return right;
@@ -337,7 +337,7 @@ TEST_CASE("MSR lists of L1 act on its virtual processor (PRG-165, PRG-166, REG-0
         auto const missing = store_msrs(
             guest, {&lists[1], 1}, store,
             [](size_t, msr_list_entry const&) { return rule::REG_001; });
-        return right && reserved.why == rule::PRG_165 && missing.why == rule::REG_001 &&
+        return right && reserved.broken == rule::PRG_165 && missing.broken == rule::REG_001 &&
                missing.where == vmx::step::exit_store;
     });
 }

@@ -23,7 +23,7 @@ constexpr auto rebased(std::string_view before, vmx::tsc_change how, std::string
     made_trace trace{before};
     byte_window const all[] = {{trace.bytes, trace.size}};
     auto const got = vmx::rebase_tsc(all, how);
-    return got.why == rule::none && got.skipped == skipped &&
+    return got.broken == rule::none && got.skipped == skipped &&
            static_cast<bool>(got) == (skipped == 0) && trace.view() == made_trace{after}.view();
 }
 constexpr auto refused(std::string_view text, vmx::tsc_change how) -> vmx::rebased_tsc {
@@ -109,8 +109,8 @@ TEST_CASE("with a multiplier FC changes so that TSC - FC is scaled as a TSC (PKT
         auto const wide = refused("psb tsc:1000 tma:10 tsc:1001 tma:cd tma:1 end", how);
         auto const alone = refused("psb tma:10 end", how);
         auto const second = refused("psb tsc:1000 tma:10 tma:10 end tsc:1", how);
-        return wide.why == rule::PKT_340 && wide.offset == 39 && alone.why == rule::PKT_303 &&
-               alone.offset == 16 && second.why == rule::PKT_303 && second.offset == 31;
+        return wide.broken == rule::PKT_340 && wide.offset == 39 && alone.broken == rule::PKT_303 &&
+               alone.offset == 16 && second.broken == rule::PKT_303 && second.offset == 31;
     });
 }
 
@@ -322,7 +322,7 @@ TEST_CASE("a TMA that cannot be changed changes nothing of its part (PKT-303, PK
     byte_window const two[] = {{trace.data() + 26, trace.size() - 26}};
     CHECK(rebase_tsc(parts, one, {}));
     auto const failed = rebase_tsc(parts, two, how);
-    CHECK(failed.why == rule::PKT_340);
+    CHECK(failed.broken == rule::PKT_340);
     CHECK(failed.offset == 26 + 8 + 7 + 8);
     CHECK(trace == before);
     auto const done = rebase_tsc(parts, two, {.offset = 1});

@@ -45,7 +45,7 @@ inline void rdmsr(session& in, words& given, std::uint32_t index) {
     bool const lags = in.output_is_on() && in.msrs_at_start &&
                       (is_mask_ptrs || index == reg::ia32_rtit_output_base::address);
     auto const got = access::read(in.of, lags ? *in.msrs_at_start : in.now, index);
-    if (!got) { return in.gp({got.verdict.why}); }
+    if (!got) { return in.gp({got.verdict.broken}); }
     in.line(hex(got.value, is_mask_ptrs ? 16 : 1));
 }
 
@@ -151,7 +151,7 @@ inline void rsm(session& in, words& given) {
     switch (got.outcome) {
         case access::rsm_outcome::resumed: in.apply(got.effect); return in.line("ok");
         case access::rsm_outcome::shutdown:
-            return in.line("shutdown " + ids_of(reported_rules{got.why}));
+            return in.line("shutdown " + ids_of(reported_rules{got.broken}));
         case access::rsm_outcome::undefined_opcode: return in.line("UD");
     }
 }
@@ -192,7 +192,7 @@ inline void xrstors(session& in, words& given) {
         done = access::xrstors(in.of, in.now, image);
     }
     if (!done) {
-        reported_rules broken{done.effect.verdict.why};
+        reported_rules broken{done.effect.verdict.broken};
         if (done.why_refused != rule::none) { broken.push_back(done.why_refused); }
         return in.gp(broken);
     }

@@ -34,7 +34,9 @@ inline void state(session& in, words& given) {
             "; BASE=" + hex(now.output.base.raw) + " MASK_PTRS=" + hex(now.output.mask_ptrs) +
             "; CTL=" + hex(now.ctl.raw) + " STATUS=" + hex(now.status.raw) +
             " GLOBAL_STATUS=" + hex(now.perf_global_status.raw) + ";" + pending);
-    if (error || stopped) { in.explain(engine::explain(in.of, in.now, in.memory, in.how).why); }
+    if (error || stopped) {
+        in.explain(engine::explain(in.of, in.now, in.memory, in.how).ended_by);
+    }
 }
 
 inline void explain(session& in, words& given) {
@@ -44,7 +46,8 @@ inline void explain(session& in, words& given) {
     std::string const place = found.has_place ? " table " + hex(found.at.table) + " entry " +
                                                     hex(found.at.index)
                                               : "";
-    in.line(string_of(rule_id{found.why}.view()) + place + ": " + string_of(describe(found.why)));
+    in.line(string_of(rule_id{found.ended_by}.view()) + place + ": " +
+            string_of(describe(found.ended_by)));
 }
 
 inline void locate(session& in, words& given) {

@@ -98,7 +98,7 @@ public:
             return true;
         }
         if (name == "shutdown") {
-            out(unit_.state().shutdown_rule != rule::none ? text{"1"} : text{"0"});
+            out(unit_.state().shutdown_by != rule::none ? text{"1"} : text{"0"});
             return true;
         }
         auto const& now = unit_.msrs();

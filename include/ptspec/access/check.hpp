@@ -16,7 +16,7 @@ enum class outcome : uint8_t {
 /// The outcome of an access and, where it faults, the most specific rule that it breaks.
 struct verdict {
     outcome what = outcome::allowed;
-    rule why = rule::none;
+    rule broken = rule::none;
 
     constexpr explicit operator bool() const noexcept { return what == outcome::allowed; }
     friend constexpr auto operator==(verdict const&, verdict const&) -> bool = default;
@@ -152,7 +152,7 @@ broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint
             policy const& how = {}) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, now, index, value, how, first);
-    return first.found;
+    return first.broken;
 }
 
 /// True when a WRMSR at CPL 0 raises #GP.

@@ -296,7 +296,7 @@ template <class Word>
 [[nodiscard]] constexpr auto broken_rule(capabilities const& caps, Word value) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, value, first);
-    return first.found;
+    return first.broken;
 }
 
 }  // namespace ptspec::access

@@ -64,13 +64,13 @@ enum class smm_treatment : uint8_t {
 
 enum class rsm_outcome : uint8_t {
     resumed,
-    shutdown,          ///< the processor shut down; `why` has the rule
+    shutdown,          ///< the processor shut down; `broken` has the rule
     undefined_opcode,  ///< #UD: the processor was not in SMM
 };
 
 struct rsm_result {
     rsm_outcome outcome = rsm_outcome::resumed;
-    rule why = rule::none;
+    rule broken = rule::none;
     access::effect effect{};  ///< the effect, where the processor resumed
 
     constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }

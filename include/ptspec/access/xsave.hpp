@@ -69,8 +69,8 @@ struct xrstors_result {
 
 namespace detail {
 
-constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
-    return {.verdict = {outcome::general_protection, why}, .state = now};
+constexpr auto refused(msr_state const& now, rule broken) noexcept -> effect {
+    return {.verdict = {outcome::general_protection, broken}, .state = now};
 }
 
 /// The rule by which XRSTORS refuses a quadword, or none. A zero for an MSR that the processor
@@ -102,10 +102,10 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
     for (pt_msr const& msr : pt_msrs) {
         if (!msr.is_saved) { continue; }
         uint64_t const value = image.quadwords[msr.quadword];
-        rule const why = detail::broken_rule_of_quadword(caps, now, msr.index, value, how);
-        if (why != rule::none && msr.quadword < first_refused) {
+        rule const broken = detail::broken_rule_of_quadword(caps, now, msr.index, value, how);
+        if (broken != rule::none && msr.quadword < first_refused) {
             first_refused = msr.quadword;
-            result = {detail::refused(now, rule::REG_144), msr.index, why};
+            result = {detail::refused(now, rule::REG_144), msr.index, broken};
         }
         if (result && msr.index != ia32_rtit_ctl::address && exists(caps, msr.index)) {
             detail::store(result.effect.state, msr.index, value);

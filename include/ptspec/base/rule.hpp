@@ -377,10 +377,10 @@ struct rule_id {
 
 /// Collects the first violated rule. Passed to functions that call `found` for each one.
 struct first_rule {
-    rule found = rule::none;
+    rule broken = rule::none;
 
-    constexpr void operator()(rule broken) noexcept {
-        if (found == rule::none) { found = broken; }
+    constexpr void operator()(rule one) noexcept {
+        if (broken == rule::none) { broken = one; }
     }
 };
 

@@ -55,7 +55,7 @@ struct config_advice_set {
 /// A member that a processor refuses, and the broken rule.
 struct config_refusal {
     config_member member{};
-    rule why = rule::none;
+    rule broken = rule::none;
 
     friend constexpr auto operator==(config_refusal const&, config_refusal const&)
         -> bool = default;
@@ -63,8 +63,8 @@ struct config_refusal {
 
 /// The result of checking a configuration.
 struct config_verdict {
-    /// The rule why tracing is impossible: no Intel PT, or no output scheme.
-    rule impossible = rule::none;
+    /// The rule by which tracing is impossible: no Intel PT, or no output scheme.
+    rule broken = rule::none;
     config_refusal refusals[config_member_count] = {};
     size_t refused = 0;  ///< the number of refusals
 
@@ -74,7 +74,7 @@ struct config_verdict {
     config_advice_set advice{};  ///< about `nearest`
 
     constexpr explicit operator bool() const noexcept {
-        return impossible == rule::none && refused == 0;
+        return broken == rule::none && refused == 0;
     }
     [[nodiscard]] constexpr auto begin() const noexcept -> config_refusal const* {
         return refusals;
@@ -83,9 +83,9 @@ struct config_verdict {
         return refusals + refused;
     }
     /// The rule by which a member is refused, or none.
-    [[nodiscard]] constexpr auto why(config_member member) const noexcept -> rule {
+    [[nodiscard]] constexpr auto broken_by(config_member member) const noexcept -> rule {
         for (config_refusal const& one : *this) {
-            if (one.member == member) { return one.why; }
+            if (one.member == member) { return one.broken; }
         }
         return rule::none;
     }
@@ -170,20 +170,20 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
     config_verdict found;
     found.nearest = wanted;
     if (!caps.has_pt()) {
-        found.impossible = rule::REG_001;
+        found.broken = rule::REG_001;
         return found;
     }
     if (!nearest(caps, wanted.output)) {
-        found.impossible = rule::REG_025;
+        found.broken = rule::REG_025;
         return found;
     }
     auto const quirks = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
     for (size_t i = 0; i < config_member_count; ++i) {
         auto const member = static_cast<config_member>(i);
-        rule const why = detail::rule_of_member(caps, quirks, wanted, member);
-        if (why == rule::none) { continue; }
-        found.refusals[found.refused++] = {member, why};
+        rule const broken = detail::rule_of_member(caps, quirks, wanted, member);
+        if (broken == rule::none) { continue; }
+        found.refusals[found.refused++] = {member, broken};
         best = (best & ~detail::bits_of(member)) | detail::corrected_bits(caps, wanted, member);
     }
     found.nearest = config_of({best});

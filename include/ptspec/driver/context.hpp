@@ -106,11 +106,11 @@ struct xsaves_area {
 
 /// Why an XSAVE area has no state of Intel PT that XRSTORS loads.
 struct [[nodiscard]] parsed_area {
-    rule why = rule::none;    ///< REG-148 the header; REG-144 a reserved quadword
-    bool is_initial = false;  ///< XSTATE_BV[8] is 0: XRSTORS loads the initial configuration
+    rule broken = rule::none;  ///< REG-148 the header; REG-144 a reserved quadword
+    bool is_initial = false;   ///< XSTATE_BV[8] is 0: XRSTORS loads the initial configuration
     access::xsave_pt_state state{};
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 /// The offset of component 8 in a compacted area with these components, in bytes.
@@ -163,21 +163,21 @@ template <cpuid_port Cpuid>
     constexpr size_t bytes = sizeof(access::xsave_pt_state);
     if (offset < xsaves_area::component_offset || area.size() < bytes ||
         area.size() - bytes < offset) {
-        return {.why = rule::REG_148};
+        return {.broken = rule::REG_148};
     }
     reg::xsave_header_xstate_bv const present{
         load_le64(area.data() + reg::xsave_header_xstate_bv::offset)};
     xcomp const format{load_le64(area.data() + xcomp::offset)};
     auto const header = access::check_header(present, format,
                                              reg::ia32_xss{}.with(reg::ia32_xss::PT_STATE{true}));
-    if (!header || !format.get<xcomp::PT>()) { return {.why = rule::REG_148}; }
+    if (!header || !format.get<xcomp::PT>()) { return {.broken = rule::REG_148}; }
     parsed_area result;
     result.is_initial = !present.get<reg::xsave_header_xstate_bv::PT>();
     if (result.is_initial) { return result; }
     for (unsigned i = 0; i < 16; ++i) {
         result.state.quadwords[i] = load_le64(area.data() + offset + 8 * i);
     }
-    if (!result.state.reserved_quadwords_are_zero()) { return {.why = rule::REG_144}; }
+    if (!result.state.reserved_quadwords_are_zero()) { return {.broken = rule::REG_144}; }
     return result;
 }
 

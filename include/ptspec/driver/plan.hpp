@@ -52,13 +52,13 @@ enum class plan_change : uint8_t {
 /// The result of `plan`.
 struct [[nodiscard]] plan_result {
     config::config_verdict config{};  ///< refused members, and the nearest configuration
-    rule output = rule::none;         ///< the rule that `output` breaks
+    rule broken = rule::none;         ///< the rule that the requested `output` breaks
     uint8_t changes = 0;              ///< bits of `plan_change`
     access::msr_state plan{};         ///< for the nearest configuration; TraceEn is 1
 
     /// True if everything is as requested, apart from `changes`.
     constexpr explicit operator bool() const noexcept {
-        return static_cast<bool>(config) && output == rule::none;
+        return static_cast<bool>(config) && broken == rule::none;
     }
     [[nodiscard]] constexpr auto changed(plan_change one) const noexcept -> bool {
         return (changes & underlying(one)) != 0;
@@ -117,7 +117,7 @@ using namespace ptspec::detail;
     };
     made.ctl = config::ctl_of(result.config.nearest).with(ia32_rtit_ctl::TraceEn{true});
     made.output = wanted.output;
-    result.output = detail::broken_rule_of_output(caps, made.ctl, wanted.output);
+    result.broken = detail::broken_rule_of_output(caps, made.ctl, wanted.output);
     if (wanted.packet_byte_cnt != 0) {
         if (caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
             made.status = made.status.with(

@@ -47,11 +47,11 @@ struct ring {
 
 /// A ring, or why it cannot be built.
 struct [[nodiscard]] built_ring {
-    rule why = rule::none;
+    rule broken = rule::none;
     size_t region = 0;  ///< the number of the region that breaks the rule
     driver::ring ring{};
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 namespace detail {
@@ -97,12 +97,14 @@ namespace detail {
                                         size_t count, table_page const* pages, size_t page_count,
                                         topa::limits of, topa::output_hazards const& hazards = {},
                                         size_t entries_per_table = 512) noexcept -> built_ring {
-    if (count == 0) { return {.why = rule::OUT_066}; }
-    if (detail::interrupts(how) && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
+    if (count == 0) { return {.broken = rule::OUT_066}; }
+    if (detail::interrupts(how) && count < 2 && of.many_entries) {
+        return {.broken = rule::OUT_093};
+    }
     bool const is_stepped = !of.many_entries && detail::is_read_while_filled(how);
     size_t const per_table = entries_per_table < 2 || is_stepped ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
-    if (entries_per_table < 2 || tables > page_count) { return {.why = rule::OUT_046}; }
+    if (entries_per_table < 2 || tables > page_count) { return {.broken = rule::OUT_046}; }
     built_ring result{.ring = {.regions = regions,
                                .region_count = count,
                                .tables = pages,
@@ -126,15 +128,15 @@ namespace detail {
         auto const written = topa::write_table(of, base, here, region_at, end,
                                                pages[table].entries);
         if (written.broken != rule::none) {
-            return {.why = written.broken, .region = first + written.at.index};
+            return {.broken = written.broken, .region = first + written.at.index};
         }
         if (hazards.restricted.touches(base, (here + 1) * sizeof(topa::entry))) {
-            return {.why = rule::OUT_091, .region = first};
+            return {.broken = rule::OUT_091, .region = first};
         }
         for (size_t i = 0; i < here; ++i) {
             uint64_t const size = topa::bytes_in(regions[first + i].size);
-            rule const why = restricted_check(hazards, regions[first + i].base, size);
-            if (why != rule::none) { return {.why = why, .region = first + i}; }
+            rule const broken = restricted_check(hazards, regions[first + i].base, size);
+            if (broken != rule::none) { return {.broken = broken, .region = first + i}; }
             result.ring.bytes += size;
         }
     }

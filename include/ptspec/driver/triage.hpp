@@ -19,7 +19,7 @@ enum class end_reason : uint8_t {
 /// Why tracing ended.
 struct end_of_trace {
     end_reason reason = end_reason::none;
-    engine::explanation why{};  ///< the rule, the entry and the field, if they are known
+    engine::explanation explanation{};  ///< the rule, the entry and the field, if they are known
 
     /// STATUS to write before enabling: Error and Stopped are 0, PacketByteCnt is kept.
     ia32_rtit_status status{};
@@ -65,7 +65,7 @@ namespace detail {
 
 /// The same with the tables, which must not have changed since.
 ///
-/// Errors: `why.fault` if a table could not be read; the reason is then as without tables.
+/// Errors: `explanation.fault` if a table could not be read; the reason is then as without tables.
 /// Source: PRG-041, PRG-086, PRG-088; as `engine::explain`.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto triage(stopped_trace const& now, cpu::capabilities const& caps,
@@ -73,10 +73,10 @@ template <memory_port Memory>
     -> end_of_trace {
     end_of_trace result = triage(now);
     if (result.reason == end_reason::none) { return result; }
-    result.why = engine::explain(caps, detail::state_of(now), memory, how);
-    if (result.why.fault) { return result; }
+    result.explanation = engine::explain(caps, detail::state_of(now), memory, how);
+    if (result.explanation.fault) { return result; }
     result.needs_new_position = false;
-    switch (result.why.why) {
+    switch (result.explanation.ended_by) {
         case rule::OUT_080:
             result.reason = end_reason::topa_stop;
             result.needs_new_position = true;

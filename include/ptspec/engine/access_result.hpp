@@ -18,11 +18,11 @@ enum class access_outcome : uint8_t {
 /// The result of an access. Does not convert to bool: an access that took effect must not be
 /// retried, even if a port failed.
 ///
-/// Errors: `why` is the rule of a #GP, else `none`. `fault` is the fault of the port, as
+/// Errors: `broken` is the rule of a #GP, else `none`. `fault` is the fault of the port, as
 ///         `trace_unit::on` returns it; it may be set with a #GP, too.
 struct [[nodiscard]] access_result {
     access_outcome what = access_outcome::done;
-    rule why = rule::none;
+    rule broken = rule::none;
     port_fault fault{};
 
     /// True if the access changed the registers as specified.
@@ -51,7 +51,7 @@ constexpr auto access_result_of(access::verdict const& outcome, port_fault fault
     -> access_result {
     switch (outcome.what) {
         case access::outcome::general_protection:
-            return {access_outcome::general_protection, outcome.why, fault};
+            return {access_outcome::general_protection, outcome.broken, fault};
         case access::outcome::not_covered: return {access_outcome::not_covered, rule::none, fault};
         case access::outcome::allowed: break;
     }

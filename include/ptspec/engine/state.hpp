@@ -68,7 +68,7 @@ struct generator_state {
     uint64_t psb_period = 0;       ///< in bytes, from IA32_RTIT_CTL
     uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
     event::psb_due psb_details{};  ///< of the next PSB+
-    rule shutdown_rule = rule::none;
+    rule shutdown_by = rule::none;
     access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;
     bool in_overflow = false;         ///< packets are lost

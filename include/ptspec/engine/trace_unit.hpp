@@ -77,7 +77,7 @@ public:
         return pending_ == pending_action::flush || pending_ == pending_action::save;
     }
     /// The rule by which output ended by itself since TraceEn rose; `none` if it has not.
-    [[nodiscard]] constexpr auto why_ended() const noexcept -> rule { return output_.why(); }
+    [[nodiscard]] constexpr auto ended_by() const noexcept -> rule { return output_.ended_by(); }
 
     /// Handles an event: appends its packets to the buffer, and stores bytes of the buffer.
     template <class Event, memory_port Memory>

@@ -37,7 +37,7 @@ struct unit_codec {
         each(unit.state_.tx_depth);
         each(unit.state_.in_acm);
         each(unit.state_.trace_en_after_acm);
-        each(unit.state_.shutdown_rule);
+        each(unit.state_.shutdown_by);
         each(unit.total_.stored);
         each(unit.total_.lost);
         each(unit.total_.pmis);
@@ -125,7 +125,7 @@ struct unit_codec {
         static constexpr size_t size = msrs_at + access::image_size + 5 * sizeof(uint64_t);
 
         access::ia32_rtit_ctl ctl_at_start{};
-        rule why_ended = rule::none;
+        rule ended_by = rule::none;
         uint8_t flushing = 0;  ///< the pending action: 1 `flush`, 2 `save`, 0 neither
         uint8_t calls = 0;
         uint64_t bytes = 0;
@@ -133,7 +133,7 @@ struct unit_codec {
         template <class Self, class Each>
         static constexpr void visit(Self& self, Each& each) noexcept {
             each(self.ctl_at_start.raw);
-            each(self.why_ended);
+            each(self.ended_by);
             each(self.flushing, 2);
             each(self.calls, return_stack::most);
             each(self.bytes);
@@ -156,7 +156,7 @@ struct unit_codec {
         uint8_t const flushing = now.pending_ == pending::save    ? 2
                                  : now.pending_ == pending::flush ? 1
                                                                   : 0;
-        front const first{now.ctl_at_start_, now.output_.why(), flushing,
+        front const first{now.ctl_at_start_, now.output_.ended_by(), flushing,
                           static_cast<uint8_t>(now.state_.calls.size()), now.queue_.size()};
         writer numbers{to + front::msrs_at + access::image_size};
         front::visit(first, numbers);
@@ -198,8 +198,8 @@ struct unit_codec {
             return image_error::no_room;
         }
         unit.ctl_at_start_ = first.ctl_at_start;
-        unit.output_ = output{first.why_ended};
-        bool const has_ended = first.why_ended != rule::none;
+        unit.output_ = output{first.ended_by};
+        bool const has_ended = first.ended_by != rule::none;
         unit.output_active_ = has_ended && (is_on || first.flushing != 0);
         using pending = typename trace_unit<Depth>::pending_action;
         unit.pending_ = first.flushing == 2   ? pending::save

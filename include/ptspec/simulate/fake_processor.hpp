@@ -60,7 +60,7 @@ private:
 
 /// Why an access of a `fake_processor` failed.
 struct fake_fault {
-    rule general_protection = rule::none;  ///< the rule of a #GP; none for an unknown MSR
+    rule broken = rule::none;  ///< the rule of a #GP; none for an unknown MSR
     bool is_unknown_msr = false;
     port_fault memory{};  ///< the memory port failed: retry the access
 
@@ -155,7 +155,7 @@ public:
         if (auto const value = capability_msr(index)) { return value; }
         auto const got = unit_.rdmsr(index);
         if (!got) {
-            fault_ = {.general_protection = got.verdict.why,
+            fault_ = {.broken = got.verdict.broken,
                       .is_unknown_msr = got.verdict.what == access::outcome::not_covered};
             return {};
         }
@@ -171,7 +171,7 @@ public:
         auto memory = ports();
         auto const result = unit_.wrmsr(index, value, unit_.ip(), unit_.ip() + wrmsr_bytes, memory);
         note_change(was_on);
-        fault_ = {.general_protection = result.why,
+        fault_ = {.broken = result.broken,
                   .is_unknown_msr = result.what == engine::access_outcome::not_covered,
                   .memory = result.fault};
         return result.took_effect();
@@ -265,7 +265,7 @@ public:
     [[nodiscard]] constexpr auto why_stopped() const noexcept -> rule {
         bool const runs = unit_.msrs().status.template get<reg::ia32_rtit_status::TriggerEn>();
         if (runs || !is_tracing()) { return rule::none; }
-        rule const of_output = unit_.why_ended();
+        rule const of_output = unit_.ended_by();
         return of_output != rule::none ? of_output : rule::REG_068;
     }
     /// How often TraceEn became 1, and 0.

@@ -157,7 +157,7 @@ constexpr void find_broken_rules(entry which, place at, limits of, Found&& found
 [[nodiscard]] constexpr auto broken_rule(entry which, place at, limits of) noexcept -> rule {
     first_rule first;
     find_broken_rules(which, at, of, first);
-    return first.found;
+    return first.broken;
 }
 
 }  // namespace ptspec::topa

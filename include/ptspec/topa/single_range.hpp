@@ -79,7 +79,7 @@ constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_ma
                                          ia32_rtit_output_mask_ptrs pointers) noexcept -> rule {
     first_rule first;
     find_broken_rules(base, pointers, first);
-    return first.found;
+    return first.broken;
 }
 
 /// A request for an output region.
@@ -91,11 +91,11 @@ struct region {
 
 /// The two output MSRs for a region, or the first broken rule.
 struct built {
-    rule why = rule::none;
+    rule broken = rule::none;
     ia32_rtit_output_base base{};
     ia32_rtit_output_mask_ptrs pointers{};
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 /// Calls `found` with every rule that a request breaks.
@@ -121,7 +121,7 @@ constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& fou
     constexpr pointer cold{pointer::forced_1_mask()};
     first_rule first;
     find_broken_rules(wanted, width, first);
-    if (first.found != rule::none) { return {first.found, {}, cold}; }
+    if (first.broken != rule::none) { return {first.broken, {}, cold}; }
     return {.base = {wanted.base},
             .pointers = cold.with(pointer::MaskOrTableOffset{wrapped{wanted.bytes / 128 - 1}},
                                   pointer::OutputOffset{wrapped{wanted.offset}})};

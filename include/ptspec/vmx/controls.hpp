@@ -94,7 +94,7 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
                                          ia32_rtit_ctl host) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, set, host, first);
-    return first.found;
+    return first.broken;
 }
 
 /// Sets the controls that give a guest its own Intel PT: those that load and clear IA32_RTIT_CTL
@@ -219,12 +219,12 @@ enum class step : uint8_t {
 
 /// A broken rule of a VM entry or a VM exit.
 struct finding {
-    rule why = rule::none;
+    rule broken = rule::none;
     step where = step::control_checks;
     size_t position = 0;  ///< of the entry in the list, for the steps with a list
     uint32_t index = 0;   ///< the MSR of that entry
 
-    constexpr explicit operator bool() const noexcept { return why != rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken != rule::none; }
     friend constexpr auto operator==(finding const&, finding const&) -> bool = default;
 };
 
@@ -250,8 +250,8 @@ constexpr auto first_broken(Capabilities const& caps, msr_list list, step where,
     for (size_t i = 0; i < list.count; ++i) {
         if (i == most) { return {rule::PRG_165, where, i}; }
         auto const& entry = list.entries[i];
-        rule const why = entry.reserved != 0 ? rule::PRG_165 : use(entry);
-        if (why != rule::none) { return {why, where, i, entry.index}; }
+        rule const broken = entry.reserved != 0 ? rule::PRG_165 : use(entry);
+        if (broken != rule::none) { return {broken, where, i, entry.index}; }
     }
     return {};
 }
@@ -261,7 +261,7 @@ constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_sta
                     access::context const& code, access::policy const& how) noexcept -> transition {
     auto const failed = first_broken(caps, list, where, [&](msr_list_entry const& entry) {
         auto const checked = access::check_write(caps, now, entry.index, entry.value, 0, how);
-        if (checked.what == access::outcome::general_protection) { return checked.why; }
+        if (checked.what == access::outcome::general_protection) { return checked.broken; }
         now = access::apply(caps, now, entry.index, entry.value, code).state;
         return rule::none;
     });
@@ -276,7 +276,7 @@ constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& n
     return first_broken(caps, list, step::exit_store, [&](msr_list_entry const& entry) {
         auto const checked = access::check_read(caps, entry.index);
         bool const faults = checked.what == access::outcome::general_protection;
-        if (as_failure || faults) { return faults ? checked.why : rule::none; }
+        if (as_failure || faults) { return faults ? checked.broken : rule::none; }
         bool const changes = entry.index == access::ia32_rtit_status::address ||
                              entry.index == access::ia32_rtit_output_base::address ||
                              entry.index == access::ia32_rtit_output_mask_ptrs::address;
@@ -329,8 +329,8 @@ template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_entry(Capabilities const& caps, vmcs_fields const& fields,
                                       msr_state const& now, access::context const& code = {},
                                       access::policy const& how = {}) noexcept -> transition {
-    rule const why = broken_rule(caps, fields.set, now.ctl);
-    if (why != rule::none) { return {{why, step::control_checks}, now}; }
+    rule const broken = broken_rule(caps, fields.set, now.ctl);
+    if (broken != rule::none) { return {{broken, step::control_checks}, now}; }
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         return {{rule::REG_131, step::guest_state_checks}, now};
     }
@@ -368,7 +368,7 @@ template <same_as<capabilities> Capabilities, class Found>
 constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_state const& host,
                      Found&& found, access::policy const& how = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,
-                      [&](rule why) { found(finding{why, step::control_checks}); });
+                      [&](rule broken) { found(finding{broken, step::control_checks}); });
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         found(finding{rule::REG_131, step::guest_state_checks});
     }
@@ -408,14 +408,14 @@ constexpr void append(stored_list& list, ia32_rtit_ctl value, bool trace_en) noe
 
 /// The VMCS fields of a usage model, with the entries of the MSR lists.
 struct [[nodiscard]] usage {
-    rule why = rule::none;  ///< why the processor cannot do this
+    rule broken = rule::none;  ///< why the processor cannot do this
     controls set{};
     ia32_rtit_ctl guest_ctl{};
     stored_list entry_load{};
     stored_list exit_store{};
     stored_list exit_load{};
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
     /// The fields; the lists are views of this object.
     [[nodiscard]] constexpr auto fields() const& noexcept -> vmcs_fields {
         return {set, guest_ctl, entry_load.view(), exit_store.view(), exit_load.view()};
@@ -446,7 +446,7 @@ constexpr auto usage_by_lists(Capabilities const& caps, controls set, ia32_rtit_
 /// The host traces itself and all guests: nothing is concealed, and TraceEn stays 1. Hide Intel PT
 /// from the guests (`without_pt`). TSC packets in a guest include its TSC offset and scaling.
 ///
-/// Errors: `why` is REG-121 where Intel PT is not allowed in VMX operation.
+/// Errors: `broken` is REG-121 where Intel PT is not allowed in VMX operation.
 /// Source: SDM vol. 3, "System-Wide Tracing"; PRG-163, PRG-164.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto system_wide(Capabilities const& caps, controls set) noexcept -> usage {
@@ -490,7 +490,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     -> usage {
     controls const given = with_guest_pt(caps, detail::with_conceal(set, true), output);
     auto made = detail::usage_with(caps, given);
-    if (made && output_of(given) != output) { made.why = rule::PRG_170; }
+    if (made && output_of(given) != output) { made.broken = rule::PRG_170; }
     if (given.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>()) {
         made.guest_ctl = guest;
         return made;

@@ -29,11 +29,11 @@ struct guest_policy {
 
 /// The Intel PT of a guest.
 struct guest_offer {
-    rule why = rule::none;  ///< why the guest gets none
-    capabilities value{};   ///< without Intel PT if it gets none
+    rule broken = rule::none;  ///< why the guest gets none
+    capabilities value{};      ///< without Intel PT if it gets none
     bool hides_core_type = false;
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
     friend constexpr auto operator==(guest_offer const&, guest_offer const&) -> bool = default;
 };
 
@@ -151,7 +151,7 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
 /// Several processors are the core types of a hybrid part, or the hosts between which the guest
 /// may migrate. The clocks must match what the guest's TSC shows.
 ///
-/// Errors: `why` is REG-001 a processor has no Intel PT; REG-121 it has none in VMX operation;
+/// Errors: `broken` is REG-001 a processor has no Intel PT; REG-121 it has none in VMX operation;
 ///         PRG-170 guest-physical output needs all VMX controls of Intel PT; PRG-174 LIP differs
 ///         between the processors, no output can be virtualized, or `count` is 0.
 /// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; REG-134, REG-166, PRG-164, PRG-170,
@@ -172,13 +172,13 @@ template <same_as<capabilities> Capabilities>
     auto const support = made.value.vmx();
     bool const is_translated = how.output == guest_output::shadow ||
                                support == cpu::vmx_support::whole;
-    made.why = !made.value.has_pt()                ? rule::REG_001
-               : support == cpu::vmx_support::none ? rule::REG_121
-               : !is_translated                    ? rule::PRG_170
-               : !same_ip_payload                  ? rule::PRG_174
-                                                   : rule::none;
+    made.broken = !made.value.has_pt()                ? rule::REG_001
+                  : support == cpu::vmx_support::none ? rule::REG_121
+                  : !is_translated                    ? rule::PRG_170
+                  : !same_ip_payload                  ? rule::PRG_174
+                                                      : rule::none;
     detail::limit_leaf_14(made.value, how);
-    if (made && !made.value.has_output_msrs()) { made.why = rule::PRG_174; }
+    if (made && !made.value.has_output_msrs()) { made.broken = rule::PRG_174; }
     if (!made) {
         made.value = without_pt(made.value);
         return made;
@@ -268,7 +268,7 @@ template <same_as<guest_offer> Offer>
 
 /// A bit, or the lowest bit of a number, that a processor cannot honour.
 struct unhonourable {
-    rule why = rule::none;
+    rule broken = rule::none;
     uint32_t leaf = 0;  ///< of CPUID, and its sub-leaf and register; or the index of an MSR
     uint32_t subleaf = 0;
     reg::cpuid_register part = reg::cpuid_register::eax;
@@ -309,8 +309,8 @@ constexpr void report(Found& found, uint64_t bits, auto rule_of) noexcept {
     }
 }
 template <class Word, class Found>
-constexpr void report(Found& found, uint64_t bits, rule why) noexcept {
-    report<Word>(found, bits, [=](unsigned) { return why; });
+constexpr void report(Found& found, uint64_t bits, rule broken) noexcept {
+    report<Word>(found, bits, [=](unsigned) { return broken; });
 }
 
 /// The lowest bit of a field that is wrong.

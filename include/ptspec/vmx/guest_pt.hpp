@@ -151,7 +151,7 @@ enum class exit_action : uint8_t {
 
 struct [[nodiscard]] exit_answer {
     exit_action what = exit_action::skip;
-    rule why = rule::none;          ///< of `inject_gp`
+    rule broken = rule::none;       ///< of `inject_gp`
     uint64_t value = 0;             ///< that RDMSR reads
     bool trace_en_changed = false;  ///< with shadow tables they may be needed: `needs_shadow`
 
@@ -185,7 +185,7 @@ constexpr auto visible_status(cpu::capabilities const& guest,
 }
 
 constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
-    return {.what = exit_action::inject_gp, .why = checked.why};
+    return {.what = exit_action::inject_gp, .broken = checked.broken};
 }
 
 }  // namespace detail
@@ -337,7 +337,7 @@ constexpr void smi(guest_pt& guest) noexcept {
 /// What RSM of the guest does.
 struct [[nodiscard]] guest_rsm {
     access::rsm_outcome outcome = access::rsm_outcome::resumed;
-    rule why = rule::none;
+    rule broken = rule::none;
     bool trace_en_changed = false;
 
     constexpr explicit operator bool() const noexcept {
@@ -352,7 +352,7 @@ struct [[nodiscard]] guest_rsm {
 [[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
     -> guest_rsm {
     auto const checked = access::rsm(guest.caps, guest.msrs, {}, how);
-    guest_rsm const result{checked.outcome, checked.why, checked && guest.msrs.smram_trace_en};
+    guest_rsm const result{checked.outcome, checked.broken, checked && guest.msrs.smram_trace_en};
     if (!result) { return result; }
     using ctl = access::ia32_rtit_ctl;
     detail::set_ctl(guest, guest.msrs.ctl.with(ctl::TraceEn{guest.msrs.smram_trace_en}));

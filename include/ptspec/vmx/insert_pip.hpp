@@ -75,7 +75,7 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
     inserted_pip const result{true, output.write(now, port, bytes)};
     if (!result) { return result; }
     output.stop(now);
-    if (output.why() == rule::none) {
+    if (output.ended_by() == rule::none) {
         now.status = now.status.with(status::TriggerEn{guest.status.get<status::TriggerEn>()});
     }
     if (auto const count = now.status.get<status::PacketByteCnt>(); count != 0) {

@@ -47,7 +47,7 @@ struct part_options {
 
 /// The result of `keep_part`.
 struct [[nodiscard]] kept_part {
-    rule why = rule::none;      ///< that the first damage breaks
+    rule broken = rule::none;   ///< that the first damage breaks
     uint64_t offset = 0;        ///< of that damage, in the original
     uint64_t kept = 0;          ///< bytes of packets that remain, without PADs
     uint64_t unattributed = 0;  ///< bytes of packets that may be of either side: removed
@@ -55,7 +55,7 @@ struct [[nodiscard]] kept_part {
     uint64_t left = 0;          ///< VM transitions to the other side
     uint64_t hidden = 0;        ///< how many of them leave no trace
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 namespace detail {
@@ -244,7 +244,7 @@ private:
             return;
         }
         if (result_) {
-            result_.why = got.broken;
+            result_.broken = got.broken;
             result_.offset = got.offset;
         }
         binder_.restart();

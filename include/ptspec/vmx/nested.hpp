@@ -41,7 +41,7 @@ struct nested_vmcs {
 
 /// A VM entry of L1, emulated.
 struct [[nodiscard]] nested_entry {
-    rule why = rule::none;  ///< the entry fails
+    rule broken = rule::none;  ///< the entry fails
     /// The step that fails. After `control_checks` L1 executes the instruction that follows
     /// VMLAUNCH or VMRESUME. After `guest_state_checks` its host state is loaded, as by a VM exit.
     step where = step::control_checks;
@@ -53,7 +53,7 @@ struct [[nodiscard]] nested_entry {
     bool pip_nr = false;
     bool trace_en_changed = false;
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 /// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, and
@@ -65,12 +65,12 @@ struct [[nodiscard]] nested_entry {
 constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -> nested_entry {
     using ctl = access::ia32_rtit_ctl;
     rule const broken = broken_rule(guest.caps, vmcs.set, guest.msrs.ctl);
-    if (broken != rule::none) { return {.why = broken}; }
+    if (broken != rule::none) { return {.broken = broken}; }
     if (detail::is_bad_guest_ctl(guest.caps, vmcs.set, vmcs.guest_ctl)) {
         // TraceEn is 0, by REG-130.
         bool const clears = vmcs.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
         if (clears) { guest.msrs.ctl = {}; }
-        return {.why = rule::REG_131, .where = step::guest_state_checks};
+        return {.broken = rule::REG_131, .where = step::guest_state_checks};
     }
     bool const was_on = guest.trace_en();
     bool const loads = vmcs.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
@@ -123,7 +123,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
                                        access::policy const& how = {}) noexcept -> finding {
     return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
         auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);
-        return answer.what == exit_action::not_pt ? other(entry) : answer.why;
+        return answer.what == exit_action::not_pt ? other(entry) : answer.broken;
     });
 }
 
@@ -144,7 +144,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
                                         return other(at, entry);
                                     }
                                     if (answer) { store(at, answer.value); }
-                                    return answer.why;
+                                    return answer.broken;
                                 });
 }
 

@@ -181,13 +181,15 @@ constexpr auto replace_vmcs(trace_pieces whole, Map&& guest_vmcs_of) noexcept
 
 /// The result of `rebase_tsc`.
 struct [[nodiscard]] rebased_tsc {
-    rule why = rule::none;  ///< the rule that a TMA breaks: nothing has changed
-    uint64_t offset = 0;    ///< of that TMA, from the start of the trace
-    uint64_t count = 0;     ///< TSC packets
-    uint64_t skipped = 0;   ///< bytes that stay as they are, as in `replaced_addresses`
-    size_t kept_back = 0;   ///< bytes at the end that are unchanged, as in `replaced_addresses`
+    rule broken = rule::none;  ///< the rule that a TMA breaks: nothing has changed
+    uint64_t offset = 0;       ///< of that TMA, from the start of the trace
+    uint64_t count = 0;        ///< TSC packets
+    uint64_t skipped = 0;      ///< bytes that stay as they are, as in `replaced_addresses`
+    size_t kept_back = 0;      ///< bytes at the end that are unchanged, as in `replaced_addresses`
 
-    constexpr explicit operator bool() const noexcept { return why == rule::none && skipped == 0; }
+    constexpr explicit operator bool() const noexcept {
+        return broken == rule::none && skipped == 0;
+    }
 };
 
 namespace detail {
@@ -210,8 +212,8 @@ constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces
             } else if (got.packet.is<packet::tma>() && how.scales()) {
                 auto tma = got.packet.as<packet::tma>();
                 rule const broken = with.tsc.change(tma);
-                if (broken != rule::none && result.why == rule::none) {
-                    result.why = broken;
+                if (broken != rule::none && result.broken == rule::none) {
+                    result.broken = broken;
                     result.offset = got.offset;
                 }
                 write(tma);
@@ -220,7 +222,7 @@ constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces
     };
     auto trial = parts;
     pass(trial, [](uint64_t, byte_view) {});
-    if (result.why != rule::none) { return result; }
+    if (result.broken != rule::none) { return result; }
     pass(parts, [&](uint64_t offset, byte_view packet) {
         bytes.write(offset, packet);
         result.count += packet[0] == packet::tsc{}.raw ? 1U : 0U;

@@ -125,7 +125,8 @@ TEST_CASE("a write that faults changes nothing, and returns the rule") {  // REG
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0"};
         on.writes(reg::ia32_rtit_cr3_match::address, value(std::uint64_t{0}), 0x1000, 0x2000);
-        return on.answer.why == rule::REG_004 && on.ip() == 0x1000 && on.packets() == text{"none"};
+        return on.answer.broken == rule::REG_004 && on.ip() == 0x1000 &&
+               on.packets() == text{"none"};
     });
     CHECK_TWICE([](auto value) {  // at CPL 3
         traced on{};
@@ -308,9 +309,9 @@ TEST_CASE("a reset clears transactions, VMCS, shutdown, stopped clocks and enabl
 
     traced shut{"SMM=1, CPL=0"};  // a shutdown
     shut.does(event::rsm{0x1555, shut.state().code});
-    CHECK(shut.state().shutdown_rule == rule::REG_102);
+    CHECK(shut.state().shutdown_by == rule::REG_102);
     shut.warm_reset(shut.state().code, 0x1000);
-    CHECK(shut.state().shutdown_rule == rule::none);
+    CHECK(shut.state().shutdown_by == rule::none);
 
     traced asleep{"CPL=0, TSCEn=1, MTCEn=1, art=0"};  // clocks that stand still
     asleep.does(event::halt{0x1000, 0x1001});

@@ -227,7 +227,7 @@ TEST_CASE("an SMI ends tracing, and RSM resumes it") {  // GEN-260..262, GEN-113
     on.does(event::rsm{0x1555, before});
     CHECK(packets(on) == "CFE(SMI,IP=0), FUP(1555), TIP.PGD(), CBR, CFE(RSM,IP=0), "
                          "MODE.Exec(64,IF=0), TIP.PGE(1555)");
-    CHECK(on.state().shutdown_rule == rule::none);
+    CHECK(on.state().shutdown_by == rule::none);
     on.does(event::rsm{0x1, before});  // #UD
     CHECK(on.ip() == 0x1555);
 
@@ -238,7 +238,7 @@ TEST_CASE("an SMI ends tracing, and RSM resumes it") {  // GEN-260..262, GEN-113
 
     traced shut{"SMM=1, CPL=0"};
     shut.does(event::rsm{0x1555, before});
-    CHECK(shut.state().shutdown_rule == rule::REG_102);
+    CHECK(shut.state().shutdown_by == rule::REG_102);
     CHECK(packets(shut) == "none");
 }
 

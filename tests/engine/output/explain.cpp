@@ -45,13 +45,13 @@ constexpr auto explain(left_behind const& left, listed_memory memory = {},
 
 /// True when an explanation has a rule and an MSR field, and no entry.
 constexpr auto is_of_registers(explanation const& told, rule why, text field = {}) -> bool {
-    return told && told.why == why && told.field == field && !told.has_place &&
+    return told && told.ended_by == why && told.field == field && !told.has_place &&
            told.at == topa::place{} && told.entry.raw == 0 && !told.fault;
 }
 /// True when an explanation has a rule, an entry and a field.
 constexpr auto is_of_entry(explanation const& told, rule why, uint64_t table, uint32_t index,
                            uint64_t entry, text field) -> bool {
-    return told && told.why == why && told.has_place && told.at == topa::place{table, index} &&
+    return told && told.ended_by == why && told.has_place && told.at == topa::place{table, index} &&
            told.entry.raw == entry && told.field == field && !told.fault;
 }
 
@@ -65,10 +65,10 @@ constexpr auto traced_to(uint64_t entry, cpu::capabilities const& of = preset::P
     one.place(A, pointers(0, 0xFFF));
     (void)one.enable_topa();
     (void)one.write(first_bytes(0x4000));
-    rule const why = one.out.why();
+    rule const why = one.out.ended_by();
     (void)one.disable();
     auto const told = engine::explain(of, one.now, memory, how);
-    return told.why == why ? told : explanation{};
+    return told.ended_by == why ? told : explanation{};
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ TEST_CASE("explain() returns no rule if output did not end") {
         listed_memory memory{words};
         auto const told = engine::explain(
             preset::P_SKL, state_of({.base = value(A), .status = flags::trigger_en}), memory);
-        return !told && told.why == rule::none && !told.fault && memory.loads == 0;
+        return !told && told.ended_by == rule::none && !told.fault && memory.loads == 0;
     });
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("MAXPHYADDR and MENTRY come from the capabilities (OUT-063,067,068)") 
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, uint64_t{1} << 40}, {A + 8, Y}, {A + 16, B | END}, {B, X}};
         auto const why = [&](uint64_t index, cpu::capabilities const& of) {
-            return explain({A, pointers(value(index), 0)}, words, of).why;
+            return explain({A, pointers(value(index), 0)}, words, of).ended_by;
         };
         return why(0, preset::P_SKL) == rule::OUT_063 && why(0, preset::P_ATM) == rule::REG_053 &&
                why(1, preset::P_BDW) == rule::OUT_067 && why(1, preset::P_SKL) == rule::REG_053 &&
@@ -251,7 +251,7 @@ TEST_CASE("Stopped is explained by a TraceStop range if no region stopped output
         return is_of_registers(told(topa_ctl | stops, 5), rule::REG_068) &&
                is_of_registers(told(single_range | stops, 0x1000), rule::REG_068) &&
                is_of_registers(told(topa_ctl | ctl_bits::fabric | stops, 0x1000), rule::REG_068) &&
-               told(topa_ctl | stops, 0x1000).why == rule::OUT_080 &&
+               told(topa_ctl | stops, 0x1000).ended_by == rule::OUT_080 &&
                is_of_registers(told(topa_ctl | filters, 5), rule::REG_053);
     };
     CHECK_TWICE([body](auto value) { return body(value, 0); });
@@ -296,8 +296,8 @@ TEST_CASE("a fabric has no errors, whatever the other registers contain (OUT-120
 TEST_CASE("with Error and Stopped both set Error is explained") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | STOP}};
-        return explain({A, pointers(0, 0x1000), value(flags::error | flags::stopped)}, words).why ==
-               rule::OUT_064;
+        return explain({A, pointers(0, 0x1000), value(flags::error | flags::stopped)}, words)
+                   .ended_by == rule::OUT_064;
     });
 }
 
@@ -330,7 +330,7 @@ TEST_CASE("explain() changes nothing, and reads at most two entries") {
         listed_memory memory{words};
         auto const now = state_of({value(A), pointers(1, 9)});
         auto const told = engine::explain(preset::P_SKL, now, memory);
-        return told.why == rule::OUT_066 && memory.loads == 2 && memory.run_count == 0 &&
+        return told.ended_by == rule::OUT_066 && memory.loads == 2 && memory.run_count == 0 &&
                is_of_entry(told, rule::OUT_066, B, 0, A | END, "END");
     });
 }

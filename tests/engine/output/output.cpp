@@ -175,7 +175,7 @@ TEST_CASE("an output unit that was not started stores nothing and checks nothing
         one.out.sync(one.now);
         one.out.stop(one.now);
         return done == write_result{.taken = 7, .lost = 7} && one.now == before &&
-               memory.loads == 0 && memory.run_count == 0 && one.out.why() == rule::none &&
+               memory.loads == 0 && memory.run_count == 0 && one.out.ended_by() == rule::none &&
                !one.fault;
     });
 }
@@ -197,7 +197,7 @@ TEST_CASE("with Stopped or Error set nothing is checked and every byte is lost (
                 one.out.sync(one.now);
                 one.resume();
                 bool const nothing = one.now == before && memory.loads == 0 &&
-                                     memory.run_count == 0 && one.out.why() == rule::none;
+                                     memory.run_count == 0 && one.out.ended_by() == rule::none;
                 if (!nothing || one.status(flags::trigger_en)) { return false; }
             }
         }
@@ -351,7 +351,7 @@ constexpr auto single_range_fails(uint64_t base, uint64_t mask_ptrs,
     auto one = tracer_on(memory, of);
     one.place(base, mask_ptrs);
     (void)one.enable(bits::single_range);
-    rule const why = one.out.why();
+    rule const why = one.out.ended_by();
     bool const running = one.is_running();
     auto const done = one.write(first_bytes(2));
     bool const untouched = one.is_at(base, mask_ptrs);
@@ -581,7 +581,7 @@ struct course {
 template <memory_port Memory>
 constexpr auto result_of(tracer<Memory>& one) -> course {
     one.out.sync(one.now);
-    return {one.sum, one.now, one.out.why()};
+    return {one.sum, one.now, one.out.ended_by()};
 }
 
 }  // namespace
@@ -733,7 +733,7 @@ TEST_CASE("an output unit that is restarted has no state of the previous run (OU
         one.put(0x571, 0);
         one.place(B, pointers(0, 0xDFF));
         (void)one.enable_topa();
-        bool const fresh = one.out.why() == rule::none;
+        bool const fresh = one.out.ended_by() == rule::none;
         auto const done = one.write(first_bytes(0x201));
         return stopped && fresh && done.pmis == 0 && done.lost == 0 && one.is_running() &&
                one.is_at(B, 0x7F);

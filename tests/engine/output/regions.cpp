@@ -60,7 +60,7 @@ constexpr auto outcome_on(Memory& memory, course const& what) -> outcome {
         if (what.rewritten.is) { set(memory, A, what.rewritten.word); }
     }
     one.out.sync(one.now);
-    return {.sum = one.sum, .start = one.fault, .now = one.now, .why = one.out.why()};
+    return {.sum = one.sum, .start = one.fault, .now = one.now, .why = one.out.ended_by()};
 }
 
 /// True when store() calls and in-place writes, to one or two pieces, have the same outcome.

@@ -9,5 +9,5 @@ using namespace ptspec;
 
 auto why_refused(cpu::capabilities const& of, access::msr_state const& now, uint32_t index,
                  uint64_t value) noexcept -> rule {
-    return access::check_write(of, now, index, value).why;
+    return access::check_write(of, now, index, value).broken;
 }

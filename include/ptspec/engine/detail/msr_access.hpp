@@ -200,7 +200,7 @@ constexpr void reset(generator_state& s, access::msr_state const& now,
     s.view = {};
     s.in_overflow = s.overflow_requested = s.in_acm = false;
     s.deferred_ovf = deferred_ovf::none;
-    s.shutdown_rule = rule::none;
+    s.shutdown_by = rule::none;
     s.clocks.are_off = false;
     apply_ctl(s);
 }

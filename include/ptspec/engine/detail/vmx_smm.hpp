@@ -124,7 +124,7 @@ constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcep
     auto const result = access::rsm(s.caps, s.msrs, context, s.options.policy);
     if (result.outcome == access::rsm_outcome::undefined_opcode) { return; }
     if (!result) {
-        s.shutdown_rule = result.why;
+        s.shutdown_by = result.broken;
         return;
     }
     s.code = e.after;

@@ -7,16 +7,16 @@
 /// Why STATUS.Error or STATUS.Stopped is set, from the MSRs and tables after tracing ended.
 namespace ptspec::engine {
 
-/// Why output ended, and where. `describe(why)` is the rule as a sentence.
+/// Why output ended, and where. `describe(ended_by)` is the rule as a sentence.
 struct explanation {
-    rule why = rule::none;  ///< none: nothing ended output, or the entry could not be read
+    rule ended_by = rule::none;  ///< none: nothing ended output, or the entry could not be read
     bool has_place = false;
     topa::place at{};     ///< of the ToPA entry, if the reason is one
     topa::entry entry{};  ///< the entry, if it was read
     text field{};         ///< the invalid field of the entry or of the MSR
     port_fault fault{};   ///< the memory port failed: the reason is unknown
 
-    constexpr explicit operator bool() const noexcept { return why != rule::none; }
+    constexpr explicit operator bool() const noexcept { return ended_by != rule::none; }
 };
 
 namespace detail {
@@ -27,10 +27,10 @@ constexpr auto name() noexcept -> text {
 }
 
 /// The field that must change to remove an operational error.
-constexpr auto field_at_fault(rule why, topa::entry current) noexcept -> text {
+constexpr auto field_at_fault(rule ended_by, topa::entry current) noexcept -> text {
     using topa::entry;
     using pointers = reg::ia32_rtit_output_mask_ptrs;
-    switch (why) {
+    switch (ended_by) {
         case rule::OUT_022:
         case rule::OUT_071: return name<pointers::MaskOrTableOffset>();
         case rule::OUT_024:
@@ -52,12 +52,13 @@ constexpr auto field_at_fault(rule why, topa::entry current) noexcept -> text {
     }
 }
 
-constexpr auto at_entry(rule why, topa::position where, topa::entry current) noexcept
+constexpr auto at_entry(rule ended_by, topa::position where, topa::entry current) noexcept
     -> explanation {
-    return {why, true, {where.table, where.index}, current, field_at_fault(why, current), {}};
+    return {ended_by, true, {where.table, where.index}, current, field_at_fault(ended_by, current),
+            {}};
 }
-constexpr auto in_registers(rule why, text field = {}) noexcept -> explanation {
-    return {.why = why, .field = field};
+constexpr auto in_registers(rule ended_by, text field = {}) noexcept -> explanation {
+    return {.ended_by = ended_by, .field = field};
 }
 
 constexpr auto stores_into_restricted(output_options const& how, uint64_t address) noexcept

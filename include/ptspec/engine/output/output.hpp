@@ -20,7 +20,7 @@ namespace ptspec::engine {
 /// `write`, with the rest, or `resume` retries what failed.
 ///
 /// Shape:  writing n bytes at once is equivalent to writing them one by one.
-/// Errors: an operational error sets STATUS.Error, and `why` returns its rule: OUT-022..024,
+/// Errors: an operational error sets STATUS.Error, and `ended_by()` returns its rule: OUT-022..024,
 ///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
 /// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
 ///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
@@ -29,7 +29,7 @@ class output {
 public:
     constexpr output() noexcept = default;
     /// Output that was ended by a rule.
-    constexpr explicit output(rule why) noexcept { s_.ended_by = why; }
+    constexpr explicit output(rule ended_by) noexcept { s_.ended_by = ended_by; }
 
     /// TraceEn became 1; `now` contains it. If TriggerEn is 0, nothing is checked, and all bytes
     /// are lost.
@@ -118,7 +118,7 @@ public:
     constexpr void stop(access::msr_state& now) noexcept { detail::stop_output(s_, now); }
 
     /// The rule that ended output since `start`; none if it has not ended.
-    [[nodiscard]] constexpr auto why() const noexcept -> rule { return s_.ended_by; }
+    [[nodiscard]] constexpr auto ended_by() const noexcept -> rule { return s_.ended_by; }
 
 private:
     using phase = detail::output_phase;

@@ -134,14 +134,14 @@ constexpr void stop_output(output_state& s, access::msr_state& now) noexcept {
     s.can_fill = false;
 }
 /// Ends output by a rule. TriggerEn becomes 0 at once.
-constexpr void end_output(output_state& s, access::msr_state& now, rule why) noexcept {
-    s.ended_by = why;
+constexpr void end_output(output_state& s, access::msr_state& now, rule by) noexcept {
+    s.ended_by = by;
     stop_output(s, now);
     now.status = now.status.with(access::ia32_rtit_status::TriggerEn{false});
 }
 /// Ends output by an operational error.
-constexpr void fail_output(output_state& s, access::msr_state& now, rule why) noexcept {
-    end_output(s, now, why);
+constexpr void fail_output(output_state& s, access::msr_state& now, rule by) noexcept {
+    end_output(s, now, by);
     now.status = now.status.with(access::ia32_rtit_status::Error{true});
 }
 
