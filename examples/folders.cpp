@@ -52,7 +52,7 @@ constexpr auto wire = packet::encode(cbr{}.with(cbr::CoreBusRatio{24}));
 static_assert(wire == byte_array<4>{{0x02, 0x03, 0x18, 0x00}});
 constexpr auto back = packet::decode_as<cbr>(wire.bytes);
 static_assert(back && back.length == 4 && back.packet.get<cbr::CoreBusRatio>() == 24);
-static_assert(packet::decode(byte_view{wire.bytes}.first(3)).why == packet::error::truncated);
+static_assert(packet::decode(byte_view{wire.bytes}.first(3)).error == packet::error::truncated);
 
 // What Sapphire Rapids lacks of Skylake-X: some thresholds of CYC packets, and nothing else.
 constexpr auto const& skylake = cpu::preset::skylake_x;

@@ -33,7 +33,7 @@ auto main(int count, char** arguments) -> int {
                         static_cast<unsigned long long>(one.has_to ? one.to : 0));
         }
     }
-    auto const text = describe(config ? streams.result.why : config.result.why);
+    auto const text = describe(config ? streams.result.error : config.result.error);
     if (!config || !streams) { std::fprintf(stderr, "%s\n", text.data()); }
     return config && streams ? 0 : 1;
 }

@@ -201,8 +201,8 @@ inline void append_item(std::string& out, trace::item const& item, totals const&
         case item_type::synced: append_number(out, " !sync skipped=", item.skipped); break;
         case item_type::damage:
             out += " !error code=";
-            out += error_name(item.why);
-            if (item.why == packet::error::truncated) {
+            out += error_name(item.error);
+            if (item.error == packet::error::truncated) {
                 append_number(out, " left=", item.skipped);
             }
             break;

@@ -277,7 +277,7 @@ namespace winipt = ptspec::file::winipt;
 
 template <class Result>
 auto text_of(Result const& result) -> std::string {
-    auto const why = describe(result.why);
+    auto const why = describe(result.error);
     return "byte " + std::to_string(result.offset) + ": " + std::string{why.data(), why.size()};
 }
 

@@ -88,8 +88,8 @@ inline void append_json_item(std::string& out, trace::item const& item,
             break;
         case item_type::damage:
             fields.string("event", "error");
-            fields.string("code", listing::error_name(item.why));
-            if (item.why == packet::error::truncated) { fields.number("left", item.skipped); }
+            fields.string("code", listing::error_name(item.error));
+            if (item.error == packet::error::truncated) { fields.number("left", item.skipped); }
             break;
         case item_type::end:
         case item_type::need_input:
@@ -338,7 +338,7 @@ private:
         void operator()(trace::item const& other) const {
             to.sum_.add(other);
             if (other.what == trace::item_type::damage) {
-                to.by_code_[static_cast<unsigned>(other.why)] += 1;
+                to.by_code_[static_cast<unsigned>(other.error)] += 1;
             }
             to.skipped_ += other.skipped;
             if constexpr (is_timed) { to.times_.add(other); }

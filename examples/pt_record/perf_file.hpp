@@ -254,7 +254,7 @@ struct file_sink {
 inline void require(perf_data::write_result const& done, file_sink const& sink) {
     if (done) { return; }
     if (!sink.failure.empty()) { throw tool::failure{sink.failure}; }
-    auto const why = describe(done.why);
+    auto const why = describe(done.error);
     throw tool::failure{"perf.data: " + std::string{why.data(), why.size()}};
 }
 

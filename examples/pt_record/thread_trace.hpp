@@ -251,7 +251,7 @@ public:
     void finish_in_kernel(code_block const& block) {
         pass(block);
         on(event::kernel_visit{.at = block.end.at,
-                               .why = reason_of(block),
+                               .cause = reason_of(block),
                                .vector = block.end.what.vector,
                                .returns = false});
         state.unit.stop(file);
@@ -268,7 +268,7 @@ public:
             run_to_signal(block, signal.at);
         }
         on(event::kernel_visit{.at = signal.at,
-                               .why = signal.is_fault ? exception : interrupt,
+                               .cause = signal.is_fault ? exception : interrupt,
                                .vector = signal.vector,
                                .cr2 = signal.cr2,
                                .returns = false});
@@ -347,7 +347,7 @@ private:
     [[gnu::noinline]] void visit_kernel(delivered_signal const& of,
                                         event::kernel_visit::reason why) {
         event::kernel_visit visit{
-            .at = of.at, .to = of.to, .why = why, .vector = of.vector, .cr2 = of.cr2};
+            .at = of.at, .to = of.to, .cause = why, .vector = of.vector, .cr2 = of.cr2};
         auto user = state.unit.state().code;
         if (!state.is_timed && user.width == state.width) { return on(visit); }
         visit.returns = false;

@@ -5119,15 +5119,15 @@ struct context {
 
 /// The result of a decode.
 struct decoded {
-    any_packet packet{};  ///< valid if `why` is `none`
-    error why = error::none;
+    any_packet packet{};  ///< valid if `error` is `none`
+    packet::error error = packet::error::none;
     uint8_t need = 0;          ///< if truncated: the bytes known to be required so far, at most 16
     rule broken = rule::none;  ///< the rule that was violated
 
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    constexpr explicit operator bool() const noexcept { return error == error::none; }
     /// The number of bytes consumed: 0 after an error.
     [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
-        return why == error::none ? packet.length() : 0;
+        return error == error::none ? packet.length() : 0;
     }
 };
 
@@ -5136,20 +5136,20 @@ template <class Packet>
 struct decoded_as {
     Packet packet{};
     unsigned length = 0;  ///< the number of bytes consumed: 0 after an error
-    error why = error::none;
+    packet::error error = packet::error::none;
     uint8_t need = 0;
     rule broken = rule::none;
 
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    constexpr explicit operator bool() const noexcept { return error == error::none; }
 };
 
 /// The result of a decode whose visitor takes the packet: the members of `decoded` after it.
 struct decode_result {
-    error why = error::none;
+    packet::error error = packet::error::none;
     uint8_t need = 0;
     rule broken = rule::none;
 
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    constexpr explicit operator bool() const noexcept { return error == error::none; }
 };
 
 /// The rule that makes a packet `reserved`, or `none`: a reserved value in its header. `bits` must
@@ -5306,7 +5306,7 @@ template <class Packets = all>
     auto const result = decode<Packets>(in, how, [&](auto const& packet, unsigned length) {
         out.packet = any_packet{packet, length};
     });
-    out.why = result.why;
+    out.error = result.error;
     out.need = result.need;
     out.broken = result.broken;
     return out;
@@ -5326,7 +5326,7 @@ template <packet_type Packet, class Packets = all>
         image, in.size(), how.items);
     decode_result failed = opcode.failed;
     decoded_as<Packet> out;
-    if (failed.why == error::none && opcode.which == own) {
+    if (failed.error == error::none && opcode.which == own) {
         failed = detail::decode_after_opcode<Packets, named_packet>(
             image, in.size(), how, [&]<class Found>(Found const& packet, unsigned length) {
                 if constexpr (same_as<Found, Packet>) {
@@ -5335,10 +5335,10 @@ template <packet_type Packet, class Packets = all>
                 }
             });
     }
-    if (failed.why == error::none && out.length == 0) {
+    if (failed.error == error::none && out.length == 0) {
         failed = {error::bad_opcode, 0, rule::PKT_010};
     }
-    out.why = failed.why;
+    out.error = failed.error;
     out.need = failed.need;
     out.broken = failed.broken;
     return out;
@@ -9954,7 +9954,7 @@ template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
 namespace ptspec::access {
 
 /// Why an image was rejected.
-enum class image_error : uint8_t {
+enum class error : uint8_t {
     none,
     truncated,      ///< fewer bytes than the size in the header, or than a header has
     not_an_image,   ///< the magic number does not match
@@ -10020,18 +10020,18 @@ inline constexpr size_t image_size = detail::image_head +
 
 /// A deserialised state, or why the image was rejected.
 struct load_result {
-    image_error why = image_error::none;
+    access::error error = access::error::none;
     rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
     uint32_t msr = 0;          ///< for `refused`: the MSR
     msr_state state{};         ///< the state after a cold reset on an error
 
-    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
+    constexpr explicit operator bool() const noexcept { return error == access::error::none; }
 };
 
 namespace detail {
 
 constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_result {
-    return {image_error::refused, broken, index, {}};
+    return {access::error::refused, broken, index, {}};
 }
 
 }  // namespace detail
@@ -10055,20 +10055,22 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 
 /// Deserialises a state and checks that the processor `caps` can hold it. The bytes are untrusted.
 ///
-/// Errors: those of `image_error`. A value is refused by the rule that a WRMSR of it would break on
+/// Errors: those of `access::error`. A value is refused by the rule that a WRMSR of it would break on
 ///         this processor; by REG-056 when TriggerEn does not follow from the other bits; by
 ///         REG-121 when TraceEn is 1 in VMX operation and the processor does not allow it.
 /// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
 [[nodiscard]] constexpr auto load(capabilities const& caps, byte_view image) noexcept
     -> load_result {
-    if (image.size() < 8) { return {image_error::truncated}; }
-    if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
-    if (image.size() < detail::image_head) { return {image_error::truncated}; }
+    if (image.size() < 8) { return {access::error::truncated}; }
+    if (load_le64(image.data()) != detail::image_magic) { return {access::error::not_an_image}; }
+    if (image.size() < detail::image_head) { return {access::error::truncated}; }
     uint64_t const version_and_size = load_le64(image.data() + 8);
-    if ((version_and_size & low_bits(32)) != image_version) { return {image_error::other_version}; }
-    if (version_and_size >> 32 != image_size) { return {image_error::wrong_size}; }
-    if (image.size() < image_size) { return {image_error::truncated}; }
-    if (image.size() > image_size) { return {image_error::wrong_size}; }
+    if ((version_and_size & low_bits(32)) != image_version) {
+        return {access::error::other_version};
+    }
+    if (version_and_size >> 32 != image_size) { return {access::error::wrong_size}; }
+    if (image.size() < image_size) { return {access::error::truncated}; }
+    if (image.size() > image_size) { return {access::error::wrong_size}; }
 
     load_result loaded;
     uint8_t const* from = image.data() + detail::image_head;
@@ -10089,7 +10091,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
     state.in_smm = (flags & detail::flag_in_smm) != 0;
     state.smram_trace_en = (flags & detail::flag_smram_trace_en) != 0;
     if (flags > 7 || (state.smram_trace_en && !state.in_smm)) {
-        return {image_error::unknown_flags};
+        return {access::error::unknown_flags};
     }
     if (state.status.get<ia32_rtit_status::TriggerEn>() != trigger_en(state.ctl, state.status)) {
         return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
@@ -11459,7 +11461,7 @@ struct perf_event {
 };
 
 /// Why Linux refuses an event on every processor.
-enum class perf_error : uint8_t {
+enum class error : uint8_t {
     none,
     unknown_bit,          ///< `config` has a bit without a meaning: clear it
     branch_without_pt,    ///< bit 13 without bit 0: set both, or none
@@ -11467,12 +11469,12 @@ enum class perf_error : uint8_t {
 };
 
 /// The error as one sentence.
-[[nodiscard]] constexpr auto describe(perf_error which) noexcept -> text {
+[[nodiscard]] constexpr auto describe(config::error which) noexcept -> text {
     switch (which) {
-        case perf_error::none: return "nothing is wrong";
-        case perf_error::unknown_bit: return "config has a bit that means nothing";
-        case perf_error::branch_without_pt: return "branch needs pt";
-        case perf_error::fup_without_ptwrite: return "fup_on_ptw needs ptw";
+        case config::error::none: return "nothing is wrong";
+        case config::error::unknown_bit: return "config has a bit that means nothing";
+        case config::error::branch_without_pt: return "branch needs pt";
+        case config::error::fup_without_ptwrite: return "fup_on_ptw needs ptw";
     }
     return "unknown error";
 }
@@ -11498,14 +11500,14 @@ inline constexpr uint64_t perf_config_bits = detail::perf_fields | detail::perf_
 
 namespace detail {
 
-constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
+constexpr auto perf_error_of(uint64_t config) noexcept -> config::error {
     auto const has = [=](config_member which) { return is_set({config}, which); };
     bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
     bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
-    return (config & ~perf_config_bits) != 0 ? perf_error::unknown_bit
-           : branch_alone                    ? perf_error::branch_without_pt
-           : fup_alone                       ? perf_error::fup_without_ptwrite
-                                             : perf_error::none;
+    return (config & ~perf_config_bits) != 0 ? config::error::unknown_bit
+           : branch_alone                    ? config::error::branch_without_pt
+           : fup_alone                       ? config::error::fup_without_ptwrite
+                                             : config::error::none;
 }
 
 }  // namespace detail
@@ -11514,10 +11516,10 @@ constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
 
 /// The configuration that Linux uses for an event, or why it refuses the event.
 struct perf_config {
-    perf_error why = perf_error::none;
+    config::error error = config::error::none;
     trace_config config{};  ///< `output` and `addr` have their defaults: perf sets them elsewhere
 
-    constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
+    constexpr explicit operator bool() const noexcept { return error == config::error::none; }
 };
 
 /// The configuration that an event has if Linux accepts it. Bits that are not in
@@ -11536,10 +11538,10 @@ struct perf_config {
 /// Converts an event to the configuration that Linux uses. The processor's capabilities are not
 /// checked; `check` does that.
 ///
-/// Errors: those of perf_error.
+/// Errors: those of config::error.
 [[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
-    auto const why = detail::perf_error_of(event.config);
-    if (why != perf_error::none) { return {.why = why}; }
+    auto const error = detail::perf_error_of(event.config);
+    if (error != config::error::none) { return {.error = error}; }
     return {.config = from_perf_unchecked(event)};
 }
 
@@ -11549,10 +11551,10 @@ struct perf_config {
 struct perf_request {
     perf_event event{};
     config_member_set lost{};
-    perf_error why = perf_error::none;  ///< why Linux refuses the event
+    config::error error = config::error::none;  ///< why Linux refuses the event
 
     constexpr explicit operator bool() const noexcept {
-        return lost.empty() && why == perf_error::none;
+        return lost.empty() && error == config::error::none;
     }
 };
 
@@ -11560,7 +11562,7 @@ struct perf_request {
 /// refuse it.
 ///
 /// Errors: `lost` has the members that `from_perf` would not return, because perf has no bit for
-///         them (perf takes filters from elsewhere and chooses the output itself). `why` is the
+///         them (perf takes filters from elsewhere and chooses the output itself). `error` is the
 ///         reason why Linux refuses the event.
 [[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
     using detail::perf_pt;
@@ -11570,7 +11572,7 @@ struct perf_request {
     made.event = {.config = wanted.branches ? config_bits & ~branches : config_bits | perf_pt,
                   .exclude_kernel = !wanted.os,
                   .exclude_user = !wanted.user};
-    made.why = detail::perf_error_of(made.event.config);
+    made.error = detail::perf_error_of(made.event.config);
     auto const mark_lost = [&](config_member which, bool differs) {
         if (differs) { made.lost.add(which); }
     };
@@ -12394,7 +12396,7 @@ enum class item_type : uint8_t {
     packet,      ///< a packet
     unknown,     ///< `length` bytes that only the caller's hook can decode
     synced,      ///< the first PSB: the `skipped` bytes before it were not decoded
-    damage,      ///< the bytes at `offset` are no packet or an invalid one: `why`, `broken`
+    damage,      ///< the bytes at `offset` are no packet or an invalid one: `error`, `broken`
     resynced,    ///< decoding resumes at the PSB at `offset`
     lost,        ///< no PSB follows: the last `skipped` bytes are not decoded
     need_input,  ///< the chunk is consumed: call `feed()` with the next, or `finish()`
@@ -12404,8 +12406,9 @@ enum class item_type : uint8_t {
 /// One item of a trace: a packet, or something else that a reader reports, and its offset.
 struct item {
     item_type what = item_type::end;
-    packet::error why = packet::error::none;  ///< of damage; truncated: the trace ends in a packet
-    uint8_t length = 0;                       ///< size of the packet or unknown bytes, in bytes
+    packet::error error =
+        packet::error::none;  ///< of damage; truncated: the trace ends in a packet
+    uint8_t length = 0;       ///< size of the packet or unknown bytes, in bytes
     uint8_t need = 0;  ///< for need_input and truncated damage: the minimum number of missing bytes
     rule broken = rule::none;  ///< of damage
     uint64_t offset = 0;       ///< in bytes from the start of the trace
@@ -13637,11 +13640,11 @@ struct event {
     event_type what = event_type::end;
     bool has_ip = false;
     bool has_to = false;
-    bool is_status = false;                   ///< reported by a PSB+: not a change
-    packet::error why = packet::error::none;  ///< of damage to the bytes
-    rule broken = rule::none;                 ///< of damage and notes
-    uint32_t skipped = 0;                     ///< in bytes
-    uint64_t offset = 0;                      ///< of `packet`, in bytes from the start of the trace
+    bool is_status = false;                     ///< reported by a PSB+: not a change
+    packet::error error = packet::error::none;  ///< of damage to the bytes
+    rule broken = rule::none;                   ///< of damage and notes
+    uint32_t skipped = 0;                       ///< in bytes
+    uint64_t offset = 0;  ///< of `packet`, in bytes from the start of the trace
     uint64_t ip = 0;
     uint64_t to = 0;
     packet::any_packet packet{};
@@ -14706,9 +14709,9 @@ private:
 
     /// Handles bytes that `packet::decode` rejects: incomplete, decoded by the hook, or damage.
     constexpr auto handle_bad_bytes(packet::decoded const& got, byte_view here) noexcept -> item {
-        if (got.why == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
+        if (got.error == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
         uint64_t const offset = now_.in.offset();
-        if (got.why == packet::error::bad_opcode) {
+        if (got.error == packet::error::bad_opcode) {
             unsigned const known = hook_(here.first(psb_bytes));
             if (known != 0 && known <= psb_bytes) {
                 if (known > here.size()) { return out_of_bytes(known, here.size()); }
@@ -14723,7 +14726,8 @@ private:
         now_.search = {};
         now_.in.step_back(offset < input::max_step_back ? static_cast<unsigned>(offset)
                                                         : input::max_step_back);
-        return {.what = item_type::damage, .why = got.why, .broken = got.broken, .offset = offset};
+        return {
+            .what = item_type::damage, .error = got.error, .broken = got.broken, .offset = offset};
     }
 
     /// Handles an incomplete packet: it continues in the next chunk, or the trace ends inside it.
@@ -14737,7 +14741,7 @@ private:
         if (have == 0) { return {.what = item_type::end, .offset = offset}; }
         now_.in.advance(have);
         return {.what = item_type::damage,
-                .why = packet::error::truncated,
+                .error = packet::error::truncated,
                 .need = missing,
                 .broken = rule::PKT_255,
                 .offset = offset,
@@ -16067,7 +16071,7 @@ private:
         out->has_ip = has_ip;
         out->has_to = has_to;
         out->is_status = false;
-        out->why = packet::error::none;
+        out->error = packet::error::none;
         out->broken = rule::none;
         out->skipped = 0;
         out->offset = where.offset;
@@ -16353,7 +16357,7 @@ private:
         binder_.restart();
         clock_.lose();
         auto one = made(what, got);
-        one.why = got.why;
+        one.error = got.error;
         one.broken = got.broken;
         one.skipped = got.skipped < 0             ? 0
                       : got.skipped > 0xFFFF'FFFF ? 0xFFFF'FFFF
@@ -16755,19 +16759,19 @@ enum class no_answer : uint8_t {
 
 /// The outcome of a conditional branch or compressed return.
 struct [[nodiscard]] branch_answer {
-    no_answer why = no_answer::none;
+    no_answer what = no_answer::none;
     bool taken = false;
 
-    constexpr explicit operator bool() const noexcept { return why == no_answer::none; }
+    constexpr explicit operator bool() const noexcept { return what == no_answer::none; }
 };
 
 /// The target of an indirect branch, an uncompressed return or a far transfer.
 struct [[nodiscard]] target_answer {
-    no_answer why = no_answer::none;
+    no_answer what = no_answer::none;
     bool has_ip = false;
     uint64_t ip = 0;
 
-    constexpr explicit operator bool() const noexcept { return why == no_answer::none; }
+    constexpr explicit operator bool() const noexcept { return what == no_answer::none; }
 };
 
 /// Supplies branch outcomes, targets and events to a decoder that walks a memory image.
@@ -18887,7 +18891,7 @@ struct kernel_visit {
     };
     uint64_t at = 0;
     uint64_t to = 0;  ///< the next instruction of the user code
-    reason why = reason::system_call;
+    reason cause = reason::system_call;
     uint8_t vector = 0;   ///< of an interrupt or exception
     uint64_t cr2 = 0;     ///< of a page fault
     bool returns = true;  ///< false: the code ended, as by the system call exit; `to` is ignored
@@ -20972,7 +20976,7 @@ constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to
     kernel.inside = enclave::none;
     auto const ctl_now = s.msrs.ctl;
     s.msrs.ctl = ctl_now.with(ctl::OS{false});
-    switch (e.why) {
+    switch (e.cause) {
         case kernel_visit::reason::system_call:
             handle(s, event::far_transfer{e.at, 0, kernel, event::far_kind::syscall}, to);
             break;
@@ -20986,8 +20990,8 @@ constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to
             break;
     }
     if (e.returns) {
-        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::sysret
-                                                                   : event::far_kind::iret;
+        auto const by = e.cause == kernel_visit::reason::system_call ? event::far_kind::sysret
+                                                                     : event::far_kind::iret;
         handle(s, event::far_transfer{0, e.to, user, by}, to);
     }
     s.msrs.ctl = ctl_now;
@@ -21812,7 +21816,7 @@ private:
 /// Serialises a `trace_unit` to bytes, for storage or migration to another processor.
 namespace ptspec::engine {
 
-using access::image_error;
+using access::error;
 
 /// The format version that `save` writes.
 inline constexpr uint32_t unit_image_version = 1;
@@ -21979,7 +21983,7 @@ struct unit_codec {
 
     /// Loads the image into a new unit, which has the MSRs of the image already.
     template <size_t Depth>
-    static constexpr auto load(byte_view image, trace_unit<Depth>& unit) noexcept -> image_error {
+    static constexpr auto load(byte_view image, trace_unit<Depth>& unit) noexcept -> access::error {
         front first;
         reader numbers{image.data() + front::msrs_at + access::image_size};
         front::visit(first, numbers);
@@ -21989,18 +21993,18 @@ struct unit_codec {
         bool const are_branches = now.tnt.count < unit.state_.write_options.max_branches() &&
                                   now.tnt.bits <= low_bits(now.tnt.count);
         if (!numbers.all_possible || !are_branches || (first.flushing != 0 && is_on)) {
-            return image_error::out_of_range;
+            return access::error::out_of_range;
         }
         byte_view const calls = image.from(min_bytes<Depth>());
         if (first.bytes > calls.size() ||
             calls.size() - first.bytes != first.calls * sizeof(uint64_t)) {
-            return image_error::wrong_size;
+            return access::error::wrong_size;
         }
         for (size_t i = 0; i < first.calls; ++i) {
             unit.state_.calls.push(load_le64(calls.data() + i * sizeof(uint64_t)));
         }
         if (!unit.queue_.append(calls.from(first.calls * sizeof(uint64_t)))) {
-            return image_error::no_room;
+            return access::error::no_room;
         }
         unit.ctl_at_start_ = first.ctl_at_start;
         unit.output_ = output{first.ended_by};
@@ -22013,7 +22017,7 @@ struct unit_codec {
                                               : pending::none;
         start_period(unit.state_, unit.state_.view.count_start);
         refresh_cache(unit.state_);
-        return image_error::none;
+        return access::error::none;
     }
 };
 
@@ -22051,12 +22055,12 @@ template <size_t Depth>
 /// A deserialised unit, or why the image was rejected.
 template <size_t Depth>
 struct unit_load {
-    image_error why = image_error::none;
+    access::error error = access::error::none;
     rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
     uint32_t msr = 0;          ///< for `refused`: the MSR
     trace_unit<Depth> unit;    ///< a unit after a cold reset on an error
 
-    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
+    constexpr explicit operator bool() const noexcept { return error == access::error::none; }
 };
 
 /// Deserialises a unit and checks that the processor `of` can hold its MSRs. The bytes are
@@ -22064,34 +22068,36 @@ struct unit_load {
 ///
 /// Output continues at the position in the MSRs: the current ToPA entry is read again.
 ///
-/// Errors: those of `access::load` for the MSRs, and those of `image_error` for the other state.
+/// Errors: those of `access::load` for the MSRs, and those of `access::error` for the other state.
 template <size_t Depth = 1024>
 [[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
                                   model_options const& options) noexcept -> unit_load<Depth> {
     using detail::unit_codec;
     using front = unit_codec::front;
     trace_unit<Depth> const none{of, {}, 0, options};
-    auto const fails = [&](image_error why) { return unit_load<Depth>{.why = why, .unit = none}; };
-    if (image.size() < 8) { return fails(image_error::truncated); }
-    if (load_le64(image.data()) != front::magic) { return fails(image_error::not_an_image); }
-    if (image.size() < front::msrs_at) { return fails(image_error::truncated); }
+    auto const fails = [&](access::error error) {
+        return unit_load<Depth>{.error = error, .unit = none};
+    };
+    if (image.size() < 8) { return fails(access::error::truncated); }
+    if (load_le64(image.data()) != front::magic) { return fails(access::error::not_an_image); }
+    if (image.size() < front::msrs_at) { return fails(access::error::truncated); }
     uint64_t const form = load_le64(image.data() + 8);
-    if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
+    if ((form & low_bits(32)) != unit_image_version) { return fails(access::error::other_version); }
     uint64_t const size = form >> 32;
-    if (size < unit_codec::min_bytes<Depth>()) { return fails(image_error::wrong_size); }
-    if (image.size() < size) { return fails(image_error::truncated); }
-    if (image.size() > size) { return fails(image_error::wrong_size); }
+    if (size < unit_codec::min_bytes<Depth>()) { return fails(access::error::wrong_size); }
+    if (image.size() < size) { return fails(access::error::truncated); }
+    if (image.size() > size) { return fails(access::error::wrong_size); }
 
     auto const msrs = access::load(of, image.from(front::msrs_at).first(access::image_size));
-    if (!msrs) { return {msrs.why, msrs.broken, msrs.msr, none}; }
+    if (!msrs) { return {msrs.error, msrs.broken, msrs.msr, none}; }
     uint64_t const ctl = load_le64(image.data() + front::msrs_at + access::image_size);
     auto const index = access::ia32_rtit_ctl::address;
     if (rule const broken = access::broken_rule_of_value(of, index, ctl); broken != rule::none) {
-        return {image_error::refused, broken, index, none};
+        return {access::error::refused, broken, index, none};
     }
     unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};
-    loaded.why = unit_codec::load(image, loaded.unit);
-    return loaded ? loaded : fails(loaded.why);
+    loaded.error = unit_codec::load(image, loaded.unit);
+    return loaded ? loaded : fails(loaded.error);
 }
 /// The same, with the options of the processor's kind.
 template <size_t Depth = 1024>
@@ -25475,16 +25481,16 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
     if (image.size() < access::image_size) { return access::load(guest.caps, image); }
     auto const loaded = access::load(guest.caps, image.first(access::image_size));
     if (!loaded) { return loaded; }
-    if (image.size() < guest_image_size) { return {access::image_error::truncated}; }
-    if (image.size() > guest_image_size) { return {access::image_error::wrong_size}; }
+    if (image.size() < guest_image_size) { return {access::error::truncated}; }
+    if (image.size() > guest_image_size) { return {access::error::wrong_size}; }
     guest_pt made = guest;
     made.msrs = loaded.state;
     if (!detail::load_rest(made, image.data() + access::image_size)) {
-        return {access::image_error::unknown_flags};
+        return {access::error::unknown_flags};
     }
     if (made.level != guest_level::l1) {
         rule const broken = broken_rule(guest.caps, made.nested, {});
-        if (broken != rule::none) { return {access::image_error::refused, broken}; }
+        if (broken != rule::none) { return {access::error::refused, broken}; }
     }
     made.shadow = shadow_use::needed;
     made.hides_pend_topa_pmi = false;
@@ -27029,7 +27035,7 @@ private:
     constexpr void search_from(trace::item const& damage) noexcept {
         is_searching_ = true;
         searched_ = damage.offset;
-        if (damage.why == packet::error::truncated) {
+        if (damage.error == packet::error::truncated) {
             skipped_ += static_cast<uint64_t>(damage.skipped);
         }
     }
@@ -27749,7 +27755,7 @@ private:
         }
     }
     constexpr void add_damage(trace::item const& got) noexcept {
-        if (got.why == packet::error::truncated) {
+        if (got.error == packet::error::truncated) {
             result_.incomplete += static_cast<uint64_t>(got.skipped);
             return;
         }

@@ -46,11 +46,11 @@ constexpr auto with_byte(byte_array<image_size> image, size_t place, uint8_t val
 }
 
 /// True when loading failed by `why` and the state is the default.
-constexpr auto fails(load_result const& loaded, image_error why) -> bool {
-    return !loaded && loaded.why == why && loaded.state == msr_state{};
+constexpr auto fails(load_result const& loaded, access::error why) -> bool {
+    return !loaded && loaded.error == why && loaded.state == msr_state{};
 }
 constexpr auto refuses(load_result const& loaded, rule broken, uint32_t msr) -> bool {
-    return fails(loaded, image_error::refused) && loaded.broken == broken && loaded.msr == msr;
+    return fails(loaded, access::error::refused) && loaded.broken == broken && loaded.msr == msr;
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ TEST_CASE("a saved image loads") {
     CHECK_TWICE([](auto value) {
         auto const image = save(value(full()));
         auto const loaded = load(preset::P_FUT, image);
-        return loaded && loaded.why == image_error::none && loaded.broken == rule::none &&
+        return loaded && loaded.error == access::error::none && loaded.broken == rule::none &&
                loaded.msr == 0 && load_result{}.msr == 0 && loaded.state == full();
     });
     CHECK_TWICE([](auto value) {
@@ -113,13 +113,14 @@ TEST_CASE("every prefix of an image is truncated, and extra bytes are wrong_size
     CHECK_TWICE([](auto value) {
         auto const image = save(full());
         for (size_t count = 0; count < image_size; ++count) {
-            if (!fails(load(preset::P_FUT, {image.data(), value(count)}), image_error::truncated)) {
+            if (!fails(load(preset::P_FUT, {image.data(), value(count)}),
+                       access::error::truncated)) {
                 return false;
             }
         }
         uint8_t longer[image_size + 1] = {};
         for (size_t i = 0; i < image_size; ++i) { longer[i] = image[i]; }
-        return fails(load(preset::P_FUT, longer), image_error::wrong_size);
+        return fails(load(preset::P_FUT, longer), access::error::wrong_size);
     });
 }
 
@@ -130,15 +131,15 @@ TEST_CASE("other magic numbers and other versions are rejected") {
             return load(preset::P_FUT, with_byte(image, place, value(byte)));
         };
         for (size_t i = 0; i < 8; ++i) {
-            if (!fails(with(i, 0x80), image_error::not_an_image)) { return false; }
+            if (!fails(with(i, 0x80), access::error::not_an_image)) { return false; }
         }
-        return fails(with(8, 2), image_error::other_version) &&
-               fails(with(8, 0), image_error::other_version) &&
-               fails(with(11, 1), image_error::other_version) &&
-               fails(with(11, 0x80), image_error::other_version) &&
-               fails(with(12, 151), image_error::wrong_size) &&
-               fails(with(12, 153), image_error::wrong_size) &&
-               fails(with(15, 1), image_error::wrong_size);
+        return fails(with(8, 2), access::error::other_version) &&
+               fails(with(8, 0), access::error::other_version) &&
+               fails(with(11, 1), access::error::other_version) &&
+               fails(with(11, 0x80), access::error::other_version) &&
+               fails(with(12, 151), access::error::wrong_size) &&
+               fails(with(12, 153), access::error::wrong_size) &&
+               fails(with(15, 1), access::error::wrong_size);
     });
 }
 
@@ -148,10 +149,10 @@ TEST_CASE("no byte after the end of a short image is read") {
         uint8_t const other[8] = {value(uint8_t{'P'}), 'T', 'S', 'T', 'A', 'T', 'E', 1};
         uint8_t const fifteen[15] = {value(uint8_t{'P'}), 'T', 'S', 'T', 'A', 'T', 'E', 0, 2};
         uint8_t const newer[16] = {value(uint8_t{'P'}), 'T', 'S', 'T', 'A', 'T', 'E', 0, 2};
-        return fails(load(preset::P_FUT, seven), image_error::truncated) &&
-               fails(load(preset::P_FUT, other), image_error::not_an_image) &&
-               fails(load(preset::P_FUT, fifteen), image_error::truncated) &&
-               fails(load(preset::P_FUT, newer), image_error::other_version);
+        return fails(load(preset::P_FUT, seven), access::error::truncated) &&
+               fails(load(preset::P_FUT, other), access::error::not_an_image) &&
+               fails(load(preset::P_FUT, fifteen), access::error::truncated) &&
+               fails(load(preset::P_FUT, newer), access::error::other_version);
     });
 }
 
@@ -160,9 +161,9 @@ TEST_CASE("unknown or contradictory flags are rejected") {
         auto const with = [&](uint64_t flags) {
             return load(preset::P_FUT, with_quadword(save(msr_state{}), 16, value(flags)));
         };
-        return fails(with(8), image_error::unknown_flags) &&
-               fails(with(uint64_t{1} << 63), image_error::unknown_flags) &&
-               fails(with(4), image_error::unknown_flags) && with(6) && with(7) && with(3);
+        return fails(with(8), access::error::unknown_flags) &&
+               fails(with(uint64_t{1} << 63), access::error::unknown_flags) &&
+               fails(with(4), access::error::unknown_flags) && with(6) && with(7) && with(3);
     });
 }
 

@@ -72,8 +72,8 @@ TEST_CASE("BranchEn is 1 unless bit 0 is 1 and bit 13 is 0") {
     CHECK_TWICE([](auto value) {
         return ctl_for(value(uint64_t{0})) == 0x210C && ctl_for(value(pt)) == 0x10C &&
                ctl_for(value(pt | branch)) == 0x210C &&
-               from_perf({value(branch)}).why == perf_error::branch_without_pt &&
-               from_perf({value(branch | tsc)}).why == perf_error::branch_without_pt;
+               from_perf({value(branch)}).error == error::branch_without_pt &&
+               from_perf({value(branch | tsc)}).error == error::branch_without_pt;
     });
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("a bit without a meaning is refused") {
     for (unsigned n = 0; n < 64; ++n) {
         CAPTURE(n);
         uint64_t const bit = uint64_t{1} << n;
-        bool const refused = from_perf({bit | pt | ptw}).why == perf_error::unknown_bit;
+        bool const refused = from_perf({bit | pt | ptw}).error == error::unknown_bit;
         CHECK(refused == ((known & bit) == 0));
         unknown += refused ? 1U : 0U;
     }
@@ -100,7 +100,7 @@ TEST_CASE("a bit without a meaning is refused") {
         return !from_perf({value(uint64_t{0x4})}) && !from_perf({value(uint64_t{0x100})}) &&
                from_perf({value(uint64_t{0x4})}).config == trace_config{} &&
                from_perf({value(known)}) &&
-               from_perf({value(uint64_t{0x2004})}).why == perf_error::unknown_bit;
+               from_perf({value(uint64_t{0x2004})}).error == error::unknown_bit;
     });
     CHECK_TWICE([](auto value) { return perf_config_bits == value(known); });
 }
@@ -118,9 +118,9 @@ TEST_CASE("from_perf_unchecked() ignores bits without a meaning and what Linux r
 TEST_CASE("fup_on_ptw without ptw is refused (REG-032)") {
     CHECK_TWICE([](auto value) {
         auto const alone = from_perf({value(fup_on_ptw)});
-        return alone.why == perf_error::fup_without_ptwrite && !alone &&
+        return alone.error == error::fup_without_ptwrite && !alone &&
                alone.config == trace_config{} && from_perf({value(fup_on_ptw | ptw)}) &&
-               from_perf({value(ptw)}).why == perf_error::none;
+               from_perf({value(ptw)}).error == error::none;
     });
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("members that an event cannot express are reported") {
     });
     CHECK_TWICE([](auto value) {
         auto const made = to_perf({.fup_on_ptwrite = value(true)});
-        return !made && made.lost.empty() && made.why == perf_error::fup_without_ptwrite &&
+        return !made && made.lost.empty() && made.error == error::fup_without_ptwrite &&
                made.event.config == fup_on_ptw;
     });
 }
@@ -217,7 +217,7 @@ TEST_CASE(
         auto const wanted = config_of(ia32_rtit_ctl{(random() & random() & random()) | 0x100});
         auto const made = to_perf(wanted);
         auto const back = from_perf(made.event);
-        if (back.why != made.why) { ++wrong; }
+        if (back.error != made.error) { ++wrong; }
         if (back && (back.config == wanted) != static_cast<bool>(made)) { ++wrong; }
         whole += made ? 1U : 0U;
     }
@@ -228,11 +228,10 @@ TEST_CASE(
 TEST_CASE("every error has a sentence") {
     CHECK_TWICE([](auto value) {
         using ptspec::text;
-        return describe(value(perf_error::none)) == text{"nothing is wrong"} &&
-               describe(value(perf_error::unknown_bit)) ==
-                   text{"config has a bit that means nothing"} &&
-               describe(value(perf_error::branch_without_pt)) == text{"branch needs pt"} &&
-               describe(value(perf_error::fup_without_ptwrite)) == text{"fup_on_ptw needs ptw"} &&
-               describe(value(perf_error{9})) == text{"unknown error"};
+        return describe(value(error::none)) == text{"nothing is wrong"} &&
+               describe(value(error::unknown_bit)) == text{"config has a bit that means nothing"} &&
+               describe(value(error::branch_without_pt)) == text{"branch needs pt"} &&
+               describe(value(error::fup_without_ptwrite)) == text{"fup_on_ptw needs ptw"} &&
+               describe(value(error{9})) == text{"unknown error"};
     });
 }

@@ -243,11 +243,11 @@ inline void compare(byte_view in, size_t at, packet::context how, packet::decode
 
     if (how.items != packet::block::none && !here.empty() && (here[0] & 7) == 4) {
         expect(status == 1 && theirs.type == ppt_tnt_8, "libipt reads no TNT.short in a block");
-        expect(ours ? ours.packet.is<packet::bip>() : ours.why == error::truncated,
+        expect(ours ? ours.packet.is<packet::bip>() : ours.error == error::truncated,
                "no BIP in a block");
         return count(bip_as_tnt);
     }
-    switch (ours.why) {
+    switch (ours.error) {
         case error::none: break;
         case error::truncated:
             if (is_unknown(packet_of_head(here))) { return; }
@@ -360,7 +360,7 @@ inline auto compare_all(buffer& in) -> std::vector<start> {
             items = packet::block_after(ours.packet, items);
             at += ours.length();
         } else {
-            ++errors_of_kind[underlying(ours.why)];
+            ++errors_of_kind[underlying(ours.error)];
             items = packet::block::none;
             at += 1;
         }

@@ -47,7 +47,7 @@ auto compare_ends(chance& random, buffer& in, std::vector<start> const& starts) 
         std::memset(&packet, 0, sizeof packet);
         int const status = theirs.next(packet);
         compare(view, at, how, ours, status, packet);
-        if (!ours) { ++errors_of_kind[underlying(ours.why)]; }
+        if (!ours) { ++errors_of_kind[underlying(ours.error)]; }
     }
     return samples;
 }

@@ -410,7 +410,7 @@ TEST_CASE("PC-25: a misaligned region is an error when it becomes current (PRG-0
     CHECK(wrong_state("PC-25", now) == "");
     auto const why = driver::triage(driver::disable(now.cpu), now.caps, now.memory);
     CHECK(why.reason == driver::end_reason::operational_error);
-    CHECK(why.why.why == rule::OUT_062);
+    CHECK(why.explanation.ended_by == rule::OUT_062);
 }
 
 TEST_CASE("PC-26: END in entry 0 is an error; the WRMSRs do not fault (PRG-088)") {

@@ -173,7 +173,7 @@ auto findings_in(byte_view stream, engine::kind which) -> std::string {
     });
     trace::event_reader<> events{stream};
     while (auto const& one = events.next()) {
-        bool const is_cut = one.why == packet::error::truncated;
+        bool const is_cut = one.error == packet::error::truncated;
         if (one.what == event_type::damage && !is_cut) {
             found += line("events", one.offset, one.broken);
         }

@@ -12,7 +12,7 @@
 using namespace ptspec;
 using access::ia32_rtit_ctl;
 using access::ia32_rtit_status;
-using access::image_error;
+using access::error;
 using engine::trace_unit;
 using test::machine_memory;
 namespace event = engine::event;
@@ -103,8 +103,8 @@ constexpr std::size_t front = 16 + access::image_size;
 constexpr std::size_t numbers = front + 5 * 8;
 
 template <std::size_t Depth>
-constexpr auto fails(engine::unit_load<Depth> const& loaded, image_error why) -> bool {
-    return !loaded && loaded.why == why &&
+constexpr auto fails(engine::unit_load<Depth> const& loaded, access::error why) -> bool {
+    return !loaded && loaded.error == why &&
            loaded.unit.state().code == engine::execution_context{} && loaded.unit.ip() == 0 &&
            loaded.unit.buffered().empty() && loaded.unit.state().calls.size() == 0 &&
            loaded.unit.total() == engine::totals{};
@@ -312,9 +312,10 @@ TEST_CASE("load() accepts the image of a unit that traced on the same processor"
         trace_unit<> unit{one.value, {.cr3 = 0x1000}, 0x1000};
         machine_memory memory;
         auto const is_taken = [&] {
-            return engine::load(one.value, engine::save(unit).view()).why == image_error::none &&
-                   access::load(one.value, byte_view{access::save(unit.msrs())}).why ==
-                       image_error::none;
+            return engine::load(one.value, engine::save(unit).view()).error ==
+                       access::error::none &&
+                   access::load(one.value, byte_view{access::save(unit.msrs())}).error ==
+                       access::error::none;
         };
         using topa_scheme = reg::cpuid_14h_0_ecx::TOPAOUT;
         bool const topa = one.value.leaf_14_0_ecx.get<topa_scheme>();
@@ -357,21 +358,21 @@ TEST_CASE("every prefix of an image is truncated, and extra bytes are a wrong si
         auto const of = full().state().caps;
         for (std::size_t count = 0; count < image.size; ++count) {
             if (!fails(engine::load(of, image.view().first(value(count))),
-                       image_error::truncated)) {
+                       access::error::truncated)) {
                 return false;
             }
         }
         // Seven bytes of the signature are truncated; eight wrong bytes are not an image.
         std::uint8_t const seven[] = {'P', 'T', 'U', 'N', 'I', 'T', 0};
         std::uint8_t const eight[] = {'P', 'T', 'U', 'N', 'I', 'T', 0, value(std::uint8_t{1})};
-        if (!fails(engine::load(of, byte_view{seven}), image_error::truncated) ||
-            !fails(engine::load(of, byte_view{eight}), image_error::not_an_image) ||
+        if (!fails(engine::load(of, byte_view{seven}), access::error::truncated) ||
+            !fails(engine::load(of, byte_view{eight}), access::error::not_an_image) ||
             !engine::unit_image<1024>{}.view().empty()) {
             return false;
         }
         byte_view const more{image.bytes.data(), image.size + 1};
-        return fails(engine::load(of, more), image_error::wrong_size) &&
-               engine::load(of, image.view()).why == image_error::none;
+        return fails(engine::load(of, more), access::error::wrong_size) &&
+               engine::load(of, image.view()).error == access::error::none;
     });
 }
 
@@ -385,17 +386,17 @@ TEST_CASE("a wrong signature, version or size is rejected") {
             return engine::load(of, changed.view());
         };
         for (std::size_t i = 0; i < 8; ++i) {
-            if (!fails(with(i, 0x80), image_error::not_an_image)) { return false; }
+            if (!fails(with(i, 0x80), access::error::not_an_image)) { return false; }
         }
         // A size too small for the numbers.
         auto less = with_number(image, 8, (std::uint64_t{numbers} << 32) | 1);
         less.size = numbers;
         auto const head = with_number(image, 8, value(std::uint64_t{2}));
-        return fails(with(8, 2), image_error::other_version) &&
-               fails(with(11, 0x80), image_error::other_version) &&
-               fails(engine::load(of, head.view().first(16)), image_error::other_version) &&
-               fails(with(16, 'Q'), image_error::not_an_image) &&
-               fails(engine::load(of, less.view()), image_error::wrong_size);
+        return fails(with(8, 2), access::error::other_version) &&
+               fails(with(11, 0x80), access::error::other_version) &&
+               fails(engine::load(of, head.view().first(16)), access::error::other_version) &&
+               fails(with(16, 'Q'), access::error::not_an_image) &&
+               fails(engine::load(of, less.view()), access::error::wrong_size);
     });
 }
 
@@ -409,11 +410,12 @@ TEST_CASE("values that a unit cannot have are rejected") {
         auto const refuses = [&](std::size_t at, std::uint64_t number, rule why,
                                  std::uint32_t msr) {
             auto const loaded = with(at, number);
-            return fails(loaded, image_error::refused) && loaded.broken == why && loaded.msr == msr;
+            return fails(loaded, access::error::refused) && loaded.broken == why &&
+                   loaded.msr == msr;
         };
         auto const is_impossible = [&](std::size_t at, std::uint64_t number) {
             auto const loaded = with(at, number);
-            return fails(loaded, image_error::out_of_range) && loaded.msr == 0;
+            return fails(loaded, access::error::out_of_range) && loaded.msr == 0;
         };
         return refuses(16 + 16, 1U << 18, rule::REG_044, 0x570) &&  // CTL
                refuses(front, 1U << 18, rule::REG_044, 0x570) &&    // CTL of output
@@ -422,10 +424,10 @@ TEST_CASE("values that a unit cannot have are rejected") {
                is_impossible(front + 16, 3) && is_impossible(front + 24, 65) &&
                is_impossible(numbers + 24, 4) &&  // CPL
                is_impossible(numbers + 40, 2) &&  // real mode
-               fails(with(front + 24, 2), image_error::wrong_size) &&
-               fails(with(front + 24, 0), image_error::wrong_size) &&
-               fails(with(front + 32, 1), image_error::wrong_size) &&
-               fails(with(front + 32, ~std::uint64_t{0}), image_error::wrong_size) &&
+               fails(with(front + 24, 2), access::error::wrong_size) &&
+               fails(with(front + 24, 0), access::error::wrong_size) &&
+               fails(with(front + 32, 1), access::error::wrong_size) &&
+               fails(with(front + 32, ~std::uint64_t{0}), access::error::wrong_size) &&
                with(numbers, ~std::uint64_t{0}).unit.ip() == ~std::uint64_t{0};
     });
     CHECK_TWICE([](auto value) {  // more branches than fit a TNT, or more bits than branches
@@ -442,9 +444,9 @@ TEST_CASE("values that a unit cannot have are rejected") {
         };
         return load_le64(image.bytes.data() + count) == 1 && with(5, 0x1F, {}) &&
                with(46, low_bits(46), how) && with(0, 0, {}) &&
-               fails(with(6, 0, {}), image_error::out_of_range) &&
-               fails(with(5, 0x20, {}), image_error::out_of_range) &&
-               fails(with(47, 0, how), image_error::out_of_range);
+               fails(with(6, 0, {}), access::error::out_of_range) &&
+               fails(with(5, 0x20, {}), access::error::out_of_range) &&
+               fails(with(47, 0, how), access::error::out_of_range);
     });
     CHECK_TWICE([](auto value) {  // if nothing is traced, the TNT buffer is discarded
         auto const unit = test::off("CPL=0");
@@ -467,7 +469,7 @@ TEST_CASE("load() into a smaller buffer fails only if the bytes do not fit") {
         return fits && unit.buffered().size() > 384 &&
                fails(engine::load<384>(unit.state().caps, engine::save(unit).view(),
                                        unit.state().options),
-                     image_error::no_room);
+                     access::error::no_room);
     });
 }
 

@@ -897,11 +897,11 @@ auto fw_xrstors(capabilities const& of, msr_state& now, reg::xsave_pt_state cons
     return done.why_refused;
 }
 auto fw_image(capabilities const& of, msr_state& now, uint8_t const* data, size_t size,
-              byte_array<access::image_size>& saved) noexcept -> access::image_error {
+              byte_array<access::image_size>& saved) noexcept -> access::error {
     saved = access::save(now);
     auto const loaded = access::load(of, {data, size});
     if (loaded) { now = loaded.state; }
-    return loaded.why;
+    return loaded.error;
 }
 auto fw_td(capabilities& of, uint64_t xfam, uint32_t index) noexcept -> rule {
     of = vmx::tdx::td_capabilities(of);
@@ -982,9 +982,9 @@ auto fw_guest_events(vmx::guest_pt& guest, unsigned which) noexcept -> rule {
     }
 }
 auto fw_guest_image(vmx::guest_pt& guest, uint8_t const* data, size_t size,
-                    byte_array<vmx::guest_image_size>& saved) noexcept -> access::image_error {
+                    byte_array<vmx::guest_image_size>& saved) noexcept -> access::error {
     saved = vmx::save(guest);
-    return vmx::load(guest, {data, size}).why;
+    return vmx::load(guest, {data, size}).error;
 }
 auto fw_guest_restore(vmx::guest_pt& guest, msr_state const& msrs) noexcept -> rule {
     return vmx::restore(guest, msrs).broken;
@@ -1488,13 +1488,13 @@ auto fw_unit_state(engine::trace_unit<>& unit, msr_state& now, engine::execution
 }
 auto fw_unit_image(engine::trace_unit<>& unit, engine::model_options const& how,
                    uint8_t const* data, size_t size, engine::unit_image<1024>& saved) noexcept
-    -> engine::image_error {
+    -> engine::access::error {
     saved = engine::save(unit);
     auto const loaded = engine::load(unit.state().caps, {data, size}, how);
     if (loaded) { unit = loaded.unit; }
     auto const of_kind = engine::load(unit.state().caps, {data, size});
     if (of_kind) { unit = of_kind.unit; }
-    return saved.view().empty() ? engine::image_error::none : loaded.why;
+    return saved.view().empty() ? engine::access::error::none : loaded.error;
 }
 auto fw_generator(engine::generator& from, engine::event::mov_cr3 const& e,
                   byte_buffer& to) noexcept -> bool {

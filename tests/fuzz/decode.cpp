@@ -29,15 +29,15 @@ auto reserved_in(kind which, unsigned byte) -> uint8_t {
 }
 
 auto is_same(packet::decoded const& one, packet::decoded const& two) -> bool {
-    return one.packet == two.packet && one.why == two.why && one.need == two.need &&
+    return one.packet == two.packet && one.error == two.error && one.need == two.need &&
            one.broken == two.broken;
 }
 
 /// Checks one result.
 void check_result(byte_view in, packet::context how, packet::decoded const& got) {
-    require((got.why == packet::error::none) == (got.broken == rule::none),
+    require((got.error == packet::error::none) == (got.broken == rule::none),
             "an error has a rule, a packet has none");
-    if (got.why == packet::error::truncated) {
+    if (got.error == packet::error::truncated) {
         require(got.need > in.size() && got.need <= 16, "truncated needs more bytes, at most 16");
         require(got.broken == rule::PKT_255, "truncated breaks PKT-255");
     } else {
@@ -81,8 +81,8 @@ void check_as(byte_view in, packet::context how, packet::decoded const& any) {
     require(static_cast<bool>(got) == is_it, "decode_as accepts this packet only");
     require(got.length == (is_it ? any.length() : 0), "decode_as consumes what decode does");
     require(!is_it || got.packet == any.packet.as<Packet>(), "decode_as returns the same packet");
-    require(is_it || (got.why == any.why && got.need == any.need && got.broken == any.broken) ||
-                (got.why == packet::error::bad_opcode && got.broken == rule::PKT_010),
+    require(is_it || (got.error == any.error && got.need == any.need && got.broken == any.broken) ||
+                (got.error == packet::error::bad_opcode && got.broken == rule::PKT_010),
             "decode_as fails as decode does, or on another packet");
 }
 
@@ -111,18 +111,18 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
         check_as_each(packet::all{}, prefix, how, got);
 
         auto const expected = naive::decode(prefix, underlying(how.items), how.strict);
-        require(got.why == expected.why && got.need == expected.need &&
+        require(got.error == expected.why && got.need == expected.need &&
                     got.length() == expected.length && got.packet.kind() == expected.which,
                 "decode follows the catalogue's grammar");
 
         if (length != 0) {
-            if (before.why != packet::error::truncated) {
+            if (before.error != packet::error::truncated) {
                 require(is_same(got, before), "more bytes do not change a complete result");
             } else if (length < before.need) {
-                require(got.why == packet::error::truncated && got.need >= before.need,
+                require(got.error == packet::error::truncated && got.need >= before.need,
                         "fewer bytes than `need` are truncated");
             } else {
-                require(got.why != packet::error::truncated || got.need > before.need,
+                require(got.error != packet::error::truncated || got.need > before.need,
                         "`need` bytes are enough, or `need` grows");
             }
         }

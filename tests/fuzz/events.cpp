@@ -155,7 +155,7 @@ void check_query(setting const& how, std::vector<event> const& whole) {
                 break;
             }
             case event_type::end:
-                require(from->take_branch().why == trace::no_answer::end, "the end of a query");
+                require(from->take_branch().what == trace::no_answer::end, "the end of a query");
                 break;
             default: {
                 auto const* const got = from->pending();

@@ -25,7 +25,7 @@ struct whole_file {
     void contains(read_result result) const {
         require(result || result.offset <= bytes.size(), "an error is inside the file");
         require(!result || result.offset == 0, "no error has no place");
-        require(!(describe(result.why) == "unknown error"), "an error has a sentence");
+        require(!(describe(result.error) == "unknown error"), "an error has a sentence");
     }
 };
 
@@ -33,7 +33,7 @@ template <class Value>
 auto value_of(whole_file of, record const& from) -> Value {
     auto const got = read_as<Value>(from);
     of.contains(got.result);
-    require(holds<Value>(from) == (got.result.why != read_error::other_record_type),
+    require(holds<Value>(from) == (got.result.error != read_error::other_record_type),
             "a record of the right type has the value, or is too short");
     return got.value;
 }
@@ -91,7 +91,8 @@ void check_streams(whole_file of, input const& file) {
     size_t const count = count_pieces(file);
     std::vector<piece> slots(count);
     if (count != 0) {
-        require(streams_of(file, slots.data(), count - 1).result.why == read_error::too_few_slots ||
+        require(streams_of(file, slots.data(), count - 1).result.error ==
+                        read_error::too_few_slots ||
                     streams_of(file, slots.data(), count - 1).needed <= count,
                 "one slot less is too few");
     }

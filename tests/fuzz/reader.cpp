@@ -95,7 +95,7 @@ auto step_of(trace::item const& from) -> step {
     } else {
         require(from.packet == packet::any_packet{}, "an item of another type has no packet");
     }
-    return {from.what, from.why,     from.length,        from.need,        from.offset,
+    return {from.what, from.error,   from.length,        from.need,        from.offset,
             from.ip,   from.skipped, from.packet.kind(), from.packet.raw()};
 }
 
@@ -308,7 +308,7 @@ struct reading {
                     "outside of a search offset() is the start of the next packet");
             if (got.what != item_type::need_input) {
                 require(missing == 0, "a reader needs input until it has `need` bytes");
-                searching = got.what == item_type::damage && got.why != error::truncated;
+                searching = got.what == item_type::damage && got.error != error::truncated;
                 return got;
             }
             require(got.need >= 1 && got.need <= 16, "a reader needs 1 to 16 bytes");

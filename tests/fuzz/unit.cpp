@@ -49,7 +49,7 @@ struct recorder {
 void require_packets(std::vector<uint8_t> const& stream, bool is_cut) {
     trace::reader from{byte_view{stream}, {.sync = false}};
     for (auto it = from.next(); it; it = from.next()) {
-        bool const at_end = is_cut && (it.why == packet::error::truncated ||
+        bool const at_end = is_cut && (it.error == packet::error::truncated ||
                                        it.what == trace::item_type::lost);
         require(it.what == trace::item_type::packet || at_end, "a trace consists of packets");
     }

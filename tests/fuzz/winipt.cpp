@@ -33,7 +33,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
         static_cast<void>(sum);
     }
     require(all.result() || all.result().offset <= size, "an error is inside the file");
-    require(!(describe(all.result().why) == "unknown error"), "an error has a sentence");
+    require(!(describe(all.result().error) == "unknown error"), "an error has a sentence");
     require(!all.next(), "the end is the end");
     return 0;
 }

@@ -14,7 +14,7 @@ namespace {
 
 /// True if the bytes decode to one complete packet of this kind that consumes no further bytes.
 constexpr auto is_whole(decoded const& got, kind id, test::hex_bytes const& bytes) -> bool {
-    return got && got.why == error::none && got.broken == rule::none && got.need == 0 &&
+    return got && got.error == error::none && got.broken == rule::none && got.need == 0 &&
            got.packet.kind() == id && got.length() == bytes.size() &&
            got.packet.length() == bytes.size() && got.packet.raw() == bytes.number();
 }
@@ -59,7 +59,7 @@ TEST_CASE("the need grows as header bytes arrive and is never above 16 (PKT-012,
     CHECK_TWICE([](auto value) {
         auto const need = [&](char const* bytes) {
             auto const one = decode(value(hex(bytes)));
-            return one.why == error::truncated ? unsigned{one.need} : 0;
+            return one.error == error::truncated ? unsigned{one.need} : 0;
         };
         return need("") == 1 && need("02") == 2 && need("02 C3") == 3 && need("02 C3 88") == 11 &&
                need("02 82") == 16 && need("07") == 2 && need("07 01") == 3 &&
@@ -252,7 +252,7 @@ TEST_CASE("the same bytes give the same packet in every context, except for BIP 
                 CHECK(outside.packet.is<tnt_short>());
             } else {
                 CHECK(inside.packet == outside.packet);
-                CHECK(inside.why == outside.why);
+                CHECK(inside.error == outside.error);
                 CHECK(inside.need == outside.need);
                 CHECK(inside.broken == outside.broken);
             }
@@ -292,7 +292,7 @@ TEST_CASE("decode_as returns the requested packet and its length") {
     CHECK_TWICE([](auto value) {
         auto const one = decode_as<cbr>(value(hex("02 03 18 00 FF")));
         return one && one.length == 4 && one.packet == cbr{}.with(cbr::CoreBusRatio{24}) &&
-               one.why == error::none && one.need == 0 && one.broken == rule::none;
+               one.error == error::none && one.need == 0 && one.broken == rule::none;
     });
 }
 
@@ -398,7 +398,7 @@ TEST_CASE("decode() calls a visitor with the packet as its own type, and not aft
         };
         auto const whole = packet::decode(bytes, {}, visitor);
         auto const part = packet::decode(byte_view{bytes}.first(1), {}, visitor);
-        return whole && calls == 1 && !part && part.why == error::truncated && part.need == 2 &&
+        return whole && calls == 1 && !part && part.error == error::truncated && part.need == 2 &&
                part.broken == rule::PKT_255;
     });
 }

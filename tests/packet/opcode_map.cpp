@@ -67,7 +67,7 @@ constexpr auto other_lengths_hold(opcode_row const& row, context how) -> bool {
             good = good && got && got.length() == length && got.packet.is<cyc>();
         }
         for (unsigned i = 1; i < 10; ++i) { bytes.bytes[i] |= 1; }
-        good = good && decode(bytes, how).why == error::bad_packet;
+        good = good && decode(bytes, how).error == error::bad_packet;
     } else if (row.length == "3|5") {
         bytes.bytes[1] = 0x42;
         auto const got = decode(bytes, how);
@@ -82,11 +82,11 @@ constexpr auto decoding_holds(opcode_row const& row, context how) -> bool {
     auto const got = decode(bytes, how);
     auto const alone = decode(bytes.prefix(bytes_before(row) + 1), how);
     if (row.error == "bad_opcode") {
-        return got.why == error::bad_opcode && alone.why == error::bad_opcode && row.length == "" &&
-               row.packet == "-";
+        return got.error == error::bad_opcode && alone.error == error::bad_opcode &&
+               row.length == "" && row.packet == "-";
     }
     if (row.error == "reserved") {
-        return got.why == error::reserved && alone.why == error::reserved && row.length == "" &&
+        return got.error == error::reserved && alone.error == error::reserved && row.length == "" &&
                got.length() == 0;
     }
     unsigned const length = least_length(row.length);
@@ -96,7 +96,7 @@ constexpr auto decoding_holds(opcode_row const& row, context how) -> bool {
     bool const whole = length == bytes_before(row) + 1;
     return row.error == "" && got && got.length() == length && named &&
            (whole ? alone.packet == got.packet && alone.length() == length
-                  : alone.why == error::truncated && alone.need <= length) &&
+                  : alone.error == error::truncated && alone.need <= length) &&
            other_lengths_hold(row, how);
 }
 

@@ -43,7 +43,7 @@ auto fields_agree(field_list const& got, reference::answer const& expected) -> b
 }
 
 auto agree(decoded const& got, reference::answer const& expected, uint64_t last_ip) -> bool {
-    if (!(name_of_error(got.why) == expected.error) || got.length() != expected.length ||
+    if (!(name_of_error(got.error) == expected.error) || got.length() != expected.length ||
         got.need != expected.need) {
         return false;
     }

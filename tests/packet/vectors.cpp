@@ -33,8 +33,8 @@ constexpr auto error_in(text name) -> error {
 
 /// The fields that the table lists for an error: `need=3`, or nothing.
 constexpr auto need_of(decoded const& got) -> test::field_list {
-    return got.why == error::truncated ? test::field_list{}.with("need", got.need)
-                                       : test::field_list{};
+    return got.error == error::truncated ? test::field_list{}.with("need", got.need)
+                                         : test::field_list{};
 }
 
 /// Rebuilds a packet from its fields. The length of a CYC is not one of them.
@@ -43,12 +43,13 @@ constexpr auto from_fields(any_packet const& packet) -> any_packet {
 }
 
 constexpr auto error_holds(packet_vector const& row, decoded const& got) -> bool {
-    return !got && got.why == error_in(row.name) && got.broken != rule::none && got.length() == 0 &&
-           row.length == 0 && row.canonical == -1 && are_the_fields(row.fields, need_of(got));
+    return !got && got.error == error_in(row.name) && got.broken != rule::none &&
+           got.length() == 0 && row.length == 0 && row.canonical == -1 &&
+           are_the_fields(row.fields, need_of(got));
 }
 
 constexpr auto packet_holds(packet_vector const& row, decoded const& got) -> bool {
-    return got && got.why == error::none && got.broken == rule::none && got.need == 0 &&
+    return got && got.error == error::none && got.broken == rule::none && got.need == 0 &&
            name_of(got.packet.kind()) == row.name && got.length() == row.length &&
            got.packet.length() == row.length &&
            are_the_fields(row.fields, fields_of(got.packet, row.last_ip));

@@ -95,15 +95,15 @@ constexpr auto need_of_prefix(byte_view in, unsigned whole) noexcept -> unsigned
 /// True when nothing was consumed or decoded, and the error is this one.
 constexpr auto is_error(packet::decoded const& got, packet::error why, rule broken,
                         unsigned need = 0) noexcept -> bool {
-    return !got && got.why == why && got.broken == broken && got.need == need &&
+    return !got && got.error == why && got.broken == broken && got.need == need &&
            got.length() == 0 && got.packet == packet::any_packet{};
 }
 
 template <class Packet>
 constexpr auto is_error(packet::decoded_as<Packet> const& got, packet::error why, rule broken,
                         unsigned need = 0) noexcept -> bool {
-    return !got && got.why == why && got.broken == broken && got.need == need && got.length == 0 &&
-           got.packet == Packet{};
+    return !got && got.error == why && got.broken == broken && got.need == need &&
+           got.length == 0 && got.packet == Packet{};
 }
 
 /// True when every proper prefix of `bytes` is `truncated`, with the correct need.
@@ -129,7 +129,7 @@ constexpr auto stands_for(hex_bytes const& bytes, Packet const& packet,
     auto const any = packet::decode(bytes, {.items = items});
     auto const written = packet::encode(packet, items);
     return typed && typed.packet == packet && typed.length == length &&
-           typed.why == packet::error::none && typed.need == 0 && typed.broken == rule::none &&
+           typed.error == packet::error::none && typed.need == 0 && typed.broken == rule::none &&
            any && any.packet == packet::any_packet{packet, length} && any.length() == length &&
            any.need == 0 && any.broken == rule::none && written && written == bytes &&
            prefixes_are_truncated(bytes, items);

@@ -43,9 +43,10 @@ void put(char const* name, perf_data::thread_id which) {
 
 void put_result(perf_data::read_result result) {
     if (result) { return; }
-    auto const why = describe(result.why);
-    std::printf("error why=%u offset=%" PRIu64 " text=\"%.*s\"\n", unsigned{underlying(result.why)},
-                result.offset, static_cast<int>(why.size()), why.data());
+    auto const why = describe(result.error);
+    std::printf("error why=%u offset=%" PRIu64 " text=\"%.*s\"\n",
+                unsigned{underlying(result.error)}, result.offset, static_cast<int>(why.size()),
+                why.data());
 }
 
 void put_attr(char const* word, perf_data::event_attr const& event) {
@@ -198,7 +199,7 @@ void put_any(perf_data::record const& of) {
         if (read) {
             put_values(read.value);
         } else {
-            put("wrong", underlying(read.result.why));
+            put("wrong", underlying(read.result.error));
         }
         return true;
     };
@@ -252,12 +253,12 @@ void list_file(byte_view bytes) {
 
     for (unsigned which = 0; which < 256; ++which) {
         auto const found = feature_of(of, static_cast<perf_data::feature_id>(which));
-        if (found.result.why == perf_data::read_error::no_feature) { continue; }
+        if (found.result.error == perf_data::read_error::no_feature) { continue; }
         std::printf("feature");
         put("which", which);
         put("offset", found.offset);
         put("size", found.bytes.size());
-        put("wrong", underlying(found.result.why));
+        put("wrong", underlying(found.result.error));
         std::printf("\n");
     }
     auto const cpuid = text_feature_of(of, perf_data::feature_id::cpuid);
@@ -300,7 +301,7 @@ void list_file(byte_view bytes) {
     put("pieces", streams.list.needed);
     put("snapshot", streams.list.is_snapshot);
     put("compressed", streams.list.has_compressed);
-    put("wrong", underlying(streams.list.result.why));
+    put("wrong", underlying(streams.list.result.error));
     std::printf("\n");
     for (auto const one : streams.list) {
         std::size_t i = 0;
@@ -332,8 +333,8 @@ void list_prefix(byte_view bytes) {
     all_streams const streams{of};
     static_cast<void>(decoder_config_of(of));
     std::printf("prefix size=%zu why=%u offset=%" PRIu64 " records=%zu pieces=%zu wrong=%u\n",
-                bytes.size(), unsigned{underlying(all.result().why)}, all.result().offset, count,
-                streams.list.piece_count, unsigned{underlying(streams.list.result.why)});
+                bytes.size(), unsigned{underlying(all.result().error)}, all.result().offset, count,
+                streams.list.piece_count, unsigned{underlying(streams.list.result.error)});
 }
 
 void list_winipt(byte_view bytes) {
@@ -350,7 +351,7 @@ void list_winipt(byte_view bytes) {
         std::printf("\n");
     }
     if (!all.result()) {
-        std::printf("error why=%u offset=%" PRIu64 "\n", unsigned{underlying(all.result().why)},
+        std::printf("error why=%u offset=%" PRIu64 "\n", unsigned{underlying(all.result().error)},
                     all.result().offset);
     }
 }

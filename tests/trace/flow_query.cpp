@@ -28,11 +28,12 @@ TEST_CASE("branches and targets in the order of the code (PKT-277)") {
                            !from.take_branch().taken;
         auto const wrong = from.take_branch();
         auto const target = from.take_target();
-        bool const second = wrong.why == no_answer::branch && target.ip == 0x2000 && target.has_ip;
-        bool const third = from.take_target().why == no_answer::branch && from.take_branch().taken;
+        bool const second = wrong.what == no_answer::branch && target.ip == 0x2000 && target.has_ip;
+        bool const third = from.take_target().what == no_answer::branch && from.take_branch().taken;
         auto const hidden = from.take_target();
         return first && second && third && hidden && !hidden.has_ip &&
-               from.take_branch().why == no_answer::end && from.take_target().why == no_answer::end;
+               from.take_branch().what == no_answer::end &&
+               from.take_target().what == no_answer::end;
     });
 }
 
@@ -53,8 +54,8 @@ TEST_CASE("an event comes before the next branch, and is removed by pop()") {
         auto const stream = value(made_stream{"ON 04 3d1010 2d0020 06", engine::kind::manual});
         auto from = query_of(stream.view());
         from.pop();  // nothing is pending
-        bool const first = from.take_branch() && from.take_branch().why == no_answer::event &&
-                           from.take_target().why == no_answer::event;
+        bool const first = from.take_branch() && from.take_branch().what == no_answer::event &&
+                           from.take_target().what == no_answer::event;
         auto const* const event = from.pending();
         bool const is_right = event != nullptr && event->what == event_type::async_branch &&
                               event->ip == 0x1010 && event->to == 0x2000;
@@ -78,7 +79,7 @@ TEST_CASE("after an OVF the IP of a PSB+ is an event, and branches follow (GEN-3
         bool const branches = from.take_branch().taken && !from.take_branch().taken &&
                               from.take_branch().taken;
         return before && resumed_at == 0x1000 && branches && from.take_target().ip == 0x5000 &&
-               from.take_branch().why == no_answer::end;
+               from.take_branch().what == no_answer::end;
     });
 }
 
@@ -86,15 +87,15 @@ TEST_CASE("a query of a trace in chunks asks for input") {
     CHECK_TWICE([](auto value) {
         auto const stream = value(made_stream{"OFF 310030 06 2d0020", engine::kind::manual});
         trace::flow_query<> from{trace::event_reader<>{}};
-        bool const empty = from.take_branch().why == no_answer::need_input &&
+        bool const empty = from.take_branch().what == no_answer::need_input &&
                            from.feed(stream.view().first(24));
         while (from.pending() != nullptr) { from.pop(); }
-        bool const more = from.take_branch().why == no_answer::need_input &&
+        bool const more = from.take_branch().what == no_answer::need_input &&
                           from.feed(stream.view().from(24));
         while (from.pending() != nullptr) { from.pop(); }
         bool const branch = from.take_branch().taken && from.take_target().ip == 0x2000;
-        bool const last = from.take_target().why == no_answer::need_input;
+        bool const last = from.take_target().what == no_answer::need_input;
         from.finish();
-        return empty && more && branch && last && from.take_target().why == no_answer::end;
+        return empty && more && branch && last && from.take_target().what == no_answer::end;
     });
 }

@@ -471,7 +471,7 @@ auto answers_of(std::vector<uint8_t> const& bytes, cpu::quirk_set quirks) -> lin
             from->pop();
         } else if (auto const target = from->take_target()) {
             found.push_back("indirect>" + hex(target.ip));
-        } else if (target.why == trace::no_answer::end) {
+        } else if (target.what == trace::no_answer::end) {
             return found;
         } else {
             if (!from->take_branch()) { return {"branch"}; }

@@ -28,7 +28,7 @@ auto items_of(Reader from) -> std::vector<item> {
 }
 
 auto same(item const& one, item const& two) -> bool {
-    return one.what == two.what && one.why == two.why && one.length == two.length &&
+    return one.what == two.what && one.error == two.error && one.length == two.length &&
            one.need == two.need && one.broken == two.broken && one.offset == two.offset &&
            one.ip == two.ip && one.skipped == two.skipped && one.packet == two.packet;
 }
@@ -191,7 +191,7 @@ TEST_CASE(
         reader r{byte_view{in}};
         bool ok = r.next().what == item_type::packet && r.next().what == item_type::packet;
         auto const damage = r.next();
-        ok = ok && is(damage, item_type::damage, 19) && damage.why == error::reserved &&
+        ok = ok && is(damage, item_type::damage, 19) && damage.error == error::reserved &&
              damage.broken == rule::PKT_052 && damage.length == 0;
         auto const resync = r.next();
         ok = ok && is(resync, item_type::resynced, 22) && resync.skipped == 3 && r.offset() == 22;
@@ -268,7 +268,7 @@ TEST_CASE("a trace that ends inside a packet is truncated damage, without a sear
         reader r{byte_view{in}};
         bool const ok = r.next().what == item_type::packet;
         auto const cut = r.next();
-        return ok && is(cut, item_type::damage, 16) && cut.why == error::truncated &&
+        return ok && is(cut, item_type::damage, 16) && cut.error == error::truncated &&
                cut.need == 5 && cut.skipped == 3 && cut.broken == rule::PKT_255 &&
                is(r.next(), item_type::end, 19);
     });
@@ -318,7 +318,7 @@ TEST_CASE("in strict mode a set reserved bit of TMA is damage (PKT-104)") {
         auto const in = value(bytes(0x02, 0x73, 0x00, 0x00, 0x01, 0x00, 0x00));
         auto const found = reader{byte_view{in}, {.sync = false, .strict = true}}.next();
         return is_packet<packet::tma>(reader{byte_view{in}, from_the_start}.next(), 0, 7) &&
-               is(found, item_type::damage, 0) && found.why == error::bad_packet &&
+               is(found, item_type::damage, 0) && found.error == error::bad_packet &&
                found.broken == rule::PKT_104;
     });
 }
@@ -358,7 +358,7 @@ TEST_CASE("a hook decodes opcodes that ptspec does not know (PKT-253)") {
         ok = ok && is(unknown, item_type::unknown, 1) && unknown.length == 3;
         ok = ok && is_packet<packet::pad>(r.next(), 4, 1);
         auto const damage = r.next();
-        return ok && is(damage, item_type::damage, 5) && damage.why == error::bad_opcode &&
+        return ok && is(damage, item_type::damage, 5) && damage.error == error::bad_opcode &&
                damage.broken == rule::PKT_015;
     });
     // The packet of a hook may end at the end of the trace.

@@ -22,7 +22,7 @@ auto items_of(byte_view in, trace::options how, size_t begin = 0) -> std::vector
     for (auto one = reader.next(); one.what != trace::item_type::end; one = reader.next()) {
         for (std::uint64_t const value :
              {std::uint64_t{one.offset + begin}, static_cast<std::uint64_t>(one.what), one.ip,
-              static_cast<std::uint64_t>(one.why), std::uint64_t{one.length},
+              static_cast<std::uint64_t>(one.error), std::uint64_t{one.length},
               static_cast<std::uint64_t>(one.skipped),
               static_cast<std::uint64_t>(one.packet.kind()), one.packet.raw().low,
               one.packet.raw().high}) {

@@ -304,7 +304,7 @@ TEST_CASE("MSRs that a VMM restores one by one are not an enable of the guest "
         access::set_raw(got, 0x572, value(uint64_t{0x10}));
         auto const before = other.msrs;
         auto const refused = restore(other, got);
-        return right && refused.why == access::image_error::refused &&
+        return right && refused.error == access::error::refused &&
                refused.broken == rule::REG_074 && refused.msr == 0x572 && other.msrs == before;
     });
 }
@@ -348,28 +348,28 @@ TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") 
         return moved && flags && runs;
     });
     CHECK_TWICE([](auto value) {
-        using access::image_error;
+        using access::error;
         guest_pt guest = a_guest();
         auto image = save(guest);
         auto const why = [&](byte_view bytes) {
             guest_pt other = a_guest();
-            auto const got = load(other, bytes).why;
+            auto const got = load(other, bytes).error;
             bool const unchanged = other.msrs == access::msr_state{};
-            return unchanged ? got : image_error::none;
+            return unchanged ? got : access::error::none;
         };
         byte_view const all{image.data(), image.size()};
-        bool right = why(all.first(100)) == image_error::truncated &&
-                     why(all.first(access::image_size)) == image_error::truncated &&
+        bool right = why(all.first(100)) == access::error::truncated &&
+                     why(all.first(access::image_size)) == access::error::truncated &&
                      load(guest, image) && !guest.needs_shadow();
         byte_array<vmx::guest_image_size + 1> longer;
         for (size_t i = 0; i < image.size(); ++i) { longer.bytes[i] = image.bytes[i]; }
-        right = right && why(longer) == image_error::wrong_size;
+        right = right && why(longer) == access::error::wrong_size;
         image.bytes[access::image_size] = value(uint8_t{32});
-        right = right && why(image) == image_error::unknown_flags;
+        right = right && why(image) == access::error::unknown_flags;
         image.bytes[access::image_size] = 2;  // TraceEn has not risen
-        right = right && why(image) == image_error::unknown_flags;
+        right = right && why(image) == access::error::unknown_flags;
         image.bytes[access::image_size] = 1;
         image.bytes[0] ^= 1U;
-        return right && why(image) == image_error::not_an_image;
+        return right && why(image) == access::error::not_an_image;
     });
 }

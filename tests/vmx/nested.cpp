@@ -224,7 +224,7 @@ TEST_CASE("L2 stays entered across migration; a reset and an SMI of L1 leave it 
                smm_moved.level == vmx::guest_level::l1;
     });
     CHECK_TWICE([](auto value) {  // an image is not trusted
-        using access::image_error;
+        using access::error;
         guest_pt guest = a_guest();
         guest.msrs.in_smm = true;
         guest.level = vmx::guest_level::smm_of_l2;
@@ -236,18 +236,18 @@ TEST_CASE("L2 stays entered across migration; a reset and an SMI of L1 leave it 
             image.bytes[at] = value(byte);
             guest_pt other = a_guest();
             auto const got = load(other, image);
-            return got.why == image_error::refused && got.broken != rule::REG_135 &&
+            return got.error == access::error::refused && got.broken != rule::REG_135 &&
                            got.broken != rule::REG_129
-                       ? image_error::none
-                       : got.why;
+                       ? access::error::none
+                       : got.error;
         };
-        return load(guest, good) && why(flags, 8) == image_error::refused &&  // without EPT
-               why(flags, 16) == image_error::unknown_flags &&                // L1 has no VMCS
-               why(flags, 4 | 8 | 16) == image_error::unknown_flags &&
-               why(flags, 4 | 16) == image_error::unknown_flags &&  // in SMM
-               why(flags, 8 | 16 | 32) == image_error::unknown_flags &&
-               why(flags + 20, 1) == image_error::unknown_flags &&
-               why(flags + 18, 0) == image_error::refused;
+        return load(guest, good) && why(flags, 8) == access::error::refused &&  // without EPT
+               why(flags, 16) == access::error::unknown_flags &&                // L1 has no VMCS
+               why(flags, 4 | 8 | 16) == access::error::unknown_flags &&
+               why(flags, 4 | 16) == access::error::unknown_flags &&  // in SMM
+               why(flags, 8 | 16 | 32) == access::error::unknown_flags &&
+               why(flags + 20, 1) == access::error::unknown_flags &&
+               why(flags + 18, 0) == access::error::refused;
     });
 }
 

@@ -10,7 +10,7 @@
 namespace ptspec::access {
 
 /// Why an image was rejected.
-enum class image_error : uint8_t {
+enum class error : uint8_t {
     none,
     truncated,      ///< fewer bytes than the size in the header, or than a header has
     not_an_image,   ///< the magic number does not match
@@ -76,18 +76,18 @@ inline constexpr size_t image_size = detail::image_head +
 
 /// A deserialised state, or why the image was rejected.
 struct load_result {
-    image_error why = image_error::none;
+    access::error error = access::error::none;
     rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
     uint32_t msr = 0;          ///< for `refused`: the MSR
     msr_state state{};         ///< the state after a cold reset on an error
 
-    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
+    constexpr explicit operator bool() const noexcept { return error == access::error::none; }
 };
 
 namespace detail {
 
 constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_result {
-    return {image_error::refused, broken, index, {}};
+    return {access::error::refused, broken, index, {}};
 }
 
 }  // namespace detail
@@ -111,20 +111,22 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 
 /// Deserialises a state and checks that the processor `caps` can hold it. The bytes are untrusted.
 ///
-/// Errors: those of `image_error`. A value is refused by the rule that a WRMSR of it would break on
+/// Errors: those of `access::error`. A value is refused by the rule that a WRMSR of it would break on
 ///         this processor; by REG-056 when TriggerEn does not follow from the other bits; by
 ///         REG-121 when TraceEn is 1 in VMX operation and the processor does not allow it.
 /// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
 [[nodiscard]] constexpr auto load(capabilities const& caps, byte_view image) noexcept
     -> load_result {
-    if (image.size() < 8) { return {image_error::truncated}; }
-    if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
-    if (image.size() < detail::image_head) { return {image_error::truncated}; }
+    if (image.size() < 8) { return {access::error::truncated}; }
+    if (load_le64(image.data()) != detail::image_magic) { return {access::error::not_an_image}; }
+    if (image.size() < detail::image_head) { return {access::error::truncated}; }
     uint64_t const version_and_size = load_le64(image.data() + 8);
-    if ((version_and_size & low_bits(32)) != image_version) { return {image_error::other_version}; }
-    if (version_and_size >> 32 != image_size) { return {image_error::wrong_size}; }
-    if (image.size() < image_size) { return {image_error::truncated}; }
-    if (image.size() > image_size) { return {image_error::wrong_size}; }
+    if ((version_and_size & low_bits(32)) != image_version) {
+        return {access::error::other_version};
+    }
+    if (version_and_size >> 32 != image_size) { return {access::error::wrong_size}; }
+    if (image.size() < image_size) { return {access::error::truncated}; }
+    if (image.size() > image_size) { return {access::error::wrong_size}; }
 
     load_result loaded;
     uint8_t const* from = image.data() + detail::image_head;
@@ -145,7 +147,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
     state.in_smm = (flags & detail::flag_in_smm) != 0;
     state.smram_trace_en = (flags & detail::flag_smram_trace_en) != 0;
     if (flags > 7 || (state.smram_trace_en && !state.in_smm)) {
-        return {image_error::unknown_flags};
+        return {access::error::unknown_flags};
     }
     if (state.status.get<ia32_rtit_status::TriggerEn>() != trigger_en(state.ctl, state.status)) {
         return detail::refused_value(rule::REG_056, ia32_rtit_status::address);

@@ -20,7 +20,7 @@ struct perf_event {
 };
 
 /// Why Linux refuses an event on every processor.
-enum class perf_error : uint8_t {
+enum class error : uint8_t {
     none,
     unknown_bit,          ///< `config` has a bit without a meaning: clear it
     branch_without_pt,    ///< bit 13 without bit 0: set both, or none
@@ -28,12 +28,12 @@ enum class perf_error : uint8_t {
 };
 
 /// The error as one sentence.
-[[nodiscard]] constexpr auto describe(perf_error which) noexcept -> text {
+[[nodiscard]] constexpr auto describe(config::error which) noexcept -> text {
     switch (which) {
-        case perf_error::none: return "nothing is wrong";
-        case perf_error::unknown_bit: return "config has a bit that means nothing";
-        case perf_error::branch_without_pt: return "branch needs pt";
-        case perf_error::fup_without_ptwrite: return "fup_on_ptw needs ptw";
+        case config::error::none: return "nothing is wrong";
+        case config::error::unknown_bit: return "config has a bit that means nothing";
+        case config::error::branch_without_pt: return "branch needs pt";
+        case config::error::fup_without_ptwrite: return "fup_on_ptw needs ptw";
     }
     return "unknown error";
 }
@@ -59,14 +59,14 @@ inline constexpr uint64_t perf_config_bits = detail::perf_fields | detail::perf_
 
 namespace detail {
 
-constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
+constexpr auto perf_error_of(uint64_t config) noexcept -> config::error {
     auto const has = [=](config_member which) { return is_set({config}, which); };
     bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
     bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
-    return (config & ~perf_config_bits) != 0 ? perf_error::unknown_bit
-           : branch_alone                    ? perf_error::branch_without_pt
-           : fup_alone                       ? perf_error::fup_without_ptwrite
-                                             : perf_error::none;
+    return (config & ~perf_config_bits) != 0 ? config::error::unknown_bit
+           : branch_alone                    ? config::error::branch_without_pt
+           : fup_alone                       ? config::error::fup_without_ptwrite
+                                             : config::error::none;
 }
 
 }  // namespace detail
@@ -75,10 +75,10 @@ constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
 
 /// The configuration that Linux uses for an event, or why it refuses the event.
 struct perf_config {
-    perf_error why = perf_error::none;
+    config::error error = config::error::none;
     trace_config config{};  ///< `output` and `addr` have their defaults: perf sets them elsewhere
 
-    constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
+    constexpr explicit operator bool() const noexcept { return error == config::error::none; }
 };
 
 /// The configuration that an event has if Linux accepts it. Bits that are not in
@@ -97,10 +97,10 @@ struct perf_config {
 /// Converts an event to the configuration that Linux uses. The processor's capabilities are not
 /// checked; `check` does that.
 ///
-/// Errors: those of perf_error.
+/// Errors: those of config::error.
 [[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
-    auto const why = detail::perf_error_of(event.config);
-    if (why != perf_error::none) { return {.why = why}; }
+    auto const error = detail::perf_error_of(event.config);
+    if (error != config::error::none) { return {.error = error}; }
     return {.config = from_perf_unchecked(event)};
 }
 
@@ -110,10 +110,10 @@ struct perf_config {
 struct perf_request {
     perf_event event{};
     config_member_set lost{};
-    perf_error why = perf_error::none;  ///< why Linux refuses the event
+    config::error error = config::error::none;  ///< why Linux refuses the event
 
     constexpr explicit operator bool() const noexcept {
-        return lost.empty() && why == perf_error::none;
+        return lost.empty() && error == config::error::none;
     }
 };
 
@@ -121,7 +121,7 @@ struct perf_request {
 /// refuse it.
 ///
 /// Errors: `lost` has the members that `from_perf` would not return, because perf has no bit for
-///         them (perf takes filters from elsewhere and chooses the output itself). `why` is the
+///         them (perf takes filters from elsewhere and chooses the output itself). `error` is the
 ///         reason why Linux refuses the event.
 [[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
     using detail::perf_pt;
@@ -131,7 +131,7 @@ struct perf_request {
     made.event = {.config = wanted.branches ? config_bits & ~branches : config_bits | perf_pt,
                   .exclude_kernel = !wanted.os,
                   .exclude_user = !wanted.user};
-    made.why = detail::perf_error_of(made.event.config);
+    made.error = detail::perf_error_of(made.event.config);
     auto const mark_lost = [&](config_member which, bool differs) {
         if (differs) { made.lost.add(which); }
     };

@@ -7,7 +7,7 @@
 /// Serialises a `trace_unit` to bytes, for storage or migration to another processor.
 namespace ptspec::engine {
 
-using access::image_error;
+using access::error;
 
 /// The format version that `save` writes.
 inline constexpr uint32_t unit_image_version = 1;
@@ -174,7 +174,7 @@ struct unit_codec {
 
     /// Loads the image into a new unit, which has the MSRs of the image already.
     template <size_t Depth>
-    static constexpr auto load(byte_view image, trace_unit<Depth>& unit) noexcept -> image_error {
+    static constexpr auto load(byte_view image, trace_unit<Depth>& unit) noexcept -> access::error {
         front first;
         reader numbers{image.data() + front::msrs_at + access::image_size};
         front::visit(first, numbers);
@@ -184,18 +184,18 @@ struct unit_codec {
         bool const are_branches = now.tnt.count < unit.state_.write_options.max_branches() &&
                                   now.tnt.bits <= low_bits(now.tnt.count);
         if (!numbers.all_possible || !are_branches || (first.flushing != 0 && is_on)) {
-            return image_error::out_of_range;
+            return access::error::out_of_range;
         }
         byte_view const calls = image.from(min_bytes<Depth>());
         if (first.bytes > calls.size() ||
             calls.size() - first.bytes != first.calls * sizeof(uint64_t)) {
-            return image_error::wrong_size;
+            return access::error::wrong_size;
         }
         for (size_t i = 0; i < first.calls; ++i) {
             unit.state_.calls.push(load_le64(calls.data() + i * sizeof(uint64_t)));
         }
         if (!unit.queue_.append(calls.from(first.calls * sizeof(uint64_t)))) {
-            return image_error::no_room;
+            return access::error::no_room;
         }
         unit.ctl_at_start_ = first.ctl_at_start;
         unit.output_ = output{first.ended_by};
@@ -208,7 +208,7 @@ struct unit_codec {
                                               : pending::none;
         start_period(unit.state_, unit.state_.view.count_start);
         refresh_cache(unit.state_);
-        return image_error::none;
+        return access::error::none;
     }
 };
 
@@ -246,12 +246,12 @@ template <size_t Depth>
 /// A deserialised unit, or why the image was rejected.
 template <size_t Depth>
 struct unit_load {
-    image_error why = image_error::none;
+    access::error error = access::error::none;
     rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
     uint32_t msr = 0;          ///< for `refused`: the MSR
     trace_unit<Depth> unit;    ///< a unit after a cold reset on an error
 
-    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
+    constexpr explicit operator bool() const noexcept { return error == access::error::none; }
 };
 
 /// Deserialises a unit and checks that the processor `of` can hold its MSRs. The bytes are
@@ -259,34 +259,36 @@ struct unit_load {
 ///
 /// Output continues at the position in the MSRs: the current ToPA entry is read again.
 ///
-/// Errors: those of `access::load` for the MSRs, and those of `image_error` for the other state.
+/// Errors: those of `access::load` for the MSRs, and those of `access::error` for the other state.
 template <size_t Depth = 1024>
 [[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
                                   model_options const& options) noexcept -> unit_load<Depth> {
     using detail::unit_codec;
     using front = unit_codec::front;
     trace_unit<Depth> const none{of, {}, 0, options};
-    auto const fails = [&](image_error why) { return unit_load<Depth>{.why = why, .unit = none}; };
-    if (image.size() < 8) { return fails(image_error::truncated); }
-    if (load_le64(image.data()) != front::magic) { return fails(image_error::not_an_image); }
-    if (image.size() < front::msrs_at) { return fails(image_error::truncated); }
+    auto const fails = [&](access::error error) {
+        return unit_load<Depth>{.error = error, .unit = none};
+    };
+    if (image.size() < 8) { return fails(access::error::truncated); }
+    if (load_le64(image.data()) != front::magic) { return fails(access::error::not_an_image); }
+    if (image.size() < front::msrs_at) { return fails(access::error::truncated); }
     uint64_t const form = load_le64(image.data() + 8);
-    if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
+    if ((form & low_bits(32)) != unit_image_version) { return fails(access::error::other_version); }
     uint64_t const size = form >> 32;
-    if (size < unit_codec::min_bytes<Depth>()) { return fails(image_error::wrong_size); }
-    if (image.size() < size) { return fails(image_error::truncated); }
-    if (image.size() > size) { return fails(image_error::wrong_size); }
+    if (size < unit_codec::min_bytes<Depth>()) { return fails(access::error::wrong_size); }
+    if (image.size() < size) { return fails(access::error::truncated); }
+    if (image.size() > size) { return fails(access::error::wrong_size); }
 
     auto const msrs = access::load(of, image.from(front::msrs_at).first(access::image_size));
-    if (!msrs) { return {msrs.why, msrs.broken, msrs.msr, none}; }
+    if (!msrs) { return {msrs.error, msrs.broken, msrs.msr, none}; }
     uint64_t const ctl = load_le64(image.data() + front::msrs_at + access::image_size);
     auto const index = access::ia32_rtit_ctl::address;
     if (rule const broken = access::broken_rule_of_value(of, index, ctl); broken != rule::none) {
-        return {image_error::refused, broken, index, none};
+        return {access::error::refused, broken, index, none};
     }
     unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};
-    loaded.why = unit_codec::load(image, loaded.unit);
-    return loaded ? loaded : fails(loaded.why);
+    loaded.error = unit_codec::load(image, loaded.unit);
+    return loaded ? loaded : fails(loaded.error);
 }
 /// The same, with the options of the processor's kind.
 template <size_t Depth = 1024>

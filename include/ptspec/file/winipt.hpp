@@ -66,10 +66,10 @@ enum class error : uint8_t {
 
 /// What is wrong, and the byte of the file where the structure begins that is wrong.
 struct [[nodiscard]] read_result {
-    error why = error::none;
+    winipt::error error = winipt::error::none;
     uint64_t offset = 0;
 
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    constexpr explicit operator bool() const noexcept { return error == error::none; }
     friend constexpr auto operator==(read_result const&, read_result const&) -> bool = default;
 };
 
@@ -150,8 +150,8 @@ public:
     [[nodiscard]] constexpr auto result() const noexcept -> read_result { return result_; }
 
 private:
-    constexpr auto fail(error why) noexcept -> thread_trace {
-        result_ = {why, at_};
+    constexpr auto fail(error error) noexcept -> thread_trace {
+        result_ = {error, at_};
         return {};
     }
     constexpr auto finish(byte_view rest) noexcept -> thread_trace {

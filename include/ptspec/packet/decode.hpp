@@ -16,15 +16,15 @@ struct context {
 
 /// The result of a decode.
 struct decoded {
-    any_packet packet{};  ///< valid if `why` is `none`
-    error why = error::none;
+    any_packet packet{};  ///< valid if `error` is `none`
+    packet::error error = packet::error::none;
     uint8_t need = 0;          ///< if truncated: the bytes known to be required so far, at most 16
     rule broken = rule::none;  ///< the rule that was violated
 
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    constexpr explicit operator bool() const noexcept { return error == error::none; }
     /// The number of bytes consumed: 0 after an error.
     [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
-        return why == error::none ? packet.length() : 0;
+        return error == error::none ? packet.length() : 0;
     }
 };
 
@@ -33,20 +33,20 @@ template <class Packet>
 struct decoded_as {
     Packet packet{};
     unsigned length = 0;  ///< the number of bytes consumed: 0 after an error
-    error why = error::none;
+    packet::error error = packet::error::none;
     uint8_t need = 0;
     rule broken = rule::none;
 
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    constexpr explicit operator bool() const noexcept { return error == error::none; }
 };
 
 /// The result of a decode whose visitor takes the packet: the members of `decoded` after it.
 struct decode_result {
-    error why = error::none;
+    packet::error error = packet::error::none;
     uint8_t need = 0;
     rule broken = rule::none;
 
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    constexpr explicit operator bool() const noexcept { return error == error::none; }
 };
 
 /// The rule that makes a packet `reserved`, or `none`: a reserved value in its header. `bits` must
@@ -203,7 +203,7 @@ template <class Packets = all>
     auto const result = decode<Packets>(in, how, [&](auto const& packet, unsigned length) {
         out.packet = any_packet{packet, length};
     });
-    out.why = result.why;
+    out.error = result.error;
     out.need = result.need;
     out.broken = result.broken;
     return out;
@@ -223,7 +223,7 @@ template <packet_type Packet, class Packets = all>
         image, in.size(), how.items);
     decode_result failed = opcode.failed;
     decoded_as<Packet> out;
-    if (failed.why == error::none && opcode.which == own) {
+    if (failed.error == error::none && opcode.which == own) {
         failed = detail::decode_after_opcode<Packets, named_packet>(
             image, in.size(), how, [&]<class Found>(Found const& packet, unsigned length) {
                 if constexpr (same_as<Found, Packet>) {
@@ -232,10 +232,10 @@ template <packet_type Packet, class Packets = all>
                 }
             });
     }
-    if (failed.why == error::none && out.length == 0) {
+    if (failed.error == error::none && out.length == 0) {
         failed = {error::bad_opcode, 0, rule::PKT_010};
     }
-    out.why = failed.why;
+    out.error = failed.error;
     out.need = failed.need;
     out.broken = failed.broken;
     return out;

@@ -57,11 +57,11 @@ struct event {
     event_type what = event_type::end;
     bool has_ip = false;
     bool has_to = false;
-    bool is_status = false;                   ///< reported by a PSB+: not a change
-    packet::error why = packet::error::none;  ///< of damage to the bytes
-    rule broken = rule::none;                 ///< of damage and notes
-    uint32_t skipped = 0;                     ///< in bytes
-    uint64_t offset = 0;                      ///< of `packet`, in bytes from the start of the trace
+    bool is_status = false;                     ///< reported by a PSB+: not a change
+    packet::error error = packet::error::none;  ///< of damage to the bytes
+    rule broken = rule::none;                   ///< of damage and notes
+    uint32_t skipped = 0;                       ///< in bytes
+    uint64_t offset = 0;  ///< of `packet`, in bytes from the start of the trace
     uint64_t ip = 0;
     uint64_t to = 0;
     packet::any_packet packet{};

@@ -269,7 +269,7 @@ private:
         binder_.restart();
         clock_.lose();
         auto one = made(what, got);
-        one.why = got.why;
+        one.error = got.error;
         one.broken = got.broken;
         one.skipped = got.skipped < 0             ? 0
                       : got.skipped > 0xFFFF'FFFF ? 0xFFFF'FFFF

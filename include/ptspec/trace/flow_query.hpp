@@ -18,19 +18,19 @@ enum class no_answer : uint8_t {
 
 /// The outcome of a conditional branch or compressed return.
 struct [[nodiscard]] branch_answer {
-    no_answer why = no_answer::none;
+    no_answer what = no_answer::none;
     bool taken = false;
 
-    constexpr explicit operator bool() const noexcept { return why == no_answer::none; }
+    constexpr explicit operator bool() const noexcept { return what == no_answer::none; }
 };
 
 /// The target of an indirect branch, an uncompressed return or a far transfer.
 struct [[nodiscard]] target_answer {
-    no_answer why = no_answer::none;
+    no_answer what = no_answer::none;
     bool has_ip = false;
     uint64_t ip = 0;
 
-    constexpr explicit operator bool() const noexcept { return why == no_answer::none; }
+    constexpr explicit operator bool() const noexcept { return what == no_answer::none; }
 };
 
 /// Supplies branch outcomes, targets and events to a decoder that walks a memory image.

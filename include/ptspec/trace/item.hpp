@@ -10,7 +10,7 @@ enum class item_type : uint8_t {
     packet,      ///< a packet
     unknown,     ///< `length` bytes that only the caller's hook can decode
     synced,      ///< the first PSB: the `skipped` bytes before it were not decoded
-    damage,      ///< the bytes at `offset` are no packet or an invalid one: `why`, `broken`
+    damage,      ///< the bytes at `offset` are no packet or an invalid one: `error`, `broken`
     resynced,    ///< decoding resumes at the PSB at `offset`
     lost,        ///< no PSB follows: the last `skipped` bytes are not decoded
     need_input,  ///< the chunk is consumed: call `feed()` with the next, or `finish()`
@@ -20,8 +20,9 @@ enum class item_type : uint8_t {
 /// One item of a trace: a packet, or something else that a reader reports, and its offset.
 struct item {
     item_type what = item_type::end;
-    packet::error why = packet::error::none;  ///< of damage; truncated: the trace ends in a packet
-    uint8_t length = 0;                       ///< size of the packet or unknown bytes, in bytes
+    packet::error error =
+        packet::error::none;  ///< of damage; truncated: the trace ends in a packet
+    uint8_t length = 0;       ///< size of the packet or unknown bytes, in bytes
     uint8_t need = 0;  ///< for need_input and truncated damage: the minimum number of missing bytes
     rule broken = rule::none;  ///< of damage
     uint64_t offset = 0;       ///< in bytes from the start of the trace

@@ -270,9 +270,9 @@ private:
 
     /// Handles bytes that `packet::decode` rejects: incomplete, decoded by the hook, or damage.
     constexpr auto handle_bad_bytes(packet::decoded const& got, byte_view here) noexcept -> item {
-        if (got.why == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
+        if (got.error == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
         uint64_t const offset = now_.in.offset();
-        if (got.why == packet::error::bad_opcode) {
+        if (got.error == packet::error::bad_opcode) {
             unsigned const known = hook_(here.first(psb_bytes));
             if (known != 0 && known <= psb_bytes) {
                 if (known > here.size()) { return out_of_bytes(known, here.size()); }
@@ -287,7 +287,8 @@ private:
         now_.search = {};
         now_.in.step_back(offset < input::max_step_back ? static_cast<unsigned>(offset)
                                                         : input::max_step_back);
-        return {.what = item_type::damage, .why = got.why, .broken = got.broken, .offset = offset};
+        return {
+            .what = item_type::damage, .error = got.error, .broken = got.broken, .offset = offset};
     }
 
     /// Handles an incomplete packet: it continues in the next chunk, or the trace ends inside it.
@@ -301,7 +302,7 @@ private:
         if (have == 0) { return {.what = item_type::end, .offset = offset}; }
         now_.in.advance(have);
         return {.what = item_type::damage,
-                .why = packet::error::truncated,
+                .error = packet::error::truncated,
                 .need = missing,
                 .broken = rule::PKT_255,
                 .offset = offset,

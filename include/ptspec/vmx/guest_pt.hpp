@@ -438,16 +438,16 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
     if (image.size() < access::image_size) { return access::load(guest.caps, image); }
     auto const loaded = access::load(guest.caps, image.first(access::image_size));
     if (!loaded) { return loaded; }
-    if (image.size() < guest_image_size) { return {access::image_error::truncated}; }
-    if (image.size() > guest_image_size) { return {access::image_error::wrong_size}; }
+    if (image.size() < guest_image_size) { return {access::error::truncated}; }
+    if (image.size() > guest_image_size) { return {access::error::wrong_size}; }
     guest_pt made = guest;
     made.msrs = loaded.state;
     if (!detail::load_rest(made, image.data() + access::image_size)) {
-        return {access::image_error::unknown_flags};
+        return {access::error::unknown_flags};
     }
     if (made.level != guest_level::l1) {
         rule const broken = broken_rule(guest.caps, made.nested, {});
-        if (broken != rule::none) { return {access::image_error::refused, broken}; }
+        if (broken != rule::none) { return {access::error::refused, broken}; }
     }
     made.shadow = shadow_use::needed;
     made.hides_pend_topa_pmi = false;

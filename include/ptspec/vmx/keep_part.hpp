@@ -239,7 +239,7 @@ private:
         }
     }
     constexpr void add_damage(trace::item const& got) noexcept {
-        if (got.why == packet::error::truncated) {
+        if (got.error == packet::error::truncated) {
             result_.incomplete += static_cast<uint64_t>(got.skipped);
             return;
         }

@@ -192,7 +192,7 @@ private:
     constexpr void search_from(trace::item const& damage) noexcept {
         is_searching_ = true;
         searched_ = damage.offset;
-        if (damage.why == packet::error::truncated) {
+        if (damage.error == packet::error::truncated) {
             skipped_ += static_cast<uint64_t>(damage.skipped);
         }
     }

@@ -194,8 +194,8 @@ TEST_CASE("a visit to the kernel is traced as with OS = 0") {  // GEN-020, GEN-0
         traced on{setup};
         on.does(event::conditional{0x1010, true});
         on.does(kernel_visit{.at = 0x1010, .to = 0x1012});
-        on.does(kernel_visit{.at = 0x1020, .to = 0x7000, .why = exception, .vector = 14});
-        on.does(kernel_visit{.at = 0x7008, .to = 0x1024, .why = interrupt, .vector = 0x20});
+        on.does(kernel_visit{.at = 0x1020, .to = 0x7000, .cause = exception, .vector = 14});
+        on.does(kernel_visit{.at = 0x7008, .to = 0x1024, .cause = interrupt, .vector = 0x20});
         CHECK(packets(on) == "TNT(1), TIP.PGD(), TIP.PGE(1012), FUP(1020), TIP.PGD(), "
                              "TIP.PGE(7000), FUP(7008), TIP.PGD(), TIP.PGE(1024)");
         CHECK(on.ip() == 0x1024);
@@ -220,7 +220,7 @@ TEST_CASE("a visit to the kernel is recorded by Event Trace") {  // GEN-301, GEN
     traced on{"CPL=3, OS=0, EventEn=1"};
     on.does(kernel_visit{.at = 0x1010,
                          .to = 0x7000,
-                         .why = kernel_visit::reason::exception,
+                         .cause = kernel_visit::reason::exception,
                          .vector = 14,
                          .cr2 = 0x123});
     auto const all = packets(on);

@@ -98,7 +98,7 @@ TEST_CASE("features, in a section and in records") {
                     bytes.from(static_cast<size_t>(cpuid.offset)).first(12) ==
                         byte_view{letters("GenuineIntel")} &&
                     model && model.model == cpu::cpu_model{6, 78, 3} &&
-                    feature_of(of, feature_id::auxtrace).result.why == read_error::no_feature;
+                    feature_of(of, feature_id::auxtrace).result.error == read_error::no_feature;
         }
         // The index of a section counts the bits below, also those of other words.
         auto const next = feature_of(open(file), static_cast<feature_id>(64));

@@ -132,7 +132,7 @@ TEST_CASE("too few slots, and their number") {
             perf_pipe(info(), auxtrace(0, 0, eight(1)), auxtrace(0, 8, eight(2))));
         piece slots[1] = {};
         auto const got = streams_of(open(all), slots);
-        return !got && got.result.why == read_error::too_few_slots && got.needed == 2 &&
+        return !got && got.result.error == read_error::too_few_slots && got.needed == 2 &&
                got.size() == 0;
     });
 }
@@ -375,7 +375,7 @@ TEST_CASE("AUX area samples are pieces of a processor or a thread, in the order 
         auto const wrong = streams_of(open(short_one), slots);
         return right && threads.size() == 2 && four.tid() == 4 && four.idx() == 4 &&
                four.cpu() == no_cpu && four[0].trace.size() == 26 &&
-               wrong.result.why == read_error::record_too_short && wrong.size() == 0;
+               wrong.result.error == read_error::record_too_short && wrong.size() == 0;
     });
 }
 

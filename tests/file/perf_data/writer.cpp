@@ -191,16 +191,16 @@ TEST_CASE("begin writes nothing for a bad session, and nothing a second time") {
         of.clock.shift = value(std::uint16_t{40});
         room file;
         writer bad{of, file.buffer};
-        bool right = bad.begin().why == error::bad_clock && file.buffer.size() == 0;
+        bool right = bad.begin().error == error::bad_clock && file.buffer.size() == 0;
         of = timed_session();
         of.filter = longest.first(value(std::size_t{4096}));
         writer longer{of, file.buffer};
-        right = right && longer.begin().why == error::name_too_long && file.buffer.size() == 0;
+        right = right && longer.begin().error == error::name_too_long && file.buffer.size() == 0;
         of.filter = longest.first(value(std::size_t{4095}));
         writer to{of, file.buffer};
         right = right && to.begin() && to.data_size() == info_size + 4096 &&
                 file.buffer.size() == 256 + info_size + 4096;
-        return right && to.begin().why == error::not_begun &&
+        return right && to.begin().error == error::not_begun &&
                file.buffer.size() == 256 + info_size + 4096;
     });
 }
@@ -209,14 +209,16 @@ TEST_CASE("nothing is written before begin") {
     CHECK_TWICE([](auto value) {
         room file;
         writer to{timed_session(), file.buffer};
-        return to.write(comm_record{.name = "a"}).why == error::not_begun &&
-               to.write(mmap2_record{}).why == error::not_begun &&
-               to.write(fork_record{}).why == error::not_begun &&
-               to.write(exit_record{}).why == error::not_begun &&
-               to.write(auxtrace_record{.size = value(std::uint64_t{8})}).why == error::not_begun &&
-               to.append_trace({}).why == error::not_begun &&
-               to.finished_round().why == error::not_begun && to.finish().why == error::not_begun &&
-               file.buffer.size() == 0 && to.data_size() == 0;
+        return to.write(comm_record{.name = "a"}).error == error::not_begun &&
+               to.write(mmap2_record{}).error == error::not_begun &&
+               to.write(fork_record{}).error == error::not_begun &&
+               to.write(exit_record{}).error == error::not_begun &&
+               to.write(auxtrace_record{.size = value(std::uint64_t{8})}).error ==
+                   error::not_begun &&
+               to.append_trace({}).error == error::not_begun &&
+               to.finished_round().error == error::not_begun &&
+               to.finish().error == error::not_begun && file.buffer.size() == 0 &&
+               to.data_size() == 0;
     });
 }
 
@@ -334,10 +336,10 @@ TEST_CASE("a file name has at most 4095 bytes") {
             timed_session(), mmap2_record{.filename = longest.first(value(std::size_t{4095}))});
         auto const too_long = written(timed_session(), [&](auto& to) {
             return to.write(mmap2_record{.filename = longest.first(value(std::size_t{4096}))})
-                       .why == error::name_too_long;
+                       .error == error::name_too_long;
         });
         auto const huge = written(timed_session(), [&](auto& to) {
-            return to.write(mmap2_record{.filename = {"", value(~std::size_t{0})}}).why ==
+            return to.write(mmap2_record{.filename = {"", value(~std::size_t{0})}}).error ==
                    error::name_too_long;
         });
         byte_view const all = byte_view{fits.all}.first(fits.size);
@@ -354,8 +356,8 @@ TEST_CASE("a NUL in a name is refused") {
             bool right = true;
             for (unsigned const size : {1U, 3U}) {
                 text const name{"\0b\0", value(size)};
-                right = right && to.write(comm_record{.name = name}).why == error::nul_in_name &&
-                        to.write(mmap2_record{.filename = name}).why == error::nul_in_name;
+                right = right && to.write(comm_record{.name = name}).error == error::nul_in_name &&
+                        to.write(mmap2_record{.filename = name}).error == error::nul_in_name;
             }
             return right;
         });
@@ -395,7 +397,7 @@ TEST_CASE("an AUXTRACE is followed by the bytes and PADs up to a multiple of 8")
 TEST_CASE("a piece of a timed file has a reference: without one perf ends with SIGSEGV") {
     CHECK_TWICE([](auto value) {
         auto const refused = written(timed_session(), [&](auto& to) {
-            return to.write(auxtrace_record{.size = value(std::uint64_t{8})}).why ==
+            return to.write(auxtrace_record{.size = value(std::uint64_t{8})}).error ==
                    error::no_reference;
         });
         auto const one = auxtrace_record{.reference = value(std::uint64_t{1})};
@@ -426,8 +428,8 @@ TEST_CASE("an empty trace has no bytes") {
     CHECK_TWICE([](auto value) {
         auto const got = written(session{}, [&](auto& to) {
             return to.write(auxtrace_record{.size = value(std::uint64_t{0})}) &&
-                   to.append_trace({}) && to.append_trace(bytes(0)).why == error::too_many_bytes &&
-                   to.finish();
+                   to.append_trace({}) &&
+                   to.append_trace(bytes(0)).error == error::too_many_bytes && to.finish();
         });
         return got.right && got.size == 48;
     });
@@ -436,16 +438,16 @@ TEST_CASE("an empty trace has no bytes") {
 TEST_CASE("no record is written before the trace is complete, and no byte after it") {
     CHECK_TWICE([](auto value) {
         auto const got = written(session{}, [&](auto& to) {
-            bool right = to.append_trace(bytes(1)).why == error::too_many_bytes &&
+            bool right = to.append_trace(bytes(1)).error == error::too_many_bytes &&
                          to.write(auxtrace_record{.size = value(std::uint64_t{2})}) &&
                          to.append_trace(bytes(1));
-            right = right && to.write(comm_record{}).why == error::trace_unfinished &&
-                    to.write(auxtrace_record{}).why == error::trace_unfinished &&
-                    to.finished_round().why == error::trace_unfinished &&
-                    to.finish().why == error::trace_unfinished &&
-                    to.append_trace(bytes(2, 3)).why == error::too_many_bytes;
+            right = right && to.write(comm_record{}).error == error::trace_unfinished &&
+                    to.write(auxtrace_record{}).error == error::trace_unfinished &&
+                    to.finished_round().error == error::trace_unfinished &&
+                    to.finish().error == error::trace_unfinished &&
+                    to.append_trace(bytes(2, 3)).error == error::too_many_bytes;
             return right && to.append_trace(bytes(2)) &&
-                   to.append_trace(bytes(3)).why == error::too_many_bytes && to.finish();
+                   to.append_trace(bytes(3)).error == error::too_many_bytes && to.finish();
         });
         return got.right && got.size == 48 + 8 &&
                byte_view{got.all}.from(48).first(8) == byte_view{bytes(1, 2, 0, 0, 0, 0, 0, 0)};
@@ -461,7 +463,7 @@ TEST_CASE("a trace that makes the file larger than 2^63 - 1 bytes is refused") {
                  {~std::uint64_t{0}, ~std::uint64_t{6}, ~std::uint64_t{7}, limit, limit - 1,
                   limit - 256 - info_size - 48 - 7}) {
                 right = right &&
-                        to.write(auxtrace_record{.size = value(size)}).why == error::too_large;
+                        to.write(auxtrace_record{.size = value(size)}).error == error::too_large;
             }
             return right;
         });
@@ -481,7 +483,7 @@ TEST_CASE("PADs that are not written yet count as part of the file") {
         auto const got = written(session{}, [&](auto& to) {
             return to.write(auxtrace_record{.size = value(std::uint64_t{1})}) &&
                    to.append_trace(bytes(1)) &&
-                   to.write(auxtrace_record{.size = size_of_second(6)}).why == error::too_large &&
+                   to.write(auxtrace_record{.size = size_of_second(6)}).error == error::too_large &&
                    to.write(auxtrace_record{.size = size_of_second(7)});
         });
         return got.right && got.size == 48 + 8 + 48;
@@ -499,8 +501,8 @@ TEST_CASE("a record that makes the file larger than 2^63 - 1 bytes is refused") 
         std::uint8_t const first = 0;
         bool const right = to.begin() && to.write(auxtrace_record{.size = size}) &&
                            to.append_trace({&first, static_cast<std::size_t>(size)}) &&
-                           to.write(exit_record{}).why == error::too_large;
-        return right && to.finished_round() && to.finished_round().why == error::too_large &&
+                           to.write(exit_record{}).error == error::too_large;
+        return right && to.finished_round() && to.finished_round().error == error::too_large &&
                file.size == to.data_size() + 256;
     });
 }
@@ -512,20 +514,20 @@ TEST_CASE("a record that the sink refuses can be repeated, and nothing of it was
         small_room file;
         file.limit = value(std::size_t{256 + info_size - 1});
         writer to{timed_session(), file};
-        bool right = to.begin().why == error::sink_refused && file.size == 0;
+        bool right = to.begin().error == error::sink_refused && file.size == 0;
         ++file.limit;
         right = right && to.begin() && file.size == 256 + info_size;
 
         file.limit = file.size + 48 + 3 - 1;
         right = right && to.write(auxtrace_record{.size = 3, .reference = 1}) &&
-                to.append_trace(bytes(1, 2, 3)).why == error::sink_refused &&
+                to.append_trace(bytes(1, 2, 3)).error == error::sink_refused &&
                 file.size == 256 + info_size + 48;
         file.limit = file.size + 3 + 4;
         right = right && to.append_trace(bytes(1, 2, 3)) &&
-                to.finish().why == error::sink_refused && file.size == file.limit - 4;
+                to.finish().error == error::sink_refused && file.size == file.limit - 4;
         // The PADs are written first, and only once.
         file.limit = file.size + 5 + 39;
-        right = right && to.write(comm_record{.name = "a"}).why == error::sink_refused &&
+        right = right && to.write(comm_record{.name = "a"}).error == error::sink_refused &&
                 file.size == 256 + info_size + 48 + 8;
         file.limit += 48;
         right = right && to.write(comm_record{.name = "a"}) && to.finish() &&

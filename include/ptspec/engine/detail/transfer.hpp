@@ -77,7 +77,7 @@ constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to
     kernel.inside = enclave::none;
     auto const ctl_now = s.msrs.ctl;
     s.msrs.ctl = ctl_now.with(ctl::OS{false});
-    switch (e.why) {
+    switch (e.cause) {
         case kernel_visit::reason::system_call:
             handle(s, event::far_transfer{e.at, 0, kernel, event::far_kind::syscall}, to);
             break;
@@ -91,8 +91,8 @@ constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to
             break;
     }
     if (e.returns) {
-        auto const by = e.why == kernel_visit::reason::system_call ? event::far_kind::sysret
-                                                                   : event::far_kind::iret;
+        auto const by = e.cause == kernel_visit::reason::system_call ? event::far_kind::sysret
+                                                                     : event::far_kind::iret;
         handle(s, event::far_transfer{0, e.to, user, by}, to);
     }
     s.msrs.ctl = ctl_now;

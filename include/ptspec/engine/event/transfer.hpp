@@ -86,7 +86,7 @@ struct kernel_visit {
     };
     uint64_t at = 0;
     uint64_t to = 0;  ///< the next instruction of the user code
-    reason why = reason::system_call;
+    reason cause = reason::system_call;
     uint8_t vector = 0;   ///< of an interrupt or exception
     uint64_t cr2 = 0;     ///< of a page fault
     bool returns = true;  ///< false: the code ended, as by the system call exit; `to` is ignored

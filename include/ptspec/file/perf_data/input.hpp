@@ -62,8 +62,8 @@ public:
     [[nodiscard]] constexpr auto steps() const noexcept -> size_t { return steps_; }
 
 private:
-    constexpr auto fail(read_error why, uint64_t offset) noexcept -> event_attr {
-        result_ = {why, offset};
+    constexpr auto fail(read_error error, uint64_t offset) noexcept -> event_attr {
+        result_ = {error, offset};
         at_ = of_->attrs_end;
         return {};
     }
@@ -96,11 +96,11 @@ private:
         while (at_ < of_->attrs_end) {
             ++steps_;
             auto const framed = detail::frame_at(of_->bytes, at_);
-            if (!framed.result) { return fail(framed.result.why, framed.result.offset); }
+            if (!framed.result) { return fail(framed.result.error, framed.result.offset); }
             at_ = framed.next;
             if (framed.found.type != record_type::header_attr) { continue; }
             auto const made = read_as<event_attr>(framed.found);
-            return made ? made.value : fail(made.result.why, made.result.offset);
+            return made ? made.value : fail(made.result.error, made.result.offset);
         }
         return {};
     }
@@ -274,7 +274,7 @@ constexpr auto open_sections(input& made) noexcept -> read_result {
         constexpr auto dir_bit = unsigned{underlying(feature_id::dir_format)};
         auto const directory = feature_in_table(made, dir_bit);
         // Version 0 is a directory with one file of records: this one.
-        if (directory.result.why == read_error::truncated) { return directory.result; }
+        if (directory.result.error == read_error::truncated) { return directory.result; }
         if (directory && load_le(directory.bytes.first(8)) != 0) {
             return {read_error::directory, header::adds_features::first};
         }

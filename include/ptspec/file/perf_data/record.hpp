@@ -62,7 +62,7 @@ struct framed {
 };
 constexpr auto frame_at(byte_view data, size_t at) noexcept -> framed {
     using header = layout::record_header;
-    auto const fails = [&](read_error why) { return framed{{why, at}, {}, at}; };
+    auto const fails = [&](read_error error) { return framed{{error, at}, {}, at}; };
     auto const rest = data.from(at);
     if (rest.size() < header::bytes::size) { return fails(read_error::truncated); }
     record found;

@@ -9,9 +9,9 @@ namespace ptspec::file::perf_data {
 
 /// Why nothing was written, or `none`.
 struct [[nodiscard]] write_result {
-    error why = error::none;
+    perf_data::error error = perf_data::error::none;
 
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    constexpr explicit operator bool() const noexcept { return error == error::none; }
 };
 
 namespace detail {

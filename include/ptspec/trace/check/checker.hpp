@@ -69,7 +69,7 @@ public:
             case item_type::unknown: return place_.forget();
             case item_type::damage:
                 report_(violation{one.offset, one.broken, packet::kind::pad,
-                                  one.why == packet::error::truncated});
+                                  one.error == packet::error::truncated});
                 return restart();
             case item_type::synced:
             case item_type::resynced:

@@ -71,7 +71,7 @@ private:
         out->has_ip = has_ip;
         out->has_to = has_to;
         out->is_status = false;
-        out->why = packet::error::none;
+        out->error = packet::error::none;
         out->broken = rule::none;
         out->skipped = 0;
         out->offset = where.offset;
