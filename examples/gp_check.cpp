@@ -52,7 +52,7 @@ constexpr auto on_wrmsr_exit(virtual_cpu& guest, Log&& log) noexcept -> bool {
 static_assert([] {
     virtual_cpu guest{.cpuid = cpu::preset::skylake_x, .eax = 0x2109, .ecx = 0x570};
     rule broken = rule::none;
-    auto const log = [&](uint32_t, uint64_t, rule broken) { broken = broken; };
+    auto const log = [&](uint32_t, uint64_t, rule why) { broken = why; };
     bool const enabled = on_wrmsr_exit(guest, log) && !guest.inject_gp && guest.rip == 2;
     guest.eax = 0x210D;
     return enabled && on_wrmsr_exit(guest, log) && guest.inject_gp && guest.rip == 2 &&
@@ -66,8 +66,8 @@ void wrmsr(virtual_cpu& guest, uint32_t index, uint64_t value) {
     guest.eax = static_cast<uint32_t>(value);
     guest.inject_gp = false;
     std::printf("WRMSR %3X = %-12llX ", unsigned{index}, static_cast<unsigned long long>(value));
-    bool const ours = on_wrmsr_exit(guest, [](uint32_t, uint64_t, rule broken) {
-        std::printf("#GP(0), %s: %s\n", rule_id{broken}.letters, describe(broken).data());
+    bool const ours = on_wrmsr_exit(guest, [](uint32_t, uint64_t, rule why) {
+        std::printf("#GP(0), %s: %s\n", rule_id{why}.letters, describe(why).data());
     });
     if (!ours) {
         std::printf("for another handler\n");

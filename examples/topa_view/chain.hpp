@@ -145,7 +145,7 @@ inline void read_tables(chain& into, msr_script::session const& in, given_memory
     }
     (void)topa::validate_chain(  // the outcome is already in `shape`
         memory, first, of,
-        [&](topa::finding what) {
+        [&](topa::violation what) {
             if (auto const at = into.find(what.at)) { into.add(*at, {what.broken}); }
         },
         max_entries, max_tables, in.how.restricted);

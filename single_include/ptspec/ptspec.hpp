@@ -7355,20 +7355,20 @@ struct table {
 };
 
 /// A broken rule, and the entry that breaks it.
-struct finding {
+struct violation {
     rule broken = rule::none;
     place at{};
 
-    friend constexpr auto operator==(finding, finding) -> bool = default;
+    friend constexpr auto operator==(violation, violation) -> bool = default;
 };
 
 /// A table, or the first broken rule. The table is all zero on an error.
 template <size_t Entries>
 struct built {
-    finding why{};
+    topa::violation violated{};
     topa::table<Entries> table{};
 
-    constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
+    constexpr explicit operator bool() const noexcept { return violated.broken == rule::none; }
 };
 
 /// What follows the last region of a table.
@@ -7426,7 +7426,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 template <class RegionAt>
 [[nodiscard]] constexpr auto write_table(limits of, uint64_t base, size_t count,
                                          RegionAt const& region_at, ending end, entry* to) noexcept
-    -> finding {
+    -> violation {
     constexpr uint64_t most = address_math::max_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};
@@ -7449,7 +7449,8 @@ template <class RegionAt>
     return {};
 }
 [[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
-                                         size_t count, ending end, entry* to) noexcept -> finding {
+                                         size_t count, ending end, entry* to) noexcept
+    -> violation {
     return write_table(of, base, count, [=](size_t i) { return regions[i]; }, end, to);
 }
 
@@ -7530,13 +7531,13 @@ constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_
 /// One call for each entry, so that compilers show which one is wrong: g++ shows an argument as it
 /// is written, and clang 14 and 16 show no template arguments.
 template <size_t Table, size_t... Index>
-constexpr void check_entries(index_list<Index...>, finding why) {
-    (check_entry(Table, Index, why.at.index == Index ? why.broken : rule::none), ...);
+constexpr void check_entries(index_list<Index...>, violation violated) {
+    (check_entry(Table, Index, violated.at.index == Index ? violated.broken : rule::none), ...);
 }
 
 template <size_t Entries>
 constexpr auto checked(built<Entries> const& result) -> table<Entries> {
-    check_entries<0>(make_index_list<Entries + 1>{}, result.why);
+    check_entries<0>(make_index_list<Entries + 1>{}, result.violated);
     return result.table;
 }
 
@@ -7546,7 +7547,7 @@ template <size_t Entries, size_t Room>
 constexpr auto build(table_site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
     built<Entries> result;
-    result.why = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
+    result.violated = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
     return result;
 }
 
@@ -7631,7 +7632,7 @@ template <same_as<region>... Regions>
     -> built<sizeof...(Regions) + 1> {
     constexpr size_t count = sizeof...(Regions);
     if constexpr (count < 2) {
-        return {.why = {rule::OUT_093, {at.base, count}}};
+        return {.violated = {rule::OUT_093, {at.base, count}}};
     } else {
         region wanted[count + 1] = {regions..., region{}};
         wanted[count - 2].interrupt = true;
@@ -7654,7 +7655,7 @@ template <same_as<region>... Regions>
     -> built<sizeof...(Regions) == 0 ? 1 : sizeof...(Regions)> {
     constexpr size_t count = sizeof...(Regions);
     if constexpr (count < 2) {
-        return {.why = {rule::OUT_093, {at.base, count}}};
+        return {.violated = {rule::OUT_093, {at.base, count}}};
     } else {
         region wanted[count + 1] = {regions..., region{}};
         wanted[count - 2].interrupt = true;
@@ -7727,11 +7728,11 @@ struct tables : detail::numbered_tables<make_index_list<sizeof...(Entries)>, Ent
 /// A chain of tables, or the first broken rule.
 template <size_t... Entries>
 struct built_chain {
-    finding why{};
+    topa::violation violated{};
     size_t number = 0;  ///< the number of the invalid table
     topa::tables<Entries...> tables{};
 
-    constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
+    constexpr explicit operator bool() const noexcept { return violated.broken == rule::none; }
 };
 
 namespace detail {
@@ -7745,20 +7746,21 @@ constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) n
     auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
         if (!result) { return; }
         uint64_t const next = bases[number == last ? 0 : number + 1];
-        result.why = write_table(wanted.at.of, wanted.at.base, wanted.regions, count, link(next),
-                                 to);
+        result.violated = write_table(wanted.at.of, wanted.at.base, wanted.regions, count,
+                                      link(next), to);
         result.number = number;
     };
     (write(Number, parts, Count, table_of<Number>(result.tables).entries), ...);
-    return result ? result
-                  : built_chain<(Count + 1)...>{.why = result.why, .number = result.number};
+    return result
+               ? result
+               : built_chain<(Count + 1)...>{.violated = result.violated, .number = result.number};
 }
 
 template <size_t... Number, size_t... Entries>
 constexpr auto checked(index_list<Number...>, built_chain<Entries...> const& result)
     -> tables<Entries...> {
     (check_entries<Number>(make_index_list<Entries>{},
-                           result.number == Number ? result.why : finding{}),
+                           result.number == Number ? result.violated : violation{}),
      ...);
     return result.tables;
 }
@@ -8194,7 +8196,7 @@ template <memory_port Memory, class Found>
                                       restricted_memory const& restricted = {}) noexcept
     -> table_walk {
     auto const report = [&](place at) {
-        return [&found, at](rule broken) { found(finding{broken, at}); };
+        return [&found, at](rule broken) { found(violation{broken, at}); };
     };
     find_broken_rules_of_base(link_to(table), table, of.width, report({table, 0}));
     auto const visit = [&](place at, entry current) {
@@ -9794,10 +9796,17 @@ struct xsaves_result {
                                           : verdict{outcome::general_protection, rule::REG_148};
 }
 
+/// A value that XRSTORS does not load, and the rule that a WRMSR of it breaks.
+struct violation {
+    uint32_t msr = 0;  ///< 0: none
+    rule broken = rule::none;
+
+    friend constexpr auto operator==(violation, violation) -> bool = default;
+};
+
 struct xrstors_result {
-    access::effect effect{};        ///< where XRSTORS faults, the state is unchanged
-    uint32_t refused_msr = 0;       ///< the MSR of the first quadword that was refused, or 0
-    rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
+    access::effect effect{};  ///< where XRSTORS faults, the state is unchanged
+    violation violated{};     ///< the first quadword that was refused
 
     constexpr explicit operator bool() const noexcept { return static_cast<bool>(effect); }
 };
@@ -9840,7 +9849,7 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
         rule const broken = detail::broken_rule_of_quadword(caps, now, msr.index, value, how);
         if (broken != rule::none && msr.quadword < first_refused) {
             first_refused = msr.quadword;
-            result = {detail::refused(now, rule::REG_144), msr.index, broken};
+            result = {detail::refused(now, rule::REG_144), {msr.index, broken}};
         }
         if (result && msr.index != ia32_rtit_ctl::address && exists(caps, msr.index)) {
             detail::store(result.effect.state, msr.index, value);
@@ -11302,20 +11311,19 @@ struct config_advice_set {
 };
 
 /// A member that a processor refuses, and the broken rule.
-struct config_refusal {
+struct violation {
     config_member member{};
     rule broken = rule::none;
 
-    friend constexpr auto operator==(config_refusal const&, config_refusal const&)
-        -> bool = default;
+    friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };
 
 /// The result of checking a configuration.
 struct config_verdict {
     /// The rule by which tracing is impossible: no Intel PT, or no output scheme.
     rule broken = rule::none;
-    config_refusal refusals[config_member_count] = {};
-    size_t refused = 0;  ///< the number of refusals
+    violation violations[config_member_count] = {};
+    size_t violation_count = 0;
 
     /// The wanted configuration with the fewest changes that make it legal. Unchanged where tracing
     /// is impossible.
@@ -11323,17 +11331,15 @@ struct config_verdict {
     config_advice_set advice{};  ///< about `nearest`
 
     constexpr explicit operator bool() const noexcept {
-        return broken == rule::none && refused == 0;
+        return broken == rule::none && violation_count == 0;
     }
-    [[nodiscard]] constexpr auto begin() const noexcept -> config_refusal const* {
-        return refusals;
-    }
-    [[nodiscard]] constexpr auto end() const noexcept -> config_refusal const* {
-        return refusals + refused;
+    [[nodiscard]] constexpr auto begin() const noexcept -> violation const* { return violations; }
+    [[nodiscard]] constexpr auto end() const noexcept -> violation const* {
+        return violations + violation_count;
     }
     /// The rule by which a member is refused, or none.
     [[nodiscard]] constexpr auto broken_by(config_member member) const noexcept -> rule {
-        for (config_refusal const& one : *this) {
+        for (violation const& one : *this) {
             if (one.member == member) { return one.broken; }
         }
         return rule::none;
@@ -11432,7 +11438,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
         auto const member = static_cast<config_member>(i);
         rule const broken = detail::rule_of_member(caps, quirks, wanted, member);
         if (broken == rule::none) { continue; }
-        found.refusals[found.refused++] = {member, broken};
+        found.violations[found.violation_count++] = {member, broken};
         best = (best & ~detail::bits_of(member)) | detail::corrected_bits(caps, wanted, member);
     }
     found.nearest = config_of({best});
@@ -21437,8 +21443,7 @@ struct [[nodiscard]] xsaves_result : access_result {
 
 /// The result of XRSTORS.
 struct [[nodiscard]] xrstors_result : access_result {
-    uint32_t refused_msr = 0;       ///< for a #GP: the MSR whose quadword was refused, or 0
-    rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
+    access::violation violated{};  ///< for a #GP: the quadword that was refused, if one was
 };
 
 namespace detail {
@@ -21622,7 +21627,7 @@ public:
         if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
         auto const loaded = detail::xrstors(state_, image, at, next, queue_);
         return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
-                loaded.refused_msr, loaded.why_refused};
+                loaded.violated};
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>
@@ -24287,22 +24292,22 @@ enum class step : uint8_t {
 };
 
 /// A broken rule of a VM entry or a VM exit.
-struct finding {
+struct violation {
     rule broken = rule::none;
     step where = step::control_checks;
     size_t position = 0;  ///< of the entry in the list, for the steps with a list
     uint32_t index = 0;   ///< the MSR of that entry
 
     constexpr explicit operator bool() const noexcept { return broken != rule::none; }
-    friend constexpr auto operator==(finding const&, finding const&) -> bool = default;
+    friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };
 
 /// The state after a VM entry, a VM exit or an MSR list, and the first rule that it breaks.
 struct [[nodiscard]] transition {
-    finding failed{};
+    violation violated{};
     msr_state state{};  ///< where it failed, the state at that point
 
-    constexpr explicit operator bool() const noexcept { return !failed; }
+    constexpr explicit operator bool() const noexcept { return !violated; }
 };
 
 namespace detail {
@@ -24313,7 +24318,7 @@ namespace detail {
 /// Source: PRG-165.
 template <class Capabilities>
 constexpr auto first_broken(Capabilities const& caps, msr_list list, step where,
-                            auto const& use) noexcept -> finding {
+                            auto const& use) noexcept -> violation {
     using size = reg::ia32_vmx_misc::MaxMsrList;
     uint64_t const most = size::amount(caps.vmx_misc.template get<size>()).count;
     for (size_t i = 0; i < list.count; ++i) {
@@ -24340,7 +24345,7 @@ constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_sta
 /// Source: REG-012..017, PRG-165, PRG-166.
 template <class Capabilities>
 constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& now,
-                     bool as_failure) noexcept -> finding {
+                     bool as_failure) noexcept -> violation {
     bool const tracing = now.ctl.get<ia32_rtit_ctl::TraceEn>();
     return first_broken(caps, list, step::exit_store, [&](msr_list_entry const& entry) {
         auto const checked = access::check_read(caps, entry.index);
@@ -24423,7 +24428,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     return detail::load_host(caps, fields, now, code, how);
 }
 
-/// Calls `found` with every finding of a VM entry from the state `host` and of the VM exit that
+/// Calls `found` with every violation of a VM entry from the state `host` and of the VM exit that
 /// follows it: every rule of the control checks, REG-131, and the first entry of each list that
 /// fails. The guest is assumed not to change IA32_RTIT_CTL; else check the VM exit with `vm_exit`.
 ///
@@ -24437,19 +24442,19 @@ template <same_as<capabilities> Capabilities, class Found>
 constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_state const& host,
                      Found&& found, access::policy const& how = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,
-                      [&](rule broken) { found(finding{broken, step::control_checks}); });
+                      [&](rule broken) { found(violation{broken, step::control_checks}); });
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
-        found(finding{rule::REG_131, step::guest_state_checks});
+        found(violation{rule::REG_131, step::guest_state_checks});
     }
     auto const entered = detail::load(caps, fields.entry_load, step::entry_load,
                                       detail::load_guest(caps, fields, host, {}), {}, how);
-    if (!entered) { found(entered.failed); }
+    if (!entered) { found(entered.violated); }
     if (entered) {
         auto const stored = detail::store(caps, fields.exit_store, entered.state, false);
         if (stored) { found(stored); }
     }
     auto const left = detail::load_host(caps, fields, entered.state, {}, how);
-    if (!left) { found(left.failed); }
+    if (!left) { found(left.violated); }
 }
 
 // ------------------------------------------------------------------------------------ usage models
@@ -26673,7 +26678,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
 /// Source: SDM vol. 3, "Loading MSRs"; REG-010, PRG-165.
 [[nodiscard]] constexpr auto load_msrs(guest_pt& guest, msr_list list, step where, auto&& other,
                                        access::context const& code = {},
-                                       access::policy const& how = {}) noexcept -> finding {
+                                       access::policy const& how = {}) noexcept -> violation {
     return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
         auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);
         return answer.what == exit_action::not_pt ? other(entry) : answer.broken;
@@ -26687,7 +26692,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
 /// Errors: the first entry that breaks a rule: a VMX abort.
 /// Source: SDM vol. 3, "Saving MSRs"; PRG-165, PRG-166.
 [[nodiscard]] constexpr auto store_msrs(guest_pt const& guest, msr_list list, auto&& store,
-                                        auto&& other) noexcept -> finding {
+                                        auto&& other) noexcept -> violation {
     size_t position = 0;
     return detail::first_broken(guest.caps, list, step::exit_store,
                                 [&](msr_list_entry const& entry) -> rule {
@@ -26734,7 +26739,7 @@ struct output_access {
 };
 
 /// What a VMM does after an EPT violation.
-enum class violation_action : uint8_t {
+enum class ept_violation_action : uint8_t {
     not_output,    ///< not by output: the caller's own code handles it
     resume,        ///< the page is there now: enter the guest again
     missing_page,  ///< make the page present and writable, then enter the guest again
@@ -26742,12 +26747,12 @@ enum class violation_action : uint8_t {
 };
 
 /// The answer to an EPT violation. The page is a guest-physical address.
-struct [[nodiscard]] violation_answer {
-    violation_action what = violation_action::not_output;
+struct [[nodiscard]] ept_violation_answer {
+    ept_violation_action what = ept_violation_action::not_output;
     uint64_t page = 0;
 
     constexpr explicit operator bool() const noexcept {
-        return what == violation_action::resume || what == violation_action::missing_page;
+        return what == ept_violation_action::resume || what == ept_violation_action::missing_page;
     }
 };
 
@@ -26761,17 +26766,17 @@ struct [[nodiscard]] violation_answer {
 template <guest_memory_port Memory>
 [[nodiscard]] constexpr auto on_ept_violation(guest_pt const& guest, uint64_t qualification,
                                               uint64_t address, Memory& memory) noexcept
-    -> violation_answer {
+    -> ept_violation_answer {
     bool const is_output = (qualification & output_access::asynchronous) != 0 && guest.trace_en() &&
                            guest.current_output() == guest_output::guest_physical;
     if (!is_output) { return {}; }
     uint64_t const page = align_down(address, 4096);
     switch (memory.translate(page, 4096).how) {
-        case backing::mapped: return {violation_action::resume, page};
-        case backing::missing: return {violation_action::missing_page, page};
+        case backing::mapped: return {ept_violation_action::resume, page};
+        case backing::missing: return {ept_violation_action::missing_page, page};
         case backing::none: break;
     }
-    return {violation_action::end_output, page};
+    return {ept_violation_action::end_output, page};
 }
 
 /// Ends a guest's trace as an operational error does, because its output leads to an address

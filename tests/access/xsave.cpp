@@ -52,7 +52,7 @@ constexpr auto refuses(cpu::capabilities const& of, msr_state const& now,
                        xsave_pt_state const& image, rule why, uint32_t msr, rule of_msr) -> bool {
     auto const back = access::xrstors(of, now, image);
     return !back && back.effect.verdict == access::verdict{outcome::general_protection, why} &&
-           back.effect.state == now && back.refused_msr == msr && back.why_refused == of_msr &&
+           back.effect.state == now && back.violated.msr == msr && back.violated.broken == of_msr &&
            back.effect.psb == psb_plus::no && !back.effect.pmi && !back.effect.trace_stop;
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("a zero for an MSR that the processor lacks is skipped, another value 
         auto const plain = image_of(on, 0x8000, 0x7F, 0);
         auto const back = access::xrstors(preset::P_BDW, cold, plain);
         auto const fabric = access::xrstors(preset::P_FAB, cold, image_of(0x2045, 0, 0, 0));
-        return back && back.refused_msr == 0 && back.why_refused == rule::none && fabric &&
+        return back && back.violated.msr == 0 && back.violated.broken == rule::none && fabric &&
                fabric.effect.state.output.mask_ptrs.raw == 0x7F &&
                refuses(preset::P_BDW, cold, with(plain, 5, value(uint64_t{0x1000})), rule::REG_144,
                        0x580, rule::REG_014) &&

@@ -40,7 +40,7 @@ constexpr trace_config everything{
 constexpr auto refuses(capabilities const& of, trace_config const& wanted, config_member which,
                        rule why) -> bool {
     auto const found = check(wanted, of);
-    return !found && found.refused == 1 && found.refusals[0] == config_refusal{which, why} &&
+    return !found && found.violation_count == 1 && found.violations[0] == violation{which, why} &&
            found.broken_by(which) == why && found.broken == rule::none;
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("supported features are not refused") {
                                   .psb_every = psb_period::encoded(5),
                                   .addr = {addr_cfg::filter, addr_cfg::trace_stop}};
         auto const found = check(config, preset::P_SKL);
-        return found && found.refused == 0 && found.begin() == found.end() &&
+        return found && found.violation_count == 0 && found.begin() == found.end() &&
                found.nearest == config && found.advice == config_advice_set{} &&
                found.broken_by(config_member::mtc_every) == rule::none;
     });
@@ -162,7 +162,8 @@ TEST_CASE("a range that does not exist, or has a reserved ADDRn_CFG, is turned o
     CHECK_TWICE([](auto value) {
         trace_config const config{.addr = {addr_cfg::filter, addr_cfg{3}, addr_cfg::trace_stop}};
         auto const found = check(config, value(preset::P_SKL));
-        return found.refused == 2 && found.broken_by(config_member::addr_1) == rule::REG_037 &&
+        return found.violation_count == 2 &&
+               found.broken_by(config_member::addr_1) == rule::REG_037 &&
                found.broken_by(config_member::addr_2) == rule::REG_037 &&
                found.broken_by(config_member::addr_0) == rule::none &&
                found.nearest == trace_config{.addr = {addr_cfg::filter}};
@@ -202,19 +203,19 @@ TEST_CASE("a missing output scheme is replaced (REG-024..026)") {
 TEST_CASE("every feature on Skylake-X gives twelve refusals, in the order of the members") {
     CHECK_TWICE([](auto value) {
         auto const found = check(everything, value(preset::skylake_x));
-        config_refusal const expected[] = {{config_member::no_tnt, rule::REG_036},
-                                           {config_member::mtc_every, rule::REG_028},
-                                           {config_member::cyc_after, rule::REG_028},
-                                           {config_member::psb_every, rule::REG_028},
-                                           {config_member::ptwrite, rule::REG_032},
-                                           {config_member::fup_on_ptwrite, rule::REG_032},
-                                           {config_member::power_events, rule::REG_033},
-                                           {config_member::event_trace, rule::REG_035},
-                                           {config_member::addr_2, rule::REG_037},
-                                           {config_member::addr_3, rule::REG_037},
-                                           {config_member::output, rule::REG_026},
-                                           {config_member::inject_psb_pmi, rule::REG_034}};
-        bool same = found.refused == 12;
+        violation const expected[] = {{config_member::no_tnt, rule::REG_036},
+                                      {config_member::mtc_every, rule::REG_028},
+                                      {config_member::cyc_after, rule::REG_028},
+                                      {config_member::psb_every, rule::REG_028},
+                                      {config_member::ptwrite, rule::REG_032},
+                                      {config_member::fup_on_ptwrite, rule::REG_032},
+                                      {config_member::power_events, rule::REG_033},
+                                      {config_member::event_trace, rule::REG_035},
+                                      {config_member::addr_2, rule::REG_037},
+                                      {config_member::addr_3, rule::REG_037},
+                                      {config_member::output, rule::REG_026},
+                                      {config_member::inject_psb_pmi, rule::REG_034}};
+        bool same = found.violation_count == 12;
         unsigned n = 0;
         for (auto const& one : found) { same = same && one == expected[n++]; }
         return same && n == 12 && !found;
@@ -239,7 +240,7 @@ TEST_CASE(
     "without Intel PT, or without an output scheme, tracing is impossible (REG-001, PRG-003)") {
     CHECK_TWICE([](auto value) {
         auto const found = check(everything, value(preset::P_NONE));
-        return !found && found.broken == rule::REG_001 && found.refused == 0 &&
+        return !found && found.broken == rule::REG_001 && found.violation_count == 0 &&
                found.nearest == everything;
     });
     CHECK_TWICE([](auto value) {
@@ -252,7 +253,7 @@ TEST_CASE(
         auto without_output = value(preset::P_SKL);
         without_output.leaf_14_0_ecx = {0x8000'0002};
         auto const found = check(everything, without_output);
-        return !found && found.broken == rule::REG_025 && found.refused == 0 &&
+        return !found && found.broken == rule::REG_025 && found.violation_count == 0 &&
                found.nearest == everything;
     });
 }

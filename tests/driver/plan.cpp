@@ -38,7 +38,7 @@ TEST_CASE("a refused member is listed, and the nearest one is planned (PRG-022,1
         wanted.config.mtc_every = cpu::mtc_period::of_crystal_cycles(16);  // encoding 4
         wanted.config.ptwrite = true;                                      // not on Skylake-X
         auto const got = driver::plan(wanted, preset::skylake_x);
-        return !got && got.config.refused == 2 &&
+        return !got && got.config.violation_count == 2 &&
                got.config.broken_by(config::config_member::mtc_every) == rule::REG_028 &&
                got.config.broken_by(config::config_member::ptwrite) == rule::REG_032 &&
                got.plan.ctl.get<reg::ia32_rtit_ctl::MTCFreq>() == 3 &&

@@ -82,13 +82,13 @@ TEST_CASE("XSAVES and XRSTORS report the same outcomes") {
         wrong.quadwords[1] = table + 1;
         auto const refused = unit.xrstors(wrong, 0x1104, 0x1108, memory);
         good = good && refused.what == outcome::general_protection &&
-               refused.broken == rule::REG_144 && refused.refused_msr == 0x560 &&
-               refused.why_refused == rule::REG_070;
+               refused.broken == rule::REG_144 && refused.violated.msr == 0x560 &&
+               refused.violated.broken == rule::REG_070;
         memory.fails = true;
         auto const back = unit.xrstors(saved.image, 0x1104, 0x1108, memory);
         auto const on = unit.xrstors_init(0x1108, memory);
         return good && back.what == outcome::done_but_port_failed && back.took_effect() &&
-               back.refused_msr == 0 && unit.msrs().ctl.template get<ctl::TraceEn>() &&
+               back.violated.msr == 0 && unit.msrs().ctl.template get<ctl::TraceEn>() &&
                on.what == outcome::general_protection && on.broken == rule::REG_143;
     });
 }

@@ -288,8 +288,8 @@ auto fw_link(uint64_t next) noexcept -> uint64_t { return topa::link_to(next).ra
 auto fw_entry_for(topa::region const& which) noexcept -> uint64_t {
     return topa::entry_for(which).raw + topa::bytes_in(which.size);
 }
-auto fw_same_regions(topa::region const& a, topa::region const& b, topa::finding const& c,
-                     topa::finding const& d) noexcept -> bool {
+auto fw_same_regions(topa::region const& a, topa::region const& b, topa::violation const& c,
+                     topa::violation const& d) noexcept -> bool {
     return a == b && c == d;
 }
 
@@ -297,16 +297,16 @@ auto fw_check_table_base(uint64_t base, unsigned width) noexcept -> rule {
     return topa::check_table_base(base, {width});
 }
 void fw_write_table(topa::limits const& of, uint64_t base, topa::region const* regions,
-                    size_t count, uint64_t next, topa::entry* to, topa::finding& out) noexcept {
+                    size_t count, uint64_t next, topa::entry* to, topa::violation& out) noexcept {
     out = topa::write_table(of, base, regions, count, next == 0 ? topa::no_link : topa::link(next),
                             to);
 }
 auto fw_tables(unsigned which, topa::table_site const& at, uint64_t next,
-               topa::region const* regions, topa::table<3>& out, topa::finding& why) noexcept
+               topa::region const* regions, topa::table<3>& out, topa::violation& why) noexcept
     -> bool {
     auto const put = [&](auto const& made) {
         for (size_t i = 0; i < made.table.size(); ++i) { out.entries[i] = made.table.entries[i]; }
-        why = made.why;
+        why = made.violated;
         return static_cast<bool>(made);
     };
     switch (which) {
@@ -319,10 +319,10 @@ auto fw_tables(unsigned which, topa::table_site const& at, uint64_t next,
     }
 }
 auto fw_chain(topa::table_site const& one, topa::table_site const& two, topa::region const* regions,
-              topa::tables<3, 2>& out, topa::finding& why) noexcept -> size_t {
+              topa::tables<3, 2>& out, topa::violation& why) noexcept -> size_t {
     auto const made = topa::try_chain(topa::table_at(one, regions[0], regions[1]),
                                       topa::table_at(two, regions[2]));
-    why = made.why;
+    why = made.violated;
     if (made) { out = made.tables; }
     return made.number;
 }
@@ -464,10 +464,10 @@ auto fw_walk(hooked_memory& memory, uint64_t table, uint64_t most, uint64_t* to,
 void fw_shape(hooked_memory& memory, uint64_t first, topa::chain_shape& out) noexcept {
     out = topa::shape_of_chain(memory, first);
 }
-void fw_validate(hooked_memory& memory, uint64_t table, topa::limits const& of, topa::finding* to,
+void fw_validate(hooked_memory& memory, uint64_t table, topa::limits const& of, topa::violation* to,
                  topa::table_walk& out, topa::chain_walk& chain) noexcept {
-    out = topa::validate(memory, table, of, [&](topa::finding one) { *to++ = one; });
-    chain = topa::validate_chain(memory, table, of, [&](topa::finding one) { *to++ = one; });
+    out = topa::validate(memory, table, of, [&](topa::violation one) { *to++ = one; });
+    chain = topa::validate_chain(memory, table, of, [&](topa::violation one) { *to++ = one; });
 }
 auto fw_warnings(uint64_t raw, topa::place const& at, topa::output_hazards const& around,
                  rule* out) noexcept -> size_t {
@@ -894,7 +894,7 @@ auto fw_xrstors(capabilities const& of, msr_state& now, reg::xsave_pt_state cons
     auto const done = access::is_initial(image) ? access::xrstors_init(now)
                                                 : access::xrstors(of, now, image);
     now = done.effect.state;
-    return done.why_refused;
+    return done.violated.broken;
 }
 auto fw_image(capabilities const& of, msr_state& now, uint8_t const* data, size_t size,
               byte_array<access::image_size>& saved) noexcept -> access::error {
@@ -952,9 +952,9 @@ auto fw_msr_exit(uint32_t exit_reason) noexcept -> bool {
     return vmx::msr_exit_of(exit_reason).writes;
 }
 auto fw_ept_violation(vmx::guest_pt& guest, uint64_t qualification, uint64_t address,
-                      fw_guest_memory& memory) noexcept -> vmx::violation_action {
+                      fw_guest_memory& memory) noexcept -> vmx::ept_violation_action {
     auto const answer = vmx::on_ept_violation(guest, qualification, address, memory);
-    if (answer.what == vmx::violation_action::end_output) { vmx::end_output(guest); }
+    if (answer.what == vmx::ept_violation_action::end_output) { vmx::end_output(guest); }
     return answer.what;
 }
 auto fw_guest_access(vmx::guest_pt const& guest, uint32_t index) noexcept -> vmx::guest_access {
@@ -1040,7 +1040,7 @@ auto fw_unhonourable(capabilities const& host, capabilities const& guest,
     return host.has_pt();
 }
 auto fw_vmcs(capabilities const& of, vmx::controls const& set, msr_state const& guest,
-             msr_state const& host, unsigned which, void (*found)(vmx::finding const&)) noexcept
+             msr_state const& host, unsigned which, void (*found)(vmx::violation const&)) noexcept
     -> rule {
     auto const made = which == 0   ? vmx::pt_aware_guest(of, set, vmx::output_of(set), guest.ctl)
                       : which == 1 ? vmx::system_wide(of, set)
@@ -1053,10 +1053,10 @@ auto fw_vm_transitions(capabilities const& of, vmx::vmcs_fields const& fields,
                        msr_state& now) noexcept -> rule {
     auto const entered = vmx::vm_entry(of, fields, now);
     now = entered.state;
-    if (!entered) { return entered.failed.broken; }
+    if (!entered) { return entered.violated.broken; }
     auto const left = vmx::vm_exit(of, fields, now);
     now = left.state;
-    return left.failed.broken;
+    return left.violated.broken;
 }
 auto fw_guest_pip(vmx::guest_pt& guest, vmx::shadow const& one, access::context const& after,
                   packet::pip which, host_memory& memory) noexcept -> bool {
@@ -1488,13 +1488,13 @@ auto fw_unit_state(engine::trace_unit<>& unit, msr_state& now, engine::execution
 }
 auto fw_unit_image(engine::trace_unit<>& unit, engine::model_options const& how,
                    uint8_t const* data, size_t size, engine::unit_image<1024>& saved) noexcept
-    -> engine::access::error {
+    -> access::error {
     saved = engine::save(unit);
     auto const loaded = engine::load(unit.state().caps, {data, size}, how);
     if (loaded) { unit = loaded.unit; }
     auto const of_kind = engine::load(unit.state().caps, {data, size});
     if (of_kind) { unit = of_kind.unit; }
-    return saved.view().empty() ? engine::access::error::none : loaded.error;
+    return saved.view().empty() ? access::error::none : loaded.error;
 }
 auto fw_generator(engine::generator& from, engine::event::mov_cr3 const& e,
                   byte_buffer& to) noexcept -> bool {

@@ -68,8 +68,8 @@ auto end_rule(request const& of) -> rule {
     return !of.many_entries && of.next != of.base ? rule::OUT_068 : rule::none;
 }
 
-auto finding_of(request const& of) -> topa::finding {
-    topa::finding found{rule::none, {of.base, static_cast<uint32_t>(of.count)}};
+auto finding_of(request const& of) -> topa::violation {
+    topa::violation found{rule::none, {of.base, static_cast<uint32_t>(of.count)}};
     found.broken = table_rule(of.base, of.width);
     if (found.broken != rule::none) { return found; }
     if (of.count == 0) { return {rule::OUT_066, {of.base, 0}}; }
@@ -79,7 +79,7 @@ auto finding_of(request const& of) -> topa::finding {
         }
     }
     found.broken = end_rule(of);
-    return found.broken == rule::none ? topa::finding{} : found;
+    return found.broken == rule::none ? topa::violation{} : found;
 }
 
 /// The word of a region or of the link.
@@ -91,7 +91,7 @@ auto word_of(request const& of, size_t index) -> uint64_t {
 }
 
 /// Checks for the requested table, or for `empty` words and the finding.
-void check_table(topa::finding const& why, topa::entry const* entries, size_t room,
+void check_table(topa::violation const& why, topa::entry const* entries, size_t room,
                  request const& wanted, uint64_t empty) {
     auto const expected = finding_of(wanted);
     bool const good = expected.broken == rule::none;
@@ -107,15 +107,15 @@ void check_table(topa::finding const& why, topa::entry const* entries, size_t ro
 }
 template <size_t Entries>
 void check_built(topa::built<Entries> const& got, request const& wanted) {
-    require(static_cast<bool>(got) == (got.why.broken == rule::none), "a table or a finding");
-    check_table(got.why, got.table.entries, Entries, wanted, 0);
+    require(static_cast<bool>(got) == (got.violated.broken == rule::none), "a table or a finding");
+    check_table(got.violated, got.table.entries, Entries, wanted, 0);
 }
 
 /// Checks that too few regions for an interrupt before the last are reported first.
 template <size_t Entries>
 void check_too_few(topa::built<Entries> const& got, request const& wanted, size_t count) {
-    require(!got && got.why ==
-                        topa::finding{rule::OUT_093, {wanted.base, static_cast<uint32_t>(count)}},
+    require(!got && got.violated ==
+                        topa::violation{rule::OUT_093, {wanted.base, static_cast<uint32_t>(count)}},
             "an interrupt before the last region needs two regions");
     for (topa::entry const& one : got.table.entries) { require(one.raw == 0, "an empty table"); }
 }
@@ -186,7 +186,7 @@ void check_chain(request const& of) {
         check_table({}, got.tables.get<2>().entries, 2, parts[2], 0);
         return;
     }
-    require(!got && got.number == wrong && got.why == finding_of(parts[wrong]),
+    require(!got && got.number == wrong && got.violated == finding_of(parts[wrong]),
             "a chain reports the first table that breaks a rule");
     require(got.tables == topa::tables<2, 3, 2>{}, "no table is built");
 }

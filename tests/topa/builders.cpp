@@ -8,7 +8,7 @@
 #include <type_traits>
 
 using namespace ptspec;
-using topa::finding;
+using topa::violation;
 using topa::limits;
 using topa::region;
 using topa::region_size;
@@ -43,20 +43,20 @@ constexpr auto holds(topa::table<Entries> const& table, Words... words) -> bool 
 }
 template <size_t Entries, class... Words>
 constexpr auto holds(topa::built<Entries> const& made, Words... words) -> bool {
-    return made && made.why == finding{} && holds(made.table, words...);
+    return made && made.violated == violation{} && holds(made.table, words...);
 }
 
 /// True when building failed with this rule at this place, and the table is zero.
 template <size_t Entries>
 constexpr auto refused(topa::built<Entries> const& made, rule broken, uint64_t table,
                        uint32_t index) -> bool {
-    return !made && made.why == finding{broken, {table, index}} &&
+    return !made && made.violated == violation{broken, {table, index}} &&
            made.table == topa::table<Entries>{};
 }
 template <size_t... Entries>
 constexpr auto refused(topa::built_chain<Entries...> const& made, size_t number, rule broken,
                        uint64_t table, uint32_t index) -> bool {
-    return !made && made.number == number && made.why == finding{broken, {table, index}} &&
+    return !made && made.number == number && made.violated == violation{broken, {table, index}} &&
            made.tables == topa::tables<Entries...>{};
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("a ring is its regions and a link back to itself (OUT-043,045,047,056,
             region{.base = value(uint64_t{0x1'0020'0000}),
                    .size = region_size::size_64K,
                    .interrupt = value(true)});
-        return made && made.table == two_regions && made.why == finding{};
+        return made && made.table == two_regions && made.violated == violation{};
     });
     CHECK_TWICE([](auto value) {
         return holds(topa::try_ring(0x5'F000, value(at_64K), value(at_4K), value(at_1M)), word_64K,
@@ -334,7 +334,7 @@ TEST_CASE("a chain links each table to the next, and the last to the first (OUT-
         auto const made = topa::try_chain(topa::table_at(value(uint64_t{0x1'0000}), value(at_64K)),
                                           topa::table_at(0x2'0000, at_4K, at_1M),
                                           topa::table_at(0x3'0000, value(at_1M)));
-        return made && made.why == finding{} &&
+        return made && made.violated == violation{} &&
                holds(made.tables.template get<0>(), word_64K, 0x2'0001U) &&
                holds(made.tables.template get<1>(), word_4K, word_1M, 0x3'0001U) &&
                holds(made.tables.template get<2>(), word_1M, 0x1'0001U);
@@ -416,7 +416,7 @@ TEST_CASE("a default chain has no broken rule") {
         auto const unbuilt = value(topa::built_chain<2>{});
         return unbuilt && unbuilt.number == 0 &&
                unbuilt.tables.template get<0>().entries[1].raw == 0 &&
-               !topa::built_chain<2>{.why = value(finding{rule::OUT_062, {}})};
+               !topa::built_chain<2>{.violated = value(violation{rule::OUT_062, {}})};
     });
 }
 

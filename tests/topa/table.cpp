@@ -8,7 +8,7 @@
 
 using namespace ptspec;
 using topa::ending;
-using topa::finding;
+using topa::violation;
 using topa::limits;
 using topa::region;
 using topa::region_size;
@@ -28,7 +28,7 @@ constexpr topa::entry old{0x5A5A'5A5A'5A5A'5A5A};
 
 /// The result of write_table() and its output.
 struct outcome {
-    finding why;
+    violation why;
     topa::entry to[5];
 
     /// True when the table was written: these words, and nothing after them.
@@ -39,7 +39,7 @@ struct outcome {
         for (; at < 5; ++at) {
             if (to[at] != old) { return false; }
         }
-        return same && why == finding{};
+        return same && why == violation{};
     }
     /// True when nothing was written, and this is the finding.
     [[nodiscard]] constexpr auto is_refused(rule broken, uint64_t table, uint32_t index) const
@@ -47,7 +47,7 @@ struct outcome {
         for (topa::entry const& one : to) {
             if (one != old) { return false; }
         }
-        return why == finding{broken, {table, index}};
+        return why == violation{broken, {table, index}};
     }
 };
 
@@ -131,7 +131,7 @@ TEST_CASE("a page holds 511 regions and a link (PRG-128)") {
         topa::table<512> page{};
         auto const why = topa::write_table(wide, 0x5'F000, regions, 511, topa::link(0x6'0000),
                                            page.entries);
-        return why == finding{} && page.entries[0].raw == 0x1'0100 &&
+        return why == violation{} && page.entries[0].raw == 0x1'0100 &&
                page.entries[510].raw == 0x1'0100 && page.entries[511].raw == 0x6'0001;
     });
 }
@@ -157,7 +157,7 @@ TEST_CASE("regions may start at 0, overlap, and have any size (OUT-069,070)") {
         for (unsigned size = 0; size < 16; ++size) {
             if (to[size].raw != size << 6) { return false; }
         }
-        return why == finding{};
+        return why == violation{};
     });
 }
 
@@ -201,11 +201,11 @@ TEST_CASE("a table links to a multiple of 4 KB (OUT-061)") {
                 return false;
             }
         }
-        return write(wide, 0x1000, regions, topa::link(value(uint64_t{0}))).why == finding{};
+        return write(wide, 0x1000, regions, topa::link(value(uint64_t{0}))).why == violation{};
     });
 }
 
-TEST_CASE("a region is aligned to its size, and the finding has its place (OUT-062,072)") {
+TEST_CASE("a region is aligned to its size, and the violation has its place (OUT-062,072)") {
     CHECK_TWICE([](auto value) {
         region const first[] = {value(bad_64K), at_1M, at_64K};
         region const second[] = {at_1M, value(bad_64K), at_64K};
@@ -237,7 +237,7 @@ TEST_CASE("every address is below 2^MAXPHYADDR, by default 2^52 (OUT-063)") {
                    .is_refused(rule::OUT_063, 0x1000, 1) &&
                write(bits_40, 0x1000, high, topa::link(0x1000))
                    .is(0x10'0200U, 0x80'0000'0000U, 0x1001U) &&
-               write(wide, 0x1000, high, topa::link(0x1000)).why == finding{};
+               write(wide, 0x1000, high, topa::link(0x1000)).why == violation{};
     });
     CHECK_TWICE([=](auto value) {  // the table's own
         region const regions[] = {at_1M, stop_64K};
@@ -261,7 +261,7 @@ TEST_CASE("every address is below 2^MAXPHYADDR, by default 2^52 (OUT-063)") {
                    .is_refused(rule::OUT_063, limit, 1) &&
                write(wide, 0x1000, regions, topa::link(limit))
                    .is_refused(rule::OUT_063, 0x1000, 1) &&
-               write(wide, limit - 0x1000, regions, topa::link(limit - 0x1000)).why == finding{};
+               write(wide, limit - 0x1000, regions, topa::link(limit - 0x1000)).why == violation{};
     });
 }
 
@@ -274,10 +274,10 @@ TEST_CASE("every entry is below 2^MAXPHYADDR, the link too (OUT-071)") {
         auto const write_at = [&](size_t count, ending end) {
             return topa::write_table({.width = {36}}, base, regions, count, end, to);
         };
-        return write_at(512, topa::no_link) == finding{} &&
-               write_at(511, topa::link(0)) == finding{} &&
-               write_at(512, topa::link(0)) == finding{rule::OUT_071, {base, 512}} &&
-               write_at(513, topa::no_link) == finding{rule::OUT_071, {base, 512}};
+        return write_at(512, topa::no_link) == violation{} &&
+               write_at(511, topa::link(0)) == violation{} &&
+               write_at(512, topa::link(0)) == violation{rule::OUT_071, {base, 512}} &&
+               write_at(513, topa::no_link) == violation{rule::OUT_071, {base, 512}};
     });
 }
 
@@ -308,12 +308,12 @@ TEST_CASE("a table has at most 2^25 entries, including the link (OUT-046)") {
         auto const write_at = [&](size_t count, ending end) {
             return topa::write_table(wide, 0x1001, nullptr, value(count), end, nullptr);
         };
-        constexpr finding too_many{rule::OUT_046, {0x1001, 0x1FF'FFFF}};
+        constexpr violation too_many{rule::OUT_046, {0x1001, 0x1FF'FFFF}};
         return write_at(0x200'0000, topa::no_link) ==
-                   finding{rule::OUT_061, {0x1001, 0x200'0000}} &&
+                   violation{rule::OUT_061, {0x1001, 0x200'0000}} &&
                write_at(0x200'0001, topa::no_link) == too_many &&
                write_at(0x1FF'FFFF, topa::link(0)) ==
-                   finding{rule::OUT_061, {0x1001, 0x1FF'FFFF}} &&
+                   violation{rule::OUT_061, {0x1001, 0x1FF'FFFF}} &&
                write_at(0x200'0000, topa::link(0)) == too_many &&
                write_at(~size_t{0}, topa::link(0)) == too_many &&
                write_at(~size_t{0}, topa::no_link) == too_many;
@@ -365,7 +365,7 @@ TEST_CASE("no entry of a written table breaks a rule") {
         for (uint32_t i = 0; i < 4; ++i) {
             if (topa::broken_rule(got.to[i], {0x1000, i}, of) != rule::none) { return false; }
         }
-        return got.why == finding{};
+        return got.why == violation{};
     });
 }
 
@@ -375,25 +375,25 @@ TEST_CASE("tables, regions and findings are equal when every member is equal") {
     CHECK_TWICE([](auto value) {
         topa::table<2> const one = {{{0x1'0100}, {0x1001}}};
         auto const other = value(topa::table<2>{{{0x1'0100}, {0x2001}}});
-        auto const found = value(finding{rule::OUT_062, {0x1000, 1}});
+        auto const found = value(violation{rule::OUT_062, {0x1000, 1}});
         return value(one) == one && other != one && value(at_1M) == at_1M && at_1M != at_64K &&
-               at_64K != stop_64K && found == finding{rule::OUT_062, {0x1000, 1}} &&
-               found != finding{rule::OUT_062, {0x1000, 0}} &&
-               found != finding{rule::OUT_062, {0x2000, 1}} &&
-               found != finding{rule::OUT_063, {0x1000, 1}};
+               at_64K != stop_64K && found == violation{rule::OUT_062, {0x1000, 1}} &&
+               found != violation{rule::OUT_062, {0x1000, 0}} &&
+               found != violation{rule::OUT_062, {0x2000, 1}} &&
+               found != violation{rule::OUT_063, {0x1000, 1}};
     });
 }
 
 TEST_CASE("default regions, endings and findings are empty") {
     CHECK_TWICE([](auto value) {
         auto const wanted = value(region{});
-        auto const found = value(finding{});
+        auto const found = value(violation{});
         auto const made = value(topa::built<2>{});
         return wanted.base == 0 && wanted.size == region_size::size_4K && !wanted.interrupt &&
                !wanted.stop && found.broken == rule::none && found.at == topa::place{} && made &&
                made.table.entries[0].raw == 0 && made.table.entries[1].raw == 0;
     });
     CHECK_TWICE([](auto value) {
-        return !topa::built<2>{.why = value(finding{rule::OUT_062, {0x1000, 0}})};
+        return !topa::built<2>{.violated = value(violation{rule::OUT_062, {0x1000, 0}})};
     });
 }

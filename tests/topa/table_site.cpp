@@ -29,7 +29,8 @@ TEST_CASE("a builder takes the limits of a processor in one call (OUT-067)") {
         topa::table_site const at{0x1000, topa::limits::of(value(cpu::preset::P_BDW))};
         topa::region const one{.base = 0x10'0000};
         topa::region const two{.base = 0x20'0000};
-        return topa::try_ring(at, one) && topa::try_ring(at, one, two).why.broken == rule::OUT_067;
+        return topa::try_ring(at, one) &&
+               topa::try_ring(at, one, two).violated.broken == rule::OUT_067;
     });
 }
 

@@ -11,7 +11,7 @@
 using namespace ptspec;
 using topa::chain_walk;
 using topa::entry;
-using topa::finding;
+using topa::violation;
 using topa::limits;
 using topa::place;
 using topa::output_hazards;
@@ -42,10 +42,10 @@ struct tables {
 
 /// The findings, in the order in which they are reported.
 struct findings {
-    finding reported[32] = {};
+    violation reported[32] = {};
     size_t count = 0;
 
-    constexpr void operator()(finding one) { reported[count++] = one; }
+    constexpr void operator()(violation one) { reported[count++] = one; }
 
     template <class... Findings>
     [[nodiscard]] constexpr auto are(Findings... wanted) const -> bool {
@@ -64,7 +64,7 @@ constexpr auto findings_in(tables<1> memory, limits of = skl) -> findings {
     (void)topa::validate(memory, 0x1'0000, of, found);
     return found;
 }
-constexpr auto at(uint32_t index, rule broken) -> finding { return {broken, {0x1'0000, index}}; }
+constexpr auto at(uint32_t index, rule broken) -> violation { return {broken, {0x1'0000, index}}; }
 
 }  // namespace
 
@@ -136,8 +136,8 @@ TEST_CASE("a table must be at a multiple of 4 KB below 2^MAXPHYADDR (OUT-061,063
         findings found;
         auto const got = topa::validate(memory, value(uint64_t{0x1'0008}), skl, found);
         return is(got, table_end::link, {0x1'0008, 1}, 0x1'0000) &&
-               found.are(finding{rule::OUT_061, {0x1'0008, 0}},
-                         finding{rule::OUT_060, {0x1'0008, 0}});
+               found.are(violation{rule::OUT_061, {0x1'0008, 0}},
+                         violation{rule::OUT_060, {0x1'0008, 0}});
     });
     CHECK_TWICE([](auto value) {
         auto const of_table = [](uint64_t table, limits of = skl) {
@@ -148,13 +148,13 @@ TEST_CASE("a table must be at a multiple of 4 KB below 2^MAXPHYADDR (OUT-061,063
             return unreadable ? found : findings{.count = 9};
         };
         uint64_t const high = value(uint64_t{0x80'0000'0000});
-        return of_table(high).are(finding{rule::OUT_063, {high, 0}}) &&
+        return of_table(high).are(violation{rule::OUT_063, {high, 0}}) &&
                of_table(high, {{40}, true}).are() && of_table(high - 0x1000).are() &&
                of_table(high + 0x800)
-                   .are(finding{rule::OUT_061, {high + 0x800, 0}},
-                        finding{rule::OUT_063, {high + 0x800, 0}}) &&
-               of_table(all_bits).are(finding{rule::OUT_061, {all_bits, 0}},
-                                      finding{rule::OUT_063, {all_bits, 0}});
+                   .are(violation{rule::OUT_061, {high + 0x800, 0}},
+                        violation{rule::OUT_063, {high + 0x800, 0}}) &&
+               of_table(all_bits).are(violation{rule::OUT_061, {all_bits, 0}},
+                                      violation{rule::OUT_063, {all_bits, 0}});
     });
 }
 
@@ -190,10 +190,11 @@ TEST_CASE("an entry beyond 2^MAXPHYADDR is reported if the table starts below it
         (void)topa::validate(memory, 0x1'0000, {{17}, true}, found, 600);
         findings low;
         (void)topa::validate(memory, 0x1'1000, {{16}, true}, low, 600);
-        return found.are(finding{rule::OUT_060, {0x1'0000, 512}}) &&
+        return found.are(violation{rule::OUT_060, {0x1'0000, 512}}) &&
                // A table that starts beyond it is reported once, not for each entry.
-               low.are(finding{rule::OUT_063, {0x1'1000, 0}}, finding{rule::OUT_060, {0x1'1000, 0}},
-                       finding{rule::OUT_063, {0x1'1000, 2}});
+               low.are(violation{rule::OUT_063, {0x1'1000, 0}},
+                       violation{rule::OUT_060, {0x1'1000, 0}},
+                       violation{rule::OUT_063, {0x1'1000, 2}});
     });
     // The last page below 2^39 and the first above it.
     struct {
@@ -204,15 +205,15 @@ TEST_CASE("an entry beyond 2^MAXPHYADDR is reported if the table starts below it
         }
         auto store(uint64_t, byte_view) -> size_t { return 0; }
     } memory;
-    std::vector<finding> found;
+    std::vector<violation> found;
     auto const got = topa::validate(
-        memory, 0x7F'FFFF'F000, skl, [&](finding one) { found.push_back(one); }, 600);
+        memory, 0x7F'FFFF'F000, skl, [&](violation one) { found.push_back(one); }, 600);
     CHECK(is(got, table_end::link, {0x7F'FFFF'F000, 514}, 0x1'0000));
     REQUIRE(found.size() == 4);
-    CHECK(found[0] == finding{rule::OUT_071, {0x7F'FFFF'F000, 512}});
-    CHECK(found[1] == finding{rule::OUT_060, {0x7F'FFFF'F000, 513}});
-    CHECK(found[2] == finding{rule::OUT_071, {0x7F'FFFF'F000, 513}});
-    CHECK(found[3] == finding{rule::OUT_071, {0x7F'FFFF'F000, 514}});
+    CHECK(found[0] == violation{rule::OUT_071, {0x7F'FFFF'F000, 512}});
+    CHECK(found[1] == violation{rule::OUT_060, {0x7F'FFFF'F000, 513}});
+    CHECK(found[2] == violation{rule::OUT_071, {0x7F'FFFF'F000, 513}});
+    CHECK(found[3] == violation{rule::OUT_071, {0x7F'FFFF'F000, 514}});
 }
 
 TEST_CASE("an entry with a byte in restricted memory is reported (OUT-091,112)") {
@@ -231,8 +232,8 @@ TEST_CASE("an entry with a byte in restricted memory is reported (OUT-091,112)")
                                                  .smrr_physmask = {0xFFFF'F800}};
         findings found;
         auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 512, 8, restricted);
-        return got.tables == 2 && found.are(finding{rule::OUT_091, {0x1'1000, 0}},
-                                            finding{rule::OUT_091, {0x1'1000, 1}});
+        return got.tables == 2 && found.are(violation{rule::OUT_091, {0x1'1000, 0}},
+                                            violation{rule::OUT_091, {0x1'1000, 1}});
     });
 }
 
@@ -300,8 +301,8 @@ auto reference_rules(uint64_t word, uint64_t table, uint64_t index, limits of)
 
 /// Reference: all findings of a chain, with a set of the visited tables.
 auto reference_findings(few_pages memory, uint64_t first, limits of, uint64_t max_entries)
-    -> std::vector<finding> {
-    std::vector<finding> found;
+    -> std::vector<violation> {
+    std::vector<violation> found;
     std::set<uint64_t> seen;
     for (uint64_t table = first; seen.insert(table).second;) {
         if (table % 4096 != 0) { found.push_back({rule::OUT_061, {table, 0}}); }
@@ -361,8 +362,8 @@ TEST_CASE("random chains have the findings of the reference (OUT-056,060..068,07
         uint64_t const most = below(4) == 0 ? below(6) : 520;
         auto const expected = reference_findings(memory, first, of, most);
 
-        std::vector<finding> found;
-        auto const collect = [&](finding one) { found.push_back(one); };
+        std::vector<violation> found;
+        auto const collect = [&](violation one) { found.push_back(one); };
         auto const got = topa::validate_chain(memory, first, of, collect, most);
         REQUIRE(found == expected);
         REQUIRE(got.tables >= 1);
@@ -387,9 +388,9 @@ TEST_CASE("each table of a chain is checked once, in the order of the links (OUT
         findings found;
         auto const got = topa::validate_chain(memory, 0x1'0000, skl, found);
         return got.tables == 3 && is(got.last, table_end::link, {0x1'1000, 1}, 0x1'2000) &&
-               found.are(finding{rule::OUT_060, {0x1'0000, 0}},
-                         finding{rule::OUT_060, {0x1'2000, 0}},
-                         finding{rule::OUT_060, {0x1'1000, 0}});
+               found.are(violation{rule::OUT_060, {0x1'0000, 0}},
+                         violation{rule::OUT_060, {0x1'2000, 0}},
+                         violation{rule::OUT_060, {0x1'1000, 0}});
     });
     CHECK_TWICE([](auto value) {  // a ring of one
         tables<1> memory{{{value(uint64_t{0x40'0000}), 0x1'0001}}};
@@ -432,14 +433,14 @@ TEST_CASE("a chain ends at STOP, at unreadable memory, or at a table without END
         findings found;
         auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 2);
         return got.tables == 2 && is(got.last, table_end::limit_reached, {0x1'1000, 2}) &&
-               found.are(finding{rule::OUT_056, {0x1'1000, 2}});
+               found.are(violation{rule::OUT_056, {0x1'1000, 2}});
     });
     CHECK_TWICE([](auto value) {
         tables<1> memory{};
         findings found;
         auto const got = topa::validate_chain(memory, value(uint64_t{0x5001}), skl, found);
         return got.tables == 1 && is(got.last, table_end::unreadable, {0x5001, 0}) &&
-               found.are(finding{rule::OUT_061, {0x5001, 0}});
+               found.are(violation{rule::OUT_061, {0x5001, 0}});
     });
 }
 
@@ -489,7 +490,7 @@ TEST_CASE("a chain whose links change during the walk is checked as far as it go
         changing memory{entry, 2 * 15 + 3};
         uint64_t found = 0;
         auto const got = topa::validate_chain(
-            memory, 0x1'0000, skl, [&](finding) { ++found; }, 512, 5);
+            memory, 0x1'0000, skl, [&](violation) { ++found; }, 512, 5);
         CHECK(got.tables == 2);
         CHECK(is(got.last, entry == 0 ? table_end::unreadable : table_end::stop, {0x1'1000, 1}));
         CHECK(found == 0);
@@ -509,7 +510,7 @@ TEST_CASE("a chain that never ends is checked up to the bound") {
         next_pages memory;
         uint64_t found = 0;
         auto const got = topa::validate_chain(
-            memory, 0x1'0000, skl, [&](finding) { ++found; }, 512, most);
+            memory, 0x1'0000, skl, [&](violation) { ++found; }, 512, most);
         CHECK(got.tables == most);
         CHECK(found == most);
         CHECK(memory.reads == 8 * most);
@@ -517,7 +518,7 @@ TEST_CASE("a chain that never ends is checked up to the bound") {
     }
     next_pages memory;
     uint64_t found = 0;
-    auto const got = topa::validate_chain(memory, 0x1'0000, skl, [&](finding) { ++found; });
+    auto const got = topa::validate_chain(memory, 0x1'0000, skl, [&](violation) { ++found; });
     CHECK(got.tables == 0x1'0000);
     CHECK(found == 0x1'0000);
 }

@@ -174,14 +174,14 @@ TEST_CASE("on each set of capability MSRs every combination of controls, host Tr
                 auto const expected = by_the_text(msrs, it);
                 unsigned found = 0;
                 vmx::check(caps, fields, host,
-                           [&](vmx::finding const& one) { found |= bit_of(one.broken); });
+                           [&](vmx::violation const& one) { found |= bit_of(one.broken); });
                 unsigned of_controls = 0;
                 vmx::find_broken_rules(caps, fields.set, host.ctl,
                                        [&](rule why) { of_controls |= bit_of(why); });
                 auto const entered = vmx::vm_entry(caps, fields, host);
-                bool const first_is_broken = expected == 0
-                                                 ? static_cast<bool>(entered)
-                                                 : (bit_of(entered.failed.broken) & expected) != 0;
+                bool const first_is_broken = expected == 0 ? static_cast<bool>(entered)
+                                                           : (bit_of(entered.violated.broken) &
+                                                              expected) != 0;
                 bool const right = found == expected && of_controls == (expected & ~rule_131) &&
                                    first_is_broken &&
                                    (vmx::broken_rule(caps, fields.set, host.ctl) == rule::none) ==

@@ -31,10 +31,10 @@ constexpr auto count_of(cpu::capabilities const& of, controls const& set, reg::i
 
 /// The findings of `vmx::check`, in order.
 struct findings {
-    vmx::finding all[8] = {};
+    vmx::violation all[8] = {};
     unsigned count = 0;
 
-    [[nodiscard]] constexpr auto is(vmx::finding const& only) const -> bool {
+    [[nodiscard]] constexpr auto is(vmx::violation const& only) const -> bool {
         return count == 1 && all[0] == only;
     }
 };
@@ -45,7 +45,7 @@ constexpr auto found_in(cpu::capabilities const& of, vmx::vmcs_fields const& fie
     findings found;
     vmx::check(
         of, fields, host,
-        [&](vmx::finding const& one) {
+        [&](vmx::violation const& one) {
             if (found.count < 8) { found.all[found.count] = one; }
             ++found.count;
         },
@@ -258,7 +258,7 @@ TEST_CASE("VM entry fails on a CTL of the guest that the processor cannot hold "
                                    : found.is({rule::REG_131, step::guest_state_checks});
             if (!right || found_in(skylake, no_load).count != 0) { return false; }
             auto const entered = vmx::vm_entry(skylake, load, {});
-            if (entered.failed != (found.count == 0 ? vmx::finding{} : found.all[0])) {
+            if (entered.violated != (found.count == 0 ? vmx::violation{} : found.all[0])) {
                 return false;
             }
         }
@@ -288,7 +288,7 @@ TEST_CASE("VM entry loads CTL from the guest's field, VM exit clears it (REG-125
         auto const failed = vmx::vm_entry(preset::ice_lake_u, load, now);
         auto const bad = vmx::vm_entry(
             preset::ice_lake_u, {.set = load.set, .guest_ctl = {uint64_t{1} << 63}}, with_ctl(off));
-        return !failed && failed.failed == vmx::finding{rule::REG_130, step::control_checks} &&
+        return !failed && failed.violated == vmx::violation{rule::REG_130, step::control_checks} &&
                failed.state == now && !bad && bad.state == with_ctl(off);
     });
 }
@@ -370,10 +370,11 @@ TEST_CASE("an entry fails as its WRMSR would, in VMX operation and at CPL 0 (PRG
             auto const entered = vmx::vm_entry(of, entering(list), {}, {.cpl = 3}, how);
             auto const left = vmx::vm_exit(of, leaving(list), {}, {.cpl = 3}, how);
             rule const why = found.count == 0 ? rule::none : found.all[0].broken;
-            return found.count < 2 && entered.failed.broken == why && left.failed.broken == why &&
+            return found.count < 2 && entered.violated.broken == why &&
+                           left.violated.broken == why &&
                            (why == rule::none ||
-                            (entered.failed == vmx::finding{why, step::entry_load, 1, index} &&
-                             left.failed == vmx::finding{why, step::exit_load, 1, index}))
+                            (entered.violated == vmx::violation{why, step::entry_load, 1, index} &&
+                             left.violated == vmx::violation{why, step::exit_load, 1, index}))
                        ? why
                        : rule::REG_002;
         };
@@ -392,13 +393,13 @@ TEST_CASE("an entry fails as its WRMSR would, in VMX operation and at CPL 0 (PRG
 TEST_CASE("bits 63:32 of an entry are 0, and a list has at most 512 * (N + 1) entries (PRG-165)") {
     CHECK_TWICE([](auto value) {
         vmx::msr_list_entry const list[] = {{0x10, 0, 0}, {0x571, value(1U), 0}, {0x588, 1, 0}};
-        vmx::finding const expected{rule::PRG_165, step::entry_load, 1, 0x571};
-        vmx::finding const stored{rule::PRG_165, step::exit_store, 1, 0x571};
+        vmx::violation const expected{rule::PRG_165, step::entry_load, 1, 0x571};
+        vmx::violation const stored{rule::PRG_165, step::exit_store, 1, 0x571};
         return found_in(preset::ice_lake_u, entering(list)).is(expected) &&
                found_in(preset::ice_lake_u, storing(list)).is(stored);
     });
     CHECK(vmx::msr_list_entry{} == vmx::msr_list_entry{0, 0, 0});
-    CHECK(vmx::finding{} == vmx::finding{rule::none, step::control_checks, 0, 0});
+    CHECK(vmx::violation{} == vmx::violation{rule::none, step::control_checks, 0, 0});
     CHECK_TWICE([](auto value) {
         vmx::msr_list_entry list[1025] = {};
         for (auto& one : list) { one.index = 0x10; }
@@ -425,10 +426,10 @@ TEST_CASE("what the MSR-store list stores of 560H, 561H and 571H while tracing i
             auto const while_tracing = found_in(preset::ice_lake_u, storing(list), with_ctl(on));
             auto const stopped = found_in(preset::ice_lake_u, storing(list), with_ctl(off));
             auto const left = vmx::vm_exit(preset::ice_lake_u, storing(list), with_ctl(on));
-            vmx::finding const no_msr{rule::REG_017, step::exit_store, 1, index};
-            vmx::finding const transient{rule::PRG_166, step::exit_store, 1, index};
+            vmx::violation const no_msr{rule::REG_017, step::exit_store, 1, index};
+            vmx::violation const transient{rule::PRG_166, step::exit_store, 1, index};
             bool const right = absent || missing ? while_tracing.is(no_msr) && stopped.is(no_msr) &&
-                                                       left.failed == no_msr
+                                                       left.violated == no_msr
                                : changes ? while_tracing.is(transient) && stopped.count == 0 && left
                                          : while_tracing.count == 0 && stopped.count == 0 && left;
             if (!right) { return false; }
@@ -450,7 +451,7 @@ TEST_CASE("what the MSR-store list stores of 560H, 561H and 571H while tracing i
             preset::ice_lake_u, {.set = {.vm_exit = {clear_ctl}}, .exit_store = {absent, 1}},
             with_ctl(on));
         return transient && not_stored && !aborted && aborted.state.ctl == on &&
-               aborted.failed == vmx::finding{rule::REG_014, step::exit_store, 0, 0x587};
+               aborted.violated == vmx::violation{rule::REG_014, step::exit_store, 0, 0x587};
     });
 }
 

@@ -268,7 +268,7 @@ TEST_CASE(
             right = right && entered.broken == rule::REG_131 &&
                     entered.where == vmx::step::guest_state_checks &&
                     guest.level == vmx::guest_level::l1 && guest.msrs.ctl.raw == 0 &&
-                    guest.msrs.status.raw == 0 && processor.failed.broken == rule::REG_131 &&
+                    guest.msrs.status.raw == 0 && processor.violated.broken == rule::REG_131 &&
                     load(moved, save(guest));
         }
         return right;
@@ -331,7 +331,7 @@ TEST_CASE("MSR lists of L1 act on its virtual processor (PRG-165, PRG-166, REG-0
         // The first entry that faults ends the list; the entries before it are written.
         msr_list_entry const bad[] = {{0x560, 0, 0x9000}, {0x572, 0, 0x10}, {0x560, 0, 0}};
         auto const failed = load_msrs(guest, {bad, 3}, vmx::step::entry_load, other);
-        right = right && failed == vmx::finding{rule::REG_074, vmx::step::entry_load, 1, 0x572} &&
+        right = right && failed == vmx::violation{rule::REG_074, vmx::step::entry_load, 1, 0x572} &&
                 guest.msrs.output.base.raw == 0x9000;
         auto const reserved = load_msrs(guest, {lists + 4, 1}, vmx::step::exit_load, other);
         auto const missing = store_msrs(

@@ -15,7 +15,7 @@ using namespace ptspec;
 using vmx::backing;
 using vmx::guest_pt;
 using vmx::output_access;
-using vmx::violation_action;
+using vmx::ept_violation_action;
 
 namespace {
 
@@ -50,21 +50,21 @@ TEST_CASE("an EPT violation by output is told from others, and answered by what 
         auto const answer = [&](std::uint64_t qualification, std::uint64_t address) {
             return on_ept_violation(guest, value(qualification), value(address), pages);
         };
-        bool right = answer(0x1'0002, 0x3FF8).what == violation_action::missing_page &&
+        bool right = answer(0x1'0002, 0x3FF8).what == ept_violation_action::missing_page &&
                      answer(0x1'0002, 0x3FF8).page == 0x3000 &&
-                     answer(0x1'0001, 0x4FF8).what == violation_action::resume &&
-                     answer(0x1'0001, 0x10'0000).what == violation_action::end_output &&
+                     answer(0x1'0001, 0x4FF8).what == ept_violation_action::resume &&
+                     answer(0x1'0001, 0x10'0000).what == ept_violation_action::end_output &&
                      !answer(0x1'0001, 0x10'0000) &&
-                     answer(0x182, 0x3FF8).what == violation_action::not_output;
+                     answer(0x182, 0x3FF8).what == ept_violation_action::not_output;
         // A guest without such output: the access is another one, for example of PEBS.
         guest.output = vmx::guest_output::shadow;
-        right = right && answer(0x1'0002, 0x3FF8).what == violation_action::not_output;
+        right = right && answer(0x1'0002, 0x3FF8).what == ept_violation_action::not_output;
         guest.output = vmx::guest_output::guest_physical;
         guest.level = vmx::guest_level::l2;
-        right = right && answer(0x1'0002, 0x3FF8).what == violation_action::not_output;
+        right = right && answer(0x1'0002, 0x3FF8).what == ept_violation_action::not_output;
         guest.level = vmx::guest_level::l1;
         guest.msrs.ctl = {0x2108};
-        return right && answer(0x1'0002, 0x3FF8).what == violation_action::not_output;
+        return right && answer(0x1'0002, 0x3FF8).what == ept_violation_action::not_output;
     });
 }
 
@@ -139,11 +139,11 @@ auto run(std::uint32_t missing, std::uint64_t& violations, std::uint64_t first_r
             auto const access = memory.take_violation();
             auto const answer = on_ept_violation(guest, access.qualification(), access.address,
                                                  pages);
-            if (answer.what == violation_action::missing_page) {
+            if (answer.what == ept_violation_action::missing_page) {
                 pages.missing &= ~(1U << answer.page / 4096);
                 (void)cpu.write(0, 0);  // the processor stores what waited for the page
             } else {
-                CHECK(answer.what == violation_action::end_output);
+                CHECK(answer.what == ept_violation_action::end_output);
                 memory.discard(true);
                 leave();
                 memory.discard(false);

@@ -193,7 +193,7 @@ inline void xrstors(session& in, words& given) {
     }
     if (!done) {
         reported_rules broken{done.effect.verdict.broken};
-        if (done.why_refused != rule::none) { broken.push_back(done.why_refused); }
+        if (done.violated.broken != rule::none) { broken.push_back(done.violated.broken); }
         return in.gp(broken);
     }
     in.apply(done.effect);

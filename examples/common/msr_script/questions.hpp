@@ -195,7 +195,7 @@ inline void validate(session& in, words& given) {
     };
     (void)topa::validate(  // loads never fail here
         in.memory, table, of,
-        [&](topa::finding one) {
+        [&](topa::violation one) {
             // Without MENTRY this is the missing link after entry 0, which is reported already.
             if (one.broken != rule::OUT_056 || of.many_entries) { found(one.at, one.broken); }
         },

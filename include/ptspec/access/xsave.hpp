@@ -59,10 +59,17 @@ struct xsaves_result {
                                           : verdict{outcome::general_protection, rule::REG_148};
 }
 
+/// A value that XRSTORS does not load, and the rule that a WRMSR of it breaks.
+struct violation {
+    uint32_t msr = 0;  ///< 0: none
+    rule broken = rule::none;
+
+    friend constexpr auto operator==(violation, violation) -> bool = default;
+};
+
 struct xrstors_result {
-    access::effect effect{};        ///< where XRSTORS faults, the state is unchanged
-    uint32_t refused_msr = 0;       ///< the MSR of the first quadword that was refused, or 0
-    rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
+    access::effect effect{};  ///< where XRSTORS faults, the state is unchanged
+    violation violated{};     ///< the first quadword that was refused
 
     constexpr explicit operator bool() const noexcept { return static_cast<bool>(effect); }
 };
@@ -105,7 +112,7 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
         rule const broken = detail::broken_rule_of_quadword(caps, now, msr.index, value, how);
         if (broken != rule::none && msr.quadword < first_refused) {
             first_refused = msr.quadword;
-            result = {detail::refused(now, rule::REG_144), msr.index, broken};
+            result = {detail::refused(now, rule::REG_144), {msr.index, broken}};
         }
         if (result && msr.index != ia32_rtit_ctl::address && exists(caps, msr.index)) {
             detail::store(result.effect.state, msr.index, value);

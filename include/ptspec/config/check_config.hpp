@@ -53,20 +53,19 @@ struct config_advice_set {
 };
 
 /// A member that a processor refuses, and the broken rule.
-struct config_refusal {
+struct violation {
     config_member member{};
     rule broken = rule::none;
 
-    friend constexpr auto operator==(config_refusal const&, config_refusal const&)
-        -> bool = default;
+    friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };
 
 /// The result of checking a configuration.
 struct config_verdict {
     /// The rule by which tracing is impossible: no Intel PT, or no output scheme.
     rule broken = rule::none;
-    config_refusal refusals[config_member_count] = {};
-    size_t refused = 0;  ///< the number of refusals
+    violation violations[config_member_count] = {};
+    size_t violation_count = 0;
 
     /// The wanted configuration with the fewest changes that make it legal. Unchanged where tracing
     /// is impossible.
@@ -74,17 +73,15 @@ struct config_verdict {
     config_advice_set advice{};  ///< about `nearest`
 
     constexpr explicit operator bool() const noexcept {
-        return broken == rule::none && refused == 0;
+        return broken == rule::none && violation_count == 0;
     }
-    [[nodiscard]] constexpr auto begin() const noexcept -> config_refusal const* {
-        return refusals;
-    }
-    [[nodiscard]] constexpr auto end() const noexcept -> config_refusal const* {
-        return refusals + refused;
+    [[nodiscard]] constexpr auto begin() const noexcept -> violation const* { return violations; }
+    [[nodiscard]] constexpr auto end() const noexcept -> violation const* {
+        return violations + violation_count;
     }
     /// The rule by which a member is refused, or none.
     [[nodiscard]] constexpr auto broken_by(config_member member) const noexcept -> rule {
-        for (config_refusal const& one : *this) {
+        for (violation const& one : *this) {
             if (one.member == member) { return one.broken; }
         }
         return rule::none;
@@ -183,7 +180,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
         auto const member = static_cast<config_member>(i);
         rule const broken = detail::rule_of_member(caps, quirks, wanted, member);
         if (broken == rule::none) { continue; }
-        found.refusals[found.refused++] = {member, broken};
+        found.violations[found.violation_count++] = {member, broken};
         best = (best & ~detail::bits_of(member)) | detail::corrected_bits(caps, wanted, member);
     }
     found.nearest = config_of({best});

@@ -38,8 +38,7 @@ struct [[nodiscard]] xsaves_result : access_result {
 
 /// The result of XRSTORS.
 struct [[nodiscard]] xrstors_result : access_result {
-    uint32_t refused_msr = 0;       ///< for a #GP: the MSR whose quadword was refused, or 0
-    rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
+    access::violation violated{};  ///< for a #GP: the quadword that was refused, if one was
 };
 
 namespace detail {

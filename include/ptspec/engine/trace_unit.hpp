@@ -161,7 +161,7 @@ public:
         if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
         auto const loaded = detail::xrstors(state_, image, at, next, queue_);
         return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
-                loaded.refused_msr, loaded.why_refused};
+                loaded.violated};
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>

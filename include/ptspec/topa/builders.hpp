@@ -33,13 +33,13 @@ constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_
 /// One call for each entry, so that compilers show which one is wrong: g++ shows an argument as it
 /// is written, and clang 14 and 16 show no template arguments.
 template <size_t Table, size_t... Index>
-constexpr void check_entries(index_list<Index...>, finding why) {
-    (check_entry(Table, Index, why.at.index == Index ? why.broken : rule::none), ...);
+constexpr void check_entries(index_list<Index...>, violation violated) {
+    (check_entry(Table, Index, violated.at.index == Index ? violated.broken : rule::none), ...);
 }
 
 template <size_t Entries>
 constexpr auto checked(built<Entries> const& result) -> table<Entries> {
-    check_entries<0>(make_index_list<Entries + 1>{}, result.why);
+    check_entries<0>(make_index_list<Entries + 1>{}, result.violated);
     return result.table;
 }
 
@@ -49,7 +49,7 @@ template <size_t Entries, size_t Room>
 constexpr auto build(table_site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
     built<Entries> result;
-    result.why = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
+    result.violated = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
     return result;
 }
 
@@ -134,7 +134,7 @@ template <same_as<region>... Regions>
     -> built<sizeof...(Regions) + 1> {
     constexpr size_t count = sizeof...(Regions);
     if constexpr (count < 2) {
-        return {.why = {rule::OUT_093, {at.base, count}}};
+        return {.violated = {rule::OUT_093, {at.base, count}}};
     } else {
         region wanted[count + 1] = {regions..., region{}};
         wanted[count - 2].interrupt = true;
@@ -157,7 +157,7 @@ template <same_as<region>... Regions>
     -> built<sizeof...(Regions) == 0 ? 1 : sizeof...(Regions)> {
     constexpr size_t count = sizeof...(Regions);
     if constexpr (count < 2) {
-        return {.why = {rule::OUT_093, {at.base, count}}};
+        return {.violated = {rule::OUT_093, {at.base, count}}};
     } else {
         region wanted[count + 1] = {regions..., region{}};
         wanted[count - 2].interrupt = true;
@@ -230,11 +230,11 @@ struct tables : detail::numbered_tables<make_index_list<sizeof...(Entries)>, Ent
 /// A chain of tables, or the first broken rule.
 template <size_t... Entries>
 struct built_chain {
-    finding why{};
+    topa::violation violated{};
     size_t number = 0;  ///< the number of the invalid table
     topa::tables<Entries...> tables{};
 
-    constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
+    constexpr explicit operator bool() const noexcept { return violated.broken == rule::none; }
 };
 
 namespace detail {
@@ -248,20 +248,21 @@ constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) n
     auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
         if (!result) { return; }
         uint64_t const next = bases[number == last ? 0 : number + 1];
-        result.why = write_table(wanted.at.of, wanted.at.base, wanted.regions, count, link(next),
-                                 to);
+        result.violated = write_table(wanted.at.of, wanted.at.base, wanted.regions, count,
+                                      link(next), to);
         result.number = number;
     };
     (write(Number, parts, Count, table_of<Number>(result.tables).entries), ...);
-    return result ? result
-                  : built_chain<(Count + 1)...>{.why = result.why, .number = result.number};
+    return result
+               ? result
+               : built_chain<(Count + 1)...>{.violated = result.violated, .number = result.number};
 }
 
 template <size_t... Number, size_t... Entries>
 constexpr auto checked(index_list<Number...>, built_chain<Entries...> const& result)
     -> tables<Entries...> {
     (check_entries<Number>(make_index_list<Entries>{},
-                           result.number == Number ? result.why : finding{}),
+                           result.number == Number ? result.violated : violation{}),
      ...);
     return result.tables;
 }

@@ -45,20 +45,20 @@ struct table {
 };
 
 /// A broken rule, and the entry that breaks it.
-struct finding {
+struct violation {
     rule broken = rule::none;
     place at{};
 
-    friend constexpr auto operator==(finding, finding) -> bool = default;
+    friend constexpr auto operator==(violation, violation) -> bool = default;
 };
 
 /// A table, or the first broken rule. The table is all zero on an error.
 template <size_t Entries>
 struct built {
-    finding why{};
+    topa::violation violated{};
     topa::table<Entries> table{};
 
-    constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
+    constexpr explicit operator bool() const noexcept { return violated.broken == rule::none; }
 };
 
 /// What follows the last region of a table.
@@ -116,7 +116,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 template <class RegionAt>
 [[nodiscard]] constexpr auto write_table(limits of, uint64_t base, size_t count,
                                          RegionAt const& region_at, ending end, entry* to) noexcept
-    -> finding {
+    -> violation {
     constexpr uint64_t most = address_math::max_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};
@@ -139,7 +139,8 @@ template <class RegionAt>
     return {};
 }
 [[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
-                                         size_t count, ending end, entry* to) noexcept -> finding {
+                                         size_t count, ending end, entry* to) noexcept
+    -> violation {
     return write_table(of, base, count, [=](size_t i) { return regions[i]; }, end, to);
 }
 

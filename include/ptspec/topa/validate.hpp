@@ -24,7 +24,7 @@ template <memory_port Memory, class Found>
                                       restricted_memory const& restricted = {}) noexcept
     -> table_walk {
     auto const report = [&](place at) {
-        return [&found, at](rule broken) { found(finding{broken, at}); };
+        return [&found, at](rule broken) { found(violation{broken, at}); };
     };
     find_broken_rules_of_base(link_to(table), table, of.width, report({table, 0}));
     auto const visit = [&](place at, entry current) {

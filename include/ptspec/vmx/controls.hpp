@@ -218,22 +218,22 @@ enum class step : uint8_t {
 };
 
 /// A broken rule of a VM entry or a VM exit.
-struct finding {
+struct violation {
     rule broken = rule::none;
     step where = step::control_checks;
     size_t position = 0;  ///< of the entry in the list, for the steps with a list
     uint32_t index = 0;   ///< the MSR of that entry
 
     constexpr explicit operator bool() const noexcept { return broken != rule::none; }
-    friend constexpr auto operator==(finding const&, finding const&) -> bool = default;
+    friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };
 
 /// The state after a VM entry, a VM exit or an MSR list, and the first rule that it breaks.
 struct [[nodiscard]] transition {
-    finding failed{};
+    violation violated{};
     msr_state state{};  ///< where it failed, the state at that point
 
-    constexpr explicit operator bool() const noexcept { return !failed; }
+    constexpr explicit operator bool() const noexcept { return !violated; }
 };
 
 namespace detail {
@@ -244,7 +244,7 @@ namespace detail {
 /// Source: PRG-165.
 template <class Capabilities>
 constexpr auto first_broken(Capabilities const& caps, msr_list list, step where,
-                            auto const& use) noexcept -> finding {
+                            auto const& use) noexcept -> violation {
     using size = reg::ia32_vmx_misc::MaxMsrList;
     uint64_t const most = size::amount(caps.vmx_misc.template get<size>()).count;
     for (size_t i = 0; i < list.count; ++i) {
@@ -271,7 +271,7 @@ constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_sta
 /// Source: REG-012..017, PRG-165, PRG-166.
 template <class Capabilities>
 constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& now,
-                     bool as_failure) noexcept -> finding {
+                     bool as_failure) noexcept -> violation {
     bool const tracing = now.ctl.get<ia32_rtit_ctl::TraceEn>();
     return first_broken(caps, list, step::exit_store, [&](msr_list_entry const& entry) {
         auto const checked = access::check_read(caps, entry.index);
@@ -354,7 +354,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     return detail::load_host(caps, fields, now, code, how);
 }
 
-/// Calls `found` with every finding of a VM entry from the state `host` and of the VM exit that
+/// Calls `found` with every violation of a VM entry from the state `host` and of the VM exit that
 /// follows it: every rule of the control checks, REG-131, and the first entry of each list that
 /// fails. The guest is assumed not to change IA32_RTIT_CTL; else check the VM exit with `vm_exit`.
 ///
@@ -368,19 +368,19 @@ template <same_as<capabilities> Capabilities, class Found>
 constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_state const& host,
                      Found&& found, access::policy const& how = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,
-                      [&](rule broken) { found(finding{broken, step::control_checks}); });
+                      [&](rule broken) { found(violation{broken, step::control_checks}); });
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
-        found(finding{rule::REG_131, step::guest_state_checks});
+        found(violation{rule::REG_131, step::guest_state_checks});
     }
     auto const entered = detail::load(caps, fields.entry_load, step::entry_load,
                                       detail::load_guest(caps, fields, host, {}), {}, how);
-    if (!entered) { found(entered.failed); }
+    if (!entered) { found(entered.violated); }
     if (entered) {
         auto const stored = detail::store(caps, fields.exit_store, entered.state, false);
         if (stored) { found(stored); }
     }
     auto const left = detail::load_host(caps, fields, entered.state, {}, how);
-    if (!left) { found(left.failed); }
+    if (!left) { found(left.violated); }
 }
 
 // ------------------------------------------------------------------------------------ usage models

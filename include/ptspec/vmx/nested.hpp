@@ -120,7 +120,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
 /// Source: SDM vol. 3, "Loading MSRs"; REG-010, PRG-165.
 [[nodiscard]] constexpr auto load_msrs(guest_pt& guest, msr_list list, step where, auto&& other,
                                        access::context const& code = {},
-                                       access::policy const& how = {}) noexcept -> finding {
+                                       access::policy const& how = {}) noexcept -> violation {
     return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
         auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);
         return answer.what == exit_action::not_pt ? other(entry) : answer.broken;
@@ -134,7 +134,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
 /// Errors: the first entry that breaks a rule: a VMX abort.
 /// Source: SDM vol. 3, "Saving MSRs"; PRG-165, PRG-166.
 [[nodiscard]] constexpr auto store_msrs(guest_pt const& guest, msr_list list, auto&& store,
-                                        auto&& other) noexcept -> finding {
+                                        auto&& other) noexcept -> violation {
     size_t position = 0;
     return detail::first_broken(guest.caps, list, step::exit_store,
                                 [&](msr_list_entry const& entry) -> rule {

@@ -33,7 +33,7 @@ struct output_access {
 };
 
 /// What a VMM does after an EPT violation.
-enum class violation_action : uint8_t {
+enum class ept_violation_action : uint8_t {
     not_output,    ///< not by output: the caller's own code handles it
     resume,        ///< the page is there now: enter the guest again
     missing_page,  ///< make the page present and writable, then enter the guest again
@@ -41,12 +41,12 @@ enum class violation_action : uint8_t {
 };
 
 /// The answer to an EPT violation. The page is a guest-physical address.
-struct [[nodiscard]] violation_answer {
-    violation_action what = violation_action::not_output;
+struct [[nodiscard]] ept_violation_answer {
+    ept_violation_action what = ept_violation_action::not_output;
     uint64_t page = 0;
 
     constexpr explicit operator bool() const noexcept {
-        return what == violation_action::resume || what == violation_action::missing_page;
+        return what == ept_violation_action::resume || what == ept_violation_action::missing_page;
     }
 };
 
@@ -60,17 +60,17 @@ struct [[nodiscard]] violation_answer {
 template <guest_memory_port Memory>
 [[nodiscard]] constexpr auto on_ept_violation(guest_pt const& guest, uint64_t qualification,
                                               uint64_t address, Memory& memory) noexcept
-    -> violation_answer {
+    -> ept_violation_answer {
     bool const is_output = (qualification & output_access::asynchronous) != 0 && guest.trace_en() &&
                            guest.current_output() == guest_output::guest_physical;
     if (!is_output) { return {}; }
     uint64_t const page = align_down(address, 4096);
     switch (memory.translate(page, 4096).how) {
-        case backing::mapped: return {violation_action::resume, page};
-        case backing::missing: return {violation_action::missing_page, page};
+        case backing::mapped: return {ept_violation_action::resume, page};
+        case backing::missing: return {ept_violation_action::missing_page, page};
         case backing::none: break;
     }
-    return {violation_action::end_output, page};
+    return {ept_violation_action::end_output, page};
 }
 
 /// Ends a guest's trace as an operational error does, because its output leads to an address
