@@ -90,7 +90,7 @@ static_assert([] {
               .state;
     engine::output out;
     uint8_t const trace[] = {1, 2, 3};
-    bool const done = !out.start(cpu::preset::skylake_x, now, memory) &&
+    bool const done = !out.start(cpu::preset::skylake_x, now, memory).happened &&
                       out.write(now, memory, trace);
     out.sync(now);
     return done && memory.bytes.bytes[127] == 2 && memory.bytes.bytes[0] == 3 &&

@@ -70,7 +70,7 @@ public:
         for (std::uint64_t i = 0; on && i < events; ++i) {
             if (i % events_between_marks == 0) {
                 event::ptwrite const mark{.value = branches_.size(), .is_64_bit = true};
-                on = !unit_.on(mark, memory_);
+                on = !unit_.on(mark, memory_).happened;
             }
             on = on && step();
         }
@@ -101,7 +101,7 @@ private:
     /// Executes one event. Returns false when trace could not be stored to memory.
     template <class Event>
     auto execute(Event const& event) -> bool {
-        return !unit_.on(event, memory_);
+        return !unit_.on(event, memory_).happened;
     }
     /// Executes one branch of the program.
     auto step() -> bool {

@@ -72,7 +72,7 @@ struct output_position {
     [[nodiscard]] auto followed_an_end() const -> bool { return loaded.where != encoded; }
     /// True when the position is in a region whose size and base are known.
     [[nodiscard]] auto has_region() const -> bool {
-        return !loaded.fault && (loaded || loaded.broken == rule::OUT_064);
+        return !loaded.fault.happened && (loaded || loaded.broken == rule::OUT_064);
     }
     [[nodiscard]] auto size() const -> std::uint64_t {
         return topa::bytes_in(loaded.current.get<topa::entry::Size>());

@@ -149,7 +149,7 @@ inline auto position_lines(chain const& of) -> std::vector<std::string> {
     if (now.followed_an_end()) {
         lines.back() += ": the link is followed, to " + place_text(of, now.loaded.where);
     }
-    if (now.loaded.fault) {
+    if (now.loaded.fault.happened) {
         lines.back() += ": no word was given of this entry";
     } else if (auto const next = next_text(now); !next.empty()) {
         lines.back() += ": " + next;
@@ -161,7 +161,7 @@ inline auto position_lines(chain const& of) -> std::vector<std::string> {
         lines.push_back(size_text(now.from_start.bytes) + " (" + hex(now.from_start.bytes) +
                         "H) from the start of the chain to here");
     }
-    if (now.why) {
+    if (now.why.ended_by != rule::none) {
         std::string const which = now.error ? "Error is set: " : "Stopped is set: ";
         lines.push_back(which + id_of(now.why.ended_by) + ", " +
                         string_of(describe(now.why.ended_by)));

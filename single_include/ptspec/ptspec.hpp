@@ -1852,7 +1852,6 @@ struct [[nodiscard]] port_fault {
     bool happened = false;
     uint64_t address = 0;  ///< the first byte that was not accessed
 
-    constexpr explicit operator bool() const noexcept { return happened; }
     friend constexpr auto operator==(port_fault, port_fault) -> bool = default;
 };
 
@@ -7992,7 +7991,9 @@ struct loaded_entry {
     port_fault fault{};        ///< the load failed: retry it
 
     /// True when the entry is a valid output region.
-    constexpr explicit operator bool() const noexcept { return broken == rule::none && !fault; }
+    constexpr explicit operator bool() const noexcept {
+        return broken == rule::none && !fault.happened;
+    }
 };
 
 /// Loads the entry at a position. An END is followed to the first entry of the next table. An END
@@ -10152,7 +10153,7 @@ struct [[nodiscard]] write_result {
     bool has_address = false;
     port_fault fault{};  ///< at address 0 when a fabric has no room
 
-    constexpr explicit operator bool() const noexcept { return !fault; }
+    constexpr explicit operator bool() const noexcept { return !fault.happened; }
 
     /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
     constexpr void count_stored(uint64_t from, uint64_t to, uint64_t const count) noexcept {
@@ -10444,7 +10445,7 @@ constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memo
     if (s.restrictions_changed) { set_restricted(s, s.next_restricted); }
     auto const loaded = topa::enter(memory, s.position, s.limits, s.options.restricted);
     s.position = loaded.where;
-    if (loaded.fault) { return loaded.fault; }
+    if (loaded.fault.happened) { return loaded.fault; }
     if (!loaded) {
         fail_output(s, now, loaded.broken);
         return {};
@@ -10673,7 +10674,7 @@ private:
     constexpr auto
     write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
         write_result result;
-        while (result.taken < bytes.size() && !result.fault) {
+        while (result.taken < bytes.size() && !result.fault.happened) {
             byte_view const rest = bytes.from(result.taken);
             if (rest.size() < s_.window.room && s_.window.mapped_end != nullptr) {
                 result.count_stored(s_.window.address(), rest.size());
@@ -10817,8 +10818,6 @@ struct explanation {
     topa::entry entry{};  ///< the entry, if it was read
     text field{};         ///< the invalid field of the entry or of the MSR
     port_fault fault{};   ///< the memory port failed: the reason is unknown
-
-    constexpr explicit operator bool() const noexcept { return ended_by != rule::none; }
 };
 
 namespace detail {
@@ -10885,7 +10884,7 @@ constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state cons
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
     auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
-    if (loaded.fault) { return {.fault = loaded.fault}; }
+    if (loaded.fault.happened) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
         return at_entry(rule::OUT_111, loaded.where, loaded.current);
@@ -21459,7 +21458,8 @@ constexpr auto access_result_of(access::verdict const& outcome, port_fault fault
         case access::outcome::not_covered: return {access_outcome::not_covered, rule::none, fault};
         case access::outcome::allowed: break;
     }
-    return {fault ? access_outcome::done_but_port_failed : access_outcome::done, rule::none, fault};
+    return {fault.happened ? access_outcome::done_but_port_failed : access_outcome::done,
+            rule::none, fault};
 }
 /// The result of an access that did not begin because a port failed.
 constexpr auto not_started(port_fault fault) noexcept -> access_result {
@@ -21567,7 +21567,9 @@ public:
     /// Source: GEN-162, GEN-180..182.
     template <memory_port Memory>
     constexpr auto start(access::ia32_rtit_ctl value, Memory& memory) noexcept -> access_result {
-        if (auto const fault = complete_pending(memory)) { return detail::not_started(fault); }
+        if (auto const fault = complete_pending(memory); fault.happened) {
+            return detail::not_started(fault);
+        }
         auto const verdict = detail::start(state_, value, queue_);
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
@@ -21575,7 +21577,7 @@ public:
     /// 0. Source: GEN-124, GEN-183.
     template <memory_port Memory>
     constexpr auto stop(Memory& memory) noexcept -> port_fault {
-        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         detail::stop(state_, queue_);
         return drain_after_operation(memory);
     }
@@ -21590,7 +21592,9 @@ public:
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Memory& memory) noexcept -> access_result {
-        if (auto const fault = complete_pending(memory)) { return detail::not_started(fault); }
+        if (auto const fault = complete_pending(memory); fault.happened) {
+            return detail::not_started(fault);
+        }
         auto const verdict = detail::wrmsr(state_, index, value, at, next, queue_);
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
@@ -21601,7 +21605,7 @@ public:
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, next, memory)) {
+        if (auto const fault = begin_save(at, next, memory); fault.happened) {
             return {detail::not_started(fault)};
         }
         auto before = state_.msrs;
@@ -21616,7 +21620,9 @@ public:
     template <memory_port Memory>
     constexpr auto xsaves_that_faults(uint64_t at, Memory& memory) noexcept -> access_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, at, memory)) { return detail::not_started(fault); }
+        if (auto const fault = begin_save(at, at, memory); fault.happened) {
+            return detail::not_started(fault);
+        }
         if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, queue_); }
         return detail::access_result_of({}, drain_after_operation(memory));
     }
@@ -21624,7 +21630,9 @@ public:
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
+        if (auto const fault = complete_pending(memory); fault.happened) {
+            return {detail::not_started(fault)};
+        }
         auto const loaded = detail::xrstors(state_, image, at, next, queue_);
         return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
                 loaded.violated};
@@ -21632,7 +21640,9 @@ public:
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>
     constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
+        if (auto const fault = complete_pending(memory); fault.happened) {
+            return {detail::not_started(fault)};
+        }
         return {detail::access_result_of(detail::xrstors_init(state_, next).effect.verdict, {})};
     }
     /// A warm reset: bytes in the buffer are lost. Source: GEN-291, REG-091..093.
@@ -21660,7 +21670,7 @@ public:
     /// Stores up to `most` bytes of the buffer, independently of the options.
     template <memory_port Memory>
     constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
-        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         return store(memory, most);
     }
 
@@ -21686,7 +21696,7 @@ private:
     [[gnu::noinline]]  // inlined, branches take 12 % more instructions (g++ 12)
     constexpr auto
     on_slow_path(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         detail::generate(state_, e, queue_);
         return drain_after_operation(memory);
     }
@@ -21710,7 +21720,7 @@ private:
     constexpr auto store(Memory& memory, size_t most) noexcept -> port_fault {
         bool const was_triggered = state_.trigger_en();
         port_fault fault{};
-        while (!queue_.empty() && most != 0 && !fault) {
+        while (!queue_.empty() && most != 0 && !fault.happened) {
             auto const result = output_.write(state_.msrs, memory, queue_.front().first(most));
             queue_.drop(result.taken);
             most -= result.taken;
@@ -21733,11 +21743,11 @@ private:
     template <memory_port Memory>
     constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory) noexcept -> port_fault {
         bool const is_repeated = pending_ == pending_action::save;
-        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         if (is_repeated) { return {}; }
         detail::apply_effect(state_, {.state = access::disabled(state_.msrs)}, at, next, queue_);
         auto const fault = drain_after_operation(memory);
-        if (fault) { pending_ = pending_action::save; }
+        if (fault.happened) { pending_ = pending_action::save; }
         return fault;
     }
 
@@ -21762,7 +21772,7 @@ private:
         ctl_at_start_ = state_.msrs.ctl;
         raise_preserved_pmi(memory);
         auto const fault = start_output(memory);
-        return fault ? fault : store(memory, state_.options.drained_at_once);
+        return fault.happened ? fault : store(memory, state_.options.drained_at_once);
     }
     /// Raises the PMI that enabling pends: `access` has set the bit of IA32_PERF_GLOBAL_STATUS.
     /// Source: OUT-086, OUT-089.
@@ -21797,10 +21807,10 @@ private:
     constexpr auto flush(Memory& memory) noexcept -> port_fault {
         if (!is_flushing()) { pending_ = pending_action::flush; }
         if (!output_active_) {
-            if (auto const fault = start_output(memory)) { return fault; }
+            if (auto const fault = start_output(memory); fault.happened) { return fault; }
         }
         end_overflow_if_drained();
-        if (auto const fault = store(memory, ~size_t{0})) { return fault; }
+        if (auto const fault = store(memory, ~size_t{0}); fault.happened) { return fault; }
         output_.stop(state_.msrs);
         output_active_ = false;
         pending_ = pending_action::none;
@@ -22159,15 +22169,14 @@ template <class Port>
 concept fenced_msr_port = msr_port<Port> && requires(Port& port) { port.fence(); };
 
 /// An access of a procedure that faulted.
-struct failed_access {
+struct msr_fault {
     bool happened = false;
     bool is_write = false;
     uint32_t index = 0;   ///< of the MSR
     uint64_t value = 0;   ///< of a write
     unsigned number = 0;  ///< the number of the access in the procedure, from 0
 
-    constexpr explicit operator bool() const noexcept { return happened; }
-    friend constexpr auto operator==(failed_access const&, failed_access const&) -> bool = default;
+    friend constexpr auto operator==(msr_fault const&, msr_fault const&) -> bool = default;
 };
 
 /// Whether the trace unit is enabled after a procedure.
@@ -22186,10 +22195,10 @@ enum class trace_state : uint8_t {
 /// The result of a procedure. After a failed access the procedure makes no further access, except
 /// those that `still_tracing` and the documentation of the procedure name.
 struct [[nodiscard]] procedure_result {
-    failed_access failed{};
+    msr_fault fault{};
     trace_state trace = trace_state::unknown;
 
-    constexpr explicit operator bool() const noexcept { return !failed; }
+    constexpr explicit operator bool() const noexcept { return !fault.happened; }
 };
 
 namespace detail {
@@ -22210,10 +22219,10 @@ public:
     constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
 
     [[gnu::noinline]] constexpr auto read(uint32_t index) noexcept -> uint64_t {
-        if (failed_) { return 0; }
+        if (fault_.happened) { return 0; }
         port_value const got = msrs_.read(index);
         if (!got) {
-            failed_ = {true, false, index, 0, number_};
+            fault_ = {true, false, index, 0, number_};
             return 0;
         }
         ++number_;
@@ -22225,9 +22234,9 @@ public:
     }
     /// False after a fault.
     [[gnu::noinline]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        if (failed_) { return false; }
+        if (fault_.happened) { return false; }
         if (!msrs_.write(index, value)) {
-            failed_ = {true, true, index, value, number_};
+            fault_ = {true, true, index, value, number_};
             return false;
         }
         ++number_;
@@ -22240,16 +22249,16 @@ public:
     constexpr void fence() noexcept
         requires fenced_msr_port<Msrs>
     {
-        if (!failed_) { msrs_.fence(); }
+        if (!fault_.happened) { msrs_.fence(); }
     }
 
-    constexpr explicit operator bool() const noexcept { return !failed_; }
-    [[nodiscard]] constexpr auto failed() const noexcept -> failed_access { return failed_; }
+    constexpr explicit operator bool() const noexcept { return !fault_.happened; }
+    [[nodiscard]] constexpr auto fault() const noexcept -> msr_fault { return fault_; }
     [[nodiscard]] constexpr auto port() noexcept -> Msrs& { return msrs_; }
 
 private:
     Msrs& msrs_;
-    failed_access failed_{};
+    msr_fault fault_{};
     unsigned number_ = 0;
 };
 
@@ -22267,7 +22276,7 @@ struct [[nodiscard]] detection : procedure_result {
 
     /// True if Intel PT exists and may be programmed.
     constexpr explicit operator bool() const noexcept {
-        return caps.has_pt() && !failed && trace == trace_state::disabled;
+        return caps.has_pt() && !fault.happened && trace == trace_state::disabled;
     }
     /// Another agent traces: leave all MSRs of Intel PT alone.
     [[nodiscard]] constexpr auto is_in_use() const noexcept -> bool {
@@ -22287,7 +22296,7 @@ constexpr auto detect(Cpuid& cpuid, Msrs& msrs) noexcept -> detection {
     detection found{{.trace = trace_state::disabled}, cpu::detect(cpuid, msrs)};
     if (!found.caps.has_pt()) { return found; }
     auto const ctl = read<reg::ia32_rtit_ctl>(msrs);
-    if (!ctl) { found.failed = {.happened = true, .index = reg::ia32_rtit_ctl::address}; }
+    if (!ctl) { found.fault = {.happened = true, .index = reg::ia32_rtit_ctl::address}; }
     found.ctl = ctl.value;
     found.trace = ctl ? trace_state_of(ctl.value) : trace_state::unknown;
     return found;
@@ -22543,9 +22552,9 @@ template <msr_port Msrs>
 constexpr auto enable(Msrs& msrs, access::msr_state const& plan) noexcept -> procedure_result {
     msr_sequence to{msrs};
     detail::program(to, plan);
-    if (!to) { return {to.failed(), trace_state::disabled}; }
+    if (!to) { return {to.fault(), trace_state::disabled}; }
     trace_state const state = detail::set_trace_en(to, plan.ctl);
-    return {to.failed(), state};
+    return {to.fault(), state};
 }
 
 /// The MSRs some time after enabling.
@@ -22556,7 +22565,7 @@ struct [[nodiscard]] enable_check : procedure_result {
 
     /// True if tracing runs as programmed. An operational error may be signaled later.
     constexpr explicit operator bool() const noexcept {
-        return !failed && is_ours && !status.get<ia32_rtit_status::Error>();
+        return !fault.happened && is_ours && !status.get<ia32_rtit_status::Error>();
     }
 };
 
@@ -22570,7 +22579,7 @@ constexpr auto check_enabled(Msrs& msrs, access::msr_state const& plan) noexcept
     enable_check result;
     result.ctl = from.template read<ia32_rtit_ctl>();
     result.status = from.template read<ia32_rtit_status>();
-    result.failed = from.failed();
+    result.fault = from.fault();
     result.is_ours = from && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
     if (from) { result.trace = trace_state_of(result.ctl); }
     return result;
@@ -22593,7 +22602,7 @@ constexpr void read_output(Sequence& from, stopped_trace& to) noexcept {
         to.output.base = from.template read<ia32_rtit_output_base>();
         to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
     }
-    to.failed = from.failed();
+    to.fault = from.fault();
 }
 template <class Sequence>
 constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
@@ -22620,7 +22629,7 @@ constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept
     if (on && !has_ended(stopped.status) && stopped.ctl.template get<ia32_rtit_ctl::TraceEn>()) {
         stopped.trace = set_trace_en(on, stopped.ctl);
     }
-    stopped.failed = on.failed();
+    stopped.fault = on.fault();
 }
 
 }  // namespace detail
@@ -22638,7 +22647,7 @@ constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
     msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = on.template read<ia32_rtit_ctl>();
-    result.failed = on.failed();
+    result.fault = on.fault();
     return on ? detail::disable(on, result) : result;
 }
 /// The same for the owner, who knows what it wrote to IA32_RTIT_CTL and does not read it.
@@ -22684,7 +22693,7 @@ constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> st
     result.status = on.template read<ia32_rtit_status>();
     detail::program(on, plan);
     if (on) { result.trace = detail::set_trace_en(on, plan.ctl); }
-    result.failed = on.failed();
+    result.fault = on.fault();
     return result;
 }
 
@@ -22724,7 +22733,7 @@ template <msr_port Msrs>
 constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_result {
     msr_sequence on{msrs};
     trace_state const state = detail::clear_trace_en(on, written);
-    return {on.failed(), state};
+    return {on.fault(), state};
 }
 
 /// Sets TraceEn after `pause`, unless tracing runs, or ended by Stopped or Error meanwhile: then
@@ -22764,7 +22773,7 @@ struct [[nodiscard]] lbr_check : procedure_result {
     /// Both would be enabled where they exclude each other.
     [[nodiscard]] constexpr auto conflicts() const noexcept -> bool { return excludes && records; }
     /// True if the trace may be enabled.
-    constexpr explicit operator bool() const noexcept { return !failed && !conflicts(); }
+    constexpr explicit operator bool() const noexcept { return !fault.happened && !conflicts(); }
 };
 
 /// Checks for branch records that a trace would suspend and clear. On processors where both exist
@@ -22780,7 +22789,7 @@ constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> 
     if (!result.excludes) { return result; }
     msr_sequence from{msrs};
     debugctl const now = from.template read<debugctl>();
-    result.failed = from.failed();
+    result.fault = from.fault();
     result.records = now.get<debugctl::LBR>() || now.get<debugctl::BTS>() ||
                      now.get<debugctl::TR>();
     return result;
@@ -22872,7 +22881,7 @@ template <memory_port Memory>
     end_of_trace result = triage(now);
     if (result.reason == end_reason::none) { return result; }
     result.explanation = engine::explain(caps, detail::state_of(now), memory, how);
-    if (result.explanation.fault) { return result; }
+    if (result.explanation.fault.happened) { return result; }
     result.needs_new_position = false;
     switch (result.explanation.ended_by) {
         case rule::OUT_080:
@@ -22914,7 +22923,7 @@ constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
             result.trace = detail::set_trace_en(on, written);
         }
     }
-    result.failed = on.failed();
+    result.fault = on.fault();
     return result;
 }
 
@@ -22962,7 +22971,7 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
     if (from) { result.trace = clear_trace_en(from, to.ctl); }
     from.fence();
     read_chosen(from, to, msr_choice::all);
-    result.failed = from.failed();
+    result.fault = from.fault();
 }
 
 }  // namespace detail
@@ -23005,7 +23014,7 @@ constexpr auto restore(Msrs& msrs, access::msr_state const& saved) noexcept -> p
     msr_sequence to{msrs};
     detail::program(to, saved);
     bool const done = to.write(saved.ctl);
-    return {to.failed(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
+    return {to.fault(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
 }
 
 // ------------------------------------------------------------------------------------ by XSAVES
@@ -23106,7 +23115,7 @@ template <msr_port Msrs>
 constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> procedure_result {
     msr_sequence from{msrs};
     detail::read_chosen(from, to, detail::msr_choice::not_in_xsave_area);
-    return {from.failed(), trace_state::disabled};
+    return {from.fault(), trace_state::disabled};
 }
 /// Writes address ranges 2 and 3, which XRSTORS does not restore, before XRSTORS.
 ///
@@ -23116,7 +23125,7 @@ constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& from) noexce
     -> procedure_result {
     msr_sequence to{msrs};
     detail::program(to, from, detail::msr_choice::not_in_xsave_area);
-    return {to.failed(), trace_state::disabled};
+    return {to.fault(), trace_state::disabled};
 }
 
 }  // namespace ptspec::driver
@@ -23756,7 +23765,7 @@ constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
     bool const resumes = result.next.resume && result.ctl.template get<ia32_rtit_ctl::TraceEn>() &&
                          !result.status.template get<ia32_rtit_status::Error>();
     if (on && resumes) { result.trace = set_trace_en(on, result.ctl); }
-    result.failed = on.failed();
+    result.fault = on.fault();
 }
 
 }  // namespace detail
@@ -23807,7 +23816,7 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     msr_sequence on{msrs};
     pmi_result result;
     global_status const causes = on.template read<global_status>();
-    result.failed = on.failed();
+    result.fault = on.fault();
     if (!on || !causes.template get<global_status::Trace_ToPA_PMI>()) {
         if (!on) { unmask_lvt(); }
         return result;
@@ -23846,7 +23855,7 @@ constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexc
     msr_sequence from{msrs};
     reset_trace result;
     result.ctl = from.template read<ia32_rtit_ctl>();
-    result.failed = from.failed();
+    result.fault = from.fault();
     if (!from) { return result; }
     result.trace = trace_state_of(result.ctl);
     if (result.trace == trace_state::enabled) { return result; }
@@ -23877,7 +23886,7 @@ constexpr auto after_cold_reset(Msrs& msrs, ring const& in, Memory& memory) noex
     cold_reset_trace result;
     msr_sequence from{msrs};
     auto const ctl = from.template read<ia32_rtit_ctl>();
-    result.failed = from.failed();
+    result.fault = from.fault();
     if (!from) { return result; }
     result.trace = trace_state_of(ctl);
     if (result.trace == trace_state::enabled) { return result; }
@@ -24298,7 +24307,6 @@ struct violation {
     size_t position = 0;  ///< of the entry in the list, for the steps with a list
     uint32_t index = 0;   ///< the MSR of that entry
 
-    constexpr explicit operator bool() const noexcept { return broken != rule::none; }
     friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };
 
@@ -24307,7 +24315,7 @@ struct [[nodiscard]] transition {
     violation violated{};
     msr_state state{};  ///< where it failed, the state at that point
 
-    constexpr explicit operator bool() const noexcept { return !violated; }
+    constexpr explicit operator bool() const noexcept { return violated.broken == rule::none; }
 };
 
 namespace detail {
@@ -24422,8 +24430,9 @@ template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_exit(Capabilities const& caps, vmcs_fields const& fields,
                                      msr_state const& now, access::context const& code = {},
                                      access::policy const& how = {}) noexcept -> transition {
-    if (auto const failed = detail::store(caps, fields.exit_store, now, true)) {
-        return {failed, now};
+    if (auto const violated = detail::store(caps, fields.exit_store, now, true);
+        violated.broken != rule::none) {
+        return {violated, now};
     }
     return detail::load_host(caps, fields, now, code, how);
 }
@@ -24451,7 +24460,7 @@ constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_st
     if (!entered) { found(entered.violated); }
     if (entered) {
         auto const stored = detail::store(caps, fields.exit_store, entered.state, false);
-        if (stored) { found(stored); }
+        if (stored.broken != rule::none) { found(stored); }
     }
     auto const left = detail::load_host(caps, fields, entered.state, {}, how);
     if (!left) { found(left.violated); }
@@ -26260,7 +26269,7 @@ struct [[nodiscard]] entry_state : driver::procedure_result {
 
     /// True if VM entry may follow.
     constexpr explicit operator bool() const noexcept {
-        return !failed && !needs_shadow && broken == rule::none;
+        return !fault.happened && !needs_shadow && broken == rule::none;
     }
 };
 
@@ -26353,7 +26362,7 @@ constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> 
             guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
         host.is_loaded = static_cast<bool>(to);
     }
-    result.failed = to.failed();
+    result.fault = to.fault();
     result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
     result.ctl = wanted.ctl;
     return result;
@@ -26363,14 +26372,14 @@ constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> 
 /// then nothing was taken.
 template <msr_port Msrs>
 constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noexcept
-    -> driver::failed_access {
+    -> driver::msr_fault {
     using status = access::ia32_rtit_status;
     if (!host.is_loaded) { return {}; }
     driver::msr_sequence from{msrs};
     access::msr_state got = guest.msrs;
     for_each_exchanged_msr(guest.caps,
                            [&](uint32_t index) { access::set_raw(got, index, from.read(index)); });
-    if (!from) { return from.failed(); }
+    if (!from) { return from.fault(); }
     guest.hidden_byte_count = has_byte_count(guest) ? 0 : got.status.get<status::PacketByteCnt>();
     got.status = visible_status(guest.caps, got.status);
     if (guest.hides_pend_topa_pmi) { got.status = got.status.with(status::PendToPAPMI{true}); }
@@ -26434,7 +26443,7 @@ constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     }
     if (ctl.raw != 0) { to.write(ctl); }
     if (to) { host = {}; }
-    return {to.failed(), to ? driver::trace_state_of(ctl) : driver::trace_state::unknown};
+    return {to.fault(), to ? driver::trace_state_of(ctl) : driver::trace_state::unknown};
 }
 
 /// Continues after VM exit, which has cleared CTL: reads the guest's MSRs, and restores the host's
@@ -26451,7 +26460,7 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     -> driver::procedure_result {
     auto const failed = detail::take_guest(guest, host, msrs);
     auto result = cancel(guest, host, msrs);
-    if (failed) { result.failed = failed; }
+    if (failed.happened) { result.fault = failed; }
     return result;
 }
 
@@ -26494,7 +26503,7 @@ constexpr auto enter(guest_pt& guest, shadow const& from, controls const& set, h
 struct [[nodiscard]] shadow_exit : driver::procedure_result {
     bool is_placed = true;  ///< false: the processor's position is not in the shadow
 
-    constexpr explicit operator bool() const noexcept { return !failed && is_placed; }
+    constexpr explicit operator bool() const noexcept { return !fault.happened && is_placed; }
 };
 
 /// `leave`, and the guest's position from that of the processor.
@@ -26506,8 +26515,10 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
     bool const was_loaded = host.is_loaded;
     auto const failed = detail::take_guest(guest, host, msrs);
     shadow_exit result{cancel(guest, host, msrs)};
-    if (failed) { result.failed = failed; }
-    if (!was_loaded || failed || guest.current_output() != guest_output::shadow) { return result; }
+    if (failed.happened) { result.fault = failed; }
+    if (!was_loaded || failed.happened || guest.current_output() != guest_output::shadow) {
+        return result;
+    }
     auto const found = from.to_guest(guest.host_output);
     result.is_placed = found.found;
     if (found) { guest.msrs.output = found.at; }
@@ -26530,7 +26541,7 @@ constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
     using global_status = reg::ia32_perf_global_status;
     driver::msr_sequence from{msrs};
     auto const now = from.template read<global_status>();
-    return {{from.failed()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
+    return {{from.fault()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
 }
 
 /// Takes a ToPA PMI that the guest's output raised from the processor: `is_pending` if there was
@@ -26550,7 +26561,7 @@ constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> topa_pmi {
     if (!result.is_pending) { return result; }
     driver::msr_sequence to{msrs};
     to.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
-    result.failed = to.failed();
+    result.fault = to.fault();
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
         status::Trace_ToPA_PMI{true});
     guest.pmi_pending = true;
@@ -28349,7 +28360,7 @@ public:
     }
 
     /// The access that faulted.
-    [[nodiscard]] constexpr auto fault() const noexcept -> failed_access { return fault_; }
+    [[nodiscard]] constexpr auto fault() const noexcept -> msr_fault { return fault_; }
     /// The number of accesses, with those that faulted.
     [[nodiscard]] constexpr auto count() const noexcept -> unsigned { return count_; }
 
@@ -28360,14 +28371,15 @@ private:
             fault_ = {true, is_write, index, 0, now};
             return true;
         }
-        return persistent_ && fault_ && fault_.index == index && fault_.is_write == is_write;
+        return persistent_ && fault_.happened && fault_.index == index &&
+               fault_.is_write == is_write;
     }
 
     Msrs& to_;
     unsigned number_ = 0;
     bool persistent_ = false;
     unsigned count_ = 0;
-    failed_access fault_{};
+    msr_fault fault_{};
 };
 
 }  // namespace ptspec::driver

@@ -73,10 +73,10 @@ TEST_CASE("a faulted access is false, and differs from a read of 0") {
 TEST_CASE("a port_fault is true if it happened, also at address 0") {
     CHECK_TWICE([](auto value) {
         auto const fault = value(port_fault{true, 0x4000});
-        return !value(port_fault{}) && value(port_fault{}).address == 0 && fault &&
-               value(port_fault{true, 0}) && !value(port_fault{false, 0x4000}) &&
-               fault == port_fault{true, 0x4000} && fault != port_fault{true, 0x4001} &&
-               fault != port_fault{false, 0x4000};
+        return !value(port_fault{}).happened && value(port_fault{}).address == 0 &&
+               fault.happened && value(port_fault{true, 0}).happened &&
+               !value(port_fault{false, 0x4000}).happened && fault == port_fault{true, 0x4000} &&
+               fault != port_fault{true, 0x4001} && fault != port_fault{false, 0x4000};
     });
 }
 

@@ -470,7 +470,7 @@ TEST_CASE("PC-37: a single range continues at its start (PRG-081,142)") {
     msrs.ctl = {0x240D};
     msrs.status = ia32_rtit_status{}.with(ia32_rtit_status::TriggerEn{true});
     msrs.output = before;
-    bool const started = !out.start(plain.caps, msrs, plain.memory);
+    bool const started = !out.start(plain.caps, msrs, plain.memory).happened;
     CHECK(started);
     byte_array<0x20> const trace{};
     CHECK(out.write(msrs, plain.memory, trace).stored == 0x20);

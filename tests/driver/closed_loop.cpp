@@ -434,7 +434,7 @@ private:
                 using lvt = reg::ia32_x2apic_lvt_pmi;
                 (void)driver::write(*cpu_, lvt{}.with(lvt::Vector{0xEE}));
             });
-        check(!result.failed, "the handler completes");
+        check(!result.fault.happened, "the handler completes");
         check(result.outcome != driver::pmi_outcome::not_topa, "the PMI is recognized");
         check(result.outcome != driver::pmi_outcome::handled ||
                   result.trace == driver::trace_state::enabled,
@@ -497,7 +497,7 @@ private:
 
     /// A PMI may have come while TraceEn was 0.
     void read_out_if_due(driver::stopped_trace const& now) {
-        check(!now.failed, "the trace is flushed or resumed");
+        check(!now.fault.happened, "the trace is flushed or resumed");
         auto& one = current();
         if (!driver::wake_up_is_due(one.ring, one.reader, now)) { return; }
         ++sum_.due;
@@ -545,7 +545,7 @@ private:
         using lvt = reg::ia32_x2apic_lvt_pmi;
         (void)driver::write(*cpu_, lvt{}.with(lvt::Vector{0xEE}));
         auto const found = driver::after_warm_reset(*cpu_, caps_);
-        check(!found.failed && found.trace == driver::trace_state::disabled,
+        check(!found.fault.happened && found.trace == driver::trace_state::disabled,
               "tracing is disabled by the reset");
         check(found.is_preserved == caps_.has_ip_filtering(), "the MSRs are preserved");
         auto& one = current();

@@ -95,7 +95,7 @@ TEST_CASE("a save that faulted is repeated with CTL as it was (PRG-100,103)") {
             (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x1800})});
             driver::faulting_port port{now.cpu, number};
             auto saved = driver::save(port);
-            if (!saved.failed) { return number > 10; }
+            if (!saved.fault.happened) { return number > 10; }
             if (saved) { return false; }
             saved = saved.trace == trace_state::unknown ? driver::save(now.cpu)
                                                         : driver::save(now.cpu, saved.state.ctl);

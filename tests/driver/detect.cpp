@@ -87,7 +87,7 @@ TEST_CASE("a CTL that cannot be read is reported (PRG-001)") {
         world now{preset::skylake_x};
         msr_model<1> msrs{{{value(0xCEU), 0}}};
         auto const found = driver::detect(now.cpu, msrs);
-        return !found && found.failed == driver::failed_access{true, false, 0x570, 0, 0} &&
+        return !found && found.fault == driver::msr_fault{true, false, 0x570, 0, 0} &&
                found.ctl.raw == 0 && found.trace == trace_state::unknown && !found.is_in_use() &&
                found.caps.has_pt();
     });

@@ -320,7 +320,7 @@ TEST_CASE("after a fault in the handler tracing continues, and no byte is read t
                 driver::faulting_port port{now.cpu, number};
                 auto const result = driver::on_topa_pmi(
                     port, [&](auto const& at) { return now.drain(at).next; }, [] {});
-                faulted = static_cast<bool>(result.failed);
+                faulted = static_cast<bool>(result.fault.happened);
                 if (faulted) {
                     auto next = now.plan;
                     if (result.outcome == driver::pmi_outcome::handled) {

@@ -256,7 +256,7 @@ TEST_CASE("a restart that cannot clear TraceEn reports it, and programs nothing"
         (void)driver::enable(now.cpu, base);
         driver::faulting_port port{now.cpu, value(0U)};
         auto const result = driver::restart(port, base);
-        return result.failed.index == 0x570 && result.trace == trace_state::still_tracing &&
+        return result.fault.index == 0x570 && result.trace == trace_state::still_tracing &&
                port.count() == 1;
     });
 }
@@ -283,7 +283,7 @@ TEST_CASE("MSRs that cannot be read back are reported, with the access (PRG-033)
         (void)driver::enable(now.cpu, base);
         driver::faulting_port port{now.cpu, value(1U)};
         auto const result = driver::check_enabled(port, base);
-        return !result && result.failed.index == 0x571 && !result.failed.is_write &&
-               result.failed.number == 1 && !result.is_ours;
+        return !result && result.fault.index == 0x571 && !result.fault.is_write &&
+               result.fault.number == 1 && !result.is_ours;
     });
 }

@@ -51,13 +51,13 @@ constexpr auto survives_faults(Prepare&& prepare, Procedure&& procedure) -> bool
         driver::faulting_port port{now.cpu, number};
         auto const result = procedure(port);
         bool const is_tracing = now.cpu.is_tracing();
-        if (!port.fault()) {
-            return number != 0 && !result.failed && result.trace != trace_state::unknown &&
+        if (!port.fault().happened) {
+            return number != 0 && !result.fault.happened && result.trace != trace_state::unknown &&
                    is_tracing == (result.trace == trace_state::enabled);
         }
         auto const fault = port.fault();
-        if (!result.failed || result.failed.index != fault.index ||
-            result.failed.is_write != fault.is_write || result.failed.number != number) {
+        if (!result.fault.happened || result.fault.index != fault.index ||
+            result.fault.is_write != fault.is_write || result.fault.number != number) {
             return false;
         }
         if (result.trace == trace_state::enabled && !is_tracing) { return false; }
@@ -78,9 +78,9 @@ constexpr auto survives_uncovered(Procedure&& procedure) -> bool {
         machine cpu{preset::P_FUT, memory, tap, {}, 0x1000};
         driver::faulting_port port{cpu, number};
         auto const result = procedure(port);
-        if (!port.fault()) { return number == 4 && !result.failed; }
-        if (!result.failed || result.failed.index != port.fault().index ||
-            result.failed.number != number || port.count() != number + 1) {
+        if (!port.fault().happened) { return number == 4 && !result.fault.happened; }
+        if (!result.fault.happened || result.fault.index != port.fault().index ||
+            result.fault.number != number || port.count() != number + 1) {
             return false;
         }
     }
@@ -154,8 +154,8 @@ TEST_CASE("a fault while a context is saved or restored loses no saved state (PR
             auto const saved = driver::save(now.cpu);
             driver::faulting_port port{now.cpu, number};
             auto const first = driver::restore(port, saved.state);
-            if (first.failed && now.cpu.is_tracing()) { return false; }
-            if (first.failed && !driver::restore(now.cpu, saved.state)) { return false; }
+            if (first.fault.happened && now.cpu.is_tracing()) { return false; }
+            if (first.fault.happened && !driver::restore(now.cpu, saved.state)) { return false; }
             auto const msrs = now.cpu.msrs();
             if (msrs.ctl != plan.ctl || msrs.cr3_match != plan.cr3_match ||
                 msrs.addr[0] != plan.addr[0] || msrs.addr[1] != plan.addr[1]) {
@@ -255,12 +255,13 @@ TEST_CASE("a fault while detecting ends with an answer, and writes nothing (PRG-
             for (auto const& one : log) {
                 if (one.what == driver::logged_access::kind::write) { return false; }
             }
-            bool const of_ctl = port.fault() && port.fault().index == ia32_rtit_ctl::address;
-            if (of_ctl != static_cast<bool>(found.failed) || of_ctl == static_cast<bool>(found) ||
+            bool const of_ctl = port.fault().happened &&
+                                port.fault().index == ia32_rtit_ctl::address;
+            if (of_ctl != found.fault.happened || of_ctl == static_cast<bool>(found) ||
                 !found.caps.has_pt()) {
                 return false;
             }
-            if (!port.fault()) { return number > 1; }
+            if (!port.fault().happened) { return number > 1; }
         }
         return false;
     });
@@ -271,7 +272,7 @@ TEST_CASE("after a fault of IA32_DEBUGCTL the trace may not be enabled (PRG-150)
         world now;
         driver::faulting_port port{now.cpu, value(0U)};
         auto const excludes = driver::check_lbr(port, preset::broadwell);
-        return excludes.failed.index == reg::ia32_debugctl::address && excludes.excludes &&
+        return excludes.fault.index == reg::ia32_debugctl::address && excludes.excludes &&
                !excludes.records && !excludes && port.count() == 1;
     });
 }
@@ -284,8 +285,8 @@ TEST_CASE("an MSR that faults from some access on stops each procedure at once")
                 prepare(now.cpu);
                 driver::faulting_port port{now.cpu, number, true};
                 auto const result = procedure(port);
-                if (!port.fault()) { return number != 0; }
-                if (!result.failed || port.count() > number + 3) { return false; }
+                if (!port.fault().happened) { return number != 0; }
+                if (!result.fault.happened || port.count() > number + 3) { return false; }
             }
             return false;
         };

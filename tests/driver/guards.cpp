@@ -45,7 +45,7 @@ TEST_CASE("branch records conflict with a trace on six models only (PRG-150..152
     CHECK_TWICE([](auto value) {
         msr_model<1> other{{{value(0x570U), 0}}};
         auto const result = driver::check_lbr(other, of_model(0x506E3));
-        return result.failed.index == 0x1D9 && !result;
+        return result.fault.index == 0x1D9 && !result;
     });
 }
 

@@ -93,7 +93,7 @@ public:
     void take_pmi() {
         if (!cpu().deliver_pmi()) { return; }
         auto const result = driver::on_topa_pmi(cpu(), drain_for_pmi(), [this] { unmask(); });
-        CHECK(!result.failed);
+        CHECK(!result.fault.happened);
         handled += result.outcome == pmi_outcome::handled;
         deferred += result.outcome == pmi_outcome::deferred;
     }
@@ -174,7 +174,7 @@ private:
 
 /// What a driver does with the result of a procedure after which tracing continues.
 void follow(world& now, interrupted_port& port, driver::stopped_trace const& result) {
-    CHECK(!result.failed);
+    CHECK(!result.fault.happened);
     bool const due = driver::wake_up_is_due(now.ring, now.reader, result);
     now.due += due;
     if (due || result.trace != trace_state::enabled) {

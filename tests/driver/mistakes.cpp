@@ -178,7 +178,7 @@ TEST_CASE("a PMI around VMXON accesses nothing that faults (PRG-160)") {
         auto const result = driver::on_topa_pmi(
             now.cpu, [](driver::stopped_trace const&) { return driver::pmi_decision{false}; },
             [] {});
-        CHECK(!result.failed);
+        CHECK(!result.fault.happened);
         CHECK(result.outcome ==
               (before_vmxon ? driver::pmi_outcome::handled : driver::pmi_outcome::deferred));
         CHECK(!now.cpu.is_tracing());
@@ -208,7 +208,7 @@ struct interrupted_port {
         if (!delivered) { return; }
         auto const result = driver::on_topa_pmi(
             now.cpu, [](driver::stopped_trace const&) { return driver::pmi_decision{}; }, [] {});
-        CHECK(!result.failed);
+        CHECK(!result.fault.happened);
     }
     auto read(uint32_t index) -> port_value {
         interrupt();
@@ -405,7 +405,7 @@ TEST_CASE("VMXON ends a trace where Intel PT is not allowed in VMX operation (PR
     CHECK(state.trace == driver::trace_state::disabled);
     // Until VMXOFF each write of CTL faults, and the procedures say so.
     auto const again = driver::enable(now.cpu, plan);
-    CHECK(again.failed.index == 0x570);
+    CHECK(again.fault.index == 0x570);
     CHECK(again.trace == driver::trace_state::disabled);
     (void)now.cpu.on(event::vmxoff{0x1008});
     CHECK(driver::enable(now.cpu, plan));

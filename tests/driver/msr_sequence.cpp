@@ -54,25 +54,24 @@ TEST_CASE("a sequence makes no access after the first fault, and names it") {
         bool const after = on.write(ia32_rtit_status{7});
         return first.raw == 1 && fine && !lost && !after && !on &&
                on.template read<ia32_rtit_ctl>().raw == 0 && msrs.read(0x571).value == 2 &&
-               msrs.fences == 0 &&
-               on.failed() == driver::failed_access{true, true, 0x560, 0x1000, 2};
+               msrs.fences == 0 && on.fault() == driver::msr_fault{true, true, 0x560, 0x1000, 2};
     });
     CHECK_TWICE([](auto value) {
         auto msrs = two_msrs(1, value(uint64_t{2}));
         driver::msr_sequence on{msrs};
         on.fence();
         (void)on.read(0x572);
-        return msrs.fences == 1 && on.failed() == driver::failed_access{true, false, 0x572, 0, 0};
+        return msrs.fences == 1 && on.fault() == driver::msr_fault{true, false, 0x572, 0, 0};
     });
 }
 
 TEST_CASE("a result without an access is no value, and names no access") {
     CHECK_TWICE([](auto value) {
         driver::word_read<reg::ia32_rtit_ctl> const none{};
-        driver::failed_access const failed{};
+        driver::msr_fault const failed{};
         driver::procedure_result const result{};
-        return value(true) && !none && none.value.raw == 0 && !failed && !failed.is_write &&
-               failed.index == 0 && failed.number == 0 && result &&
+        return value(true) && !none && none.value.raw == 0 && !failed.happened &&
+               !failed.is_write && failed.index == 0 && failed.number == 0 && result &&
                result.trace == driver::trace_state::unknown;
     });
 }

@@ -98,6 +98,6 @@ TEST_CASE("after a cold reset another agent's trace is left alone, and a fault i
         driver::faulting_port port{now.cpu, value(0U)};
         auto const faulted = driver::after_cold_reset(port, buffer.ring, now.memory.trace);
         return in_use.trace == trace_state::enabled && in_use.part.count == 0 &&
-               faulted.failed.index == 0x570 && faulted.trace == trace_state::unknown;
+               faulted.fault.index == 0x570 && faulted.trace == trace_state::unknown;
     });
 }

@@ -188,7 +188,7 @@ TEST_CASE("the result of the handler names the access that faulted (PRG-122)") {
         (void)now.cpu.deliver_pmi();
         driver::faulting_port port{now.cpu, value(4U)};
         auto const result = driver::on_topa_pmi(port, resume, [] {});
-        return !result && result.failed.index == 0x560 && result.failed.number == 4 &&
+        return !result && result.fault.index == 0x560 && result.fault.number == 4 &&
                result.outcome == driver::pmi_outcome::deferred && !now.cpu.is_tracing();
     });
 }
@@ -235,7 +235,7 @@ TEST_CASE("a new position whose writes faulted is in the result (PRG-086,122)") 
                 return pmi_decision{.has_new_output = true, .output = base.output};
             },
             [] {});
-        return !result && result.failed.index == 0x561 && result.failed.is_write &&
+        return !result && result.fault.index == 0x561 && result.fault.is_write &&
                result.outcome == pmi_outcome::handled && result.next.has_new_output &&
                result.next.output == base.output && !now.cpu.is_tracing();
     });

@@ -130,8 +130,8 @@ TEST_CASE("a bit that software set, and tables that cannot be read (PRG-041)") {
         set.output = driver::in_topa({.table = 0x7000'0000});
         auto const unread = driver::triage(set, preset::skylake_x, now.memory);
         return end.reason == end_reason::set_by_software && !end.needs_repair &&
-               unread.reason == end_reason::operational_error && unread.explanation.fault &&
-               unread.needs_repair;
+               unread.reason == end_reason::operational_error &&
+               unread.explanation.fault.happened && unread.needs_repair;
     });
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("recovering writes CTL again only if STATUS was written and TraceEn wa
         (void)driver::enable(now.cpu, base);
         driver::faulting_port port{now.cpu, value(4U)};  // the write of STATUS
         auto const faulted = driver::recover(port, base.ctl);
-        bool const stays_off = !faulted && faulted.failed.index == 0x571 && port.count() == 5 &&
+        bool const stays_off = !faulted && faulted.fault.index == 0x571 && port.count() == 5 &&
                                !now.cpu.is_tracing();
         world off;
         driver::recording_port log{off.cpu};

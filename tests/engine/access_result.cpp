@@ -40,17 +40,17 @@ TEST_CASE("an access result shows whether the access took effect, even if a port
         auto const fine = write(0x560, table);
         auto const gp = write(0x560, table + 1);  // REG-070
         auto const other = write(0x10, 0);
-        bool good = fine.what == outcome::done && fine.took_effect() && !fine.fault &&
+        bool good = fine.what == outcome::done && fine.took_effect() && !fine.fault.happened &&
                     gp.what == outcome::general_protection && !gp.took_effect() &&
                     gp.broken == rule::REG_070 && other.what == outcome::not_covered &&
                     !other.took_effect() && other.broken == rule::none;
         memory.fails = true;
         auto const on = enable(unit, memory);
-        good = good && on.what == outcome::done_but_port_failed && on.took_effect() && on.fault &&
-               unit.msrs().ctl.template get<ctl::TraceEn>();
+        good = good && on.what == outcome::done_but_port_failed && on.took_effect() &&
+               on.fault.happened && unit.msrs().ctl.template get<ctl::TraceEn>();
         // A #GP is still reported; `fault` indicates that bytes are pending.
         auto const locked = write(0x560, table);
-        good = good && locked.what == outcome::general_protection && locked.fault &&
+        good = good && locked.what == outcome::general_protection && locked.fault.happened &&
                locked.broken == rule::REG_004;
         auto const down = disable(unit, memory);
         good = good && down.what == outcome::done_but_port_failed && down.took_effect() &&
@@ -58,7 +58,7 @@ TEST_CASE("an access result shows whether the access took effect, even if a port
         // An access that did not begin can be repeated.
         auto const waits = write(0x560, table + 0x1000);
         good = good && waits.what == outcome::not_done_port_failed && !waits.took_effect() &&
-               waits.fault && unit.rdmsr(0x560).value == table;
+               waits.fault.happened && unit.rdmsr(0x560).value == table;
         memory.fails = false;
         return good && write(0x560, table + 0x1000).what == outcome::done &&
                unit.rdmsr(0x560).value == table + 0x1000 && unit.total().lost == 0;

@@ -92,7 +92,7 @@ constexpr auto result_of(oc_engine_case const& row, Way write) -> result {
                          (row.scheme == test::oc_scheme::topa ? test::ctl_bits::topa : 0) |
                          (row.inject ? test::ctl_bits::inject : 0);
     result got;
-    got.enabled = one.enable(ctl) && !one.fault;
+    got.enabled = one.enable(ctl) && !one.fault.happened;
     for (unsigned i = 0; i < row.write_count; ++i) {
         write(one, static_cast<size_t>(row.writes[i]));
     }
@@ -116,9 +116,9 @@ constexpr auto is_listed(oc_engine_case const& row, text id) -> bool {
 /// True if the unit and the explanation both report a rule of the case as the reason that output
 /// ended. In a case that starts with Stopped set, output never starts.
 constexpr auto rule_matches(oc_engine_case const& row, result const& got) -> bool {
-    if (row.stopped) { return got.why == rule::none && got.explained; }
+    if (row.stopped) { return got.why == rule::none && got.explained.ended_by != rule::none; }
     if (!row.wanted.error && !row.wanted.stopped) {
-        return got.why == rule::none && !got.explained;
+        return got.why == rule::none && got.explained.ended_by == rule::none;
     }
     if (got.why != got.explained.ended_by) { return false; }
     // OUT-083 refines the STOP of OUT-080.

@@ -70,14 +70,14 @@ constexpr auto recovers(uint64_t fails_at, unsigned manner, size_t piece, unsign
     one.place(A, pointers(0, 0xFF8));
     (void)one.enable_topa();
     patient writer{.one = one, .manner = manner};
-    if (one.fault) { writer.after_a_fault(); }
+    if (one.fault.happened) { writer.after_a_fault(); }
     for (size_t at = 0; at < failing_bytes; at += piece) {
         writer.write(first_bytes(failing_bytes).from(at).first(piece));
     }
     bool const ends = one.is_running() && one.is_at(A, pointers(0, 8)) && one.sum.lost == 0 &&
                       one.sum.taken == failing_bytes && one.sum.stored == failing_bytes &&
                       one.sum.pmis == 1 && one.sum.first == X + 0xFF8 && one.sum.last == X + 7 &&
-                      !one.sum.fault && (manner != 1 || !one.fault);
+                      !one.sum.fault.happened && (manner != 1 || !one.fault.happened);
     auto& inner = memory.inner;
     bool const bytes = holds(inner, X + 0xFF8, first_bytes(8)) &&
                        holds(inner, Y, first_bytes(0x1008).from(8)) &&
@@ -132,7 +132,7 @@ TEST_CASE("if a store fails, only the bytes before it are taken (PRG-180)") {
         bool const none = again == write_result{.fault = {true, X + 0x10}} &&
                           one.is_at(A, pointers(0, 0x10));
         one.resume();  // nothing is pending: the caller still has the byte that failed
-        bool const idle = !one.fault;
+        bool const idle = !one.fault.happened;
         memory.mend();
         auto const rest = one.write(first_bytes(0x30).from(0x10));
         return some && none && idle && rest && rest.taken == 0x20 &&
@@ -159,8 +159,8 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         memory.mend();
         one.resume();
         auto const done = one.write(first_bytes(3));
-        return waits && kept && still && !one.fault && done.stored == 3 && done.first == Y + 5 &&
-               one.is_at(A, pointers(1, 8));
+        return waits && kept && still && !one.fault.happened && done.stored == 3 &&
+               done.first == Y + 5 && one.is_at(A, pointers(1, 8));
     });
     CHECK_TWICE([](auto value) {  // after a full region: the byte that fills it is taken
         auto memory = fragile_memory();
@@ -193,7 +193,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         set_table(memory, A, 0, 2);  // not read again
         one.resume();
         auto const done = one.write(first_bytes(1));
-        return at_enable && !one.fault && done.first == Y && one.is_running();
+        return at_enable && !one.fault.happened && done.first == Y && one.is_running();
     });
     CHECK_TWICE([](auto value) {  // errors of the entry are reported when it is read
         auto memory = fragile_memory();
@@ -235,7 +235,7 @@ TEST_CASE("TraceEn may be cleared and set while an entry is pending (PRG-180)") 
         bool const frozen = one.is_at(A, pointers(1, 0));
         memory.mend();
         one.resume();
-        bool const off = one.is_at(A, pointers(1, 0)) && !one.fault;
+        bool const off = one.is_at(A, pointers(1, 0)) && !one.fault.happened;
         (void)one.enable_topa();
         (void)one.write(first_bytes(2).from(1));
         return frozen && off && one.is_at(B, pointers(0, 1)) &&

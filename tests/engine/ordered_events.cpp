@@ -53,7 +53,7 @@ private:
     auto roll(std::uint64_t sides) -> std::uint64_t { return numbers_() % sides; }
     template <class Event>
     void on(Event const& e) {
-        CHECK(!unit_.on(e, memory_));
+        CHECK(!unit_.on(e, memory_).happened);
     }
     /// A step of `any_events` that is one of these; the other numbers are random.
     void any_of(std::initializer_list<std::uint64_t> choices) {

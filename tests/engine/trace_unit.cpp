@@ -51,8 +51,10 @@ TEST_CASE("packets between enabling and disabling are in memory") {  // GEN-183
         machine_memory memory;
         auto unit = off("CPL=0, OS=1");
         bool good = is_done(enable(unit, memory)) && unit.state().enables().packet();
-        good = good && !unit.on(event::conditional{value(std::uint64_t{0x1010}), true}, memory) &&
-               !unit.on(event::indirect_jump{0x2000}, memory) && is_done(disable(unit, memory));
+        good = good &&
+               !unit.on(event::conditional{value(std::uint64_t{0x1010}), true}, memory).happened &&
+               !unit.on(event::indirect_jump{0x2000}, memory).happened &&
+               is_done(disable(unit, memory));
         auto const count = unit.total().stored;
         auto const& now = unit.msrs();
         // The output MSRs are exact.
@@ -98,10 +100,9 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output only once") {  // O
         auto from = traced::started("CPL=0");
         from.msrs.output.base = {table};
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
-        bool failed = static_cast<bool>(
-            unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory));
+        bool failed = unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory).happened;
         auto const first = unit.total().stored;
-        failed = failed || unit.on(event::indirect_jump{0x3000}, memory);
+        failed = failed || unit.on(event::indirect_jump{0x3000}, memory).happened;
         auto const second = unit.total().stored;
         return !failed && first == 7 && second == 10 && unit.total().lost == 0 &&
                packets(memory, second) == text{"TIP(2000), TIP(3000)"};
@@ -114,7 +115,7 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output at any branch") {  
         auto from = traced::started("CPL=0");
         from.msrs.output.base = {table};
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
-        bool const done = !unit.on(event::conditional{0x2000, true}, memory);
+        bool const done = !unit.on(event::conditional{0x2000, true}, memory).happened;
         return done && unit.msrs().status.template get<status::Error>() &&
                unit.ended_by() == rule::OUT_060 && unit.state().writer.tnt.count == 0;
     });
@@ -128,15 +129,15 @@ TEST_CASE("a unit that starts tracing between two instructions outputs as after 
         bool const refused = !is_done(unit.start(ctl{std::uint64_t{1} << 63}, memory));
         bool good = refused && is_done(unit.start(unit.msrs().ctl, memory));
         good = good && unit.state().ctl<ctl::TraceEn>() &&
-               !unit.on(event::conditional{value(std::uint64_t{0x1010}), true}, memory) &&
-               !unit.on(event::kernel_visit{.at = 0x1010, .to = 0x1012}, memory) &&
-               !unit.stop(memory);
+               !unit.on(event::conditional{value(std::uint64_t{0x1010}), true}, memory).happened &&
+               !unit.on(event::kernel_visit{.at = 0x1010, .to = 0x1012}, memory).happened &&
+               !unit.stop(memory).happened;
         auto const stored = unit.total().stored;
         auto const all = packets(memory, stored);
         return good && unit.buffered().empty() && !unit.state().ctl<ctl::TraceEn>() &&
                std::string_view{all.characters, all.length}.ends_with(
                    "TIP.PGE(1000), TNT(1), TIP.PGD(), TIP.PGE(1012), FUP(1012), TIP.PGD()") &&
-               !unit.stop(memory) && unit.total().stored == stored;
+               !unit.stop(memory).happened && unit.total().stored == stored;
     });
 }
 
@@ -226,9 +227,9 @@ TEST_CASE("a buffer that is not drained overflows, and recovers when drained") {
         bool const loses = unit.state().in_overflow && unit.buffered().size() <= 1024 &&
                            unit.buffered().size() > 1024 - 9;
         auto const before = unit.buffered().size();
-        bool const partly = !unit.drain(memory, 100) && unit.state().in_overflow &&
+        bool const partly = !unit.drain(memory, 100).happened && unit.state().in_overflow &&
                             unit.total().stored == 100;
-        bool const all = !unit.drain(memory) && !unit.state().in_overflow;
+        bool const all = !unit.drain(memory).happened && !unit.state().in_overflow;
         // OVF 2, FUP 9
         return waits && loses && partly && all && unit.total().stored == before + 11 &&
                unit.total().lost == 0;
@@ -338,7 +339,7 @@ constexpr auto store_alike(std::size_t at_once) -> bool {
     auto other = one;
     bool same = is_done(enable(one, through_port)) && is_done(enable(other, in_place));
     auto const both = [&](auto const& e) {
-        same = same && !one.on(e, through_port) && !other.on(e, in_place) &&
+        same = same && !one.on(e, through_port).happened && !other.on(e, in_place).happened &&
                one.total() == other.total() && one.state().writer.tnt == other.state().writer.tnt &&
                one.buffered().size() == other.buffered().size() &&
                one.state().in_overflow == other.state().in_overflow;
@@ -371,20 +372,21 @@ TEST_CASE("a failing port loses no byte, and a flush ends when all bytes are sto
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
         memory.fails = value(true);
-        bool good = static_cast<bool>(unit.on(event::indirect_jump{0x2000}, memory)) &&
-                    static_cast<bool>(unit.on(event::conditional{0x2002, true}, memory));
+        bool good = unit.on(event::indirect_jump{0x2000}, memory).happened &&
+                    unit.on(event::conditional{0x2002, true}, memory).happened;
         auto const done = disable(unit, memory);
         using outcome = engine::access_outcome;
-        good = good && done.what == outcome::done_but_port_failed && done.fault &&
+        good = good && done.what == outcome::done_but_port_failed && done.fault.happened &&
                !unit.msrs().ctl.template get<ctl::TraceEn>();
         // Events and accesses have no effect until all bytes are stored.
         good = good && unit.is_flushing() &&
-               static_cast<bool>(unit.on(event::mov_cr3{.cr3 = 0x9000}, memory)) &&
+               unit.on(event::mov_cr3{.cr3 = 0x9000}, memory).happened &&
                unit.state().code.cr3 == 0x1000 &&
-               enable(unit, memory).what == outcome::not_done_port_failed && unit.drain(memory);
+               enable(unit, memory).what == outcome::not_done_port_failed &&
+               unit.drain(memory).happened;
         // Now all bytes are stored.
         memory.fails = false;
-        good = good && !unit.on(event::mov_cr3{.cr3 = 0x9000}, memory) &&
+        good = good && !unit.on(event::mov_cr3{.cr3 = 0x9000}, memory).happened &&
                unit.state().code.cr3 == 0x9000;
         return good && !unit.is_flushing() && unit.total().lost == 0 && unit.buffered().empty() &&
                packets(memory, unit.total().stored) ==
@@ -399,10 +401,11 @@ TEST_CASE("a flush completes even if only time passes") {
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
         memory.fails = value(true);
-        bool good = unit.on(event::indirect_jump{0x2000}, memory) && disable(unit, memory).fault &&
-                    unit.on(event::cycles{5}, memory) && unit.is_flushing();
+        bool good = unit.on(event::indirect_jump{0x2000}, memory).happened &&
+                    disable(unit, memory).fault.happened &&
+                    unit.on(event::cycles{5}, memory).happened && unit.is_flushing();
         memory.fails = false;
-        good = good && !unit.on(event::cycles{5}, memory);
+        good = good && !unit.on(event::cycles{5}, memory).happened;
         return good && !unit.is_flushing() && unit.buffered().empty();
     });
 }
@@ -576,7 +579,8 @@ TEST_CASE("after a reset output starts at the position in the MSRs") {  // GEN-2
         good = good && !unit.is_flushing() && unit.buffered().empty() &&
                unit.total().lost == kept && unit.total().stored == count;
         // No byte is pending.
-        return good && !unit.on(event::indirect_jump{0x3000}, memory) && unit.ip() == 0x3000;
+        return good && !unit.on(event::indirect_jump{0x3000}, memory).happened &&
+               unit.ip() == 0x3000;
     });
 }
 
@@ -733,10 +737,10 @@ TEST_CASE("a unit traces nothing after a cold reset") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         trace_unit<> unit{cpu::preset::P_FUT, {.cpl = value(std::uint8_t{0})}, 0x1000};
-        return !unit.on(event::indirect_jump{0x2000}, memory) && !unit.state().enables().trigger &&
-               unit.total() == engine::totals{} && unit.msrs() == access::msr_state{} &&
-               unit.ended_by() == rule::none && !unit.state().in_overflow &&
-               trace_unit<>{cpu::preset::P_FUT}.ip() == 0 &&
+        return !unit.on(event::indirect_jump{0x2000}, memory).happened &&
+               !unit.state().enables().trigger && unit.total() == engine::totals{} &&
+               unit.msrs() == access::msr_state{} && unit.ended_by() == rule::none &&
+               !unit.state().in_overflow && trace_unit<>{cpu::preset::P_FUT}.ip() == 0 &&
                unit.state().caps == cpu::preset::P_FUT &&
                unit.state().options.drained_at_once != 0 && unit.state().calls.size() == 0 &&
                unit.state().shutdown_by == rule::none && unit.state().ctl_load_verdict &&

@@ -221,7 +221,7 @@ auto fw_same_answers(cpuid_registers const& a, cpuid_registers const& b, port_va
     return a == b && c == d && c;
 }
 auto fw_same_faults(port_fault const& a, port_fault const& b) noexcept -> bool {
-    return a == b && a;
+    return a == b && a.happened;
 }
 void fw_pmi(pmi_model& interrupts) noexcept { interrupts.raise(); }
 
@@ -1022,9 +1022,10 @@ void fw_nested_bitmap(vmx::guest_pt const& guest, vmx::msr_bitmap const& of_l1,
 auto fw_nested_lists(vmx::guest_pt& guest, vmx::msr_list loads, vmx::msr_list stores,
                      uint64_t* values) noexcept -> bool {
     auto const other = [](auto const&...) { return rule::PRG_165; };
-    return !vmx::load_msrs(guest, loads, vmx::step::entry_load, other) &&
-           !vmx::store_msrs(
-               guest, stores, [&](size_t at, uint64_t value) { values[at] = value; }, other);
+    return vmx::load_msrs(guest, loads, vmx::step::entry_load, other).broken == rule::none &&
+           vmx::store_msrs(
+               guest, stores, [&](size_t at, uint64_t value) { values[at] = value; }, other)
+                   .broken == rule::none;
 }
 
 auto fw_guest_cpuid(capabilities const* hosts, size_t count, vmx::guest_policy const& how,
@@ -1151,7 +1152,7 @@ auto fw_output_without_windows(capabilities const& of, msr_state& now, memory_mo
                                uint8_t const* data, size_t size,
                                engine::write_result& done) noexcept -> rule {
     engine::output out;
-    if (!out.start(of, now, memory)) { done = out.write(now, memory, {data, size}); }
+    if (!out.start(of, now, memory).happened) { done = out.write(now, memory, {data, size}); }
     return out.ended_by();
 }
 auto fw_add_writes(engine::write_result& to, engine::write_result const& next) noexcept
@@ -1168,7 +1169,7 @@ auto fw_same_writes(engine::write_result const& one, engine::write_result const&
 auto fw_explain(capabilities const& of, msr_state const& now, hooked_memory& memory,
                 engine::output_options const& how, engine::explanation& out) noexcept -> bool {
     out = engine::explain(of, now, memory, how);
-    return static_cast<bool>(out);
+    return static_cast<bool>(out.ended_by != rule::none);
 }
 
 // -------------------------------------------------------------------------------- trace unit
@@ -1176,240 +1177,240 @@ auto fw_explain(capabilities const& of, msr_state const& now, hooked_memory& mem
 auto fw_unit_conditional(engine::trace_unit<>& unit, engine::event::conditional const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_direct_jump(engine::trace_unit<>& unit, engine::event::direct_jump const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_direct_call(engine::trace_unit<>& unit, engine::event::direct_call const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_indirect_jump(engine::trace_unit<>& unit, engine::event::indirect_jump const& e,
                            hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_indirect_call(engine::trace_unit<>& unit, engine::event::indirect_call const& e,
                            hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_near_return(engine::trace_unit<>& unit, engine::event::near_return const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_sequential(engine::trace_unit<>& unit, engine::event::sequential const& e,
                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_far_transfer(engine::trace_unit<>& unit, engine::event::far_transfer const& e,
                           hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_software_interrupt(engine::trace_unit<>& unit,
                                 engine::event::software_interrupt const& e, hooked_memory& memory,
                                 port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_interrupt(engine::trace_unit<>& unit, engine::event::interrupt const& e,
                        hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_exception(engine::trace_unit<>& unit, engine::event::exception const& e,
                        hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_user_interrupt(engine::trace_unit<>& unit, engine::event::user_interrupt const& e,
                             hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_init(engine::trace_unit<>& unit, engine::event::init const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_sipi(engine::trace_unit<>& unit, engine::event::sipi const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_mov_cr3(engine::trace_unit<>& unit, engine::event::mov_cr3 const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_interrupt_flag(engine::trace_unit<>& unit, engine::event::interrupt_flag const& e,
                             hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_transaction_begin(engine::trace_unit<>& unit,
                                engine::event::transaction_begin const& e, hooked_memory& memory,
                                port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_transaction_end(engine::trace_unit<>& unit, engine::event::transaction_end const& e,
                              hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_transaction_abort(engine::trace_unit<>& unit,
                                engine::event::transaction_abort const& e, hooked_memory& memory,
                                port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_enclave_transfer(engine::trace_unit<>& unit, engine::event::enclave_transfer const& e,
                               hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_vm_exit(engine::trace_unit<>& unit, engine::event::vm_exit const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_vm_entry(engine::trace_unit<>& unit, engine::event::vm_entry const& e,
                       hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_vm_entry_failure(engine::trace_unit<>& unit, engine::event::vm_entry_failure const& e,
                               hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_vmptrld(engine::trace_unit<>& unit, engine::event::vmptrld const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_vmclear(engine::trace_unit<>& unit, engine::event::vmclear const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_vmxon(engine::trace_unit<>& unit, engine::event::vmxon const& e, hooked_memory& memory,
                    port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_vmxoff(engine::trace_unit<>& unit, engine::event::vmxoff const& e,
                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_smi(engine::trace_unit<>& unit, engine::event::smi const& e, hooked_memory& memory,
                  port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_rsm(engine::trace_unit<>& unit, engine::event::rsm const& e, hooked_memory& memory,
                  port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_measured_launch(engine::trace_unit<>& unit, engine::event::measured_launch const& e,
                              hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_acm_begin(engine::trace_unit<>& unit, engine::event::acm_begin const& e,
                        hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_acm_end(engine::trace_unit<>& unit, engine::event::acm_end const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_ptwrite(engine::trace_unit<>& unit, engine::event::ptwrite const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_mwait(engine::trace_unit<>& unit, engine::event::mwait const& e, hooked_memory& memory,
                    port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_halt(engine::trace_unit<>& unit, engine::event::halt const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_wake(engine::trace_unit<>& unit, engine::event::wake const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_duty_cycle(engine::trace_unit<>& unit, engine::event::duty_cycle const& e,
                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_clock_stop(engine::trace_unit<>& unit, engine::event::clock_stop const& e,
                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_clock_resume(engine::trace_unit<>& unit, engine::event::clock_resume const& e,
                           hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_pebs_record(engine::trace_unit<>& unit, engine::event::pebs_record const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_time(engine::trace_unit<>& unit, engine::event::time const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_cycles(engine::trace_unit<>& unit, engine::event::cycles const& e,
                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_ratio(engine::trace_unit<>& unit, engine::event::ratio const& e, hooked_memory& memory,
                    port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_cycle_guard(engine::trace_unit<>& unit, engine::event::cycle_guard const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_psb_due(engine::trace_unit<>& unit, engine::event::psb_due const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_overflow(engine::trace_unit<>& unit, engine::event::overflow const& e,
                       hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_overflow_end(engine::trace_unit<>& unit, engine::event::overflow_end const& e,
                           hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
-    return !fault;
+    return !fault.happened;
 }
 auto fw_unit_size() noexcept -> size_t { return sizeof(engine::trace_unit<>); }
 void fw_unit_make(engine::trace_unit<>& unit, capabilities const& of,

@@ -185,5 +185,5 @@ TEST_CASE("detection works through CPUID of this processor") {
     bool const has_pt = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 25 & 1) != 0;
     CHECK(found.caps.has_pt() == has_pt);
     CHECK_FALSE(found.is_in_use());
-    if (has_pt) { CHECK(found.failed.index == ctl_address); }  // user mode cannot read the MSR
+    if (has_pt) { CHECK(found.fault.index == ctl_address); }  // user mode cannot read the MSR
 }

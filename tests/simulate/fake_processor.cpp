@@ -94,7 +94,7 @@ TEST_CASE("an access faults as on the processor, with its rule; a fault of memor
         bool const unknown = !now.cpu.read(0x10) && now.cpu.fault().is_unknown_msr;
         now.memory.fails = true;
         (void)now.cpu.on(event::indirect_jump{0x2000});
-        bool const memory = !now.cpu.write(0x570, 0x250D) || now.cpu.fault().memory;
+        bool const memory = !now.cpu.write(0x570, 0x250D) || now.cpu.fault().memory.happened;
         return while_tracing && unknown && memory && now.cpu.fault().broken == rule::none;
     });
 }

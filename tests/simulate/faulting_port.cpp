@@ -14,7 +14,7 @@ TEST_CASE("the access with a number faults, and the other port is not accessed")
         bool const second = port.write(0x570, 3);
         bool const third = port.read(0x570).value == 2;
         return first && !second && third && port.count() == 3 &&
-               port.fault() == driver::failed_access{true, true, 0x570, 0, 1};
+               port.fault() == driver::msr_fault{true, true, 0x570, 0, 1};
     });
 }
 

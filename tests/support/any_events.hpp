@@ -20,7 +20,7 @@ public:
     /// Executes one event or access. Returns false when an access faults or a port fails.
     template <class Memory>
     auto step(Memory& memory) -> bool {
-        auto const on = [&](auto const& e) { return !unit_.on(e, memory); };
+        auto const on = [&](auto const& e) { return !unit_.on(e, memory).happened; };
         auto const here = unit_.ip();
         switch (dice_.roll(54)) {
             case 0: return write_msr(memory);
@@ -180,8 +180,11 @@ private:
             one = {static_cast<std::uint8_t>(dice_.roll(32)), flag(), items,
                    static_cast<std::size_t>(dice_.roll(dice_.chance(20) ? 40 : 4))};
         }
-        return !unit_.on(
-            event::pebs_record{address(), groups, static_cast<std::size_t>(dice_.roll(4))}, memory);
+        return !unit_
+                    .on(event::pebs_record{address(), groups,
+                                           static_cast<std::size_t>(dice_.roll(4))},
+                        memory)
+                    .happened;
     }
     template <class Memory>
     auto switch_context(Memory& memory) -> bool {
@@ -199,7 +202,9 @@ private:
     }
     template <class Memory>
     auto reset(Memory& memory) -> bool {
-        if (dice_.chance(80)) { return !unit_.drain(memory, static_cast<std::size_t>(byte())); }
+        if (dice_.chance(80)) {
+            return !unit_.drain(memory, static_cast<std::size_t>(byte())).happened;
+        }
         if (dice_.chance(80)) {
             unit_.warm_reset(code(), address());
         } else {

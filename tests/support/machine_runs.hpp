@@ -193,7 +193,7 @@ private:
         auto const before = bytes();
         auto const since_psb = bytes_since_psb();
         track_overflow(
-            [&] { is_refused_ = static_cast<bool>(unit_.on(e, memory_)) || is_refused_; });
+            [&] { is_refused_ = static_cast<bool>(unit_.on(e, memory_).happened) || is_refused_; });
         // Passing time produces no packet with a libipt event, except a PSB+.
         bool const is_time = same_as<Event, event::time>;
         had_psb_ = bytes_since_psb() - since_psb != bytes() - before;

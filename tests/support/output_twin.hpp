@@ -318,7 +318,7 @@ public:
     }
     /// Resumes until no access is pending.
     void finish() {
-        while (unit_.out.resume(unit_.now, unit_.memory)) { after_a_fault(false); }
+        while (unit_.out.resume(unit_.now, unit_.memory).happened) { after_a_fault(false); }
     }
     void after_a_fault(bool moved) {
         ++faults;
@@ -351,7 +351,7 @@ public:
         (void)reference.machine.enable();
         memory_.reset(setup.words);
         detail::engine_side<detail::page_memory> unit{memory_};
-        if (unit.start(setup)) { return "an unexpected fault"; }
+        if (unit.start(setup).happened) { return "an unexpected fault"; }
         if (!unit.matches(reference.machine)) { return "the registers after TraceEn rose"; }
         uint64_t at = 0;
         for (uint64_t const count : setup.writes) {
@@ -406,7 +406,7 @@ private:
         mapped_.reset(memory_.firsts(), setup.words);
         auto memory = mapped_.memory();
         detail::engine_side<host_memory> unit{memory};
-        if (unit.start(setup)) { return "a fault in place"; }
+        if (unit.start(setup).happened) { return "a fault in place"; }
         uint64_t at = 0;
         for (uint64_t const count : setup.writes) {
             if (!unit.write(detail::stream_from(at, count))) { return "a fault in place"; }
@@ -464,7 +464,7 @@ private:
         -> bool {
         detail::engine_side<Memory> unit{memory};
         detail::retrying_writer<Memory> writer{unit, variant};
-        if (unit.start(setup)) { writer.after_a_fault(false); }
+        if (unit.start(setup).happened) { writer.after_a_fault(false); }
         uint64_t at = 0;
         for (uint64_t const count : setup.writes) {
             writer.write(detail::stream_from(at, count));

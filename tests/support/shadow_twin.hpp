@@ -563,7 +563,7 @@ private:
         start_host(bare_);
         world::bare_port memory{guest_.ram};
         auto const fault = bare_output_.start(guest_.caps, bare_, memory, guest_.bare_options());
-        guest_.ram.require(!fault, "no fault");
+        guest_.ram.require(!fault.happened, "no fault");
         compare();
         if (bare_output_.ended_by() != rule::none) {
             ++guest_.seen.errors;
@@ -580,7 +580,7 @@ private:
         host_.ctl = host_.ctl.with(ctl::ToPA{made.topa});
         world::host_port memory{guest_.ram};
         auto const fault = host_output_.start(guest_.host_caps, host_, memory);
-        guest_.ram.require(!fault, "no fault");
+        guest_.ram.require(!fault.happened, "no fault");
     }
     /// An exit, after which a page is elsewhere in the host.
     void move(std::size_t page) {
@@ -635,13 +635,13 @@ private:
             auto const expected = bare_output_.write(bare_, bare, rest.first(got.taken));
             pmis_ += expected.pmis;
             if (expected.has_address) { last_ = expected.last; }
-            ram.require(!expected.fault && got.taken == expected.taken &&
+            ram.require(!expected.fault.happened && got.taken == expected.taken &&
                             got.stored == expected.stored && got.lost == expected.lost &&
                             got.pmis == expected.pmis,
                         "the same bytes are stored");
             at += got.taken;
             compare();
-            if (!got.fault) { break; }
+            if (!got.fault.happened) { break; }
             ++guest_.seen.faults;
             std::size_t page = 0;
             while (page != guest_pages && ram.host_of[page] != ram.gone) { ++page; }
@@ -773,7 +773,7 @@ private:
     void take_event(auto const& e) {
         world::bare_port bare{guest_.ram};
         world::host_port host{guest_.ram};
-        guest_.ram.require(!bare_.on(e, bare), "no fault");
+        guest_.ram.require(!bare_.on(e, bare).happened, "no fault");
         resume(host_.on(e, host));
     }
     void take_any_event() {
@@ -796,7 +796,7 @@ private:
     /// unit keeps the bytes that are not stored.
     void resume(port_fault fault) {
         auto& ram = guest_.ram;
-        while (fault && is_good()) {
+        while (fault.happened && is_good()) {
             ++guest_.seen.faults;
             std::size_t page = 0;
             while (page != guest_pages && ram.host_of[page] != ram.gone) { ++page; }

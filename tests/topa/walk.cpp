@@ -330,7 +330,7 @@ TEST_CASE("a default loaded_entry has no error") {
     CHECK_TWICE([](auto value) {
         auto const it = value(loaded_entry{});
         return it && it.where == position{} && it.current.raw == 0 && it.broken == rule::none &&
-               !it.fault && !value(loaded_entry{.broken = rule::OUT_060}) &&
+               !it.fault.happened && !value(loaded_entry{.broken = rule::OUT_060}) &&
                !value(loaded_entry{.fault = {true, 0}});
     });
 }
@@ -475,8 +475,8 @@ TEST_CASE("an invalid entry ends the walk, and the bytes before it are returned"
         auto const got = topa::bytes_between(memory, {0x1'0000, 0, 0x10}, {0x1'0000, 2, 0}, skl);
         // Also when the target is the invalid entry.
         auto const there = topa::bytes_between(memory, {0x1'0000, 0, 0x10}, {0x1'0000, 1, 0}, skl);
-        return !got && got.broken == rule::OUT_060 && got.bytes == 0xFF0 && !got.fault && !there &&
-               there.broken == rule::OUT_060 && there.bytes == 0xFF0;
+        return !got && got.broken == rule::OUT_060 && got.bytes == 0xFF0 && !got.fault.happened &&
+               !there && there.broken == rule::OUT_060 && there.bytes == 0xFF0;
     });
     CHECK_TWICE([](auto value) {  // of this processor
         few_words memory{{{0x1'0000, value(uint64_t{0x40'0000})}, {0x1'0008, 0x40'1000}}};
@@ -497,8 +497,9 @@ TEST_CASE("an unreachable position is not reached, and the walk is bounded") {
         auto const got = topa::bytes_between(memory, {0x1'0000, 0, 0}, {0x2'0000, 0, 0}, skl,
                                              value(uint64_t{10}));
         // It starts in one region, and walks over ten more.
-        return !got && got.broken == rule::none && !got.fault && got.bytes == 11 * 0x1000 &&
-               memory.reads[0] == 6 && memory.reads[1] == 5 && memory.reads[2] == 5;
+        return !got && got.broken == rule::none && !got.fault.happened &&
+               got.bytes == 11 * 0x1000 && memory.reads[0] == 6 && memory.reads[1] == 5 &&
+               memory.reads[2] == 5;
     });
     CHECK_TWICE([](auto value) {  // as many regions as the ring has, to the byte before the start
         few_words memory{ring_words};
@@ -520,8 +521,8 @@ TEST_CASE("a target after the end of its region is an error (OUT-052,064)") {
         position const from{0x1'0000, 0, 0x10};
         auto const got = topa::bytes_between(memory, from, {0x1'0000, 1, value(0x1001U)}, skl);
         auto const far = topa::bytes_between(memory, from, {0x1'0000, 0, value(~0U)}, skl);
-        return !got && got.broken == rule::OUT_064 && got.bytes == 0xFF0 && !got.fault && !far &&
-               far.broken == rule::OUT_064 && far.bytes == 0 &&
+        return !got && got.broken == rule::OUT_064 && got.bytes == 0xFF0 && !got.fault.happened &&
+               !far && far.broken == rule::OUT_064 && far.bytes == 0 &&
                is_reached(topa::bytes_between(memory, from, {0x1'0000, 1, value(0x1000U)}, skl),
                           0x1FF0);
     });
@@ -530,7 +531,7 @@ TEST_CASE("a target after the end of its region is an error (OUT-052,064)") {
 TEST_CASE("a distance converts to true only when the target was reached") {
     CHECK_TWICE([](auto value) {
         auto const it = value(distance{});
-        return !it && it.bytes == 0 && it.broken == rule::none && !it.fault &&
+        return !it && it.bytes == 0 && it.broken == rule::none && !it.fault.happened &&
                value(distance{true, 0, rule::none, {}});
     });
 }
@@ -969,7 +970,7 @@ TEST_CASE("distances in random tables match the reference walk (OUT-053..055, PR
         auto const got = topa::bytes_between(memory, from, to, skl, most);
         auto const how = got                        ? walk_outcome::how::reached
                          : got.broken != rule::none ? walk_outcome::how::error
-                         : got.fault                ? walk_outcome::how::fault
+                         : got.fault.happened       ? walk_outcome::how::fault
                                                     : walk_outcome::how::bound;
         ++seen[how];
         REQUIRE(walk_outcome{how, got.bytes} == expected);

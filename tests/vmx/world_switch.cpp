@@ -258,7 +258,7 @@ TEST_CASE("a fault of any access refuses VM entry, and leaves the host as it was
             cpu.faulty = value(index);
             auto const entry = enter(guest, ept, host, cpu);
             bool const traces = (cpu.at(0x570) & 1) != 0;
-            if (entry || entry.failed.index != index ||
+            if (entry || entry.fault.index != index ||
                 entry.trace != driver::trace_state::unknown) {
                 return false;
             }
@@ -279,7 +279,7 @@ TEST_CASE("a fault of any access refuses VM entry, and leaves the host as it was
         bool const entered = static_cast<bool>(enter(guest, ept, host, cpu));
         cpu.faulty = value(0x582U);
         auto const left = leave(guest, host, cpu);
-        bool const reported = entered && !left && left.failed.index == 0x582 &&
+        bool const reported = entered && !left && left.fault.index == 0x582 &&
                               left.trace == driver::trace_state::unknown &&
                               (cpu.at(0x570) & 1) == 0;
         // The values of the host are not lost.
@@ -308,7 +308,7 @@ TEST_CASE("if the guest's values cannot be read the host's trace goes on (PRG-17
             } else {
                 left = leave(guest, host, cpu);
             }
-            if (!entered || left.failed.index != 0x580 ||
+            if (!entered || left.fault.index != 0x580 ||
                 left.trace != driver::trace_state::enabled || cpu.at(0x570) != 0x250D ||
                 cpu.at(0x583) != 0x583 || guest.msrs != before) {
                 return false;
@@ -361,11 +361,11 @@ TEST_CASE("a ToPA PMI of the guest is taken from the processor and injected once
         cpu.faulty = 0x38E;
         cpu.global_status = uint64_t{1} << 55;
         auto const faulted = take_topa_pmi(guest, cpu);
-        bool const reported = !faulted && faulted.failed.index == 0x38E && !faulted.is_pending;
+        bool const reported = !faulted && faulted.fault.index == 0x38E && !faulted.is_pending;
         cpu.faulty = 0x390;
         auto const not_reset = take_topa_pmi(guest, cpu);
         return !other && taken && once && reported && not_reset.is_pending && !not_reset &&
-               not_reset.failed.index == 0x390;
+               not_reset.fault.index == 0x390;
     });
 }
 
@@ -518,7 +518,7 @@ TEST_CASE("the guest's position is translated also if the host's trace cannot be
         bool const entered = static_cast<bool>(enter(guest, shadowed, host, cpu));
         cpu.faulty = value(0x570U);
         auto const left = leave(guest, vmx::shadow{}, host, cpu);  // which has no position
-        return entered && left.failed.index == 0x570 && !left.is_placed && !guest.starts;
+        return entered && left.fault.index == 0x570 && !left.is_placed && !guest.starts;
     });
 }
 

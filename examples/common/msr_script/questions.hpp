@@ -42,7 +42,7 @@ inline void state(session& in, words& given) {
 inline void explain(session& in, words& given) {
     given.end();
     auto const found = engine::explain(in.of, in.now, in.memory, in.how);
-    if (!found) { return in.line("nothing stopped it"); }
+    if (found.ended_by == rule::none) { return in.line("nothing stopped it"); }
     std::string const place = found.has_place ? " table " + hex(found.at.table) + " entry " +
                                                     hex(found.at.index)
                                               : "";

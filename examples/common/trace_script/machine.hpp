@@ -141,7 +141,7 @@ private:
     }
     template <class Event>
     constexpr void execute(Event const& e) {
-        if (unit_.on(e, memory_)) { fault_ = true; }
+        if (unit_.on(e, memory_).happened) { fault_ = true; }
         event_trace_ = event_trace_ || unit_.state().ctl<ptspec::reg::ia32_rtit_ctl::EventEn>();
     }
     template <class Word, class Out>
@@ -482,7 +482,7 @@ private:
         auto const done = is_status
                               ? unit_.wrmsr(status::address, zeroed.raw, here, next_ip, memory_)
                               : unit_.wrmsr(ctl::address, word.raw, here, next_ip, memory_);
-        fault_ = fault_ || done.fault;
+        fault_ = fault_ || done.fault.happened;
         return done.took_effect() ? valid : "a value that does not fault";
     }
     constexpr auto ptwrite(event_text& e, std::uint64_t here, std::uint64_t next_ip)

@@ -22,7 +22,6 @@ struct [[nodiscard]] port_fault {
     bool happened = false;
     uint64_t address = 0;  ///< the first byte that was not accessed
 
-    constexpr explicit operator bool() const noexcept { return happened; }
     friend constexpr auto operator==(port_fault, port_fault) -> bool = default;
 };
 

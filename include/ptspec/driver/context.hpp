@@ -44,7 +44,7 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
     if (from) { result.trace = clear_trace_en(from, to.ctl); }
     from.fence();
     read_chosen(from, to, msr_choice::all);
-    result.failed = from.failed();
+    result.fault = from.fault();
 }
 
 }  // namespace detail
@@ -87,7 +87,7 @@ constexpr auto restore(Msrs& msrs, access::msr_state const& saved) noexcept -> p
     msr_sequence to{msrs};
     detail::program(to, saved);
     bool const done = to.write(saved.ctl);
-    return {to.failed(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
+    return {to.fault(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
 }
 
 // ------------------------------------------------------------------------------------ by XSAVES
@@ -188,7 +188,7 @@ template <msr_port Msrs>
 constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> procedure_result {
     msr_sequence from{msrs};
     detail::read_chosen(from, to, detail::msr_choice::not_in_xsave_area);
-    return {from.failed(), trace_state::disabled};
+    return {from.fault(), trace_state::disabled};
 }
 /// Writes address ranges 2 and 3, which XRSTORS does not restore, before XRSTORS.
 ///
@@ -198,7 +198,7 @@ constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& from) noexce
     -> procedure_result {
     msr_sequence to{msrs};
     detail::program(to, from, detail::msr_choice::not_in_xsave_area);
-    return {to.failed(), trace_state::disabled};
+    return {to.fault(), trace_state::disabled};
 }
 
 }  // namespace ptspec::driver

@@ -16,7 +16,7 @@ struct [[nodiscard]] detection : procedure_result {
 
     /// True if Intel PT exists and may be programmed.
     constexpr explicit operator bool() const noexcept {
-        return caps.has_pt() && !failed && trace == trace_state::disabled;
+        return caps.has_pt() && !fault.happened && trace == trace_state::disabled;
     }
     /// Another agent traces: leave all MSRs of Intel PT alone.
     [[nodiscard]] constexpr auto is_in_use() const noexcept -> bool {
@@ -36,7 +36,7 @@ constexpr auto detect(Cpuid& cpuid, Msrs& msrs) noexcept -> detection {
     detection found{{.trace = trace_state::disabled}, cpu::detect(cpuid, msrs)};
     if (!found.caps.has_pt()) { return found; }
     auto const ctl = read<reg::ia32_rtit_ctl>(msrs);
-    if (!ctl) { found.failed = {.happened = true, .index = reg::ia32_rtit_ctl::address}; }
+    if (!ctl) { found.fault = {.happened = true, .index = reg::ia32_rtit_ctl::address}; }
     found.ctl = ctl.value;
     found.trace = ctl ? trace_state_of(ctl.value) : trace_state::unknown;
     return found;

@@ -75,9 +75,9 @@ template <msr_port Msrs>
 constexpr auto enable(Msrs& msrs, access::msr_state const& plan) noexcept -> procedure_result {
     msr_sequence to{msrs};
     detail::program(to, plan);
-    if (!to) { return {to.failed(), trace_state::disabled}; }
+    if (!to) { return {to.fault(), trace_state::disabled}; }
     trace_state const state = detail::set_trace_en(to, plan.ctl);
-    return {to.failed(), state};
+    return {to.fault(), state};
 }
 
 /// The MSRs some time after enabling.
@@ -88,7 +88,7 @@ struct [[nodiscard]] enable_check : procedure_result {
 
     /// True if tracing runs as programmed. An operational error may be signaled later.
     constexpr explicit operator bool() const noexcept {
-        return !failed && is_ours && !status.get<ia32_rtit_status::Error>();
+        return !fault.happened && is_ours && !status.get<ia32_rtit_status::Error>();
     }
 };
 
@@ -102,7 +102,7 @@ constexpr auto check_enabled(Msrs& msrs, access::msr_state const& plan) noexcept
     enable_check result;
     result.ctl = from.template read<ia32_rtit_ctl>();
     result.status = from.template read<ia32_rtit_status>();
-    result.failed = from.failed();
+    result.fault = from.fault();
     result.is_ours = from && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
     if (from) { result.trace = trace_state_of(result.ctl); }
     return result;
@@ -125,7 +125,7 @@ constexpr void read_output(Sequence& from, stopped_trace& to) noexcept {
         to.output.base = from.template read<ia32_rtit_output_base>();
         to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
     }
-    to.failed = from.failed();
+    to.fault = from.fault();
 }
 template <class Sequence>
 constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
@@ -152,7 +152,7 @@ constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept
     if (on && !has_ended(stopped.status) && stopped.ctl.template get<ia32_rtit_ctl::TraceEn>()) {
         stopped.trace = set_trace_en(on, stopped.ctl);
     }
-    stopped.failed = on.failed();
+    stopped.fault = on.fault();
 }
 
 }  // namespace detail
@@ -170,7 +170,7 @@ constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
     msr_sequence on{msrs};
     stopped_trace result;
     result.ctl = on.template read<ia32_rtit_ctl>();
-    result.failed = on.failed();
+    result.fault = on.fault();
     return on ? detail::disable(on, result) : result;
 }
 /// The same for the owner, who knows what it wrote to IA32_RTIT_CTL and does not read it.
@@ -216,7 +216,7 @@ constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> st
     result.status = on.template read<ia32_rtit_status>();
     detail::program(on, plan);
     if (on) { result.trace = detail::set_trace_en(on, plan.ctl); }
-    result.failed = on.failed();
+    result.fault = on.fault();
     return result;
 }
 

@@ -17,7 +17,7 @@ struct [[nodiscard]] lbr_check : procedure_result {
     /// Both would be enabled where they exclude each other.
     [[nodiscard]] constexpr auto conflicts() const noexcept -> bool { return excludes && records; }
     /// True if the trace may be enabled.
-    constexpr explicit operator bool() const noexcept { return !failed && !conflicts(); }
+    constexpr explicit operator bool() const noexcept { return !fault.happened && !conflicts(); }
 };
 
 /// Checks for branch records that a trace would suspend and clear. On processors where both exist
@@ -33,7 +33,7 @@ constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> 
     if (!result.excludes) { return result; }
     msr_sequence from{msrs};
     debugctl const now = from.template read<debugctl>();
-    result.failed = from.failed();
+    result.fault = from.fault();
     result.records = now.get<debugctl::LBR>() || now.get<debugctl::BTS>() ||
                      now.get<debugctl::TR>();
     return result;

@@ -48,15 +48,14 @@ template <class Port>
 concept fenced_msr_port = msr_port<Port> && requires(Port& port) { port.fence(); };
 
 /// An access of a procedure that faulted.
-struct failed_access {
+struct msr_fault {
     bool happened = false;
     bool is_write = false;
     uint32_t index = 0;   ///< of the MSR
     uint64_t value = 0;   ///< of a write
     unsigned number = 0;  ///< the number of the access in the procedure, from 0
 
-    constexpr explicit operator bool() const noexcept { return happened; }
-    friend constexpr auto operator==(failed_access const&, failed_access const&) -> bool = default;
+    friend constexpr auto operator==(msr_fault const&, msr_fault const&) -> bool = default;
 };
 
 /// Whether the trace unit is enabled after a procedure.
@@ -75,10 +74,10 @@ enum class trace_state : uint8_t {
 /// The result of a procedure. After a failed access the procedure makes no further access, except
 /// those that `still_tracing` and the documentation of the procedure name.
 struct [[nodiscard]] procedure_result {
-    failed_access failed{};
+    msr_fault fault{};
     trace_state trace = trace_state::unknown;
 
-    constexpr explicit operator bool() const noexcept { return !failed; }
+    constexpr explicit operator bool() const noexcept { return !fault.happened; }
 };
 
 namespace detail {
@@ -99,10 +98,10 @@ public:
     constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
 
     [[gnu::noinline]] constexpr auto read(uint32_t index) noexcept -> uint64_t {
-        if (failed_) { return 0; }
+        if (fault_.happened) { return 0; }
         port_value const got = msrs_.read(index);
         if (!got) {
-            failed_ = {true, false, index, 0, number_};
+            fault_ = {true, false, index, 0, number_};
             return 0;
         }
         ++number_;
@@ -114,9 +113,9 @@ public:
     }
     /// False after a fault.
     [[gnu::noinline]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        if (failed_) { return false; }
+        if (fault_.happened) { return false; }
         if (!msrs_.write(index, value)) {
-            failed_ = {true, true, index, value, number_};
+            fault_ = {true, true, index, value, number_};
             return false;
         }
         ++number_;
@@ -129,16 +128,16 @@ public:
     constexpr void fence() noexcept
         requires fenced_msr_port<Msrs>
     {
-        if (!failed_) { msrs_.fence(); }
+        if (!fault_.happened) { msrs_.fence(); }
     }
 
-    constexpr explicit operator bool() const noexcept { return !failed_; }
-    [[nodiscard]] constexpr auto failed() const noexcept -> failed_access { return failed_; }
+    constexpr explicit operator bool() const noexcept { return !fault_.happened; }
+    [[nodiscard]] constexpr auto fault() const noexcept -> msr_fault { return fault_; }
     [[nodiscard]] constexpr auto port() noexcept -> Msrs& { return msrs_; }
 
 private:
     Msrs& msrs_;
-    failed_access failed_{};
+    msr_fault fault_{};
     unsigned number_ = 0;
 };
 

@@ -15,7 +15,7 @@ template <msr_port Msrs>
 constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_result {
     msr_sequence on{msrs};
     trace_state const state = detail::clear_trace_en(on, written);
-    return {on.failed(), state};
+    return {on.fault(), state};
 }
 
 /// Sets TraceEn after `pause`, unless tracing runs, or ended by Stopped or Error meanwhile: then

@@ -22,7 +22,7 @@ constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexc
     msr_sequence from{msrs};
     reset_trace result;
     result.ctl = from.template read<ia32_rtit_ctl>();
-    result.failed = from.failed();
+    result.fault = from.fault();
     if (!from) { return result; }
     result.trace = trace_state_of(result.ctl);
     if (result.trace == trace_state::enabled) { return result; }
@@ -53,7 +53,7 @@ constexpr auto after_cold_reset(Msrs& msrs, ring const& in, Memory& memory) noex
     cold_reset_trace result;
     msr_sequence from{msrs};
     auto const ctl = from.template read<ia32_rtit_ctl>();
-    result.failed = from.failed();
+    result.fault = from.fault();
     if (!from) { return result; }
     result.trace = trace_state_of(ctl);
     if (result.trace == trace_state::enabled) { return result; }

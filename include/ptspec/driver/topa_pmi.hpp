@@ -62,7 +62,7 @@ constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
     bool const resumes = result.next.resume && result.ctl.template get<ia32_rtit_ctl::TraceEn>() &&
                          !result.status.template get<ia32_rtit_status::Error>();
     if (on && resumes) { result.trace = set_trace_en(on, result.ctl); }
-    result.failed = on.failed();
+    result.fault = on.fault();
 }
 
 }  // namespace detail
@@ -113,7 +113,7 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     msr_sequence on{msrs};
     pmi_result result;
     global_status const causes = on.template read<global_status>();
-    result.failed = on.failed();
+    result.fault = on.fault();
     if (!on || !causes.template get<global_status::Trace_ToPA_PMI>()) {
         if (!on) { unmask_lvt(); }
         return result;

@@ -74,7 +74,7 @@ template <memory_port Memory>
     end_of_trace result = triage(now);
     if (result.reason == end_reason::none) { return result; }
     result.explanation = engine::explain(caps, detail::state_of(now), memory, how);
-    if (result.explanation.fault) { return result; }
+    if (result.explanation.fault.happened) { return result; }
     result.needs_new_position = false;
     switch (result.explanation.ended_by) {
         case rule::OUT_080:
@@ -116,7 +116,7 @@ constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
             result.trace = detail::set_trace_en(on, written);
         }
     }
-    result.failed = on.failed();
+    result.fault = on.fault();
     return result;
 }
 

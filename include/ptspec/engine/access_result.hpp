@@ -54,7 +54,8 @@ constexpr auto access_result_of(access::verdict const& outcome, port_fault fault
         case access::outcome::not_covered: return {access_outcome::not_covered, rule::none, fault};
         case access::outcome::allowed: break;
     }
-    return {fault ? access_outcome::done_but_port_failed : access_outcome::done, rule::none, fault};
+    return {fault.happened ? access_outcome::done_but_port_failed : access_outcome::done,
+            rule::none, fault};
 }
 /// The result of an access that did not begin because a port failed.
 constexpr auto not_started(port_fault fault) noexcept -> access_result {

@@ -101,7 +101,9 @@ public:
     /// Source: GEN-162, GEN-180..182.
     template <memory_port Memory>
     constexpr auto start(access::ia32_rtit_ctl value, Memory& memory) noexcept -> access_result {
-        if (auto const fault = complete_pending(memory)) { return detail::not_started(fault); }
+        if (auto const fault = complete_pending(memory); fault.happened) {
+            return detail::not_started(fault);
+        }
         auto const verdict = detail::start(state_, value, queue_);
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
@@ -109,7 +111,7 @@ public:
     /// 0. Source: GEN-124, GEN-183.
     template <memory_port Memory>
     constexpr auto stop(Memory& memory) noexcept -> port_fault {
-        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         detail::stop(state_, queue_);
         return drain_after_operation(memory);
     }
@@ -124,7 +126,9 @@ public:
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Memory& memory) noexcept -> access_result {
-        if (auto const fault = complete_pending(memory)) { return detail::not_started(fault); }
+        if (auto const fault = complete_pending(memory); fault.happened) {
+            return detail::not_started(fault);
+        }
         auto const verdict = detail::wrmsr(state_, index, value, at, next, queue_);
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
@@ -135,7 +139,7 @@ public:
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, next, memory)) {
+        if (auto const fault = begin_save(at, next, memory); fault.happened) {
             return {detail::not_started(fault)};
         }
         auto before = state_.msrs;
@@ -150,7 +154,9 @@ public:
     template <memory_port Memory>
     constexpr auto xsaves_that_faults(uint64_t at, Memory& memory) noexcept -> access_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, at, memory)) { return detail::not_started(fault); }
+        if (auto const fault = begin_save(at, at, memory); fault.happened) {
+            return detail::not_started(fault);
+        }
         if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, queue_); }
         return detail::access_result_of({}, drain_after_operation(memory));
     }
@@ -158,7 +164,9 @@ public:
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
+        if (auto const fault = complete_pending(memory); fault.happened) {
+            return {detail::not_started(fault)};
+        }
         auto const loaded = detail::xrstors(state_, image, at, next, queue_);
         return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
                 loaded.violated};
@@ -166,7 +174,9 @@ public:
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>
     constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
+        if (auto const fault = complete_pending(memory); fault.happened) {
+            return {detail::not_started(fault)};
+        }
         return {detail::access_result_of(detail::xrstors_init(state_, next).effect.verdict, {})};
     }
     /// A warm reset: bytes in the buffer are lost. Source: GEN-291, REG-091..093.
@@ -194,7 +204,7 @@ public:
     /// Stores up to `most` bytes of the buffer, independently of the options.
     template <memory_port Memory>
     constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
-        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         return store(memory, most);
     }
 
@@ -220,7 +230,7 @@ private:
     [[gnu::noinline]]  // inlined, branches take 12 % more instructions (g++ 12)
     constexpr auto
     on_slow_path(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         detail::generate(state_, e, queue_);
         return drain_after_operation(memory);
     }
@@ -244,7 +254,7 @@ private:
     constexpr auto store(Memory& memory, size_t most) noexcept -> port_fault {
         bool const was_triggered = state_.trigger_en();
         port_fault fault{};
-        while (!queue_.empty() && most != 0 && !fault) {
+        while (!queue_.empty() && most != 0 && !fault.happened) {
             auto const result = output_.write(state_.msrs, memory, queue_.front().first(most));
             queue_.drop(result.taken);
             most -= result.taken;
@@ -267,11 +277,11 @@ private:
     template <memory_port Memory>
     constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory) noexcept -> port_fault {
         bool const is_repeated = pending_ == pending_action::save;
-        if (auto const fault = complete_pending(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         if (is_repeated) { return {}; }
         detail::apply_effect(state_, {.state = access::disabled(state_.msrs)}, at, next, queue_);
         auto const fault = drain_after_operation(memory);
-        if (fault) { pending_ = pending_action::save; }
+        if (fault.happened) { pending_ = pending_action::save; }
         return fault;
     }
 
@@ -296,7 +306,7 @@ private:
         ctl_at_start_ = state_.msrs.ctl;
         raise_preserved_pmi(memory);
         auto const fault = start_output(memory);
-        return fault ? fault : store(memory, state_.options.drained_at_once);
+        return fault.happened ? fault : store(memory, state_.options.drained_at_once);
     }
     /// Raises the PMI that enabling pends: `access` has set the bit of IA32_PERF_GLOBAL_STATUS.
     /// Source: OUT-086, OUT-089.
@@ -331,10 +341,10 @@ private:
     constexpr auto flush(Memory& memory) noexcept -> port_fault {
         if (!is_flushing()) { pending_ = pending_action::flush; }
         if (!output_active_) {
-            if (auto const fault = start_output(memory)) { return fault; }
+            if (auto const fault = start_output(memory); fault.happened) { return fault; }
         }
         end_overflow_if_drained();
-        if (auto const fault = store(memory, ~size_t{0})) { return fault; }
+        if (auto const fault = store(memory, ~size_t{0}); fault.happened) { return fault; }
         output_.stop(state_.msrs);
         output_active_ = false;
         pending_ = pending_action::none;

@@ -25,7 +25,7 @@ public:
     }
 
     /// The access that faulted.
-    [[nodiscard]] constexpr auto fault() const noexcept -> failed_access { return fault_; }
+    [[nodiscard]] constexpr auto fault() const noexcept -> msr_fault { return fault_; }
     /// The number of accesses, with those that faulted.
     [[nodiscard]] constexpr auto count() const noexcept -> unsigned { return count_; }
 
@@ -36,14 +36,15 @@ private:
             fault_ = {true, is_write, index, 0, now};
             return true;
         }
-        return persistent_ && fault_ && fault_.index == index && fault_.is_write == is_write;
+        return persistent_ && fault_.happened && fault_.index == index &&
+               fault_.is_write == is_write;
     }
 
     Msrs& to_;
     unsigned number_ = 0;
     bool persistent_ = false;
     unsigned count_ = 0;
-    failed_access fault_{};
+    msr_fault fault_{};
 };
 
 }  // namespace ptspec::driver

@@ -18,7 +18,9 @@ struct loaded_entry {
     port_fault fault{};        ///< the load failed: retry it
 
     /// True when the entry is a valid output region.
-    constexpr explicit operator bool() const noexcept { return broken == rule::none && !fault; }
+    constexpr explicit operator bool() const noexcept {
+        return broken == rule::none && !fault.happened;
+    }
 };
 
 /// Loads the entry at a position. An END is followed to the first entry of the next table. An END

@@ -224,7 +224,6 @@ struct violation {
     size_t position = 0;  ///< of the entry in the list, for the steps with a list
     uint32_t index = 0;   ///< the MSR of that entry
 
-    constexpr explicit operator bool() const noexcept { return broken != rule::none; }
     friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };
 
@@ -233,7 +232,7 @@ struct [[nodiscard]] transition {
     violation violated{};
     msr_state state{};  ///< where it failed, the state at that point
 
-    constexpr explicit operator bool() const noexcept { return !violated; }
+    constexpr explicit operator bool() const noexcept { return violated.broken == rule::none; }
 };
 
 namespace detail {
@@ -348,8 +347,9 @@ template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_exit(Capabilities const& caps, vmcs_fields const& fields,
                                      msr_state const& now, access::context const& code = {},
                                      access::policy const& how = {}) noexcept -> transition {
-    if (auto const failed = detail::store(caps, fields.exit_store, now, true)) {
-        return {failed, now};
+    if (auto const violated = detail::store(caps, fields.exit_store, now, true);
+        violated.broken != rule::none) {
+        return {violated, now};
     }
     return detail::load_host(caps, fields, now, code, how);
 }
@@ -377,7 +377,7 @@ constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_st
     if (!entered) { found(entered.violated); }
     if (entered) {
         auto const stored = detail::store(caps, fields.exit_store, entered.state, false);
-        if (stored) { found(stored); }
+        if (stored.broken != rule::none) { found(stored); }
     }
     auto const left = detail::load_host(caps, fields, entered.state, {}, how);
     if (!left) { found(left.violated); }

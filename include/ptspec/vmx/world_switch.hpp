@@ -29,7 +29,7 @@ struct [[nodiscard]] entry_state : driver::procedure_result {
 
     /// True if VM entry may follow.
     constexpr explicit operator bool() const noexcept {
-        return !failed && !needs_shadow && broken == rule::none;
+        return !fault.happened && !needs_shadow && broken == rule::none;
     }
 };
 
@@ -122,7 +122,7 @@ constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> 
             guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
         host.is_loaded = static_cast<bool>(to);
     }
-    result.failed = to.failed();
+    result.fault = to.fault();
     result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
     result.ctl = wanted.ctl;
     return result;
@@ -132,14 +132,14 @@ constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> 
 /// then nothing was taken.
 template <msr_port Msrs>
 constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noexcept
-    -> driver::failed_access {
+    -> driver::msr_fault {
     using status = access::ia32_rtit_status;
     if (!host.is_loaded) { return {}; }
     driver::msr_sequence from{msrs};
     access::msr_state got = guest.msrs;
     for_each_exchanged_msr(guest.caps,
                            [&](uint32_t index) { access::set_raw(got, index, from.read(index)); });
-    if (!from) { return from.failed(); }
+    if (!from) { return from.fault(); }
     guest.hidden_byte_count = has_byte_count(guest) ? 0 : got.status.get<status::PacketByteCnt>();
     got.status = visible_status(guest.caps, got.status);
     if (guest.hides_pend_topa_pmi) { got.status = got.status.with(status::PendToPAPMI{true}); }
@@ -203,7 +203,7 @@ constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     }
     if (ctl.raw != 0) { to.write(ctl); }
     if (to) { host = {}; }
-    return {to.failed(), to ? driver::trace_state_of(ctl) : driver::trace_state::unknown};
+    return {to.fault(), to ? driver::trace_state_of(ctl) : driver::trace_state::unknown};
 }
 
 /// Continues after VM exit, which has cleared CTL: reads the guest's MSRs, and restores the host's
@@ -220,7 +220,7 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     -> driver::procedure_result {
     auto const failed = detail::take_guest(guest, host, msrs);
     auto result = cancel(guest, host, msrs);
-    if (failed) { result.failed = failed; }
+    if (failed.happened) { result.fault = failed; }
     return result;
 }
 
@@ -263,7 +263,7 @@ constexpr auto enter(guest_pt& guest, shadow const& from, controls const& set, h
 struct [[nodiscard]] shadow_exit : driver::procedure_result {
     bool is_placed = true;  ///< false: the processor's position is not in the shadow
 
-    constexpr explicit operator bool() const noexcept { return !failed && is_placed; }
+    constexpr explicit operator bool() const noexcept { return !fault.happened && is_placed; }
 };
 
 /// `leave`, and the guest's position from that of the processor.
@@ -275,8 +275,10 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
     bool const was_loaded = host.is_loaded;
     auto const failed = detail::take_guest(guest, host, msrs);
     shadow_exit result{cancel(guest, host, msrs)};
-    if (failed) { result.failed = failed; }
-    if (!was_loaded || failed || guest.current_output() != guest_output::shadow) { return result; }
+    if (failed.happened) { result.fault = failed; }
+    if (!was_loaded || failed.happened || guest.current_output() != guest_output::shadow) {
+        return result;
+    }
     auto const found = from.to_guest(guest.host_output);
     result.is_placed = found.found;
     if (found) { guest.msrs.output = found.at; }
@@ -299,7 +301,7 @@ constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
     using global_status = reg::ia32_perf_global_status;
     driver::msr_sequence from{msrs};
     auto const now = from.template read<global_status>();
-    return {{from.failed()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
+    return {{from.fault()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
 }
 
 /// Takes a ToPA PMI that the guest's output raised from the processor: `is_pending` if there was
@@ -319,7 +321,7 @@ constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> topa_pmi {
     if (!result.is_pending) { return result; }
     driver::msr_sequence to{msrs};
     to.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
-    result.failed = to.failed();
+    result.fault = to.fault();
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
         status::Trace_ToPA_PMI{true});
     guest.pmi_pending = true;

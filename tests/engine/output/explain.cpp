@@ -45,14 +45,16 @@ constexpr auto explain(left_behind const& left, listed_memory memory = {},
 
 /// True when an explanation has a rule and an MSR field, and no entry.
 constexpr auto is_of_registers(explanation const& told, rule why, text field = {}) -> bool {
-    return told && told.ended_by == why && told.field == field && !told.has_place &&
-           told.at == topa::place{} && told.entry.raw == 0 && !told.fault;
+    return told.ended_by != rule::none && told.ended_by == why && told.field == field &&
+           !told.has_place && told.at == topa::place{} && told.entry.raw == 0 &&
+           !told.fault.happened;
 }
 /// True when an explanation has a rule, an entry and a field.
 constexpr auto is_of_entry(explanation const& told, rule why, uint64_t table, uint32_t index,
                            uint64_t entry, text field) -> bool {
-    return told && told.ended_by == why && told.has_place && told.at == topa::place{table, index} &&
-           told.entry.raw == entry && told.field == field && !told.fault;
+    return told.ended_by != rule::none && told.ended_by == why && told.has_place &&
+           told.at == topa::place{table, index} && told.entry.raw == entry && told.field == field &&
+           !told.fault.happened;
 }
 
 /// Output ends at entry 1 of the table, after the region at X. Then TraceEn is cleared.
@@ -79,7 +81,7 @@ TEST_CASE("explain() returns no rule if output did not end") {
         listed_memory memory{words};
         auto const told = engine::explain(
             preset::P_SKL, state_of({.base = value(A), .status = flags::trigger_en}), memory);
-        return !told && told.ended_by == rule::none && !told.fault && memory.loads == 0;
+        return told.ended_by == rule::none && !told.fault.happened && memory.loads == 0;
     });
 }
 
@@ -313,10 +315,10 @@ TEST_CASE("if memory cannot be read only the port fault is returned") {
         memory.bad_last = bad;
         auto const now = state_of({value(A), mask_ptrs, status, topa_ctl});
         auto const told = engine::explain(preset::P_SKL, now, memory);
-        bool const unreadable = !told && !told.has_place &&
+        bool const unreadable = told.ended_by == rule::none && !told.has_place &&
                                 told.fault == port_fault{true, bad & ~uint64_t{7}};
         memory.mend();
-        return unreadable && !engine::explain(preset::P_SKL, now, memory).fault;
+        return unreadable && !engine::explain(preset::P_SKL, now, memory).fault.happened;
     };
     CHECK_TWICE([body](auto value) { return body(value, flags::error, A + 7, 0x7F); });
     CHECK_TWICE([body](auto value) { return body(value, flags::stopped, A, pointers(0, 0x1000)); });

@@ -10,7 +10,7 @@ TEST_CASE("the default write_result is all 0, and true") {
     CHECK_TWICE([](auto value) {
         auto const done = value(write_result{});
         return done && done.taken == 0 && done.stored == 0 && done.lost == 0 && done.pmis == 0 &&
-               done.first == 0 && done.last == 0 && !done.has_address && !done.fault;
+               done.first == 0 && done.last == 0 && !done.has_address && !done.fault.happened;
     });
 }
 

@@ -102,7 +102,7 @@ public:
     }
 
 private:
-    constexpr void on(auto const& e) { ok_ = !cpu_.on(e) && ok_; }
+    constexpr void on(auto const& e) { ok_ = !cpu_.on(e).happened && ok_; }
     constexpr void branch(bool taken, uint64_t to) {
         ++branches_;
         on(event::conditional{to, taken});

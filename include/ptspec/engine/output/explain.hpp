@@ -15,8 +15,6 @@ struct explanation {
     topa::entry entry{};  ///< the entry, if it was read
     text field{};         ///< the invalid field of the entry or of the MSR
     port_fault fault{};   ///< the memory port failed: the reason is unknown
-
-    constexpr explicit operator bool() const noexcept { return ended_by != rule::none; }
 };
 
 namespace detail {
@@ -83,7 +81,7 @@ constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state cons
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
     auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
-    if (loaded.fault) { return {.fault = loaded.fault}; }
+    if (loaded.fault.happened) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
         return at_entry(rule::OUT_111, loaded.where, loaded.current);

@@ -152,7 +152,7 @@ private:
     constexpr auto
     write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
         write_result result;
-        while (result.taken < bytes.size() && !result.fault) {
+        while (result.taken < bytes.size() && !result.fault.happened) {
             byte_view const rest = bytes.from(result.taken);
             if (rest.size() < s_.window.room && s_.window.mapped_end != nullptr) {
                 result.count_stored(s_.window.address(), rest.size());

@@ -104,7 +104,7 @@ constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memo
     if (s.restrictions_changed) { set_restricted(s, s.next_restricted); }
     auto const loaded = topa::enter(memory, s.position, s.limits, s.options.restricted);
     s.position = loaded.where;
-    if (loaded.fault) { return loaded.fault; }
+    if (loaded.fault.happened) { return loaded.fault; }
     if (!loaded) {
         fail_output(s, now, loaded.broken);
         return {};

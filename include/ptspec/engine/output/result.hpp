@@ -16,7 +16,7 @@ struct [[nodiscard]] write_result {
     bool has_address = false;
     port_fault fault{};  ///< at address 0 when a fabric has no room
 
-    constexpr explicit operator bool() const noexcept { return !fault; }
+    constexpr explicit operator bool() const noexcept { return !fault.happened; }
 
     /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
     constexpr void count_stored(uint64_t from, uint64_t to, uint64_t const count) noexcept {
