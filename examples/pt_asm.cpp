@@ -292,7 +292,7 @@ private:
         auto const size = given.number("size");
         auto const code = given.number("plc").value_or(size.value_or(8) == 4 ? 0 : 1);
         if (size && *size != (code == 0 ? 4U : 8U)) { throw refusal{"size does not go with plc"}; }
-        if (code > 1) { throw refusal{"PayloadBytes 2 and 3 are reserved (PKT-173)"}; }
+        if (code > 1) { throw refusal{"PayloadBytes must not be 2 or 3 (PKT-173)"}; }
         return plain.with(p::PayloadBytes{wrapped{code}}, given.as<p::IP>("ip"))
             .with_payload(given.number("payload").value_or(0));
     }

@@ -564,14 +564,16 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
     switch (which) {
         case rule::none: return "no rule is broken";
         case rule::REG_001: return "a processor without Intel PT has no IA32_RTIT MSR";
-        case rule::REG_002: return "RDMSR and WRMSR are for CPL 0";
-        case rule::REG_004: return "while TraceEn is 1, only IA32_RTIT_CTL may be written";
-        case rule::REG_006: return "a reserved bit may not be written as 1";
+        case rule::REG_002: return "RDMSR and WRMSR must be executed at CPL 0";
+        case rule::REG_004:
+            return "while TraceEn is 1, MSRs other than IA32_RTIT_CTL must not be written";
+        case rule::REG_006: return "a reserved bit must not be written as 1";
         case rule::REG_012: return "the output MSRs exist only with ToPA or single-range output";
         case rule::REG_013: return "IA32_RTIT_CR3_MATCH exists only with CR3 filtering";
         case rule::REG_014: return "the processor has fewer address ranges";
         case rule::REG_017: return "this number between 560H and 587H is no MSR";
-        case rule::REG_021: return "while TraceEn stays 1, no bit of IA32_RTIT_CTL may change";
+        case rule::REG_021:
+            return "while TraceEn stays 1, the bits of IA32_RTIT_CTL must not change";
         case rule::REG_024: return "ToPA needs CPUID.14H.0:ECX.TOPAOUT";
         case rule::REG_025: return "tracing into a single range needs CPUID.14H.0:ECX.SNGLRNGOUT";
         case rule::REG_026: return "FabricEn needs CPUID.14H.0:ECX.FABRIC";
@@ -585,164 +587,167 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_034: return "InjectPsbPmiOnEnable needs CPUID.14H.0:EBX.INJECTPSBPMI";
         case rule::REG_035: return "EventEn needs CPUID.14H.0:EBX.EVENT_TRACE";
         case rule::REG_036: return "DisTNT needs CPUID.14H.0:EBX.TNT_DIS";
-        case rule::REG_037: return "ADDRn_CFG is 0, 1 or 2, and 0 for a range that does not exist";
+        case rule::REG_037:
+            return "ADDRn_CFG must be 0, 1 or 2, and 0 for a range that does not exist";
         case rule::REG_040: return "without CPUID.14H.0:EBX.MTC tracing needs BranchEn";
         case rule::REG_044:
             return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
         case rule::REG_048:
-            return "MTC packets come every 2^n crystal cycles, CYC packets after 2^(n-1) cycles, "
-                   "PSBs every 2^(n+11) bytes";
+            return "a period must be 2^n crystal cycles for MTC, 2^(n-1) cycles for CYC, 2^(n+11) "
+                   "bytes for PSB";
         case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
         case rule::REG_053: return "Error and Stopped are also what software writes into them";
         case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
         case rule::REG_055: return "PacketByteCnt needs CPUID.14H.0:EBX.CPSB_CAM";
-        case rule::REG_056:
-            return "TriggerEn is 1 only with TraceEn, and without Stopped and Error";
+        case rule::REG_056: return "TriggerEn must be 0 without TraceEn, and with Stopped or Error";
         case rule::REG_068: return "a branch into a TraceStop range stops tracing";
-        case rule::REG_070: return "the output base is a multiple of 128 below 2^MAXPHYADDR";
+        case rule::REG_070: return "the output base must be a multiple of 128 below 2^MAXPHYADDR";
         case rule::REG_074: return "bits 4:0 of IA32_RTIT_CR3_MATCH are reserved";
-        case rule::REG_076: return "an end of an address range has to be canonical";
-        case rule::REG_102: return "RSM with TraceEn set in SMM shuts the processor down";
+        case rule::REG_076: return "an end of an address range must be canonical";
+        case rule::REG_102: return "TraceEn must not be 1 at RSM: the processor shuts down";
         case rule::REG_103:
-            return "RSM may not leave both Intel PT and LBR enabled on this processor";
+            return "RSM must not leave both Intel PT and LBR enabled on this processor";
         case rule::REG_121: return "in VMX operation this processor cannot trace";
         case rule::REG_128: return "control 24 must say how the guest's output is translated";
         case rule::REG_129:
             return "guest-physical output needs EPT and IA32_RTIT_CTL loaded and cleared";
-        case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";
-        case rule::REG_131: return "VM entry may not load reserved bits of IA32_RTIT_CTL";
+        case rule::REG_130: return "VM entry must not load IA32_RTIT_CTL while TraceEn is 1";
+        case rule::REG_131: return "VM entry must not load reserved bits of IA32_RTIT_CTL";
         case rule::REG_132: return "this processor has no VMX controls of Intel PT";
         case rule::REG_135: return "a capability MSR does not allow this VMX control of Intel PT";
         case rule::REG_136: return "without XFAM[8] a trust domain has no IA32_RTIT MSR";
         case rule::REG_137:
-            return "all logical processors of a TDX platform report the same leaf 14H";
+            return "all logical processors of a TDX platform must report the same leaf 14H";
         case rule::REG_139:
-            return "a debugger may not write IA32_RTIT_CTL or the header in a trust domain's XSAVE "
-                   "image";
-        case rule::REG_140: return "IA32_XSS has PT_STATE only where CPUID.0DH.1:ECX has it";
-        case rule::REG_143: return "XRSTORS may not touch the state of Intel PT while TraceEn is 1";
+            return "a debugger must not write IA32_RTIT_CTL or the header in a trust domain's "
+                   "XSAVE image";
+        case rule::REG_140: return "PT_STATE in IA32_XSS must be 0 where CPUID.0DH.1:ECX lacks it";
+        case rule::REG_143: return "XRSTORS must not load the state of Intel PT while TraceEn is 1";
         case rule::REG_144:
-            return "XRSTORS checks every MSR as WRMSR does, and the reserved bytes have to be 0";
+            return "XRSTORS must load values that WRMSR accepts, and the reserved bytes must be 0";
         case rule::REG_148:
             return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components "
                    "that IA32_XSS allows";
         case rule::REG_200: return "PEBS records in the trace need PEBS_OUTPUT_PT_AVAIL";
         case rule::REG_203:
-            return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
+            return "IA32_PERF_GLOBAL_STATUS must not be written; 390H clears its bits and 391H "
+                   "sets them";
         case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
-        case rule::OUT_020: return "a single-range output has 128 bytes to 4 GB";
+        case rule::OUT_020: return "a single-range output must have 128 bytes to 4 GB";
         case rule::OUT_022:
-            return "the mask of a single-range output has to be contiguous from bit 0";
-        case rule::OUT_023:
-            return "the base of a single-range output has to be aligned to its size";
-        case rule::OUT_024: return "the output offset has to lie inside the single-range region";
-        case rule::OUT_046: return "a ToPA table has at most 2^25 entries";
-        case rule::OUT_056: return "a ToPA table has to end with END or with STOP";
+            return "the mask of a single-range output must be contiguous from bit 0";
+        case rule::OUT_023: return "the base of a single-range output must be aligned to its size";
+        case rule::OUT_024: return "the output offset must lie inside the single-range region";
+        case rule::OUT_046: return "a ToPA table must have at most 2^25 entries";
+        case rule::OUT_056: return "a ToPA table must end with END or with STOP";
         case rule::OUT_060: return "bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved";
-        case rule::OUT_061: return "a ToPA table has to begin at a multiple of 4 KB";
+        case rule::OUT_061: return "a ToPA table must begin at a multiple of 4 KB";
         case rule::OUT_062:
-            return "the base of an output region has to be aligned to the region's size";
-        case rule::OUT_063: return "an address in a ToPA entry has to lie below 2^MAXPHYADDR";
-        case rule::OUT_064: return "the output offset has to lie inside the current region";
-        case rule::OUT_065: return "a ToPA entry with END may have neither INT nor STOP";
-        case rule::OUT_066: return "entry 0 of a ToPA table has to be an output region, not END";
+            return "the base of an output region must be aligned to the region's size";
+        case rule::OUT_063: return "an address in a ToPA entry must lie below 2^MAXPHYADDR";
+        case rule::OUT_064: return "the output offset must lie inside the current region";
+        case rule::OUT_065: return "a ToPA entry with END must not have INT or STOP";
+        case rule::OUT_066: return "entry 0 of a ToPA table must be an output region, not END";
         case rule::OUT_067:
-            return "without CPUID.14H.0:ECX.MENTRY only entry 0 may be an output region";
+            return "without CPUID.14H.0:ECX.MENTRY entries after entry 0 must not be output "
+                   "regions";
         case rule::OUT_068:
-            return "without CPUID.14H.0:ECX.MENTRY a ToPA table has to link to itself";
+            return "without CPUID.14H.0:ECX.MENTRY a ToPA table must link to itself";
         case rule::OUT_070:
-            return "an output region at address 0 or over a ToPA table destroys what is there";
-        case rule::OUT_071: return "a ToPA entry has to lie below 2^MAXPHYADDR";
+            return "an output region must not lie at address 0 or over a ToPA table";
+        case rule::OUT_071: return "a ToPA entry must lie below 2^MAXPHYADDR";
         case rule::OUT_080: return "a region with STOP is full, so tracing stopped";
-        case rule::OUT_091: return "a ToPA table may not lie in restricted memory";
-        case rule::OUT_093: return "INT has to be on a region before the last";
-        case rule::OUT_111: return "trace may not be stored into restricted memory";
-        case rule::OUT_113: return "trace may not be stored into the APIC's page";
+        case rule::OUT_091: return "a ToPA table must not lie in restricted memory";
+        case rule::OUT_093: return "INT must be on a region before the last";
+        case rule::OUT_111: return "trace must not be stored into restricted memory";
+        case rule::OUT_113: return "trace must not be stored into the APIC's page";
         case rule::PKT_010: return "these bytes begin another packet";
         case rule::PKT_012: return "no packet has this byte after 02";
         case rule::PKT_013: return "no packet has this byte after 02 C3";
         case rule::PKT_015: return "no packet begins with this byte";
-        case rule::PKT_033: return "a TNT.short carries 1 to 6 branches";
-        case rule::PKT_036: return "a TNT.long needs a stop bit";
-        case rule::PKT_037: return "a TNT.long carries at least one branch";
-        case rule::PKT_052: return "IPBytes 5 and 7 are reserved";
-        case rule::PKT_070: return "a TIP has an IP";
-        case rule::PKT_076: return "a TIP.PGE has an IP";
+        case rule::PKT_033: return "a TNT.short must carry 1 to 6 branches";
+        case rule::PKT_036: return "a TNT.long must have a stop bit";
+        case rule::PKT_037: return "a TNT.long must carry at least one branch";
+        case rule::PKT_052: return "IPBytes must not be 5 or 7";
+        case rule::PKT_070: return "a TIP must have an IP";
+        case rule::PKT_076: return "a TIP.PGE must have an IP";
         case rule::PKT_077:
-            return "a FUP without an owner begins an event, which TIP or TIP.PGD ends";
-        case rule::PKT_078: return "a FUP has an IP";
-        case rule::PKT_089: return "MODE leaves 2 to 7 are reserved";
-        case rule::PKT_090: return "CS.L with CS.D, and InTX with TXAbort, have no meaning";
-        case rule::PKT_103: return "FC of a TMA is less than a period of the crystal clock";
-        case rule::PKT_104: return "a reserved bit of TMA is set: the packet may be corrupt";
-        case rule::PKT_109: return "a CYC has as few bytes as its value needs";
-        case rule::PKT_110: return "the value of a CYC has to fit in 64 bits";
-        case rule::PKT_131: return "a PSB is 02 82 eight times";
-        case rule::PKT_134: return "a PSBEND ends a PSB+";
-        case rule::PKT_135: return "a TMA directly follows its TSC";
-        case rule::PKT_142: return "a PSB+ has one PSB";
-        case rule::PKT_173: return "PayloadBytes 2 and 3 are reserved";
-        case rule::PKT_255: return "the packet needs more bytes than there are";
-        case rule::PKT_273: return "the FUP that a packet announces follows it";
-        case rule::PKT_278: return "TSC does not decrease";
-        case rule::PKT_303: return "a TMA follows a TSC, and no other TMA";
-        case rule::PKT_340: return "the value does not fit its field";
+            return "a FUP without an owner must be followed by the TIP or TIP.PGD of its event";
+        case rule::PKT_078: return "a FUP must have an IP";
+        case rule::PKT_089: return "the leaf of a MODE must not be 2 to 7";
+        case rule::PKT_090: return "CS.L must not be set with CS.D, nor InTX with TXAbort";
+        case rule::PKT_103: return "FC of a TMA must be less than a period of the crystal clock";
+        case rule::PKT_104: return "the reserved bits of a TMA must be 0";
+        case rule::PKT_109: return "a CYC must have as few bytes as its value needs";
+        case rule::PKT_110: return "the value of a CYC must fit in 64 bits";
+        case rule::PKT_131: return "a PSB must be 02 82 eight times";
+        case rule::PKT_134: return "a PSBEND must end a PSB+";
+        case rule::PKT_135: return "a TMA must directly follow its TSC";
+        case rule::PKT_142: return "a PSB+ must have one PSB";
+        case rule::PKT_173: return "PayloadBytes must not be 2 or 3";
+        case rule::PKT_255: return "a packet must have all of its bytes";
+        case rule::PKT_273: return "the FUP that a packet announces must follow it";
+        case rule::PKT_278: return "TSC must not decrease";
+        case rule::PKT_303: return "a TMA must follow a TSC, and no other TMA";
+        case rule::PKT_340: return "a value must fit its field";
         case rule::PKT_344:
-            return "this byte would be read as another packet inside or outside a block";
-        case rule::PKT_347: return "there is no room for the whole packet";
-        case rule::GEN_006: return "no PSB splits an event of several packets";
-        case rule::GEN_010: return "PADs place each packet as this kind of processor does";
+            return "the byte must not be that of another packet inside or outside a block";
+        case rule::PKT_347: return "there must be room for the whole packet";
+        case rule::GEN_006: return "a PSB must not split an event of several packets";
+        case rule::GEN_010: return "PADs must place each packet as this kind of processor does";
         case rule::GEN_011:
-            return "the form of an IP is the one that this kind of processor selects";
-        case rule::GEN_020: return "no packet follows TraceStop until TraceEn rises";
-        case rule::GEN_090: return "TraceStop follows TIP.PGD";
-        case rule::GEN_100: return "TIP.PGE stands only where PacketEn was 0";
-        case rule::GEN_101: return "TIP.PGD stands only where PacketEn was 1";
-        case rule::GEN_105: return "no branch gives TNT or TIP while PacketEn is 0";
+            return "the form of an IP must be the one that this kind of processor selects";
+        case rule::GEN_020: return "packets must not follow TraceStop until TraceEn rises";
+        case rule::GEN_090: return "TraceStop must follow TIP.PGD";
+        case rule::GEN_100: return "TIP.PGE must not stand where PacketEn was 1";
+        case rule::GEN_101: return "TIP.PGD must not stand where PacketEn was 0";
+        case rule::GEN_105: return "TNT and TIP must not stand where PacketEn is 0";
         case rule::GEN_120:
-            return "a TNT has at most as many branches as the processor collects, in the shorter "
-                   "form";
-        case rule::GEN_122: return "a TNT that is not full is not followed by a TNT";
-        case rule::GEN_125: return "no TNT stands in a PSB+";
+            return "a TNT must have at most as many branches as the processor collects, in the "
+                   "shorter form";
+        case rule::GEN_122: return "a TNT that is not full must not be followed by a TNT";
+        case rule::GEN_125: return "a TNT must not stand in a PSB+";
         case rule::GEN_170:
-            return "a PSB+ has each status packet once: CBR always, FUP and MODE.Exec if PacketEn "
-                   "is 1";
-        case rule::GEN_171: return "the packets of a PSB+ have the order of this kind of processor";
-        case rule::GEN_172: return "only status packets, MTC, CYC, PAD and MNT stand in a PSB+";
-        case rule::GEN_174: return "the first IP after a PSB is not compressed";
-        case rule::GEN_176: return "a PSB+ has a FUP while PacketEn is 0 only before TIP.PGE";
-        case rule::GEN_202: return "CBR is not 0";
-        case rule::GEN_203: return "an MTC is one more than the last, or two if one was lost";
-        case rule::GEN_206: return "MTC, TMA and TSC show the same crystal clock";
-        case rule::GEN_211: return "a CYC counts at least one cycle";
-        case rule::GEN_214: return "a CYC stands directly before the packet that it times";
-        case rule::GEN_217: return "no CYC stands directly before another CYC";
+            return "a PSB+ must have each status packet once: CBR always, FUP and MODE.Exec if "
+                   "PacketEn is 1";
+        case rule::GEN_171:
+            return "the packets of a PSB+ must have the order of this kind of processor";
+        case rule::GEN_172:
+            return "packets other than status packets, MTC, CYC, PAD and MNT must not stand in a "
+                   "PSB+";
+        case rule::GEN_174: return "the first IP after a PSB must not be compressed";
+        case rule::GEN_176:
+            return "a PSB+ must not have a FUP while PacketEn is 0, except before TIP.PGE";
+        case rule::GEN_202: return "CBR must not be 0";
+        case rule::GEN_203: return "an MTC must be one more than the last, or two if one was lost";
+        case rule::GEN_206: return "MTC, TMA and TSC must show the same crystal clock";
+        case rule::GEN_211: return "a CYC must count at least one cycle";
+        case rule::GEN_214: return "a CYC must stand directly before the packet that it times";
+        case rule::GEN_217: return "a CYC must not stand directly before another CYC";
         case rule::GEN_227:
-            return "after an OVF, FUP or TIP.PGE stands before TNT, TIP and TIP.PGD";
-        case rule::GEN_235: return "MODE.Exec is followed by TIP or TIP.PGE";
+            return "after an OVF, FUP or TIP.PGE must come before TNT, TIP and TIP.PGD";
+        case rule::GEN_235: return "MODE.Exec must be followed by TIP or TIP.PGE";
         case rule::GEN_236:
-            return "the first TIP.PGE after a PSB+ without MODE.Exec follows a MODE.Exec";
-        case rule::GEN_237: return "MODE.Exec is not followed by TIP.PGD";
-        case rule::GEN_245: return "MODE.Exec stands after PIP and VMCS";
-        case rule::GEN_300: return "no PTW while ContextEn or FilterEn is 0";
-        case rule::GEN_302: return "EVD is followed by its CFE";
-        case rule::GEN_320: return "a BEP ends a block";
-        case rule::GEN_321: return "no packet but BBP and BEP ends a block";
-        case rule::GEN_342: return "no FUP of an event while PacketEn is 0";
+            return "the first TIP.PGE after a PSB+ without MODE.Exec must follow a MODE.Exec";
+        case rule::GEN_237: return "MODE.Exec must not be followed by TIP.PGD";
+        case rule::GEN_245: return "MODE.Exec must stand after PIP and VMCS";
+        case rule::GEN_300: return "a PTW must not stand where ContextEn or FilterEn is 0";
+        case rule::GEN_302: return "EVD must be followed by its CFE";
+        case rule::GEN_320: return "a BEP must end a block";
+        case rule::GEN_321: return "a block must be ended by BBP or BEP";
+        case rule::GEN_342: return "the FUP of an event must not stand where PacketEn is 0";
         case rule::GEN_344:
-            return "while PacketEn stays 1, a PSB+ repeats MODE.Exec, MODE.TSX and CR3";
+            return "while PacketEn stays 1, a PSB+ must repeat MODE.Exec, MODE.TSX and CR3";
         case rule::PRG_165:
-            return "an MSR list has at most as many entries as IA32_VMX_MISC says, and bits 63:32 "
-                   "of "
-                   "an entry are 0";
+            return "an MSR list must have at most as many entries as IA32_VMX_MISC says, and bits "
+                   "63:32 of an entry must be 0";
         case rule::PRG_166:
-            return "the VM-exit MSR-store list stores output MSRs and IA32_RTIT_STATUS while "
-                   "tracing";
+            return "the VM-exit MSR-store list must not store output MSRs and IA32_RTIT_STATUS "
+                   "while tracing";
         case rule::PRG_170: return "guest-physical output needs all VMX controls of Intel PT";
         case rule::PRG_174:
-            return "a guest has a subset of the processor's Intel PT that can be virtualized, and "
-                   "the "
-                   "same LIP";
+            return "a guest must have a subset of the processor's Intel PT that can be "
+                   "virtualized, and the same LIP";
     }
     return "unknown rule";
 }

@@ -182,8 +182,7 @@ TEST_CASE("a number of no family also has an id of seven characters") {
 TEST_CASE("rule::none has a sentence") {
     CHECK_TWICE([](auto value) {
         return describe(value(rule::none)) == text{"no rule is broken"} &&
-               describe(value(rule{2061})) ==
-                   text{"a ToPA table has to begin at a multiple of 4 KB"};
+               describe(value(rule{2061})) == text{"a ToPA table must begin at a multiple of 4 KB"};
     });
 }
 

@@ -197,8 +197,8 @@ class Tools(unittest.TestCase):
 
     def test_check_prints_violations_and_their_number(self):
         breaks = self.file("t", PSB + bytes.fromhex("02031800" "0223" "06" "2d0020" "0628" "05"))
-        wanted = ("00000016 tnt.8 GEN-105: no branch gives TNT or TIP while PacketEn is 0\n"
-                  "0000001a tnt.8 GEN-122: a TNT that is not full is not followed by a TNT\n"
+        wanted = ("00000016 tnt.8 GEN-105: TNT and TIP must not stand where PacketEn is 0\n"
+                  "0000001a tnt.8 GEN-122: a TNT that is not full must not be followed by a TNT\n"
                   "0000001c !error PKT-015: no packet begins with this byte\n"
                   "0000001d !end violations=3 kind=manual\n")
         self.assertEqual(run(PT_DUMP, "--check", "--kind", "manual", breaks), (1, wanted, ""))
@@ -214,13 +214,13 @@ class Tools(unittest.TestCase):
         self.assertEqual((found[-1]["violations"], found[-1]["kind"]), (3, "manual"))
 
     def test_check_prints_notes_which_do_not_count(self):
-        text = "while PacketEn stays 1, a PSB+ repeats MODE.Exec, MODE.TSX and CR3"
+        text = "while PacketEn stays 1, a PSB+ must repeat MODE.Exec, MODE.TSX and CR3"
         begin = PSB + bytes.fromhex("02031800" "9901" "7d001000000000" "0223")
         # CR3 differs, and the trace ends within a packet.
         data = (begin + bytes.fromhex("0243001000000000") + PSB +
                 bytes.fromhex("02031800" "0243002000000000" "9901" "7d001000000000" "0223" "6d00"))
         wanted = (f"0000003b pip note GEN-344: {text}\n"
-                  "0000004e !error note PKT-255: the packet needs more bytes than there are\n"
+                  "0000004e !error note PKT-255: a packet must have all of its bytes\n"
                   "00000050 !end violations=0 kind=manual\n")
         self.assertEqual(run(PT_DUMP, "--check", "--kind", "manual", self.file("t", data)),
                          (0, wanted, ""))

@@ -684,7 +684,7 @@ class Lines(unittest.TestCase):
             "00000019 !damage packet=- rule=PKT-015: no packet begins with this byte",
             "0000001a !resync skipped=1", "0000002a psb ip=-",
             "0000002c !damage packet=tnt.8 rule=GEN-105: "
-            "no branch gives TNT or TIP while PacketEn is 0",
+            "TNT and TIP must not stand where PacketEn is 0",
             "0000002d !end events=3 errors=2 resyncs=1"])
         self.assertEqual(run("--events", "-", data=b"\0" * 40)[:2],
                          (3, "00000028 !nosync skipped=40\n"

@@ -434,7 +434,7 @@ class CHeader(Scratch):
             source.write_text(C_NAMES % (fields if standard == "c11" else ""))
             self.ran(self.cc(), f"-std={standard}", *C_FLAGS, "-o", program, source)
             self.assertEqual(self.ran(program),
-                             "OUT-062: the base of an output region has to be aligned to the "
+                             "OUT-062: the base of an output region must be aligned to the "
                              "region's size\nnone: no rule is broken\n")
 
     def test_the_checks_are_those_of_the_library(self):
@@ -488,8 +488,8 @@ class RustModule(Scratch):
 
     def test_names_and_texts(self):
         self.assertEqual(self.ran(self.compiled("bin", RUST_NAMES)),
-                         "OUT-062: the base of an output region has to be aligned to the region's "
-                         "size\nnone: no rule is broken\n")
+                         "OUT-062: the base of an output region must be aligned to the "
+                             "region's size\nnone: no rule is broken\n")
 
     def test_it_is_readable(self):
         self.assertLessEqual(max(map(len, self.text.splitlines())), 100)
@@ -605,7 +605,7 @@ class Json(Scratch):
         for name, text in rules.items():
             self.assertIn(name, catalogue)
             self.assertGreater(len(text.split()), 2)
-        self.assertEqual(rules["OUT-065"], "a ToPA entry with END may have neither INT nor STOP")
+        self.assertEqual(rules["OUT-065"], "a ToPA entry with END must not have INT or STOP")
 
     def test_the_tables_refuse_what_the_manual_does(self):
         """Worked cases, evaluated from the tables alone."""

@@ -112,7 +112,7 @@ position  table 1, entry 0, offset 2000
         self.assertIn("""
 > 1  10008  20000004  20000000..20000FFF   4 KB  INT    #
      1000H of 1000H bytes are filled, 100%
-!    OUT-064: the output offset has to lie inside the current region
+!    OUT-064: the output offset must lie inside the current region
 """, out)
         out = run(CHAIN + "set MASK_PTRS=1001000000FF")[1]
         self.assertIn("INT    #\n!    OUT-064: ", out)
@@ -179,19 +179,19 @@ table 0 at 10000
 !    OUT-060: bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved
   1  10008  1001440     1001000..1002FFF           8 KB           ##
 !    OUT-060: bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved
-!    OUT-062: the base of an output region has to be aligned to the region's size
+!    OUT-062: the base of an output region must be aligned to the region's size
   2  10010  8000000000  8000000000..8000000FFF     4 KB           #
-!    OUT-063: an address in a ToPA entry has to lie below 2^MAXPHYADDR
+!    OUT-063: an address in a ToPA entry must lie below 2^MAXPHYADDR
   3  10018  FEE00000    FEE00000..FEE00FFF         4 KB           #
-?    warning OUT-111: trace may not be stored into restricted memory
-?    warning OUT-113: trace may not be stored into the APIC's page
+?    warning OUT-111: trace must not be stored into restricted memory
+?    warning OUT-113: trace must not be stored into the APIC's page
   4  10020  30005       -> 30000, table 1                INT END
-!    OUT-065: a ToPA entry with END may have neither INT nor STOP
+!    OUT-065: a ToPA entry with END must not have INT or STOP
 
 table 1 at 30000
      at     word        region or link             size  flags
   0  30000  30001       -> 30000, back to table 1        END
-!    OUT-066: entry 0 of a ToPA table has to be an output region, not END
+!    OUT-066: entry 0 of a ToPA table must be an output region, not END
 
 chain     2 tables, 4 regions, 20 KB; table 1 links to itself
 position  table 0, entry 0, offset 0
@@ -204,7 +204,7 @@ findings  6, and 2 warnings
 table 0 at 10000
      at     word   region or link             size  flags
 > 0  10000  10001  -> 10000, back to table 0        END
-!    OUT-066: entry 0 of a ToPA table has to be an output region, not END
+!    OUT-066: entry 0 of a ToPA table must be an output region, not END
 
 chain     1 table, 0 regions, 0 bytes; table 0 links to itself
 position  table 0, entry 0, offset 0
@@ -227,7 +227,7 @@ table 1 at 20000
 > 0  10000  400000  400000..400FFF  4 KB         #
      0H of 1000H bytes are filled, 0%; the next byte goes to 400000
   1  10008  0       0..FFF          4 KB         #
-?    warning OUT-070: an output region at address 0 or over a ToPA table destroys what is there
+?    warning OUT-070: an output region must not lie at address 0 or over a ToPA table
   2  10010  402000  402000..402FFF  4 KB         #
   3  10018          not given
 !    there is neither END nor STOP in what was given of this table
@@ -431,7 +431,7 @@ class Picture(unittest.TestCase):
             self.assertIn("Position: table 0, entry 1, offset 400: the next byte goes to 20000400",
                           whole)
             self.assertIn("400H of 1000H bytes are filled, 25%", whole)
-            self.assertIn("OUT-062: the base of an output region has to be aligned to the region's "
+            self.assertIn("OUT-062: the base of an output region must be aligned to the region's "
                           "size", whole)
             self.assertIn("Findings: 1", texts)
             classes = [element.get("class") for element in drawing.iter()]

@@ -706,7 +706,7 @@ class WhatIf(unittest.TestCase):
         # OUT-111 with the other policy: an error as soon as the next byte has such an address.
         self.says(self.SMM + "smrr 80000000 FF800800; restricted error; enable; write 1800; "
                   "explain", "ok", "stored 1000 lost 800 PMI 0 first 7FFFF000 last 7FFFFFFF",
-                  "OUT-111 table 10000 entry 1: trace may not be stored into restricted memory")
+                  "OUT-111 table 10000 entry 1: trace must not be stored into restricted memory")
         self.says(self.SMM + "smrr 80000000 FF800800; restricted error; restricted drop; enable; "
                   "write 1800", "ok", "stored 1000 lost 800 PMI 0 first 7FFFF000 last 800007FF")
         # Bit 11 of the mask enables the range.
@@ -742,7 +742,7 @@ class WhatIf(unittest.TestCase):
                   "GLOBAL_STATUS=0;",
                   "REG-053: Error and Stopped are also what software writes into them")
         self.says("cpu P-SKL; scheme single; set BASE=80; set MASK_PTRS=FF; enable; explain", "ok",
-                  "OUT-023: the base of a single-range output has to be aligned to its size")
+                  "OUT-023: the base of a single-range output must be aligned to its size")
         self.says(self.RING.replace("401004", "401014") + "enable; write 3000; explain", "ok",
                   "stored 2000 lost 1000 PMI 1 first 400000 last 401FFF",
                   "OUT-080 table 10000 entry 1: a region with STOP is full, so tracing stopped")
@@ -755,12 +755,12 @@ class WhatIf(unittest.TestCase):
     def test_explain_after_a_state_matches_the_statement_explain(self):
         script = "cpu P-SKL; [10000]=401040; set BASE=10000; enable; state; explain"
         lines = run(script, "--explain")[1].splitlines()
-        self.assertEqual(lines[2], "  OUT-062: the base of an output region has to be aligned to "
+        self.assertEqual(lines[2], "  OUT-062: the base of an output region must be aligned to "
                                    "the region's size")
         self.assertEqual(lines[3], "OUT-062 table 10000 entry 0" + lines[2].strip()[7:])
         script = self.SMM + "smrr 80000000 FF800800; restricted error; enable; write 1000; state"
         self.assertEqual(run(script, "--explain")[1].splitlines()[-1],
-                         "  OUT-111: trace may not be stored into restricted memory")
+                         "  OUT-111: trace must not be stored into restricted memory")
         self.assertEqual(run("enable; state", "--explain")[1].count("\n"), 2)
 
     # tables
