@@ -489,7 +489,7 @@ class RustModule(Scratch):
     def test_names_and_texts(self):
         self.assertEqual(self.ran(self.compiled("bin", RUST_NAMES)),
                          "OUT-062: the base of an output region must be aligned to the "
-                             "region's size\nnone: no rule is broken\n")
+                         "region's size\nnone: no rule is broken\n")
 
     def test_it_is_readable(self):
         self.assertLessEqual(max(map(len, self.text.splitlines())), 100)

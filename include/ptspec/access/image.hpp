@@ -111,8 +111,8 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 
 /// Deserialises a state and checks that the processor `caps` can hold it. The bytes are untrusted.
 ///
-/// Errors: those of `access::error`. A value is refused by the rule that a WRMSR of it would break on
-///         this processor; by REG-056 when TriggerEn does not follow from the other bits; by
+/// Errors: those of `access::error`. A value is refused by the rule that a WRMSR of it would break
+///         on this processor; by REG-056 when TriggerEn does not follow from the other bits; by
 ///         REG-121 when TraceEn is 1 in VMX operation and the processor does not allow it.
 /// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
 [[nodiscard]] constexpr auto load(capabilities const& caps, byte_view image) noexcept
