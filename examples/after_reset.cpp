@@ -17,7 +17,7 @@
 namespace {
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 
 constexpr auto const& caps = cpu::preset::skylake_x;
 constexpr std::uint64_t memory_base = 0x10'0000;
@@ -78,7 +78,7 @@ struct machine {
         for (std::size_t i = 0; i < ring.bytes; ++i) { ram[i] = 0; }
         expect(static_cast<bool>(driver::enable(cpu, msrs)), "tracing");
         for (std::uint64_t i = 1; i <= count; ++i) {
-            (void)cpu.on(event::indirect_jump{target_of(i)});
+            (void)cpu.on(action::indirect_jump{target_of(i)});
         }
     }
 

@@ -16,7 +16,7 @@
 namespace {
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 using lvt = reg::ia32_x2apic_lvt_pmi;
 
 constexpr std::uint64_t memory_base = 0x1'0000'0000;
@@ -121,8 +121,8 @@ auto main() -> int {
         if (i % 300'000 == 0 && !driver.switch_to(&now.contexts[i / 300'000 % 2].context)) {
             return 1;
         }
-        (void)cpu.on(event::indirect_jump{0x40'1000 + (i * 0x9E37'79B9'7F4A'7C15 >> 34)});
-        (void)cpu.on(event::conditional{0x40'1000 + i % 4096, i % 3 != 0});
+        (void)cpu.on(action::indirect_jump{0x40'1000 + (i * 0x9E37'79B9'7F4A'7C15 >> 34)});
+        (void)cpu.on(action::conditional{0x40'1000 + i % 4096, i % 3 != 0});
         ++now.contexts[i / 300'000 % 2].executed;
         if (i % 8 == 0 && cpu.deliver_pmi()) {
             pmis += driver.on_pmi(unmask) == driver::pmi_outcome::handled;

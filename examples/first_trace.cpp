@@ -25,8 +25,8 @@ auto trace_two_branches(host_memory& memory) -> uint64_t {
     bool const traced = wrmsr(reg::ia32_rtit_output_base::address, 0x1'0000) &&
                         wrmsr(reg::ia32_rtit_output_mask_ptrs::address, 0xFFF) &&
                         wrmsr(ctl::address, start.raw) &&
-                        !unit.on(engine::event::conditional{0x40'1020, true}, memory).happened &&
-                        !unit.on(engine::event::indirect_jump{0x40'2000}, memory).happened &&
+                        !unit.on(engine::action::conditional{0x40'1020, true}, memory).happened &&
+                        !unit.on(engine::action::indirect_jump{0x40'2000}, memory).happened &&
                         wrmsr(ctl::address, 0);
     return traced ? unit.total().stored : 0;
 }

@@ -134,7 +134,7 @@ static_assert([] {
 // What a processor executes, and what it writes for that: a TNT and a TIP with two bytes of IP.
 static_assert([] {
     using ctl = reg::ia32_rtit_ctl;
-    namespace event = engine::event;
+    namespace action = engine::action;
     byte_array<64> bytes;
     byte_buffer trace{bytes.bytes};
     auto const& how = engine::options_of(engine::kind::manual);
@@ -142,9 +142,9 @@ static_assert([] {
     constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::User{true}, ctl::BranchEn{true});
     if (!unit.start(start, trace)) { return false; }
     size_t const begin = trace.size();
-    unit.on(event::conditional{.to = 0x40'1020, .taken = true}, trace);
-    unit.on(event::conditional{.to = 0x40'1022, .taken = false}, trace);
-    unit.on(event::indirect_jump{.to = 0x40'2000}, trace);
+    unit.on(action::conditional{.to = 0x40'1020, .taken = true}, trace);
+    unit.on(action::conditional{.to = 0x40'1022, .taken = false}, trace);
+    unit.on(action::indirect_jump{.to = 0x40'2000}, trace);
     constexpr uint8_t expected[] = {0x0C, 0x2D, 0x00, 0x20};
     return trace.written().from(begin) == byte_view{expected};
 }());

@@ -18,7 +18,7 @@
 namespace {
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 
 constexpr std::uint64_t host_ip = 0xFFFF'8000'0000'0000, guest_ip = 0x40'0000;
 constexpr std::uint64_t host_cr3 = 0x1000;
@@ -48,20 +48,22 @@ struct machine {
         expect(static_cast<bool>(done), "WRMSR");
     }
     void jump(std::uint64_t first) {
-        for (unsigned i = 1; i <= 10; ++i) { unit.on(event::indirect_jump{first + 16 * i}, *this); }
+        for (unsigned i = 1; i <= 10; ++i) {
+            unit.on(action::indirect_jump{first + 16 * i}, *this);
+        }
         tsc += 1000;
-        unit.on(event::time{.cycles = 1000, .art = tsc / 100, .tsc = tsc}, *this);
+        unit.on(action::time{.cycles = 1000, .art = tsc / 100, .tsc = tsc}, *this);
     }
     /// Runs a process of the guest, in which a PSB falls due.
     void run_guest(std::size_t process) {
-        unit.on(event::vm_entry{.at = unit.state().ip,
-                                .to = guest_ip,
-                                .after = {.cr3 = shadow_of[process], .vmx_non_root = true}},
+        unit.on(action::vm_entry{.at = unit.state().ip,
+                                 .to = guest_ip,
+                                 .after = {.cr3 = shadow_of[process], .vmx_non_root = true}},
                 *this);
         jump(guest_ip);
-        unit.on(event::psb_due{}, *this);
+        unit.on(action::psb_due{}, *this);
         jump(guest_ip);
-        unit.on(event::vm_exit{.from = unit.state().ip, .to = host_ip, .after = {.cr3 = host_cr3}},
+        unit.on(action::vm_exit{.from = unit.state().ip, .to = host_ip, .after = {.cr3 = host_cr3}},
                 *this);
     }
 };
@@ -99,7 +101,7 @@ void print(char const* whose, machine const& of, content const& seen) {
 auto main() -> int {
     using ctl = reg::ia32_rtit_ctl;
     machine now;
-    now.unit.on(event::time{.art = now.tsc / 100, .tsc = now.tsc}, now);
+    now.unit.on(action::time{.art = now.tsc / 100, .tsc = now.tsc}, now);
     auto const on = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true}, ctl::TSCEn{true},
                                ctl::DisRETC{true}, ctl::BranchEn{true}, ctl::ToPA{true});
     now.write_ctl(on);

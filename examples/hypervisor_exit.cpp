@@ -16,7 +16,7 @@
 namespace {
 
 using namespace ptspec;
-namespace event = ptspec::engine::event;
+namespace action = ptspec::engine::action;
 
 constexpr uint64_t guest_table = 0x1000;  // guest-physical
 constexpr uint64_t guest_buffer = 0x2000;
@@ -81,12 +81,12 @@ struct host_machine {
         }
         auto const execute = [this](reg::ia32_rtit_ctl loaded) {
             uint64_t ip = 0x40'0000;
-            (void)cpu.on(event::vm_entry{.at = host_ip, .to = ip, .loads = {true, loaded}});
+            (void)cpu.on(action::vm_entry{.at = host_ip, .to = ip, .loads = {true, loaded}});
             for (unsigned i = 0; i < 200; ++i) {
                 ip = 0x40'0000 + i % 7 * 0x1'0000'0000;
-                (void)cpu.on(event::indirect_jump{ip});
+                (void)cpu.on(action::indirect_jump{ip});
             }
-            (void)cpu.on(event::vm_exit{.from = ip, .to = host_ip, .loads = {true, {}}});
+            (void)cpu.on(action::vm_exit{.from = ip, .to = host_ip, .loads = {true, {}}});
         };
         unsigned pmis = 0;
         expect(run_guest(guest, shadow, set, bitmap, pmis, cpu, execute), "VM entry and VM exit");

@@ -20,7 +20,7 @@
 namespace {
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 using conceals_non_root = reg::vmcs_secondary_proc_ctls::ConcealVmxNonRootFromPT;
 using conceals_exits = reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT;
 using conceals_entries = reg::vmcs_vmentry_ctls::ConcealVmEntriesFromPT;
@@ -56,7 +56,7 @@ struct guest_memory {
 };
 
 struct machine {
-    machine() { (void)cpu.on(event::vmxon{host_ip, host_ip}); }
+    machine() { (void)cpu.on(action::vmxon{host_ip, host_ip}); }
     machine(machine const&) = delete;
     auto operator=(machine const&) -> machine& = delete;
 
@@ -93,21 +93,21 @@ struct machine {
         } else {
             vmx::update_msr_bitmap(guest, bitmap);
         }
-        (void)cpu.on(event::vmptrld{host_ip, in_l2 ? vmcs_of_l2 : vmcs_of_l1});
+        (void)cpu.on(action::vmptrld{host_ip, in_l2 ? vmcs_of_l2 : vmcs_of_l1});
         cpu.conceal({.non_root = set.secondary.get<conceals_non_root>(),
                      .exits = set.vm_exit.get<conceals_exits>(),
                      .entries = set.vm_entry.get<conceals_entries>()});
         (void)cpu.on(
-            event::vm_entry{.at = host_ip,
-                            .to = first_ip,
-                            .after = {.cr3 = in_l2 ? l2_cr3 : l1_cr3, .vmx_non_root = true},
-                            .loads = {true, entry.ctl}});
+            action::vm_entry{.at = host_ip,
+                             .to = first_ip,
+                             .after = {.cr3 = in_l2 ? l2_cr3 : l1_cr3, .vmx_non_root = true},
+                             .loads = {true, entry.ctl}});
         std::uint64_t ip = first_ip;
         for (unsigned i = 0; i < jumps_per_run; ++i) {
             ip = first_ip + 0x1'0000 * (i % 7);
-            (void)cpu.on(event::indirect_jump{ip});
+            (void)cpu.on(action::indirect_jump{ip});
         }
-        (void)cpu.on(event::vm_exit{.from = ip, .to = host_ip, .loads = {true, {}}});
+        (void)cpu.on(action::vm_exit{.from = ip, .to = host_ip, .loads = {true, {}}});
         expect(!vmx::take_topa_pmi(guest, cpu).is_pending, "no PMI");
         expect(static_cast<bool>(vmx::leave(guest, shadow, host, cpu)), "VM exit");
     }

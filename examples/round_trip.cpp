@@ -15,7 +15,7 @@
 namespace {
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 
 // The ring is built and checked at compile time: three regions and a link back to the first entry.
 constexpr std::uint64_t table_address = 0x1'0000'0000;
@@ -69,7 +69,7 @@ public:
                   set(ctl::address, start.raw);
         for (std::uint64_t i = 0; on && i < events; ++i) {
             if (i % events_between_marks == 0) {
-                event::ptwrite const mark{.value = branches_.size(), .is_64_bit = true};
+                action::ptwrite const mark{.value = branches_.size(), .is_64_bit = true};
                 on = !unit_.on(mark, memory_).happened;
             }
             on = on && step();
@@ -110,16 +110,16 @@ private:
         switch (random_.below(20)) {
             case 0:
                 branches_.push_back({.to = target});
-                return execute(event::indirect_jump{target});
+                return execute(action::indirect_jump{target});
             case 1:
             case 2:
                 calls_.push_back(here + 5);
-                return execute(event::direct_call{here + 5, target});
+                return execute(action::direct_call{here + 5, target});
             case 3: return calls_.empty() || execute_return();
             default: {
                 bool const taken = random_.below(3) != 0;
                 branches_.push_back({.is_conditional = true, .taken = taken});
-                return execute(event::conditional{taken ? target : here + 2, taken});
+                return execute(action::conditional{taken ? target : here + 2, taken});
             }
         }
     }
@@ -135,7 +135,7 @@ private:
         calls_.pop_back();
         bool const compressed = unit_.state().calls.size() != 0;
         branches_.push_back({.is_conditional = compressed, .taken = compressed, .to = to});
-        return execute(event::near_return{to});
+        return execute(action::near_return{to});
     }
 
     std::uint8_t page_[4096] = {};

@@ -19,7 +19,7 @@
 namespace {
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 namespace tdx = vmx::tdx;
 
 constexpr auto const& caps = cpu::preset::sapphire_rapids;
@@ -68,7 +68,7 @@ struct machine {
 
     void jump(std::uint64_t first, unsigned count) {
         for (unsigned i = 1; i <= count; ++i) {
-            (void)cpu.on(event::indirect_jump{first + 16 * i});
+            (void)cpu.on(action::indirect_jump{first + 16 * i});
         }
     }
     /// What the TDX module does between the entry and the return, as far as Intel PT is concerned:

@@ -17,7 +17,7 @@
 namespace {
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 
 // ------------------------------------------------------------------------------ the processor
 
@@ -205,12 +205,12 @@ private:
         auto& done = by.executed;
         for (unsigned n = 0; n < marks; ++n) {
             uint64_t const ip = cpu_.unit().ip();
-            bool ok = !cpu_.on(event::ptwrite{ip, ip + 5, done.marks++, true}).happened;
+            bool ok = !cpu_.on(action::ptwrite{ip, ip + 5, done.marks++, true}).happened;
             for (unsigned i = 0; i < branches_per_mark; ++i) {
                 bool const taken = (done.branches++ * 0x9E37'79B9 >> 16 & 1) != 0;
-                ok =
-                    !cpu_.on(event::conditional{program_ip + uint64_t{0x10} * i, taken}).happened &&
-                    ok;
+                ok = !cpu_.on(action::conditional{program_ip + uint64_t{0x10} * i, taken})
+                          .happened &&
+                     ok;
             }
             if (cpu_.deliver_pmi()) {
                 ++interrupts_;

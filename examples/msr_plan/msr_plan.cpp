@@ -188,7 +188,7 @@ auto procedure(std::string const& name, wish const& with) -> std::string {
     if (name != "enable" && name != "restore") {
         (void)driver::enable(cpu, with.plan);
         for (std::uint64_t i = 0; i < 100; ++i) {
-            (void)cpu.on(engine::event::indirect_jump{0x1000 + 0x1111 * i});
+            (void)cpu.on(engine::action::indirect_jump{0x1000 + 0x1111 * i});
         }
     }
     if (name == "resume") { (void)driver::pause(cpu, with.plan.ctl); }

@@ -22,7 +22,7 @@ public:
         if (before.cpl == 3 && after.cpl == 3) { return; }  // not traced
         bool const is_near = before.cpl == after.cpl && before.width == after.width;
         if (is_near &&
-            simulate::take_near_event(block.after, to, [this](auto const& one) { on(one); })) {
+            simulate::take_near_action(block.after, to, [this](auto const& one) { on(one); })) {
             return;
         }
         simulate::execution now = block.end;
@@ -36,20 +36,20 @@ public:
         in_segment.to -= block.base;
         if (is_traced &&
             (changes_context(now.what.which) || (is_near && simulate::leads_on(in_segment)))) {
-            simulate::take_event(now, [this](auto const& one) { on(one); });
+            simulate::take_action(now, [this](auto const& one) { on(one); });
             return;
         }
         // An interrupt or an exception: within the block, or after its last instruction.
         bool const waits = now.what.which == instruction_class::hlt ||
                            now.what.which == instruction_class::mwait;
-        on(event::exception{.at = waits ? now.next() : now.at, .to = to, .after = after});
+        on(action::exception{.at = waits ? now.next() : now.at, .to = to, .after = after});
     }
     /// Code has changed: shows an interrupt before the instruction at `ip`.
     void mark(std::uint64_t ip) {
-        on(event::interrupt{.next = ip, .to = ip, .after = unit_.state().code});
+        on(action::interrupt{.next = ip, .to = ip, .after = unit_.state().code});
     }
     void finish_at(std::uint64_t ip) {
-        on(event::sequential{ip});
+        on(action::sequential{ip});
         unit_.stop(file);
     }
     [[nodiscard]] auto instructions() const -> std::uint64_t { return instructions_; }

@@ -17,7 +17,7 @@
 
 namespace pt_record {
 
-namespace event = ptspec::engine::event;
+namespace action = ptspec::engine::action;
 using x86::instruction_class;
 
 /// What may distinguish the beginning of a block from that of most.
@@ -205,7 +205,7 @@ public:
     }
     /// Starts again after `finish_in_kernel`.
     void restart(settings const& how, std::uint64_t ip) {
-        on(event::far_transfer{0, ip, user_code});
+        on(action::far_transfer{0, ip, user_code});
         (void)state.unit.start(how.msrs.ctl, file);
     }
 
@@ -213,7 +213,7 @@ public:
     /// `to` is the next.
     [[gnu::always_inline]] void run(code_block const& block, std::uint64_t to) {
         pass(block);
-        if (simulate::take_near_event(block.after, to, [this](auto const& one) { on(one); }))
+        if (simulate::take_near_action(block.after, to, [this](auto const& one) { on(one); }))
             [[likely]] {
             return;
         }
@@ -237,28 +237,28 @@ public:
     void run_part(code_block const& part) { pass(part); }
     /// A signal interrupted the thread between two blocks.
     void deliver(delivered_signal const& signal) {
-        using enum event::kernel_visit::reason;
+        using enum action::kernel_visit::reason;
         visit_kernel(signal, signal.is_fault ? exception : interrupt);
     }
     /// Code has changed: shows an interrupt before the instruction at `ip`.
     void mark(std::uint64_t ip) { deliver({.at = ip, .to = ip}); }
     /// The thread ends before the instruction at `ip`.
     void finish_at(std::uint64_t ip) {
-        on(event::sequential{ip});
+        on(action::sequential{ip});
         state.unit.stop(file);
     }
     /// The thread ends in the kernel, which the last instruction of the block called.
     void finish_in_kernel(code_block const& block) {
         pass(block);
-        on(event::kernel_visit{.at = block.end.at,
-                               .cause = reason_of(block),
-                               .vector = block.end.what.vector,
-                               .returns = false});
+        on(action::kernel_visit{.at = block.end.at,
+                                .cause = reason_of(block),
+                                .vector = block.end.what.vector,
+                                .returns = false});
         state.unit.stop(file);
     }
     /// The thread ends by a signal whose handler does not execute. As `run` with a signal.
     void finish_by(code_block const& block, delivered_signal const& signal) {
-        using enum event::kernel_visit::reason;
+        using enum action::kernel_visit::reason;
         if (enters_kernel(block.end.what.which) && !is_within(signal, block)) {
             return finish_in_kernel(block);
         }
@@ -267,11 +267,11 @@ public:
         } else {
             run_to_signal(block, signal.at);
         }
-        on(event::kernel_visit{.at = signal.at,
-                               .cause = signal.is_fault ? exception : interrupt,
-                               .vector = signal.vector,
-                               .cr2 = signal.cr2,
-                               .returns = false});
+        on(action::kernel_visit{.at = signal.at,
+                                .cause = signal.is_fault ? exception : interrupt,
+                                .vector = signal.vector,
+                                .cr2 = signal.cr2,
+                                .returns = false});
         state.unit.stop(file);
     }
 
@@ -290,8 +290,8 @@ private:
         -> bool {
         return signal.is_fault && (block.holds(signal.at) || block.is_part);
     }
-    [[nodiscard]] static auto reason_of(code_block const& block) -> event::kernel_visit::reason {
-        using enum event::kernel_visit::reason;
+    [[nodiscard]] static auto reason_of(code_block const& block) -> action::kernel_visit::reason {
+        using enum action::kernel_visit::reason;
         bool const is_interrupt = block.end.what.which == instruction_class::software_interrupt;
         return is_interrupt ? exception : system_call;
     }
@@ -313,18 +313,18 @@ private:
         now.to = to;
         if (simulate::leads_on(now)) [[likely]] {
             now.after.width = state.width;
-            simulate::take_event(now, [this](auto const& one) { on(one); });
+            simulate::take_action(now, [this](auto const& one) { on(one); });
             return;
         }
         if (is_emulated(end.at)) {
             return visit_kernel({.at = end.at, .to = to, .is_fault = true},
-                                event::kernel_visit::reason::exception);
+                                action::kernel_visit::reason::exception);
         }
-        if (block.last_may_not_run && to == end.at) { return on(event::sequential{to}); }
+        if (block.last_may_not_run && to == end.at) { return on(action::sequential{to}); }
         // The reason is unknown. The trace shows an exception at the last instruction.
         ++state.unexplained;
         visit_kernel({.at = end.at, .to = to, .is_fault = true},
-                     event::kernel_visit::reason::exception);
+                     action::kernel_visit::reason::exception);
     }
     void pass(code_block const& block) {
         state.instructions += block.count;
@@ -336,7 +336,7 @@ private:
         if (state.has_cyc || state.tsc >= state.report_at) { report_time(); }
     }
     void report_time() {
-        on(event::time{state.cycles, state.tsc / state.ticks_per_art, state.tsc});
+        on(action::time{state.cycles, state.tsc / state.ticks_per_art, state.tsc});
         state.cycles = 0;
         state.report_at = state.tsc - state.tsc % state.ticks_between + state.ticks_between;
     }
@@ -345,8 +345,8 @@ private:
                      reason_of(block));
     }
     [[gnu::noinline]] void visit_kernel(delivered_signal const& of,
-                                        event::kernel_visit::reason why) {
-        event::kernel_visit visit{
+                                        action::kernel_visit::reason why) {
+        action::kernel_visit visit{
             .at = of.at, .to = of.to, .cause = why, .vector = of.vector, .cr2 = of.cr2};
         auto user = state.unit.state().code;
         if (!state.is_timed && user.width == state.width) { return on(visit); }
@@ -354,20 +354,20 @@ private:
         on(visit);
         if (state.is_timed) { pass_time_in_kernel(); }
         user.width = state.width;
-        on(event::far_transfer{0, of.to, user});
+        on(action::far_transfer{0, of.to, user});
     }
     void pass_time_in_kernel() {
         std::uint64_t const now = host_nanoseconds() * tsc_mhz / 1000;
         bool const waits = now > state.tsc + 4 * state.ticks_between;
         if (waits) {  // the processor is idle meanwhile
             report_time();
-            on(event::halt{});
+            on(action::halt{});
         } else if (now > state.tsc) {
             state.cycles += now - state.tsc;
         }
         state.tsc = now > state.tsc ? now : state.tsc;
         report_time();
-        if (waits) { on(event::wake{.reason = event::wake_reason::interrupt}); }
+        if (waits) { on(action::wake{.reason = action::wake_reason::interrupt}); }
     }
 };
 

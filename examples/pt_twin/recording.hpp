@@ -19,7 +19,7 @@ namespace pt_twin {
 
 using namespace ptspec;
 using packet::kind;
-namespace event = engine::event;
+namespace action = engine::action;
 
 /// A packet of the recorded trace that is not a PAD.
 struct seen {
@@ -110,7 +110,7 @@ struct group {
     std::size_t last = 0;  // the index of PSBEND, or of the packet before an OVF
     trace::psb_plus status{};
     std::uint64_t cycles = 0;  // of a CYC before the first status packet
-    event::psb_due due{};
+    action::psb_due due{};
 
     [[nodiscard]] auto tsc() const -> std::optional<std::uint64_t> {
         if (!status.has(kind::tsc)) { return std::nullopt; }
@@ -144,9 +144,9 @@ inline auto group_at(std::vector<seen> const& all, std::size_t from) -> group {
             case kind::ovf: --made.last; return made;
             case kind::tma:
                 // An MTC before TSC is of the count that TMA has, or of the next.
-                if (made.due.mtc == event::mtc_place::before_older_tsc &&
+                if (made.due.mtc == action::mtc_place::before_older_tsc &&
                     (one.as<packet::tma>().get<packet::tma::CTC>() >> 3 & 0xFF) == payload) {
-                    made.due.mtc = event::mtc_place::before_tsc;
+                    made.due.mtc = action::mtc_place::before_tsc;
                 }
                 break;
             case kind::cyc: {
@@ -158,7 +158,7 @@ inline auto group_at(std::vector<seen> const& all, std::size_t from) -> group {
                 break;
             }
             case kind::mtc:
-                using place = event::mtc_place;
+                using place = action::mtc_place;
                 made.due.mtc = made.cbr()   ? place::after_cbr
                                : made.tma() ? place::after_tma
                                : made.tsc() ? place::after_tsc

@@ -297,7 +297,7 @@ private:
         return next;
     }
 
-    static auto mtc_at(event::mtc_place where) -> char const* {
+    static auto mtc_at(action::mtc_place where) -> char const* {
         constexpr char const* places[] = {"",
                                           " mtc=before_tsc",
                                           " mtc=after_tsc",
@@ -306,7 +306,7 @@ private:
                                           " mtc=before_older_tsc"};
         return places[underlying(where)];
     }
-    void psb_due(event::psb_due const& due) {
+    void psb_due(action::psb_due const& due) {
         std::string text = "psb due";
         text += mtc_at(due.mtc);
         auto const add = [&](char const* name, std::uint64_t cycles) {
@@ -438,14 +438,14 @@ private:
     /// TSC, TMA, CBR outside of a PSB+: the clocks were off, or tracing is enabled again.
     auto clocks(std::size_t i) -> std::size_t {
         group in;
-        auto mtc = event::mtc_place::none;
+        auto mtc = action::mtc_place::none;
         std::size_t k = i;
         for (; k < all_.size(); ++k) {
             auto const& one = all_[k];
             if (one.is(kind::tsc) || one.is(kind::tma)) {
                 in.add(one);
             } else if (one.is(kind::mtc) && is_at(k + 1, in.tma() ? kind::cbr : kind::tma)) {
-                mtc = in.tma() ? event::mtc_place::after_tma : event::mtc_place::after_tsc;
+                mtc = in.tma() ? action::mtc_place::after_tma : action::mtc_place::after_tsc;
             } else {
                 break;
             }

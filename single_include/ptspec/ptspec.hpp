@@ -18771,12 +18771,12 @@ struct execution_context {
 
 // ---- ptspec/engine/event/branch.hpp ----
 
-/// Events: the actions of a logical processor that its trace depends on.
+/// Actions: what a logical processor does that its trace depends on.
 ///
 /// IPs are offsets from the CS base, as software sees them. `at` is the address of the instruction,
 /// the manual's CLIP; `next` the address after it, NLIP; `to` the target, BLIP. `after` is the
-/// context after the event.
-namespace ptspec::engine::event {
+/// context after the action.
+namespace ptspec::engine::action {
 
 /// Jcc, JCXZ, JECXZ, JRCXZ, LOOP, LOOPE, LOOPNE. Source: GEN-110, GEN-121.
 struct conditional {
@@ -18814,12 +18814,12 @@ struct sequential {
     uint64_t next = 0;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
 
 // ---- ptspec/engine/event/transfer.hpp ----
 
 /// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// The transfers without a FUP that Event Trace distinguishes. Source: GEN-301.
 enum class far_kind : uint8_t {
@@ -18931,12 +18931,12 @@ struct enclave_transfer {
     execution_context after{};
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
 
 // ---- ptspec/engine/event/transaction.hpp ----
 
 /// Transactions of TSX.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// XBEGIN, or an XACQUIRE that starts a transaction. Source: GEN-250, GEN-253.
 struct transaction_begin {
@@ -18954,12 +18954,12 @@ struct transaction_abort {
     uint64_t to = 0;  ///< the fallback address, or the XACQUIRE
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
 
 // ---- ptspec/engine/event/register_write.hpp ----
 
 /// Writes of registers that are not MSRs. `trace_unit::wrmsr` writes MSRs.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// MOV to CR3 that causes no VM exit. Source: GEN-087, GEN-240..243.
 struct mov_cr3 {
@@ -18976,12 +18976,12 @@ struct interrupt_flag {
     bool IF = false;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
 
 // ---- ptspec/engine/event/vmx_smm.hpp ----
 
 /// VMX transitions and instructions, system management mode, measured launch.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// A value that a VM transition loads into IA32_RTIT_CTL: by an MSR list, or by the controls that
 /// load or clear it.
@@ -19058,12 +19058,12 @@ struct acm_end {
     uint64_t next = 0;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
 
 // ---- ptspec/engine/event/value.hpp ----
 
 /// Values that software or PEBS puts into the trace.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// PTWRITE whose operand is readable. Source: GEN-300.
 struct ptwrite {
@@ -19091,12 +19091,12 @@ struct pebs_record {
     size_t count = 0;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
 
 // ---- ptspec/engine/event/time.hpp ----
 
 /// Time passes.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// Time passes.
 ///
@@ -19104,7 +19104,7 @@ namespace ptspec::engine::event {
 ///         returns them.
 /// Source: GEN-200..204, GEN-210.
 struct time {
-    uint64_t cycles = 0;  ///< since the last event
+    uint64_t cycles = 0;  ///< since the last action
     uint64_t art = 0;     ///< the new value of the crystal clock's counter
     uint64_t tsc = 0;     ///< the new value of the time-stamp counter
 };
@@ -19132,12 +19132,12 @@ struct ratio {
 /// A CYC without a packet, generated before the cycle counter wraps. Source: GEN-217.
 struct cycle_guard {};
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
 
 // ---- ptspec/engine/event/power.hpp ----
 
 /// C-states and clock stops.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// A C-state as packets encode it. Source: GEN-310.
 struct c_state {
@@ -19186,12 +19186,12 @@ struct clock_resume {
     mtc_place mtc = mtc_place::none;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
 
 // ---- ptspec/engine/event/psb_overflow.hpp ----
 
 /// PSB+ and overflow on request, independent of the byte count and the buffer.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// A PSB+ is due. Source: GEN-164.
 struct psb_due {
@@ -19208,7 +19208,7 @@ struct overflow_end {
     uint64_t next = 0;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
 
 // ---- ptspec/engine/model_options.hpp ----
 
@@ -19774,7 +19774,7 @@ struct decoder_view {
 /// Source: GEN-225, GEN-230.
 enum class deferred_ovf : uint8_t { none, ovf, ovf_and_trace_stop };
 
-/// The state of packet generation between two events.
+/// The state of packet generation between two actions.
 ///
 /// `msrs.status.PacketByteCnt` and `PendPSB` are not kept current: see `status_now`.
 ///
@@ -19793,9 +19793,9 @@ struct generator_state {
     decoder_view view{};
     vmx_concealment concealment{};
     uint64_t vmcs = no_vmcs;
-    uint64_t psb_period = 0;       ///< in bytes, from IA32_RTIT_CTL
-    uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
-    event::psb_due psb_details{};  ///< of the next PSB+
+    uint64_t psb_period = 0;        ///< in bytes, from IA32_RTIT_CTL
+    uint64_t psb_after = 0;         ///< bytes from `view.count_start` to the next PSB
+    action::psb_due psb_details{};  ///< of the next PSB+
     rule shutdown_by = rule::none;
     access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;
@@ -20008,9 +20008,9 @@ constexpr void add_mode_tsx(generator_state& s, auto& batch, bool aborted = fals
     return s.clocks.cbr_packet(core_to_bus_of(s.caps));
 }
 /// The MTC that falls due at this place. The crystal clock runs to it. Source: GEN-203.
-constexpr auto run_to_mtc(generator_state& s, event::mtc_place place) noexcept
+constexpr auto run_to_mtc(generator_state& s, action::mtc_place place) noexcept
     -> trace::psb_status::optional<packet::mtc> {
-    using event::mtc_place;
+    using action::mtc_place;
     if (place == mtc_place::none || !s.ctl<ctl::MTCEn>()) { return {}; }
     auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
     uint64_t const count = (s.clocks.art >> freq) + (place == mtc_place::before_tsc ? 0 : 1);
@@ -20018,14 +20018,14 @@ constexpr auto run_to_mtc(generator_state& s, event::mtc_place place) noexcept
     return packet::mtc{}.with(packet::mtc::CTC{wrapped{count}});
 }
 /// How many of TSC, TMA and CBR precede an MTC at this place.
-[[nodiscard]] constexpr auto count_before(event::mtc_place place) noexcept -> uint8_t {
-    using event::mtc_place;
+[[nodiscard]] constexpr auto count_before(action::mtc_place place) noexcept -> uint8_t {
+    using action::mtc_place;
     bool const is_first = place == mtc_place::none || place == mtc_place::before_older_tsc;
     return is_first ? 0 : static_cast<uint8_t>(underlying(place) - 1);
 }
 /// The timing packets after the clocks were off. Source: GEN-181, GEN-201, GEN-205, GEN-313.
 constexpr void add_timing(generator_state& s, auto& batch,
-                          event::mtc_place place = event::mtc_place::none) noexcept {
+                          action::mtc_place place = action::mtc_place::none) noexcept {
     auto const tsc = s.clocks.tsc_packet();
     auto const tma = s.clocks.tma_packet();
     auto const mtc = run_to_mtc(s, place);
@@ -20090,10 +20090,10 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     add_psb(s, batch, now, s.packet_ip(s.ip));
 }
 
-/// Completes an event: generates a PSB+ if one is due. While the clocks are off it stays due until
+/// Completes an action: generates a PSB+ if one is due. While the clocks are off it stays due until
 /// the wake. Source: GEN-006, GEN-163.
 template <class Sink>
-constexpr void complete_event(generator_state& s, Sink& to) noexcept {
+constexpr void complete_action(generator_state& s, Sink& to) noexcept {
     if (!s.psb_is_due() || !s.trigger_en() || s.in_overflow || s.clocks.are_off) { return; }
     emit(s, to, [&](auto& batch) { add_psb(s, batch, s.enables()); });
 }
@@ -20145,7 +20145,7 @@ struct control_transfer {
     packet::pip pip{0};    ///< 0: CR3 is not written
     packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
     traced_event cfe{};
-    event::cycles_within takes{};
+    action::cycles_within takes{};
 };
 
 /// True if Event Trace records a transfer. Source: GEN-306.
@@ -20203,10 +20203,10 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
     }
 }
 
-/// Adds the MTCs that fall due within an event: the last ones, as many as a batch holds beside the
+/// Adds the MTCs that fall due within an action: the last ones, as many as a batch holds beside the
 /// other packets. Source: GEN-006, GEN-203.
 constexpr void add_mtcs(generator_state& s, auto& batch,
-                        event::cycles_within const& takes) noexcept {
+                        action::cycles_within const& takes) noexcept {
     if (takes.art <= s.clocks.art) { return; }
     auto const due = s.clocks.until(takes.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
     s.clocks.run_to(takes.art, takes.tsc);
@@ -20280,14 +20280,14 @@ namespace ptspec::engine::detail {
 
 /// True for a call that pushes a return address which a RET can match. A call of the next
 /// instruction only reads the IP. Source: GEN-132.
-[[nodiscard]] constexpr auto pushes_return(event::direct_call const& e) noexcept -> bool {
+[[nodiscard]] constexpr auto pushes_return(action::direct_call const& e) noexcept -> bool {
     return e.to != e.next;
 }
 
-/// Handles an event that completes no packet and changes no enable. Returns false if the event
+/// Handles an action that completes no packet and changes no enable. Returns false if the action
 /// needs `handle`.
-[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::conditional const& e) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s,
+                                           action::conditional const& e) noexcept -> bool {
     if (!s.is_fast_ip(e.to) || s.writer.tnt.count - s.fast_tnt_first >= s.fast_tnt_count) {
         return false;
     }
@@ -20295,14 +20295,14 @@ namespace ptspec::engine::detail {
     s.writer.add_branch(e.taken);
     return true;
 }
-[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::direct_jump const& e) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s,
+                                           action::direct_jump const& e) noexcept -> bool {
     if (!s.is_fast_ip(e.to)) { return false; }
     s.ip = e.to;
     return true;
 }
-[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::direct_call const& e) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s,
+                                           action::direct_call const& e) noexcept -> bool {
     if (!s.is_fast_ip(e.to)) { return false; }
     s.ip = e.to;
     if (pushes_return(e)) { s.calls.push(e.next); }
@@ -20346,7 +20346,7 @@ constexpr void call(generator_state& s, Sink& to, control_transfer const& how, b
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::conditional const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::conditional const& e, Sink& to) noexcept {
     if (s.is_fast_ip(e.to)) {  // it begins or completes a TNT
         s.ip = e.to;
         if (s.write_options.cyc && s.writer.tnt.count == 0) { return emit_branch(s, e.taken, to); }
@@ -20362,20 +20362,20 @@ constexpr void handle(generator_state& s, event::conditional const& e, Sink& to)
     if (s.enables().packet()) { emit_branch(s, false, to); }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::direct_jump const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::direct_jump const& e, Sink& to) noexcept {
     transfer(s, to, {.encoding = branch_encoding::none, .to = e.to}, s.code);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::direct_call const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::direct_call const& e, Sink& to) noexcept {
     call(s, to, {.encoding = branch_encoding::none, .to = e.to}, pushes_return(e), e.next);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::indirect_jump const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::indirect_jump const& e, Sink& to) noexcept {
     if (s.is_fast_ip(e.to)) { return emit_tip(s, e.to, to); }
     transfer(s, to, {.encoding = branch_encoding::tip, .to = e.to}, s.code);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::indirect_call const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::indirect_call const& e, Sink& to) noexcept {
     if (s.is_fast_ip(e.to)) {
         s.calls.push(e.next);
         return emit_tip(s, e.to, to);
@@ -20383,7 +20383,7 @@ constexpr void handle(generator_state& s, event::indirect_call const& e, Sink& t
     call(s, to, {.encoding = branch_encoding::tip, .to = e.to}, true, e.next);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::near_return const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::near_return const& e, Sink& to) noexcept {
     unsigned const popped_bits = s.code.width == code_width::bits_64   ? 64
                                  : s.code.width == code_width::bits_32 ? 32
                                                                        : 16;
@@ -20394,15 +20394,15 @@ constexpr void handle(generator_state& s, event::near_return const& e, Sink& to)
         return transfer(s, to, {.encoding = encoding, .to = e.to}, s.code);
     }
     if (!compressed) { return emit_tip(s, e.to, to); }
-    event::conditional const as_taken{e.to, true};
+    action::conditional const as_taken{e.to, true};
     if (!try_fast_path(s, as_taken)) { handle(s, as_taken, to); }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::return_stack_lost const&, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::return_stack_lost const&, Sink& /*to*/) noexcept {
     s.calls.clear();
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::sequential const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::sequential const& e, Sink& /*to*/) noexcept {
     s.ip = e.next;
 }
 
@@ -20506,7 +20506,7 @@ template <class Sink>
                                              s.options.policy);
     if (!checked) { return checked; }
     apply_effect(s, access::apply(s.caps, s.msrs, on, s.context_at(s.ip)), s.ip, s.ip, to);
-    complete_event(s, to);
+    complete_action(s, to);
     return checked;
 }
 /// Clears TraceEn between two instructions.
@@ -20533,7 +20533,7 @@ template <class Sink>
                                                 s.options.policy);
     if (!result) { return result.verdict; }
     apply_effect(s, result, at, next, to);
-    complete_event(s, to);
+    complete_action(s, to);
     return result.verdict;
 }
 /// The instruction at `at` cleared TraceEn and was undone: IA32_RTIT_CTL is as before.
@@ -20542,7 +20542,7 @@ template <class Sink>
 constexpr void set_ctl_again(generator_state& s, access::ia32_rtit_ctl value, uint64_t at,
                              Sink& to) noexcept {
     apply_effect(s, access::apply(s.caps, s.msrs, value, s.context_at(at)), at, at, to);
-    complete_event(s, to);
+    complete_action(s, to);
 }
 /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
 template <class Sink>
@@ -20553,7 +20553,7 @@ template <class Sink>
                                         s.options.policy);
     if (result) {
         apply_effect(s, result.effect, at, next, to);
-        complete_event(s, to);
+        complete_action(s, to);
     }
     return result;
 }
@@ -20571,8 +20571,8 @@ template <class Sink>
 /// The TraceStop ranges are compared with the address of the MOV CR3, or with the next address.
 /// Source: GEN-087, GEN-101, GEN-240..243.
 template <class Sink>
-constexpr void handle(generator_state& s, event::mov_cr3 const& e, Sink& to) noexcept {
-    uint64_t const cr3 = e.cr3 & ~event::mov_cr3::keeps_translations;
+constexpr void handle(generator_state& s, action::mov_cr3 const& e, Sink& to) noexcept {
+    uint64_t const cr3 = e.cr3 & ~action::mov_cr3::keeps_translations;
     bool const has_pip = cr3 != s.code.cr3 || s.options.pip_for_same_cr3;
     s.code.cr3 = cr3;
     s.ip = e.next;
@@ -20582,7 +20582,7 @@ constexpr void handle(generator_state& s, event::mov_cr3 const& e, Sink& to) noe
     transfer(s, to, how, s.packet_ip(s.options.mov_cr3_stops_at_next ? e.next : e.at));
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::interrupt_flag const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink& to) noexcept {
     bool const changes = s.code.IF != e.IF;
     s.code.IF = e.IF;
     s.ip = e.next;
@@ -20665,25 +20665,25 @@ constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
     refresh_cache(s);
 }
 
-/// Ends an overflow, unless `event::overflow` requested it and `event::overflow_end` ends it.
+/// Ends an overflow, unless `action::overflow` requested it and `action::overflow_end` ends it.
 template <class Sink>
 constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
     if (s.in_overflow && !s.overflow_requested) { resolve_overflow(s, to); }
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::psb_due const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::psb_due const& e, Sink& /*to*/) noexcept {
     s.view.psb_requested = s.trigger_en();
     s.psb_details = e;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::overflow const&, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::overflow const&, Sink& /*to*/) noexcept {
     if (!s.trigger_en()) { return; }
     s.overflow_requested = true;
     begin_overflow(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::overflow_end const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::overflow_end const& e, Sink& to) noexcept {
     if (!s.in_overflow) { return; }
     s.ip = e.next;
     resolve_overflow(s, to);
@@ -20701,12 +20701,12 @@ namespace ptspec::engine::detail {
 [[nodiscard]] constexpr auto records_power(generator_state const& s) noexcept -> bool {
     return s.trigger_en() && s.ctl<ctl::PwrEvtEn>();
 }
-constexpr void add_pwre(auto& batch, event::c_state thread, bool by_hardware) noexcept {
+constexpr void add_pwre(auto& batch, action::c_state thread, bool by_hardware) noexcept {
     using packet::pwre;
     batch.add(pwre{}.with(pwre::HW{by_hardware}, pwre::substate{wrapped{uint64_t{thread.substate}}},
                           pwre::state{wrapped{uint64_t{thread.state}}}));
 }
-constexpr void add_pwrx(auto& batch, event::wake const& e) noexcept {
+constexpr void add_pwrx(auto& batch, action::wake const& e) noexcept {
     using packet::pwrx;
     batch.add(pwrx{}.with(pwrx::last{wrapped{uint64_t{e.last}}},
                           pwrx::deepest{wrapped{uint64_t{e.deepest}}},
@@ -20720,7 +20720,7 @@ constexpr void add_exstop(generator_state const& s, auto& batch, uint64_t from) 
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::mwait const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::mwait const& e, Sink& to) noexcept {
     s.ip = e.next;
     if (e.thread.state == 0 && e.thread.substate == 0) { return; }
     if (records_power(s)) {
@@ -20737,7 +20737,7 @@ constexpr void handle(generator_state& s, event::mwait const& e, Sink& to) noexc
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::halt const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexcept {
     auto const now = s.enables();
     s.ip = e.next;
     if (e.is_shutdown && records_events(s, now, now)) {
@@ -20755,7 +20755,7 @@ constexpr void handle(generator_state& s, event::halt const& e, Sink& to) noexce
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::duty_cycle const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::duty_cycle const& e, Sink& to) noexcept {
     if (records_power(s)) {
         emit(s, to, [&](auto& batch) {
             add_pwre(batch, {e.state, 0}, true);
@@ -20765,7 +20765,7 @@ constexpr void handle(generator_state& s, event::duty_cycle const& e, Sink& to) 
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::wake const& e, Sink& to) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (!s.trigger_en()) { return; }
@@ -20776,7 +20776,7 @@ constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexce
 }
 /// In a C-state the clock is off already: GEN-312.
 template <class Sink>
-constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::clock_stop const& e, Sink& to) noexcept {
     if (s.clocks.are_off) { return; }
     if (records_power(s)) {
         emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
@@ -20790,7 +20790,7 @@ constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) 
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::clock_resume const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::clock_resume const& e, Sink& to) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (s.trigger_en()) {
@@ -20807,13 +20807,13 @@ constexpr void handle(generator_state& s, event::clock_resume const& e, Sink& to
 /// Source: GEN-200..204, GEN-210, GEN-217, GEN-220.
 namespace ptspec::engine::detail {
 
-[[nodiscard]] constexpr auto count(generator_state const& s, event::cycles const& e) noexcept
+[[nodiscard]] constexpr auto count(generator_state const& s, action::cycles const& e) noexcept
     -> counted_cycles {
     return count_cycles(s.writer.cycles, e.passed, s.options.cycle_counter_bits,
                         s.in_overflow || !s.ctl<ctl::CYCEn>());
 }
 /// Counts cycles after which no CYC is due. False if one is.
-[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::cycles const& e) noexcept
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s, action::cycles const& e) noexcept
     -> bool {
     if (!s.trigger_en() || s.clocks.are_off) { return true; }
     auto const counted = count(s, e);
@@ -20822,27 +20822,27 @@ namespace ptspec::engine::detail {
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::cycle_guard const&, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::cycle_guard const&, Sink& to) noexcept {
     if (!s.trigger_en() || !s.ctl<ctl::CYCEn>() || s.writer.cycles == 0) { return; }
     emit(s, to, [](auto& batch) { batch.add_cycles(); });
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::cycles const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::cycles const& e, Sink& to) noexcept {
     s.writer.cycles = count(s, e).cycles;
-    handle(s, event::cycle_guard{}, to);
+    handle(s, action::cycle_guard{}, to);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::unaligned_cyc const&, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::unaligned_cyc const&, Sink& /*to*/) noexcept {
     s.writer.cyc_crosses = true;
 }
-/// Each MTC is an event of its own, after which a PSB+ may be due: the clocks run from one to the
+/// Each MTC is an action of its own, after which a PSB+ may be due: the clocks run from one to the
 /// next. Source: GEN-203, GEN-206.
 template <class Sink>
-constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexcept {
-    event::cycles const cycles{e.cycles};
+constexpr void handle(generator_state& s, action::time const& e, Sink& to) noexcept {
+    action::cycles const cycles{e.cycles};
     if (!try_fast_path(s, cycles)) {
         handle(s, cycles, to);
-        complete_event(s, to);
+        complete_action(s, to);
     }
     auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
     auto const due = s.clocks.until(e.art, freq);
@@ -20853,12 +20853,12 @@ constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexce
         uint64_t const art = (due.first + i) << freq;
         s.clocks.run_to(art, e.tsc - tsc_per_tick * (e.art - art));
         emit(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
-        complete_event(s, to);
+        complete_action(s, to);
     }
     s.clocks.run_to(e.art, e.tsc);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::ratio const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::ratio const& e, Sink& to) noexcept {
     s.clocks.core_to_bus = e.core_to_bus;
     if (s.trigger_en() && !s.clocks.are_off) {
         emit(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });
@@ -20886,20 +20886,20 @@ constexpr void emit_mode_tsx(generator_state& s, uint64_t at, Sink& to) noexcept
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::transaction_begin const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::transaction_begin const& e, Sink& to) noexcept {
     if (s.tx_depth < 0xFF) { ++s.tx_depth; }
     s.ip = e.next;
     if (s.tx_depth == 1) { emit_mode_tsx(s, e.at, to); }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::transaction_end const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::transaction_end const& e, Sink& to) noexcept {
     bool const ends = s.tx_depth == 1;
     if (s.tx_depth != 0) { --s.tx_depth; }
     s.ip = e.next;
     if (ends) { emit_mode_tsx(s, e.at, to); }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::transaction_abort const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::transaction_abort const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.at);
     how.has_fup = true;
@@ -20927,7 +20927,7 @@ namespace ptspec::engine::detail {
 template <class Sink>
 constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t target,
                         execution_context const& after, traced_event const& cfe,
-                        event::cycles_within takes) noexcept {
+                        action::cycles_within takes) noexcept {
     control_transfer how{.to = target};
     how.from = s.packet_ip(from);
     how.has_fup = true;
@@ -20938,45 +20938,45 @@ constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t ta
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::far_transfer const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::far_transfer const& e, Sink& to) noexcept {
     using packet::cfe_type;
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.at);
     how.pip = pip_if_changed(s, e.after);
     switch (e.kind) {
-        case event::far_kind::iret: how.cfe = {cfe_type::IRET}; break;
-        case event::far_kind::uiret: how.cfe = {cfe_type::UIRET}; break;
-        case event::far_kind::syscall:
+        case action::far_kind::iret: how.cfe = {cfe_type::IRET}; break;
+        case action::far_kind::uiret: how.cfe = {cfe_type::UIRET}; break;
+        case action::far_kind::syscall:
             if (s.options.swintr_events) { how.cfe = {cfe_type::SYSCALL, 0, fup_policy::always}; }
             break;
-        case event::far_kind::sysret:
-        case event::far_kind::eret:
+        case action::far_kind::sysret:
+        case action::far_kind::eret:
             if (s.options.iret_at_all_returns) { how.cfe = {cfe_type::IRET}; }
             break;
-        case event::far_kind::plain: break;
+        case action::far_kind::plain: break;
     }
     transfer(s, to, how, e.after);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::software_interrupt const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::software_interrupt const& e, Sink& to) noexcept {
     auto const type = s.options.swintr_events ? packet::cfe_type::SWINTR : packet::cfe_type::INTR;
     vectored(s, to, e.at, e.to, e.after, {type, e.vector}, e.takes);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::interrupt const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::interrupt const& e, Sink& to) noexcept {
     vectored(s, to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector}, e.takes);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::exception const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::exception const& e, Sink& to) noexcept {
     traced_event cfe{packet::cfe_type::INTR, e.vector};
-    if (e.vector == event::exception::page_fault) {
+    if (e.vector == action::exception::page_fault) {
         cfe.first = {true, packet::evd_type::PFA, e.cr2};
     }
     vectored(s, to, e.at, e.to, e.after, cfe, e.takes);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to) noexcept {
-    using event::kernel_visit;
+constexpr void handle(generator_state& s, action::kernel_visit const& e, Sink& to) noexcept {
+    using action::kernel_visit;
     auto const user = s.code;
     auto kernel = user;
     kernel.cpl = 0;
@@ -20988,32 +20988,32 @@ constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to
     s.msrs.ctl = ctl_now.with(ctl::OS{false});
     switch (e.cause) {
         case kernel_visit::reason::system_call:
-            handle(s, event::far_transfer{e.at, 0, kernel, event::far_kind::syscall}, to);
+            handle(s, action::far_transfer{e.at, 0, kernel, action::far_kind::syscall}, to);
             break;
         case kernel_visit::reason::interrupt:
-            handle(s, event::interrupt{.next = e.at, .after = kernel, .vector = e.vector}, to);
+            handle(s, action::interrupt{.next = e.at, .after = kernel, .vector = e.vector}, to);
             break;
         case kernel_visit::reason::exception:
             handle(s,
-                   event::exception{.at = e.at, .after = kernel, .vector = e.vector, .cr2 = e.cr2},
+                   action::exception{.at = e.at, .after = kernel, .vector = e.vector, .cr2 = e.cr2},
                    to);
             break;
     }
     if (e.returns) {
-        auto const by = e.cause == kernel_visit::reason::system_call ? event::far_kind::sysret
-                                                                     : event::far_kind::iret;
-        handle(s, event::far_transfer{0, e.to, user, by}, to);
+        auto const by = e.cause == kernel_visit::reason::system_call ? action::far_kind::sysret
+                                                                     : action::far_kind::iret;
+        handle(s, action::far_transfer{0, e.to, user, by}, to);
     }
     s.msrs.ctl = ctl_now;
     refresh_cache(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::user_interrupt const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::user_interrupt const& e, Sink& to) noexcept {
     vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
 }
 /// A processor that waits for a SIPI evaluates the enables when the SIPI arrives.
 template <class Sink>
-constexpr void handle(generator_state& s, event::init const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::init const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.next);
     how.has_fup = true;
@@ -21033,13 +21033,13 @@ constexpr void handle(generator_state& s, event::init const& e, Sink& to) noexce
     });
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::sipi const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::sipi const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.cfe = {packet::cfe_type::SIPI, e.vector, fup_policy::never};
     transfer(s, to, how, e.after);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::enclave_transfer const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::enclave_transfer const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.from);
     how.has_fup = true;
@@ -21056,7 +21056,7 @@ constexpr void handle(generator_state& s, event::enclave_transfer const& e, Sink
 namespace ptspec::engine::detail {
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::ptwrite const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::ptwrite const& e, Sink& to) noexcept {
     s.ip = e.next;
     auto const now = s.enables();
     if (!now.trigger || !now.context || !now.filter || !s.ctl<ctl::PTWEn>()) { return; }
@@ -21073,7 +21073,7 @@ constexpr void handle(generator_state& s, event::ptwrite const& e, Sink& to) noe
 
 /// A group of items, in parts that fit into a batch. Source: GEN-320, GEN-321.
 template <class Sink>
-constexpr void emit_group(generator_state& s, event::pebs_group const& which, Sink& to) noexcept {
+constexpr void emit_group(generator_state& s, action::pebs_group const& which, Sink& to) noexcept {
     constexpr size_t items_of_a_batch = 16;
     using packet::bbp;
     using packet::bip;
@@ -21097,7 +21097,7 @@ constexpr void emit_group(generator_state& s, event::pebs_group const& which, Si
 }
 /// Source: GEN-320..322.
 template <class Sink>
-constexpr void handle(generator_state& s, event::pebs_record const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::pebs_record const& e, Sink& to) noexcept {
     if (!s.trigger_en() || e.count == 0) { return; }
     for (size_t i = 0; i < e.count; ++i) { emit_group(s, e.groups[i], to); }
     bool const has_ip = s.enables().context;
@@ -21119,7 +21119,7 @@ namespace ptspec::engine::detail {
 /// A VM transition, which may load IA32_RTIT_CTL. Source: GEN-270..278, REG-010.
 template <class Sink>
 constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
-                             execution_context const& after, event::ctl_load const& loads,
+                             execution_context const& after, action::ctl_load const& loads,
                              access::write_path path) noexcept {
     s.ctl_load_verdict = {};
     if (loads.has_value) {
@@ -21154,7 +21154,7 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::vm_exit const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vm_exit const& e, Sink& to) noexcept {
     using packet::cfe_type;
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.from);
@@ -21173,7 +21173,7 @@ constexpr void handle(generator_state& s, event::vm_exit const& e, Sink& to) noe
     vm_transition(s, to, how, e.after, e.loads, access::write_path::vm_exit_msr_load_list);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vm_entry const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vm_entry const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.at);
     if (!s.concealment.entries) {
@@ -21185,13 +21185,13 @@ constexpr void handle(generator_state& s, event::vm_entry const& e, Sink& to) no
     vm_transition(s, to, how, e.after, e.loads, access::write_path::vm_entry_msr_load_list);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vm_entry_failure const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vm_entry_failure const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     if (e.loaded_host_state && !s.concealment.exits) { how.pip = pip_of(e.after, false); }
     transfer(s, to, how, e.loaded_host_state ? e.after : s.code);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vmptrld const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vmptrld const& e, Sink& to) noexcept {
     s.vmcs = e.vmcs;
     s.ip = e.next;
     auto const now = s.enables();
@@ -21200,23 +21200,23 @@ constexpr void handle(generator_state& s, event::vmptrld const& e, Sink& to) noe
     }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vmclear const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::vmclear const& e, Sink& /*to*/) noexcept {
     s.vmcs = no_vmcs;
     s.ip = e.next;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vmxon const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vmxon const& e, Sink& to) noexcept {
     apply_effect(s, {.state = access::vmxon(s.caps, s.msrs)}, e.at, e.next, to);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vmxoff const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::vmxoff const& e, Sink& /*to*/) noexcept {
     s.msrs = access::vmxoff(s.msrs);
     s.vmcs = no_vmcs;
     s.ip = e.next;
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::smi const& e, Sink& to) noexcept {
     if (s.msrs.in_smm) { return; }  // it stays pending
     end_trace(s, to, {.from = s.packet_ip(e.next), .has_fup = true, .cfe = {packet::cfe_type::SMI}},
               access::smi(s.msrs));
@@ -21226,7 +21226,7 @@ constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcep
     refresh_cache(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::rsm const& e, Sink& to) noexcept {
     auto const context = s.context_at(e.after, e.to);
     auto const result = access::rsm(s.caps, s.msrs, context, s.options.policy);
     if (result.outcome == access::rsm_outcome::undefined_opcode) { return; }
@@ -21241,12 +21241,12 @@ constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcep
     begin_trace(s, result.effect, s.packet_ip(s.ip), to, true);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::measured_launch const&, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::measured_launch const&, Sink& to) noexcept {
     end_trace(s, to, {}, access::measured_launch(s.msrs));
     refresh_cache(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::acm_begin const&, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::acm_begin const&, Sink& to) noexcept {
     if (s.in_acm) { return; }
     s.msrs.status = status_now(s);
     emit(s, to, [](auto& batch) { batch.flush(); });
@@ -21256,7 +21256,7 @@ constexpr void handle(generator_state& s, event::acm_begin const&, Sink& to) noe
     refresh_cache(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::acm_end const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::acm_end const& e, Sink& to) noexcept {
     if (!s.in_acm) { return; }
     s.in_acm = false;
     s.ip = e.next;
@@ -21270,27 +21270,27 @@ constexpr void handle(generator_state& s, event::acm_end const& e, Sink& to) noe
 
 // ---- ptspec/engine/generator.hpp ----
 
-/// Generates packets from events: the dispatch, and a generator for the caller's own sink.
+/// Generates packets from actions: the dispatch, and a generator for the caller's own sink.
 namespace ptspec::engine {
 
-/// An event: a struct of `engine::event` that a `handle` accepts.
-template <class Event, class Sink>
-concept event_for = requires(generator_state& state, Event const& e, Sink& sink) {
+/// An action: a struct of `engine::action` that a `handle` accepts.
+template <class Action, class Sink>
+concept action_for = requires(generator_state& state, Action const& e, Sink& sink) {
     detail::handle(state, e, sink);
 };
 
 namespace detail {
 
-/// Handles an event, and completes it. The state's cache decides which events take the fast path.
-template <class Event, class Sink>
+/// Handles an action, and completes it. The state's cache decides which actions take the fast path.
+template <class Action, class Sink>
 [[gnu::always_inline]]  // without it branches take 1 % more instructions (clang 19)
 constexpr void
-generate(generator_state& s, Event const& e, Sink& to) noexcept {
+generate(generator_state& s, Action const& e, Sink& to) noexcept {
     if constexpr (requires { try_fast_path(s, e); }) {
         if (try_fast_path(s, e)) { return; }
     }
     handle(s, e, to);
-    complete_event(s, to);
+    complete_action(s, to);
 }
 
 /// The state of a processor that has executed for a while.
@@ -21308,7 +21308,7 @@ generate(generator_state& s, Event const& e, Sink& to) noexcept {
 
 }  // namespace detail
 
-/// Generates the packets of a logical processor from its events.
+/// Generates the packets of a logical processor from its actions.
 ///
 /// A value that holds the MSRs of Intel PT and the context that executes. Each operation appends
 /// its packets to a sink. If the sink has no room for them an overflow begins, and packets are lost
@@ -21332,19 +21332,19 @@ public:
     /// last access to an MSR.
     [[nodiscard]] constexpr auto state() const noexcept -> generator_state const& { return state_; }
 
-    /// Handles an event.
-    template <class Event, trace::packet_sink Sink>
-        requires event_for<Event, Sink>
-    constexpr void on(Event const& e, Sink& to) noexcept {
+    /// Handles an action.
+    template <class Action, trace::packet_sink Sink>
+        requires action_for<Action, Sink>
+    constexpr void on(Action const& e, Sink& to) noexcept {
         detail::generate(state_, e, to);
     }
-    template <class Event, class Sink>
+    template <class Action, class Sink>
         requires(!trace::packet_sink<Sink>)
-    void on(Event const&, Sink&) = delete;  // a sink has append(byte_view) -> bool
+    void on(Action const&, Sink&) = delete;  // a sink has append(byte_view) -> bool
     template <class Other, trace::packet_sink Sink>
-        requires(!event_for<Other, Sink>)
-    void on(Other const&, Sink&) = delete;  // an event is a struct of engine::event
-    /// Ends an overflow that `event::overflow` did not request. The sink must have room.
+        requires(!action_for<Other, Sink>)
+    void on(Other const&, Sink&) = delete;  // an action is a struct of engine::action
+    /// Ends an overflow that `action::overflow` did not request. The sink must have room.
     template <trace::packet_sink Sink>
     constexpr void end_overflow(Sink& to) noexcept {
         detail::end_overflow(state_, to);
@@ -21485,7 +21485,7 @@ struct unit_codec;
 
 }  // namespace detail
 
-/// The trace unit of a logical processor: turns events into packets in memory, status bits and
+/// The trace unit of a logical processor: turns actions into packets in memory, status bits and
 /// interrupts.
 ///
 /// A value. Memory, fabric and interrupts are ports, passed with each operation; see `output` for
@@ -21550,10 +21550,10 @@ public:
     /// The rule by which output ended by itself since TraceEn rose; `none` if it has not.
     [[nodiscard]] constexpr auto ended_by() const noexcept -> rule { return output_.ended_by(); }
 
-    /// Handles an event: appends its packets to the buffer, and stores bytes of the buffer.
-    template <class Event, memory_port Memory>
-        requires event_for<Event, byte_queue<Depth>>
-    constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
+    /// Handles an action: appends its packets to the buffer, and stores bytes of the buffer.
+    template <class Action, memory_port Memory>
+        requires action_for<Action, byte_queue<Depth>>
+    constexpr auto on(Action const& e, Memory& memory) noexcept -> port_fault {
         if constexpr (requires { detail::try_fast_path(state_, e); }) {
             // With these three attributes branches are 4 % faster (g++ 12).
             if (pending_ == pending_action::none && detail::try_fast_path(state_, e)) [[likely]] {
@@ -21563,7 +21563,7 @@ public:
         return on_slow_path(e, memory);
     }
     template <class Other, class Memory>
-    void on(Other const&, Memory&) = delete;  // an event is a struct of engine::event
+    void on(Other const&, Memory&) = delete;  // an action is a struct of engine::action
 
     /// Starts tracing at the next instruction, as if a WRMSR wrote `value`, with TraceEn = 1, just
     /// before it: for an emulator that traces code which has no such WRMSR, such as user code.
@@ -21618,7 +21618,7 @@ public:
         return {{}, access::xsaves(state_.caps, before).image};
     }
     /// XSAVES of component 8 by the instruction at `at` that faults, or causes a VM exit, after it
-    /// cleared TraceEn: TraceEn gets its value back, and the fault is an event of its own. If a
+    /// cleared TraceEn: TraceEn gets its value back, and the fault is an action of its own. If a
     /// port fails before, TraceEn is 0: retry it.
     ///
     /// Source: GEN-184, REG-142, PRG-111.
@@ -21697,10 +21697,10 @@ private:
     pending_action pending_ = pending_action::none;
     byte_queue<Depth> queue_{};
 
-    template <class Event, memory_port Memory>
+    template <class Action, memory_port Memory>
     [[gnu::noinline]]  // inlined, branches take 12 % more instructions (g++ 12)
     constexpr auto
-    on_slow_path(Event const& e, Memory& memory) noexcept -> port_fault {
+    on_slow_path(Action const& e, Memory& memory) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         detail::generate(state_, e, queue_);
         return drain_after_operation(memory);
@@ -21907,7 +21907,7 @@ struct unit_codec {
         each(unit.state_.view.psb_requested);
         each(unit.state_.view.count_start);
         auto& psb = unit.state_.psb_details;
-        each(psb.mtc, underlying(event::mtc_place::before_older_tsc));
+        each(psb.mtc, underlying(action::mtc_place::before_older_tsc));
         each(psb.cycles_until_tsc);
         each(psb.cycles_until_mtc);
         each(unit.state_.in_overflow);
@@ -28483,7 +28483,7 @@ struct no_tap {
     constexpr void operator()(uint64_t, byte_view) const noexcept {}
 };
 
-/// A logical processor. Each event and access goes to its trace unit, whose bytes go to the memory
+/// A logical processor. Each action and access goes to its trace unit, whose bytes go to the memory
 /// port and, if there is a tap, to `tap(address, bytes)`; its PMIs become pending and are delivered
 /// by `deliver_pmi`.
 ///
@@ -28571,9 +28571,9 @@ public:
 
     // -------------------------------------------------------------------------------- execution
 
-    /// Executes an event of `engine::event`.
-    template <class Event>
-    constexpr auto on(Event const& e) noexcept -> port_fault {
+    /// Executes an action of `engine::action`.
+    template <class Action>
+    constexpr auto on(Action const& e) noexcept -> port_fault {
         bool const was_on = is_tracing();
         auto memory = ports();
         auto const fault = unit_.on(e, memory);
@@ -28706,7 +28706,7 @@ private:
 
 // ---- ptspec/simulate/instruction_event.hpp ----
 
-/// From an instruction that an emulator executed to the event of a trace unit.
+/// From an instruction that an emulator executed to the action of a trace unit.
 namespace ptspec::simulate {
 
 using cpu::code_width;
@@ -28729,7 +28729,7 @@ struct execution {
 };
 
 /// True if the instruction leads to the next one. Otherwise an interrupt, an exception or another
-/// event came between, whose event follows that of the instruction.
+/// event came between, whose action follows that of the instruction.
 [[nodiscard]] constexpr auto leads_on(execution const& of) noexcept -> bool {
     using enum x86::instruction_class;
     switch (of.what.which) {
@@ -28757,28 +28757,28 @@ struct execution {
     }
 }
 
-/// Calls `take` with the event of an executed instruction. For some it is `event::sequential`:
+/// Calls `take` with the event of an executed instruction. For some it is `action::sequential`:
 /// WRMSR, XSAVES and XRSTORS are functions of a trace unit, MWAIT has operands that are not here,
-/// and VMCLEAR is an event only if its VMCS is current.
+/// and VMCLEAR is an action only if its VMCS is current.
 ///
 /// Source: GEN-110, GEN-111, GEN-113, GEN-240, GEN-250, GEN-300, GEN-305.
 template <class Take>
-constexpr void take_event(execution const& of, Take&& take) noexcept {
-    namespace event = engine::event;
+constexpr void take_action(execution const& of, Take&& take) noexcept {
+    namespace action = engine::action;
     using enum x86::instruction_class;
-    using event::far_kind;
+    using action::far_kind;
     auto const far_transfer = [&](far_kind kind) {
-        take(event::far_transfer{of.at, of.to, of.after, kind});
+        take(action::far_transfer{of.at, of.to, of.after, kind});
     };
     bool const is_elsewhere = of.to != of.next();
     switch (of.what.which) {
-        case conditional: return take(event::conditional{of.to, is_elsewhere});
-        case direct_jump: return take(event::direct_jump{of.to});
-        case direct_call: return take(event::direct_call{of.next(), of.to});
+        case conditional: return take(action::conditional{of.to, is_elsewhere});
+        case direct_jump: return take(action::direct_jump{of.to});
+        case direct_call: return take(action::direct_call{of.next(), of.to});
         case indirect_jump:
-        case absolute_jump: return take(event::indirect_jump{of.to});
-        case indirect_call: return take(event::indirect_call{of.next(), of.to});
-        case near_return: return take(event::near_return{of.to});
+        case absolute_jump: return take(action::indirect_jump{of.to});
+        case indirect_call: return take(action::indirect_call{of.next(), of.to});
+        case near_return: return take(action::near_return{of.to});
         case far_jump:
         case far_call:
         case far_return: return far_transfer(far_kind::plain);
@@ -28790,28 +28790,28 @@ constexpr void take_event(execution const& of, Take&& take) noexcept {
         case syscall:
         case sysenter: return far_transfer(far_kind::syscall);
         case software_interrupt:
-            return take(event::software_interrupt{of.at, of.to, of.after, of.what.vector});
-        case vm_entry: return take(event::vm_entry{.at = of.at, .to = of.to, .after = of.after});
+            return take(action::software_interrupt{of.at, of.to, of.after, of.what.vector});
+        case vm_entry: return take(action::vm_entry{.at = of.at, .to = of.to, .after = of.after});
         case vm_call:
             if (!is_elsewhere) { break; }
-            return take(event::vm_exit{.from = of.at, .to = of.to, .after = of.after});
-        case vmxon: return take(event::vmxon{of.at, of.to});
-        case vmxoff: return take(event::vmxoff{of.to});
-        case vmptrld: return take(event::vmptrld{of.to, of.operand});
-        case rsm: return take(event::rsm{of.to, of.after});
+            return take(action::vm_exit{.from = of.at, .to = of.to, .after = of.after});
+        case vmxon: return take(action::vmxon{of.at, of.to});
+        case vmxoff: return take(action::vmxoff{of.to});
+        case vmptrld: return take(action::vmptrld{of.to, of.operand});
+        case rsm: return take(action::rsm{of.to, of.after});
         case enclave:
             if (!is_elsewhere) { break; }
-            return take(event::enclave_transfer{of.at, of.to, of.after});
+            return take(action::enclave_transfer{of.at, of.to, of.after});
         case ptwrite:
-            return take(event::ptwrite{of.at, of.to, of.operand, of.what.operand_is_64_bits});
-        case mov_to_cr3: return take(event::mov_cr3{of.at, of.to, of.operand});
-        case xbegin: return take(event::transaction_begin{of.at, of.to});
-        case xend: return take(event::transaction_end{of.at, of.to});
+            return take(action::ptwrite{of.at, of.to, of.operand, of.what.operand_is_64_bits});
+        case mov_to_cr3: return take(action::mov_cr3{of.at, of.to, of.operand});
+        case xbegin: return take(action::transaction_begin{of.at, of.to});
+        case xend: return take(action::transaction_end{of.at, of.to});
         case xabort:
             if (!is_elsewhere) { break; }
-            return take(event::transaction_abort{of.at, of.to});
-        case hlt: return take(event::halt{of.at, of.to});
-        case interrupt_flag: return take(event::interrupt_flag{of.to, of.after.IF});
+            return take(action::transaction_abort{of.at, of.to});
+        case hlt: return take(action::halt{of.at, of.to});
+        case interrupt_flag: return take(action::interrupt_flag{of.to, of.after.IF});
         case other:
         case getsec:
         case wrmsr:
@@ -28820,10 +28820,10 @@ constexpr void take_event(execution const& of, Take&& take) noexcept {
         case vmclear:
         case mwait: break;
     }
-    take(event::sequential{of.to});
+    take(action::sequential{of.to});
 }
 
-/// The successors of an instruction at an address: what `take_near_event` compares, computed once.
+/// The successors of an instruction at an address: what `take_near_action` compares, computed once.
 struct successors {
     uint64_t next = 0;    ///< the instruction after it
     uint64_t target = 0;  ///< of a direct branch
@@ -28836,37 +28836,37 @@ struct successors {
     return {one.next(), is_direct(of) ? target_of(of, at, width) : 0, of.which};
 }
 
-/// The fast path of an emulator that executes blocks of code. Calls `take` with the event of a near
+/// The fast path of an emulator that executes blocks of code. Calls `take` with the action of a near
 /// branch at the end of a block, after which the code at `to` executes. Returns true if it did, and
-/// for an instruction without event that led to the next one. Returns false, and takes nothing,
-/// otherwise: then ask `leads_on`, and call `take_event`.
+/// for an instruction without action that led to the next one. Returns false, and takes nothing,
+/// otherwise: then ask `leads_on`, and call `take_action`.
 ///
-/// Source: as `take_event`.
+/// Source: as `take_action`.
 template <class Take>
 [[nodiscard, gnu::always_inline]]  // a call for each block costs 30 % (gzip, g++ 12)
 constexpr auto
-take_near_event(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
-    namespace event = engine::event;
+take_near_action(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
+    namespace action = engine::action;
     using enum x86::instruction_class;
     if (of.which == conditional) {
         bool const taken = to == of.target;
         if (!taken && to != of.next) { return false; }
-        take(event::conditional{to, taken});
+        take(action::conditional{to, taken});
         return true;
     }
     switch (of.which) {
         case other: return to == of.next;
         case direct_jump:
             if (to != of.target) { return false; }
-            take(event::direct_jump{to});
+            take(action::direct_jump{to});
             return true;
         case direct_call:
             if (to != of.target) { return false; }
-            take(event::direct_call{of.next, to});
+            take(action::direct_call{of.next, to});
             return true;
-        case near_return: take(event::near_return{to}); return true;
-        case indirect_jump: take(event::indirect_jump{to}); return true;
-        case indirect_call: take(event::indirect_call{of.next, to}); return true;
+        case near_return: take(action::near_return{to}); return true;
+        case indirect_jump: take(action::indirect_jump{to}); return true;
+        case indirect_call: take(action::indirect_call{of.next, to}); return true;
         default: return false;
     }
 }

@@ -27,7 +27,7 @@
 namespace {
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 
 struct branch {
     enum class kind : std::uint8_t { taken, not_taken, direct, indirect };
@@ -76,19 +76,19 @@ public:
     void run(std::vector<branch> const& all) {
         bool fine = true;
         for (auto const& one : all) {
-            if (has_cycles_) { fine &= !unit_.on(event::cycles{7}, memory_).happened; }
+            if (has_cycles_) { fine &= !unit_.on(action::cycles{7}, memory_).happened; }
             switch (one.what) {
                 case branch::kind::taken:
-                    fine &= !unit_.on(event::conditional{one.to, true}, memory_).happened;
+                    fine &= !unit_.on(action::conditional{one.to, true}, memory_).happened;
                     break;
                 case branch::kind::not_taken:
-                    fine &= !unit_.on(event::conditional{one.to, false}, memory_).happened;
+                    fine &= !unit_.on(action::conditional{one.to, false}, memory_).happened;
                     break;
                 case branch::kind::direct:
-                    fine &= !unit_.on(event::direct_jump{one.to}, memory_).happened;
+                    fine &= !unit_.on(action::direct_jump{one.to}, memory_).happened;
                     break;
                 case branch::kind::indirect:
-                    fine &= !unit_.on(event::indirect_jump{one.to}, memory_).happened;
+                    fine &= !unit_.on(action::indirect_jump{one.to}, memory_).happened;
                     break;
             }
         }

@@ -20,7 +20,7 @@
 namespace differential::recording::samples {
 
 namespace engine = ptspec::engine;
-namespace event = engine::event;
+namespace action = engine::action;
 namespace machine_code = ptspec::test::machine_code;
 namespace programs_of_test = ptspec::test::programs;
 using bytes = std::vector<std::uint8_t>;
@@ -148,9 +148,9 @@ public:
     }
     void run(unsigned iterations) {
         for (unsigned i = 0; i < iterations; ++i) {
-            call(direct_call, [&] { on(event::direct_call{indirect_call, routine}); });
-            call(indirect_call, [&] { on(event::indirect_call{jump, routine}); });
-            step(jump, event::conditional{direct_call, true});
+            call(direct_call, [&] { on(action::direct_call{indirect_call, routine}); });
+            call(indirect_call, [&] { on(action::indirect_call{jump, routine}); });
+            step(jump, action::conditional{direct_call, true});
         }
     }
     /// The child of a fork: the same state, with a new trace.
@@ -244,12 +244,12 @@ private:
         for (auto const& one : body_) {
             auto const next = ip + one.size();
             switch (one[0]) {
-                case 0x75: step(ip, event::conditional{next, numbers_() % 2 != 0}); break;
-                case 0xEB: step(ip, event::direct_jump{next}); break;
+                case 0x75: step(ip, action::conditional{next, numbers_() % 2 != 0}); break;
+                case 0xEB: step(ip, action::direct_jump{next}); break;
                 case 0xC3:
-                    step(ip, event::near_return{at == direct_call ? indirect_call : jump});
+                    step(ip, action::near_return{at == direct_call ? indirect_call : jump});
                     break;
-                default: step(ip, event::sequential{next});
+                default: step(ip, action::sequential{next});
             }
             ip = next;
         }

@@ -131,7 +131,7 @@ TEST_CASE("PC-24: tables are edited while TraceEn is 0 (PRG-091,124)") {
 
 namespace {
 
-namespace event = engine::event;
+namespace action = engine::action;
 using reg::ia32_rtit_status;
 
 /// A processor in the state that the setup of a row says.
@@ -142,7 +142,7 @@ auto set_up(test::pc_row const& row) -> std::unique_ptr<bench> {
         REQUIRE(one.address >= table);
         made->put(static_cast<size_t>(one.address - table) / 8, topa::entry{one.value});
     }
-    if (from.msrs.in_vmx_operation) { (void)made->cpu.on(event::vmxon{0x1000, 0x1003}); }
+    if (from.msrs.in_vmx_operation) { (void)made->cpu.on(action::vmxon{0x1000, 0x1003}); }
     if (from.msrs.ctl.raw != 0) {
         CHECK(made->cpu.write(0x560, from.msrs.output.base.raw));
         CHECK(made->cpu.write(0x570, from.msrs.ctl.raw));
@@ -292,7 +292,7 @@ TEST_CASE("PC-14: STOP holds the position at the end of its region (PRG-083..086
     CHECK(driver::enable(now.cpu, {.ctl = {0x250D | 1U << 12}, .output = {{table}, {0x7F}}}));
     now.fill(0x2'0000);
     now.fill(0x2'0000);
-    for (int i = 0; i < 10; ++i) { (void)now.cpu.on(event::indirect_jump{0x1234'5678}); }
+    for (int i = 0; i < 10; ++i) { (void)now.cpu.on(action::indirect_jump{0x1234'5678}); }
     CHECK(now.stored() == 0x2'0000);
     rings made;
     auto const ring = made.of(2, driver::buffer_recipe::stop_on_full);
@@ -337,7 +337,7 @@ TEST_CASE("PC-19: XSAVES stores CTL as it was, and the rest after TraceEn is 0 (
     bench now;
     now.put(0, topa::entry{0x2000'0000 | size_64K});
     CHECK(driver::enable(now.cpu, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
-    (void)now.cpu.on(event::indirect_jump{0x1234'5678});
+    (void)now.cpu.on(action::indirect_jump{0x1234'5678});
     auto const saved = now.cpu.xsaves();
     CHECK(saved.took_effect());
     CHECK(first_wrong_claim(pc_row_of("PC-19").expected, [&](std::string const& name) {
@@ -393,7 +393,7 @@ TEST_CASE("INIT keeps all MSRs, and tracing continues (PRG-072)") {
     now.put(0, topa::entry{0x2000'0000 | size_64K});
     CHECK(driver::enable(now.cpu, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
     auto const before = now.cpu.msrs();
-    (void)now.cpu.on(event::init{0x1000, 0xFFF0, {}, true});
+    (void)now.cpu.on(action::init{0x1000, 0xFFF0, {}, true});
     auto const after = now.cpu.msrs();
     CHECK(after.ctl == before.ctl);
     CHECK(after.output.base == before.output.base);
@@ -441,9 +441,9 @@ TEST_CASE("PC-36: the time of an MTC follows from TSC, TMA and CPUID.15H (PRG-13
     // The trace unit sends this MTC at that tick of the crystal clock.
     auto const ctl = ia32_rtit_ctl{0x250D}.with(ia32_rtit_ctl::MTCEn{true},
                                                 ia32_rtit_ctl::MTCFreq{3});
-    (void)now.cpu.on(event::time{0, ctc, tsc - fc});
+    (void)now.cpu.on(action::time{0, ctc, tsc - fc});
     CHECK(driver::enable(now.cpu, {.ctl = ctl, .output = {{table}, {0x7F}}}));
-    (void)now.cpu.on(event::time{100, ctc + d - 1, tsc - fc + (d - 1) * ratio});
+    (void)now.cpu.on(action::time{100, ctc + d - 1, tsc - fc + (d - 1) * ratio});
     (void)driver::flush(now.cpu, ctl);
     auto const mtcs = [&] {
         uint64_t count = 0;
@@ -456,7 +456,7 @@ TEST_CASE("PC-36: the time of an MTC follows from TSC, TMA and CPUID.15H (PRG-13
         return count;
     };
     CHECK(mtcs() == 0);
-    (void)now.cpu.on(event::time{100, ctc + d, tsc - fc + d * ratio});
+    (void)now.cpu.on(action::time{100, ctc + d, tsc - fc + d * ratio});
     (void)driver::flush(now.cpu, ctl);
     CHECK(mtcs() == 1);
 }
@@ -520,10 +520,10 @@ TEST_CASE("PC-31, 32: a VMM saves the host's trace, and restores it after the gu
         0x571, 0x560, 0x561, 0x572, 0x580, 0x581, 0x582, 0x583, 0x570};        // restored
     CHECK(indices == wanted);
     CHECK(!now.cpu.is_tracing());
-    (void)now.cpu.on(event::vm_entry{.at = 0x1000, .to = 0x5000, .loads = {true, guest.ctl}});
+    (void)now.cpu.on(action::vm_entry{.at = 0x1000, .to = 0x5000, .loads = {true, guest.ctl}});
     CHECK(now.cpu.msrs().ctl == guest.ctl);
     // VM exit clears CTL. The guest's state is then exact, and the host's is restored.
-    (void)now.cpu.on(event::vm_exit{.from = 0x5000, .to = 0x1000, .loads = {true, {}}});
+    (void)now.cpu.on(action::vm_exit{.from = 0x5000, .to = 0x1000, .loads = {true, {}}});
     CHECK(now.cpu.msrs().ctl.raw == 0);
     auto of_guest = driver::save(now.cpu);
     CHECK(of_guest);
@@ -675,7 +675,7 @@ TEST_CASE("after the flush the position is exact, and a full INT region has its 
     driver::fake_processor<host_memory, driver::no_tap, 8192> cpu{cap_a(), memory, tap,
                                                                   {},      0x1000, late};
     CHECK(driver::enable(cpu, {.ctl = {0x250D | 1U << 12}, .output = {{table}, {0x7F}}}));
-    for (int i = 0; i < 500; ++i) { (void)cpu.on(event::ptwrite{0x1000, 0x1004, 1, true}); }
+    for (int i = 0; i < 500; ++i) { (void)cpu.on(action::ptwrite{0x1000, 0x1004, 1, true}); }
     CHECK(cpu.unit().total().stored == 0);  // without a flush nothing may be in memory
     CHECK(cpu.read(0x561).value == 0x7F);
     driver::recording_port log{cpu};

@@ -24,7 +24,7 @@ using namespace ptspec;
 using driver::buffer_recipe;
 using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -280,29 +280,29 @@ private:
         ++executed_;
         uint64_t const here = cpu.unit().ip();
         switch (random_.roll(12)) {
-            case 0: (void)cpu.on(event::indirect_jump{address()}); break;
-            case 1: (void)cpu.on(event::indirect_call{here + 3, address()}); break;
-            case 2: (void)cpu.on(event::near_return{address()}); break;
+            case 0: (void)cpu.on(action::indirect_jump{address()}); break;
+            case 1: (void)cpu.on(action::indirect_call{here + 3, address()}); break;
+            case 2: (void)cpu.on(action::near_return{address()}); break;
             case 3:
             case 8:
             case 9:
-                (void)cpu.on(event::ptwrite{here, here + 4, random_.roll(~uint64_t{0}), true});
+                (void)cpu.on(action::ptwrite{here, here + 4, random_.roll(~uint64_t{0}), true});
                 break;
             case 4:
                 now_ += random_.roll(50);
-                (void)cpu.on(event::time{random_.roll(100), now_, 3 * now_});
+                (void)cpu.on(action::time{random_.roll(100), now_, 3 * now_});
                 break;
             case 5:
-                if (random_.one_in(40)) { (void)cpu.on(event::psb_due{}); }
+                if (random_.one_in(40)) { (void)cpu.on(action::psb_due{}); }
                 break;
             case 6:
                 if (random_.one_in(100)) {
-                    (void)cpu.on(event::overflow{});
-                    (void)cpu.on(event::overflow_end{here});
+                    (void)cpu.on(action::overflow{});
+                    (void)cpu.on(action::overflow_end{here});
                 }
                 break;
-            case 7: (void)cpu.on(event::mov_cr3{here, here + 3, 0x1000 * random_.roll(3)}); break;
-            default: (void)cpu.on(event::conditional{address(), random_.one_in(2)}); break;
+            case 7: (void)cpu.on(action::mov_cr3{here, here + 3, 0x1000 * random_.roll(3)}); break;
+            default: (void)cpu.on(action::conditional{address(), random_.one_in(2)}); break;
         }
     }
 
@@ -312,11 +312,11 @@ private:
         auto const before = cpu_->unit().state().code;
         uint64_t const back = cpu_->unit().ip();
         (void)cpu_->on(
-            event::interrupt{.next = back, .to = 0xFFFF'8000'0000'1000, .after = kernel_code()});
+            action::interrupt{.next = back, .to = 0xFFFF'8000'0000'1000, .after = kernel_code()});
         procedure();
         auto after = before;
         after.cpl = static_cast<uint8_t>(random_.one_in(3) ? 0 : 3);
-        (void)cpu_->on(event::far_transfer{cpu_->unit().ip(), back, after});
+        (void)cpu_->on(action::far_transfer{cpu_->unit().ip(), back, after});
     }
 
     void between_accesses() {
@@ -528,11 +528,11 @@ private:
         auto const code = kernel_code();
         uint64_t const here = cpu_->unit().ip();
         auto smm = code;
-        (void)cpu_->on(event::smi{here, 0x8000, smm});
+        (void)cpu_->on(action::smi{here, 0x8000, smm});
         for (int i = 0; i < 3; ++i) {
-            (void)cpu_->on(event::conditional{0x8000 + random_.roll(64), true});
+            (void)cpu_->on(action::conditional{0x8000 + random_.roll(64), true});
         }
-        (void)cpu_->on(event::rsm{here, code});
+        (void)cpu_->on(action::rsm{here, code});
     }
 
     /// The processor is reset. The driver starts again, and reads what the MSRs still locate.

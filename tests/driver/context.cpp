@@ -15,7 +15,7 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
 using test::table;
 namespace preset = cpu::preset;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -57,12 +57,12 @@ TEST_CASE("a context is saved with TraceEn as it was, and restored to the same s
     CHECK_TWICE([](auto value) {
         world now{value(preset::P_FUT)};
         (void)driver::enable(now.cpu, all_ranges());
-        (void)now.cpu.on(event::indirect_jump{0x1800});
+        (void)now.cpu.on(action::indirect_jump{0x1800});
         auto const saved = driver::save(now.cpu);
         auto const before = now.cpu.msrs();
         // Another context runs.
         (void)driver::enable(now.cpu, base);
-        (void)now.cpu.on(event::indirect_jump{0x8000});
+        (void)now.cpu.on(action::indirect_jump{0x8000});
         (void)driver::disable(now.cpu);
         auto const restored = driver::restore(now.cpu, saved.state);
         auto const stopped = driver::save(now.cpu);
@@ -92,7 +92,7 @@ TEST_CASE("a save that faulted is repeated with CTL as it was (PRG-100,103)") {
         for (unsigned number = 0; number < 20; ++number) {
             world now{preset::P_FUT};
             (void)driver::enable(now.cpu, all_ranges());
-            (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x1800})});
+            (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x1800})});
             driver::faulting_port port{now.cpu, number};
             auto saved = driver::save(port);
             if (!saved.fault.happened) { return number > 10; }
@@ -142,7 +142,7 @@ TEST_CASE("a resumed context has no PSB: its PacketByteCnt is restored (PRG-102)
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         auto const saved = driver::save(now.cpu);
         uint64_t const from = saved.state.output.mask_ptrs.raw >> 32;
         (void)driver::restore(now.cpu, saved.state);

@@ -242,7 +242,7 @@ struct traced_ring {
     }
     void run(uint64_t branches = 5000) {
         for (uint64_t i = 0; i < branches; ++i) {
-            (void)cpu.on(engine::event::indirect_jump{0x10000 * (1 + i * 7919 % 100)});
+            (void)cpu.on(engine::action::indirect_jump{0x10000 * (1 + i * 7919 % 100)});
         }
     }
     auto drain(driver::stopped_trace const& now) -> driver::drained {

@@ -14,7 +14,7 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
 using test::table;
 namespace preset = cpu::preset;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -142,7 +142,7 @@ TEST_CASE("flushing continues with the same configuration and without a PSB (PRG
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         auto const first = driver::flush(now.cpu, base.ctl);
         auto const second = driver::flush(now.cpu, base.ctl);
         uint64_t const bytes = (second.output.mask_ptrs.raw >> 32) -
@@ -160,7 +160,7 @@ TEST_CASE("flushing does not continue a trace that Stopped or Error ended (PRG-0
         (void)driver::enable(now.cpu, base);
         for (uint64_t i = 0; i < 4096 && !now.cpu.msrs().status.get<ia32_rtit_status::Stopped>();
              ++i) {
-            (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000}) + i * 0x1'0000'0000});
+            (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000}) + i * 0x1'0000'0000});
         }
         auto const ended = driver::flush(now.cpu, base.ctl);
         return ended && ended.trace == trace_state::disabled && !now.cpu.is_tracing() &&
@@ -173,7 +173,7 @@ TEST_CASE("restarting programs everything again (PRG-041,086)") {
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         auto const result = driver::restart(now.cpu, base);
         auto const again = driver::disable(now.cpu);
         return result && result.trace == trace_state::enabled && now.cpu.times_enabled() == 2 &&
@@ -203,7 +203,7 @@ TEST_CASE("an edit does not continue a trace that Stopped or Error ended, and sa
         full.memory.put(0, topa::entry{test::regions | value(uint64_t{0x10})});  // STOP
         (void)driver::enable(full.cpu, base);
         for (uint64_t i = 0; i < 800; ++i) {
-            (void)full.cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+            (void)full.cpu.on(action::indirect_jump{0x2000 + i * 0x1'0000'0000});
         }
         bool edited = false;
         auto const stopped = driver::while_disabled(full.cpu, base.ctl, [&] { edited = true; });
@@ -224,7 +224,7 @@ TEST_CASE("an edit returns where the trace ended before it, and does not write i
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         driver::recording_port log{now.cpu};
         auto const result = driver::while_disabled(log, base.ctl, [] {});
         return result && result.trace == trace_state::enabled && result.ctl == base.ctl &&

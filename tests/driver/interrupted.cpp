@@ -18,7 +18,7 @@
 using namespace ptspec;
 using driver::pmi_outcome;
 using driver::trace_state;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -99,7 +99,7 @@ public:
     }
     void execute(int events, bool takes_pmis) {
         for (int i = 0; i < events; ++i) {
-            (void)cpu().on(event::indirect_jump{0x10000 * (1 + random_() % 100)});
+            (void)cpu().on(action::indirect_jump{0x10000 * (1 + random_() % 100)});
             if (takes_pmis) { take_pmi(); }
         }
     }

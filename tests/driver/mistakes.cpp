@@ -17,7 +17,7 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
 using test::bench;
 using test::table;
-namespace event = engine::event;
+namespace action = engine::action;
 namespace preset = cpu::preset;
 
 namespace {
@@ -60,7 +60,7 @@ constexpr auto four_pages = {topa::region_size::size_4K, topa::region_size::size
 
 /// Stores at least this many bytes of trace in all, and at most 9 more.
 void trace_up_to(bench& now, uint64_t bytes) {
-    while (now.stored() < bytes) { (void)now.cpu.on(event::ptwrite{0, 4, 1, true}); }
+    while (now.stored() < bytes) { (void)now.cpu.on(action::ptwrite{0, 4, 1, true}); }
 }
 
 /// The first packet of the trace from an offset of the memory on.
@@ -116,7 +116,7 @@ TEST_CASE("with STOP one entry before the current one a lap of unread bytes is l
     CHECK((again.entry(1) & STOP) != 0);
     CHECK(driver::enable(right.cpu, {.ctl = ctl, .output = from}));
     right.fill(0x800);
-    for (int i = 0; i < 100; ++i) { (void)right.cpu.on(event::ptwrite{0, 4, 1, true}); }
+    for (int i = 0; i < 100; ++i) { (void)right.cpu.on(action::ptwrite{0, 4, 1, true}); }
     CHECK(right.stored() == 0x800);
     CHECK(right.cpu.msrs().status.get<ia32_rtit_status::Stopped>());
 }
@@ -140,7 +140,7 @@ TEST_CASE("two regions with prompt PMIs never stop") {
     unsigned pmis = 0;
     uint64_t read = 0;
     while (now.stored() < 20 * made.ring.bytes) {
-        (void)now.cpu.on(event::ptwrite{0x1000, 0x1004, 1, true});
+        (void)now.cpu.on(action::ptwrite{0x1000, 0x1004, 1, true});
         if (!now.cpu.deliver_pmi()) { continue; }
         ++pmis;
         auto const result = driver::on_topa_pmi(
@@ -167,11 +167,11 @@ TEST_CASE("a PMI around VMXON accesses nothing that faults (PRG-160)") {
         CHECK(now.cpu.write(lvt, 0xEE));
         CHECK(driver::enable(now.cpu, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
         while (!now.cpu.pmi_is_deliverable()) {
-            (void)now.cpu.on(event::indirect_jump{now.stored() * 77 & 0xFFFF'FFFF});
+            (void)now.cpu.on(action::indirect_jump{now.stored() * 77 & 0xFFFF'FFFF});
         }
         // The driver believes that VMX operation has begun already, or it has.
         if (!before_vmxon) {
-            (void)now.cpu.on(event::vmxon{0x1000, 0x1004});
+            (void)now.cpu.on(action::vmxon{0x1000, 0x1004});
             CHECK(!now.cpu.is_tracing());  // VMXON clears TraceEn
         }
         CHECK(now.cpu.deliver_pmi());
@@ -331,8 +331,8 @@ TEST_CASE("INT on the last region only comes too late: the first bytes are overw
     now.put(3, topa::entry{made.entry(3) | INT});
     CHECK(now.cpu.write(lvt, 0xEE));
     CHECK(driver::enable(now.cpu, made.plan()));
-    while (!now.cpu.pmi_is_deliverable()) { (void)now.cpu.on(event::ptwrite{0, 4, 1, true}); }
-    for (int i = 0; i < 3; ++i) { (void)now.cpu.on(event::ptwrite{0, 4, 1, true}); }
+    while (!now.cpu.pmi_is_deliverable()) { (void)now.cpu.on(action::ptwrite{0, 4, 1, true}); }
+    for (int i = 0; i < 3; ++i) { (void)now.cpu.on(action::ptwrite{0, 4, 1, true}); }
     CHECK(now.stored() > made.ring.bytes);  // the PMI is a little late
     // The recipes put it one region earlier, and refuse a ring of one region.
     bench right;
@@ -353,7 +353,7 @@ TEST_CASE("the PMI is acknowledged after TraceEn is 0 and the trace is read, so 
         now.put(2, topa::entry{table | END});
         CHECK(now.cpu.write(lvt, 0xEE));
         CHECK(driver::enable(now.cpu, {.ctl = ctl, .output = {{table}, {0x7F}}}));
-        while (!now.cpu.pmi_is_deliverable()) { (void)now.cpu.on(event::ptwrite{0, 4, 1, true}); }
+        while (!now.cpu.pmi_is_deliverable()) { (void)now.cpu.on(action::ptwrite{0, 4, 1, true}); }
         CHECK(now.cpu.deliver_pmi());
         // The handler is late: the second region is almost full.
         trace_up_to(now, 0x1FE0);
@@ -362,7 +362,7 @@ TEST_CASE("the PMI is acknowledged after TraceEn is 0 and the trace is read, so 
     bench wrong;
     filled(wrong);
     CHECK(wrong.cpu.write(0x390, bit));  // the mistake: acknowledged first
-    for (int i = 0; i < 4; ++i) { (void)wrong.cpu.on(event::ptwrite{0, 4, 1, true}); }
+    for (int i = 0; i < 4; ++i) { (void)wrong.cpu.on(action::ptwrite{0, 4, 1, true}); }
     CHECK(wrong.cpu.write(0x570, ctl.raw & ~uint64_t{1}));
     CHECK((wrong.cpu.read(0x38E).value & bit) != 0);
     bench right;
@@ -399,7 +399,7 @@ TEST_CASE("VMXON ends a trace where Intel PT is not allowed in VMX operation (PR
     now.put(1, topa::entry{table | END});
     access::msr_state const plan{.ctl = {0x250D}, .output = {{table}, {0x7F}}};
     CHECK(driver::enable(now.cpu, plan));
-    (void)now.cpu.on(event::vmxon{0x1000, 0x1004});
+    (void)now.cpu.on(action::vmxon{0x1000, 0x1004});
     auto const state = driver::check_enabled(now.cpu, plan);
     CHECK(!state.is_ours);
     CHECK(state.trace == driver::trace_state::disabled);
@@ -407,7 +407,7 @@ TEST_CASE("VMXON ends a trace where Intel PT is not allowed in VMX operation (PR
     auto const again = driver::enable(now.cpu, plan);
     CHECK(again.fault.index == 0x570);
     CHECK(again.trace == driver::trace_state::disabled);
-    (void)now.cpu.on(event::vmxoff{0x1008});
+    (void)now.cpu.on(action::vmxoff{0x1008});
     CHECK(driver::enable(now.cpu, plan));
 }
 

@@ -13,7 +13,7 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
 using test::table;
 namespace preset = cpu::preset;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -33,7 +33,7 @@ TEST_CASE("a pause keeps the count and the position (PRG-043,102)") {
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         auto const paused = driver::pause(now.cpu, base.ctl);
         auto const before = now.cpu.msrs();
         auto const resumed = driver::resume(now.cpu, base.ctl);
@@ -67,7 +67,7 @@ TEST_CASE("resuming returns the position at which the trace was paused, and of a
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         (void)driver::pause(now.cpu, base.ctl);
         auto const before = now.cpu.msrs();
         auto const resumed = driver::resume(now.cpu, base.ctl);

@@ -12,7 +12,7 @@ using namespace ptspec;
 using driver::trace_state;
 using test::table;
 namespace preset = cpu::preset;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -75,7 +75,7 @@ TEST_CASE("after a cold reset memory alone tells where the trace ended (PRG-030,
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        (void)now.cpu.on(event::indirect_jump{0x1234'5678'9ABC});
+        (void)now.cpu.on(action::indirect_jump{0x1234'5678'9ABC});
         auto const end = driver::disable(now.cpu);
         two_regions const buffer;
         auto const where = driver::offset_of(buffer.ring, end.output);

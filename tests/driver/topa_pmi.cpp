@@ -16,7 +16,7 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
 using test::table;
 namespace preset = cpu::preset;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -36,7 +36,7 @@ struct world {
     constexpr void unmask() { (void)cpu.write(lvt::address, lvt{}.with(lvt::Vector{0xFE}).raw); }
     constexpr void run_until_pmi() {
         for (uint64_t i = 0; i < 2048 && !cpu.pmi_is_deliverable(); ++i) {
-            (void)cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+            (void)cpu.on(action::indirect_jump{0x2000 + i * 0x1'0000'0000});
         }
     }
     template <class Drain>

@@ -15,7 +15,7 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
 using test::table;
 namespace preset = cpu::preset;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -33,7 +33,7 @@ constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.ta
 constexpr void run_until_the_end(machine& cpu) {
     for (uint64_t i = 0; i < 2048; ++i) {
         if (!cpu.msrs().status.get<ia32_rtit_status::TriggerEn>()) { return; }
-        (void)cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+        (void)cpu.on(action::indirect_jump{0x2000 + i * 0x1'0000'0000});
     }
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("a trace that has not ended needs nothing (PRG-041)") {
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         auto const stopped = driver::disable(now.cpu);
         auto const end = driver::triage(stopped, preset::skylake_x, now.memory);
         return end.reason == end_reason::none && !end.needs_new_position && !end.needs_repair &&
@@ -67,7 +67,7 @@ TEST_CASE("the tables distinguish ToPA STOP from TraceStop (PRG-041,086)") {
 
         world other;
         (void)driver::enable(other.cpu, plan);
-        (void)other.cpu.on(event::indirect_jump{0x9000});
+        (void)other.cpu.on(action::indirect_jump{0x9000});
         auto const in_range = driver::disable(other.cpu);
         auto const stop = driver::triage(in_range, preset::skylake_x, other.memory);
         return alone.reason == end_reason::trace_stop_or_topa && alone.needs_new_position &&
@@ -142,9 +142,9 @@ TEST_CASE("recovering continues after a TraceStop at the same position (PRG-041,
         plan.ctl = plan.ctl.with(ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::trace_stop});
         plan.addr[0] = {{0x9000}, {0x9FFF}};
         (void)driver::enable(now.cpu, plan);
-        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x9000})});
+        (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x9000})});
         bool const ended = now.cpu.msrs().status.get<ia32_rtit_status::Stopped>();
-        (void)now.cpu.on(event::indirect_jump{0x2000});
+        (void)now.cpu.on(action::indirect_jump{0x2000});
         auto const result = driver::recover(now.cpu, plan.ctl);
         auto const after = now.cpu.msrs().status;
         return ended && result && result.trace == trace_state::enabled &&

@@ -15,7 +15,7 @@ using test::machine_memory;
 using test::off;
 using test::table;
 using outcome = engine::access_outcome;
-namespace event = engine::event;
+namespace action = engine::action;
 using ctl = reg::ia32_rtit_ctl;
 
 namespace {

@@ -12,7 +12,7 @@
 
 using namespace ptspec;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -30,7 +30,7 @@ constexpr auto brings_psb(std::string_view setup, Event const& e, unsigned branc
     from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2047});
     traced on{from};
     on.set_clocks(now);
-    for (unsigned i = 0; i < branches; ++i) { on.does(event::conditional{0x1000, true}); }
+    for (unsigned i = 0; i < branches; ++i) { on.does(action::conditional{0x1000, true}); }
     on.does(e);
     auto const all = on.packets();
     return std::string_view{all.characters, all.length}.find("PSB,") != std::string_view::npos;
@@ -44,19 +44,19 @@ TEST_CASE("the IP after an event is its target or next instruction") {
         bool good = true;
         // Fast path, with CYCs, without TNTs, tracing off.
         for (std::string_view const setup : {"", "CYCEn=1", "DisTNT=1", "TraceEn=0"}) {
-            good = good && ip_behind(setup, event::conditional{to, true}) == to &&
-                   ip_behind(setup, event::conditional{to, false}) == to &&
-                   ip_behind(setup, event::direct_jump{to}) == to &&
-                   ip_behind(setup, event::direct_call{0x1005, to}) == to &&
-                   ip_behind(setup, event::indirect_jump{to}) == to &&
-                   ip_behind(setup, event::indirect_call{0x1005, to}) == to &&
-                   ip_behind(setup, event::near_return{to}) == to &&
-                   ip_behind(setup, event::sequential{to}) == to &&
-                   ip_behind(setup, event::transaction_begin{0x1000, to}) == to &&
-                   ip_behind(setup, event::transaction_end{0x1000, to}) == to &&
-                   ip_behind(setup, event::transaction_abort{0x1000, to}) == to &&
-                   ip_behind(setup, event::init{.next = 0x1000, .to = to}) == to &&
-                   ip_behind(setup, event::init{0x1000, to, {}, true}) == to;
+            good = good && ip_behind(setup, action::conditional{to, true}) == to &&
+                   ip_behind(setup, action::conditional{to, false}) == to &&
+                   ip_behind(setup, action::direct_jump{to}) == to &&
+                   ip_behind(setup, action::direct_call{0x1005, to}) == to &&
+                   ip_behind(setup, action::indirect_jump{to}) == to &&
+                   ip_behind(setup, action::indirect_call{0x1005, to}) == to &&
+                   ip_behind(setup, action::near_return{to}) == to &&
+                   ip_behind(setup, action::sequential{to}) == to &&
+                   ip_behind(setup, action::transaction_begin{0x1000, to}) == to &&
+                   ip_behind(setup, action::transaction_end{0x1000, to}) == to &&
+                   ip_behind(setup, action::transaction_abort{0x1000, to}) == to &&
+                   ip_behind(setup, action::init{.next = 0x1000, .to = to}) == to &&
+                   ip_behind(setup, action::init{0x1000, to, {}, true}) == to;
         }
         return good;
     });
@@ -67,33 +67,33 @@ TEST_CASE("a PSB+ that is due follows the next event that writes packets") {  //
         std::uint64_t const to = value(std::uint64_t{0x2345});
         bool good = true;
         for (std::string_view const setup : {"", "CYCEn=1", "DisRETC=1", "ADDR0=[0,FFFF] filter"}) {
-            good = good && brings_psb(setup, event::indirect_jump{to}) &&
-                   brings_psb(setup, event::indirect_call{0x1005, to}) &&
-                   brings_psb(setup, event::near_return{to}) &&
-                   brings_psb(setup, event::transaction_begin{0x1000, 0x1003}) &&
-                   brings_psb(setup, event::far_transfer{.at = 0x1000, .to = to}) &&
-                   brings_psb(setup, event::interrupt{.next = 0x1000, .to = to}) &&
-                   brings_psb(setup, event::init{0x1000, to, {}, true});
+            good = good && brings_psb(setup, action::indirect_jump{to}) &&
+                   brings_psb(setup, action::indirect_call{0x1005, to}) &&
+                   brings_psb(setup, action::near_return{to}) &&
+                   brings_psb(setup, action::transaction_begin{0x1000, 0x1003}) &&
+                   brings_psb(setup, action::far_transfer{.at = 0x1000, .to = to}) &&
+                   brings_psb(setup, action::interrupt{.next = 0x1000, .to = to}) &&
+                   brings_psb(setup, action::init{0x1000, to, {}, true});
         }
         // A branch that only adds a TNT bit writes no packet until the TNT is full.
-        good = good && !brings_psb("", event::conditional{to, true}) &&
-               brings_psb("", event::conditional{to, true}, 5) &&
-               brings_psb("", event::conditional{to, false}, 5) &&
-               !brings_psb("", event::direct_call{0x1005, to}) &&
-               brings_psb("deferral=1, DisRETC=1", event::indirect_call{0x1005, to});
+        good = good && !brings_psb("", action::conditional{to, true}) &&
+               brings_psb("", action::conditional{to, true}, 5) &&
+               brings_psb("", action::conditional{to, false}, 5) &&
+               !brings_psb("", action::direct_call{0x1005, to}) &&
+               brings_psb("deferral=1, DisRETC=1", action::indirect_call{0x1005, to});
         return good;
     });
     CHECK_TWICE([](auto value) {
         std::uint64_t const to = value(std::uint64_t{0x2345});
         engine::clocks stopped;
         stopped.are_off = true;
-        return brings_psb("PTWEn=1", event::ptwrite{0x1000, to, 7}) &&
-               brings_psb("TSCEn=1", event::clock_resume{}, 0, stopped) &&
-               brings_psb("TSCEn=1", event::wake{}, 0, stopped) &&
-               brings_psb("CYCEn=1", event::cycles{~std::uint64_t{0}}) &&
-               !brings_psb("PwrEvtEn=1", event::halt{0x1000, to}) &&
-               brings_psb("MTCEn=1", event::time{0, 0x1000, 0x3000}) &&
-               brings_psb("", event::ratio{24});
+        return brings_psb("PTWEn=1", action::ptwrite{0x1000, to, 7}) &&
+               brings_psb("TSCEn=1", action::clock_resume{}, 0, stopped) &&
+               brings_psb("TSCEn=1", action::wake{}, 0, stopped) &&
+               brings_psb("CYCEn=1", action::cycles{~std::uint64_t{0}}) &&
+               !brings_psb("PwrEvtEn=1", action::halt{0x1000, to}) &&
+               brings_psb("MTCEn=1", action::time{0, 0x1000, 0x3000}) &&
+               brings_psb("", action::ratio{24});
     });
 }
 
@@ -107,12 +107,12 @@ TEST_CASE("a CYC before branches and the end of a transaction can bring a PSB+")
             from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2038});
             traced on{from};
             // MODE.TSX, FUP
-            on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+            on.does(action::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
             std::size_t const begun = on.bytes.size();
             if (ends) {
-                on.does(event::transaction_end{0x1003, 0x1006});
+                on.does(action::transaction_end{0x1003, 0x1006});
             } else {
-                on.does(event::cycles{3}).does(event::conditional{0x1006, true});
+                on.does(action::cycles{3}).does(action::conditional{0x1006, true});
             }
             good = good && on.bytes.size() - begun >= 16;
         }
@@ -124,14 +124,14 @@ TEST_CASE("a scenario of 240 events is a constant expression") {
     static_assert([] {
         traced on{"CPL=0, CYCEn=MTCEn=TSCEn=PTWEn=PwrEvtEn=1, MTCFreq=3"};
         for (std::uint64_t i = 0; i < 20; ++i) {
-            on.does(event::conditional{0x1000, i % 3 == 0});
-            on.does(event::direct_call{0x1005, 0x2000}).does(event::cycles{i});
-            on.does(event::near_return{0x1005}).does(event::indirect_jump{0x3000 + i});
-            on.does(event::interrupt{.next = 0x3000, .to = 0x4000, .after = on.state().code});
-            on.does(event::far_transfer{.at = 0x4000, .to = 0x3000, .after = on.state().code});
-            on.does(event::ptwrite{0x3000, 0x3004, i, true}).does(event::time{5, 8 * i, 100 * i});
-            on.does(event::mwait{.thread = {6, 0}}).does(event::wake{6, 6});
-            on.does(event::mov_cr3{0x3000, 0x3003, i << 12});
+            on.does(action::conditional{0x1000, i % 3 == 0});
+            on.does(action::direct_call{0x1005, 0x2000}).does(action::cycles{i});
+            on.does(action::near_return{0x1005}).does(action::indirect_jump{0x3000 + i});
+            on.does(action::interrupt{.next = 0x3000, .to = 0x4000, .after = on.state().code});
+            on.does(action::far_transfer{.at = 0x4000, .to = 0x3000, .after = on.state().code});
+            on.does(action::ptwrite{0x3000, 0x3004, i, true}).does(action::time{5, 8 * i, 100 * i});
+            on.does(action::mwait{.thread = {6, 0}}).does(action::wake{6, 6});
+            on.does(action::mov_cr3{0x3000, 0x3003, i << 12});
         }
         return !on.state().in_overflow && on.bytes.size() > 900;
     }());
@@ -161,10 +161,10 @@ TEST_CASE("the packets around a PIP determine the event that it belongs to") {  
     traced on{"CPL=0, OS=1"};
     auto other = on.state().code;
     other.cr3 = 0x5000;
-    on.does(event::interrupt{.next = 0x1000, .to = 0x2000, .after = other});
-    on.does(event::mov_cr3{0x2000, 0x2003, 0x6000}).does(event::indirect_jump{0x2100});
+    on.does(action::interrupt{.next = 0x1000, .to = 0x2000, .after = other});
+    on.does(action::mov_cr3{0x2000, 0x2003, 0x6000}).does(action::indirect_jump{0x2100});
     other.cr3 = 0x7000;
-    on.does(event::far_transfer{.at = 0x2100, .to = 0x3000, .after = other});
+    on.does(action::far_transfer{.at = 0x2100, .to = 0x3000, .after = other});
     consumer reads;
     test::read(on.bytes.written(), reads);
     CHECK(reads.told == "event:5 code:6 branch:- code:7 branch:- ");
@@ -179,7 +179,7 @@ TEST_CASE("start begins the trace at the next instruction, at any CPL") {
             traced on{setup};
             auto const wanted = on.state().msrs.ctl.with(ctl::OS{true}, ctl::User{true});
             good = good && on.start(wanted, on.bytes);
-            on.does(event::indirect_jump{value(std::uint64_t{0x2345})});
+            on.does(action::indirect_jump{value(std::uint64_t{0x2345})});
             on.stop(on.bytes);
             auto const all = on.packets();
             std::string_view const seen{all.characters, all.length};
@@ -202,7 +202,7 @@ TEST_CASE("start outside of the traced code shows the code when it is entered") 
     CHECK(test::packets(on).find("TIP.PGE") == std::string::npos);
     auto kernel = on.state().code;
     kernel.cpl = 0;
-    on.does(event::far_transfer{0x1000, 0x9000, kernel});
+    on.does(action::far_transfer{0x1000, 0x9000, kernel});
     CHECK(test::packets(on).ends_with("TIP.PGE(9000)"));
 }
 

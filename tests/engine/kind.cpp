@@ -22,7 +22,7 @@
 using namespace ptspec;
 using engine::kind;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 using status = reg::ia32_rtit_status;
 
 namespace {
@@ -72,15 +72,15 @@ TEST_CASE("broadwell: a PSB+ before TIP.PGE, and each packet at a multiple of 8 
     set_tsc(now, 0x2712'AEEE'B722);
     enable(now, 0x1000, 0x1002);
     set_tsc(now, 0x2712'AEF0'2B1A);
-    now.does(event::far_transfer{0x1002, 0x40'017D, {.cr3 = 0x1000, .cpl = 3}});
-    now.does(event::interrupt{.next = 0x40'017D, .to = 0x2000, .after = {.cr3 = 0x1000}});
+    now.does(action::far_transfer{0x1002, 0x40'017D, {.cr3 = 0x1000, .cpl = 3}});
+    now.does(action::interrupt{.next = 0x40'017D, .to = 0x2000, .after = {.cr3 = 0x1000}});
     CHECK(text_of(now) == "028202820282028202820282028202821922b7eeae1227000203200000000000"
                           "022300000000000002820282028202820282028202820282191a2bf0ae122700"
                           "02032000992099017d7d0140000000000223000000000000717d014000000000"
                           "7d7d01400000000001");
     // hase-cf-bdw @a8: 44 branches fill a TNT.
     traced full{on(kind::broadwell, "OS=0, CPL=3")};
-    for (int i = 0; i < 44; ++i) { full.does(event::conditional{0x1000, i % 2 == 0}); }
+    for (int i = 0; i < 44; ++i) { full.does(action::conditional{0x1000, i % 2 == 0}); }
     CHECK(full.packets() == text{"TNT(10101010101010101010101010101010101010101010)"});
 }
 
@@ -90,9 +90,9 @@ TEST_CASE("skylake: MODE.Exec and FUP in the PSB+ of an enable, wide payloads al
     traced now{off(kind::skylake, "CPL=0, TSCEn=MTCEn=1, MTCFreq=3, CR3=3FD434000")};
     set_tsc(now, 0xBC'4CD2'CFE8, 0xB23C, 0x30, 29);
     enable(now, 0xFFFF'FFFF'B960'D300, 0xFFFF'FFFF'B960'D302);
-    now.does(event::conditional{0xFFFF'FFFF'B960'D302, true});
-    now.does(event::indirect_jump{0xFFFF'FFFF'B960'D794});
-    now.does(event::indirect_jump{0xFFFF'FFFF'B974'20A2});
+    now.does(action::conditional{0xFFFF'FFFF'B960'D302, true});
+    now.does(action::indirect_jump{0xFFFF'FFFF'B960'D794});
+    now.does(action::indirect_jump{0xFFFF'FFFF'B974'20A2});
     CHECK(text_of(now) == "02820282028202820282028202820282000000992099017d00d360b9ffff0000"
                           "00000000000002430034d43f0000000000000000000019e8cfd24cbc00000000"
                           "00000000000002733cb200300000000002031d000223007102d360b9ffff0000"
@@ -101,13 +101,13 @@ TEST_CASE("skylake: MODE.Exec and FUP in the PSB+ of an enable, wide payloads al
 
 TEST_CASE("skylake: a 6-byte IP where the context may have changed, and in each FUP (GEN-011)") {
     traced now{on(kind::skylake, "CPL=0, TSCEn=1")};
-    now.does(event::indirect_jump{0x1010}).does(event::indirect_jump{0x1020});
-    now.does(event::mov_cr3{0x1020, 0x1023, 0x5000}).does(event::indirect_jump{0x1030});
-    now.does(event::indirect_jump{0x1040});
-    now.does(event::interrupt{.next = 0x1040, .to = 0x1050, .after = now.state().code});
-    now.does(event::clock_stop{0x1050}).does(event::clock_resume{});
-    now.does(event::indirect_jump{0x1060}).does(event::ratio{20});
-    now.does(event::indirect_jump{0x1070});
+    now.does(action::indirect_jump{0x1010}).does(action::indirect_jump{0x1020});
+    now.does(action::mov_cr3{0x1020, 0x1023, 0x5000}).does(action::indirect_jump{0x1030});
+    now.does(action::indirect_jump{0x1040});
+    now.does(action::interrupt{.next = 0x1040, .to = 0x1050, .after = now.state().code});
+    now.does(action::clock_stop{0x1050}).does(action::clock_resume{});
+    now.does(action::indirect_jump{0x1060}).does(action::ratio{20});
+    now.does(action::indirect_jump{0x1070});
     std::string forms;
     trace::reader reader{now.bytes.written(), {.sync = false}};
     for (auto item = reader.next(); item; item = reader.next()) {
@@ -134,7 +134,7 @@ TEST_CASE("icelake: 8-byte IPs where skylake has 6, and VMCS resets the form (GE
     from.hidden.non_root = false;
     from.code.vmx_non_root = true;
     traced now{from};
-    now.does(event::vmptrld{0x1000, 0x3'6686'F000});
+    now.does(action::vmptrld{0x1000, 0x3'6686'F000});
     set_tsc(now, 0, 0, 0, 9);
     enable(now, 0xFFFF'FFFF'C038'103C, 0xFFFF'FFFF'C038'103C);
     std::string const all = text_of(now);
@@ -149,15 +149,15 @@ TEST_CASE("icelake: TIP.PGE after the PSB+ of an enable has 8 bytes, also withou
     std::string const all = text_of(now);
     CHECK(all.substr(all.size() - 18) == "d13e1038c0ffffffff");
     // Later PSB+ do not change the form.
-    now.does(event::psb_due{}).does(event::indirect_jump{0xFFFF'FFFF'C038'2000});
+    now.does(action::psb_due{}).does(action::indirect_jump{0xFFFF'FFFF'C038'2000});
     CHECK(text_of(now).substr(text_of(now).size() - 6) == "2d0020");
 }
 
 TEST_CASE("atom: no PADs, FUP before MODE.Exec, and the shortest forms (GEN-010,011,171)") {
     traced now{on(kind::atom, "OS=0, CPL=3")};
     set_tsc(now, 0, 0, 0, 32);
-    now.does(event::indirect_jump{0x40'1000}).does(event::psb_due{});
-    now.does(event::indirect_jump{0x40'2000});
+    now.does(action::indirect_jump{0x40'1000}).does(action::psb_due{});
+    now.does(action::indirect_jump{0x40'2000});
     CHECK(text_of(now) == "6d001040000000" + psb + "020320007d001040000000990102232d0020");
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("where TraceEn falls PADs follow: up to 16 on skylake, 8 on broadwell 
          {std::pair{kind::skylake, 16U}, std::pair{kind::icelake, 16U},
           std::pair{kind::broadwell, 8U}}) {
         traced now{on(of, "CPL=0")};
-        now.does(event::indirect_jump{0x1234});
+        now.does(action::indirect_jump{0x1234});
         now.writes(reg::ia32_rtit_ctl::address,
                    now.msrs().ctl.with(reg::ia32_rtit_ctl::TraceEn{false}).raw, 0x1234, 0x1236);
         CHECK(now.bytes.size() % alignment == 0);
@@ -193,7 +193,7 @@ TEST_CASE("the distance of PSBs is the period on average, in steps of 960 bytes 
             }
         } out;
         for (std::uint64_t i = 0; i < 400'000; ++i) {
-            now.on(event::indirect_jump{0x1000 + (i & 0xFFF)}, out);
+            now.on(action::indirect_jump{0x1000 + (i & 0xFFF)}, out);
         }
         return out.psbs;
     };
@@ -215,7 +215,7 @@ TEST_CASE("the distance of PSBs is the period on average, in steps of 960 bytes 
 
 TEST_CASE("a PSB+ follows every OVF on skylake (GEN-228)") {
     traced now{on(kind::skylake, "OS=0, CPL=3")};
-    now.does(event::overflow{}).does(event::overflow_end{0x2000});
+    now.does(action::overflow{}).does(action::overflow_end{0x2000});
     CHECK(test::packets(now).find("PSB") != std::string::npos);
 }
 
@@ -290,13 +290,13 @@ TEST_CASE("time passes within an event: MTCs between FUP and TIP (GEN-006, GEN-2
     // google-m7-cpu0 @2769: FUP, MTC, TIP.
     traced now{"CPL=0, MTCEn=1, MTCFreq=3"};
     now.set_clocks({.art = 0x100});
-    event::interrupt e{.next = 0x1000, .to = 0x2000, .after = now.state().code};
+    action::interrupt e{.next = 0x1000, .to = 0x2000, .after = now.state().code};
     e.takes.art = 0x110;
     now.does(e);
     CHECK(test::packets(now) == "FUP(1000), MTC(21), MTC(22), TIP(2000)");
     CHECK(now.state().clocks.art == 0x110);
     traced none{"CPL=0, MTCEn=1, MTCFreq=3"};
-    none.does(event::interrupt{.next = 0x1000, .to = 0x2000, .after = none.state().code});
+    none.does(action::interrupt{.next = 0x1000, .to = 0x2000, .after = none.state().code});
     CHECK(test::packets(none) == "FUP(1000), TIP(2000)");
     traced off_now{"CPL=0, MTCFreq=3"};
     off_now.does(e);
@@ -304,12 +304,12 @@ TEST_CASE("time passes within an event: MTCs between FUP and TIP (GEN-006, GEN-2
 }
 
 TEST_CASE("an MTC falls due inside a PSB+, and CYCs time its packets (GEN-171,172,218)") {
-    using place = event::mtc_place;
+    using place = action::mtc_place;
     auto const psb_with = [](place where, std::uint64_t until_tsc = 0,
                              std::uint64_t until_mtc = 0) {
         traced now{"OS=0, CPL=0, TSCEn=MTCEn=1, MTCFreq=3, CYCEn=1"};
         now.set_clocks({.art = 0x100});
-        now.does(event::psb_due{where, until_tsc, until_mtc});
+        now.does(action::psb_due{where, until_tsc, until_mtc});
         bool const is_now = where == place::none || where == place::before_tsc;
         bool const advanced = now.state().clocks.art == (is_now ? 0x100U : 0x108U);
         return advanced ? test::packets(now) : std::string{"the clock is wrong"};
@@ -323,35 +323,35 @@ TEST_CASE("an MTC falls due inside a PSB+, and CYCs time its packets (GEN-171,17
     CHECK(psb_with(place::after_cbr, 0, 7) == "PSB, TSC, TMA, CBR, CYC(7), MTC(21), PSBEND");
     // The details are those of one PSB+.
     traced now{"OS=0, CPL=0, MTCEn=TSCEn=1"};
-    now.does(event::psb_due{place::after_tma}).does(event::psb_due{});
+    now.does(action::psb_due{place::after_tma}).does(action::psb_due{});
     CHECK(test::packets(now) == "PSB, TSC, TMA, MTC(1), CBR, PSBEND, PSB, TSC, TMA, CBR, PSBEND");
 }
 
 TEST_CASE("an MTC falls due while the clocks resume (GEN-205)") {
-    using place = event::mtc_place;
+    using place = action::mtc_place;
     // memgaze-ubench @23cbf: TSC, TMA, MTC, CBR.
     auto const wakes = [](auto const& resumes) {
         traced now{"OS=0, CPL=0, TSCEn=MTCEn=1, MTCFreq=3"};
         now.set_clocks({.art = 0x100});
-        now.does(event::clock_stop{0x1000}).does(resumes);
+        now.does(action::clock_stop{0x1000}).does(resumes);
         return test::packets(now);
     };
-    CHECK(wakes(event::clock_resume{}) == "TSC, TMA, CBR");
-    CHECK(wakes(event::clock_resume{place::before_tsc}) == "MTC(20), TSC, TMA, CBR");
-    CHECK(wakes(event::clock_resume{place::before_older_tsc}) == "MTC(21), TSC, TMA, CBR");
-    CHECK(wakes(event::clock_resume{place::after_tsc}) == "TSC, MTC(21), TMA, CBR");
-    CHECK(wakes(event::clock_resume{place::after_tma}) == "TSC, TMA, MTC(21), CBR");
-    CHECK(wakes(event::wake{.mtc = place::after_cbr}) == "TSC, TMA, CBR, MTC(21)");
+    CHECK(wakes(action::clock_resume{}) == "TSC, TMA, CBR");
+    CHECK(wakes(action::clock_resume{place::before_tsc}) == "MTC(20), TSC, TMA, CBR");
+    CHECK(wakes(action::clock_resume{place::before_older_tsc}) == "MTC(21), TSC, TMA, CBR");
+    CHECK(wakes(action::clock_resume{place::after_tsc}) == "TSC, MTC(21), TMA, CBR");
+    CHECK(wakes(action::clock_resume{place::after_tma}) == "TSC, TMA, MTC(21), CBR");
+    CHECK(wakes(action::wake{.mtc = place::after_cbr}) == "TSC, TMA, CBR, MTC(21)");
 }
 
 TEST_CASE("PADs up to a multiple of 16 where the clocks stop, if the event says so (GEN-010)") {
     // hase-loopy-skl @1ae
     for (std::uint8_t const alignment : {std::uint8_t{0}, std::uint8_t{16}}) {
         traced now{on(kind::skylake, "OS=0, CPL=3, TSCEn=1")};
-        now.does(event::conditional{0x1000, true});
-        now.does(event::clock_stop{0x1000, alignment});
+        now.does(action::conditional{0x1000, true});
+        now.does(action::clock_stop{0x1000, alignment});
         CHECK(now.bytes.size() == alignment);
-        now.does(event::clock_resume{});
+        now.does(action::clock_resume{});
         CHECK(now.bytes.written()[alignment == 0 ? 6 : 22] == 0x19);  // TSC at 6 modulo 8
     }
 }
@@ -360,21 +360,21 @@ TEST_CASE("skylake aligns a CYC, except where a trace shows that it crosses (GEN
     // dr-hello-static-a @d47: a CYC of two bytes and its TNT, after seven bytes.
     for (bool const crosses : {false, true}) {
         traced now{on(kind::skylake, "OS=0, CPL=3, CYCEn=1")};
-        for (int i = 0; i < 42; ++i) { now.does(event::conditional{0x1000, false}); }
+        for (int i = 0; i < 42; ++i) { now.does(action::conditional{0x1000, false}); }
         CHECK(now.bytes.size() == 7);
-        if (crosses) { now.does(event::unaligned_cyc{}); }
-        now.does(event::cycles{0x21}).does(event::conditional{0x1000, false});
+        if (crosses) { now.does(action::unaligned_cyc{}); }
+        now.does(action::cycles{0x21}).does(action::conditional{0x1000, false});
         CHECK(now.bytes.size() == (crosses ? 9 : 10));
         CHECK(now.bytes.written()[7] == (crosses ? 0x0F : 0));
         // It holds for one CYC.
-        for (int i = 0; i < 5; ++i) { now.does(event::conditional{0x1000, false}); }
+        for (int i = 0; i < 5; ++i) { now.does(action::conditional{0x1000, false}); }
         CHECK(!now.state().writer.cyc_crosses);
     }
 }
 
 TEST_CASE("of many MTCs within an event the last eight are generated (GEN-203)") {
     traced now{"CPL=0, MTCEn=1, MTCFreq=3"};
-    event::interrupt e{.next = 0x1000, .to = 0x2000, .after = now.state().code};
+    action::interrupt e{.next = 0x1000, .to = 0x2000, .after = now.state().code};
     e.takes.art = 0x800;
     now.does(e);
     CHECK(test::packets(now) == "FUP(1000), MTC(F9), MTC(FA), MTC(FB), MTC(FC), MTC(FD), MTC(FE), "
@@ -413,9 +413,9 @@ TEST_CASE("broadwell: an enable with PacketEn = 1 gives two PSB+, and the second
 
 TEST_CASE("skylake: a CYC and a TIP.PGD without IP are aligned separately (GEN-010)") {
     traced now{on(kind::skylake, "OS=0, CPL=3, CYCEn=1")};
-    for (int i = 0; i < 42; ++i) { now.does(event::conditional{0x1000, false}); }
+    for (int i = 0; i < 42; ++i) { now.does(action::conditional{0x1000, false}); }
     CHECK(now.bytes.size() == 7);
-    now.does(event::cycles{3});
-    now.does(event::far_transfer{0x1000, 0x2000, {.cr3 = 0x1000}});
+    now.does(action::cycles{3});
+    now.does(action::far_transfer{0x1000, 0x2000, {.cr3 = 0x1000}});
     CHECK(text_of(now).substr(14) == "1b01");  // CYC at 7, TIP.PGD at 8
 }

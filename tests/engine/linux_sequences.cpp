@@ -30,7 +30,7 @@
 
 using namespace ptspec;
 using namespace ptspec::test::sequences;
-namespace event = engine::event;
+namespace action = engine::action;
 namespace preset = cpu::preset;
 using ctl = reg::ia32_rtit_ctl;
 using status = reg::ia32_rtit_status;
@@ -53,7 +53,7 @@ constexpr auto goes_through(
 /// Executes `count` indirect jumps of 7 bytes of trace each.
 constexpr void jump(processor& one, unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
-        one.on(event::indirect_jump{one.unit.ip() ^ 0x1'0000'0000});
+        one.on(action::indirect_jump{one.unit.ip() ^ 0x1'0000'0000});
     }
 }
 
@@ -307,17 +307,17 @@ private:
                 auto const gap = distance(to) - last;
                 bool const comes_by_itself = count_of(now_) + gap >= period;
                 if (gap > a_psb && gap < 3 * a_psb && comes_by_itself) {
-                    now_.on(event::psb_due{});
+                    now_.on(action::psb_due{});
                 } else if (!put_bytes(gap)) {
                     return;
                 }
             }
-            now_.on(event::psb_due{});
+            now_.on(action::psb_due{});
         }
         bool has_psb = to.count.has_value();
         while (distance(to) > near_by) {
             if (!has_psb && distance(to) < near_by + 2 * a_psb) {
-                now_.on(event::psb_due{});
+                now_.on(action::psb_due{});
                 has_psb = true;
             } else if (!put_bytes(distance(to) - near_by)) {
                 return;
@@ -328,7 +328,7 @@ private:
     auto put_bytes(std::uint64_t wanted) -> bool {
         auto const before = now_.unit.total().stored;
         if (wanted > 3 * a_psb && !access::has_filter(now_.unit.msrs())) {
-            now_.on(event::indirect_jump{now_.unit.ip() ^ 0x1'0000'0000});
+            now_.on(action::indirect_jump{now_.unit.ip() ^ 0x1'0000'0000});
         } else {
             put_tnt(now_);
         }
@@ -336,12 +336,12 @@ private:
     }
     static void put_tnt(processor& one) {
         auto const ip = one.unit.ip();
-        for (int i = 0; i < 6; ++i) { one.on(event::conditional{ip, true}); }
+        for (int i = 0; i < 6; ++i) { one.on(action::conditional{ip, true}); }
     }
     static void go_to(processor& one, std::uint8_t cpl, std::uint64_t ip) {
         auto code = one.unit.state().code;
         code.cpl = cpl;
-        one.on(event::far_transfer{.at = one.unit.ip(), .to = ip, .after = code});
+        one.on(action::far_transfer{.at = one.unit.ip(), .to = ip, .after = code});
     }
     static auto in_range(processor const& one) -> std::uint64_t {
         auto const msrs = one.unit.msrs();
@@ -354,19 +354,19 @@ private:
         auto const is_user = one.unit.state().code.cpl != 0;
         switch (which) {
             case 0: return put_tnt(one);
-            case 1: return one.on(event::indirect_jump{ip ^ 0x100});
+            case 1: return one.on(action::indirect_jump{ip ^ 0x100});
             case 2: return go_to(one, is_user ? 0 : 3, is_user ? one.kernel : in_range(one));
-            case 3: return one.on(event::ratio{8});
-            case 4: return one.on(event::indirect_jump{one.unit.msrs().addr[1].a.raw});
-            case 5: return one.on(event::indirect_jump{0x7000'0000});
+            case 3: return one.on(action::ratio{8});
+            case 4: return one.on(action::indirect_jump{one.unit.msrs().addr[1].a.raw});
+            case 5: return one.on(action::indirect_jump{0x7000'0000});
             case 6: {
                 auto const clocks = one.unit.state().clocks;
                 auto const ticks = std::uint64_t{1} << one.unit.msrs().ctl.get<ctl::MTCFreq>();
-                return one.on(event::time{0, clocks.art + ticks, clocks.tsc + ticks});
+                return one.on(action::time{0, clocks.art + ticks, clocks.tsc + ticks});
             }
             default:
                 return one.on(
-                    event::interrupt{.next = ip, .to = ip, .after = one.unit.state().code});
+                    action::interrupt{.next = ip, .to = ip, .after = one.unit.state().code});
         }
     }
     static constexpr unsigned moves = 8;

@@ -17,7 +17,7 @@
 #include <vector>
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 using trace::event_type;
 
 namespace {
@@ -74,11 +74,11 @@ private:
             case 2: return stop_clock();
             case 3: return pass_time();
             case 4: return lose();
-            case 5: return on(event::psb_due{});
+            case 5: return on(action::psb_due{});
             case 6: return any_of({34, 41, 17});  // PTWRITE, PEBS, IF
             case 7: return set_trace_en();
             case 8: return any_of({16, 25, 26});  // MOV CR3, VMPTRLD, VMCLEAR
-            case 10: return on(event::cycles{roll(300)});
+            case 10: return on(action::cycles{roll(300)});
             case 9: return any_of({8, 13});  // far transfers, user interrupts
             case 11: return be_interrupted();
             default: return any_of({1, 2, 3, 4, 5, 6, 7, 53});
@@ -91,8 +91,8 @@ private:
         code.cr3 = 0x1000 * roll(3);
         std::uint64_t const to = 0x40'0000 + roll(0x3000);
         auto const vector = static_cast<std::uint8_t>(roll(256));
-        if (roll(2) == 0) { return on(event::interrupt{here, to, code, vector, {}}); }
-        on(event::exception{here, to, code, vector, roll(0x1000), {}});
+        if (roll(2) == 0) { return on(action::interrupt{here, to, code, vector, {}}); }
+        on(action::exception{here, to, code, vector, roll(0x1000), {}});
     }
     void set_trace_en() {
         using ctl = reg::ia32_rtit_ctl;
@@ -110,49 +110,49 @@ private:
     }
     void pass_time() {
         art_ += roll(8);
-        on(event::time{roll(100), art_, 3 * art_});
+        on(action::time{roll(100), art_, 3 * art_});
     }
     void sleep() {
         auto const here = unit_.ip();
         auto const state = static_cast<std::uint8_t>(1 + roll(9));
         if (roll(2) == 0) {
-            on(event::mwait{.at = here, .next = here + 3, .thread = {state, 0}});
+            on(action::mwait{.at = here, .next = here + 3, .thread = {state, 0}});
         } else {
-            on(event::halt{here, here + 1, false});
+            on(action::halt{here, here + 1, false});
         }
         art_ += roll(3000);
-        on(event::wake{state, state});
+        on(action::wake{state, state});
     }
     void stop_clock() {
-        on(event::clock_stop{unit_.ip()});
-        on(event::clock_resume{});
+        on(action::clock_stop{unit_.ip()});
+        on(action::clock_resume{});
     }
     void lose() {
         if (roll(10) != 0) { return; }
-        on(event::overflow{});
+        on(action::overflow{});
         for (auto i = roll(4); i != 0; --i) { any_of({1, 2, 4, 10, 53}); }
-        on(event::overflow_end{unit_.ip()});
+        on(action::overflow_end{unit_.ip()});
     }
     void wait_for_sipi() {
         auto const here = unit_.ip();
         auto after = unit_.state().code;
         after.cpl = 0;
         after.cr3 = 0;
-        on(event::init{here, here, after, true});
+        on(action::init{here, here, after, true});
         auto const between = roll(4);
         for (auto i = between; i != 0; --i) {
             switch (roll(4)) {
-                case 0: on(event::psb_due{}); break;
-                case 1: on(event::ratio{static_cast<std::uint8_t>(1 + roll(80))}); break;
+                case 0: on(action::psb_due{}); break;
+                case 1: on(action::ratio{static_cast<std::uint8_t>(1 + roll(80))}); break;
                 case 2:
-                    on(event::halt{here, here, false});
-                    on(event::wake{1, 1});
+                    on(action::halt{here, here, false});
+                    on(action::wake{1, 1});
                     break;
                 default: pass_time(); break;
             }
         }
         sipis += between != 0;
-        on(event::sipi{0x1000 * roll(256), after, static_cast<std::uint8_t>(roll(256))});
+        on(action::sipi{0x1000 * roll(256), after, static_cast<std::uint8_t>(roll(256))});
     }
 
     std::mt19937_64 numbers_;

@@ -103,12 +103,12 @@ auto control_flow(row const& of) -> std::vector<scene> {
     auto const enclave = [&](engine::enclave before, engine::enclave after) {
         auto made = transferring([=](traced& on, world const&, engine::execution_context code) {
             code.inside = after;
-            on.does(event::enclave_transfer{clip, 0, code});
+            on.does(action::enclave_transfer{clip, 0, code});
         });
         made.does = [=](traced& on, world const& w) {
             auto code = running_after(on, w, scene{});
             code.inside = after;
-            on.does(event::enclave_transfer{clip, target(w), code});
+            on.does(action::enclave_transfer{clip, target(w), code});
         };
         made.sets = [=](trace_script::start& to, world const&) { to.code.inside = before; };
         auto const occurs = made.occurs;
@@ -126,7 +126,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
     switch (number) {
         case 1: {
             auto made = branching(
-                [](traced& on, world const&) { on.does(event::sequential{nlip}); });
+                [](traced& on, world const&) { on.does(action::sequential{nlip}); });
             made.occurs = [](world const& w) { return stays(w) && !w.pending; };
             return {made};
         }
@@ -160,7 +160,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
         case 5: {
             scene made;
             made.does = [](traced& on, world const& w) {
-                on.does(event::mov_cr3{w.stop ? 0x4010 : clip, target(w), cr3_new});
+                on.does(action::mov_cr3{w.stop ? 0x4010 : clip, target(w), cr3_new});
             };
             made.by_cr3 = true;
             made.from = [](world const& w) { return w.f1 ? 0x1100 : w.stop ? 0x4100 : 0x3000; };
@@ -173,9 +173,9 @@ auto control_flow(row const& of) -> std::vector<scene> {
         }
         case 6: {
             auto const jump = branching(
-                [](traced& on, world const& w) { on.does(event::direct_jump{target(w)}); });
+                [](traced& on, world const& w) { on.does(action::direct_jump{target(w)}); });
             auto const call = branching(
-                [](traced& on, world const& w) { on.does(event::direct_call{nlip, target(w)}); });
+                [](traced& on, world const& w) { on.does(action::direct_call{nlip, target(w)}); });
             std::vector<scene> both{jump, call};
             for (auto& one : both) {
                 one.varies.push_back(&world::mode_unknown);
@@ -188,7 +188,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
         case 7: {
             bool const fills = id == "S50-7d";
             auto taken = branching(
-                [](traced& on, world const& w) { on.does(event::conditional{target(w), true}); });
+                [](traced& on, world const& w) { on.does(action::conditional{target(w), true}); });
             taken.varies.push_back(&world::mode_unknown);
             taken.fills = fills;
             bool const empty = of.scenario.find("TNT empty") != std::string::npos;
@@ -199,7 +199,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
             };
             auto returned = taken;
             returned.does = [](traced& on, world const& w) {
-                on.does(event::near_return{target(w)});
+                on.does(action::near_return{target(w)});
             };
             auto const occurs = taken.occurs;
             returned.occurs = [=](world const& w) { return occurs(w) && w.pkt0(); };
@@ -209,7 +209,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
         case 8: {
             bool const fills = id == "S50-8d";
             auto made = branching(
-                [](traced& on, world const&) { on.does(event::conditional{nlip, false}); });
+                [](traced& on, world const&) { on.does(action::conditional{nlip, false}); });
             made.fills = fills;
             made.occurs = [=](world const& w) {
                 return stays(w) && (w.pkt0() || !w.pending) && !(fills && w.pending);
@@ -218,13 +218,13 @@ auto control_flow(row const& of) -> std::vector<scene> {
         }
         case 9: {
             std::vector<scene> all{branching([](traced& on, world const& w) {
-                                       on.does(event::indirect_jump{target(w)});
+                                       on.does(action::indirect_jump{target(w)});
                                    }),
                                    branching([](traced& on, world const& w) {
-                                       on.does(event::indirect_call{nlip, target(w)});
+                                       on.does(action::indirect_call{nlip, target(w)});
                                    }),
                                    branching([](traced& on, world const& w) {
-                                       on.does(event::near_return{target(w)});
+                                       on.does(action::near_return{target(w)});
                                    })};
             for (auto& one : all) {
                 one.varies.push_back(&world::mode_unknown);
@@ -235,12 +235,12 @@ auto control_flow(row const& of) -> std::vector<scene> {
         case 10:
             return {
                 transferring([](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(event::far_transfer{.at = clip, .to = target(w), .after = code});
+                    on.does(action::far_transfer{.at = clip, .to = target(w), .after = code});
                 })};
         case 11: {
             auto made = transferring(
                 [](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(event::interrupt{.next = nlip, .to = target(w), .after = code});
+                    on.does(action::interrupt{.next = nlip, .to = target(w), .after = code});
                 });
             made.from = at(nlip);
             return {made};
@@ -248,17 +248,17 @@ auto control_flow(row const& of) -> std::vector<scene> {
         case 12:
             return {
                 transferring([](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(event::software_interrupt{.at = clip, .to = target(w), .after = code});
+                    on.does(action::software_interrupt{.at = clip, .to = target(w), .after = code});
                 })};
         case 13:
             return {
                 transferring([](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(event::exception{.at = clip, .to = target(w), .after = code});
+                    on.does(action::exception{.at = clip, .to = target(w), .after = code});
                 })};
         case 14: {
             auto made = transferring(
                 [](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(event::smi{nlip, target(w), code});
+                    on.does(action::smi{nlip, target(w), code});
                 });
             made.from = at(nlip);
             made.varies = {&world::c0, &world::f0, &world::branch, &world::os};
@@ -271,7 +271,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
             bool const saved = of.scenario.find("saved TraceEn=1") != std::string::npos;
             auto made = starts(
                 [](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(event::rsm{target(w), code});
+                    on.does(action::rsm{target(w), code});
                 });
             made.starts_off = !shuts;
             made.sets = [=](trace_script::start& to, world const&) {
@@ -291,11 +291,11 @@ auto control_flow(row const& of) -> std::vector<scene> {
         }
         case 16: {
             auto const exit = [](traced& on, world const& w, engine::execution_context code,
-                                 event::ctl_load loads) {
+                                 action::ctl_load loads) {
                 code.vmx_non_root = false;
                 code.cr3 = cr3_new;
                 on.does(
-                    event::vm_exit{.from = clip, .to = target(w), .after = code, .loads = loads});
+                    action::vm_exit{.from = clip, .to = target(w), .after = code, .loads = loads});
             };
             auto made = transferring(
                 [=](traced& on, world const& w, engine::execution_context const& code) {
@@ -328,11 +328,11 @@ auto control_flow(row const& of) -> std::vector<scene> {
         }
         case 17: {
             auto const enter = [](traced& on, world const& w, engine::execution_context code,
-                                  event::ctl_load loads) {
+                                  action::ctl_load loads) {
                 code.vmx_non_root = true;
                 code.cr3 = cr3_new;
                 on.does(
-                    event::vm_entry{.at = clip, .to = target(w), .after = code, .loads = loads});
+                    action::vm_entry{.at = clip, .to = target(w), .after = code, .loads = loads});
             };
             auto made = transferring(
                 [=](traced& on, world const& w, engine::execution_context const& code) {
@@ -385,14 +385,14 @@ auto transaction(row const& of, char what) -> std::vector<scene> {
     bool const none = of.packets.empty() && of.scenario.find("=0") == std::string::npos &&
                       what != 'a';
     auto made = branching([=](traced& on, world const& w) {
-        if (what == 'b') { on.does(event::transaction_begin{clip, nlip}); }
-        if (what == 'e') { on.does(event::transaction_end{clip, nlip}); }
-        if (what == 'a') { on.does(event::transaction_abort{clip, target(w)}); }
+        if (what == 'b') { on.does(action::transaction_begin{clip, nlip}); }
+        if (what == 'e') { on.does(action::transaction_end{clip, nlip}); }
+        if (what == 'a') { on.does(action::transaction_abort{clip, target(w)}); }
     });
     made.prepares = [=](traced& on, world const&) {
         // A begin or end without packets is nested in another transaction.
         int const depth = (what == 'b' ? 0 : 1) + (none ? 1 : 0);
-        for (int i = 0; i < depth; ++i) { on.does(event::transaction_begin{clip, clip}); }
+        for (int i = 0; i < depth; ++i) { on.does(action::transaction_begin{clip, clip}); }
     };
     made.varies.push_back(&world::mode_unknown);
     bool const out = of.scenario.find("ContextEn=0 or BranchEn=0") != std::string::npos;
@@ -412,9 +412,9 @@ auto others_of_table(row const& of) -> std::vector<scene> {
         auto made = transferring([=](traced& on, world const& w, engine::execution_context code) {
             code.cr3 = 0;
             if (number == 32) {
-                on.does(event::sipi{target(w), code, 0});
+                on.does(action::sipi{target(w), code, 0});
             } else {
-                on.does(event::init{nlip, target(w), code, number == 31});
+                on.does(action::init{nlip, target(w), code, number == 31});
             }
         });
         made.from = at(nlip);
@@ -424,9 +424,9 @@ auto others_of_table(row const& of) -> std::vector<scene> {
     }
     bool const deep = of.id == "S50-33b";
     auto made = instruction([=](traced& on, world const&) {
-        on.does(event::mwait{
+        on.does(action::mwait{
             .at = clip, .next = nlip, .thread = {static_cast<std::uint8_t>(deep ? 3 : 0), 0}});
-        on.does(event::wake{3, 3});
+        on.does(action::wake{3, 3});
     });
     return {made};
 }
@@ -435,20 +435,20 @@ auto others_of_table(row const& of) -> std::vector<scene> {
 auto power(row const& of) -> std::vector<scene> {
     auto const id = of.id.substr(4);
     auto const is = [&](std::string_view begin) { return id.substr(0, begin.size()) == begin; };
-    auto const waits = [](event::mwait e) {
+    auto const waits = [](action::mwait e) {
         e.at = clip;
         e.next = nlip;
         return powered([=](traced& on, world const&) { on.does(e); });
     };
     auto const halts = [](std::uint64_t from) {
-        auto made = powered([=](traced& on, world const&) { on.does(event::halt{from, nlip}); });
+        auto made = powered([=](traced& on, world const&) { on.does(action::halt{from, nlip}); });
         made.from = at(from);
         return made;
     };
-    auto const wakes = [](event::wake_reason why) {
-        auto made = powered([=](traced& on, world const&) { on.does(event::wake{6, 6, why}); });
+    auto const wakes = [](action::wake_reason why) {
+        auto made = powered([=](traced& on, world const&) { on.does(action::wake{6, 6, why}); });
         made.prepares = [](traced& on, world const&) {
-            on.does(event::mwait{.at = clip, .next = clip, .thread = {6, 0}});
+            on.does(action::mwait{.at = clip, .next = clip, .thread = {6, 0}});
         };
         return made;
     };
@@ -456,15 +456,15 @@ auto power(row const& of) -> std::vector<scene> {
     if (is("16.12") || is("16.13")) { return {halts(nlip)}; }
     if (is("16.14")) {
         auto made = powered([](traced& on, world const&) {
-            on.does(event::duty_cycle{nlip});
-            on.does(event::wake{6, 6, event::wake_reason::hardware});
+            on.does(action::duty_cycle{nlip});
+            on.does(action::wake{6, 6, action::wake_reason::hardware});
         });
         made.from = at(nlip);
         return {made};
     }
     if (is("16.16")) {
         auto made = powered([](traced& on, world const&) {
-            on.does(event::clock_stop{nlip}).does(event::clock_resume{});
+            on.does(action::clock_stop{nlip}).does(action::clock_resume{});
         });
         made.from = at(nlip);
         return {made};
@@ -472,18 +472,18 @@ auto power(row const& of) -> std::vector<scene> {
     if (is("16.17")) {
         auto made = wakes({});
         // The clock was off and stays off; only the wake reports a change.
-        made.does = [](traced& on, world const&) { on.does(event::clock_stop{nlip}); };
+        made.does = [](traced& on, world const&) { on.does(action::clock_stop{nlip}); };
         return {made};
     }
-    if (is("16.18b") || is("16.19") || is("16.22")) { return {wakes(event::wake_reason::other)}; }
-    if (is("16.18")) { return {wakes(event::wake_reason::interrupt)}; }
-    if (is("16.20")) { return {wakes(event::wake_reason::store)}; }
+    if (is("16.18b") || is("16.19") || is("16.22")) { return {wakes(action::wake_reason::other)}; }
+    if (is("16.18")) { return {wakes(action::wake_reason::interrupt)}; }
+    if (is("16.20")) { return {wakes(action::wake_reason::store)}; }
     if (is("16.1") || is("16.3")) { return {waits({})}; }
     if (is("16.2")) {
         auto made = transferring([](traced& on, world const& w, engine::execution_context code) {
             code.vmx_non_root = false;
             code.cr3 = cr3_new;
-            on.does(event::vm_exit{.from = clip, .to = target(w), .after = code});
+            on.does(action::vm_exit{.from = clip, .to = target(w), .after = code});
         });
         made.fixed = [](world& w) { w.guest = true; };
         made.varies = varying({&world::c1, &world::os, &world::conceal});
@@ -492,8 +492,8 @@ auto power(row const& of) -> std::vector<scene> {
     if (is("16.4")) { return {waits({.hints = 0x20, .thread = {3, 0}})}; }
     if (is("16.5")) {
         return {powered([](traced& on, world const&) {
-            on.does(event::mwait{.at = clip, .next = nlip, .thread = {3, 0}, .is_pending = true});
-            on.does(event::wake{3, 3});
+            on.does(action::mwait{.at = clip, .next = nlip, .thread = {3, 0}, .is_pending = true});
+            on.does(action::wake{3, 3});
         })};
     }
     if (is("16.6")) { return {waits({.hints = 5, .thread = {1, 0}})}; }
@@ -504,12 +504,12 @@ auto power(row const& of) -> std::vector<scene> {
 auto values(row const& of) -> std::vector<scene> {
     if (of.id == "S52-16.25a") {
         return {transferring([](traced& on, world const& w, engine::execution_context const& code) {
-            on.does(event::exception{.at = clip, .to = target(w), .after = code});
+            on.does(action::exception{.at = clip, .to = target(w), .after = code});
         })};
     }
     bool const wide = of.id == "S52-16.24e";
     return {instruction(
-        [=](traced& on, world const&) { on.does(event::ptwrite{clip, nlip, 0x1234, wide}); })};
+        [=](traced& on, world const&) { on.does(action::ptwrite{clip, nlip, 0x1234, wide}); })};
 }
 
 /// Event Trace: rows SEV.
@@ -522,13 +522,14 @@ auto events(row const& of) -> std::vector<scene> {
     };
     if (id == "SEV-pf") {
         return {transfer([](traced& on, world const& w, engine::execution_context const& code) {
-            on.does(event::exception{
+            on.does(action::exception{
                 .at = clip, .to = target(w), .after = code, .vector = 0x0E, .cr2 = 0xBEEF});
         })};
     }
     if (id == "SEV-intr" || id == "SEV-intr-be0") {
         auto made = transfer([](traced& on, world const& w, engine::execution_context const& code) {
-            on.does(event::interrupt{.next = nlip, .to = target(w), .after = code, .vector = 0x20});
+            on.does(
+                action::interrupt{.next = nlip, .to = target(w), .after = code, .vector = 0x20});
         });
         made.from = at(nlip);
         if (id == "SEV-intr-be0") {
@@ -540,20 +541,20 @@ auto events(row const& of) -> std::vector<scene> {
     }
     if (id == "SEV-iret") {
         return {transfer([](traced& on, world const& w, engine::execution_context const& code) {
-            on.does(event::far_transfer{
-                .at = clip, .to = target(w), .after = code, .kind = event::far_kind::iret});
+            on.does(action::far_transfer{
+                .at = clip, .to = target(w), .after = code, .kind = action::far_kind::iret});
         })};
     }
     if (id == "SEV-smi") {
         auto made = same_mode(
             transfer([](traced& on, world const& w, engine::execution_context const& code) {
-                on.does(event::smi{clip, target(w), code});
+                on.does(action::smi{clip, target(w), code});
             }));
         return {made};
     }
     if (id == "SEV-rsm") {
         auto made = starts([](traced& on, world const& w, engine::execution_context const& code) {
-            on.does(event::rsm{target(w), code});
+            on.does(action::rsm{target(w), code});
         });
         made = event_traced(made);
         auto const before = made.sets;
@@ -569,7 +570,7 @@ auto events(row const& of) -> std::vector<scene> {
     if (id == "SEV-init") {
         auto made = same_mode(
             transfer([](traced& on, world const& w, engine::execution_context const& code) {
-                on.does(event::init{nlip, target(w), code, false});
+                on.does(action::init{nlip, target(w), code, false});
             }));
         made.from = at(nlip);
         made.varies = {&world::os, &world::f1};
@@ -579,7 +580,7 @@ auto events(row const& of) -> std::vector<scene> {
     if (id == "SEV-sipi") {
         auto made = same_mode(
             transfer([](traced& on, world const& w, engine::execution_context const& code) {
-                on.does(event::sipi{target(w), code, 0x9A});
+                on.does(action::sipi{target(w), code, 0x9A});
             }));
         made.varies = {&world::os, &world::f0, &world::f1};
         made.occurs = [](world const& w) { return w.f0 || w.f1; };
@@ -590,13 +591,13 @@ auto events(row const& of) -> std::vector<scene> {
         auto made = transfer([=](traced& on, world const& w, engine::execution_context code) {
             code.vmx_non_root = false;
             code.cr3 = cr3_new;
-            on.does(event::vm_exit{.from = clip,
-                                   .to = target(w),
-                                   .after = code,
-                                   .qualification = 0x11,
-                                   .reason = 0x22,
-                                   .is_vectored = vectored,
-                                   .vector = 0x33});
+            on.does(action::vm_exit{.from = clip,
+                                    .to = target(w),
+                                    .after = code,
+                                    .qualification = 0x11,
+                                    .reason = 0x22,
+                                    .is_vectored = vectored,
+                                    .vector = 0x33});
         });
         made.fixed = [](world& w) { w.guest = true; };
         made.varies = {&world::mode_changed, &world::conceal};
@@ -606,7 +607,7 @@ auto events(row const& of) -> std::vector<scene> {
         auto made = transfer([](traced& on, world const& w, engine::execution_context code) {
             code.vmx_non_root = true;
             code.cr3 = cr3_new;
-            on.does(event::vm_entry{.at = clip, .to = target(w), .after = code});
+            on.does(action::vm_entry{.at = clip, .to = target(w), .after = code});
         });
         made.fixed = [](world& w) { w.vmx = true; };
         made.varies = {&world::mode_changed, &world::conceal};
@@ -616,7 +617,7 @@ auto events(row const& of) -> std::vector<scene> {
     if (id == "SEV-if") {
         auto made = same_mode(
             transfer([](traced& on, world const&, engine::execution_context const&) {
-                on.does(event::interrupt_flag{nlip, true});
+                on.does(action::interrupt_flag{nlip, true});
             }));
         made.from = at(nlip);
         return {made};
@@ -624,7 +625,7 @@ auto events(row const& of) -> std::vector<scene> {
     if (id == "SEV-uintr") {
         auto made = same_mode(
             transfer([](traced& on, world const& w, engine::execution_context const&) {
-                on.does(event::user_interrupt{nlip, target(w), 5});
+                on.does(action::user_interrupt{nlip, target(w), 5});
             }));
         made.from = at(nlip);
         return {made};
@@ -632,8 +633,8 @@ auto events(row const& of) -> std::vector<scene> {
     if (id == "SEV-uiret") {
         return {same_mode(
             transfer([](traced& on, world const& w, engine::execution_context const& code) {
-                on.does(event::far_transfer{
-                    .at = clip, .to = target(w), .after = code, .kind = event::far_kind::uiret});
+                on.does(action::far_transfer{
+                    .at = clip, .to = target(w), .after = code, .kind = action::far_kind::uiret});
             }))};
     }
     return {};
@@ -642,7 +643,7 @@ auto events(row const& of) -> std::vector<scene> {
 /// VMX operations outside the control-flow table: rows S47 to S49 and SVM.
 auto virtual_machines(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
-    auto const leaves = [](event::vm_exit e) {
+    auto const leaves = [](action::vm_exit e) {
         auto made = transferring([=](traced& on, world const& w, engine::execution_context code) {
             auto exit = e;
             code.vmx_non_root = false;
@@ -656,7 +657,7 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
         made.varies = {&world::mode_changed, &world::conceal, &world::os};
         return made;
     };
-    auto const enters = [](event::vm_entry e) {
+    auto const enters = [](action::vm_entry e) {
         auto made = transferring([=](traced& on, world const& w, engine::execution_context code) {
             auto entry = e;
             code.vmx_non_root = true;
@@ -674,7 +675,7 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
     auto const fails = [](bool late, bool conceals) {
         auto made = transferring([=](traced& on, world const&, engine::execution_context code) {
             code.cr3 = cr3_new;
-            on.does(event::vm_entry_failure{late ? 0x1100 : nlip, code, late});
+            on.does(action::vm_entry_failure{late ? 0x1100 : nlip, code, late});
         });
         made.from = at(nlip);
         made.fixed = [=](world& w) {
@@ -709,14 +710,14 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
     }
     if (id == "SVM-ptrld") {
         auto made = branching(
-            [](traced& on, world const&) { on.does(event::vmptrld{nlip, 0x9000}); });
+            [](traced& on, world const&) { on.does(action::vmptrld{nlip, 0x9000}); });
         made.fixed = [](world& w) { w.vmx = true; };
         made.varies = {&world::c0, &world::f0, &world::branch};
         return {made};
     }
     if (id == "SVM-ptrld-fail" || id == "SVM-abort") {
         // No VMCS becomes current, and execution continues.
-        auto made = branching([](traced& on, world const&) { on.does(event::sequential{nlip}); });
+        auto made = branching([](traced& on, world const&) { on.does(action::sequential{nlip}); });
         made.occurs = stays;
         made.varies = {&world::c0};
         return {made};
@@ -735,31 +736,31 @@ auto singles(row const& of) -> std::vector<scene> {
     };
     if (id == "S02-enter") {
         auto made = branching(
-            [](traced& on, world const&) { on.does(event::direct_jump{0x1000}); });
+            [](traced& on, world const&) { on.does(action::direct_jump{0x1000}); });
         made.fixed = [](world& w) { w.f0 = false; };
         return {fixed(made)};
     }
     if (id == "S02-inside") {
         auto made = branching([](traced& on, world const&) {
-            on.does(event::conditional{nlip, false}).does(event::direct_jump{0x2000});
+            on.does(action::conditional{nlip, false}).does(action::direct_jump{0x2000});
         });
         made.fixed = [](world& w) { w.f1 = false; };
         return {fixed(made)};
     }
     if (id == "S02-outside") {
         auto made = branching([](traced& on, world const&) {
-            on.does(event::sequential{0x2000}).does(event::conditional{0x3000, true});
+            on.does(action::sequential{0x2000}).does(action::conditional{0x3000, true});
         });
         made.fixed = [](world& w) { w.f0 = w.f1 = false; };
         return {fixed(made)};
     }
     if (id == "S19-plain" || id == "S19-deferred") {
         auto made = branching([](traced& on, world const&) {
-            on.does(event::conditional{0x1302, false}).does(event::indirect_jump{0x1308});
-            on.does(event::conditional{0x130A, false}).does(event::conditional{0x1310, true});
-            on.does(event::conditional{0x1312, false}).does(event::indirect_jump{0x1100});
-            on.does(event::conditional{0x110C, false});
-            on.does(event::interrupt{.next = 0x110C, .to = 0xCC00, .after = on.state().code});
+            on.does(action::conditional{0x1302, false}).does(action::indirect_jump{0x1308});
+            on.does(action::conditional{0x130A, false}).does(action::conditional{0x1310, true});
+            on.does(action::conditional{0x1312, false}).does(action::indirect_jump{0x1100});
+            on.does(action::conditional{0x110C, false});
+            on.does(action::interrupt{.next = 0x110C, .to = 0xCC00, .after = on.state().code});
         });
         bool const defers = id == "S19-deferred";
         made.sets = [=](trace_script::start& to, world const&) {
@@ -798,10 +799,10 @@ auto singles(row const& of) -> std::vector<scene> {
     }
     if (id == "S15-ovf" || id.substr(0, 4) == "SOVF") {
         auto made = branching([=](traced& on, world const& w) {
-            on.does(event::overflow{});
-            if (w.pending) { on.does(event::psb_due{}); }
-            on.does(event::overflow_end{0x1100});
-            if (!w.pkt0() && id == "S15-ovf") { on.does(event::direct_jump{0x1100}); }
+            on.does(action::overflow{});
+            if (w.pending) { on.does(action::psb_due{}); }
+            on.does(action::overflow_end{0x1100});
+            if (!w.pkt0() && id == "S15-ovf") { on.does(action::direct_jump{0x1100}); }
         });
         made.fixed = [](world& w) { w.mode_unknown = false; };
         made.drops = {"MODE.Exec"};
@@ -820,33 +821,33 @@ auto singles(row const& of) -> std::vector<scene> {
     if (id == "SMPX-br") {
         return {fixed(
             transferring([](traced& on, world const& w, engine::execution_context const& code) {
-                on.does(event::exception{.at = clip, .to = target(w), .after = code, .vector = 5});
+                on.does(action::exception{.at = clip, .to = target(w), .after = code, .vector = 5});
             }))};
     }
     if (id == "SSENTER") {
-        auto made = branching([](traced& on, world const&) { on.does(event::measured_launch{}); });
+        auto made = branching([](traced& on, world const&) { on.does(action::measured_launch{}); });
         made.fixed = [](world& w) { w.f1 = false; };
         return {fixed(made)};
     }
     if (id == "SACM") {
         auto made = branching([](traced& on, world const&) {
-            on.does(event::acm_begin{}).does(event::indirect_jump{0x1200});
-            on.does(event::acm_end{nlip});
+            on.does(action::acm_begin{}).does(action::indirect_jump{0x1200});
+            on.does(action::acm_end{nlip});
         });
         return {fixed(made, {&world::tsc})};
     }
     if (id.substr(0, 4) == "SPSB") {
-        auto made = branching([](traced& on, world const&) { on.does(event::psb_due{}); });
+        auto made = branching([](traced& on, world const&) { on.does(action::psb_due{}); });
         made.varies = {&world::c0,  &world::f0,  &world::branch, &world::tsc,
                        &world::mtc, &world::tsx, &world::vmx,    &world::guest};
         made.occurs = [](world const& w) { return !(w.vmx && w.guest); };
         return {made};
     }
     if (id == "SPEBS") {
-        static constexpr event::pebs_item items[] = {{0, 1}, {1, 2}};
-        static constexpr event::pebs_group group{1, false, items, 2};
+        static constexpr action::pebs_item items[] = {{0, 1}, {1, 2}};
+        static constexpr action::pebs_group group{1, false, items, 2};
         return {fixed(branching(
-            [](traced& on, world const&) { on.does(event::pebs_record{clip, &group, 1}); }))};
+            [](traced& on, world const&) { on.does(action::pebs_record{clip, &group, 1}); }))};
     }
     return {};
 }
@@ -877,13 +878,13 @@ auto packets_in(world const& w, scene const& s) -> std::vector<std::string> {
     auto made = running_before(of_levels, s);
     s.sets(made, w);
     traced on{made};
-    if (w.mode_unknown) { on.does(event::psb_due{}); }
+    if (w.mode_unknown) { on.does(action::psb_due{}); }
     s.prepares(on, w);
     if (s.remembers_call) {
-        on.does(event::direct_call{target(w), 0x1500}).does(event::sequential{clip});
+        on.does(action::direct_call{target(w), 0x1500}).does(action::sequential{clip});
     }
     if (!s.keeps_tnt_empty) {
-        for (char const bit : held(w, s)) { on.does(event::conditional{clip, bit == '1'}); }
+        for (char const bit : held(w, s)) { on.does(action::conditional{clip, bit == '1'}); }
     }
     auto const before = on.bytes.size();
     s.does(on, w);

@@ -8,7 +8,7 @@
 
 using namespace ptspec;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 using ctl = reg::ia32_rtit_ctl;
 using status = reg::ia32_rtit_status;
 
@@ -33,29 +33,29 @@ TEST_CASE("a direct branch moves the IP; a conditional branch adds a TNT bit") {
     // GEN-110, GEN-112
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0"};
-        on.does(event::conditional{value(std::uint64_t{0x2000}), true});
+        on.does(action::conditional{value(std::uint64_t{0x2000}), true});
         bool const taken = on.ip() == 0x2000 && on.state().writer.tnt == packet::branches{1, 1};
-        on.does(event::conditional{0x2002, false});
+        on.does(action::conditional{0x2002, false});
         bool const not_taken = on.ip() == 0x2002 && on.state().writer.tnt == packet::branches{2, 2};
-        on.does(event::direct_jump{value(std::uint64_t{0x3000})});
+        on.does(action::direct_jump{value(std::uint64_t{0x3000})});
         return taken && not_taken && on.ip() == 0x3000 &&
                on.state().writer.tnt == packet::branches{2, 2} && on.packets() == text{"none"};
     });
     CHECK_TWICE([](auto value) {  // a call is pushed, except one to the next instruction
         traced on{"CPL=0"};
-        on.does(event::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
+        on.does(action::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
         bool const call = on.ip() == 0x2000 && on.state().calls.size() == 1;
-        on.does(event::direct_call{.next = 0x2005, .to = 0x2005});
+        on.does(action::direct_call{.next = 0x2005, .to = 0x2005});
         return call && on.ip() == 0x2005 && on.state().calls.size() == 1 &&
                on.packets() == text{"none"};
     });
     CHECK_TWICE([](auto value) {  // with PacketEn 0 nothing is buffered or pushed
         traced on{"CPL=0, OS=0"};
-        on.does(event::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
+        on.does(action::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
         bool const call = on.ip() == 0x2000 && on.state().calls.size() == 0;
-        on.does(event::direct_jump{0x3000});
+        on.does(action::direct_jump{0x3000});
         bool const jump = on.ip() == 0x3000;
-        on.does(event::conditional{0x4000, true});
+        on.does(action::conditional{0x4000, true});
         return call && jump && on.ip() == 0x4000 && on.state().writer.tnt.count == 0 &&
                on.packets() == text{"none"};
     });
@@ -66,7 +66,8 @@ TEST_CASE("the CYC of a TNT is that of its first branch; six branches fill it") 
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, CYCEn=1"};
         auto const branch = [&] {
-            on.does(event::cycles{value(std::uint64_t{5})}).does(event::conditional{0x2000, true});
+            on.does(action::cycles{value(std::uint64_t{5})})
+                .does(action::conditional{0x2000, true});
         };
         branch();
         bool const first = on.packets() == text{"CYC(5)"} && on.state().writer.tnt.count == 1;
@@ -82,9 +83,9 @@ TEST_CASE("PacketByteCnt counts bytes since the last PSB, including those of the
     // GEN-161, GEN-165, REG-064
     CHECK_TWICE([](auto value) {
         traced on{"PacketByteCnt=100, CPL=0"};
-        on.does(event::indirect_jump{value(std::uint64_t{0x2000})});  // 7 bytes: 48 bits of IP
+        on.does(action::indirect_jump{value(std::uint64_t{0x2000})});  // 7 bytes: 48 bits of IP
         auto const before = status{on.rdmsr(status::address).value};
-        on.does(event::psb_due{});
+        on.does(action::psb_due{});
         auto const after = status{on.rdmsr(status::address).value};
         // PSB 16, CBR 4, PIP 8, MODE.Exec 2, FUP 7, PSBEND 2
         return before.template get<status::PacketByteCnt>() == 0x107 &&
@@ -94,7 +95,7 @@ TEST_CASE("PacketByteCnt counts bytes since the last PSB, including those of the
         auto from = traced::started("PacketByteCnt=100, CPL=0");
         from.how.psb_counts_itself = value(false);
         traced on{from};
-        on.does(event::psb_due{}).does(event::indirect_jump{0x1000});  // the FUP's IP: 2 bytes
+        on.does(action::psb_due{}).does(action::indirect_jump{0x1000});  // the FUP's IP: 2 bytes
         return status{on.rdmsr(status::address).value}.template get<status::PacketByteCnt>() == 3;
     });
 }
@@ -104,7 +105,7 @@ TEST_CASE("without a configurable PSB period PacketByteCnt reads 0") {  // REG-0
         auto from = traced::started("CPL=0");
         from.of = cpu::preset::broadwell;
         traced on{from};
-        on.does(event::indirect_jump{value(std::uint64_t{0x2000})});
+        on.does(action::indirect_jump{value(std::uint64_t{0x2000})});
         auto const while_on = status{on.rdmsr(status::address).value};
         on.writes(ctl::address, 0x210C, 0x3000, 0x3002);
         return on.packets() == text{"TIP(2000), FUP(3000), TIP.PGD()"} &&
@@ -116,20 +117,20 @@ TEST_CASE("without a configurable PSB period PacketByteCnt reads 0") {  // REG-0
 TEST_CASE("a PSB+ comes after the operation that ends its period") {  // GEN-160, GEN-163, GEN-006
     CHECK_TWICE([](auto value) {
         traced on{"PacketByteCnt=7F7, CPL=0"};
-        on.does(event::indirect_jump{value(std::uint64_t{0x2000})});
+        on.does(action::indirect_jump{value(std::uint64_t{0x2000})});
         bool const early = on.packets() == text{"TIP(2000)"};
-        on.does(event::exception{.at = 0x2000, .to = 0x3000, .after = on.state().code});
+        on.does(action::exception{.at = 0x2000, .to = 0x3000, .after = on.state().code});
         return early && on.packets() == text{"TIP(2000), FUP(2000), TIP(3000), PSB, CBR, "
                                              "PIP(1000,NR=0), MODE.Exec(64), FUP(3000), PSBEND"};
     });
     CHECK_TWICE([](auto value) {  // a period of 4 KB
         traced on{value(true) ? "PacketByteCnt=FFC, PSBFreq=1, OS=0" : ""};
-        on.does(event::indirect_jump{0x2000});
+        on.does(action::indirect_jump{0x2000});
         return on.packets() == text{"TIP(2000), PSB, CBR, MODE.Exec(64), FUP(2000), PSBEND"};
     });
     CHECK_TWICE([](auto value) {  // also after a TNT
         traced on{value(true) ? "PacketByteCnt=7FF, OS=0" : ""};
-        for (int i = 0; i < 6; ++i) { on.does(event::conditional{0x1000, true}); }
+        for (int i = 0; i < 6; ++i) { on.does(action::conditional{0x1000, true}); }
         return on.packets() == text{"TNT(111111), PSB, CBR, MODE.Exec(64), FUP(1000), PSBEND"};
     });
 }
@@ -137,9 +138,9 @@ TEST_CASE("a PSB+ comes after the operation that ends its period") {  // GEN-160
 TEST_CASE("during an overflow nothing is written or counted") {  // GEN-166, GEN-225, OUT-132
     CHECK_TWICE([](auto value) {
         traced on{"PacketByteCnt=100, CPL=0"};
-        on.does(event::conditional{0x1000, true});
-        on.does(event::overflow{});
-        on.does(event::indirect_jump{value(std::uint64_t{0x2000})}).does(event::psb_due{});
+        on.does(action::conditional{0x1000, true});
+        on.does(action::overflow{});
+        on.does(action::indirect_jump{value(std::uint64_t{0x2000})}).does(action::psb_due{});
         auto const now = status{on.rdmsr(status::address).value};
         return on.state().in_overflow && on.packets() == text{"none"} &&
                on.state().writer.tnt.count == 0 &&
@@ -149,10 +150,10 @@ TEST_CASE("during an overflow nothing is written or counted") {  // GEN-166, GEN
         traced on{};
         bool begun = false;
         for (unsigned i = 0; i < value(600U) && !begun; ++i) {
-            begun = on.does(event::indirect_jump{std::uint64_t{i} << 32}).state().in_overflow;
+            begun = on.does(action::indirect_jump{std::uint64_t{i} << 32}).state().in_overflow;
         }
         auto const size = on.bytes.size();
-        on.does(event::indirect_jump{0x2000});
+        on.does(action::indirect_jump{0x2000});
         return begun && on.bytes.size() == size && size > 2048 - 7;
     });
 }
@@ -162,8 +163,8 @@ TEST_CASE("an overflow of a full buffer ends when the buffer has room") {  // GE
         traced on{};
         std::uint8_t few[8] = {};
         byte_buffer small{few};
-        on.on(event::indirect_jump{value(std::uint64_t{0x2000})}, small);
-        on.on(event::indirect_jump{0x3000}, small);
+        on.on(action::indirect_jump{value(std::uint64_t{0x2000})}, small);
+        on.on(action::indirect_jump{0x3000}, small);
         bool const lost = on.state().in_overflow;
         on.end_overflow(on.bytes);
         return lost && !on.state().in_overflow && on.packets() == text{"OVF, FUP(3000)"};
@@ -175,7 +176,7 @@ TEST_CASE("a PSB+ for which the buffer has no room stays pending") {  // GEN-163
         traced on{"OS=0, PacketByteCnt=7FF"};
         std::uint8_t few[8] = {};
         byte_buffer small{few};
-        on.on(event::indirect_jump{value(std::uint64_t{0x2000})}, small);
+        on.on(action::indirect_jump{value(std::uint64_t{0x2000})}, small);
         bool const lost = on.state().in_overflow && small.size() == 7;
         on.end_overflow(on.bytes);
         return lost && on.packets() == text{"OVF, FUP(2000), PSB, CBR, MODE.Exec(64), FUP(2000), "
@@ -186,7 +187,7 @@ TEST_CASE("a PSB+ for which the buffer has no room stays pending") {  // GEN-163
 TEST_CASE("PendPSB reports a pending PSB+ if InjectPsbPmiOnEnable is 1") {  // REG-065, REG-067
     CHECK_TWICE([](auto value) {
         traced on{"InjectPsbPmiOnEnable=1, CPL=0"};
-        on.does(event::overflow{}).does(event::psb_due{});
+        on.does(action::overflow{}).does(action::psb_due{});
         bool const pending =
             status{on.rdmsr(status::address).value}.template get<status::PendPSB>();
         on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{value(false)}).raw, 0, 0);
@@ -198,7 +199,7 @@ TEST_CASE("PendPSB reports a pending PSB+ if InjectPsbPmiOnEnable is 1") {  // R
     });
     CHECK_TWICE([](auto value) {
         traced on{value(true) ? "CPL=0" : ""};
-        on.does(event::overflow{}).does(event::psb_due{});
+        on.does(action::overflow{}).does(action::psb_due{});
         return !status{on.rdmsr(status::address).value}.template get<status::PendPSB>();
     });
 }
@@ -206,14 +207,14 @@ TEST_CASE("PendPSB reports a pending PSB+ if InjectPsbPmiOnEnable is 1") {  // R
 TEST_CASE("PacketEn 0 clears the call stack, TriggerEn 0 the TNT buffer") {  // GEN-135, GEN-020
     CHECK_TWICE([](auto value) {
         traced on{"ADDR0=[1000,1FFF] filter"};
-        on.does(event::direct_call{value(std::uint64_t{0x1005}), 0x1100});
+        on.does(action::direct_call{value(std::uint64_t{0x1005}), 0x1100});
         bool const known = on.state().calls.size() == 1;
-        on.does(event::direct_jump{0x3000});
+        on.does(action::direct_jump{0x3000});
         return known && on.state().calls.size() == 0;
     });
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0"};
-        on.does(event::conditional{0x1000, value(true)});
+        on.does(action::conditional{0x1000, value(true)});
         on.warm_reset({}, 0xFFFF'FFF0);
         return on.state().writer.tnt.count == 0 && on.ip() == 0xFFFF'FFF0 &&
                !on.state().enables().trigger;
@@ -223,8 +224,8 @@ TEST_CASE("PacketEn 0 clears the call stack, TriggerEn 0 the TNT buffer") {  // 
 TEST_CASE("an overflow clears the call stack") {  // GEN-135
     CHECK_TWICE([](auto value) {
         traced on{"OS=0"};
-        on.does(event::direct_call{value(std::uint64_t{0x1005}), 0x2000});
+        on.does(action::direct_call{value(std::uint64_t{0x1005}), 0x2000});
         bool const pushed = on.state().calls.size() == 1;
-        return pushed && on.does(event::overflow{}).state().calls.size() == 0;
+        return pushed && on.does(action::overflow{}).state().calls.size() == 0;
     });
 }

@@ -22,7 +22,7 @@ using test::off;
 using test::STOP;
 using test::table;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 using access::ia32_rtit_ctl;
 using access::ia32_rtit_status;
 using topa::entry;
@@ -40,7 +40,7 @@ constexpr auto packets(machine_memory const& memory, std::uint64_t count) -> tes
 /// Fills regions with TIPs of 9 bytes.
 constexpr void fill(trace_unit<>& unit, machine_memory& memory, unsigned tips) {
     for (std::uint64_t i = 0; i < tips; ++i) {
-        (void)unit.on(event::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)}, memory);
+        (void)unit.on(action::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)}, memory);
     }
 }
 
@@ -52,8 +52,8 @@ TEST_CASE("packets between enabling and disabling are in memory") {  // GEN-183
         auto unit = off("CPL=0, OS=1");
         bool good = is_done(enable(unit, memory)) && unit.state().enables().packet();
         good = good &&
-               !unit.on(event::conditional{value(std::uint64_t{0x1010}), true}, memory).happened &&
-               !unit.on(event::indirect_jump{0x2000}, memory).happened &&
+               !unit.on(action::conditional{value(std::uint64_t{0x1010}), true}, memory).happened &&
+               !unit.on(action::indirect_jump{0x2000}, memory).happened &&
                is_done(disable(unit, memory));
         auto const count = unit.total().stored;
         auto const& now = unit.msrs();
@@ -73,7 +73,7 @@ TEST_CASE("tracing enabled in a TraceStop range stops at once, and its packets a
         machine_memory memory;
         auto unit = off("CPL=0, ADDR0=[1002,1002] stop");
         bool const on = is_done(enable(unit, memory));
-        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
+        (void)unit.on(action::indirect_jump{value(std::uint64_t{0x2000})}, memory);
         return on && unit.msrs().status.template get<status::Stopped>() &&
                !unit.state().enables().trigger && unit.total().lost == 0 &&
                packets(memory, unit.total().stored) ==
@@ -100,9 +100,9 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output only once") {  // O
         auto from = traced::started("CPL=0");
         from.msrs.output.base = {table};
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
-        bool failed = unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory).happened;
+        bool failed = unit.on(action::indirect_jump{value(std::uint64_t{0x2000})}, memory).happened;
         auto const first = unit.total().stored;
-        failed = failed || unit.on(event::indirect_jump{0x3000}, memory).happened;
+        failed = failed || unit.on(action::indirect_jump{0x3000}, memory).happened;
         auto const second = unit.total().stored;
         return !failed && first == 7 && second == 10 && unit.total().lost == 0 &&
                packets(memory, second) == text{"TIP(2000), TIP(3000)"};
@@ -115,7 +115,7 @@ TEST_CASE("a unit constructed with TraceEn = 1 starts output at any branch") {  
         auto from = traced::started("CPL=0");
         from.msrs.output.base = {table};
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
-        bool const done = !unit.on(event::conditional{0x2000, true}, memory).happened;
+        bool const done = !unit.on(action::conditional{0x2000, true}, memory).happened;
         return done && unit.msrs().status.template get<status::Error>() &&
                unit.ended_by() == rule::OUT_060 && unit.state().writer.tnt.count == 0;
     });
@@ -129,8 +129,8 @@ TEST_CASE("a unit that starts tracing between two instructions outputs as after 
         bool const refused = !is_done(unit.start(ctl{std::uint64_t{1} << 63}, memory));
         bool good = refused && is_done(unit.start(unit.msrs().ctl, memory));
         good = good && unit.state().ctl<ctl::TraceEn>() &&
-               !unit.on(event::conditional{value(std::uint64_t{0x1010}), true}, memory).happened &&
-               !unit.on(event::kernel_visit{.at = 0x1010, .to = 0x1012}, memory).happened &&
+               !unit.on(action::conditional{value(std::uint64_t{0x1010}), true}, memory).happened &&
+               !unit.on(action::kernel_visit{.at = 0x1010, .to = 0x1012}, memory).happened &&
                !unit.stop(memory).happened;
         auto const stored = unit.total().stored;
         auto const all = packets(memory, stored);
@@ -148,8 +148,8 @@ TEST_CASE("a copy of a unit is independent") {  // GEN-004
         (void)enable(unit, memory);
         auto other_memory = memory;
         auto other = unit;
-        (void)unit.on(event::indirect_jump{0x2000}, memory);
-        (void)other.on(event::indirect_jump{value(std::uint64_t{0x3000})}, other_memory);
+        (void)unit.on(action::indirect_jump{0x2000}, memory);
+        (void)other.on(action::indirect_jump{value(std::uint64_t{0x3000})}, other_memory);
         return unit.total() == other.total() && unit.ip() == 0x2000 && other.ip() == 0x3000 &&
                !(memory.trace.bytes == other_memory.trace.bytes);
     });
@@ -266,8 +266,8 @@ TEST_CASE("lost packets are reported even if tracing ends during the overflow") 
         machine_memory memory;
         auto unit = off("CPL=0, PacketByteCnt=5");
         (void)enable(unit, memory);
-        (void)unit.on(event::overflow{}, memory);
-        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
+        (void)unit.on(action::overflow{}, memory);
+        (void)unit.on(action::indirect_jump{value(std::uint64_t{0x2000})}, memory);
         return is_done(disable(unit, memory)) && packets(memory, unit.total().stored) ==
                                                      text{"CBR, MODE.Exec(64), TIP.PGE(1002), OVF"};
     });
@@ -275,8 +275,8 @@ TEST_CASE("lost packets are reported even if tracing ends during the overflow") 
         machine_memory memory;
         auto unit = off("CPL=0, PacketByteCnt=5, ADDR0=[5000,5000] stop");
         (void)enable(unit, memory);
-        (void)unit.on(event::overflow{}, memory);
-        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x5000})}, memory);
+        (void)unit.on(action::overflow{}, memory);
+        (void)unit.on(action::indirect_jump{value(std::uint64_t{0x5000})}, memory);
         return unit.msrs().status.template get<status::Stopped>() &&
                is_done(disable(unit, memory)) &&
                packets(memory, unit.total().stored) ==
@@ -292,16 +292,16 @@ TEST_CASE("a call lost in an overflow compresses no return") {  // GEN-130, GEN-
         auto unit = off<400>("CPL=0, PSBFreq=5", how);
         (void)enable(unit, memory);
         for (std::uint64_t i = 0; i < 60 && !unit.state().in_overflow; ++i) {
-            (void)unit.on(event::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)}, memory);
+            (void)unit.on(action::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)}, memory);
         }
         bool const lost = unit.state().in_overflow;
         auto const held = unit.buffered().size();
-        (void)unit.on(event::direct_call{0x1005, 0x2000}, memory);
+        (void)unit.on(action::direct_call{0x1005, 0x2000}, memory);
         (void)unit.drain(memory);
-        (void)unit.on(event::direct_call{0x2005, 0x3000}, memory);
-        (void)unit.on(event::near_return{0x2005}, memory);
-        (void)unit.on(event::near_return{0x1005}, memory);
-        (void)unit.on(event::indirect_jump{0x9000}, memory);
+        (void)unit.on(action::direct_call{0x2005, 0x3000}, memory);
+        (void)unit.on(action::near_return{0x2005}, memory);
+        (void)unit.on(action::near_return{0x1005}, memory);
+        (void)unit.on(action::indirect_jump{0x9000}, memory);
         (void)unit.drain(memory);
         byte_view const all{memory.trace.bytes};
         auto const rest = all.from(held).first(static_cast<std::size_t>(unit.total().stored) -
@@ -345,11 +345,11 @@ constexpr auto store_alike(std::size_t at_once) -> bool {
                one.state().in_overflow == other.state().in_overflow;
     };
     for (std::uint64_t i = 0; i < 60; ++i) {
-        both(event::conditional{0x2000 + i, i % 3 == 0});
-        both(event::direct_jump{0x2100});
-        if (i % 4 == 1) { both(event::indirect_jump{0x1234'5678'0000 + (i << 32)}); }
-        if (i == 30) { both(event::overflow{}); }
-        if (i == 33) { both(event::overflow_end{0x3000}); }
+        both(action::conditional{0x2000 + i, i % 3 == 0});
+        both(action::direct_jump{0x2100});
+        if (i % 4 == 1) { both(action::indirect_jump{0x1234'5678'0000 + (i << 32)}); }
+        if (i == 30) { both(action::overflow{}); }
+        if (i == 33) { both(action::overflow_end{0x3000}); }
     }
     same = same && is_done(disable(one, through_port)) && is_done(disable(other, in_place));
     return same && one.total() == other.total() && one.total().stored > 150 &&
@@ -372,21 +372,21 @@ TEST_CASE("a failing port loses no byte, and a flush ends when all bytes are sto
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
         memory.fails = value(true);
-        bool good = unit.on(event::indirect_jump{0x2000}, memory).happened &&
-                    unit.on(event::conditional{0x2002, true}, memory).happened;
+        bool good = unit.on(action::indirect_jump{0x2000}, memory).happened &&
+                    unit.on(action::conditional{0x2002, true}, memory).happened;
         auto const done = disable(unit, memory);
         using outcome = engine::access_outcome;
         good = good && done.what == outcome::done_but_port_failed && done.fault.happened &&
                !unit.msrs().ctl.template get<ctl::TraceEn>();
         // Events and accesses have no effect until all bytes are stored.
         good = good && unit.is_flushing() &&
-               unit.on(event::mov_cr3{.cr3 = 0x9000}, memory).happened &&
+               unit.on(action::mov_cr3{.cr3 = 0x9000}, memory).happened &&
                unit.state().code.cr3 == 0x1000 &&
                enable(unit, memory).what == outcome::not_done_port_failed &&
                unit.drain(memory).happened;
         // Now all bytes are stored.
         memory.fails = false;
-        good = good && !unit.on(event::mov_cr3{.cr3 = 0x9000}, memory).happened &&
+        good = good && !unit.on(action::mov_cr3{.cr3 = 0x9000}, memory).happened &&
                unit.state().code.cr3 == 0x9000;
         return good && !unit.is_flushing() && unit.total().lost == 0 && unit.buffered().empty() &&
                packets(memory, unit.total().stored) ==
@@ -401,11 +401,11 @@ TEST_CASE("a flush completes even if only time passes") {
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
         memory.fails = value(true);
-        bool good = unit.on(event::indirect_jump{0x2000}, memory).happened &&
+        bool good = unit.on(action::indirect_jump{0x2000}, memory).happened &&
                     disable(unit, memory).fault.happened &&
-                    unit.on(event::cycles{5}, memory).happened && unit.is_flushing();
+                    unit.on(action::cycles{5}, memory).happened && unit.is_flushing();
         memory.fails = false;
-        good = good && !unit.on(event::cycles{5}, memory).happened;
+        good = good && !unit.on(action::cycles{5}, memory).happened;
         return good && !unit.is_flushing() && unit.buffered().empty();
     });
 }
@@ -415,7 +415,7 @@ TEST_CASE("XRSTORS restores the context that XSAVES stored") {  // GEN-184, REG-
         machine_memory memory;
         auto unit = off("CPL=0, InjectPsbPmiOnEnable=1");
         (void)enable(unit, memory);
-        (void)unit.on(event::conditional{0x1010, true}, memory);
+        (void)unit.on(action::conditional{0x1010, true}, memory);
         auto const saved = unit.xsaves(0x1100, 0x1104, memory);
         auto const count = unit.total().stored;
         using area = access::xsave_pt_state;
@@ -433,7 +433,7 @@ TEST_CASE("XRSTORS restores the context that XSAVES stored") {  // GEN-184, REG-
                unit.state().enables().packet() &&
                unit.xrstors_init(0x7000, memory).what == outcome::general_protection &&
                unit.xrstors(saved.image, 0, 0, memory).what == outcome::general_protection;
-        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        (void)unit.on(action::indirect_jump{0x2000}, memory);
         return good && packets(memory, unit.total().stored) ==
                            text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), "
                                 "TNT(1), FUP(1100), TIP.PGD(), CBR, MODE.Exec(64), TIP.PGE(6004), "
@@ -443,12 +443,12 @@ TEST_CASE("XRSTORS restores the context that XSAVES stored") {  // GEN-184, REG-
         machine_memory memory;
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
-        (void)unit.on(event::conditional{0x1010, value(true)}, memory);
+        (void)unit.on(action::conditional{0x1010, value(true)}, memory);
         auto const before = unit.msrs();
         bool const faulted = is_done(unit.xsaves_that_faults(0x1100, memory)) &&
                              unit.ip() == 0x1100 && unit.msrs().ctl == before.ctl &&
                              unit.state().enables().packet();
-        (void)unit.on(event::exception{0x1100, 0x9000, {}, event::exception::page_fault}, memory);
+        (void)unit.on(action::exception{0x1100, 0x9000, {}, action::exception::page_fault}, memory);
         bool const same = packets(memory, unit.total().stored) ==
                           text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), "
                                "TNT(1), FUP(1100), TIP.PGD(), CBR, MODE.Exec(64), TIP.PGE(1100), "
@@ -536,7 +536,7 @@ TEST_CASE("Stopped and PendToPAPMI survive a context switch and a warm reset; re
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
         memory.fails = value(true);
-        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        (void)unit.on(action::indirect_jump{0x2000}, memory);
         unit.cold_reset({}, 0);
         return unit.msrs() == access::msr_state{} && unit.buffered().empty() &&
                unit.total().lost == 3;
@@ -548,7 +548,7 @@ TEST_CASE("after a reset output starts at the position in the MSRs") {  // GEN-2
         machine_memory memory;
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
-        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        (void)unit.on(action::indirect_jump{0x2000}, memory);
         auto const count = unit.total().stored;
         auto const cpl_0 = unit.state().code;
         unit.warm_reset(cpl_0, 0x1000);
@@ -558,7 +558,7 @@ TEST_CASE("after a reset output starts at the position in the MSRs") {  // GEN-2
                is_done(unit.wrmsr(0x561, value(std::uint64_t{0xFF}), 0x1000, 0x1002, memory)) &&
                is_done(unit.wrmsr(status::address, 0, 0x1002, 0x1004, memory)) &&
                is_done(unit.wrmsr(ctl::address, 0x2105, 0x1004, 0x1006, memory));
-        (void)unit.on(event::indirect_jump{0x3000}, memory);
+        (void)unit.on(action::indirect_jump{0x3000}, memory);
         auto const more = static_cast<std::size_t>(unit.total().stored - count);
         return good && more == 16 + 4 + 8 + 2 + 2 + 7 + 3 &&
                test::packets_in(byte_view{memory.trace.bytes}.from(0x1000).first(more)) ==
@@ -571,7 +571,7 @@ TEST_CASE("after a reset output starts at the position in the MSRs") {  // GEN-2
         (void)enable(unit, memory);
         auto const count = unit.total().stored;
         memory.fails = value(true);
-        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        (void)unit.on(action::indirect_jump{0x2000}, memory);
         (void)disable(unit, memory);
         auto const kept = unit.buffered().size();
         bool good = unit.is_flushing() && kept != 0;
@@ -579,7 +579,7 @@ TEST_CASE("after a reset output starts at the position in the MSRs") {  // GEN-2
         good = good && !unit.is_flushing() && unit.buffered().empty() &&
                unit.total().lost == kept && unit.total().stored == count;
         // No byte is pending.
-        return good && !unit.on(event::indirect_jump{0x3000}, memory).happened &&
+        return good && !unit.on(action::indirect_jump{0x3000}, memory).happened &&
                unit.ip() == 0x3000;
     });
 }
@@ -589,7 +589,7 @@ TEST_CASE("after an error at the first entry no branch is buffered") {  // GEN-0
         machine_memory memory{topa::entry{value(std::uint64_t{2})}};  // a reserved bit
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
-        (void)unit.on(event::conditional{0x1010, true}, memory);
+        (void)unit.on(action::conditional{0x1010, true}, memory);
         return unit.msrs().status.template get<status::Error>() &&
                unit.state().writer.tnt.count == 0 && unit.total().stored == 0;
     });
@@ -600,7 +600,7 @@ TEST_CASE("the registers can be read during tracing") {  // GEN-161
         machine_memory memory;
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
-        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
+        (void)unit.on(action::indirect_jump{value(std::uint64_t{0x2000})}, memory);
         auto const count = unit.total().stored;
         return unit.rdmsr(0x561).value == (count << 32 | 0x7F) &&
                status{unit.rdmsr(status::address).value}.template get<status::PacketByteCnt>() ==
@@ -611,7 +611,7 @@ TEST_CASE("the registers can be read during tracing") {  // GEN-161
         machine_memory memory;
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
-        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
+        (void)unit.on(action::indirect_jump{value(std::uint64_t{0x2000})}, memory);
         auto const count = unit.total().stored;
         auto const& now = unit.msrs();
         return now.output.mask_ptrs.raw == (count << 32 | 0x7F) &&
@@ -698,7 +698,7 @@ TEST_CASE("STATUS can be written back as it was read, with and without PacketByt
                 return is_done(unit.wrmsr(index, value(to), 0x1000, 0x1002, memory));
             };
             good = good && set(0x560, table) && set(0x570, 0x210D);
-            (void)unit.on(event::indirect_jump{0x2000}, memory);
+            (void)unit.on(action::indirect_jump{0x2000}, memory);
             bool const counts = of == cpu::preset::skylake_x;
             good = good && set(0x570, 0x210C) &&
                    (status{unit.rdmsr(0x571).value}.template get<status::PacketByteCnt>() != 0) ==
@@ -721,10 +721,10 @@ TEST_CASE("a PSB follows every 2 KB even if PacketByteCnt reads 0") {  // GEN-16
         // PSB 16, CBR 4, PIP 8, PSBEND 2, MODE.Exec 2, TIP.PGE 7; then TIPs of 7 bytes
         std::uint64_t const at_first = unit.total().stored;
         for (std::uint64_t i = 0; i < 286; ++i) {
-            (void)unit.on(event::indirect_jump{(i + 1) << 32}, memory);
+            (void)unit.on(action::indirect_jump{(i + 1) << 32}, memory);
         }
         std::uint64_t const before = unit.total().stored;
-        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        (void)unit.on(action::indirect_jump{0x2000}, memory);
         auto const& bytes = memory.trace.bytes;
         auto const now = status{unit.rdmsr(0x571).value};
         return now.template get<status::PacketByteCnt>() == 0 && at_first == 39 &&
@@ -737,7 +737,7 @@ TEST_CASE("a unit traces nothing after a cold reset") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         trace_unit<> unit{cpu::preset::P_FUT, {.cpl = value(std::uint8_t{0})}, 0x1000};
-        return !unit.on(event::indirect_jump{0x2000}, memory).happened &&
+        return !unit.on(action::indirect_jump{0x2000}, memory).happened &&
                !unit.state().enables().trigger && unit.total() == engine::totals{} &&
                unit.msrs() == access::msr_state{} && unit.ended_by() == rule::none &&
                !unit.state().in_overflow && trace_unit<>{cpu::preset::P_FUT}.ip() == 0 &&
@@ -758,7 +758,7 @@ TEST_CASE("memory covered by SMRR is not written, not even in SMM") {  // GEN-26
                                  .smrr_physmask = {0xFFFF'F000 | 0x800}};
         auto unit = off("CPL=0, PSBFreq=5", how);
         (void)enable(unit, memory);
-        (void)unit.on(event::smi{.next = 0x1000, .to = 0x8'0000}, memory);
+        (void)unit.on(action::smi{.next = 0x1000, .to = 0x8'0000}, memory);
         auto const word = unit.msrs().ctl.with(ctl::TraceEn{value(true)});
         // The SMI handler enables tracing.
         bool const on = is_done(unit.wrmsr(ctl::address, word.raw, 0x8'0000, 0x8'0002, memory));
@@ -808,7 +808,7 @@ TEST_CASE("packets do not depend on addresses: the port translates guest-physica
         machine_memory plain;
         auto unit = off("CPL=0");
         (void)enable(unit, plain);
-        (void)unit.on(event::indirect_jump{0x2000}, plain);
+        (void)unit.on(action::indirect_jump{0x2000}, plain);
         // The same table and regions, at higher addresses for the guest.
         machine_memory host;
         std::uint64_t const distance = value(std::uint64_t{0x1'0000'0000});
@@ -818,7 +818,7 @@ TEST_CASE("packets do not depend on addresses: the port translates guest-physica
         bool const moved = is_done(other.wrmsr(0x560, table + distance, 0x1000, 0x1000, guest));
         auto const word = other.msrs().ctl.with(ctl::TraceEn{true});
         bool const on = is_done(other.wrmsr(ctl::address, word.raw, 0x1000, 0x1002, guest));
-        (void)other.on(event::indirect_jump{0x2000}, guest);
+        (void)other.on(action::indirect_jump{0x2000}, guest);
         return moved && on && unit.total() == other.total() && unit.total().stored != 0 &&
                plain.trace.bytes == host.trace.bytes;
     });

@@ -15,7 +15,7 @@ using access::ia32_rtit_status;
 using access::error;
 using engine::trace_unit;
 using test::machine_memory;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -88,9 +88,9 @@ constexpr auto full() -> trace_unit<> {
     auto unit = test::off("CPL=0, PwrEvtEn=1, MTCEn=1", how);
     machine_memory memory;
     (void)test::enable(unit, memory);
-    (void)unit.on(event::direct_call{0x1010, 0x2000}, memory);
-    (void)unit.on(event::time{7, 3, 0x456}, memory);
-    (void)unit.on(event::conditional{0x2010, true}, memory);
+    (void)unit.on(action::direct_call{0x1010, 0x2000}, memory);
+    (void)unit.on(action::time{7, 3, 0x456}, memory);
+    (void)unit.on(action::conditional{0x2010, true}, memory);
     (void)unit.drain(memory, 3);
     return unit;
 }
@@ -115,56 +115,61 @@ constexpr auto fails(engine::unit_load<Depth> const& loaded, access::error why) 
 TEST_CASE("a unit moved before every operation writes the same trace") {
     CHECK_TWICE([](auto value) {  // branches, calls, modes, transactions, CR3s
         twins<> both{"CPL=0, OS=1, User=1"};
-        both.enable().on(event::direct_call{0x1010, value(std::uint64_t{0x2000})});
-        both.on(event::conditional{0x2010, true}).on(event::near_return{0x1010});
-        both.on(event::indirect_call{0x1020, 0x7FFF'0000'1234}).on(event::indirect_jump{0x3000});
-        both.on(event::transaction_begin{0x3000, 0x3003});
-        both.on(event::far_transfer{.at = 0x3010, .to = 0x40'0000, .after = user});
-        both.on(event::interrupt{.next = 0x40'0010, .to = 0x8000, .after = {.cr3 = 0x5000}});
-        both.on(event::mov_cr3{0x8000, 0x8003, 0x6000}).on(event::psb_due{});
-        return both.on(event::conditional{0x8010, false}).disable().are_same();
+        both.enable().on(action::direct_call{0x1010, value(std::uint64_t{0x2000})});
+        both.on(action::conditional{0x2010, true}).on(action::near_return{0x1010});
+        both.on(action::indirect_call{0x1020, 0x7FFF'0000'1234}).on(action::indirect_jump{0x3000});
+        both.on(action::transaction_begin{0x3000, 0x3003});
+        both.on(action::far_transfer{.at = 0x3010, .to = 0x40'0000, .after = user});
+        both.on(action::interrupt{.next = 0x40'0010, .to = 0x8000, .after = {.cr3 = 0x5000}});
+        both.on(action::mov_cr3{0x8000, 0x8003, 0x6000}).on(action::psb_due{});
+        return both.on(action::conditional{0x8010, false}).disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // calls in calls
         twins<> both{"CPL=0"};
-        both.enable().on(event::direct_call{0x1010, value(std::uint64_t{0x2000})});
-        both.on(event::direct_call{0x2010, 0x3000}).on(event::direct_call{0x3010, 0x4000});
-        both.on(event::near_return{0x3010}).on(event::near_return{0x2010});
-        both.on(event::near_return{0x1010});
+        both.enable().on(action::direct_call{0x1010, value(std::uint64_t{0x2000})});
+        both.on(action::direct_call{0x2010, 0x3000}).on(action::direct_call{0x3010, 0x4000});
+        both.on(action::near_return{0x3010}).on(action::near_return{0x2010});
+        both.on(action::near_return{0x1010});
         return both.stays.state().writer.tnt.count == 3 && both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // time, sleep and power
         twins<> both{"CPL=0, CYCEn=1, MTCEn=1, TSCEn=1, PwrEvtEn=1, CycThresh=4, PSBFreq=5"};
-        both.enable().on(event::time{value(std::uint64_t{5}), 100, 300});
-        both.on(event::ratio{24}).on(event::conditional{0x2010, true});
-        both.on(event::mwait{.at = 0x2010, .next = 0x2013, .hints = 0x20, .thread = {3, 0}});
-        both.on(event::time{50, 180, 600}).on(event::wake{3, 3}).on(event::time{9, 190, 630});
-        return both.on(event::indirect_jump{0x3000}).on(event::cycle_guard{}).disable().are_same();
+        both.enable().on(action::time{value(std::uint64_t{5}), 100, 300});
+        both.on(action::ratio{24}).on(action::conditional{0x2010, true});
+        both.on(action::mwait{.at = 0x2010, .next = 0x2013, .hints = 0x20, .thread = {3, 0}});
+        both.on(action::time{50, 180, 600}).on(action::wake{3, 3}).on(action::time{9, 190, 630});
+        return both.on(action::indirect_jump{0x3000})
+            .on(action::cycle_guard{})
+            .disable()
+            .are_same();
     });
     CHECK_TWICE([](auto value) {  // deferred TIPs, long TNTs
         engine::model_options how;
         how.defers_tips = value(true);
         how.tnt_capacity = 47;
         twins<> both{"CPL=0, DisRETC=1", how};
-        both.enable().on(event::conditional{0x2010, true}).on(event::indirect_jump{0x3000});
-        both.on(event::indirect_jump{0x4000}).on(event::conditional{0x4010, false});
-        for (std::uint64_t i = 0; i < 9; ++i) { both.on(event::indirect_jump{0x5000 + i}); }
+        both.enable().on(action::conditional{0x2010, true}).on(action::indirect_jump{0x3000});
+        both.on(action::indirect_jump{0x4000}).on(action::conditional{0x4010, false});
+        for (std::uint64_t i = 0; i < 9; ++i) { both.on(action::indirect_jump{0x5000 + i}); }
         return both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // VMX, SMM, modules
         twins<> both{"CPL=0, OS=1"};
         both.both([](auto& unit, auto&) { unit.conceal({.exits = true, .entries = true}); });
-        both.enable().on(event::vmptrld{0x1010, value(std::uint64_t{0x7000})});
-        both.on(event::vm_entry{.at = 0x1010, .to = 0x2000, .after = {.vmx_non_root = true}});
-        both.on(event::psb_due{}).on(event::vm_exit{.from = 0x2010, .to = 0x1020});
-        both.on(event::smi{.next = 0x1020, .to = 0x8'0000}).on(event::rsm{.to = 0x1020});
-        both.on(event::acm_begin{}).on(event::conditional{0x1030, true}).on(event::acm_end{0x1040});
-        return both.on(event::indirect_jump{0x3000}).disable().are_same();
+        both.enable().on(action::vmptrld{0x1010, value(std::uint64_t{0x7000})});
+        both.on(action::vm_entry{.at = 0x1010, .to = 0x2000, .after = {.vmx_non_root = true}});
+        both.on(action::psb_due{}).on(action::vm_exit{.from = 0x2010, .to = 0x1020});
+        both.on(action::smi{.next = 0x1020, .to = 0x8'0000}).on(action::rsm{.to = 0x1020});
+        both.on(action::acm_begin{})
+            .on(action::conditional{0x1030, true})
+            .on(action::acm_end{0x1040});
+        return both.on(action::indirect_jump{0x3000}).disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // a pending PSB+, events, the interrupt flag
         twins<> both{"CPL=0, EventEn=1, InjectPsbPmiOnEnable=1"};
-        both.enable().on(event::overflow{}).on(event::psb_due{});
-        both.on(event::overflow_end{value(std::uint64_t{0x2000})});
-        both.on(event::interrupt_flag{0x2001, true}).on(event::conditional{0x2010, true});
+        both.enable().on(action::overflow{}).on(action::psb_due{});
+        both.on(action::overflow_end{value(std::uint64_t{0x2000})});
+        both.on(action::interrupt_flag{0x2001, true}).on(action::conditional{0x2010, true});
         return both.disable().are_same();
     });
 }
@@ -173,32 +178,33 @@ TEST_CASE("state that is visible only later is moved, too") {
     CHECK_TWICE([](auto value) {  // the current VMCS, and what a VMM conceals
         twins<> both{"VMX=root, CPL=0, OS=1"};
         both.both([](auto& unit, auto&) { unit.conceal({.non_root = true}); }).enable();
-        both.on(event::vmptrld{0x1010, value(std::uint64_t{0x7000})}).on(event::psb_due{});
-        both.on(event::vm_entry{.at = 0x1010, .to = 0x2000, .after = {.vmx_non_root = true}});
-        return both.on(event::psb_due{}).disable().are_same();
+        both.on(action::vmptrld{0x1010, value(std::uint64_t{0x7000})}).on(action::psb_due{});
+        both.on(action::vm_entry{.at = 0x1010, .to = 0x2000, .after = {.vmx_non_root = true}});
+        return both.on(action::psb_due{}).disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // the nesting depth of transactions
         twins<> both{"CPL=0"};
-        both.enable().on(event::transaction_begin{0x1010, value(std::uint64_t{0x1013})});
-        both.on(event::transaction_begin{0x1020, 0x1023});
-        both.on(event::transaction_end{0x1030, 0x1033}).on(event::transaction_end{0x1040, 0x1043});
+        both.enable().on(action::transaction_begin{0x1010, value(std::uint64_t{0x1013})});
+        both.on(action::transaction_begin{0x1020, 0x1023});
+        both.on(action::transaction_end{0x1030, 0x1033})
+            .on(action::transaction_end{0x1040, 0x1043});
         return both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // that a PIP was written, and a later one was lost
         engine::model_options how;
         how.drained_at_once = value(std::size_t{4});
         twins<> both{"CPL=0, OS=1", how};
-        both.enable().on(event::overflow{}).on(event::mov_cr3{0x1010, 0x1013, 0x7000});
-        for (unsigned i = 0; i < 12; ++i) { both.on(event::indirect_jump{0x2000}); }
+        both.enable().on(action::overflow{}).on(action::mov_cr3{0x1010, 0x1013, 0x7000});
+        for (unsigned i = 0; i < 12; ++i) { both.on(action::indirect_jump{0x2000}); }
         bool const loses = both.stays.state().in_overflow && both.moves.state().in_overflow;
-        return loses && both.on(event::overflow_end{0x2000}).disable().are_same();
+        return loses && both.on(action::overflow_end{0x2000}).disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // that a transaction was reported
         engine::model_options how;
         how.has_tsx = value(true);
         twins<> both{"CPL=0", how};
-        both.enable().on(event::transaction_begin{0x1010, 0x1013});
-        return both.on(event::overflow{}).on(event::overflow_end{0x1020}).disable().are_same();
+        both.enable().on(action::transaction_begin{0x1010, 0x1013});
+        return both.on(action::overflow{}).on(action::overflow_end{0x1020}).disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // when a PSB is due, if the count is compared at multiples
         engine::model_options how;
@@ -209,14 +215,14 @@ TEST_CASE("state that is visible only later is moved, too") {
             (void)unit.wrmsr(ia32_rtit_status::address, count, 0x1000, 0x1002, to);
         });
         both.enable();
-        for (unsigned i = 0; i < 24; ++i) { both.on(event::indirect_jump{0x2000ULL << i}); }
+        for (unsigned i = 0; i < 24; ++i) { both.on(action::indirect_jump{0x2000ULL << i}); }
         bool const had_psb = both.stays.msrs().status.get<ia32_rtit_status::PacketByteCnt>() < 200;
         return had_psb && both.are_same();
     });
     CHECK_TWICE([](auto value) {  // that the processor shut down
         twins<> both{"CPL=0"};
-        both.enable().on(event::smi{.next = 0x1010, .to = 0x8'0000}).enable();
-        both.on(event::rsm{.to = 0x1010}).on(event::sequential{value(std::uint64_t{0x8'0010})});
+        both.enable().on(action::smi{.next = 0x1010, .to = 0x8'0000}).enable();
+        both.on(action::rsm{.to = 0x1010}).on(action::sequential{value(std::uint64_t{0x8'0010})});
         return both.stays.state().shutdown_by == rule::REG_102 && both.disable().are_same();
     });
 }
@@ -227,43 +233,43 @@ TEST_CASE("a unit moved before every operation loses the same packets and report
         how.drained_at_once = value(std::size_t{4});
         twins<384> both{"CPL=0, PSBFreq=5, MTCEn=1", how};
         both.enable();
-        for (std::uint64_t i = 1; i <= 6; ++i) { both.on(event::time{0, 80 * i, 300 * i}); }
+        for (std::uint64_t i = 1; i <= 6; ++i) { both.on(action::time{0, 80 * i, 300 * i}); }
         bool const loses = both.stays.state().in_overflow;
         return loses && both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // branches during an overflow
         twins<> both{"CPL=0"};
-        both.enable().on(event::overflow{}).on(event::conditional{0x2000, value(true)});
-        both.on(event::overflow_end{0x2000}).on(event::conditional{0x2010, false});
+        both.enable().on(action::overflow{}).on(action::conditional{0x2000, value(true)});
+        both.on(action::overflow_end{0x2000}).on(action::conditional{0x2010, false});
         return both.stays.state().writer.tnt.count == 1 && both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // a TraceStop during an overflow
         twins<> both{"CPL=0, ADDR0=[2000,2fff] stop"};
-        both.enable().on(event::overflow{});
-        both.on(event::indirect_jump{value(std::uint64_t{0x2000})});
+        both.enable().on(action::overflow{});
+        both.on(action::indirect_jump{value(std::uint64_t{0x2000})});
         bool const stopped = !both.stays.state().enables().trigger;
-        both.on(event::overflow_end{0x2000});
+        both.on(action::overflow_end{0x2000});
         return stopped && both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // tracing that starts in a TraceStop range while the port fails
         twins<> both{"CPL=0, ADDR0=[1002,1002] stop"};
         both.fail(value(true));
-        both.enable().on(event::indirect_jump{0x2000});
+        both.enable().on(action::indirect_jump{0x2000});
         both.fail(false);
-        return both.on(event::indirect_jump{0x3000}).disable().are_same();
+        return both.on(action::indirect_jump{0x3000}).disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // a port that fails while tracing ends
         twins<> both{"CPL=0, InjectPsbPmiOnEnable=1"};
-        both.enable().on(event::conditional{0x2010, true});
+        both.enable().on(action::conditional{0x2010, true});
         both.fail(value(true));
-        both.on(event::indirect_jump{0x2000});
+        both.on(action::indirect_jump{0x2000});
         both.both([](auto& unit, auto& to) {
             (void)unit.wrmsr(ia32_rtit_ctl::address, 0, 0x1100, 0x1102, to);
         });
         bool const waits = both.stays.is_flushing() && both.moves.is_flushing();
-        both.on(event::mov_cr3{0x2000, 0x2003, 0x9000});
+        both.on(action::mov_cr3{0x2000, 0x2003, 0x9000});
         both.fail(false);
-        return waits && both.on(event::mov_cr3{0x2000, 0x2003, 0x9000}).are_same() &&
+        return waits && both.on(action::mov_cr3{0x2000, 0x2003, 0x9000}).are_same() &&
                both.stays.total().lost == 0 && !both.stays.is_flushing();
     });
     CHECK_TWICE([](auto value) {  // XSAVES in between
@@ -285,7 +291,7 @@ TEST_CASE("INT, STOP and errors of a moved unit occur at the same bytes, and per
         twins<> both{"CPL=0, InjectPsbPmiOnEnable=1, PSBFreq=5", {}, with};
         both.enable();
         for (std::uint64_t i = 0; i < 1000; ++i) {
-            both.on(event::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)});
+            both.on(action::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)});
         }
         return both;
     };
@@ -326,7 +332,7 @@ TEST_CASE("load() accepts the image of a unit that traced on the same processor"
         (void)unit.wrmsr(ia32_rtit_ctl::address, word, 0x1000, 0x1002, memory);
         CHECK(unit.state().enables().packet() == one.value.has_pt());
         for (std::uint64_t i = 0; i < 20; ++i) {
-            (void)unit.on(event::indirect_jump{i << 40}, memory);
+            (void)unit.on(action::indirect_jump{i << 40}, memory);
         }
         CHECK(is_taken());
         (void)unit.wrmsr(ia32_rtit_ctl::address, word - 1, 0x1000, 0x1002, memory);
@@ -464,7 +470,7 @@ TEST_CASE("load() into a smaller buffer fails only if the bytes do not fit") {
         bool const fits = static_cast<bool>(
             engine::load<384>(unit.state().caps, engine::save(unit).view(), unit.state().options));
         for (std::uint64_t i = 0; i < 60; ++i) {
-            (void)unit.on(event::indirect_jump{value(0x1234'5678'9ABC'DEF0 + (i << 48))}, memory);
+            (void)unit.on(action::indirect_jump{value(0x1234'5678'9ABC'DEF0 + (i << 48))}, memory);
         }
         return fits && unit.buffered().size() > 384 &&
                fails(engine::load<384>(unit.state().caps, engine::save(unit).view(),
@@ -490,12 +496,12 @@ TEST_CASE("an image with any byte changed is rejected, or gives a working unit")
             ++taken;
             auto& unit = loaded.unit;
             machine_memory memory;
-            (void)unit.on(event::near_return{0x1010}, memory);
-            (void)unit.on(event::time{3, 0x200, 0x600}, memory);
-            (void)unit.on(event::psb_due{}, memory);
+            (void)unit.on(action::near_return{0x1010}, memory);
+            (void)unit.on(action::time{3, 0x200, 0x600}, memory);
+            (void)unit.on(action::psb_due{}, memory);
             for (std::uint64_t i = 0; i < 50; ++i) {
-                (void)unit.on(event::conditional{0x1020, i % 3 == 0}, memory);
-                (void)unit.on(event::indirect_jump{i << 40}, memory);
+                (void)unit.on(action::conditional{0x1020, i % 3 == 0}, memory);
+                (void)unit.on(action::indirect_jump{i << 40}, memory);
             }
             (void)unit.wrmsr(ia32_rtit_ctl::address, 0, 0x1100, 0x1102, memory);
             if (!engine::load(of, engine::save(unit).view(), how)) {

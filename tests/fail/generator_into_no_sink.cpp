@@ -11,8 +11,8 @@ using namespace ptspec;
 void jump(engine::generator& from, std::vector<unsigned char>& to) {
 #ifndef SHOULD_FAIL
     byte_buffer out{to.data(), to.size()};
-    from.on(engine::event::indirect_jump{0x2000}, out);
+    from.on(engine::action::indirect_jump{0x2000}, out);
 #else
-    from.on(engine::event::indirect_jump{0x2000}, to);
+    from.on(engine::action::indirect_jump{0x2000}, to);
 #endif
 }

@@ -13,9 +13,9 @@
 // After a fault the unit has not processed the event: the caller must send it again.
 auto jump(ptspec::engine::trace_unit<>& unit, ptspec::host_memory& memory) {
 #ifndef SHOULD_FAIL
-    return !unit.on(ptspec::engine::event::indirect_jump{0x2000}, memory).happened;
+    return !unit.on(ptspec::engine::action::indirect_jump{0x2000}, memory).happened;
 #else
-    unit.on(ptspec::engine::event::indirect_jump{0x2000}, memory);
+    unit.on(ptspec::engine::action::indirect_jump{0x2000}, memory);
     return true;
 #endif
 }

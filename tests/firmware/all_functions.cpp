@@ -1174,240 +1174,240 @@ auto fw_explain(capabilities const& of, msr_state const& now, hooked_memory& mem
 
 // -------------------------------------------------------------------------------- trace unit
 
-auto fw_unit_conditional(engine::trace_unit<>& unit, engine::event::conditional const& e,
+auto fw_unit_conditional(engine::trace_unit<>& unit, engine::action::conditional const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_direct_jump(engine::trace_unit<>& unit, engine::event::direct_jump const& e,
+auto fw_unit_direct_jump(engine::trace_unit<>& unit, engine::action::direct_jump const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_direct_call(engine::trace_unit<>& unit, engine::event::direct_call const& e,
+auto fw_unit_direct_call(engine::trace_unit<>& unit, engine::action::direct_call const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_indirect_jump(engine::trace_unit<>& unit, engine::event::indirect_jump const& e,
+auto fw_unit_indirect_jump(engine::trace_unit<>& unit, engine::action::indirect_jump const& e,
                            hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_indirect_call(engine::trace_unit<>& unit, engine::event::indirect_call const& e,
+auto fw_unit_indirect_call(engine::trace_unit<>& unit, engine::action::indirect_call const& e,
                            hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_near_return(engine::trace_unit<>& unit, engine::event::near_return const& e,
+auto fw_unit_near_return(engine::trace_unit<>& unit, engine::action::near_return const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_sequential(engine::trace_unit<>& unit, engine::event::sequential const& e,
+auto fw_unit_sequential(engine::trace_unit<>& unit, engine::action::sequential const& e,
                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_far_transfer(engine::trace_unit<>& unit, engine::event::far_transfer const& e,
+auto fw_unit_far_transfer(engine::trace_unit<>& unit, engine::action::far_transfer const& e,
                           hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
 auto fw_unit_software_interrupt(engine::trace_unit<>& unit,
-                                engine::event::software_interrupt const& e, hooked_memory& memory,
+                                engine::action::software_interrupt const& e, hooked_memory& memory,
                                 port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_interrupt(engine::trace_unit<>& unit, engine::event::interrupt const& e,
+auto fw_unit_interrupt(engine::trace_unit<>& unit, engine::action::interrupt const& e,
                        hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_exception(engine::trace_unit<>& unit, engine::event::exception const& e,
+auto fw_unit_exception(engine::trace_unit<>& unit, engine::action::exception const& e,
                        hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_user_interrupt(engine::trace_unit<>& unit, engine::event::user_interrupt const& e,
+auto fw_unit_user_interrupt(engine::trace_unit<>& unit, engine::action::user_interrupt const& e,
                             hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_init(engine::trace_unit<>& unit, engine::event::init const& e, hooked_memory& memory,
+auto fw_unit_init(engine::trace_unit<>& unit, engine::action::init const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_sipi(engine::trace_unit<>& unit, engine::event::sipi const& e, hooked_memory& memory,
+auto fw_unit_sipi(engine::trace_unit<>& unit, engine::action::sipi const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_mov_cr3(engine::trace_unit<>& unit, engine::event::mov_cr3 const& e,
+auto fw_unit_mov_cr3(engine::trace_unit<>& unit, engine::action::mov_cr3 const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_interrupt_flag(engine::trace_unit<>& unit, engine::event::interrupt_flag const& e,
+auto fw_unit_interrupt_flag(engine::trace_unit<>& unit, engine::action::interrupt_flag const& e,
                             hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
 auto fw_unit_transaction_begin(engine::trace_unit<>& unit,
-                               engine::event::transaction_begin const& e, hooked_memory& memory,
+                               engine::action::transaction_begin const& e, hooked_memory& memory,
                                port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_transaction_end(engine::trace_unit<>& unit, engine::event::transaction_end const& e,
+auto fw_unit_transaction_end(engine::trace_unit<>& unit, engine::action::transaction_end const& e,
                              hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
 auto fw_unit_transaction_abort(engine::trace_unit<>& unit,
-                               engine::event::transaction_abort const& e, hooked_memory& memory,
+                               engine::action::transaction_abort const& e, hooked_memory& memory,
                                port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_enclave_transfer(engine::trace_unit<>& unit, engine::event::enclave_transfer const& e,
+auto fw_unit_enclave_transfer(engine::trace_unit<>& unit, engine::action::enclave_transfer const& e,
                               hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_vm_exit(engine::trace_unit<>& unit, engine::event::vm_exit const& e,
+auto fw_unit_vm_exit(engine::trace_unit<>& unit, engine::action::vm_exit const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_vm_entry(engine::trace_unit<>& unit, engine::event::vm_entry const& e,
+auto fw_unit_vm_entry(engine::trace_unit<>& unit, engine::action::vm_entry const& e,
                       hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_vm_entry_failure(engine::trace_unit<>& unit, engine::event::vm_entry_failure const& e,
+auto fw_unit_vm_entry_failure(engine::trace_unit<>& unit, engine::action::vm_entry_failure const& e,
                               hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_vmptrld(engine::trace_unit<>& unit, engine::event::vmptrld const& e,
+auto fw_unit_vmptrld(engine::trace_unit<>& unit, engine::action::vmptrld const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_vmclear(engine::trace_unit<>& unit, engine::event::vmclear const& e,
+auto fw_unit_vmclear(engine::trace_unit<>& unit, engine::action::vmclear const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_vmxon(engine::trace_unit<>& unit, engine::event::vmxon const& e, hooked_memory& memory,
-                   port_fault& fault) noexcept -> bool {
+auto fw_unit_vmxon(engine::trace_unit<>& unit, engine::action::vmxon const& e,
+                   hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_vmxoff(engine::trace_unit<>& unit, engine::event::vmxoff const& e,
+auto fw_unit_vmxoff(engine::trace_unit<>& unit, engine::action::vmxoff const& e,
                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_smi(engine::trace_unit<>& unit, engine::event::smi const& e, hooked_memory& memory,
+auto fw_unit_smi(engine::trace_unit<>& unit, engine::action::smi const& e, hooked_memory& memory,
                  port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_rsm(engine::trace_unit<>& unit, engine::event::rsm const& e, hooked_memory& memory,
+auto fw_unit_rsm(engine::trace_unit<>& unit, engine::action::rsm const& e, hooked_memory& memory,
                  port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_measured_launch(engine::trace_unit<>& unit, engine::event::measured_launch const& e,
+auto fw_unit_measured_launch(engine::trace_unit<>& unit, engine::action::measured_launch const& e,
                              hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_acm_begin(engine::trace_unit<>& unit, engine::event::acm_begin const& e,
+auto fw_unit_acm_begin(engine::trace_unit<>& unit, engine::action::acm_begin const& e,
                        hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_acm_end(engine::trace_unit<>& unit, engine::event::acm_end const& e,
+auto fw_unit_acm_end(engine::trace_unit<>& unit, engine::action::acm_end const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_ptwrite(engine::trace_unit<>& unit, engine::event::ptwrite const& e,
+auto fw_unit_ptwrite(engine::trace_unit<>& unit, engine::action::ptwrite const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_mwait(engine::trace_unit<>& unit, engine::event::mwait const& e, hooked_memory& memory,
-                   port_fault& fault) noexcept -> bool {
+auto fw_unit_mwait(engine::trace_unit<>& unit, engine::action::mwait const& e,
+                   hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_halt(engine::trace_unit<>& unit, engine::event::halt const& e, hooked_memory& memory,
+auto fw_unit_halt(engine::trace_unit<>& unit, engine::action::halt const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_wake(engine::trace_unit<>& unit, engine::event::wake const& e, hooked_memory& memory,
+auto fw_unit_wake(engine::trace_unit<>& unit, engine::action::wake const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_duty_cycle(engine::trace_unit<>& unit, engine::event::duty_cycle const& e,
+auto fw_unit_duty_cycle(engine::trace_unit<>& unit, engine::action::duty_cycle const& e,
                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_clock_stop(engine::trace_unit<>& unit, engine::event::clock_stop const& e,
+auto fw_unit_clock_stop(engine::trace_unit<>& unit, engine::action::clock_stop const& e,
                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_clock_resume(engine::trace_unit<>& unit, engine::event::clock_resume const& e,
+auto fw_unit_clock_resume(engine::trace_unit<>& unit, engine::action::clock_resume const& e,
                           hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_pebs_record(engine::trace_unit<>& unit, engine::event::pebs_record const& e,
+auto fw_unit_pebs_record(engine::trace_unit<>& unit, engine::action::pebs_record const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_time(engine::trace_unit<>& unit, engine::event::time const& e, hooked_memory& memory,
+auto fw_unit_time(engine::trace_unit<>& unit, engine::action::time const& e, hooked_memory& memory,
                   port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_cycles(engine::trace_unit<>& unit, engine::event::cycles const& e,
+auto fw_unit_cycles(engine::trace_unit<>& unit, engine::action::cycles const& e,
                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_ratio(engine::trace_unit<>& unit, engine::event::ratio const& e, hooked_memory& memory,
-                   port_fault& fault) noexcept -> bool {
+auto fw_unit_ratio(engine::trace_unit<>& unit, engine::action::ratio const& e,
+                   hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_cycle_guard(engine::trace_unit<>& unit, engine::event::cycle_guard const& e,
+auto fw_unit_cycle_guard(engine::trace_unit<>& unit, engine::action::cycle_guard const& e,
                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_psb_due(engine::trace_unit<>& unit, engine::event::psb_due const& e,
+auto fw_unit_psb_due(engine::trace_unit<>& unit, engine::action::psb_due const& e,
                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_overflow(engine::trace_unit<>& unit, engine::event::overflow const& e,
+auto fw_unit_overflow(engine::trace_unit<>& unit, engine::action::overflow const& e,
                       hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_overflow_end(engine::trace_unit<>& unit, engine::event::overflow_end const& e,
+auto fw_unit_overflow_end(engine::trace_unit<>& unit, engine::action::overflow_end const& e,
                           hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
@@ -1497,7 +1497,7 @@ auto fw_unit_image(engine::trace_unit<>& unit, engine::model_options const& how,
     if (of_kind) { unit = of_kind.unit; }
     return saved.view().empty() ? access::error::none : loaded.error;
 }
-auto fw_generator(engine::generator& from, engine::event::mov_cr3 const& e,
+auto fw_generator(engine::generator& from, engine::action::mov_cr3 const& e,
                   byte_buffer& to) noexcept -> bool {
     from.on(e, to);
     from.end_overflow(to);
@@ -1550,7 +1550,7 @@ auto fw_x86_decode(byte_view code, unsigned width, x86::instruction& what) noexc
 }
 auto fw_x86_event(engine::generator& unit, byte_buffer& to, simulate::execution const& of) noexcept
     -> bool {
-    simulate::take_event(of, [&](auto const& event) { unit.on(event, to); });
+    simulate::take_action(of, [&](auto const& event) { unit.on(event, to); });
     return simulate::leads_on(of) && x86::is_direct(of.what);
 }
 

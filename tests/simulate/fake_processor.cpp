@@ -9,7 +9,7 @@
 using namespace ptspec;
 using test::table;
 namespace preset = cpu::preset;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -93,7 +93,7 @@ TEST_CASE("an access faults as on the processor, with its rule; a fault of memor
                                    !now.cpu.fault().is_unknown_msr;
         bool const unknown = !now.cpu.read(0x10) && now.cpu.fault().is_unknown_msr;
         now.memory.fails = true;
-        (void)now.cpu.on(event::indirect_jump{0x2000});
+        (void)now.cpu.on(action::indirect_jump{0x2000});
         bool const memory = !now.cpu.write(0x570, 0x250D) || now.cpu.fault().memory.happened;
         return while_tracing && unknown && memory && now.cpu.fault().broken == rule::none;
     });
@@ -104,7 +104,7 @@ TEST_CASE("the tap sees every byte of trace once and in order") {
         world now;
         enable(now.cpu);
         for (uint64_t i = 0; i < value(uint64_t{20}); ++i) {
-            (void)now.cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+            (void)now.cpu.on(action::indirect_jump{0x2000 + i * 0x1'0000'0000});
         }
         (void)now.cpu.write(0x570, 0x250C);
         return now.tap.contiguous && now.tap.bytes != 0 &&
@@ -118,7 +118,7 @@ TEST_CASE("a PMI is delivered once, masks the LVT entry, and waits while that is
         world now;
         enable(now.cpu);
         for (uint64_t i = 0; i < 1024; ++i) {
-            (void)now.cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+            (void)now.cpu.on(action::indirect_jump{0x2000 + i * 0x1'0000'0000});
         }
         bool const masked = !now.cpu.pmi_is_deliverable() && !now.cpu.deliver_pmi();
         (void)now.cpu.write(0x834, value(uint64_t{0xFE}));
@@ -132,7 +132,7 @@ TEST_CASE("the beginning and the end of tracing are counted, whatever causes the
     CHECK_TWICE([](auto value) {
         world now;
         enable(now.cpu);
-        (void)now.cpu.on(event::smi{});
+        (void)now.cpu.on(action::smi{});
         bool const after_smi = now.cpu.times_disabled() == 1 && !now.cpu.is_tracing();
         world other;
         enable(other.cpu);
@@ -147,7 +147,7 @@ TEST_CASE("XSAVES that faults leaves TraceEn and the IP (PRG-111)") {
     CHECK_TWICE([](auto value) {
         world now;
         enable(now.cpu);
-        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         auto const before = now.cpu.msrs();
         auto const result = now.cpu.xsaves_that_faults();
         auto const after = now.cpu.msrs();
@@ -201,7 +201,7 @@ TEST_CASE("a pending PMI is delivered once, also when the LVT entry is unmasked 
         enable(now.cpu);
         (void)now.cpu.write(0x834, 0xFE);
         for (uint64_t i = 0; i < 800 && !now.cpu.pmi_is_deliverable(); ++i) {
-            (void)now.cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+            (void)now.cpu.on(action::indirect_jump{0x2000 + i * 0x1'0000'0000});
         }
         bool const first = now.cpu.deliver_pmi();
         (void)now.cpu.write(0x834, value(uint64_t{0xFE}));
@@ -222,7 +222,7 @@ TEST_CASE("below version 4 of performance monitoring a PMI clears IA32_PERF_GLOB
         (void)cpu.write(0x834, 0xFE);
         enable(cpu);
         for (uint64_t i = 0; i < 800 && !cpu.pmi_is_deliverable(); ++i) {
-            (void)cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+            (void)cpu.on(action::indirect_jump{0x2000 + i * 0x1'0000'0000});
         }
         bool const before = cpu.read(0x38F).value == 3;
         return before && cpu.deliver_pmi() && cpu.read(0x38F).value == 0;
@@ -274,7 +274,7 @@ TEST_CASE("what ends tracing while TraceEn stays 1 is reported with its rule") {
         enable(stops.cpu);
         bool const runs = stops.cpu.why_stopped() == rule::none;
         for (uint64_t i = 0; i < value(uint64_t{1000}); ++i) {
-            (void)stops.cpu.on(event::indirect_jump{i << 20});
+            (void)stops.cpu.on(action::indirect_jump{i << 20});
         }
         bool const full = stops.cpu.is_tracing() && stops.cpu.why_stopped() == rule::OUT_080;
         (void)stops.cpu.write(0x570, 0x250C);
@@ -288,7 +288,7 @@ TEST_CASE("what ends tracing while TraceEn stays 1 is reported with its rule") {
         (void)range.cpu.write(0x581, 0x5FFF);
         (void)range.cpu.write(0x560, table);
         (void)range.cpu.write(0x570, 0x250D | uint64_t{2} << 32);
-        (void)range.cpu.on(event::indirect_jump{0x5000});
+        (void)range.cpu.on(action::indirect_jump{0x5000});
         return runs && full && off && error && range.cpu.why_stopped() == rule::REG_068;
     });
 }
@@ -299,8 +299,8 @@ TEST_CASE("the controls of a VMM conceal VM exits and VM entries from the trace 
             world now;
             enable(now.cpu);
             now.cpu.conceal(how);
-            (void)now.cpu.on(event::vm_entry{0x1000, value(uint64_t{0x5000}), {}});
-            (void)now.cpu.on(event::vm_exit{.from = 0x5000, .to = 0x1000});
+            (void)now.cpu.on(action::vm_entry{0x1000, value(uint64_t{0x5000}), {}});
+            (void)now.cpu.on(action::vm_exit{.from = 0x5000, .to = 0x1000});
             (void)now.cpu.write(0x570, 0x250C);
             uint64_t count = 0;
             byte_view const trace{now.memory.trace.bytes};

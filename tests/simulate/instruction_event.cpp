@@ -7,7 +7,7 @@
 
 using namespace ptspec;
 using simulate::execution;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -24,12 +24,12 @@ constexpr auto executed(uint8_t const (&bytes)[Count], uint64_t to, uint64_t ope
     return {x86::decode({bytes, Count}).what, 0x1000, to, ring_0, operand};
 }
 
-/// True if `take_event` gives exactly this event.
+/// True if `take_action` gives exactly this event.
 template <class Event>
 constexpr auto gives(execution const& of, Event const& wanted, auto const&... members) -> bool {
     unsigned count = 0;
     bool is_equal = true;
-    simulate::take_event(of, [&](auto const& got) {
+    simulate::take_action(of, [&](auto const& got) {
         ++count;
         if constexpr (same_as<bare_t<decltype(got)>, Event>) {
             is_equal = is_equal && ((got.*members == wanted.*members) && ...);
@@ -44,7 +44,7 @@ constexpr auto gives(execution const& of, Event const& wanted, auto const&... me
 
 TEST_CASE("the events of near branches (GEN-110)") {
     CHECK_TWICE([](auto value) {
-        using event::conditional;
+        using action::conditional;
         uint8_t const jcc[] = {0x74, 0x10};
         uint8_t const jmp[] = {0xEB, 0x10};
         uint8_t const call[] = {0xE8, 0, 1, 0, 0};
@@ -56,21 +56,22 @@ TEST_CASE("the events of near branches (GEN-110)") {
         return gives(executed(jcc, value(uint64_t{0x1012})), conditional{0x1012, true}, to,
                      taken) &&
                gives(executed(jcc, 0x1002), conditional{0x1002, false}, to, taken) &&
-               gives(executed(jmp, 0x1012), event::direct_jump{0x1012}, &event::direct_jump::to) &&
-               gives(executed(call, 0x1105), event::direct_call{0x1005, 0x1105},
-                     &event::direct_call::next, &event::direct_call::to) &&
-               gives(executed(jmp_rax, 0x9000), event::indirect_jump{0x9000},
-                     &event::indirect_jump::to) &&
-               gives(executed(call_rax, 0x9000), event::indirect_call{0x1002, 0x9000},
-                     &event::indirect_call::next, &event::indirect_call::to) &&
-               gives(executed(ret, 0x9000), event::near_return{0x9000}, &event::near_return::to);
+               gives(executed(jmp, 0x1012), action::direct_jump{0x1012},
+                     &action::direct_jump::to) &&
+               gives(executed(call, 0x1105), action::direct_call{0x1005, 0x1105},
+                     &action::direct_call::next, &action::direct_call::to) &&
+               gives(executed(jmp_rax, 0x9000), action::indirect_jump{0x9000},
+                     &action::indirect_jump::to) &&
+               gives(executed(call_rax, 0x9000), action::indirect_call{0x1002, 0x9000},
+                     &action::indirect_call::next, &action::indirect_call::to) &&
+               gives(executed(ret, 0x9000), action::near_return{0x9000}, &action::near_return::to);
     });
 }
 
 TEST_CASE("the events of far transfers (GEN-110, GEN-111)") {
     CHECK_TWICE([](auto value) {
-        using event::far_kind;
-        using event::far_transfer;
+        using action::far_kind;
+        using action::far_transfer;
         uint8_t const syscall[] = {0x0F, 0x05};
         uint8_t const sysret[] = {0x48, 0x0F, 0x07};
         uint8_t const iret[] = {0x48, 0xCF};
@@ -83,7 +84,7 @@ TEST_CASE("the events of far transfers (GEN-110, GEN-111)") {
             return gives(of, far_transfer{0x1000, 0x9000, ring_0, kind}, &far_transfer::at,
                          &far_transfer::to, &far_transfer::after, &far_transfer::kind);
         };
-        using interrupt = event::software_interrupt;
+        using interrupt = action::software_interrupt;
         return far(executed(syscall, value(uint64_t{0x9000})), far_kind::syscall) &&
                far(executed(sysret, 0x9000), far_kind::sysret) &&
                far(executed(sysexit, 0x9000), far_kind::sysret) &&
@@ -105,22 +106,24 @@ TEST_CASE("the events of other instructions") {
         uint8_t const hlt[] = {0xF4};
         uint8_t const nop[] = {0x90};
         uint8_t const wrmsr[] = {0x0F, 0x30};
-        using write = event::ptwrite;
+        using write = action::ptwrite;
         return gives(executed(ptwrite, 0x1005, value(uint64_t{0x77})),
                      write{0x1000, 0x1005, 0x77, true}, &write::at, &write::next, &write::value,
                      &write::is_64_bit) &&
-               gives(executed(mov_cr3, 0x1003, 0x5000), event::mov_cr3{0x1000, 0x1003, 0x5000},
-                     &event::mov_cr3::at, &event::mov_cr3::next, &event::mov_cr3::cr3) &&
-               gives(executed(xbegin, 0x1006), event::transaction_begin{0x1000, 0x1006},
-                     &event::transaction_begin::at, &event::transaction_begin::next) &&
-               gives(executed(xabort, 0x9000), event::transaction_abort{0x1000, 0x9000},
-                     &event::transaction_abort::at, &event::transaction_abort::to) &&
-               gives(executed(xabort, 0x1003), event::sequential{0x1003},
-                     &event::sequential::next) &&
-               gives(executed(hlt, 0x1001), event::halt{0x1000, 0x1001}, &event::halt::from,
-                     &event::halt::next) &&
-               gives(executed(nop, 0x1001), event::sequential{0x1001}, &event::sequential::next) &&
-               gives(executed(wrmsr, 0x1002), event::sequential{0x1002}, &event::sequential::next);
+               gives(executed(mov_cr3, 0x1003, 0x5000), action::mov_cr3{0x1000, 0x1003, 0x5000},
+                     &action::mov_cr3::at, &action::mov_cr3::next, &action::mov_cr3::cr3) &&
+               gives(executed(xbegin, 0x1006), action::transaction_begin{0x1000, 0x1006},
+                     &action::transaction_begin::at, &action::transaction_begin::next) &&
+               gives(executed(xabort, 0x9000), action::transaction_abort{0x1000, 0x9000},
+                     &action::transaction_abort::at, &action::transaction_abort::to) &&
+               gives(executed(xabort, 0x1003), action::sequential{0x1003},
+                     &action::sequential::next) &&
+               gives(executed(hlt, 0x1001), action::halt{0x1000, 0x1001}, &action::halt::from,
+                     &action::halt::next) &&
+               gives(executed(nop, 0x1001), action::sequential{0x1001},
+                     &action::sequential::next) &&
+               gives(executed(wrmsr, 0x1002), action::sequential{0x1002},
+                     &action::sequential::next);
     });
 }
 
@@ -165,12 +168,12 @@ struct seen_event {
     uint64_t next = 0;
     bool taken = false;
 
-    constexpr void operator()(event::conditional const& e) { *this = {1, e.to, 0, e.taken}; }
-    constexpr void operator()(event::direct_jump const& e) { *this = {2, e.to, 0, false}; }
-    constexpr void operator()(event::direct_call const& e) { *this = {3, e.to, e.next, false}; }
-    constexpr void operator()(event::indirect_jump const& e) { *this = {4, e.to, 0, false}; }
-    constexpr void operator()(event::indirect_call const& e) { *this = {5, e.to, e.next, false}; }
-    constexpr void operator()(event::near_return const& e) { *this = {6, e.to, 0, false}; }
+    constexpr void operator()(action::conditional const& e) { *this = {1, e.to, 0, e.taken}; }
+    constexpr void operator()(action::direct_jump const& e) { *this = {2, e.to, 0, false}; }
+    constexpr void operator()(action::direct_call const& e) { *this = {3, e.to, e.next, false}; }
+    constexpr void operator()(action::indirect_jump const& e) { *this = {4, e.to, 0, false}; }
+    constexpr void operator()(action::indirect_call const& e) { *this = {5, e.to, e.next, false}; }
+    constexpr void operator()(action::near_return const& e) { *this = {6, e.to, 0, false}; }
     constexpr void operator()(auto const&) { *this = {7, 0, 0, false}; }
 
     friend constexpr auto operator==(seen_event const&, seen_event const&) -> bool = default;
@@ -178,7 +181,7 @@ struct seen_event {
 
 }  // namespace
 
-TEST_CASE("take_near_event gives what take_event gives, or nothing") {  // GEN-110
+TEST_CASE("take_near_action gives what take_action gives, or nothing") {  // GEN-110
     CHECK_TWICE([](auto value) {
         constexpr struct {
             uint8_t bytes[5];
@@ -208,12 +211,12 @@ TEST_CASE("take_near_event gives what take_event gives, or nothing") {  // GEN-1
             auto const of = x86::decode(byte_view{row.bytes}.first(row.size)).what;
             uint64_t const at = value(uint64_t{0x1000});
             seen_event fast;
-            bool const is_taken = simulate::take_near_event(simulate::successors_of(of, at), row.to,
-                                                            fast);
+            bool const is_taken = simulate::take_near_action(simulate::successors_of(of, at),
+                                                             row.to, fast);
             good = good && is_taken == row.is_taken && fast.type == row.type;
             if (row.type == 0) { continue; }
             seen_event slow;
-            simulate::take_event({of, at, row.to, {}, 0}, slow);
+            simulate::take_action({of, at, row.to, {}, 0}, slow);
             good = good && fast == slow;
         }
         return good;

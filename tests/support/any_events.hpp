@@ -24,79 +24,80 @@ public:
         auto const here = unit_.ip();
         switch (dice_.roll(54)) {
             case 0: return write_msr(memory);
-            case 1: return on(event::direct_jump{address()});
-            case 2: return on(event::direct_call{here + 5, address()});
-            case 3: return on(event::indirect_jump{address()});
-            case 4: return on(event::indirect_call{here + 2, address()});
+            case 1: return on(action::direct_jump{address()});
+            case 2: return on(action::direct_call{here + 5, address()});
+            case 3: return on(action::indirect_jump{address()});
+            case 4: return on(action::indirect_call{here + 2, address()});
             case 5:
-            case 6: return on(event::near_return{back()});
-            case 7: return on(event::sequential{here + dice_.roll(64)});
+            case 6: return on(action::near_return{back()});
+            case 7: return on(action::sequential{here + dice_.roll(64)});
             case 8:
-                return on(event::far_transfer{here, address(), code(),
-                                              static_cast<engine::event::far_kind>(dice_.roll(6))});
-            case 9: return on(event::software_interrupt{here, address(), code(), byte(), takes()});
-            case 10: return on(event::interrupt{here, address(), code(), byte(), takes()});
-            case 11: return on(event::exception{here, address(), code(), 14, any(), takes()});
-            case 12: return on(event::exception{here, address(), code(), byte(), 0, takes()});
-            case 13: return on(event::user_interrupt{here, address(), byte()});
-            case 14: return on(event::init{here, address(), code(), dice_.chance(50)});
-            case 15: return on(event::sipi{address(), code(), byte()});
-            case 16: return on(event::mov_cr3{here, here + 3, 0x1000 * dice_.roll(3)});
-            case 17: return on(event::interrupt_flag{here + 1, dice_.chance(50)});
-            case 18: return on(event::transaction_begin{here, here + 3});
-            case 19: return on(event::transaction_end{here, here + 3});
-            case 20: return on(event::transaction_abort{here, address()});
-            case 21: return on(event::enclave_transfer{here, address(), code()});
+                return on(action::far_transfer{
+                    here, address(), code(), static_cast<engine::action::far_kind>(dice_.roll(6))});
+            case 9: return on(action::software_interrupt{here, address(), code(), byte(), takes()});
+            case 10: return on(action::interrupt{here, address(), code(), byte(), takes()});
+            case 11: return on(action::exception{here, address(), code(), 14, any(), takes()});
+            case 12: return on(action::exception{here, address(), code(), byte(), 0, takes()});
+            case 13: return on(action::user_interrupt{here, address(), byte()});
+            case 14: return on(action::init{here, address(), code(), dice_.chance(50)});
+            case 15: return on(action::sipi{address(), code(), byte()});
+            case 16: return on(action::mov_cr3{here, here + 3, 0x1000 * dice_.roll(3)});
+            case 17: return on(action::interrupt_flag{here + 1, dice_.chance(50)});
+            case 18: return on(action::transaction_begin{here, here + 3});
+            case 19: return on(action::transaction_end{here, here + 3});
+            case 20: return on(action::transaction_abort{here, address()});
+            case 21: return on(action::enclave_transfer{here, address(), code()});
             case 22:
-                return on(event::vm_exit{here, address(), code(), load(), any(), byte(),
-                                         dice_.chance(50), byte(), dice_.chance(20),
-                                         0x1000 * dice_.roll(9)});
-            case 23:
-                return on(event::vm_entry{here, address(), code(), load(), dice_.chance(20),
+                return on(action::vm_exit{here, address(), code(), load(), any(), byte(),
+                                          dice_.chance(50), byte(), dice_.chance(20),
                                           0x1000 * dice_.roll(9)});
-            case 24: return on(event::vm_entry_failure{address(), code(), dice_.chance(50)});
-            case 25: return on(event::vmptrld{here + 4, 0x1000 * dice_.roll(9)});
-            case 26: return on(event::vmclear{here + 4});
-            case 27: return on(event::vmxon{here, here + 4});
-            case 28: return on(event::vmxoff{here + 3});
-            case 29: return on(event::smi{here, address(), code()});
-            case 30: return on(event::rsm{address(), code()});
-            case 31: return dice_.chance(90) || on(event::measured_launch{});
-            case 32: return on(event::acm_begin{});
-            case 33: return on(event::acm_end{here + 2});
-            case 34: return on(event::ptwrite{here, here + 4, any(), dice_.chance(50)});
+            case 23:
+                return on(action::vm_entry{here, address(), code(), load(), dice_.chance(20),
+                                           0x1000 * dice_.roll(9)});
+            case 24: return on(action::vm_entry_failure{address(), code(), dice_.chance(50)});
+            case 25: return on(action::vmptrld{here + 4, 0x1000 * dice_.roll(9)});
+            case 26: return on(action::vmclear{here + 4});
+            case 27: return on(action::vmxon{here, here + 4});
+            case 28: return on(action::vmxoff{here + 3});
+            case 29: return on(action::smi{here, address(), code()});
+            case 30: return on(action::rsm{address(), code()});
+            case 31: return dice_.chance(90) || on(action::measured_launch{});
+            case 32: return on(action::acm_begin{});
+            case 33: return on(action::acm_end{here + 2});
+            case 34: return on(action::ptwrite{here, here + 4, any(), dice_.chance(50)});
             case 35:
-                return on(event::mwait{here,
-                                       here + 3,
-                                       byte(),
-                                       static_cast<std::uint8_t>(dice_.roll(4)),
-                                       {nibble(), nibble()},
-                                       dice_.chance(30),
-                                       dice_.chance(30)});
-            case 36: return on(event::halt{here, here + 1, dice_.chance(30)});
-            case 37: return on(event::wake{nibble(), nibble(), reason()});
-            case 38: return on(event::duty_cycle{here, nibble()});
-            case 39: return on(event::clock_stop{here, static_cast<std::uint8_t>(dice_.roll(256))});
-            case 40: return on(event::clock_resume{static_cast<event::mtc_place>(dice_.roll(6))});
+                return on(action::mwait{here,
+                                        here + 3,
+                                        byte(),
+                                        static_cast<std::uint8_t>(dice_.roll(4)),
+                                        {nibble(), nibble()},
+                                        dice_.chance(30),
+                                        dice_.chance(30)});
+            case 36: return on(action::halt{here, here + 1, dice_.chance(30)});
+            case 37: return on(action::wake{nibble(), nibble(), reason()});
+            case 38: return on(action::duty_cycle{here, nibble()});
+            case 39:
+                return on(action::clock_stop{here, static_cast<std::uint8_t>(dice_.roll(256))});
+            case 40: return on(action::clock_resume{static_cast<action::mtc_place>(dice_.roll(6))});
             case 41: return record(memory);
             case 42:
                 art_ += dice_.roll(dice_.chance(20) ? 2000 : 8);
-                return on(event::time{dice_.roll(100), art_, 3 * art_ + dice_.roll(3)});
-            case 43: return on(event::cycles{dice_.roll(dice_.chance(10) ? any() | 1 : 300)});
-            case 44: return on(event::ratio{byte()});
-            case 45: return on(event::cycle_guard{});
+                return on(action::time{dice_.roll(100), art_, 3 * art_ + dice_.roll(3)});
+            case 43: return on(action::cycles{dice_.roll(dice_.chance(10) ? any() | 1 : 300)});
+            case 44: return on(action::ratio{byte()});
+            case 45: return on(action::cycle_guard{});
             case 46:
-                return on(event::psb_due{static_cast<event::mtc_place>(dice_.roll(6)),
-                                         dice_.roll(300), dice_.roll(300)});
+                return on(action::psb_due{static_cast<action::mtc_place>(dice_.roll(6)),
+                                          dice_.roll(300), dice_.roll(300)});
             case 47:
-                return dice_.chance(50) ? on(event::overflow{})
-                                        : on(event::overflow_end{address()});
+                return dice_.chance(50) ? on(action::overflow{})
+                                        : on(action::overflow_end{address()});
             case 48: unit_.conceal({flag(), flag(), flag()}); return true;
             case 49: return switch_context(memory);
             case 50: return reset(memory);
-            case 51: return on(event::unaligned_cyc{});
-            case 52: return on(event::return_stack_lost{});
-            default: return on(event::conditional{address(), flag()});
+            case 51: return on(action::unaligned_cyc{});
+            case 52: return on(action::return_stack_lost{});
+            default: return on(action::conditional{address(), flag()});
         }
     }
 
@@ -127,18 +128,18 @@ private:
         made.vmx_non_root = dice_.chance(20);
         return made;
     }
-    auto takes() -> event::cycles_within {
-        event::cycles_within made{dice_.roll(40), dice_.roll(40)};
+    auto takes() -> action::cycles_within {
+        action::cycles_within made{dice_.roll(40), dice_.roll(40)};
         if (dice_.chance(50)) { return made; }
         art_ += dice_.roll(dice_.chance(20) ? 2000 : 8);
         made.art = art_;
         made.tsc = 3 * art_;
         return made;
     }
-    auto reason() -> event::wake_reason {
-        constexpr event::wake_reason all[] = {
-            event::wake_reason::other, event::wake_reason::interrupt, event::wake_reason::store,
-            event::wake_reason::hardware};
+    auto reason() -> action::wake_reason {
+        constexpr action::wake_reason all[] = {
+            action::wake_reason::other, action::wake_reason::interrupt, action::wake_reason::store,
+            action::wake_reason::hardware};
         return all[dice_.roll(4)];
     }
     auto ctl_word() -> std::uint64_t {
@@ -150,7 +151,7 @@ private:
         word |= dice_.roll(2) << 24 | (dice_.chance(30) ? dice_.roll(3) << 32 : 0);
         return word | (dice_.chance(20) ? dice_.roll(3) << 36 : 0);
     }
-    auto load() -> event::ctl_load {
+    auto load() -> action::ctl_load {
         return {dice_.chance(20), {dice_.chance(50) ? ctl_word() : 0}};
     }
     static auto is_done(engine::access_result const& access) -> bool {
@@ -173,16 +174,16 @@ private:
     }
     template <class Memory>
     auto record(Memory& memory) -> bool {
-        event::pebs_item items[40];
+        action::pebs_item items[40];
         for (auto& one : items) { one = {static_cast<std::uint8_t>(dice_.roll(32)), any()}; }
-        event::pebs_group groups[3];
+        action::pebs_group groups[3];
         for (auto& one : groups) {
             one = {static_cast<std::uint8_t>(dice_.roll(32)), flag(), items,
                    static_cast<std::size_t>(dice_.roll(dice_.chance(20) ? 40 : 4))};
         }
         return !unit_
-                    .on(event::pebs_record{address(), groups,
-                                           static_cast<std::size_t>(dice_.roll(4))},
+                    .on(action::pebs_record{address(), groups,
+                                            static_cast<std::size_t>(dice_.roll(4))},
                         memory)
                     .happened;
     }

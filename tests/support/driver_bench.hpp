@@ -36,9 +36,9 @@ struct bench {
         while (stored() < count) {
             std::uint64_t const left = count - stored();
             if (left >= 10) {
-                (void)cpu.on(engine::event::ptwrite{0x1000, 0x1004, 0x0123'4567'89AB'CDEF, true});
+                (void)cpu.on(engine::action::ptwrite{0x1000, 0x1004, 0x0123'4567'89AB'CDEF, true});
             } else {
-                (void)cpu.on(engine::event::psb_due{});
+                (void)cpu.on(engine::action::psb_due{});
             }
         }
     }

@@ -107,11 +107,11 @@ private:
     void enter() {
         if (!in_vm_.run(ip_, code())) { differ("VM entry failed"); }
         if (bare_.msrs().ctl.raw != 0) { differ("CTL of the other guest is not 0"); }
-        (void)bare_.on(engine::event::vm_entry{vm_ip, ip_, code(), {true, ctl_}});
+        (void)bare_.on(engine::action::vm_entry{vm_ip, ip_, code(), {true, ctl_}});
     }
     void exit() {
         if (!in_vm_.exit(ip_)) { differ("the position was lost"); }
-        (void)bare_.on(engine::event::vm_exit{
+        (void)bare_.on(engine::action::vm_exit{
             .from = ip_, .to = vm_ip, .after = virtual_machine::host_code(), .loads = {true, {}}});
         bool const pends = ctl_.get<access::ia32_rtit_ctl::InjectPsbPmiOnEnable>();
         using reset = reg::ia32_perf_global_status_reset;
@@ -410,14 +410,14 @@ private:
     void execute_one() {
         std::uint64_t const target = 0x2000 + roll(0x4000);
         switch (roll(6)) {
-            case 0: return on(engine::event::conditional{target, true}, target);
-            case 1: return on(engine::event::conditional{ip_ + 2, false}, ip_ + 2);
-            case 2: return on(engine::event::indirect_jump{target}, target);
-            case 3: return on(engine::event::direct_call{ip_ + 5, target}, target);
-            case 4: return on(engine::event::ptwrite{ip_, ip_ + 5, random_(), true}, ip_ + 5);
+            case 0: return on(engine::action::conditional{target, true}, target);
+            case 1: return on(engine::action::conditional{ip_ + 2, false}, ip_ + 2);
+            case 2: return on(engine::action::indirect_jump{target}, target);
+            case 3: return on(engine::action::direct_call{ip_ + 5, target}, target);
+            case 4: return on(engine::action::ptwrite{ip_, ip_ + 5, random_(), true}, ip_ + 5);
             default:
                 cr3_ = 0x1000 * roll(3);
-                return on(engine::event::mov_cr3{ip_, ip_ + 3, cr3_}, ip_ + 3);
+                return on(engine::action::mov_cr3{ip_, ip_ + 3, cr3_}, ip_ + 3);
         }
     }
     template <class Event>

@@ -15,7 +15,7 @@
 // instructions that were executed while tracing.
 namespace ptspec::test::machine_code {
 
-namespace event = engine::event;
+namespace action = engine::action;
 
 /// A memory port that appends every stored byte to a stream.
 struct recorder {
@@ -195,7 +195,7 @@ private:
         track_overflow(
             [&] { is_refused_ = static_cast<bool>(unit_.on(e, memory_).happened) || is_refused_; });
         // Passing time produces no packet with a libipt event, except a PSB+.
-        bool const is_time = same_as<Event, event::time>;
+        bool const is_time = same_as<Event, action::time>;
         had_psb_ = bytes_since_psb() - since_psb != bytes() - before;
         if (had_psb_ || (bytes() != before && !is_time)) { pip_at_ = 0; }
     }
@@ -261,11 +261,11 @@ private:
             case 1: return interrupt();
             case 2: return fault();
             case 3: return dice_.chance(50) ? system_management() : execute_here();
-            case 4: return dice_.chance(20) ? on(event::psb_due{}) : execute_here();
+            case 4: return dice_.chance(20) ? on(action::psb_due{}) : execute_here();
             case 5:
             case 6: return time_passes();
             case 7: return dice_.chance(30) ? stop_clock() : execute_here();
-            case 8: return on(event::ratio{static_cast<std::uint8_t>(8 + dice_.roll(40))});
+            case 8: return on(action::ratio{static_cast<std::uint8_t>(8 + dice_.roll(40))});
             case 9: return force_overflow();
             default: return execute_here();
         }
@@ -278,21 +278,21 @@ private:
         }
         auto const& here = *found;
         switch (here.what) {
-            case op::plain: return execute(here, event::sequential{here.next});
+            case op::plain: return execute(here, action::sequential{here.next});
             case op::conditional: {
                 bool const taken = dice_.chance(50);
-                return execute(here, event::conditional{taken ? here.to : here.next, taken});
+                return execute(here, action::conditional{taken ? here.to : here.next, taken});
             }
-            case op::jump: return execute(here, event::direct_jump{here.to});
+            case op::jump: return execute(here, action::direct_jump{here.to});
             case op::call:
                 push(here.next);
-                return execute(here, event::direct_call{here.next, here.to});
-            case op::call_next: return execute(here, event::direct_call{here.next, here.next});
-            case op::jump_indirect: return execute(here, event::indirect_jump{anywhere()});
+                return execute(here, action::direct_call{here.next, here.to});
+            case op::call_next: return execute(here, action::direct_call{here.next, here.next});
+            case op::jump_indirect: return execute(here, action::indirect_jump{anywhere()});
             case op::call_indirect:
                 push(here.next);
-                return execute(here, event::indirect_call{here.next, anywhere()});
-            case op::ret: return execute(here, event::near_return{popped()});
+                return execute(here, action::indirect_call{here.next, anywhere()});
+            case op::ret: return execute(here, action::near_return{popped()});
             case op::far_jump:
             case op::syscall:
             case op::sysret:
@@ -302,31 +302,31 @@ private:
                 if (unit_.ip() != here.at) { return; }
                 enter(here.next);
                 return interrupt_by(
-                    event::software_interrupt{here.at, kernel_entry(), kernel_code(), 0x80});
+                    action::software_interrupt{here.at, kernel_entry(), kernel_code(), 0x80});
             }
             case op::mov_cr3: {
                 abort_transaction();
                 if (unit_.ip() != here.at) { return; }
                 auto const cr3 = 0x1000 * dice_.roll(3) | dice_.roll(0x1000) |
                                  std::uint64_t{dice_.chance(50)} << 63;
-                return execute(here, event::mov_cr3{here.at, here.next, cr3});
+                return execute(here, action::mov_cr3{here.at, here.next, cr3});
             }
             case op::wrmsr: return write_msr(here);
             case op::mwait:
             case op::hlt: return sleep(here);
             case op::ptwrite:
                 return execute(here,
-                               event::ptwrite{here.at, here.next, dice_.roll(~std::uint64_t{0}),
-                                              here.is_64_bit},
+                               action::ptwrite{here.at, here.next, dice_.roll(~std::uint64_t{0}),
+                                               here.is_64_bit},
                                true);
             case op::xbegin: {
                 if (depth_++ == 0) { fallback_ = here.to; }
-                return execute(here, event::transaction_begin{here.at, here.next}, true);
+                return execute(here, action::transaction_begin{here.at, here.next}, true);
             }
             case op::xend:
-                if (fallback_ == 0) { return execute(here, event::sequential{here.next}); }
+                if (fallback_ == 0) { return execute(here, action::sequential{here.next}); }
                 if (--depth_ == 0) { fallback_ = 0; }
-                return execute(here, event::transaction_end{here.at, here.next}, true);
+                return execute(here, action::transaction_end{here.at, here.next}, true);
         }
     }
     void push(std::uint64_t next) { calls_[code::segment_of(next)].push_back(next); }
@@ -361,19 +361,19 @@ private:
     void interrupt() {
         abort_transaction();
         enter(unit_.ip());
-        interrupt_by(event::interrupt{unit_.ip(), kernel_entry(), kernel_code(), 0x20});
+        interrupt_by(action::interrupt{unit_.ip(), kernel_entry(), kernel_code(), 0x20});
     }
     void fault() {
         abort_transaction();
         enter(unit_.ip());
-        interrupt_by(event::exception{unit_.ip(), kernel_entry(), kernel_code(), 14, 0x5000});
+        interrupt_by(action::exception{unit_.ip(), kernel_entry(), kernel_code(), 14, 0x5000});
     }
     void abort_transaction() {
         if (fallback_ == 0) { return; }
         auto const to = fallback_;
         fallback_ = 0;
         depth_ = 0;
-        interrupt_by(event::transaction_abort{unit_.ip(), to});
+        interrupt_by(action::transaction_abort{unit_.ip(), to});
     }
     /// SYSCALL, SYSRET, IRET, and the far JMP between 64-bit and 32-bit user code.
     void change_level(instruction const& here) {
@@ -381,16 +381,16 @@ private:
         if (unit_.ip() != here.at) { return; }
         if (here.what == op::syscall) {
             enter(here.next);
-            return execute(here, event::far_transfer{here.at, kernel_entry(), kernel_code(),
-                                                     event::far_kind::syscall});
+            return execute(here, action::far_transfer{here.at, kernel_entry(), kernel_code(),
+                                                      action::far_kind::syscall});
         }
         if (here.what == op::far_jump) {
             auto const where = code::segment_of(here.at) == code::user_64 ? code::user_32
                                                                           : code::user_64;
             return execute(
-                here, event::far_transfer{here.at, code_.any_in(where, dice_), user_code(where)});
+                here, action::far_transfer{here.at, code_.any_in(where, dice_), user_code(where)});
         }
-        auto const kind = here.what == op::iret ? event::far_kind::iret : event::far_kind::plain;
+        auto const kind = here.what == op::iret ? action::far_kind::iret : action::far_kind::plain;
         bool const goes_back = !entries_.empty() && dice_.chance(80);
         if (goes_back) {
             auto const back = entries_.back();
@@ -399,13 +399,13 @@ private:
                 entries_.pop_back();
                 auto code = back.code;
                 code.cr3 = unit_.state().code.cr3;
-                return execute(here, event::far_transfer{here.at, back.ip, code, kind});
+                return execute(here, action::far_transfer{here.at, back.ip, code, kind});
             }
         }
         auto const where = dice_.chance(60) ? code::user_64 : code::user_32;
         if (entries_.size() > 64) { entries_.clear(); }
         execute(here,
-                event::far_transfer{here.at, code_.any_in(where, dice_), user_code(where), kind});
+                action::far_transfer{here.at, code_.any_in(where, dice_), user_code(where), kind});
     }
     void system_management() {
         abort_transaction();
@@ -416,8 +416,8 @@ private:
         handler.cpl = 0;
         handler.real_mode = true;
         handler.width = engine::code_width::bits_16;
-        interrupt_by(event::smi{here, 0x8000, handler});
-        on(event::rsm{here, back});
+        interrupt_by(action::smi{here, 0x8000, handler});
+        on(action::rsm{here, back});
         if (dice_.chance(30)) { return dice_.chance(50) ? interrupt() : system_management(); }
     }
     /// WRMSR that clears or sets TraceEn, or writes another MSR.
@@ -429,7 +429,7 @@ private:
         bool const is_on = now.ctl.get<ctl::TraceEn>();
         bool const stopped = now.status.get<status::Stopped>();
         if (is_on && !stopped && dice_.chance(50)) {
-            return execute(here, event::sequential{here.next});
+            return execute(here, action::sequential{here.next});
         }
         if (is_on) {
             is_refused_ = !write_ctl(now.ctl.with(ctl::TraceEn{false}).raw, here.at, here.next) ||
@@ -452,44 +452,45 @@ private:
         auto const state = static_cast<std::uint8_t>(1 + dice_.roll(6));
         bool const is_hlt = here.what == op::hlt;
         if (is_hlt) {
-            execute(here, event::halt{here.at, here.next}, true);
+            execute(here, action::halt{here.at, here.next}, true);
         } else {
-            event::mwait asleep{.at = here.at, .next = here.next, .hints = 0x20};
+            action::mwait asleep{.at = here.at, .next = here.next, .hints = 0x20};
             asleep.thread = {state, 0};
             asleep.is_io = dice_.chance(10);
             execute(here, asleep, true);
         }
         while (dice_.chance(40)) {
-            if (dice_.chance(30)) { on(event::psb_due{}); }
+            if (dice_.chance(30)) { on(action::psb_due{}); }
             time_passes();
             if (lost_ && dice_.chance(50)) { end_overflow(); }
         }
         auto const deepest = static_cast<std::uint8_t>(is_hlt ? 1 : state);
         bool const by_interrupt = is_hlt || dice_.chance(50);
-        on(event::wake{deepest, deepest,
-                       by_interrupt ? event::wake_reason::interrupt : event::wake_reason::store});
+        on(action::wake{deepest, deepest,
+                        by_interrupt ? action::wake_reason::interrupt
+                                     : action::wake_reason::store});
         if (by_interrupt) { interrupt(); }
     }
     void time_passes() {
         // Few MTCs at a time, so that no overflow begins and ends within one event, also where each
         // packet takes 8 bytes.
         art_ += dice_.roll(dice_.chance(5) ? 12 : 6);
-        on(event::time{dice_.roll(60), art_, 2 * art_});
+        on(action::time{dice_.roll(60), art_, 2 * art_});
     }
     void stop_clock() {
-        on(event::clock_stop{unit_.ip()});
+        on(action::clock_stop{unit_.ip()});
         if (dice_.chance(50)) { time_passes(); }
-        on(event::clock_resume{});
+        on(action::clock_resume{});
     }
     void force_overflow() {
         if (lost_) { return end_overflow(); }
         if (!plan_.overflows || !dice_.chance(40)) { return execute_here(); }
-        on(event::overflow{});
+        on(action::overflow{});
         lost_ = unit_.state().in_overflow;
     }
     void end_overflow() {
         lost_ = false;
-        on(event::overflow_end{unit_.ip()});
+        on(action::overflow_end{unit_.ip()});
     }
 };
 

@@ -238,8 +238,8 @@ struct processor {
             case kind::wrmsr: return check_wrmsr(what, here);
             case kind::rdmsr: return check_rdmsr(what);
             case kind::cpuid: return check_cpuid(what);
-            case kind::vmxon: on(engine::event::vmxon{here, here + 4}); break;
-            case kind::vmxoff: on(engine::event::vmxoff{here + 3}); break;
+            case kind::vmxon: on(engine::action::vmxon{here, here + 4}); break;
+            case kind::vmxoff: on(engine::action::vmxoff{here + 3}); break;
             case kind::cold_reset: unit.cold_reset(unit.state().code, here); break;
             case kind::entry: memory.put(what.values[0] + 8 * what.index, what.value); break;
             case kind::ring:

@@ -159,9 +159,9 @@ private:
         if (mode == 32) { to &= 0xFFFF'FFFF; }
         auto const from = unit_.ip();
         if (interrupts) {
-            on(event::interrupt{.next = from, .to = to, .after = code});
+            on(action::interrupt{.next = from, .to = to, .after = code});
         } else {
-            on(event::far_transfer{.at = from, .to = to, .after = code});
+            on(action::far_transfer{.at = from, .to = to, .after = code});
         }
         model_.far_to(to, cpl, cr3, mode, interrupts, from);
     }
@@ -175,11 +175,11 @@ private:
         model_.cycle += model_.traces() ? cycles : 0;
         model_.crystal(art_, art_ + ticks);
         art_ += ticks;
-        on(event::time{cycles, art_, 3 * art_});
+        on(action::time{cycles, art_, 3 * art_});
     }
     void end_overflow() {
         auto const ip = unit_.ip();
-        on(event::overflow_end{ip});
+        on(action::overflow_end{ip});
         model_.end_overflow(ip);
         lost_ = false;
         forget_calls();
@@ -191,19 +191,19 @@ private:
         switch (dice_.roll(24)) {
             case 0: {
                 auto const to = target();
-                on(event::indirect_jump{to});
+                on(action::indirect_jump{to});
                 return model_.indirect(to);
             }
             case 1: {
                 auto const to = target();
-                on(event::indirect_call{here + 3, to});
+                on(action::indirect_call{here + 3, to});
                 calls_.push_back(here + 3);
                 return model_.indirect(to);
             }
             case 2:
             case 3: {
                 auto const to = dice_.chance(90) ? target() : here + 5;
-                on(event::direct_call{here + 5, to});
+                on(action::direct_call{here + 5, to});
                 if (to != here + 5) { calls_.push_back(here + 5); }
                 return model_.direct(to);
             }
@@ -211,7 +211,7 @@ private:
             case 5: return go_back();
             case 6: {
                 auto const to = target();
-                on(event::direct_jump{to});
+                on(action::direct_jump{to});
                 return model_.direct(to);
             }
             case 7: return time_passes();
@@ -222,13 +222,13 @@ private:
             case 9: {
                 auto const cr3 = 0x1000 * dice_.roll(3) | dice_.roll(0x1000);
                 auto const no_flush = std::uint64_t{dice_.chance(50)} << 63;
-                on(event::mov_cr3{here, here + 3, cr3 | no_flush});
+                on(action::mov_cr3{here, here + 3, cr3 | no_flush});
                 return model_.mov_cr3(here, here + 3, cr3);
             }
             case 10: return transact();
             case 11: {
                 auto const value = dice_.roll(~std::uint64_t{0});
-                on(event::ptwrite{here, here + 4, value, true});
+                on(action::ptwrite{here, here + 4, value, true});
                 return model_.ptwrite(here, value);
             }
             case 12: return sleep();
@@ -236,7 +236,7 @@ private:
             default: {
                 bool const taken = dice_.chance(60);
                 auto const to = taken ? target() : here + 2;
-                on(event::conditional{to, taken});
+                on(action::conditional{to, taken});
                 return model_.conditional(to, taken);
             }
         }
@@ -245,7 +245,7 @@ private:
         bool const wide = unit_.state().code.width == engine::code_width::bits_64;
         std::uint64_t const popped = wide ? ~std::uint64_t{0} : 0xFFFF'FFFF;
         if (dice_.chance(3)) {
-            on(event::return_stack_lost{});
+            on(action::return_stack_lost{});
             forget_calls();
         }
         bool const called = !calls_.empty();
@@ -254,22 +254,22 @@ private:
         bool const is_known = called && calls_.size() > forgotten_calls_;
         if (called) { calls_.pop_back(); }
         if (!is_known) { forget_calls(); }
-        on(event::near_return{to});
+        on(action::near_return{to});
         model_.returned(to, is_known && to == back && !what_.dis_retc);
     }
     void transact() {
         auto const here = unit_.ip();
         if (in_tx_ != 0 && dice_.chance(50)) {
             auto const to = target();
-            on(event::transaction_abort{here, to});
+            on(action::transaction_abort{here, to});
             model_.abort(here, to);
             in_tx_ = 0;
         } else if (in_tx_ != 0) {
-            on(event::transaction_end{here, here + 3});
+            on(action::transaction_end{here, here + 3});
             model_.transaction(false, here);
             in_tx_ = 0;
         } else {
-            on(event::transaction_begin{here, here + 3});
+            on(action::transaction_begin{here, here + 3});
             model_.transaction(true, here);
             in_tx_ = 1;
         }
@@ -286,9 +286,9 @@ private:
         auto const here = unit_.ip();
         auto const state = static_cast<std::uint8_t>(1 + dice_.roll(9));
         auto const hints = static_cast<std::uint8_t>(dice_.roll(256));
-        on(event::mwait{.at = here, .next = here + 3, .hints = hints, .thread = {state, 0}});
+        on(action::mwait{.at = here, .next = here + 3, .hints = hints, .thread = {state, 0}});
         model_.mwait(here, hints, state);
-        on(event::wake{state, state});
+        on(action::wake{state, state});
         model_.wake(state);
     }
     void lose() {
@@ -297,7 +297,7 @@ private:
             return;
         }
         model_.overflow(unit_.state().writer.tnt.count);
-        on(event::overflow{});
+        on(action::overflow{});
         lost_ = unit_.state().in_overflow;
         if (lost_) { forget_calls(); }
     }

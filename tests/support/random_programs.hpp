@@ -14,7 +14,7 @@
 // implements the rules of the catalogue, and uses only the event types of the library.
 namespace ptspec::test::programs {
 
-namespace event = engine::event;
+namespace action = engine::action;
 
 /// The kinds of items in a trace. Packets that only carry time or state are omitted.
 enum class what : std::uint8_t {

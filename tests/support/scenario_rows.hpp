@@ -20,7 +20,7 @@
 // packets match the row. notation.md, section 5, is the grammar; anything else is an error.
 namespace ptspec::test::scenarios {
 
-namespace event = engine::event;
+namespace action = engine::action;
 using ctl = reg::ia32_rtit_ctl;
 using status = reg::ia32_rtit_status;
 

@@ -700,7 +700,7 @@ public:
                 if (drains_at_once() && from_.chance(3)) {
                     guest_.ram.gone = guest_.ram.host_of[guest_.any_page()];
                 }
-                if (from_.chance(5)) { take_event(engine::event::overflow{}); }
+                if (from_.chance(5)) { take_action(engine::action::overflow{}); }
                 unsigned const count = from_.chance(80) ? 1 : 1 + unsigned(from_.roll(200));
                 for (unsigned i = 0; i < count && is_good(); ++i) { take_any_event(); }
             }
@@ -770,26 +770,26 @@ private:
         guest_.ram.require(!host_.is_flushing(), "all bytes are stored");
         guest_.ram.compare();
     }
-    void take_event(auto const& e) {
+    void take_action(auto const& e) {
         world::bare_port bare{guest_.ram};
         world::host_port host{guest_.ram};
         guest_.ram.require(!bare_.on(e, bare).happened, "no fault");
         resume(host_.on(e, host));
     }
     void take_any_event() {
-        namespace event = engine::event;
+        namespace action = engine::action;
         auto const here = bare_.ip();
         auto const to = 0x40'0000 + from_.roll(0x3000);
         switch (from_.roll(12)) {
-            case 0: return take_event(event::direct_call{here + 5, to});
-            case 1: return take_event(event::near_return{to});
-            case 2: return take_event(event::ptwrite{here, here + 4, to << from_.roll(40), true});
-            case 3: return take_event(event::mov_cr3{here, here + 3, 0x1000 * from_.roll(3)});
-            case 4: return take_event(event::cycles{from_.roll(300)});
-            case 5: return take_event(event::interrupt{here, to, {}, 32, {}});
-            case 6: return take_event(event::overflow_end{to});
-            case 7: return take_event(event::conditional{to, from_.chance(50)});
-            default: return take_event(event::indirect_jump{to << from_.roll(20)});
+            case 0: return take_action(action::direct_call{here + 5, to});
+            case 1: return take_action(action::near_return{to});
+            case 2: return take_action(action::ptwrite{here, here + 4, to << from_.roll(40), true});
+            case 3: return take_action(action::mov_cr3{here, here + 3, 0x1000 * from_.roll(3)});
+            case 4: return take_action(action::cycles{from_.roll(300)});
+            case 5: return take_action(action::interrupt{here, to, {}, 32, {}});
+            case 6: return take_action(action::overflow_end{to});
+            case 7: return take_action(action::conditional{to, from_.chance(50)});
+            default: return take_action(action::indirect_jump{to << from_.roll(20)});
         }
     }
     /// A page is gone: the VMM shadows the guest's output with the page elsewhere in the host. The

@@ -152,12 +152,12 @@ public:
         auto const entry = vmx::enter(guest, shadow, set, host, processor);
         if (!entry) { return false; }
         memory.uses_ept = output_of(set) == vmx::guest_output::guest_physical;
-        (void)processor.on(engine::event::vm_entry{host_ip, ip, code, {true, entry.ctl}});
+        (void)processor.on(engine::action::vm_entry{host_ip, ip, code, {true, entry.ctl}});
         return processor.msrs().ctl == entry.ctl;
     }
     /// A VM exit of the guest at an IP. False if its position was lost.
     auto exit(std::uint64_t ip) -> bool {
-        (void)processor.on(engine::event::vm_exit{
+        (void)processor.on(engine::action::vm_exit{
             .from = ip, .to = host_ip, .after = host_code(), .loads = {true, {}}});
         memory.uses_ept = false;
         if (guest.trace_en()) { (void)vmx::take_topa_pmi(guest, processor); }

@@ -15,7 +15,7 @@
 // "conceal" controls; and on a unit that sees only one of the two, as they should see it.
 namespace ptspec::test::vm {
 
-namespace event = engine::event;
+namespace action = engine::action;
 using test::dice;
 
 /// How a run is traced.
@@ -188,14 +188,14 @@ private:
     }
     void time_passes() {
         art_ += dice_.roll(4);
-        event::time const e{dice_.roll(40), art_, 3 * art_};
+        action::time const e{dice_.roll(40), art_, 3 * art_};
         on_both(e);
         on_one(e);
     }
-    auto loads(bool on) const -> event::ctl_load { return {true, {set_.word(on)}}; }
+    auto loads(bool on) const -> action::ctl_load { return {true, {set_.word(on)}}; }
 
     void enter(std::uint64_t to, bool is_seen) {
-        event::vm_entry e{.at = both_.state().ip, .to = to, .after = guest_};
+        action::vm_entry e{.at = both_.state().ip, .to = to, .after = guest_};
         auto const of_one = [&] {
             auto seen = e;
             seen.loads = loads(keeps_guest());
@@ -208,11 +208,11 @@ private:
     }
     void leave(bool is_seen) {
         ++exits;
-        event::vm_exit e{.from = guest_ip_,
-                         .to = 0xFFFF'8000'0010'0000 + (dice_.roll(4) << 12),
-                         .after = host_,
-                         .qualification = dice_.roll(1000),
-                         .reason = dice_.roll(70)};
+        action::vm_exit e{.from = guest_ip_,
+                          .to = 0xFFFF'8000'0010'0000 + (dice_.roll(4) << 12),
+                          .after = host_,
+                          .qualification = dice_.roll(1000),
+                          .reason = dice_.roll(70)};
         auto seen = e;
         seen.loads = loads(!keeps_guest());
         if (is_seen) { on_one(seen); }
@@ -230,15 +230,15 @@ private:
         bool const moves = !jumps && dice_.chance(30);
         leave(is_seen);
         for (auto i = dice_.roll(20); i != 0; --i) { host_step(); }
-        if (has_psb) { host(event::psb_due{}); }
+        if (has_psb) { host(action::psb_due{}); }
         bool const has_new_mode = jumps && dice_.chance(20);
         if (has_new_mode) { change_mode(); }
         if (moves) { guest_.cr3 = other_cr3(); }
         // To the guest that sees no exit, the exit is an instruction.
         if (!is_seen && moves) {
-            on_one(event::mov_cr3{before, next, guest_.cr3});
+            on_one(action::mov_cr3{before, next, guest_.cr3});
         } else if (!is_seen) {
-            on_one(event::sequential{next});
+            on_one(action::sequential{next});
         } else if (moves && keeps_guest()) {
             pip_of_one();
         }
@@ -276,37 +276,37 @@ private:
         };
         auto const to = target();
         switch (dice_.roll(14)) {
-            case 0: return go(to, event::indirect_jump{to});
-            case 1: calls_.push_back(here + 3); return go(to, event::indirect_call{here + 3, to});
-            case 2: calls_.push_back(here + 5); return go(to, event::direct_call{here + 5, to});
-            case 3: return go(to, event::direct_jump{to});
+            case 0: return go(to, action::indirect_jump{to});
+            case 1: calls_.push_back(here + 3); return go(to, action::indirect_call{here + 3, to});
+            case 2: calls_.push_back(here + 5); return go(to, action::direct_call{here + 5, to});
+            case 3: return go(to, action::direct_jump{to});
             case 4:
             case 5: {
                 auto const back = calls_.empty() || dice_.chance(20) ? to : calls_.back() & mask();
                 if (!calls_.empty()) { calls_.pop_back(); }
-                return go(back, event::near_return{back});
+                return go(back, action::near_return{back});
             }
             case 6: {
                 guest_.cpl = dice_.chance(50) ? 3 : 0;
                 change_mode();
                 auto const there = target();
-                return go(there, event::far_transfer{here, there, guest_});
+                return go(there, action::far_transfer{here, there, guest_});
             }
             case 7: {
                 guest_.cpl = 0;
                 guest_.width = engine::code_width::bits_64;
                 auto const there = target();
-                return go(there, event::interrupt{.next = here, .to = there, .after = guest_});
+                return go(there, action::interrupt{.next = here, .to = there, .after = guest_});
             }
             case 8:
                 guest_.cr3 = other_cr3();
-                return go(here + 3, event::mov_cr3{here, here + 3, guest_.cr3});
-            case 9: return go(here + 4, event::ptwrite{here, here + 4, dice_.roll(100), true});
-            case 10: return dice_.chance(10) ? guest(event::psb_due{}) : time_passes();
+                return go(here + 3, action::mov_cr3{here, here + 3, guest_.cr3});
+            case 9: return go(here + 4, action::ptwrite{here, here + 4, dice_.roll(100), true});
+            case 10: return dice_.chance(10) ? guest(action::psb_due{}) : time_passes();
             default: {
                 bool const taken = dice_.chance(60);
                 auto const there = taken ? to : here + 2;
-                return go(there, event::conditional{there, taken});
+                return go(there, action::conditional{there, taken});
             }
         }
     }
@@ -315,17 +315,17 @@ private:
         auto const to = 0xFFFF'8000'0010'0000 + dice_.roll(0x2'0000);
         // CALLs of the host would change the stack of the guest's RETs.
         switch (dice_.roll(set_.dis_retc ? 9 : 6)) {
-            case 0: return host(event::indirect_jump{to});
-            case 1: return host(event::conditional{to, true});
+            case 0: return host(action::indirect_jump{to});
+            case 1: return host(action::conditional{to, true});
             case 2: return time_passes();
-            case 3: return host(event::vmptrld{here + 4, 0x1000 * dice_.roll(9)});
-            case 4: return host(event::ptwrite{here, here + 4, 0x1234, false});
-            case 5: return host(event::interrupt{.next = here, .to = to, .after = host_});
-            case 6: return host(event::direct_call{here + 5, to});
-            case 7: return host(event::near_return{to});
+            case 3: return host(action::vmptrld{here + 4, 0x1000 * dice_.roll(9)});
+            case 4: return host(action::ptwrite{here, here + 4, 0x1234, false});
+            case 5: return host(action::interrupt{.next = here, .to = to, .after = host_});
+            case 6: return host(action::direct_call{here + 5, to});
+            case 7: return host(action::near_return{to});
             default: {
                 host_.cr3 = 0x9000 + (dice_.roll(2) << 12);
-                return host(event::mov_cr3{here, here + 3, host_.cr3});
+                return host(action::mov_cr3{here, here + 3, host_.cr3});
             }
         }
     }

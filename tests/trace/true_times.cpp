@@ -18,7 +18,7 @@
 #include <vector>
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -56,7 +56,7 @@ public:
         : how_{how}, random_{seed}, unit_{caps_of(how), {}, {}, code, options_of(kind)} {
         tsc_ = 1'000'000'000 + random_() % 1'000'000;
         unit_.set_clocks({.art = art_at(tsc_), .tsc = tsc_, .tsc_at_edge = edge_at(tsc_)});
-        unit_.on(event::ratio{ratio_}, out);
+        unit_.on(action::ratio{ratio_}, out);
         auto const wanted = ctl{}.with(
             ctl::OS{true}, ctl::User{true}, ctl::BranchEn{true}, ctl::TSCEn{true},
             ctl::MTCEn{how.mtc}, ctl::CYCEn{how.cyc}, ctl::PTWEn{true}, ctl::FabricEn{false},
@@ -82,7 +82,7 @@ public:
             case 2: return how_.overflows && random_() % 8 == 0 ? overflow() : void();
             case 3:
                 truths.push_back({tsc_, false});
-                return unit_.on(event::ptwrite{code, code + 4, id, true}, out);
+                return unit_.on(action::ptwrite{code, code + 4, id, true}, out);
             case 4:
             case 5:
             case 6:
@@ -90,10 +90,10 @@ public:
             case 8:
             case 9:
                 truths.push_back({tsc_, false});
-                return unit_.on(event::indirect_jump{code + 16 * id}, out);
+                return unit_.on(action::indirect_jump{code + 16 * id}, out);
             default:
                 truths.push_back({tsc_, true});
-                return unit_.on(event::conditional{code + 64, random_() % 2 == 0}, out);
+                return unit_.on(action::conditional{code + 64, random_() % 2 == 0}, out);
         }
     }
     void stop() { unit_.stop(out); }
@@ -135,7 +135,7 @@ private:
         if (tsc <= tsc_) { return; }
         uint64_t const cycles = cycles_until(tsc);
         tsc_ = tsc;
-        unit_.on(event::time{cycles, art_at(tsc), tsc}, out);
+        unit_.on(action::time{cycles, art_at(tsc), tsc}, out);
     }
     /// Time passes, from one edge of the crystal clock at which an MTC is due to the next.
     void pass(uint64_t ticks) {
@@ -149,28 +149,28 @@ private:
         go_to(end);
     }
     void sleep() {
-        unit_.on(event::clock_stop{code}, out);
+        unit_.on(action::clock_stop{code}, out);
         is_asleep_ = true;
         pass(random_() % 400'000);
         is_asleep_ = false;
         bool const has_mtc = how_.mtc && random_() % 2 == 0;
         unit_.on(
-            event::clock_resume{has_mtc ? event::mtc_place::before_tsc : event::mtc_place::none},
+            action::clock_resume{has_mtc ? action::mtc_place::before_tsc : action::mtc_place::none},
             out);
     }
     void change() {
         ratio_ = static_cast<uint8_t>(8 + random_() % 40);
         speed_ = 990 + random_() % 21;
-        unit_.on(event::ratio{ratio_}, out);
+        unit_.on(action::ratio{ratio_}, out);
     }
     void overflow() {
-        unit_.on(event::overflow{}, out);
+        unit_.on(action::overflow{}, out);
         for (uint64_t i = random_() % 40; i != 0; --i) {
             pass(random_() % 400);
             truths.push_back({tsc_, true});
-            unit_.on(event::conditional{code + 64, true}, out);
+            unit_.on(action::conditional{code + 64, true}, out);
         }
-        unit_.on(event::overflow_end{code}, out);
+        unit_.on(action::overflow_end{code}, out);
     }
 
     mixture how_;

@@ -287,7 +287,7 @@ TEST_CASE(
         engine::trace_unit<384> exits = bare;
         auto const cr3 = random() % 3 << 12;
 
-        (void)bare.on(engine::event::mov_cr3{0x40'0000, 0x40'0003, cr3}, bare_memory);
+        (void)bare.on(engine::action::mov_cr3{0x40'0000, 0x40'0003, cr3}, bare_memory);
         (void)bare.wrmsr(0x570, msrs.ctl.raw & ~std::uint64_t{1}, 0x40'0003, 0x40'0005,
                          bare_memory);
         (void)exits.wrmsr(0x570, msrs.ctl.raw & ~std::uint64_t{1}, 0x40'0000, 0x40'0002,

@@ -288,7 +288,7 @@ TEST_CASE("the VM entries of a virtual processor, of the rules and of the model 
         auto const by_rules = vmx::vm_entry(caps, {whole(), {field}}, {.in_vmx_operation = true});
         memory_model<4096> memory{0, {}};
         engine::trace_unit<> unit{caps};
-        (void)unit.on(engine::event::vm_entry{.to = 0x1000, .loads = {true, {field}}}, memory);
+        (void)unit.on(engine::action::vm_entry{.to = 0x1000, .loads = {true, {field}}}, memory);
         bool const by_model = unit.msrs().ctl.raw == field;
         CAPTURE(field);
         REQUIRE(static_cast<bool>(entered) == static_cast<bool>(by_rules));

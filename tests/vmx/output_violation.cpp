@@ -126,10 +126,10 @@ auto run(std::uint32_t missing, std::uint64_t& violations, std::uint64_t first_r
     auto const enter = [&] {
         auto const entry = vmx::enter(guest, set, of_host, cpu);
         CHECK(entry);
-        (void)cpu.on(engine::event::vm_entry{.at = 0x1000, .to = ip, .loads = {true, entry.ctl}});
+        (void)cpu.on(engine::action::vm_entry{.at = 0x1000, .to = ip, .loads = {true, entry.ctl}});
     };
     auto const leave = [&] {
-        (void)cpu.on(engine::event::vm_exit{.from = ip, .to = 0x1000, .loads = {true, {}}});
+        (void)cpu.on(engine::action::vm_exit{.from = ip, .to = 0x1000, .loads = {true, {}}});
         CHECK(vmx::leave(guest, of_host, cpu));
     };
     /// The VM exits of output.
@@ -156,7 +156,7 @@ auto run(std::uint32_t missing, std::uint64_t& violations, std::uint64_t first_r
     settle();
     for (unsigned i = 0; i < 2000; ++i) {
         ip = 0x40'0000 + i % 7 * 0x1'0000'0000;
-        (void)cpu.on(engine::event::indirect_jump{ip});
+        (void)cpu.on(engine::action::indirect_jump{ip});
         settle();
         if (guest.msrs.status.get<access::ia32_rtit_status::Error>()) { break; }
     }

@@ -15,7 +15,7 @@
 
 using namespace ptspec;
 namespace preset = ptspec::cpu::preset;
-namespace event = ptspec::engine::event;
+namespace action = ptspec::engine::action;
 using access::ia32_rtit_ctl;
 using access::ia32_rtit_status;
 using vmx::guest_pt;
@@ -217,14 +217,14 @@ TEST_CASE("L2 of a guest that moved writes its trace to the guest's memory alone
         CHECK(one->guest.needs_shadow());
         CHECK(one->run(0x2000, {}));
         CHECK(!one->memory.uses_ept);
-        (void)one->processor.on(event::indirect_jump{0x3000});
+        (void)one->processor.on(action::indirect_jump{0x3000});
         CHECK(one->exit(0x3000));
         CHECK(one->memory.violations == 0);
         CHECK(one->memory.guest_byte(0x4000) == 0x02);
         CHECK(leave_nested(one->guest, vmcs));
         CHECK(one->run(0x3000, {}));
         CHECK(one->memory.uses_ept);
-        (void)one->processor.on(event::indirect_jump{0x5000});
+        (void)one->processor.on(action::indirect_jump{0x5000});
         CHECK(one->exit(0x5000));
         CHECK(one->memory.violations == 0);
     }
@@ -443,11 +443,11 @@ TEST_CASE("a guest with shadow paging has the trace of one without (PRG-175, GEN
         CHECK(on_wrmsr(vm.guest, 0x570, 0x208D));
         for (std::uint64_t i = 0; i < 10; ++i) {
             CHECK(vm.run(0x2000, {.cr3 = real + 0x5000 + i % 2 * 0x1000}));
-            (void)vm.processor.on(event::indirect_jump{0x3000 + 0x1000 * i});
+            (void)vm.processor.on(action::indirect_jump{0x3000 + 0x1000 * i});
             // A CR3-target value, which does not exit.
-            (void)vm.processor.on(event::mov_cr3{0x3000 + 0x1000 * i, 0x3003 + 0x1000 * i,
-                                                 real + 0x6000 - i % 2 * 0x1000});
-            (void)vm.processor.on(event::indirect_jump{0x2000});
+            (void)vm.processor.on(action::mov_cr3{0x3000 + 0x1000 * i, 0x3003 + 0x1000 * i,
+                                                  real + 0x6000 - i % 2 * 0x1000});
+            (void)vm.processor.on(action::indirect_jump{0x2000});
             CHECK(vm.exit(0x2000));
             CHECK(access::value_of(vm.guest.msrs, 0x572) == 0x5000);
         }
@@ -580,7 +580,7 @@ TEST_CASE("a guest on a processor: its trace goes to its memory, the host's goes
     CHECK(on_wrmsr(vm.guest, 0x561, 0xFFF));
     CHECK(on_wrmsr(vm.guest, 0x570, 0x2005));
     CHECK(vm.run(0x2000, {}));
-    (void)vm.processor.on(event::indirect_jump{0x3000});
+    (void)vm.processor.on(action::indirect_jump{0x3000});
     CHECK(vm.exit(0x3000));
     CHECK(vm.guest.msrs.output.mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>() !=
           0);

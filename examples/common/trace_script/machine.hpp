@@ -10,7 +10,7 @@
 
 namespace trace_script {
 
-namespace event = engine::event;
+namespace action = engine::action;
 
 /// The result of a valid event. Otherwise the result is the text that was expected.
 inline constexpr string_view valid{};
@@ -31,14 +31,14 @@ public:
         auto const size = low_bits(0) | static_cast<std::uint64_t>(size_code()) << 6;
         store_word(table, region_base | size);
         store_word(table + 8, table | 1);
-        execute(event::cycles{given.cycles});
+        execute(action::cycles{given.cycles});
         for (std::uint64_t i = 0; i < given.calls; ++i) {
             call(0x1005 + 0x10 * (given.calls - 1 - i));
         }
         for (char const bit : given.pending) {
-            execute(event::conditional{unit_.ip(), bit == '1'});
+            execute(action::conditional{unit_.ip(), bit == '1'});
         }
-        execute(event::sequential{given.ip});
+        execute(action::sequential{given.ip});
     }
 
     /// Executes one event. Returns an empty text, or what was expected instead.
@@ -48,7 +48,7 @@ public:
         event_text& e = done.parts;
         if (e.cycle && e.rest.find("task_gate") == string_view::npos) {
             if (*e.cycle < cycle_) { return "a time that is not before the last one"; }
-            execute(event::cycles{*e.cycle - cycle_});
+            execute(action::cycles{*e.cycle - cycle_});
             cycle_ = *e.cycle;
         }
         for (std::uint64_t i = 0; i < e.times; ++i) {
@@ -157,7 +157,7 @@ private:
 
     constexpr void call(std::uint64_t next) {
         if (depth_ < most_calls) { calls_[depth_++] = next; }
-        execute(event::direct_call{next, next + 0x1000});
+        execute(action::direct_call{next, next + 0x1000});
     }
     [[nodiscard]] constexpr auto returns_to() const -> std::uint64_t {
         return depth_ == 0 ? unit_.ip() + 0x10 : calls_[depth_ - 1];
@@ -179,8 +179,8 @@ private:
         return value.value_or(other);
     }
     /// The place of an MTC among TSC, TMA and CBR.
-    constexpr auto mtc_place_of(event_text& e) -> event::mtc_place {
-        using enum event::mtc_place;
+    constexpr auto mtc_place_of(event_text& e) -> action::mtc_place {
+        using enum action::mtc_place;
         auto const given = e.value("mtc");
         if (given == "before_tsc") { return before_tsc; }
         if (given == "before_older_tsc") { return before_older_tsc; }
@@ -290,16 +290,16 @@ private:
         }
         auto const to = target(e, here + 0x100);
         if (e.kind == "JMP" && direct) {
-            execute(event::direct_jump{to});
+            execute(action::direct_jump{to});
         } else if (e.kind == "JMP") {
-            execute(event::indirect_jump{to});
+            execute(action::indirect_jump{to});
         } else {
             auto const back = nested ? 0x505 + 0x10 * depth_ : next_ip;
             if (depth_ < most_calls) { calls_[depth_++] = back; }
             if (direct) {
-                execute(event::direct_call{back, nested ? back + 0x100 : to});
+                execute(action::direct_call{back, nested ? back + 0x100 : to});
             } else {
-                execute(event::indirect_call{back, to});
+                execute(action::indirect_call{back, to});
             }
         }
         return valid;
@@ -316,7 +316,8 @@ private:
         }
         for (char const letter : e.rest) {
             bool const taken = letter == 'T';
-            execute(event::conditional{taken || !is_one ? target(e, here + 0x10) : next_ip, taken});
+            execute(
+                action::conditional{taken || !is_one ? target(e, here + 0x10) : next_ip, taken});
         }
         return valid;
     }
@@ -328,26 +329,26 @@ private:
         if (e.rest == "compressed" && unit_.state().calls.size() == 0) { call(unit_.ip() + 0x10); }
         auto const to = target(e, e.rest == "uncompressed" ? returns_to() + 0x10 : returns_to());
         pop();
-        execute(event::near_return{to});
+        execute(action::near_return{to});
         return valid;
     }
     /// Events that produce no packets.
     constexpr auto silent(event_text& e) -> string_view {
         if (e.kind == "fall") {
             if (e.rest != "through" || !e.has_target) { return "fall through->ip"; }
-            execute(event::sequential{target(e, 0)});
+            execute(action::sequential{target(e, 0)});
         } else if (e.kind == "PUSH" || e.kind == "POP" || e.kind == "NOP") {
             if (e.kind == "POP") { pop(); }
-            execute(event::sequential{next(e, 1)});
+            execute(action::sequential{next(e, 1)});
         } else {
             if (e.kind == "any" && e.rest != "branches") { return "any branches"; }
             auto const ip = unit_.ip();
-            execute(event::conditional{ip + 0x10, true});
-            execute(event::conditional{ip + 0x12, false});
-            execute(event::direct_jump{ip + 0x20});
-            execute(event::indirect_jump{ip + 0x30});
-            execute(event::indirect_call{ip + 0x32, ip + 0x40});
-            execute(event::near_return{ip + 0x32});
+            execute(action::conditional{ip + 0x10, true});
+            execute(action::conditional{ip + 0x12, false});
+            execute(action::direct_jump{ip + 0x20});
+            execute(action::indirect_jump{ip + 0x30});
+            execute(action::indirect_call{ip + 0x32, ip + 0x40});
+            execute(action::near_return{ip + 0x32});
         }
         return valid;
     }
@@ -357,18 +358,18 @@ private:
         auto const next_ip = next(e);
         auto const kind = e.kind;
         if (kind == "interrupt" || kind == "NMI") {
-            event::cycles_within const takes{
+            action::cycles_within const takes{
                 .until_pip = cycles(e, "until_pip"),
                 .until_target = cycles(e, "until_target"),
                 .art = number(e, "ART", 0),
                 .tsc = unit_.state().clocks.tsc,
             };
-            execute(event::interrupt{next_ip, target(e, kernel), after(e, 0),
-                                     vector(e, kind == "NMI" ? 2 : 0x20), takes});
+            execute(action::interrupt{next_ip, target(e, kernel), after(e, 0),
+                                      vector(e, kind == "NMI" ? 2 : 0x20), takes});
         } else if (kind == "fault") {
             std::uint64_t const usual = e.rest == "#PF" ? 0x0E : e.rest == "#BR" ? 5 : 0x0D;
-            execute(event::exception{here, target(e, kernel), after(e, 0), vector(e, usual),
-                                     number(e, "cr2", 0)});
+            execute(action::exception{here, target(e, kernel), after(e, 0), vector(e, usual),
+                                      number(e, "cr2", 0)});
         } else if (kind == "INT") {
             return software_interrupt(e, here);
         } else if (kind == "SYSCALL" || kind == "SYSRET" || kind == "IRET" || kind == "ERETU" ||
@@ -377,19 +378,19 @@ private:
             auto const cpl = kind == "SYSCALL" ? std::uint64_t{0}
                              : to_user         ? std::uint64_t{3}
                                                : std::uint64_t{unit_.state().code.cpl};
-            auto const what = kind == "SYSCALL"  ? event::far_kind::syscall
-                              : kind == "IRET"   ? event::far_kind::iret
-                              : kind == "SYSRET" ? event::far_kind::sysret
-                                                 : event::far_kind::eret;
-            execute(event::far_transfer{here, target(e, kernel), after(e, cpl), what});
+            auto const what = kind == "SYSCALL"  ? action::far_kind::syscall
+                              : kind == "IRET"   ? action::far_kind::iret
+                              : kind == "SYSRET" ? action::far_kind::sysret
+                                                 : action::far_kind::eret;
+            execute(action::far_transfer{here, target(e, kernel), after(e, cpl), what});
         } else if (kind == "INIT") {
             if (e.rest != "BSP" && e.rest != "AP") { return "INIT BSP or INIT AP"; }
             auto code = after(e, 0);
             code.cr3 = 0;
             code.real_mode = true;
-            execute(event::init{next_ip, target(e, 0xFFFF'FFF0), code, e.rest == "AP"});
+            execute(action::init{next_ip, target(e, 0xFFFF'FFF0), code, e.rest == "AP"});
         } else {
-            execute(event::sipi{target(e, 0), after(e, 0), vector(e, 0)});
+            execute(action::sipi{target(e, 0), after(e, 0), vector(e, 0)});
         }
         return valid;
     }
@@ -399,7 +400,7 @@ private:
         auto const number_of_it = number_in(take_word(words));
         if (!number_of_it || *number_of_it > 0xFF) { return "INT and a vector"; }
         auto code = after(e, 0);
-        event::cycles_within cycles{};
+        action::cycles_within cycles{};
         if (!words.empty()) {
             if (take_word(words) != "task_gate") { return "task_gate"; }
             std::uint64_t last = cycle_;
@@ -428,8 +429,8 @@ private:
             cycle_ = last;
         }
         (void)next(e);
-        execute(event::software_interrupt{here, target(e, kernel), code,
-                                          static_cast<std::uint8_t>(*number_of_it), cycles});
+        execute(action::software_interrupt{here, target(e, kernel), code,
+                                           static_cast<std::uint8_t>(*number_of_it), cycles});
         return valid;
     }
 
@@ -443,24 +444,24 @@ private:
             auto const value = text == "?" ? maybe_number{true, unit_.state().code.cr3 + 0x1000}
                                            : number_in(text);
             if (!value) { return "a hexadecimal number after CR3,"; }
-            execute(event::mov_cr3{here, next_ip, *value});
+            execute(action::mov_cr3{here, next_ip, *value});
         } else if (kind == "WRMSR") {
             return wrmsr(e, here, next_ip);
         } else if (kind == "STI" || kind == "CLI") {
-            execute(event::interrupt_flag{next_ip, kind == "STI"});
+            execute(action::interrupt_flag{next_ip, kind == "STI"});
         } else if (kind == "XBEGIN") {
             (void)e.value("fallback");
-            execute(event::transaction_begin{here, next_ip});
+            execute(action::transaction_begin{here, next_ip});
         } else if (kind == "XEND") {
-            execute(event::transaction_end{here, next_ip});
+            execute(action::transaction_end{here, next_ip});
         } else if (kind == "abort") {
-            execute(event::transaction_abort{here, target(e, here)});
+            execute(action::transaction_abort{here, target(e, here)});
         } else if (kind == "ACM") {
             if (e.rest != "begin" && e.rest != "end") { return "ACM begin or ACM end"; }
             if (e.rest == "begin") {
-                execute(event::acm_begin{});
+                execute(action::acm_begin{});
             } else {
-                execute(event::acm_end{next_ip});
+                execute(action::acm_end{next_ip});
             }
         } else {
             return ptwrite(e, here, next_ip);
@@ -494,7 +495,7 @@ private:
             bool const wide = starts_with(one.name, "R");
             if (!value || (!wide && !starts_with(one.name, "E"))) { break; }
             one.used = true;
-            execute(event::ptwrite{here, next_ip, *value, wide});
+            execute(action::ptwrite{here, next_ip, *value, wide});
             return valid;
         }
         return "the name of a register, = and a number";
@@ -509,13 +510,13 @@ private:
             // The transition may load IA32_RTIT_CTL.
             auto const enable = number(e, "TraceEn", 2, 1);
             using ctl = reg::ia32_rtit_ctl;
-            event::ctl_load const loads{enable < 2,
-                                        unit_.msrs().ctl.with(ctl::TraceEn{enable == 1})};
+            action::ctl_load const loads{enable < 2,
+                                         unit_.msrs().ctl.with(ctl::TraceEn{enable == 1})};
             if (e.rest == "exit") {
-                execute(event::vm_exit{
+                execute(action::vm_exit{
                     .from = here, .to = target(e, kernel), .after = code, .loads = loads});
             } else if (e.rest == "entry") {
-                execute(event::vm_entry{
+                execute(action::vm_entry{
                     .at = here, .to = target(e, kernel), .after = code, .loads = loads});
             } else {
                 return "VM exit or VM entry";
@@ -523,7 +524,7 @@ private:
         } else if (kind == "VMPTRLD") {
             auto const value = number_in(e.rest);
             if (!value) { return "the address of a VMCS"; }
-            execute(event::vmptrld{next(e), *value});
+            execute(action::vmptrld{next(e), *value});
         } else if (kind == "EENTER" || kind == "ERESUME" || kind == "EEXIT" || kind == "AEX") {
             auto code = after(e, unit_.state().code.cpl);
             bool const enters = kind == "EENTER" || kind == "ERESUME";
@@ -533,16 +534,16 @@ private:
             code.inside = !enters                  ? engine::enclave::none
                           : e.rest == "production" ? engine::enclave::production
                                                    : engine::enclave::debug;
-            execute(event::enclave_transfer{here, target(e, here + 0x1000), code});
+            execute(action::enclave_transfer{here, target(e, here + 0x1000), code});
         } else if (kind == "SMI") {
-            execute(event::smi{next(e), 0x8000, after(e, 0)});
+            execute(action::smi{next(e), 0x8000, after(e, 0)});
         } else {
             auto const saved = e.value("TraceEn");
             bool const is_saved = unit_.msrs().smram_trace_en;
             if (!saved.empty() && saved != (is_saved ? "1" : "0")) {
                 return "the TraceEn that the last SMI saved";
             }
-            execute(event::rsm{target(e, unit_.ip()), after(e, 3)});
+            execute(action::rsm{target(e, unit_.ip()), after(e, 3)});
         }
         return valid;
     }
@@ -552,16 +553,16 @@ private:
         auto const next_ip = next(e, 3);
         if (e.kind == "clock") {
             if (e.rest == "stop") {
-                execute(event::clock_stop{next_ip,
-                                          static_cast<std::uint8_t>(number(e, "align", 0, 0x80))});
+                execute(action::clock_stop{next_ip,
+                                           static_cast<std::uint8_t>(number(e, "align", 0, 0x80))});
             } else if (e.rest == "resume") {
-                execute(event::clock_resume{mtc_place_of(e)});
+                execute(action::clock_resume{mtc_place_of(e)});
             } else {
                 return "clock stop or clock resume";
             }
         } else if (e.kind == "HLT") {
             core_ = c_state(e, "core", 1);
-            execute(event::halt{here, next_ip});
+            execute(action::halt{here, next_ip});
         } else if (e.kind == "MWAIT") {
             auto words = e.rest;
             auto const hints = words.empty() ? maybe_number{true, 0}
@@ -570,21 +571,21 @@ private:
             if (!hints || !ext || *hints > 0xFF || *ext > 3) { return "MWAIT hints,ext"; }
             auto const thread = c_state(e, "thread", 1);
             core_ = c_state(e, "core", thread);
-            execute(event::mwait{.at = here,
-                                 .next = next_ip,
-                                 .hints = static_cast<std::uint8_t>(*hints),
-                                 .ext = static_cast<std::uint8_t>(*ext),
-                                 .thread = {thread, 0}});
+            execute(action::mwait{.at = here,
+                                  .next = next_ip,
+                                  .hints = static_cast<std::uint8_t>(*hints),
+                                  .ext = static_cast<std::uint8_t>(*ext),
+                                  .thread = {thread, 0}});
         } else {
             bool const by_interrupt = e.rest == "interrupt";
             if (!by_interrupt && e.rest != "store") { return "wake interrupt or wake store"; }
-            execute(event::wake{core_, core_,
-                                by_interrupt ? event::wake_reason::interrupt
-                                             : event::wake_reason::store,
-                                mtc_place_of(e)});
+            execute(action::wake{core_, core_,
+                                 by_interrupt ? action::wake_reason::interrupt
+                                              : action::wake_reason::store,
+                                 mtc_place_of(e)});
             if (by_interrupt) {
-                execute(event::interrupt{number(e, "next", unit_.ip()), target(e, kernel),
-                                         after(e, 0), 0x20});
+                execute(action::interrupt{number(e, "next", unit_.ip()), target(e, kernel),
+                                          after(e, 0), 0x20});
             }
         }
         return valid;
@@ -596,7 +597,7 @@ private:
         if (e.kind == "cycles") { return cycles_pass(e); }
         if (e.kind == "callstack") {
             if (e.rest != "lost") { return "callstack lost"; }
-            execute(event::return_stack_lost{});
+            execute(action::return_stack_lost{});
             return valid;
         }
         if (e.kind == "clocks" && e.rest.empty()) {
@@ -609,16 +610,16 @@ private:
         } else if (e.kind == "ratio") {
             auto const value = number_in(e.rest);
             if (!value || *value > 0xFF) { return "ratio and two hexadecimal digits"; }
-            execute(event::ratio{static_cast<std::uint8_t>(*value)});
+            execute(action::ratio{static_cast<std::uint8_t>(*value)});
         } else if (e.kind == "wrap" && e.rest == "guard") {
-            execute(event::cycle_guard{});
+            execute(action::cycle_guard{});
         } else if (e.kind == "overflow" && e.rest.empty()) {
-            execute(event::sequential{at(e)});
-            execute(event::overflow{});
+            execute(action::sequential{at(e)});
+            execute(action::overflow{});
         } else if (e.kind == "resolved" && e.rest.empty()) {
-            execute(event::overflow_end{at(e)});
+            execute(action::overflow_end{at(e)});
         } else if (e.kind == "ART" && e.rest.empty() && e.has_target) {
-            execute(event::time{0, target(e, clocks.art), clocks.tsc});
+            execute(action::time{0, target(e, clocks.art), clocks.tsc});
         } else if (e.kind == "mtc") {
             auto const value = number_in(e.rest);
             if (!value || *value > 0xFF) { return "mtc and two hexadecimal digits"; }
@@ -628,7 +629,7 @@ private:
             std::uint64_t const high = (clocks.art >> freq | 0xFF) + 1;
             std::uint64_t const art = (high | *value) << freq;
             unit_.set_clocks({art - 1, clocks.tsc, 0, clocks.core_to_bus, clocks.are_off});
-            execute(event::time{0, art, clocks.tsc});
+            execute(action::time{0, art, clocks.tsc});
         } else {
             return "an event of tests/spec/notation.md, section 3";
         }
@@ -636,7 +637,7 @@ private:
     }
 
     constexpr auto psb_due(event_text& e) -> string_view {
-        event::psb_due due{.mtc = mtc_place_of(e)};
+        action::psb_due due{.mtc = mtc_place_of(e)};
         due.cycles_until_tsc = cycles(e, "until_tsc");
         due.cycles_until_mtc = cycles(e, "until_mtc");
         execute(due);
@@ -648,8 +649,8 @@ private:
         if (!passed || (!words.empty() && words != "unaligned")) {
             return "cycles and a decimal number";
         }
-        if (!words.empty()) { execute(event::unaligned_cyc{}); }
-        execute(event::cycles{*passed});
+        if (!words.empty()) { execute(action::unaligned_cyc{}); }
+        execute(action::cycles{*passed});
         return valid;
     }
 };

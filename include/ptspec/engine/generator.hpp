@@ -12,27 +12,27 @@
 #include <ptspec/engine/detail/value.hpp>
 #include <ptspec/engine/detail/vmx_smm.hpp>
 
-/// Generates packets from events: the dispatch, and a generator for the caller's own sink.
+/// Generates packets from actions: the dispatch, and a generator for the caller's own sink.
 namespace ptspec::engine {
 
-/// An event: a struct of `engine::event` that a `handle` accepts.
-template <class Event, class Sink>
-concept event_for = requires(generator_state& state, Event const& e, Sink& sink) {
+/// An action: a struct of `engine::action` that a `handle` accepts.
+template <class Action, class Sink>
+concept action_for = requires(generator_state& state, Action const& e, Sink& sink) {
     detail::handle(state, e, sink);
 };
 
 namespace detail {
 
-/// Handles an event, and completes it. The state's cache decides which events take the fast path.
-template <class Event, class Sink>
+/// Handles an action, and completes it. The state's cache decides which actions take the fast path.
+template <class Action, class Sink>
 [[gnu::always_inline]]  // without it branches take 1 % more instructions (clang 19)
 constexpr void
-generate(generator_state& s, Event const& e, Sink& to) noexcept {
+generate(generator_state& s, Action const& e, Sink& to) noexcept {
     if constexpr (requires { try_fast_path(s, e); }) {
         if (try_fast_path(s, e)) { return; }
     }
     handle(s, e, to);
-    complete_event(s, to);
+    complete_action(s, to);
 }
 
 /// The state of a processor that has executed for a while.
@@ -50,7 +50,7 @@ generate(generator_state& s, Event const& e, Sink& to) noexcept {
 
 }  // namespace detail
 
-/// Generates the packets of a logical processor from its events.
+/// Generates the packets of a logical processor from its actions.
 ///
 /// A value that holds the MSRs of Intel PT and the context that executes. Each operation appends
 /// its packets to a sink. If the sink has no room for them an overflow begins, and packets are lost
@@ -74,19 +74,19 @@ public:
     /// last access to an MSR.
     [[nodiscard]] constexpr auto state() const noexcept -> generator_state const& { return state_; }
 
-    /// Handles an event.
-    template <class Event, trace::packet_sink Sink>
-        requires event_for<Event, Sink>
-    constexpr void on(Event const& e, Sink& to) noexcept {
+    /// Handles an action.
+    template <class Action, trace::packet_sink Sink>
+        requires action_for<Action, Sink>
+    constexpr void on(Action const& e, Sink& to) noexcept {
         detail::generate(state_, e, to);
     }
-    template <class Event, class Sink>
+    template <class Action, class Sink>
         requires(!trace::packet_sink<Sink>)
-    void on(Event const&, Sink&) = delete;  // a sink has append(byte_view) -> bool
+    void on(Action const&, Sink&) = delete;  // a sink has append(byte_view) -> bool
     template <class Other, trace::packet_sink Sink>
-        requires(!event_for<Other, Sink>)
-    void on(Other const&, Sink&) = delete;  // an event is a struct of engine::event
-    /// Ends an overflow that `event::overflow` did not request. The sink must have room.
+        requires(!action_for<Other, Sink>)
+    void on(Other const&, Sink&) = delete;  // an action is a struct of engine::action
+    /// Ends an overflow that `action::overflow` did not request. The sink must have room.
     template <trace::packet_sink Sink>
     constexpr void end_overflow(Sink& to) noexcept {
         detail::end_overflow(state_, to);

@@ -46,7 +46,7 @@ struct decoder_view {
 /// Source: GEN-225, GEN-230.
 enum class deferred_ovf : uint8_t { none, ovf, ovf_and_trace_stop };
 
-/// The state of packet generation between two events.
+/// The state of packet generation between two actions.
 ///
 /// `msrs.status.PacketByteCnt` and `PendPSB` are not kept current: see `status_now`.
 ///
@@ -65,9 +65,9 @@ struct generator_state {
     decoder_view view{};
     vmx_concealment concealment{};
     uint64_t vmcs = no_vmcs;
-    uint64_t psb_period = 0;       ///< in bytes, from IA32_RTIT_CTL
-    uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
-    event::psb_due psb_details{};  ///< of the next PSB+
+    uint64_t psb_period = 0;        ///< in bytes, from IA32_RTIT_CTL
+    uint64_t psb_after = 0;         ///< bytes from `view.count_start` to the next PSB
+    action::psb_due psb_details{};  ///< of the next PSB+
     rule shutdown_by = rule::none;
     access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;

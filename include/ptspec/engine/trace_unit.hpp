@@ -14,7 +14,7 @@ struct unit_codec;
 
 }  // namespace detail
 
-/// The trace unit of a logical processor: turns events into packets in memory, status bits and
+/// The trace unit of a logical processor: turns actions into packets in memory, status bits and
 /// interrupts.
 ///
 /// A value. Memory, fabric and interrupts are ports, passed with each operation; see `output` for
@@ -79,10 +79,10 @@ public:
     /// The rule by which output ended by itself since TraceEn rose; `none` if it has not.
     [[nodiscard]] constexpr auto ended_by() const noexcept -> rule { return output_.ended_by(); }
 
-    /// Handles an event: appends its packets to the buffer, and stores bytes of the buffer.
-    template <class Event, memory_port Memory>
-        requires event_for<Event, byte_queue<Depth>>
-    constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
+    /// Handles an action: appends its packets to the buffer, and stores bytes of the buffer.
+    template <class Action, memory_port Memory>
+        requires action_for<Action, byte_queue<Depth>>
+    constexpr auto on(Action const& e, Memory& memory) noexcept -> port_fault {
         if constexpr (requires { detail::try_fast_path(state_, e); }) {
             // With these three attributes branches are 4 % faster (g++ 12).
             if (pending_ == pending_action::none && detail::try_fast_path(state_, e)) [[likely]] {
@@ -92,7 +92,7 @@ public:
         return on_slow_path(e, memory);
     }
     template <class Other, class Memory>
-    void on(Other const&, Memory&) = delete;  // an event is a struct of engine::event
+    void on(Other const&, Memory&) = delete;  // an action is a struct of engine::action
 
     /// Starts tracing at the next instruction, as if a WRMSR wrote `value`, with TraceEn = 1, just
     /// before it: for an emulator that traces code which has no such WRMSR, such as user code.
@@ -147,7 +147,7 @@ public:
         return {{}, access::xsaves(state_.caps, before).image};
     }
     /// XSAVES of component 8 by the instruction at `at` that faults, or causes a VM exit, after it
-    /// cleared TraceEn: TraceEn gets its value back, and the fault is an event of its own. If a
+    /// cleared TraceEn: TraceEn gets its value back, and the fault is an action of its own. If a
     /// port fails before, TraceEn is 0: retry it.
     ///
     /// Source: GEN-184, REG-142, PRG-111.
@@ -226,10 +226,10 @@ private:
     pending_action pending_ = pending_action::none;
     byte_queue<Depth> queue_{};
 
-    template <class Event, memory_port Memory>
+    template <class Action, memory_port Memory>
     [[gnu::noinline]]  // inlined, branches take 12 % more instructions (g++ 12)
     constexpr auto
-    on_slow_path(Event const& e, Memory& memory) noexcept -> port_fault {
+    on_slow_path(Action const& e, Memory& memory) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         detail::generate(state_, e, queue_);
         return drain_after_operation(memory);

@@ -78,7 +78,7 @@ struct unit_codec {
         each(unit.state_.view.psb_requested);
         each(unit.state_.view.count_start);
         auto& psb = unit.state_.psb_details;
-        each(psb.mtc, underlying(event::mtc_place::before_older_tsc));
+        each(psb.mtc, underlying(action::mtc_place::before_older_tsc));
         each(psb.cycles_until_tsc);
         each(psb.cycles_until_mtc);
         each(unit.state_.in_overflow);

@@ -97,7 +97,7 @@ struct no_tap {
     constexpr void operator()(uint64_t, byte_view) const noexcept {}
 };
 
-/// A logical processor. Each event and access goes to its trace unit, whose bytes go to the memory
+/// A logical processor. Each action and access goes to its trace unit, whose bytes go to the memory
 /// port and, if there is a tap, to `tap(address, bytes)`; its PMIs become pending and are delivered
 /// by `deliver_pmi`.
 ///
@@ -185,9 +185,9 @@ public:
 
     // -------------------------------------------------------------------------------- execution
 
-    /// Executes an event of `engine::event`.
-    template <class Event>
-    constexpr auto on(Event const& e) noexcept -> port_fault {
+    /// Executes an action of `engine::action`.
+    template <class Action>
+    constexpr auto on(Action const& e) noexcept -> port_fault {
         bool const was_on = is_tracing();
         auto memory = ports();
         auto const fault = unit_.on(e, memory);

@@ -10,7 +10,7 @@
 #include <ptspec/engine/event/vmx_smm.hpp>
 #include <ptspec/x86/instruction.hpp>
 
-/// From an instruction that an emulator executed to the event of a trace unit.
+/// From an instruction that an emulator executed to the action of a trace unit.
 namespace ptspec::simulate {
 
 using cpu::code_width;
@@ -33,7 +33,7 @@ struct execution {
 };
 
 /// True if the instruction leads to the next one. Otherwise an interrupt, an exception or another
-/// event came between, whose event follows that of the instruction.
+/// event came between, whose action follows that of the instruction.
 [[nodiscard]] constexpr auto leads_on(execution const& of) noexcept -> bool {
     using enum x86::instruction_class;
     switch (of.what.which) {
@@ -61,28 +61,28 @@ struct execution {
     }
 }
 
-/// Calls `take` with the event of an executed instruction. For some it is `event::sequential`:
+/// Calls `take` with the event of an executed instruction. For some it is `action::sequential`:
 /// WRMSR, XSAVES and XRSTORS are functions of a trace unit, MWAIT has operands that are not here,
-/// and VMCLEAR is an event only if its VMCS is current.
+/// and VMCLEAR is an action only if its VMCS is current.
 ///
 /// Source: GEN-110, GEN-111, GEN-113, GEN-240, GEN-250, GEN-300, GEN-305.
 template <class Take>
-constexpr void take_event(execution const& of, Take&& take) noexcept {
-    namespace event = engine::event;
+constexpr void take_action(execution const& of, Take&& take) noexcept {
+    namespace action = engine::action;
     using enum x86::instruction_class;
-    using event::far_kind;
+    using action::far_kind;
     auto const far_transfer = [&](far_kind kind) {
-        take(event::far_transfer{of.at, of.to, of.after, kind});
+        take(action::far_transfer{of.at, of.to, of.after, kind});
     };
     bool const is_elsewhere = of.to != of.next();
     switch (of.what.which) {
-        case conditional: return take(event::conditional{of.to, is_elsewhere});
-        case direct_jump: return take(event::direct_jump{of.to});
-        case direct_call: return take(event::direct_call{of.next(), of.to});
+        case conditional: return take(action::conditional{of.to, is_elsewhere});
+        case direct_jump: return take(action::direct_jump{of.to});
+        case direct_call: return take(action::direct_call{of.next(), of.to});
         case indirect_jump:
-        case absolute_jump: return take(event::indirect_jump{of.to});
-        case indirect_call: return take(event::indirect_call{of.next(), of.to});
-        case near_return: return take(event::near_return{of.to});
+        case absolute_jump: return take(action::indirect_jump{of.to});
+        case indirect_call: return take(action::indirect_call{of.next(), of.to});
+        case near_return: return take(action::near_return{of.to});
         case far_jump:
         case far_call:
         case far_return: return far_transfer(far_kind::plain);
@@ -94,28 +94,28 @@ constexpr void take_event(execution const& of, Take&& take) noexcept {
         case syscall:
         case sysenter: return far_transfer(far_kind::syscall);
         case software_interrupt:
-            return take(event::software_interrupt{of.at, of.to, of.after, of.what.vector});
-        case vm_entry: return take(event::vm_entry{.at = of.at, .to = of.to, .after = of.after});
+            return take(action::software_interrupt{of.at, of.to, of.after, of.what.vector});
+        case vm_entry: return take(action::vm_entry{.at = of.at, .to = of.to, .after = of.after});
         case vm_call:
             if (!is_elsewhere) { break; }
-            return take(event::vm_exit{.from = of.at, .to = of.to, .after = of.after});
-        case vmxon: return take(event::vmxon{of.at, of.to});
-        case vmxoff: return take(event::vmxoff{of.to});
-        case vmptrld: return take(event::vmptrld{of.to, of.operand});
-        case rsm: return take(event::rsm{of.to, of.after});
+            return take(action::vm_exit{.from = of.at, .to = of.to, .after = of.after});
+        case vmxon: return take(action::vmxon{of.at, of.to});
+        case vmxoff: return take(action::vmxoff{of.to});
+        case vmptrld: return take(action::vmptrld{of.to, of.operand});
+        case rsm: return take(action::rsm{of.to, of.after});
         case enclave:
             if (!is_elsewhere) { break; }
-            return take(event::enclave_transfer{of.at, of.to, of.after});
+            return take(action::enclave_transfer{of.at, of.to, of.after});
         case ptwrite:
-            return take(event::ptwrite{of.at, of.to, of.operand, of.what.operand_is_64_bits});
-        case mov_to_cr3: return take(event::mov_cr3{of.at, of.to, of.operand});
-        case xbegin: return take(event::transaction_begin{of.at, of.to});
-        case xend: return take(event::transaction_end{of.at, of.to});
+            return take(action::ptwrite{of.at, of.to, of.operand, of.what.operand_is_64_bits});
+        case mov_to_cr3: return take(action::mov_cr3{of.at, of.to, of.operand});
+        case xbegin: return take(action::transaction_begin{of.at, of.to});
+        case xend: return take(action::transaction_end{of.at, of.to});
         case xabort:
             if (!is_elsewhere) { break; }
-            return take(event::transaction_abort{of.at, of.to});
-        case hlt: return take(event::halt{of.at, of.to});
-        case interrupt_flag: return take(event::interrupt_flag{of.to, of.after.IF});
+            return take(action::transaction_abort{of.at, of.to});
+        case hlt: return take(action::halt{of.at, of.to});
+        case interrupt_flag: return take(action::interrupt_flag{of.to, of.after.IF});
         case other:
         case getsec:
         case wrmsr:
@@ -124,10 +124,10 @@ constexpr void take_event(execution const& of, Take&& take) noexcept {
         case vmclear:
         case mwait: break;
     }
-    take(event::sequential{of.to});
+    take(action::sequential{of.to});
 }
 
-/// The successors of an instruction at an address: what `take_near_event` compares, computed once.
+/// The successors of an instruction at an address: what `take_near_action` compares, computed once.
 struct successors {
     uint64_t next = 0;    ///< the instruction after it
     uint64_t target = 0;  ///< of a direct branch
@@ -140,37 +140,37 @@ struct successors {
     return {one.next(), is_direct(of) ? target_of(of, at, width) : 0, of.which};
 }
 
-/// The fast path of an emulator that executes blocks of code. Calls `take` with the event of a near
+/// The fast path of an emulator that executes blocks of code. Calls `take` with the action of a near
 /// branch at the end of a block, after which the code at `to` executes. Returns true if it did, and
-/// for an instruction without event that led to the next one. Returns false, and takes nothing,
-/// otherwise: then ask `leads_on`, and call `take_event`.
+/// for an instruction without action that led to the next one. Returns false, and takes nothing,
+/// otherwise: then ask `leads_on`, and call `take_action`.
 ///
-/// Source: as `take_event`.
+/// Source: as `take_action`.
 template <class Take>
 [[nodiscard, gnu::always_inline]]  // a call for each block costs 30 % (gzip, g++ 12)
 constexpr auto
-take_near_event(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
-    namespace event = engine::event;
+take_near_action(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
+    namespace action = engine::action;
     using enum x86::instruction_class;
     if (of.which == conditional) {
         bool const taken = to == of.target;
         if (!taken && to != of.next) { return false; }
-        take(event::conditional{to, taken});
+        take(action::conditional{to, taken});
         return true;
     }
     switch (of.which) {
         case other: return to == of.next;
         case direct_jump:
             if (to != of.target) { return false; }
-            take(event::direct_jump{to});
+            take(action::direct_jump{to});
             return true;
         case direct_call:
             if (to != of.target) { return false; }
-            take(event::direct_call{of.next, to});
+            take(action::direct_call{of.next, to});
             return true;
-        case near_return: take(event::near_return{to}); return true;
-        case indirect_jump: take(event::indirect_jump{to}); return true;
-        case indirect_call: take(event::indirect_call{of.next, to}); return true;
+        case near_return: take(action::near_return{to}); return true;
+        case indirect_jump: take(action::indirect_jump{to}); return true;
+        case indirect_call: take(action::indirect_call{of.next, to}); return true;
         default: return false;
     }
 }

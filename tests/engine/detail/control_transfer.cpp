@@ -9,7 +9,7 @@
 
 using namespace ptspec;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 
 namespace {
 
@@ -32,22 +32,22 @@ auto from(std::uint64_t place) -> std::string {
 }
 
 auto conditional(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
-    return goes(from(at) + more, [=](traced& on) { on.does(event::conditional{to, true}); });
+    return goes(from(at) + more, [=](traced& on) { on.does(action::conditional{to, true}); });
 }
 auto direct(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
-    return goes(from(at) + more, [=](traced& on) { on.does(event::direct_jump{to}); });
+    return goes(from(at) + more, [=](traced& on) { on.does(action::direct_jump{to}); });
 }
 auto indirect(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
-    return goes(from(at) + more, [=](traced& on) { on.does(event::indirect_jump{to}); });
+    return goes(from(at) + more, [=](traced& on) { on.does(action::indirect_jump{to}); });
 }
 auto far_away(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
     return goes(from(at) + more, [=](traced& on) {
-        on.does(event::far_transfer{.at = at, .to = to, .after = on.state().code});
+        on.does(action::far_transfer{.at = at, .to = to, .after = on.state().code});
     });
 }
 auto interrupted(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
     return goes(from(at) + more, [=](traced& on) {
-        on.does(event::interrupt{.next = at, .to = to, .after = on.state().code});
+        on.does(action::interrupt{.next = at, .to = to, .after = on.state().code});
     });
 }
 
@@ -107,9 +107,9 @@ TEST_CASE("no packet has an IP from outside the traced context") {  // GEN-030, 
             auto code = on.state().code;
             code.cpl = cpl;
             if (far) {
-                on.does(event::far_transfer{.at = 0x1100, .to = 0x5000, .after = code});
+                on.does(action::far_transfer{.at = 0x1100, .to = 0x5000, .after = code});
             } else {
-                on.does(event::interrupt{.next = 0x1100, .to = 0x5000, .after = code});
+                on.does(action::interrupt{.next = 0x1100, .to = 0x5000, .after = code});
             }
         });
     };
@@ -126,7 +126,7 @@ TEST_CASE("a transfer that changes CR3 and code width writes PIP, then MODE.Exec
         return goes(setup, [&](traced& on) {
             auto code = on.state().code;
             change(code);
-            on.does(event::interrupt{.next = 0x1100, .to = to, .after = code});
+            on.does(action::interrupt{.next = 0x1100, .to = to, .after = code});
         });
     };
     auto const both = [](engine::execution_context& code) {
@@ -152,7 +152,7 @@ TEST_CASE("PIP and MODE.Exec of a task switch have separate CYCs") {  // GEN-215
     code.cr3 = 0x7000;
     code.width = engine::code_width::bits_16;
     code.cpl = 0;
-    on.does(event::software_interrupt{
+    on.does(action::software_interrupt{
         .at = 0x1100, .to = 0x5000, .after = code, .takes = {.until_pip = 10, .until_target = 20}});
     CHECK(on.packets() == text{"FUP(1100), CYC(10), PIP(7000,NR=0), CYC(20), MODE.Exec(16), "
                                "TIP(5000)"});
@@ -170,15 +170,15 @@ TEST_CASE("CFE comes first, and has an IP if no other packet gives it") {
     CHECK(goes("EventEn=1, OS=0, CPL=0", [](traced& on) {
               auto code = on.state().code;
               code.cpl = 3;
-              on.does(event::far_transfer{
-                  .at = 0x9000, .to = 0x1000, .after = code, .kind = event::far_kind::iret});
+              on.does(action::far_transfer{
+                  .at = 0x9000, .to = 0x1000, .after = code, .kind = action::far_kind::iret});
           }) == "CFE(IRET,IP=0), TIP.PGE(1000)");
     CHECK(goes("EventEn=1", [](traced& on) {
-              on.does(event::exception{.at = 0x1000,
-                                       .to = 0x2000,
-                                       .after = on.state().code,
-                                       .vector = event::exception::page_fault,
-                                       .cr2 = 0xBEEF000});
+              on.does(action::exception{.at = 0x1000,
+                                        .to = 0x2000,
+                                        .after = on.state().code,
+                                        .vector = action::exception::page_fault,
+                                        .cr2 = 0xBEEF000});
           }) == "EVD(PFA:BEEF000), CFE(INTR:E,IP=0), FUP(1000), TIP(2000)");  // GEN-302
 }
 
@@ -187,11 +187,12 @@ TEST_CASE("PIP, VMCS, MODE.TSX, TraceStop and PSB do not depend on FilterEn") { 
         return goes(std::string{ranges} + ", FilterEn=0, IP=3000" + setup,
                     [&](traced& on) { on.does(e); });
     };
-    CHECK(outside_of(", CPL=0", event::mov_cr3{0x3000, 0x3003, 0x9000}) == "PIP(9000,NR=0)");
-    CHECK(outside_of(", VMX=root, CPL=0", event::vmptrld{0x3003, 0x9000}) == "VMCS(9000)");
-    CHECK(outside_of("", event::transaction_begin{0x3000, 0x3003}) == "MODE.TSX(InTX=1,TXAbort=0)");
-    CHECK(outside_of("", event::direct_jump{0x4000}) == "TraceStop");
-    CHECK(outside_of("", event::psb_due{}).substr(0, 8) == "PSB, CBR");
+    CHECK(outside_of(", CPL=0", action::mov_cr3{0x3000, 0x3003, 0x9000}) == "PIP(9000,NR=0)");
+    CHECK(outside_of(", VMX=root, CPL=0", action::vmptrld{0x3003, 0x9000}) == "VMCS(9000)");
+    CHECK(outside_of("", action::transaction_begin{0x3000, 0x3003}) ==
+          "MODE.TSX(InTX=1,TXAbort=0)");
+    CHECK(outside_of("", action::direct_jump{0x4000}) == "TraceStop");
+    CHECK(outside_of("", action::psb_due{}).substr(0, 8) == "PSB, CBR");
 }
 
 TEST_CASE("a suppressed IP does not change the last IP") {  // GEN-107
@@ -199,9 +200,9 @@ TEST_CASE("a suppressed IP does not change the last IP") {  // GEN-107
     auto kernel = on.state().code;
     kernel.cpl = 0;
     auto const user = on.state().code;
-    on.does(event::indirect_jump{0x7000});
-    on.does(event::far_transfer{.at = 0x7000, .to = 0x9000, .after = kernel});
-    on.does(event::far_transfer{.at = 0x9000, .to = 0x7002, .after = user});
+    on.does(action::indirect_jump{0x7000});
+    on.does(action::far_transfer{.at = 0x7000, .to = 0x9000, .after = kernel});
+    on.does(action::far_transfer{.at = 0x9000, .to = 0x7002, .after = user});
     CHECK(on.packets() == text{"TIP(7000), TIP.PGD(), TIP.PGE(7002)"});
     CHECK(on.bytes.size() == 7 + 1 + 3);
 }
@@ -209,10 +210,10 @@ TEST_CASE("a suppressed IP does not change the last IP") {  // GEN-107
 TEST_CASE("the vector of an event without a vector is 0") {  // GEN-301, PKT-220
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, EventEn=1"};
-        on.does(event::far_transfer{.at = value(std::uint64_t{0x1000}),
-                                    .to = 0x2000,
-                                    .after = on.state().code,
-                                    .kind = event::far_kind::iret});
+        on.does(action::far_transfer{.at = value(std::uint64_t{0x1000}),
+                                     .to = 0x2000,
+                                     .after = on.state().code,
+                                     .kind = action::far_kind::iret});
         byte_view const all = on.bytes.written();
         return all.size() > 4 && all[0] == 0x02 && all[1] == 0x13 && all[3] == 0;
     });
@@ -221,8 +222,8 @@ TEST_CASE("the vector of an event without a vector is 0") {  // GEN-301, PKT-220
 TEST_CASE("a transaction abort writes MODE.TSX, FUP, TIP") {  // GEN-252, GEN-256
     CHECK_TWICE([](auto value) {
         traced on{"OS=0"};
-        on.does(event::transaction_begin{0x1000, 0x1003});
-        on.does(event::transaction_abort{value(std::uint64_t{0x1006}), 0x2000});
+        on.does(action::transaction_begin{0x1000, 0x1003});
+        on.does(action::transaction_abort{value(std::uint64_t{0x1006}), 0x2000});
         return on.packets() == text{"MODE.TSX(InTX=1,TXAbort=0), FUP(1000), "
                                     "MODE.TSX(InTX=0,TXAbort=1), FUP(1006), TIP(2000)"};
     });
@@ -233,10 +234,10 @@ TEST_CASE("after a transfer out of the traced context branches generate no packe
         traced on{"OS=0"};
         auto kernel = on.state().code;
         kernel.cpl = 0;
-        on.does(event::software_interrupt{
+        on.does(action::software_interrupt{
             .at = 0x1000, .to = value(std::uint64_t{0x9000}), .after = kernel, .vector = 3});
-        for (unsigned i = 0; i < 8; ++i) { on.does(event::conditional{0x9000, true}); }
-        on.does(event::indirect_jump{0xA000});
+        for (unsigned i = 0; i < 8; ++i) { on.does(action::conditional{0x9000, true}); }
+        on.does(action::indirect_jump{0xA000});
         return on.packets() == text{"FUP(1000), TIP.PGD()"};
     });
 }

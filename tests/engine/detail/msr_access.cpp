@@ -11,7 +11,7 @@
 using namespace ptspec;
 using test::packets;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 using ctl = reg::ia32_rtit_ctl;
 using status = reg::ia32_rtit_status;
 
@@ -74,7 +74,7 @@ TEST_CASE("enabling while Stopped or Error is set never writes a packet") {  // 
     for (auto const* setup : {"TraceEn=0, CPL=0, Stopped=1", "TraceEn=0, CPL=0, Error=1"}) {
         traced on{setup};
         on.writes(ctl::address, with_trace_en(on, true), 0, 0x2000);
-        on.does(event::indirect_jump{0x3000}).does(event::psb_due{});
+        on.does(action::indirect_jump{0x3000}).does(action::psb_due{});
         CHECK(packets(on) == "none");
         CHECK(on.msrs().ctl.get<ctl::TraceEn>());
         CHECK(!on.state().enables().trigger);
@@ -95,7 +95,7 @@ TEST_CASE("disabling writes FUP and TIP.PGD if control flow was traced") {
     auto const disabled = [](std::string_view setup) {
         traced on{setup};
         on.writes(ctl::address, with_trace_en(on, false), 0x7000, 0x7002);
-        on.does(event::indirect_jump{0x3000});
+        on.does(action::indirect_jump{0x3000});
         return packets(on);
     };
     CHECK(disabled("CPL=0") == "FUP(7000), TIP.PGD()");
@@ -103,7 +103,7 @@ TEST_CASE("disabling writes FUP and TIP.PGD if control flow was traced") {
     CHECK(disabled("CPL=0, OS=0") == "none");
     CHECK(disabled("CPL=0, ADDR0=[1,2] filter, FilterEn=0") == "none");
     traced on{"CPL=0"};
-    on.does(event::conditional{0x1000, true}).does(event::conditional{0x1000, false});
+    on.does(action::conditional{0x1000, true}).does(action::conditional{0x1000, false});
     on.writes(ctl::address, with_trace_en(on, false), 0x7000, 0x7002);
     CHECK(packets(on) == "TNT(10), FUP(7000), TIP.PGD()");
     CHECK(on.ip() == 0x7002);
@@ -112,7 +112,7 @@ TEST_CASE("disabling writes FUP and TIP.PGD if control flow was traced") {
 TEST_CASE("the first IP after another enable is a full IP") {  // GEN-229
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, PacketByteCnt=10"};
-        on.does(event::indirect_jump{0x2000});
+        on.does(action::indirect_jump{0x2000});
         on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{value(false)}).raw, 0x2000, 0x2002);
         auto const before = on.bytes.size();
         on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{true}).raw, 0x2002, 0x2004);
@@ -149,7 +149,7 @@ TEST_CASE("after a re-enable without a PSB IPs decode with the last IP") {  // G
             auto from = traced::started("CPL=0, PacketByteCnt=5");
             from.how.ips = shortest ? trace::ip_choice::shortest : trace::ip_choice::as_processors;
             traced on{from};
-            on.does(event::indirect_jump{value(std::uint64_t{0xFFFF'8000'0000'1000})});
+            on.does(action::indirect_jump{value(std::uint64_t{0xFFFF'8000'0000'1000})});
             on.writes(0x570, on.msrs().ctl.raw & ~std::uint64_t{1}, on.ip(), 0x2000);
             on.writes(0x570, on.msrs().ctl.raw | 1, 0x2000, 0x3000);
             good = good && on.packets() == text{"TIP(FFFF800000001000), FUP(FFFF800000001000), "
@@ -162,7 +162,7 @@ TEST_CASE("after a re-enable without a PSB IPs decode with the last IP") {  // G
 TEST_CASE("MOV CR3 writes a PIP if its context is traced") {  // GEN-240..243, GEN-063
     auto const moved = [](std::string_view setup, std::uint64_t cr3) {
         traced on{setup};
-        on.does(event::mov_cr3{0x1000, 0x1003, cr3});
+        on.does(action::mov_cr3{0x1000, 0x1003, cr3});
         return packets(on);
     };
     CHECK(moved("CPL=0", 0x5000) == "PIP(5000,NR=0)");
@@ -177,15 +177,15 @@ TEST_CASE("MOV CR3 writes a PIP if its context is traced") {  // GEN-240..243, G
     CHECK(moved("VMX=nonroot, CPL=0", 0x5000) == "PIP(5000,NR=1)");
     auto from = traced::started("CPL=0");
     from.how.pip_for_same_cr3 = false;
-    CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, 0x1000})) == "none");
-    CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, 0x2000})) == "PIP(2000,NR=0)");
+    CHECK(packets(traced{from}.does(action::mov_cr3{0x1000, 0x1003, 0x1000})) == "none");
+    CHECK(packets(traced{from}.does(action::mov_cr3{0x1000, 0x1003, 0x2000})) == "PIP(2000,NR=0)");
     // Bit 63 of the operand is not stored in CR3.
     constexpr auto keep = std::uint64_t{1} << 63;
-    CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, keep | 0x1000})) == "none");
-    CHECK(traced{from}.does(event::mov_cr3{0x1000, 0x1003, keep | 0x2001}).state().code.cr3 ==
+    CHECK(packets(traced{from}.does(action::mov_cr3{0x1000, 0x1003, keep | 0x1000})) == "none");
+    CHECK(traced{from}.does(action::mov_cr3{0x1000, 0x1003, keep | 0x2001}).state().code.cr3 ==
           0x2001);
     CHECK(packets(traced{"CPL=0, CR3Filter=1, CR3_MATCH=2000"}.does(
-              event::mov_cr3{0x1000, 0x1003, keep | 0x2801})) == "PIP(2800,NR=0), TIP.PGE(1003)");
+              action::mov_cr3{0x1000, 0x1003, keep | 0x2801})) == "PIP(2800,NR=0), TIP.PGE(1003)");
 }
 
 TEST_CASE("MOV CR3 stops tracing if it, or the next instruction, is in a TraceStop range") {
@@ -194,7 +194,7 @@ TEST_CASE("MOV CR3 stops tracing if it, or the next instruction, is in a TraceSt
         auto from = traced::started(setup);
         from.how.mov_cr3_stops_at_next = at_next;
         traced on{from};
-        on.does(event::mov_cr3{0x1000, 0x1003, 0x5000});
+        on.does(action::mov_cr3{0x1000, 0x1003, 0x5000});
         return packets(on);
     };
     constexpr auto both = "PIP(5000,NR=0), TIP.PGD(1003), TraceStop";
@@ -204,15 +204,15 @@ TEST_CASE("MOV CR3 stops tracing if it, or the next instruction, is in a TraceSt
     CHECK(moved("CPL=0, ADDR0=[1003,1003] stop", true) == both);
     CHECK(moved("CPL=0, ADDR0=[1000,1000] stop, BranchEn=0", false) == "PIP(5000,NR=0), TraceStop");
     traced on{"CPL=0, ADDR0=[1000,1000] stop"};
-    on.does(event::overflow{}).does(event::mov_cr3{0x1000, 0x1003, 0x5000});
-    on.does(event::overflow_end{0x1003});
+    on.does(action::overflow{}).does(action::mov_cr3{0x1000, 0x1003, 0x5000});
+    on.does(action::overflow_end{0x1003});
     CHECK(packets(on) == "OVF, TraceStop");
 }
 
 TEST_CASE("Event Trace reports a change of RFLAGS.IF if control flow is traced") {  // GEN-305
     auto const changed = [](std::string_view setup) {
         traced on{setup};
-        on.does(event::interrupt_flag{0x101, true}).does(event::interrupt_flag{0x102, true});
+        on.does(action::interrupt_flag{0x101, true}).does(action::interrupt_flag{0x102, true});
         return packets(on);
     };
     CHECK(changed("EventEn=1") == "MODE.Exec(64,IF=1), FUP(101)");
@@ -220,7 +220,7 @@ TEST_CASE("Event Trace reports a change of RFLAGS.IF if control flow is traced")
     CHECK(changed("EventEn=1, BranchEn=0") == "none");
     CHECK(changed("EventEn=1, IF=1") == "none");
     traced on{"EventEn=1, ADDR0=[1000,1FFF] filter, FilterEn=0, IP=3000"};
-    on.does(event::interrupt_flag{0x3001, true}).does(event::direct_jump{0x1000});
+    on.does(action::interrupt_flag{0x3001, true}).does(action::direct_jump{0x1000});
     CHECK(packets(on) == "MODE.Exec(64,IF=1), TIP.PGE(1000)");
 }
 
@@ -249,7 +249,7 @@ TEST_CASE("XRSTORS enables as WRMSR does") {  // GEN-184, REG-143..146
 
 TEST_CASE("a reset writes no packet; a warm reset keeps the MSRs") {  // GEN-291, REG-090..093
     traced on{"CPL=0, MTCFreq=3"};
-    on.does(event::conditional{0x1000, true}).does(event::overflow{});
+    on.does(action::conditional{0x1000, true}).does(action::overflow{});
     on.warm_reset({}, 0xFFFF'FFF0);
     CHECK(packets(on) == "none");
     CHECK(on.msrs().ctl.get<ctl::MTCFreq>() == 3);
@@ -291,37 +291,38 @@ TEST_CASE("a reset clears transactions, VMCS, shutdown, stopped clocks and enabl
         return code;
     };
     traced nested{"CPL=0"};  // transactions
-    nested.does(event::transaction_begin{0x100, 0x105})
-        .does(event::transaction_begin{0x105, 0x10A});
+    nested.does(action::transaction_begin{0x100, 0x105})
+        .does(action::transaction_begin{0x105, 0x10A});
     nested.cold_reset(cpl_0(nested), 0x1000);
     begins(nested);
     auto const so_far = packets(nested);
-    nested.does(event::transaction_begin{0x200, 0x205}).does(event::transaction_end{0x205, 0x208});
+    nested.does(action::transaction_begin{0x200, 0x205})
+        .does(action::transaction_end{0x205, 0x208});
     CHECK(packets(nested) == so_far + ", MODE.TSX(InTX=1,TXAbort=0), FUP(200), "
                                       "MODE.TSX(InTX=0,TXAbort=0), FUP(205)");
 
     traced root{"CPL=0, VMX=root"};  // the current VMCS
-    root.does(event::vmptrld{0x1003, 0x7FFE'0000});
+    root.does(action::vmptrld{0x1003, 0x7FFE'0000});
     root.warm_reset(cpl_0(root), 0x1000);
-    root.does(event::vmxon{0x1000, 0x1003});
+    root.does(action::vmxon{0x1000, 0x1003});
     begins(root);
-    CHECK(packets(root.does(event::psb_due{})).find("VMCS(FFFFFFFFFF000)") != std::string::npos);
+    CHECK(packets(root.does(action::psb_due{})).find("VMCS(FFFFFFFFFF000)") != std::string::npos);
 
     traced shut{"SMM=1, CPL=0"};  // a shutdown
-    shut.does(event::rsm{0x1555, shut.state().code});
+    shut.does(action::rsm{0x1555, shut.state().code});
     CHECK(shut.state().shutdown_by == rule::REG_102);
     shut.warm_reset(shut.state().code, 0x1000);
     CHECK(shut.state().shutdown_by == rule::none);
 
     traced asleep{"CPL=0, TSCEn=1, MTCEn=1, art=0"};  // clocks that stand still
-    asleep.does(event::halt{0x1000, 0x1001});
+    asleep.does(action::halt{0x1000, 0x1001});
     CHECK(asleep.state().clocks.are_off);
     asleep.warm_reset(asleep.state().code, 0x1000);
     CHECK(!asleep.state().clocks.are_off);
 
     traced unbuffered{"CPL=0"};  // branches are not buffered
     unbuffered.warm_reset(unbuffered.state().code, 0x1000);
-    unbuffered.does(event::conditional{0x1010, true}).does(event::indirect_jump{0x2000});
+    unbuffered.does(action::conditional{0x1010, true}).does(action::indirect_jump{0x2000});
     CHECK(unbuffered.state().writer.tnt.count == 0);
     CHECK(packets(unbuffered) == "none");
 }
@@ -329,9 +330,9 @@ TEST_CASE("a reset clears transactions, VMCS, shutdown, stopped clocks and enabl
 TEST_CASE("a warm reset keeps PacketByteCnt") {  // REG-091, GEN-161
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, PacketByteCnt=5"};
-        on.does(event::indirect_jump{value(std::uint64_t{0x7000})});  // 7 bytes
+        on.does(action::indirect_jump{value(std::uint64_t{0x7000})});  // 7 bytes
         auto const before = status{on.rdmsr(status::address).value}.get<status::PacketByteCnt>();
-        on.does(event::indirect_jump{0x7001});  // 3
+        on.does(action::indirect_jump{0x7001});  // 3
         on.warm_reset(on.state().code, 0);
         return before == 12 && on.msrs().status.get<status::PacketByteCnt>() == 15;
     });
@@ -342,7 +343,7 @@ TEST_CASE("tracing that WRMSR starts uses the new IA32_RTIT_CTL") {  // GEN-182,
     on.writes(ctl::address,
               on.msrs().ctl.with(ctl::TraceEn{true}, ctl::CYCEn{true}, ctl::BranchEn{true}).raw,
               0x1000, 0x1002);
-    on.does(event::cycles{3}).does(event::indirect_jump{0x2000});
+    on.does(action::cycles{3}).does(action::indirect_jump{0x2000});
     CHECK(packets(on) == "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), CYC(3), "
                          "TIP(2000)");
     // No CFE is written without an event: GEN-301.
@@ -357,9 +358,9 @@ TEST_CASE("an overflow brings no PSB+ for a transaction begun before tracing") {
         auto from = traced::started("TraceEn=0, CPL=0, TSX=1, PacketByteCnt=1");
         from.how.has_tsx = true;
         traced on{from};
-        for (unsigned i = 0; i < depth; ++i) { on.does(event::transaction_begin{0x100, 0x105}); }
+        for (unsigned i = 0; i < depth; ++i) { on.does(action::transaction_begin{0x100, 0x105}); }
         on.writes(ctl::address, with_trace_en(on, true), 0x1000, 0x1002);
-        on.does(event::overflow{}).does(event::overflow_end{0x1002});
+        on.does(action::overflow{}).does(action::overflow_end{0x1002});
         return psbs_in(on) != 0;
     };
     CHECK(!lost(0));
@@ -368,18 +369,18 @@ TEST_CASE("an overflow brings no PSB+ for a transaction begun before tracing") {
     auto from = traced::started("TSX=1");
     from.how.has_tsx = true;
     traced outside{from};
-    outside.does(event::overflow{}).does(event::overflow_end{0x1002});
+    outside.does(action::overflow{}).does(action::overflow_end{0x1002});
     CHECK(packets(outside) == "OVF, FUP(1002)");
 }
 
 TEST_CASE("a register write continues at the next instruction and can bring a PSB+") {
     // GEN-006, GEN-163
     traced on{nearly_due("CPL=0")};
-    on.does(event::mov_cr3{0x1000, 0x1003, 0x5000});
+    on.does(action::mov_cr3{0x1000, 0x1003, 0x5000});
     CHECK(on.ip() == 0x1003);
     CHECK(psbs_in(on) == 1);
     traced flags{nearly_due("CPL=0, EventEn=1, IF=0")};
-    flags.does(event::interrupt_flag{0x1003, true});
+    flags.does(action::interrupt_flag{0x1003, true});
     CHECK(flags.ip() == 0x1003);
     CHECK(psbs_in(flags) == 1);
 }
@@ -387,11 +388,11 @@ TEST_CASE("a register write continues at the next instruction and can bring a PS
 TEST_CASE("disabling during an overflow discards the overflow") {
     // GEN-225, GEN-227
     traced on{"CPL=0, PacketByteCnt=1"};
-    on.does(event::overflow{});
+    on.does(action::overflow{});
     on.writes(ctl::address, with_trace_en(on, false), 0x1000, 0x1002);
     on.writes(ctl::address, with_trace_en(on, true), 0x1002, 0x1004);
     CHECK(!on.state().in_overflow);
     CHECK(packets(on) == "CBR, MODE.Exec(64), TIP.PGE(1004)");
-    on.does(event::overflow{}).does(event::overflow_end{0x1006});
+    on.does(action::overflow{}).does(action::overflow_end{0x1006});
     CHECK(packets(on) == "CBR, MODE.Exec(64), TIP.PGE(1004), OVF, FUP(1006)");
 }

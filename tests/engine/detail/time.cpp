@@ -13,23 +13,23 @@
 using namespace ptspec;
 using test::packets;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the cycle counter runs while TriggerEn is 1 and the clock is on") {
     // GEN-210, GEN-219, PRG-133
     traced on{"CYCEn=1, CPL=0"};
-    on.does(event::cycles{10}).does(event::indirect_jump{0x2000});
-    on.does(event::indirect_jump{0x3000});  // in the same cycle: no CYC, GEN-211
-    on.does(event::cycles{5}).does(event::halt{0x800, 0x801}).does(event::cycles{1000});
-    on.does(event::wake{1, 1}).does(event::cycles{2}).does(event::indirect_jump{0x4000});
+    on.does(action::cycles{10}).does(action::indirect_jump{0x2000});
+    on.does(action::indirect_jump{0x3000});  // in the same cycle: no CYC, GEN-211
+    on.does(action::cycles{5}).does(action::halt{0x800, 0x801}).does(action::cycles{1000});
+    on.does(action::wake{1, 1}).does(action::cycles{2}).does(action::indirect_jump{0x4000});
     CHECK(packets(on) == "CYC(10), TIP(2000), TIP(3000), CBR, CYC(7), TIP(4000)");
     traced off{"CYCEn=1, CPL=0, TraceEn=0, PacketByteCnt=1"};
-    off.does(event::cycles{10});
+    off.does(action::cycles{10});
     off.writes(0x570, off.msrs().ctl.raw | 1, 0, 0x2000);
-    off.does(event::cycles{3}).does(event::indirect_jump{0x4000});
+    off.does(action::cycles{3}).does(action::indirect_jump{0x4000});
     CHECK(packets(off) == "CBR, MODE.Exec(64), TIP.PGE(2000), CYC(3), TIP(4000)");
     traced none{"CPL=0"};
-    none.does(event::cycles{10}).does(event::indirect_jump{0x2000}).does(event::cycle_guard{});
+    none.does(action::cycles{10}).does(action::indirect_jump{0x2000}).does(action::cycle_guard{});
     CHECK(packets(none) == "TIP(2000)");
 }
 
@@ -37,9 +37,9 @@ TEST_CASE("after a stop of the counter a CYC precedes TSC only if it counts cycl
     // GEN-211, GEN-219
     auto const resumed = [](unsigned cycles) {
         traced on{"CYCEn=1, TSCEn=1, MTCEn=1, CPL=0"};
-        on.does(event::cycles{10}).does(event::indirect_jump{0x2000});
-        if (cycles != 0) { on.does(event::cycles{cycles}); }
-        on.does(event::clock_stop{}).does(event::cycles{1000}).does(event::clock_resume{});
+        on.does(action::cycles{10}).does(action::indirect_jump{0x2000});
+        if (cycles != 0) { on.does(action::cycles{cycles}); }
+        on.does(action::clock_stop{}).does(action::cycles{1000}).does(action::clock_resume{});
         return packets(on);
     };
     CHECK(resumed(5) == "CYC(10), TIP(2000), CYC(5), TSC, TMA, CBR");
@@ -50,17 +50,17 @@ TEST_CASE("with CycThresh a CYC is written after that many cycles") {  // GEN-21
     // The threshold table of the manual: PRG-131.
     auto const timed = [](std::string_view setup) {
         traced on{setup};
-        on.does(event::cycles{1'000'000});
+        on.does(action::cycles{1'000'000});
         std::uint64_t now = 0;
         std::string marks;
         for (std::uint64_t const at : {0U, 9U, 15U, 30U, 38U, 46U, 64U, 71U}) {
             auto const before = packets(on);
-            on.does(event::cycles{at - now});
+            on.does(action::cycles{at - now});
             now = at;
             if (at == 38) {
-                on.does(event::mov_cr3{0x1000, 0x1003, 0x5000});
+                on.does(action::mov_cr3{0x1000, 0x1003, 0x5000});
             } else {
-                on.does(event::indirect_jump{0x2000});
+                on.does(action::indirect_jump{0x2000});
             }
             marks += packets(on).find("CYC", before == "none" ? 0 : before.size()) ==
                              std::string::npos
@@ -78,19 +78,19 @@ TEST_CASE("with CycThresh a CYC is written after that many cycles") {  // GEN-21
 TEST_CASE("a CYC precedes only packets of the CYC-eligible kinds") {  // GEN-213, GEN-214
     auto const begins = [](auto const& e, std::string const& with) {
         traced on{"CYCEn=PTWEn=PwrEvtEn=EventEn=TSCEn=MTCEn=1, CPL=0, TSX=1"};
-        on.does(event::cycles{7}).does(e).does(event::cycle_guard{});
+        on.does(action::cycles{7}).does(e).does(action::cycle_guard{});
         return packets(on).substr(0, with.size()) == with;
     };
-    CHECK(begins(event::ptwrite{}, "CYC(7), PTW(IP=0,4B,0)"));
-    CHECK(begins(event::mwait{.thread = {1, 0}}, "CYC(7), MWAIT(0,0)"));
-    CHECK(begins(event::halt{}, "PWRE(C1), CYC(7), EXSTOP(IP=1)"));
-    CHECK(begins(event::transaction_begin{}, "CYC(7), MODE.TSX(InTX=1,TXAbort=0)"));
-    CHECK(begins(event::mov_cr3{}, "CYC(7), PIP(0,NR=0)"));
-    CHECK(begins(event::ratio{}, "CBR, CYC(7)"));
-    CHECK(begins(event::pebs_record{.count = 0}, "CYC(7)"));
+    CHECK(begins(action::ptwrite{}, "CYC(7), PTW(IP=0,4B,0)"));
+    CHECK(begins(action::mwait{.thread = {1, 0}}, "CYC(7), MWAIT(0,0)"));
+    CHECK(begins(action::halt{}, "PWRE(C1), CYC(7), EXSTOP(IP=1)"));
+    CHECK(begins(action::transaction_begin{}, "CYC(7), MODE.TSX(InTX=1,TXAbort=0)"));
+    CHECK(begins(action::mov_cr3{}, "CYC(7), PIP(0,NR=0)"));
+    CHECK(begins(action::ratio{}, "CBR, CYC(7)"));
+    CHECK(begins(action::pebs_record{.count = 0}, "CYC(7)"));
     traced later{"CYCEn=1"};
-    later.does(event::cycles{7}).does(event::conditional{0, true}).does(event::cycles{9});
-    later.does(event::conditional{0, true}).does(event::indirect_jump{0x2000});
+    later.does(action::cycles{7}).does(action::conditional{0, true}).does(action::cycles{9});
+    later.does(action::conditional{0, true}).does(action::indirect_jump{0x2000});
     CHECK(packets(later) == "CYC(7), TNT(11), CYC(9), TIP(2000)");
 }
 
@@ -98,21 +98,21 @@ TEST_CASE("before the cycle counter wraps a CYC reports its value") {  // GEN-21
     auto from = traced::started("CYCEn=1");
     from.how.cycle_counter_bits = 12;
     traced on{from};
-    on.does(event::cycles{4000}).does(event::cycles{94}).does(event::cycles{1});
-    on.does(event::cycles{5}).does(event::indirect_jump{0x2000});
+    on.does(action::cycles{4000}).does(action::cycles{94}).does(action::cycles{1});
+    on.does(action::cycles{5}).does(action::indirect_jump{0x2000});
     CHECK(packets(on) == "CYC(4095), CYC(5), TIP(2000)");
     traced lost{from};
-    lost.does(event::overflow{}).does(event::cycles{5000}).does(event::overflow_end{0x1000});
+    lost.does(action::overflow{}).does(action::cycles{5000}).does(action::overflow_end{0x1000});
     CHECK(packets(lost) == "CYC(904), OVF, FUP(1000)");
     traced wide{"CYCEn=1"};
-    wide.does(event::cycles{5}).does(event::cycle_guard{}).does(event::cycle_guard{});
+    wide.does(action::cycles{5}).does(action::cycle_guard{}).does(action::cycle_guard{});
     CHECK(packets(wide) == "CYC(5)");
 }
 
 TEST_CASE("MTCs do not depend on ContextEn") {  // GEN-203, GEN-204, GEN-123
     auto const told = [](std::string_view setup) {
         traced on{setup};
-        on.does(event::conditional{0x1000, true}).does(event::time{0, 0x118, 0});
+        on.does(action::conditional{0x1000, true}).does(action::time{0, 0x118, 0});
         return packets(on);
     };
     CHECK(told("MTCEn=1, MTCFreq=3, ART=100") == "TNT(1), MTC(21), MTC(22), MTC(23)");
@@ -121,18 +121,18 @@ TEST_CASE("MTCs do not depend on ContextEn") {  // GEN-203, GEN-204, GEN-123
     CHECK(told("MTCEn=1, MTCFreq=3, ART=100, TraceEn=0") == "none");
     // TSC scaling affects TSC packets, not MTCs: GEN-209.
     traced scaled{"MTCEn=TSCEn=1, MTCFreq=3, ART=100"};
-    scaled.does(event::time{0, 0x110, 0xFFFF'0000'1234});
+    scaled.does(action::time{0, 0x110, 0xFFFF'0000'1234});
     CHECK(packets(scaled) == "MTC(21), MTC(22)");
     traced asleep{"MTCEn=TSCEn=1, MTCFreq=3, ART=100"};
-    asleep.does(event::halt{0x800, 0x801}).does(event::time{0, 0x118, 0x500});
-    asleep.does(event::wake{1, 1}).does(event::time{0, 0x120, 0x600});
+    asleep.does(action::halt{0x800, 0x801}).does(action::time{0, 0x118, 0x500});
+    asleep.does(action::wake{1, 1}).does(action::time{0, 0x120, 0x600});
     CHECK(packets(asleep) == "TSC, TMA, CBR, MTC(24)");
     CHECK(asleep.state().clocks.art == 0x120);
     CHECK(asleep.state().clocks.tsc == 0x600);
     // An MTC in the cycle in which a TNT begins shares its CYC: GEN-219.
     traced cycle{"CYCEn=MTCEn=1, ART=100"};
-    cycle.does(event::time{4, 0x101, 0}).does(event::conditional{0x1000, true});
-    cycle.does(event::cycles{3}).does(event::indirect_jump{0x2000});
+    cycle.does(action::time{4, 0x101, 0}).does(action::conditional{0x1000, true});
+    cycle.does(action::cycles{3}).does(action::indirect_jump{0x2000});
     CHECK(packets(cycle) == "CYC(4), MTC(1), TNT(1), CYC(3), TIP(2000)");
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("CBR never has ratio 0, even after a reset") {  // GEN-202, PKT-106
             auto from = traced::started("CPL=0, OS=0");
             from.of.platform_info.raw = value(own);
             traced on{from};
-            on.does(event::ratio{0x30}).does(event::ratio{0}).does(event::psb_due{});
+            on.does(action::ratio{0x30}).does(action::ratio{0}).does(action::psb_due{});
             on.warm_reset(on.state().code, 0x1000);
             on.set_clocks({.art = 5});
             on.writes(0x570, 0x210D, 0x1000, 0x1002);
@@ -160,12 +160,12 @@ TEST_CASE("CBR never has ratio 0, even after a reset") {  // GEN-202, PKT-106
 TEST_CASE("a ratio change writes a CBR at once") {  // GEN-202
     CHECK_TWICE([](auto value) {
         traced on;
-        on.does(event::ratio{value(std::uint8_t{0x18})});
+        on.does(action::ratio{value(std::uint8_t{0x18})});
         auto const bytes = on.bytes.written();
         return on.packets() == text{"CBR"} && bytes[2] == 0x18 &&
                on.state().clocks.core_to_bus == 0x18;
     });
-    CHECK(packets(traced{"TraceEn=0"}.does(event::ratio{0x18})) == "none");
+    CHECK(packets(traced{"TraceEn=0"}.does(action::ratio{0x18})) == "none");
 }
 
 namespace {
@@ -190,12 +190,12 @@ TEST_CASE("the crystal ticks between two packets are the difference of their val
         CAPTURE(n);
         std::uint64_t const art = 0x1'2345;
         traced on{"MTCEn=TSCEn=1, ART=12345, MTCFreq=" + std::to_string(n)};
-        on.does(event::psb_due{});
+        on.does(action::psb_due{});
         std::uint64_t const first = ((art >> n) + 1) << n;
         std::uint64_t const second = first + (std::uint64_t{37} << n);
-        on.does(event::time{0, first, 0});
+        on.does(action::time{0, first, 0});
         std::size_t const at = on.bytes.size();
-        on.does(event::time{0, second, 0});
+        on.does(action::time{0, second, 0});
         told_times const all{on.bytes.written()};
         told_times const later{on.bytes.written().from(at)};
         REQUIRE(all.tma.size() == 1);
@@ -210,21 +210,21 @@ TEST_CASE("the crystal ticks between two packets are the difference of their val
 
 TEST_CASE("a PSB+ between the MTCs of one event has their time") {  // GEN-203, GEN-206
     traced on{"MTCEn=TSCEn=1, MTCFreq=3, PacketByteCnt=700"};
-    on.does(event::time{0, 1600, 50 * 1600});  // 200 MTCs, 400 bytes
+    on.does(action::time{0, 1600, 50 * 1600});  // 200 MTCs, 400 bytes
     told_times const all{on.bytes.written()};
     REQUIRE(all.tma.size() == 1);
     CHECK(all.tma[0] == 8 * 128);  // after 2048 bytes
     CHECK(all.tsc[0] == 50 * all.tma[0]);
     CHECK(all.mtc.size() == 200);
     std::size_t const at = on.bytes.size();
-    on.does(event::time{0, 1604, 50 * 1604}).does(event::psb_due{});
+    on.does(action::time{0, 1604, 50 * 1604}).does(action::psb_due{});
     CHECK(told_times{on.bytes.written().from(at)}.tsc[0] == 50 * 1604);
 }
 
 TEST_CASE("above MTCFreq 8 an MTC gives an ART bit that TMA lacks") {  // GEN-207
     auto const begun_at = [](std::string_view art, std::uint64_t next) {
         traced on{"MTCEn=TSCEn=1, MTCFreq=9, ART=" + std::string{art}};
-        on.does(event::psb_due{}).does(event::time{0, next, 0});
+        on.does(action::psb_due{}).does(action::time{0, next, 0});
         return told_times{on.bytes.written()};
     };
     auto const low = begun_at("FFFF", 0x1'0000);
@@ -237,9 +237,9 @@ TEST_CASE("above MTCFreq 8 an MTC gives an ART bit that TMA lacks") {  // GEN-20
 TEST_CASE("core cycles are time-stamp ticks in the ratio of P1 to CBR") {  // GEN-208
     // P1 is 36, CBR is 24: the TSC counts 3600 in 2400 core cycles.
     traced on{"CYCEn=TSCEn=1"};
-    on.does(event::ratio{24}).does(event::time{0, 0, 10'000}).does(event::psb_due{});
+    on.does(action::ratio{24}).does(action::time{0, 0, 10'000}).does(action::psb_due{});
     std::size_t const at = on.bytes.size();
-    on.does(event::time{2400, 100, 13'600}).does(event::psb_due{});
+    on.does(action::time{2400, 100, 13'600}).does(action::psb_due{});
     told_times const all{on.bytes.written()};
     told_times const later{on.bytes.written().from(at)};
     REQUIRE(all.tsc.size() == 2);

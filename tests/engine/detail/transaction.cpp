@@ -11,36 +11,36 @@
 using namespace ptspec;
 using test::packets;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the outermost transaction writes MODE.TSX at its begin, end and abort") {
     // GEN-007, GEN-250..255, GEN-258
     traced on{"TSX=1"};
-    on.does(event::transaction_begin{0x100, 0x105}).does(event::transaction_begin{0x110, 0x115});
-    on.does(event::transaction_end{0x120, 0x123}).does(event::transaction_end{0x130, 0x133});
-    on.does(event::transaction_end{0x140, 0x143});  // outside a transaction
+    on.does(action::transaction_begin{0x100, 0x105}).does(action::transaction_begin{0x110, 0x115});
+    on.does(action::transaction_end{0x120, 0x123}).does(action::transaction_end{0x130, 0x133});
+    on.does(action::transaction_end{0x140, 0x143});  // outside a transaction
     CHECK(packets(on) == "MODE.TSX(InTX=1,TXAbort=0), FUP(100), MODE.TSX(InTX=0,TXAbort=0), "
                          "FUP(130)");
     CHECK(on.ip() == 0x143);
     traced aborted{"TSX=1"};
-    aborted.does(event::transaction_begin{0x100, 0x105});
-    aborted.does(event::conditional{0x200, true});
-    aborted.does(event::transaction_abort{0x200, 0x900});
-    aborted.does(event::transaction_begin{0x300, 0x305});
+    aborted.does(action::transaction_begin{0x100, 0x105});
+    aborted.does(action::conditional{0x200, true});
+    aborted.does(action::transaction_abort{0x200, 0x900});
+    aborted.does(action::transaction_begin{0x300, 0x305});
     CHECK(packets(aborted) ==
           "MODE.TSX(InTX=1,TXAbort=0), FUP(100), TNT(1), MODE.TSX(InTX=0,TXAbort=1), FUP(200), "
           "TIP(900), MODE.TSX(InTX=1,TXAbort=0), FUP(300)");
     traced off{"TSX=1, BranchEn=0"};
-    off.does(event::transaction_begin{0x100, 0x105}).does(event::transaction_abort{0x110, 0x900});
+    off.does(action::transaction_begin{0x100, 0x105}).does(action::transaction_abort{0x110, 0x900});
     CHECK(packets(off) == "none");
     traced outside{"TSX=1, ADDR0=[1000,1FFF] filter, IP=3000, FilterEn=0"};
-    outside.does(event::transaction_begin{0x3000, 0x3005});
-    outside.does(event::transaction_abort{0x3010, 0x1900});
+    outside.does(action::transaction_begin{0x3000, 0x3005});
+    outside.does(action::transaction_abort{0x3010, 0x1900});
     CHECK(packets(outside) ==
           "MODE.TSX(InTX=1,TXAbort=0), MODE.TSX(InTX=0,TXAbort=1), TIP.PGE(1900)");  // GEN-257
     traced leaves{"TSX=1, ADDR0=[1000,1FFF] filter"};
-    leaves.does(event::transaction_begin{0x1000, 0x1005});
-    leaves.does(event::transaction_abort{0x1010, 0x3000});
+    leaves.does(action::transaction_begin{0x1000, 0x1005});
+    leaves.does(action::transaction_abort{0x1010, 0x3000});
     CHECK(packets(leaves) == "MODE.TSX(InTX=1,TXAbort=0), FUP(1000), "
                              "MODE.TSX(InTX=0,TXAbort=1), FUP(1010), TIP.PGD(3000)");  // GEN-256
 }
@@ -48,12 +48,12 @@ TEST_CASE("the outermost transaction writes MODE.TSX at its begin, end and abort
 TEST_CASE("an abort ends all nested transactions") {  // GEN-252
     CHECK_TWICE([](auto value) {
         traced on{"OS=0"};
-        on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
-        on.does(event::transaction_begin{0x1003, 0x1006});
-        on.does(event::transaction_abort{0x1006, 0x1003});
+        on.does(action::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+        on.does(action::transaction_begin{0x1003, 0x1006});
+        on.does(action::transaction_abort{0x1006, 0x1003});
         bool const ended = on.state().tx_depth == 0;
         std::size_t const before = on.bytes.size();
-        on.does(event::transaction_begin{0x1003, 0x1006});
+        on.does(action::transaction_begin{0x1003, 0x1006});
         return ended && on.bytes.size() > before;
     });
 }
@@ -62,13 +62,13 @@ TEST_CASE("the nesting depth of transactions saturates at 255") {  // GEN-253
     CHECK_TWICE([](auto value) {
         traced on{"OS=0"};
         for (unsigned i = 0; i < 300; ++i) {
-            on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+            on.does(action::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
         }
         std::size_t const begun = on.bytes.size();
         // One less than the counted depth.
-        for (unsigned i = 0; i < 254; ++i) { on.does(event::transaction_end{0x1000, 0x1003}); }
+        for (unsigned i = 0; i < 254; ++i) { on.does(action::transaction_end{0x1000, 0x1003}); }
         bool const open = on.bytes.size() == begun;
-        on.does(event::transaction_end{0x1000, 0x1003});
+        on.does(action::transaction_end{0x1000, 0x1003});
         return open && on.bytes.size() > begun;
     });
 }

@@ -11,7 +11,7 @@
 using namespace ptspec;
 using test::packets;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("INIT that waits for SIPI writes a FUP without a TIP") {  // GEN-113, GEN-290
     auto const reset = [](traced const& on) {
@@ -23,19 +23,19 @@ TEST_CASE("INIT that waits for SIPI writes a FUP without a TIP") {  // GEN-113, 
         return code;
     };
     traced boots{"CPL=0"};
-    boots.does(event::init{0x1000, 0xFFFF'FFF0, reset(boots)});
+    boots.does(action::init{0x1000, 0xFFFF'FFF0, reset(boots)});
     CHECK(packets(boots) == "FUP(1000), PIP(0,NR=0), MODE.Exec(16), TIP(FFFFFFF0)");
     traced waits{"CPL=0"};
-    waits.does(event::init{0x1000, 0, reset(waits), true});
+    waits.does(action::init{0x1000, 0, reset(waits), true});
     CHECK(packets(waits) == "FUP(1000), PIP(0,NR=0)");
     CHECK(waits.state().code == reset(waits));
     CHECK(waits.state().code.real_mode);
-    waits.does(event::sipi{0x9'A000, reset(waits), 0x9A});
+    waits.does(action::sipi{0x9'A000, reset(waits), 0x9A});
     CHECK(packets(waits) == "FUP(1000), PIP(0,NR=0), MODE.Exec(16), TIP(9A000)");
     CHECK(waits.state().enables().trigger);
     traced told{"CPL=0, EventEn=1"};
-    told.does(event::init{0x1000, 0, reset(told), true})
-        .does(event::sipi{0x9'A000, reset(told), 0x9A});
+    told.does(action::init{0x1000, 0, reset(told), true})
+        .does(action::sipi{0x9'A000, reset(told), 0x9A});
     CHECK(packets(told) == "CFE(INIT,IP=0), FUP(1000), PIP(0,NR=0), CFE(SIPI:9A,IP=0), "
                            "MODE.Exec(16,IF=0), TIP(9A000)");
 }
@@ -45,10 +45,10 @@ TEST_CASE("a production enclave is not traced, a debug enclave is") {  // GEN-28
         traced on{setup};
         auto code = on.state().code;
         code.inside = kind;
-        on.does(event::enclave_transfer{0x1000, 0x7000, code});
-        on.does(event::conditional{0x7002, true});
+        on.does(action::enclave_transfer{0x1000, 0x7000, code});
+        on.does(action::conditional{0x7002, true});
         code.inside = engine::enclave::none;
-        on.does(event::enclave_transfer{0x7100, 0x2000, code});
+        on.does(action::enclave_transfer{0x7100, 0x2000, code});
         return packets(on);
     };
     CHECK(into("", engine::enclave::production) == "FUP(1000), TIP.PGD(), TIP.PGE(2000)");
@@ -63,15 +63,15 @@ TEST_CASE("swintr_events selects separate CFE types for INT n and SYSCALL") {
         auto from = traced::started("EventEn=1");
         from.how.swintr_events = known;
         traced on{from};
-        on.does(event::software_interrupt{
+        on.does(action::software_interrupt{
             .at = 0x1000, .to = 0x2000, .after = on.state().code, .vector = 0x80});
-        on.does(event::far_transfer{.at = 0x2000,
-                                    .to = 0x3000,
-                                    .after = on.state().code,
-                                    .kind = event::far_kind::syscall});
-        on.does(event::user_interrupt{0x3000, 0x4000, 5});
-        on.does(event::far_transfer{
-            .at = 0x4000, .to = 0x3000, .after = on.state().code, .kind = event::far_kind::uiret});
+        on.does(action::far_transfer{.at = 0x2000,
+                                     .to = 0x3000,
+                                     .after = on.state().code,
+                                     .kind = action::far_kind::syscall});
+        on.does(action::user_interrupt{0x3000, 0x4000, 5});
+        on.does(action::far_transfer{
+            .at = 0x4000, .to = 0x3000, .after = on.state().code, .kind = action::far_kind::uiret});
         return packets(on);
     };
     CHECK(told(false) == "CFE(INTR:80,IP=0), FUP(1000), TIP(2000), TIP(3000), CFE(UINTR:5,IP=0), "
@@ -83,22 +83,22 @@ TEST_CASE("swintr_events selects separate CFE types for INT n and SYSCALL") {
 
 TEST_CASE("iret_at_all_returns selects a CFE of IRET for SYSRET, SYSEXIT, ERETU and ERETS") {
     // GEN-301, GEN-304
-    auto const told = [](bool at_all, event::far_kind kind, std::string_view setup) {
+    auto const told = [](bool at_all, action::far_kind kind, std::string_view setup) {
         auto from = traced::started(setup);
         from.how.iret_at_all_returns = at_all;
         traced on{from};
-        on.does(event::far_transfer{
+        on.does(action::far_transfer{
             .at = 0x1000, .to = 0x3000, .after = on.state().code, .kind = kind});
         return packets(on);
     };
-    for (auto const kind : {event::far_kind::sysret, event::far_kind::eret}) {
+    for (auto const kind : {action::far_kind::sysret, action::far_kind::eret}) {
         CHECK(told(false, kind, "EventEn=1") == "TIP(3000)");
         CHECK(told(true, kind, "EventEn=1") == "CFE(IRET,IP=0), TIP(3000)");
         CHECK(told(true, kind, "") == "TIP(3000)");
     }
     for (bool const at_all : {false, true}) {
-        CHECK(told(at_all, event::far_kind::iret, "EventEn=1") == "CFE(IRET,IP=0), TIP(3000)");
-        CHECK(told(at_all, event::far_kind::plain, "EventEn=1") == "TIP(3000)");
+        CHECK(told(at_all, action::far_kind::iret, "EventEn=1") == "CFE(IRET,IP=0), TIP(3000)");
+        CHECK(told(at_all, action::far_kind::plain, "EventEn=1") == "TIP(3000)");
     }
 }
 
@@ -106,11 +106,11 @@ TEST_CASE("the FUP of an exception or INT n has its own IP, of an interrupt the 
     // GEN-113, GEN-289, PKT-072
     auto const from = [](auto const& e) { return packets(traced{}.does(e)); };
     engine::execution_context const code = traced{}.state().code;
-    CHECK(from(event::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 5}) ==
+    CHECK(from(action::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 5}) ==
           "FUP(1000), TIP(2000)");
-    CHECK(from(event::interrupt{.next = 0x1003, .to = 0x2000, .after = code}) ==
+    CHECK(from(action::interrupt{.next = 0x1003, .to = 0x2000, .after = code}) ==
           "FUP(1003), TIP(2000)");
-    CHECK(from(event::software_interrupt{.at = 0x1000, .to = 0x2000, .after = code}) ==
+    CHECK(from(action::software_interrupt{.at = 0x1000, .to = 0x2000, .after = code}) ==
           "FUP(1000), TIP(2000)");
 }
 
@@ -123,30 +123,30 @@ TEST_CASE("the IP of a FUP is the next instruction or the one that caused the ev
         return all.substr(all.find("FUP"), of_next.size());
     };
     auto const code = traced{"CPL=0"}.state().code;
-    CHECK(fup_of(event::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 0x20}) ==
+    CHECK(fup_of(action::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 0x20}) ==
           of_next);
-    CHECK(fup_of(event::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 2}) ==
+    CHECK(fup_of(action::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 2}) ==
           of_next);  // NMI
-    CHECK(fup_of(event::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 0x12}) ==
+    CHECK(fup_of(action::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 0x12}) ==
           of_next);  // a machine check that is a trap
-    CHECK(fup_of(event::smi{.next = 0x1003, .to = 0x8000}) == of_next);
-    CHECK(fup_of(event::init{.next = 0x1003, .to = 0x2000, .after = code}) == of_next);
-    CHECK(fup_of(event::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 0x0E}) ==
+    CHECK(fup_of(action::smi{.next = 0x1003, .to = 0x8000}) == of_next);
+    CHECK(fup_of(action::init{.next = 0x1003, .to = 0x2000, .after = code}) == of_next);
+    CHECK(fup_of(action::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 0x0E}) ==
           of_itself);
-    CHECK(fup_of(event::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 0x12}) ==
+    CHECK(fup_of(action::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 0x12}) ==
           of_itself);
-    CHECK(fup_of(event::software_interrupt{.at = 0x1000, .to = 0x2000, .after = code}) ==
+    CHECK(fup_of(action::software_interrupt{.at = 0x1000, .to = 0x2000, .after = code}) ==
           of_itself);
-    CHECK(fup_of(event::transaction_begin{0x1000, 0x1003}) == of_itself);
+    CHECK(fup_of(action::transaction_begin{0x1000, 0x1003}) == of_itself);
     traced aborts{"CPL=0"};
-    aborts.does(event::transaction_begin{0x900, 0x903});
-    aborts.does(event::transaction_abort{0x1000, 0x2000});
+    aborts.does(action::transaction_begin{0x900, 0x903});
+    aborts.does(action::transaction_abort{0x1000, 0x2000});
     CHECK(packets(aborts).ends_with("FUP(1000), TIP(2000)"));
     traced commits{"CPL=0"};
-    commits.does(event::transaction_begin{0x900, 0x903});
-    commits.does(event::transaction_end{0x1000, 0x1003});
+    commits.does(action::transaction_begin{0x900, 0x903});
+    commits.does(action::transaction_end{0x1000, 0x1003});
     CHECK(packets(commits).ends_with("FUP(1000)"));
-    CHECK(fup_of(event::enclave_transfer{0x1000, 0x2000, code}) == of_itself);
+    CHECK(fup_of(action::enclave_transfer{0x1000, 0x2000, code}) == of_itself);
     traced ends{"CPL=0"};
     ends.writes(0x570, ends.msrs().ctl.raw & ~std::uint64_t{1}, 0x1000, 0x1003);
     CHECK(packets(ends) == "FUP(1000), TIP.PGD()");
@@ -157,7 +157,7 @@ TEST_CASE("MODE.Exec gives the code width as 16, 32 or 64 bits") {  // GEN-235
         traced on{"mode=" + std::string{width == engine::code_width::bits_64 ? "32" : "64"}};
         auto code = on.state().code;
         code.width = width;
-        on.does(event::far_transfer{.to = 0x2000, .after = code});
+        on.does(action::far_transfer{.to = 0x2000, .after = code});
         return packets(on);
     };
     CHECK(into(engine::code_width::bits_16) == "MODE.Exec(16), TIP(2000)");
@@ -169,30 +169,30 @@ TEST_CASE("the CFE of SYSCALL has vector 0") {  // PKT-220, PV-250
     auto from = traced::started("EventEn=1");
     from.how.swintr_events = true;
     traced on{from};
-    on.does(event::far_transfer{
-        .at = 0x2000, .to = 0x3000, .after = on.state().code, .kind = event::far_kind::syscall});
+    on.does(action::far_transfer{
+        .at = 0x2000, .to = 0x3000, .after = on.state().code, .kind = action::far_kind::syscall});
     CHECK(on.bytes.written()[3] == 0);
 }
 
 TEST_CASE("INIT ends all nested transactions") {  // GEN-290
     CHECK_TWICE([](auto value) {
         traced on{"OS=0"};
-        on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
-        on.does(event::transaction_begin{0x1003, 0x1006});
-        on.does(event::init{.next = 0x1006, .to = 0x1003, .after = on.state().code});
+        on.does(action::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+        on.does(action::transaction_begin{0x1003, 0x1006});
+        on.does(action::init{.next = 0x1006, .to = 0x1003, .after = on.state().code});
         bool const ended = on.state().tx_depth == 0;
         std::size_t const before = on.bytes.size();
-        on.does(event::transaction_begin{0x1003, 0x1006});
+        on.does(action::transaction_begin{0x1003, 0x1006});
         return ended && on.bytes.size() > before;
     });
 }
 
 TEST_CASE("a visit to the kernel is traced as with OS = 0") {  // GEN-020, GEN-051, GEN-110, GEN-113
-    using event::kernel_visit;
+    using action::kernel_visit;
     using enum kernel_visit::reason;
     for (std::string const setup : {"CPL=3, OS=0", "CPL=3, OS=1"}) {
         traced on{setup};
-        on.does(event::conditional{0x1010, true});
+        on.does(action::conditional{0x1010, true});
         on.does(kernel_visit{.at = 0x1010, .to = 0x1012});
         on.does(kernel_visit{.at = 0x1020, .to = 0x7000, .cause = exception, .vector = 14});
         on.does(kernel_visit{.at = 0x7008, .to = 0x1024, .cause = interrupt, .vector = 0x20});
@@ -202,21 +202,21 @@ TEST_CASE("a visit to the kernel is traced as with OS = 0") {  // GEN-020, GEN-0
         CHECK(on.state().code.cpl == 3);
         CHECK(on.state().ctl<reg::ia32_rtit_ctl::OS>() == (setup == "CPL=3, OS=1"));
         // The fast path works as before.
-        on.does(event::conditional{0x1030, true}).does(event::indirect_jump{0x1040});
+        on.does(action::conditional{0x1030, true}).does(action::indirect_jump{0x1040});
         CHECK(packets(on).ends_with("TIP.PGE(1024), TNT(1), TIP(1040)"));
     }
 }
 
 TEST_CASE("a visit to the kernel that does not return ends the trace of the code") {  // GEN-020
     traced on{"CPL=3, OS=0"};
-    on.does(event::conditional{0x1010, false});
-    on.does(event::kernel_visit{.at = 0x1010, .to = 0x1012, .returns = false});
+    on.does(action::conditional{0x1010, false});
+    on.does(action::kernel_visit{.at = 0x1010, .to = 0x1012, .returns = false});
     CHECK(packets(on) == "TNT(0), TIP.PGD()");
     CHECK_FALSE(on.state().enables().context);
 }
 
 TEST_CASE("a visit to the kernel is recorded by Event Trace") {  // GEN-301, GEN-302
-    using event::kernel_visit;
+    using action::kernel_visit;
     traced on{"CPL=3, OS=0, EventEn=1"};
     on.does(kernel_visit{.at = 0x1010,
                          .to = 0x7000,

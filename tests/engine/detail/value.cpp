@@ -13,14 +13,14 @@
 using namespace ptspec;
 using test::packets;
 using test::traced;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("PTWRITE needs PTWEn, ContextEn and FilterEn, but not BranchEn") {  // GEN-300, GEN-028
-    auto const written = [](std::string_view setup, event::ptwrite const& e) {
+    auto const written = [](std::string_view setup, action::ptwrite const& e) {
         return packets(traced{setup}.does(e));
     };
-    event::ptwrite const wide{0x700, 0x705, 0x1122'3345'D566'7788, true};
-    event::ptwrite const narrow{0x700, 0x705, 0x1122'3345'D566'7788, false};
+    action::ptwrite const wide{0x700, 0x705, 0x1122'3345'D566'7788, true};
+    action::ptwrite const narrow{0x700, 0x705, 0x1122'3345'D566'7788, false};
     CHECK(written("PTWEn=1", wide) == "PTW(IP=0,8B,11223345D5667788)");
     CHECK(written("PTWEn=1", narrow) == "PTW(IP=0,4B,D5667788)");
     CHECK(written("PTWEn=1, FUPonPTW=1", wide) == "PTW(IP=1,8B,11223345D5667788), FUP(700)");
@@ -34,26 +34,26 @@ TEST_CASE("PTWRITE needs PTWEn, ContextEn and FilterEn, but not BranchEn") {  //
 
 TEST_CASE("a PEBS record is BBP and BIPs per group, then BEP") {  // GEN-320..322
     traced on{};
-    event::pebs_item const registers[] = {{0, 0x1111}, {1, 0xFFFF'FFFF'FFFF'FFFF}};
-    event::pebs_item const basics[] = {{4, 0x1'A345'6789}};
-    event::pebs_group const groups[] = {{1, false, registers, 2}, {4, true, basics, 1}};
-    on.does(event::conditional{0x1000, true}).does(event::pebs_record{0x1234, groups, 2});
+    action::pebs_item const registers[] = {{0, 0x1111}, {1, 0xFFFF'FFFF'FFFF'FFFF}};
+    action::pebs_item const basics[] = {{4, 0x1'A345'6789}};
+    action::pebs_group const groups[] = {{1, false, registers, 2}, {4, true, basics, 1}};
+    on.does(action::conditional{0x1000, true}).does(action::pebs_record{0x1234, groups, 2});
     CHECK(packets(on) == "TNT(1), BBP(0,1), BIP(0:1111), BIP(1:FFFFFFFFFFFFFFFF), BBP(1,4), "
                          "BIP(4:A3456789), BEP(IP=1), FUP(1234)");
     traced hidden{"User=0"};
-    hidden.does(event::pebs_record{0x1234, groups, 2});
+    hidden.does(action::pebs_record{0x1234, groups, 2});
     CHECK(packets(hidden) == "BBP(0,1), BIP(0:1111), BIP(1:FFFFFFFFFFFFFFFF), BBP(1,4), "
                              "BIP(4:A3456789), BEP(IP=0)");
-    CHECK(packets(traced{"TraceEn=0"}.does(event::pebs_record{0x1234, groups, 2})) == "none");
-    CHECK(packets(traced{}.does(event::pebs_record{0x1234, nullptr, 0})) == "none");
+    CHECK(packets(traced{"TraceEn=0"}.does(action::pebs_record{0x1234, groups, 2})) == "none");
+    CHECK(packets(traced{}.does(action::pebs_record{0x1234, nullptr, 0})) == "none");
     // A PSB+ does not split a record: GEN-006.
-    std::vector<event::pebs_item> many(96);
+    std::vector<action::pebs_item> many(96);
     for (std::size_t i = 0; i < many.size(); ++i) {
         many[i] = {static_cast<std::uint8_t>(i % 32), i};
     }
-    event::pebs_group const one{8, false, many.data(), 90};
+    action::pebs_group const one{8, false, many.data(), 90};
     traced more{"PacketByteCnt=7FF, OS=0"};
-    more.does(event::pebs_record{0x1234, &one, 1});
+    more.does(action::pebs_record{0x1234, &one, 1});
     auto const all = packets(more);
     std::size_t items = 0;
     for (auto at = all.find("BIP"); at != std::string::npos; at = all.find("BIP", at + 1)) {

@@ -6,22 +6,22 @@
 
 using namespace ptspec;
 using test::are_zero;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [to, taken] = event::conditional{};
+            auto const [to, taken] = action::conditional{};
             good = good && are_zero(to, taken);
         }
         {
-            auto const [next, to] = event::direct_call{};
-            good = good && are_zero(next, to, event::direct_jump{}.to, event::indirect_jump{}.to,
-                                    event::near_return{}.to, event::sequential{}.next);
+            auto const [next, to] = action::direct_call{};
+            good = good && are_zero(next, to, action::direct_jump{}.to, action::indirect_jump{}.to,
+                                    action::near_return{}.to, action::sequential{}.next);
         }
         {
-            auto const [next, to] = event::indirect_call{};
+            auto const [next, to] = action::indirect_call{};
             good = good && are_zero(next, to);
         }
         return good;

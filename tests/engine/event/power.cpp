@@ -6,29 +6,29 @@
 
 using namespace ptspec;
 using test::are_zero;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [at, next, hints, ext, thread, is_io, is_pending] = event::mwait{};
+            auto const [at, next, hints, ext, thread, is_io, is_pending] = action::mwait{};
             good = good &&
                    are_zero(at, next, hints, ext, thread.state, thread.substate, is_io, is_pending);
         }
         {
-            auto const [from, next, is_shutdown] = event::halt{};
+            auto const [from, next, is_shutdown] = action::halt{};
             good = good && are_zero(from, next, is_shutdown);
         }
         {
-            auto const [last, deepest, reason, mtc] = event::wake{};
-            good = good && are_zero(last, deepest) && reason == event::wake_reason::other &&
-                   mtc == event::mtc_place::none &&
-                   event::clock_resume{}.mtc == event::mtc_place::none;
+            auto const [last, deepest, reason, mtc] = action::wake{};
+            good = good && are_zero(last, deepest) && reason == action::wake_reason::other &&
+                   mtc == action::mtc_place::none &&
+                   action::clock_resume{}.mtc == action::mtc_place::none;
         }
         {
-            auto const [next, state] = event::duty_cycle{};
-            good = good && are_zero(next, event::clock_stop{}.next) && state == 6;  // GEN-315
+            auto const [next, state] = action::duty_cycle{};
+            good = good && are_zero(next, action::clock_stop{}.next) && state == 6;  // GEN-315
         }
         return good;
     });
@@ -36,7 +36,7 @@ TEST_CASE("the members of a default-constructed event are 0") {
 
 TEST_CASE("wake reasons have the encoding of PWRX") {  // GEN-313
     CHECK_TWICE([](auto value) {
-        using event::wake_reason;
+        using action::wake_reason;
         return underlying(value(wake_reason::interrupt)) == 1 &&
                underlying(value(wake_reason::store)) == 4 &&
                underlying(value(wake_reason::hardware)) == 8 &&

@@ -4,8 +4,8 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the members of a default-constructed event are 0") {
-    CHECK_TWICE([](auto value) { return value(event::overflow_end{}).next == 0; });
+    CHECK_TWICE([](auto value) { return value(action::overflow_end{}).next == 0; });
 }

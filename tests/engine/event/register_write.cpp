@@ -6,17 +6,17 @@
 
 using namespace ptspec;
 using test::are_zero;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [at, next, cr3] = event::mov_cr3{};
+            auto const [at, next, cr3] = action::mov_cr3{};
             good = good && are_zero(at, next, cr3);
         }
         {
-            auto const [next, IF] = event::interrupt_flag{};
+            auto const [next, IF] = action::interrupt_flag{};
             good = good && are_zero(next, IF);
         }
         return good;

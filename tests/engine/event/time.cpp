@@ -6,15 +6,15 @@
 
 using namespace ptspec;
 using test::are_zero;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [passed, art, tsc] = event::time{};
+            auto const [passed, art, tsc] = action::time{};
             good = good &&
-                   are_zero(passed, art, tsc, event::cycles{}.passed, event::ratio{}.core_to_bus);
+                   are_zero(passed, art, tsc, action::cycles{}.passed, action::ratio{}.core_to_bus);
         }
         return good;
     });

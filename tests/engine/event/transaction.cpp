@@ -6,21 +6,21 @@
 
 using namespace ptspec;
 using test::are_zero;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [at, next] = event::transaction_begin{};
+            auto const [at, next] = action::transaction_begin{};
             good = good && are_zero(at, next);
         }
         {
-            auto const [at, next] = event::transaction_end{};
+            auto const [at, next] = action::transaction_end{};
             good = good && are_zero(at, next);
         }
         {
-            auto const [at, to] = event::transaction_abort{};
+            auto const [at, to] = action::transaction_abort{};
             good = good && are_zero(at, to);
         }
         return good;

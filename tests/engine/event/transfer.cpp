@@ -6,46 +6,46 @@
 
 using namespace ptspec;
 using test::are_zero;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [at, to, after, kind] = event::far_transfer{};
-            good = good && are_zero(at, to, after) && kind == event::far_kind::plain;
+            auto const [at, to, after, kind] = action::far_transfer{};
+            good = good && are_zero(at, to, after) && kind == action::far_kind::plain;
         }
         {
-            auto const [until_pip, until_target, art, tsc] = event::cycles_within{};
+            auto const [until_pip, until_target, art, tsc] = action::cycles_within{};
             good = good && are_zero(until_pip, until_target, art, tsc);
         }
         {
-            auto const [at, to, after, vector, takes] = event::software_interrupt{};
+            auto const [at, to, after, vector, takes] = action::software_interrupt{};
             good = good && are_zero(at, to, after, vector, takes.until_pip, takes.until_target);
         }
         {
-            auto const [next, to, after, vector, takes] = event::interrupt{};
+            auto const [next, to, after, vector, takes] = action::interrupt{};
             good = good && are_zero(next, to, after, vector, takes.until_pip, takes.until_target);
         }
         {
-            auto const [at, to, after, vector, cr2, takes] = event::exception{};
+            auto const [at, to, after, vector, cr2, takes] = action::exception{};
             good = good &&
                    are_zero(at, to, after, vector, cr2, takes.until_pip, takes.until_target);
         }
         {
-            auto const [next, to, vector] = event::user_interrupt{};
+            auto const [next, to, vector] = action::user_interrupt{};
             good = good && are_zero(next, to, vector);
         }
         {
-            auto const [next, to, after, waits_for_sipi] = event::init{};
+            auto const [next, to, after, waits_for_sipi] = action::init{};
             good = good && are_zero(next, to, after, waits_for_sipi);
         }
         {
-            auto const [to, after, vector] = event::sipi{};
+            auto const [to, after, vector] = action::sipi{};
             good = good && are_zero(to, after, vector);
         }
         {
-            auto const [from, to, after] = event::enclave_transfer{};
+            auto const [from, to, after] = action::enclave_transfer{};
             good = good && are_zero(from, to, after);
         }
         return good;
@@ -53,5 +53,5 @@ TEST_CASE("the members of a default-constructed event are 0") {
 }
 
 TEST_CASE("a page fault is vector 14") {  // GEN-302
-    CHECK_TWICE([](auto value) { return value(event::exception::page_fault) == 0x0E; });
+    CHECK_TWICE([](auto value) { return value(action::exception::page_fault) == 0x0E; });
 }

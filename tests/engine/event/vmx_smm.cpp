@@ -6,44 +6,44 @@
 
 using namespace ptspec;
 using test::are_zero;
-namespace event = engine::event;
+namespace action = engine::action;
 
 TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [has_value, ctl] = event::ctl_load{};
+            auto const [has_value, ctl] = action::ctl_load{};
             good = good && are_zero(has_value, ctl.raw);
         }
         {
             auto const [from, to, after, loads, qualification, reason, is_vectored, vector, to_stm,
-                        vmcs] = event::vm_exit{};
+                        vmcs] = action::vm_exit{};
             good = good && are_zero(from, to, after, loads.has_value, loads.value.raw,
                                     qualification, reason, is_vectored, vector, to_stm, vmcs);
         }
         {
-            auto const [at, to, after, loads, from_stm, vmcs] = event::vm_entry{};
+            auto const [at, to, after, loads, from_stm, vmcs] = action::vm_entry{};
             good = good &&
                    are_zero(at, to, after, loads.has_value, loads.value.raw, from_stm, vmcs);
         }
         {
-            auto const [to, after, loaded_host_state] = event::vm_entry_failure{};
+            auto const [to, after, loaded_host_state] = action::vm_entry_failure{};
             good = good && are_zero(to, after, loaded_host_state);
         }
         {
-            auto const [next, vmcs] = event::vmptrld{};
-            good = good && are_zero(next, vmcs, event::vmclear{}.next, event::vmxoff{}.next);
+            auto const [next, vmcs] = action::vmptrld{};
+            good = good && are_zero(next, vmcs, action::vmclear{}.next, action::vmxoff{}.next);
         }
         {
-            auto const [at, next] = event::vmxon{};
+            auto const [at, next] = action::vmxon{};
             good = good && are_zero(at, next);
         }
         {
-            auto const [next, to, after] = event::smi{};
-            good = good && are_zero(next, to, after, event::acm_end{}.next);
+            auto const [next, to, after] = action::smi{};
+            good = good && are_zero(next, to, after, action::acm_end{}.next);
         }
         {
-            auto const [to, after] = event::rsm{};
+            auto const [to, after] = action::rsm{};
             good = good && are_zero(to, after);
         }
         return good;

@@ -14,7 +14,7 @@
 namespace machine {
 
 using namespace ptspec;
-namespace event = engine::event;
+namespace action = engine::action;
 
 /// The surroundings of the program: a console, and physical memory. `claim` returns null if the
 /// memory is absent or in use.
@@ -70,7 +70,7 @@ class program_run {
 public:
     constexpr explicit program_run(Memory& memory)
         : cpu_{modelled, memory, tap_, {}, enable_ip, engine::model_options{}} {
-        on(event::time{.tsc = first_tsc});
+        on(action::time{.tsc = first_tsc});
     }
     program_run(program_run const&) = delete;  // the processor refers to the member `tap_`
     auto operator=(program_run const&) -> program_run& = delete;
@@ -83,12 +83,12 @@ public:
     /// TNT, PIP, TIP, FUP, TIP.
     constexpr void execute_first() {
         six_branches(branches_ip);
-        on(event::mov_cr3{.at = branches_ip, .next = branches_ip + 3, .cr3 = 0xFE0});
-        on(event::indirect_jump{function_ip});
-        on(event::exception{.at = function_ip,
-                            .to = handler_ip,
-                            .after = {.cr3 = 0xFE0},
-                            .vector = event::exception::page_fault});
+        on(action::mov_cr3{.at = branches_ip, .next = branches_ip + 3, .cr3 = 0xFE0});
+        on(action::indirect_jump{function_ip});
+        on(action::exception{.at = function_ip,
+                             .to = handler_ip,
+                             .after = {.cr3 = 0xFE0},
+                             .vector = action::exception::page_fault});
     }
     /// TNTs, and a PSB+ every 2 KB.
     constexpr void execute_until(uint64_t bytes) {
@@ -96,7 +96,7 @@ public:
     }
     /// TIP, and two branches that are pending when TraceEn is cleared: TNT, FUP, TIP.PGD.
     constexpr void execute_last() {
-        on(event::indirect_jump{last_ip});
+        on(action::indirect_jump{last_ip});
         branch(true, last_ip);
         branch(false, last_ip);
     }
@@ -105,7 +105,7 @@ private:
     constexpr void on(auto const& e) { ok_ = !cpu_.on(e).happened && ok_; }
     constexpr void branch(bool taken, uint64_t to) {
         ++branches_;
-        on(event::conditional{to, taken});
+        on(action::conditional{to, taken});
     }
     constexpr void six_branches(uint64_t to) {
         constexpr bool taken[] = {false, true, false, false, true, true};

@@ -23,7 +23,7 @@ auto of_output(cpu::capabilities const& of, access::msr_state const& now,
     return engine::explain(of, now, memory).ended_by;
 }
 auto of_unit(engine::trace_unit<>& unit, host_memory& memory) noexcept -> rule {
-    return unit.on(engine::event::indirect_jump{0x1000}, memory).happened ? rule::none
-                                                                          : unit.ended_by();
+    return unit.on(engine::action::indirect_jump{0x1000}, memory).happened ? rule::none
+                                                                           : unit.ended_by();
 }
 auto id_of(rule which) noexcept -> rule_id { return rule_id{which}; }

@@ -9,5 +9,5 @@
 using namespace ptspec;
 
 auto jump(engine::trace_unit<>& unit, host_memory& memory, uint64_t to) noexcept -> port_fault {
-    return unit.on(engine::event::indirect_jump{to}, memory);
+    return unit.on(engine::action::indirect_jump{to}, memory);
 }

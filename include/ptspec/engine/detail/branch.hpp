@@ -12,14 +12,14 @@ namespace ptspec::engine::detail {
 
 /// True for a call that pushes a return address which a RET can match. A call of the next
 /// instruction only reads the IP. Source: GEN-132.
-[[nodiscard]] constexpr auto pushes_return(event::direct_call const& e) noexcept -> bool {
+[[nodiscard]] constexpr auto pushes_return(action::direct_call const& e) noexcept -> bool {
     return e.to != e.next;
 }
 
-/// Handles an event that completes no packet and changes no enable. Returns false if the event
+/// Handles an action that completes no packet and changes no enable. Returns false if the action
 /// needs `handle`.
-[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::conditional const& e) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s,
+                                           action::conditional const& e) noexcept -> bool {
     if (!s.is_fast_ip(e.to) || s.writer.tnt.count - s.fast_tnt_first >= s.fast_tnt_count) {
         return false;
     }
@@ -27,14 +27,14 @@ namespace ptspec::engine::detail {
     s.writer.add_branch(e.taken);
     return true;
 }
-[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::direct_jump const& e) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s,
+                                           action::direct_jump const& e) noexcept -> bool {
     if (!s.is_fast_ip(e.to)) { return false; }
     s.ip = e.to;
     return true;
 }
-[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::direct_call const& e) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s,
+                                           action::direct_call const& e) noexcept -> bool {
     if (!s.is_fast_ip(e.to)) { return false; }
     s.ip = e.to;
     if (pushes_return(e)) { s.calls.push(e.next); }
@@ -78,7 +78,7 @@ constexpr void call(generator_state& s, Sink& to, control_transfer const& how, b
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::conditional const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::conditional const& e, Sink& to) noexcept {
     if (s.is_fast_ip(e.to)) {  // it begins or completes a TNT
         s.ip = e.to;
         if (s.write_options.cyc && s.writer.tnt.count == 0) { return emit_branch(s, e.taken, to); }
@@ -94,20 +94,20 @@ constexpr void handle(generator_state& s, event::conditional const& e, Sink& to)
     if (s.enables().packet()) { emit_branch(s, false, to); }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::direct_jump const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::direct_jump const& e, Sink& to) noexcept {
     transfer(s, to, {.encoding = branch_encoding::none, .to = e.to}, s.code);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::direct_call const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::direct_call const& e, Sink& to) noexcept {
     call(s, to, {.encoding = branch_encoding::none, .to = e.to}, pushes_return(e), e.next);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::indirect_jump const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::indirect_jump const& e, Sink& to) noexcept {
     if (s.is_fast_ip(e.to)) { return emit_tip(s, e.to, to); }
     transfer(s, to, {.encoding = branch_encoding::tip, .to = e.to}, s.code);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::indirect_call const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::indirect_call const& e, Sink& to) noexcept {
     if (s.is_fast_ip(e.to)) {
         s.calls.push(e.next);
         return emit_tip(s, e.to, to);
@@ -115,7 +115,7 @@ constexpr void handle(generator_state& s, event::indirect_call const& e, Sink& t
     call(s, to, {.encoding = branch_encoding::tip, .to = e.to}, true, e.next);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::near_return const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::near_return const& e, Sink& to) noexcept {
     unsigned const popped_bits = s.code.width == code_width::bits_64   ? 64
                                  : s.code.width == code_width::bits_32 ? 32
                                                                        : 16;
@@ -126,15 +126,15 @@ constexpr void handle(generator_state& s, event::near_return const& e, Sink& to)
         return transfer(s, to, {.encoding = encoding, .to = e.to}, s.code);
     }
     if (!compressed) { return emit_tip(s, e.to, to); }
-    event::conditional const as_taken{e.to, true};
+    action::conditional const as_taken{e.to, true};
     if (!try_fast_path(s, as_taken)) { handle(s, as_taken, to); }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::return_stack_lost const&, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::return_stack_lost const&, Sink& /*to*/) noexcept {
     s.calls.clear();
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::sequential const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::sequential const& e, Sink& /*to*/) noexcept {
     s.ip = e.next;
 }
 

@@ -47,7 +47,7 @@ struct control_transfer {
     packet::pip pip{0};    ///< 0: CR3 is not written
     packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
     traced_event cfe{};
-    event::cycles_within takes{};
+    action::cycles_within takes{};
 };
 
 /// True if Event Trace records a transfer. Source: GEN-306.
@@ -105,10 +105,10 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
     }
 }
 
-/// Adds the MTCs that fall due within an event: the last ones, as many as a batch holds beside the
+/// Adds the MTCs that fall due within an action: the last ones, as many as a batch holds beside the
 /// other packets. Source: GEN-006, GEN-203.
 constexpr void add_mtcs(generator_state& s, auto& batch,
-                        event::cycles_within const& takes) noexcept {
+                        action::cycles_within const& takes) noexcept {
     if (takes.art <= s.clocks.art) { return; }
     auto const due = s.clocks.until(takes.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
     s.clocks.run_to(takes.art, takes.tsc);

@@ -102,7 +102,7 @@ template <class Sink>
                                              s.options.policy);
     if (!checked) { return checked; }
     apply_effect(s, access::apply(s.caps, s.msrs, on, s.context_at(s.ip)), s.ip, s.ip, to);
-    complete_event(s, to);
+    complete_action(s, to);
     return checked;
 }
 /// Clears TraceEn between two instructions.
@@ -129,7 +129,7 @@ template <class Sink>
                                                 s.options.policy);
     if (!result) { return result.verdict; }
     apply_effect(s, result, at, next, to);
-    complete_event(s, to);
+    complete_action(s, to);
     return result.verdict;
 }
 /// The instruction at `at` cleared TraceEn and was undone: IA32_RTIT_CTL is as before.
@@ -138,7 +138,7 @@ template <class Sink>
 constexpr void set_ctl_again(generator_state& s, access::ia32_rtit_ctl value, uint64_t at,
                              Sink& to) noexcept {
     apply_effect(s, access::apply(s.caps, s.msrs, value, s.context_at(at)), at, at, to);
-    complete_event(s, to);
+    complete_action(s, to);
 }
 /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
 template <class Sink>
@@ -149,7 +149,7 @@ template <class Sink>
                                         s.options.policy);
     if (result) {
         apply_effect(s, result.effect, at, next, to);
-        complete_event(s, to);
+        complete_action(s, to);
     }
     return result;
 }
@@ -167,8 +167,8 @@ template <class Sink>
 /// The TraceStop ranges are compared with the address of the MOV CR3, or with the next address.
 /// Source: GEN-087, GEN-101, GEN-240..243.
 template <class Sink>
-constexpr void handle(generator_state& s, event::mov_cr3 const& e, Sink& to) noexcept {
-    uint64_t const cr3 = e.cr3 & ~event::mov_cr3::keeps_translations;
+constexpr void handle(generator_state& s, action::mov_cr3 const& e, Sink& to) noexcept {
+    uint64_t const cr3 = e.cr3 & ~action::mov_cr3::keeps_translations;
     bool const has_pip = cr3 != s.code.cr3 || s.options.pip_for_same_cr3;
     s.code.cr3 = cr3;
     s.ip = e.next;
@@ -178,7 +178,7 @@ constexpr void handle(generator_state& s, event::mov_cr3 const& e, Sink& to) noe
     transfer(s, to, how, s.packet_ip(s.options.mov_cr3_stops_at_next ? e.next : e.at));
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::interrupt_flag const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink& to) noexcept {
     bool const changes = s.code.IF != e.IF;
     s.code.IF = e.IF;
     s.ip = e.next;

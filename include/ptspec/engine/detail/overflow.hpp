@@ -47,25 +47,25 @@ constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
     refresh_cache(s);
 }
 
-/// Ends an overflow, unless `event::overflow` requested it and `event::overflow_end` ends it.
+/// Ends an overflow, unless `action::overflow` requested it and `action::overflow_end` ends it.
 template <class Sink>
 constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
     if (s.in_overflow && !s.overflow_requested) { resolve_overflow(s, to); }
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::psb_due const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::psb_due const& e, Sink& /*to*/) noexcept {
     s.view.psb_requested = s.trigger_en();
     s.psb_details = e;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::overflow const&, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::overflow const&, Sink& /*to*/) noexcept {
     if (!s.trigger_en()) { return; }
     s.overflow_requested = true;
     begin_overflow(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::overflow_end const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::overflow_end const& e, Sink& to) noexcept {
     if (!s.in_overflow) { return; }
     s.ip = e.next;
     resolve_overflow(s, to);

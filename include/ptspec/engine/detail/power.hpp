@@ -12,12 +12,12 @@ namespace ptspec::engine::detail {
 [[nodiscard]] constexpr auto records_power(generator_state const& s) noexcept -> bool {
     return s.trigger_en() && s.ctl<ctl::PwrEvtEn>();
 }
-constexpr void add_pwre(auto& batch, event::c_state thread, bool by_hardware) noexcept {
+constexpr void add_pwre(auto& batch, action::c_state thread, bool by_hardware) noexcept {
     using packet::pwre;
     batch.add(pwre{}.with(pwre::HW{by_hardware}, pwre::substate{wrapped{uint64_t{thread.substate}}},
                           pwre::state{wrapped{uint64_t{thread.state}}}));
 }
-constexpr void add_pwrx(auto& batch, event::wake const& e) noexcept {
+constexpr void add_pwrx(auto& batch, action::wake const& e) noexcept {
     using packet::pwrx;
     batch.add(pwrx{}.with(pwrx::last{wrapped{uint64_t{e.last}}},
                           pwrx::deepest{wrapped{uint64_t{e.deepest}}},
@@ -31,7 +31,7 @@ constexpr void add_exstop(generator_state const& s, auto& batch, uint64_t from) 
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::mwait const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::mwait const& e, Sink& to) noexcept {
     s.ip = e.next;
     if (e.thread.state == 0 && e.thread.substate == 0) { return; }
     if (records_power(s)) {
@@ -48,7 +48,7 @@ constexpr void handle(generator_state& s, event::mwait const& e, Sink& to) noexc
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::halt const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexcept {
     auto const now = s.enables();
     s.ip = e.next;
     if (e.is_shutdown && records_events(s, now, now)) {
@@ -66,7 +66,7 @@ constexpr void handle(generator_state& s, event::halt const& e, Sink& to) noexce
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::duty_cycle const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::duty_cycle const& e, Sink& to) noexcept {
     if (records_power(s)) {
         emit(s, to, [&](auto& batch) {
             add_pwre(batch, {e.state, 0}, true);
@@ -76,7 +76,7 @@ constexpr void handle(generator_state& s, event::duty_cycle const& e, Sink& to) 
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::wake const& e, Sink& to) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (!s.trigger_en()) { return; }
@@ -87,7 +87,7 @@ constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexce
 }
 /// In a C-state the clock is off already: GEN-312.
 template <class Sink>
-constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::clock_stop const& e, Sink& to) noexcept {
     if (s.clocks.are_off) { return; }
     if (records_power(s)) {
         emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
@@ -101,7 +101,7 @@ constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) 
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::clock_resume const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::clock_resume const& e, Sink& to) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (s.trigger_en()) {

@@ -53,9 +53,9 @@ constexpr void add_mode_tsx(generator_state& s, auto& batch, bool aborted = fals
     return s.clocks.cbr_packet(core_to_bus_of(s.caps));
 }
 /// The MTC that falls due at this place. The crystal clock runs to it. Source: GEN-203.
-constexpr auto run_to_mtc(generator_state& s, event::mtc_place place) noexcept
+constexpr auto run_to_mtc(generator_state& s, action::mtc_place place) noexcept
     -> trace::psb_status::optional<packet::mtc> {
-    using event::mtc_place;
+    using action::mtc_place;
     if (place == mtc_place::none || !s.ctl<ctl::MTCEn>()) { return {}; }
     auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
     uint64_t const count = (s.clocks.art >> freq) + (place == mtc_place::before_tsc ? 0 : 1);
@@ -63,14 +63,14 @@ constexpr auto run_to_mtc(generator_state& s, event::mtc_place place) noexcept
     return packet::mtc{}.with(packet::mtc::CTC{wrapped{count}});
 }
 /// How many of TSC, TMA and CBR precede an MTC at this place.
-[[nodiscard]] constexpr auto count_before(event::mtc_place place) noexcept -> uint8_t {
-    using event::mtc_place;
+[[nodiscard]] constexpr auto count_before(action::mtc_place place) noexcept -> uint8_t {
+    using action::mtc_place;
     bool const is_first = place == mtc_place::none || place == mtc_place::before_older_tsc;
     return is_first ? 0 : static_cast<uint8_t>(underlying(place) - 1);
 }
 /// The timing packets after the clocks were off. Source: GEN-181, GEN-201, GEN-205, GEN-313.
 constexpr void add_timing(generator_state& s, auto& batch,
-                          event::mtc_place place = event::mtc_place::none) noexcept {
+                          action::mtc_place place = action::mtc_place::none) noexcept {
     auto const tsc = s.clocks.tsc_packet();
     auto const tma = s.clocks.tma_packet();
     auto const mtc = run_to_mtc(s, place);
@@ -135,10 +135,10 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     add_psb(s, batch, now, s.packet_ip(s.ip));
 }
 
-/// Completes an event: generates a PSB+ if one is due. While the clocks are off it stays due until
+/// Completes an action: generates a PSB+ if one is due. While the clocks are off it stays due until
 /// the wake. Source: GEN-006, GEN-163.
 template <class Sink>
-constexpr void complete_event(generator_state& s, Sink& to) noexcept {
+constexpr void complete_action(generator_state& s, Sink& to) noexcept {
     if (!s.psb_is_due() || !s.trigger_en() || s.in_overflow || s.clocks.are_off) { return; }
     emit(s, to, [&](auto& batch) { add_psb(s, batch, s.enables()); });
 }

@@ -9,13 +9,13 @@
 /// Source: GEN-200..204, GEN-210, GEN-217, GEN-220.
 namespace ptspec::engine::detail {
 
-[[nodiscard]] constexpr auto count(generator_state const& s, event::cycles const& e) noexcept
+[[nodiscard]] constexpr auto count(generator_state const& s, action::cycles const& e) noexcept
     -> counted_cycles {
     return count_cycles(s.writer.cycles, e.passed, s.options.cycle_counter_bits,
                         s.in_overflow || !s.ctl<ctl::CYCEn>());
 }
 /// Counts cycles after which no CYC is due. False if one is.
-[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::cycles const& e) noexcept
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s, action::cycles const& e) noexcept
     -> bool {
     if (!s.trigger_en() || s.clocks.are_off) { return true; }
     auto const counted = count(s, e);
@@ -24,27 +24,27 @@ namespace ptspec::engine::detail {
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::cycle_guard const&, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::cycle_guard const&, Sink& to) noexcept {
     if (!s.trigger_en() || !s.ctl<ctl::CYCEn>() || s.writer.cycles == 0) { return; }
     emit(s, to, [](auto& batch) { batch.add_cycles(); });
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::cycles const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::cycles const& e, Sink& to) noexcept {
     s.writer.cycles = count(s, e).cycles;
-    handle(s, event::cycle_guard{}, to);
+    handle(s, action::cycle_guard{}, to);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::unaligned_cyc const&, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::unaligned_cyc const&, Sink& /*to*/) noexcept {
     s.writer.cyc_crosses = true;
 }
-/// Each MTC is an event of its own, after which a PSB+ may be due: the clocks run from one to the
+/// Each MTC is an action of its own, after which a PSB+ may be due: the clocks run from one to the
 /// next. Source: GEN-203, GEN-206.
 template <class Sink>
-constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexcept {
-    event::cycles const cycles{e.cycles};
+constexpr void handle(generator_state& s, action::time const& e, Sink& to) noexcept {
+    action::cycles const cycles{e.cycles};
     if (!try_fast_path(s, cycles)) {
         handle(s, cycles, to);
-        complete_event(s, to);
+        complete_action(s, to);
     }
     auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
     auto const due = s.clocks.until(e.art, freq);
@@ -55,12 +55,12 @@ constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexce
         uint64_t const art = (due.first + i) << freq;
         s.clocks.run_to(art, e.tsc - tsc_per_tick * (e.art - art));
         emit(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
-        complete_event(s, to);
+        complete_action(s, to);
     }
     s.clocks.run_to(e.art, e.tsc);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::ratio const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::ratio const& e, Sink& to) noexcept {
     s.clocks.core_to_bus = e.core_to_bus;
     if (s.trigger_en() && !s.clocks.are_off) {
         emit(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });

@@ -21,20 +21,20 @@ constexpr void emit_mode_tsx(generator_state& s, uint64_t at, Sink& to) noexcept
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::transaction_begin const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::transaction_begin const& e, Sink& to) noexcept {
     if (s.tx_depth < 0xFF) { ++s.tx_depth; }
     s.ip = e.next;
     if (s.tx_depth == 1) { emit_mode_tsx(s, e.at, to); }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::transaction_end const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::transaction_end const& e, Sink& to) noexcept {
     bool const ends = s.tx_depth == 1;
     if (s.tx_depth != 0) { --s.tx_depth; }
     s.ip = e.next;
     if (ends) { emit_mode_tsx(s, e.at, to); }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::transaction_abort const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::transaction_abort const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.at);
     how.has_fup = true;

@@ -18,7 +18,7 @@ namespace ptspec::engine::detail {
 template <class Sink>
 constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t target,
                         execution_context const& after, traced_event const& cfe,
-                        event::cycles_within takes) noexcept {
+                        action::cycles_within takes) noexcept {
     control_transfer how{.to = target};
     how.from = s.packet_ip(from);
     how.has_fup = true;
@@ -29,45 +29,45 @@ constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t ta
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::far_transfer const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::far_transfer const& e, Sink& to) noexcept {
     using packet::cfe_type;
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.at);
     how.pip = pip_if_changed(s, e.after);
     switch (e.kind) {
-        case event::far_kind::iret: how.cfe = {cfe_type::IRET}; break;
-        case event::far_kind::uiret: how.cfe = {cfe_type::UIRET}; break;
-        case event::far_kind::syscall:
+        case action::far_kind::iret: how.cfe = {cfe_type::IRET}; break;
+        case action::far_kind::uiret: how.cfe = {cfe_type::UIRET}; break;
+        case action::far_kind::syscall:
             if (s.options.swintr_events) { how.cfe = {cfe_type::SYSCALL, 0, fup_policy::always}; }
             break;
-        case event::far_kind::sysret:
-        case event::far_kind::eret:
+        case action::far_kind::sysret:
+        case action::far_kind::eret:
             if (s.options.iret_at_all_returns) { how.cfe = {cfe_type::IRET}; }
             break;
-        case event::far_kind::plain: break;
+        case action::far_kind::plain: break;
     }
     transfer(s, to, how, e.after);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::software_interrupt const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::software_interrupt const& e, Sink& to) noexcept {
     auto const type = s.options.swintr_events ? packet::cfe_type::SWINTR : packet::cfe_type::INTR;
     vectored(s, to, e.at, e.to, e.after, {type, e.vector}, e.takes);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::interrupt const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::interrupt const& e, Sink& to) noexcept {
     vectored(s, to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector}, e.takes);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::exception const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::exception const& e, Sink& to) noexcept {
     traced_event cfe{packet::cfe_type::INTR, e.vector};
-    if (e.vector == event::exception::page_fault) {
+    if (e.vector == action::exception::page_fault) {
         cfe.first = {true, packet::evd_type::PFA, e.cr2};
     }
     vectored(s, to, e.at, e.to, e.after, cfe, e.takes);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to) noexcept {
-    using event::kernel_visit;
+constexpr void handle(generator_state& s, action::kernel_visit const& e, Sink& to) noexcept {
+    using action::kernel_visit;
     auto const user = s.code;
     auto kernel = user;
     kernel.cpl = 0;
@@ -79,32 +79,32 @@ constexpr void handle(generator_state& s, event::kernel_visit const& e, Sink& to
     s.msrs.ctl = ctl_now.with(ctl::OS{false});
     switch (e.cause) {
         case kernel_visit::reason::system_call:
-            handle(s, event::far_transfer{e.at, 0, kernel, event::far_kind::syscall}, to);
+            handle(s, action::far_transfer{e.at, 0, kernel, action::far_kind::syscall}, to);
             break;
         case kernel_visit::reason::interrupt:
-            handle(s, event::interrupt{.next = e.at, .after = kernel, .vector = e.vector}, to);
+            handle(s, action::interrupt{.next = e.at, .after = kernel, .vector = e.vector}, to);
             break;
         case kernel_visit::reason::exception:
             handle(s,
-                   event::exception{.at = e.at, .after = kernel, .vector = e.vector, .cr2 = e.cr2},
+                   action::exception{.at = e.at, .after = kernel, .vector = e.vector, .cr2 = e.cr2},
                    to);
             break;
     }
     if (e.returns) {
-        auto const by = e.cause == kernel_visit::reason::system_call ? event::far_kind::sysret
-                                                                     : event::far_kind::iret;
-        handle(s, event::far_transfer{0, e.to, user, by}, to);
+        auto const by = e.cause == kernel_visit::reason::system_call ? action::far_kind::sysret
+                                                                     : action::far_kind::iret;
+        handle(s, action::far_transfer{0, e.to, user, by}, to);
     }
     s.msrs.ctl = ctl_now;
     refresh_cache(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::user_interrupt const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::user_interrupt const& e, Sink& to) noexcept {
     vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
 }
 /// A processor that waits for a SIPI evaluates the enables when the SIPI arrives.
 template <class Sink>
-constexpr void handle(generator_state& s, event::init const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::init const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.next);
     how.has_fup = true;
@@ -124,13 +124,13 @@ constexpr void handle(generator_state& s, event::init const& e, Sink& to) noexce
     });
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::sipi const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::sipi const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.cfe = {packet::cfe_type::SIPI, e.vector, fup_policy::never};
     transfer(s, to, how, e.after);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::enclave_transfer const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::enclave_transfer const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.from);
     how.has_fup = true;

@@ -10,7 +10,7 @@
 namespace ptspec::engine::detail {
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::ptwrite const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::ptwrite const& e, Sink& to) noexcept {
     s.ip = e.next;
     auto const now = s.enables();
     if (!now.trigger || !now.context || !now.filter || !s.ctl<ctl::PTWEn>()) { return; }
@@ -27,7 +27,7 @@ constexpr void handle(generator_state& s, event::ptwrite const& e, Sink& to) noe
 
 /// A group of items, in parts that fit into a batch. Source: GEN-320, GEN-321.
 template <class Sink>
-constexpr void emit_group(generator_state& s, event::pebs_group const& which, Sink& to) noexcept {
+constexpr void emit_group(generator_state& s, action::pebs_group const& which, Sink& to) noexcept {
     constexpr size_t items_of_a_batch = 16;
     using packet::bbp;
     using packet::bip;
@@ -51,7 +51,7 @@ constexpr void emit_group(generator_state& s, event::pebs_group const& which, Si
 }
 /// Source: GEN-320..322.
 template <class Sink>
-constexpr void handle(generator_state& s, event::pebs_record const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::pebs_record const& e, Sink& to) noexcept {
     if (!s.trigger_en() || e.count == 0) { return; }
     for (size_t i = 0; i < e.count; ++i) { emit_group(s, e.groups[i], to); }
     bool const has_ip = s.enables().context;

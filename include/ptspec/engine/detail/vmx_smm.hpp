@@ -12,7 +12,7 @@ namespace ptspec::engine::detail {
 /// A VM transition, which may load IA32_RTIT_CTL. Source: GEN-270..278, REG-010.
 template <class Sink>
 constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
-                             execution_context const& after, event::ctl_load const& loads,
+                             execution_context const& after, action::ctl_load const& loads,
                              access::write_path path) noexcept {
     s.ctl_load_verdict = {};
     if (loads.has_value) {
@@ -47,7 +47,7 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::vm_exit const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vm_exit const& e, Sink& to) noexcept {
     using packet::cfe_type;
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.from);
@@ -66,7 +66,7 @@ constexpr void handle(generator_state& s, event::vm_exit const& e, Sink& to) noe
     vm_transition(s, to, how, e.after, e.loads, access::write_path::vm_exit_msr_load_list);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vm_entry const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vm_entry const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     how.from = s.packet_ip(e.at);
     if (!s.concealment.entries) {
@@ -78,13 +78,13 @@ constexpr void handle(generator_state& s, event::vm_entry const& e, Sink& to) no
     vm_transition(s, to, how, e.after, e.loads, access::write_path::vm_entry_msr_load_list);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vm_entry_failure const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vm_entry_failure const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
     if (e.loaded_host_state && !s.concealment.exits) { how.pip = pip_of(e.after, false); }
     transfer(s, to, how, e.loaded_host_state ? e.after : s.code);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vmptrld const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vmptrld const& e, Sink& to) noexcept {
     s.vmcs = e.vmcs;
     s.ip = e.next;
     auto const now = s.enables();
@@ -93,23 +93,23 @@ constexpr void handle(generator_state& s, event::vmptrld const& e, Sink& to) noe
     }
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vmclear const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::vmclear const& e, Sink& /*to*/) noexcept {
     s.vmcs = no_vmcs;
     s.ip = e.next;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vmxon const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::vmxon const& e, Sink& to) noexcept {
     apply_effect(s, {.state = access::vmxon(s.caps, s.msrs)}, e.at, e.next, to);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::vmxoff const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::vmxoff const& e, Sink& /*to*/) noexcept {
     s.msrs = access::vmxoff(s.msrs);
     s.vmcs = no_vmcs;
     s.ip = e.next;
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::smi const& e, Sink& to) noexcept {
     if (s.msrs.in_smm) { return; }  // it stays pending
     end_trace(s, to, {.from = s.packet_ip(e.next), .has_fup = true, .cfe = {packet::cfe_type::SMI}},
               access::smi(s.msrs));
@@ -119,7 +119,7 @@ constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcep
     refresh_cache(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::rsm const& e, Sink& to) noexcept {
     auto const context = s.context_at(e.after, e.to);
     auto const result = access::rsm(s.caps, s.msrs, context, s.options.policy);
     if (result.outcome == access::rsm_outcome::undefined_opcode) { return; }
@@ -134,12 +134,12 @@ constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcep
     begin_trace(s, result.effect, s.packet_ip(s.ip), to, true);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::measured_launch const&, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::measured_launch const&, Sink& to) noexcept {
     end_trace(s, to, {}, access::measured_launch(s.msrs));
     refresh_cache(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::acm_begin const&, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::acm_begin const&, Sink& to) noexcept {
     if (s.in_acm) { return; }
     s.msrs.status = status_now(s);
     emit(s, to, [](auto& batch) { batch.flush(); });
@@ -149,7 +149,7 @@ constexpr void handle(generator_state& s, event::acm_begin const&, Sink& to) noe
     refresh_cache(s);
 }
 template <class Sink>
-constexpr void handle(generator_state& s, event::acm_end const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::acm_end const& e, Sink& to) noexcept {
     if (!s.in_acm) { return; }
     s.in_acm = false;
     s.ip = e.next;

@@ -3,12 +3,12 @@
 
 #include <ptspec/base/lang.hpp>
 
-/// Events: the actions of a logical processor that its trace depends on.
+/// Actions: what a logical processor does that its trace depends on.
 ///
 /// IPs are offsets from the CS base, as software sees them. `at` is the address of the instruction,
 /// the manual's CLIP; `next` the address after it, NLIP; `to` the target, BLIP. `after` is the
-/// context after the event.
-namespace ptspec::engine::event {
+/// context after the action.
+namespace ptspec::engine::action {
 
 /// Jcc, JCXZ, JECXZ, JRCXZ, LOOP, LOOPE, LOOPNE. Source: GEN-110, GEN-121.
 struct conditional {
@@ -46,4 +46,4 @@ struct sequential {
     uint64_t next = 0;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action

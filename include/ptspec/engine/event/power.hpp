@@ -4,7 +4,7 @@
 #include <ptspec/engine/event/time.hpp>
 
 /// C-states and clock stops.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// A C-state as packets encode it. Source: GEN-310.
 struct c_state {
@@ -53,4 +53,4 @@ struct clock_resume {
     mtc_place mtc = mtc_place::none;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action

@@ -4,7 +4,7 @@
 #include <ptspec/engine/event/time.hpp>
 
 /// PSB+ and overflow on request, independent of the byte count and the buffer.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// A PSB+ is due. Source: GEN-164.
 struct psb_due {
@@ -21,4 +21,4 @@ struct overflow_end {
     uint64_t next = 0;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action

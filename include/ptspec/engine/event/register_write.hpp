@@ -4,7 +4,7 @@
 #include <ptspec/base/lang.hpp>
 
 /// Writes of registers that are not MSRs. `trace_unit::wrmsr` writes MSRs.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// MOV to CR3 that causes no VM exit. Source: GEN-087, GEN-240..243.
 struct mov_cr3 {
@@ -21,4 +21,4 @@ struct interrupt_flag {
     bool IF = false;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action

@@ -4,7 +4,7 @@
 #include <ptspec/base/lang.hpp>
 
 /// Time passes.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// Time passes.
 ///
@@ -12,7 +12,7 @@ namespace ptspec::engine::event {
 ///         returns them.
 /// Source: GEN-200..204, GEN-210.
 struct time {
-    uint64_t cycles = 0;  ///< since the last event
+    uint64_t cycles = 0;  ///< since the last action
     uint64_t art = 0;     ///< the new value of the crystal clock's counter
     uint64_t tsc = 0;     ///< the new value of the time-stamp counter
 };
@@ -40,4 +40,4 @@ struct ratio {
 /// A CYC without a packet, generated before the cycle counter wraps. Source: GEN-217.
 struct cycle_guard {};
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action

@@ -4,7 +4,7 @@
 #include <ptspec/base/lang.hpp>
 
 /// Transactions of TSX.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// XBEGIN, or an XACQUIRE that starts a transaction. Source: GEN-250, GEN-253.
 struct transaction_begin {
@@ -22,4 +22,4 @@ struct transaction_abort {
     uint64_t to = 0;  ///< the fallback address, or the XACQUIRE
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action

@@ -4,7 +4,7 @@
 #include <ptspec/engine/event/execution_context.hpp>
 
 /// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// The transfers without a FUP that Event Trace distinguishes. Source: GEN-301.
 enum class far_kind : uint8_t {
@@ -116,4 +116,4 @@ struct enclave_transfer {
     execution_context after{};
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action

@@ -4,7 +4,7 @@
 #include <ptspec/base/lang.hpp>
 
 /// Values that software or PEBS puts into the trace.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// PTWRITE whose operand is readable. Source: GEN-300.
 struct ptwrite {
@@ -32,4 +32,4 @@ struct pebs_record {
     size_t count = 0;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action

@@ -4,7 +4,7 @@
 #include <ptspec/engine/event/execution_context.hpp>
 
 /// VMX transitions and instructions, system management mode, measured launch.
-namespace ptspec::engine::event {
+namespace ptspec::engine::action {
 
 /// A value that a VM transition loads into IA32_RTIT_CTL: by an MSR list, or by the controls that
 /// load or clear it.
@@ -81,4 +81,4 @@ struct acm_end {
     uint64_t next = 0;
 };
 
-}  // namespace ptspec::engine::event
+}  // namespace ptspec::engine::action
