@@ -7,7 +7,7 @@
 
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/ports/growing_file.hpp>
-#include <ptspec/simulate/instruction_event.hpp>
+#include <ptspec/simulate/instruction_action.hpp>
 #include <ptspec/x86/decode.hpp>
 
 #include <algorithm>

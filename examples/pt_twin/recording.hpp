@@ -3,7 +3,7 @@
 
 // The packets of a recorded trace, and the configuration that they show.
 
-#include <ptspec/engine/event/psb_overflow.hpp>
+#include <ptspec/engine/action/psb_overflow.hpp>
 #include <ptspec/reg/list.hpp>
 #include <ptspec/trace/psb_plus.hpp>
 #include <ptspec/trace/reader.hpp>

@@ -148,16 +148,16 @@
 #include <ptspec/x86/opcode_map.hpp>
 #include <ptspec/x86/decode.hpp>
 
-#include <ptspec/engine/event/execution_context.hpp>
-#include <ptspec/engine/event/branch.hpp>
-#include <ptspec/engine/event/transfer.hpp>
-#include <ptspec/engine/event/transaction.hpp>
-#include <ptspec/engine/event/register_write.hpp>
-#include <ptspec/engine/event/vmx_smm.hpp>
-#include <ptspec/engine/event/value.hpp>
-#include <ptspec/engine/event/time.hpp>
-#include <ptspec/engine/event/power.hpp>
-#include <ptspec/engine/event/psb_overflow.hpp>
+#include <ptspec/engine/action/execution_context.hpp>
+#include <ptspec/engine/action/branch.hpp>
+#include <ptspec/engine/action/transfer.hpp>
+#include <ptspec/engine/action/transaction.hpp>
+#include <ptspec/engine/action/register_write.hpp>
+#include <ptspec/engine/action/vmx_smm.hpp>
+#include <ptspec/engine/action/value.hpp>
+#include <ptspec/engine/action/time.hpp>
+#include <ptspec/engine/action/power.hpp>
+#include <ptspec/engine/action/psb_overflow.hpp>
 #include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/kind.hpp>
 #include <ptspec/engine/byte_queue.hpp>
@@ -201,5 +201,5 @@
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/simulate/fake_processor.hpp>
-#include <ptspec/simulate/instruction_event.hpp>
+#include <ptspec/simulate/instruction_action.hpp>
 #include <ptspec/simulate/ports.hpp>

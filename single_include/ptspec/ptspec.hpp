@@ -18716,7 +18716,7 @@ constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
 
 }  // namespace ptspec::x86
 
-// ---- ptspec/engine/event/execution_context.hpp ----
+// ---- ptspec/engine/action/execution_context.hpp ----
 
 namespace ptspec::engine {
 
@@ -18769,7 +18769,7 @@ struct execution_context {
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/event/branch.hpp ----
+// ---- ptspec/engine/action/branch.hpp ----
 
 /// Actions: what a logical processor does that its trace depends on.
 ///
@@ -18816,7 +18816,7 @@ struct sequential {
 
 }  // namespace ptspec::engine::action
 
-// ---- ptspec/engine/event/transfer.hpp ----
+// ---- ptspec/engine/action/transfer.hpp ----
 
 /// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
 namespace ptspec::engine::action {
@@ -18933,7 +18933,7 @@ struct enclave_transfer {
 
 }  // namespace ptspec::engine::action
 
-// ---- ptspec/engine/event/transaction.hpp ----
+// ---- ptspec/engine/action/transaction.hpp ----
 
 /// Transactions of TSX.
 namespace ptspec::engine::action {
@@ -18956,7 +18956,7 @@ struct transaction_abort {
 
 }  // namespace ptspec::engine::action
 
-// ---- ptspec/engine/event/register_write.hpp ----
+// ---- ptspec/engine/action/register_write.hpp ----
 
 /// Writes of registers that are not MSRs. `trace_unit::wrmsr` writes MSRs.
 namespace ptspec::engine::action {
@@ -18978,7 +18978,7 @@ struct interrupt_flag {
 
 }  // namespace ptspec::engine::action
 
-// ---- ptspec/engine/event/vmx_smm.hpp ----
+// ---- ptspec/engine/action/vmx_smm.hpp ----
 
 /// VMX transitions and instructions, system management mode, measured launch.
 namespace ptspec::engine::action {
@@ -19060,7 +19060,7 @@ struct acm_end {
 
 }  // namespace ptspec::engine::action
 
-// ---- ptspec/engine/event/value.hpp ----
+// ---- ptspec/engine/action/value.hpp ----
 
 /// Values that software or PEBS puts into the trace.
 namespace ptspec::engine::action {
@@ -19093,7 +19093,7 @@ struct pebs_record {
 
 }  // namespace ptspec::engine::action
 
-// ---- ptspec/engine/event/time.hpp ----
+// ---- ptspec/engine/action/time.hpp ----
 
 /// Time passes.
 namespace ptspec::engine::action {
@@ -19134,7 +19134,7 @@ struct cycle_guard {};
 
 }  // namespace ptspec::engine::action
 
-// ---- ptspec/engine/event/power.hpp ----
+// ---- ptspec/engine/action/power.hpp ----
 
 /// C-states and clock stops.
 namespace ptspec::engine::action {
@@ -19188,7 +19188,7 @@ struct clock_resume {
 
 }  // namespace ptspec::engine::action
 
-// ---- ptspec/engine/event/psb_overflow.hpp ----
+// ---- ptspec/engine/action/psb_overflow.hpp ----
 
 /// PSB+ and overflow on request, independent of the byte count and the buffer.
 namespace ptspec::engine::action {
@@ -28704,7 +28704,7 @@ private:
 
 }  // namespace ptspec::driver
 
-// ---- ptspec/simulate/instruction_event.hpp ----
+// ---- ptspec/simulate/instruction_action.hpp ----
 
 /// From an instruction that an emulator executed to the action of a trace unit.
 namespace ptspec::simulate {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/code_width.hpp>
 
-#include <ptspec/engine/event/execution_context.hpp>
+#include <ptspec/engine/action/execution_context.hpp>
 #include <ptspec/x86/instruction.hpp>
 
 #include <support/check_twice.hpp>

@@ -3,8 +3,8 @@
 
 #include <ptspec/access/enables.hpp>
 #include <ptspec/access/paths.hpp>
-#include <ptspec/engine/event/execution_context.hpp>
-#include <ptspec/engine/event/psb_overflow.hpp>
+#include <ptspec/engine/action/execution_context.hpp>
+#include <ptspec/engine/action/psb_overflow.hpp>
 #include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/clocks.hpp>
 #include <ptspec/engine/detail/fast_ips.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/branch.hpp>
+#include <ptspec/engine/action/branch.hpp>
 #include <ptspec/engine/detail/control_transfer.hpp>
 #include <ptspec/trace/write/direct.hpp>
 

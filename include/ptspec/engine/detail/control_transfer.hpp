@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/transfer.hpp>
+#include <ptspec/engine/action/transfer.hpp>
 #include <ptspec/engine/detail/psb.hpp>
 
 /// The packets of a control transfer, in the order of the manual's scenarios.

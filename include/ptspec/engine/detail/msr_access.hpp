@@ -3,7 +3,7 @@
 
 #include <ptspec/access/resets.hpp>
 #include <ptspec/access/xsave.hpp>
-#include <ptspec/engine/event/register_write.hpp>
+#include <ptspec/engine/action/register_write.hpp>
 #include <ptspec/engine/detail/control_transfer.hpp>
 
 /// Accesses to MSRs, which can start and end tracing, and writes of other registers.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/psb_overflow.hpp>
+#include <ptspec/engine/action/psb_overflow.hpp>
 #include <ptspec/engine/detail/psb.hpp>
 
 /// The end of an overflow, and overflows and PSB+ on request. `emit` begins an overflow.

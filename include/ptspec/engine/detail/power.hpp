@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/power.hpp>
+#include <ptspec/engine/action/power.hpp>
 #include <ptspec/engine/detail/control_transfer.hpp>
 
 /// C-states and clock stops. The core clock is off after their packets, until the wake.

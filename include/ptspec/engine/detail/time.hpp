@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/time.hpp>
+#include <ptspec/engine/action/time.hpp>
 #include <ptspec/engine/detail/psb.hpp>
 
 /// Time: cycles, MTC, CBR.

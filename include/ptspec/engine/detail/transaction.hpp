@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/transaction.hpp>
+#include <ptspec/engine/action/transaction.hpp>
 #include <ptspec/engine/detail/control_transfer.hpp>
 
 /// Transactions of TSX.

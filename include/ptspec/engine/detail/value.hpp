@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/value.hpp>
+#include <ptspec/engine/action/value.hpp>
 #include <ptspec/engine/detail/psb.hpp>
 
 /// PTWRITE, and PEBS records that are output to the trace.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/vmx_smm.hpp>
+#include <ptspec/engine/action/vmx_smm.hpp>
 #include <ptspec/engine/detail/msr_access.hpp>
 
 /// VMX, system management mode, measured launch.

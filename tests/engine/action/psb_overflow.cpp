@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/engine/event/psb_overflow.hpp>
+#include <ptspec/engine/action/psb_overflow.hpp>
 
 #include <support/check_twice.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/time.hpp>
+#include <ptspec/engine/action/time.hpp>
 
 /// C-states and clock stops.
 namespace ptspec::engine::action {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/execution_context.hpp>
+#include <ptspec/engine/action/execution_context.hpp>
 
 /// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
 namespace ptspec::engine::action {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/engine/event/register_write.hpp>
+#include <ptspec/engine/action/time.hpp>
 
 #include <support/are_zero.hpp>
 #include <support/check_twice.hpp>
@@ -12,12 +12,9 @@ TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [at, next, cr3] = action::mov_cr3{};
-            good = good && are_zero(at, next, cr3);
-        }
-        {
-            auto const [next, IF] = action::interrupt_flag{};
-            good = good && are_zero(next, IF);
+            auto const [passed, art, tsc] = action::time{};
+            good = good &&
+                   are_zero(passed, art, tsc, action::cycles{}.passed, action::ratio{}.core_to_bus);
         }
         return good;
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/simulate/instruction_event.hpp>
+#include <ptspec/simulate/instruction_action.hpp>
 
 #include <support/check_twice.hpp>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/branch.hpp>
-#include <ptspec/engine/event/power.hpp>
-#include <ptspec/engine/event/register_write.hpp>
-#include <ptspec/engine/event/transaction.hpp>
-#include <ptspec/engine/event/transfer.hpp>
-#include <ptspec/engine/event/value.hpp>
-#include <ptspec/engine/event/vmx_smm.hpp>
+#include <ptspec/engine/action/branch.hpp>
+#include <ptspec/engine/action/power.hpp>
+#include <ptspec/engine/action/register_write.hpp>
+#include <ptspec/engine/action/transaction.hpp>
+#include <ptspec/engine/action/transfer.hpp>
+#include <ptspec/engine/action/value.hpp>
+#include <ptspec/engine/action/vmx_smm.hpp>
 #include <ptspec/x86/instruction.hpp>
 
 /// From an instruction that an emulator executed to the action of a trace unit.

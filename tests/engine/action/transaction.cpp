@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/engine/event/transaction.hpp>
+#include <ptspec/engine/action/transaction.hpp>
 
 #include <support/are_zero.hpp>
 #include <support/check_twice.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/engine/event/value.hpp>
+#include <ptspec/engine/action/value.hpp>
 
 #include <support/are_zero.hpp>
 #include <support/check_twice.hpp>

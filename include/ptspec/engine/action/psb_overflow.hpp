@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/event/time.hpp>
+#include <ptspec/engine/action/time.hpp>
 
 /// PSB+ and overflow on request, independent of the byte count and the buffer.
 namespace ptspec::engine::action {

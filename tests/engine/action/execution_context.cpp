@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/engine/event/execution_context.hpp>
+#include <ptspec/engine/action/execution_context.hpp>
 
 #include <support/check_twice.hpp>
 
