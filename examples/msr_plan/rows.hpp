@@ -224,7 +224,7 @@ private:
     }
     void branch(words& in) {
         in.expect("to");
-        access::context code;
+        access::processor_context code;
         code.ip = in.number("an IP");
         on_.set_state(access::after_branch(on_.of, on_.now, code));
         for (char const* const name : {"FilterEn", "Stopped"}) {

@@ -5115,8 +5115,8 @@ struct opcodes_of_one {
 /// Decodes bytes to packets. A pure function of the bytes and the block's item size.
 namespace ptspec::packet {
 
-/// The context of a decode: everything it depends on besides the bytes.
-struct context {
+/// Everything that a decode depends on besides the bytes.
+struct decode_options {
     block items = block::none;
     bool strict = false;  ///< a set reserved bit of TMA is `bad_packet` (PKT-003, PKT-104)
 };
@@ -5213,7 +5213,7 @@ auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets
 /// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
 /// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
-constexpr auto decode_after_opcode(wide_bits image, size_t present, context how, Sink&& sink)
+constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_options how, Sink&& sink)
     -> decode_result {
     using raw = typename Packet::raw_type;
     if constexpr (leaf_mask<Packet> != 0) {
@@ -5286,7 +5286,8 @@ auto first_with_opcode_of(type_list<Packets...>) ->
 /// Errors: those of `decode`.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all, class Visitor>
-[[nodiscard]] constexpr auto decode(byte_view in, context how, Visitor&& visitor) -> decode_result {
+[[nodiscard]] constexpr auto decode(byte_view in, decode_options how, Visitor&& visitor)
+    -> decode_result {
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.items);
     return !opcode.failed ? opcode.failed
@@ -5305,7 +5306,7 @@ template <class Packets = all, class Visitor>
 ///         checked before a truncated payload. An error consumes nothing.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all>
-[[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
+[[nodiscard]] constexpr auto decode(byte_view in, decode_options how = {}) noexcept -> decoded {
     decoded out;
     auto const result = decode<Packets>(in, how, [&](auto const& packet, unsigned length) {
         out.packet = any_packet{packet, length};
@@ -5320,7 +5321,7 @@ template <class Packets = all>
 /// `bad_opcode`. An error in a MODE packet is reported for both MODE types, since they share an
 /// opcode.
 template <packet_type Packet, class Packets = all>
-[[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
+[[nodiscard]] constexpr auto decode_as(byte_view in, decode_options how = {}) noexcept
     -> decoded_as<Packet> {
     using named_packet = decltype(detail::first_with_opcode_of<Packet>(Packets{}));
     constexpr kind own = named_packet::about.id;
@@ -8641,7 +8642,7 @@ struct msr_state {
 }
 
 /// The running context: ContextEn and FilterEn depend on it.
-struct context {
+struct processor_context {
     unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode
     uint64_t cr3 = 0;
     bool pae = false;  ///< PAE paging: CR3 bits 63:5 are compared, not 63:12
@@ -9183,7 +9184,7 @@ namespace ptspec::access {
 ///
 /// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
 [[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
-                                        context const& now) noexcept -> bool {
+                                        processor_context const& now) noexcept -> bool {
     bool const at_this_cpl = now.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
                                           : ctl.get<ia32_rtit_ctl::User>();
     return at_this_cpl && !now.production_enclave &&
@@ -9303,7 +9304,8 @@ struct evaluated {
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-005, GEN-024..027, GEN-080..090.
 [[nodiscard]] constexpr auto evaluate(cpu::capabilities const& caps, msr_state const& state,
-                                      context const& now, uint64_t stop_ip) noexcept -> evaluated {
+                                      processor_context const& now, uint64_t stop_ip) noexcept
+    -> evaluated {
     using status = ia32_rtit_status;
     evaluated result{state.status, enables_of(caps, state), false};
     if (!result.after.trigger) { return result; }
@@ -9324,7 +9326,7 @@ struct evaluated {
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
 [[nodiscard]] constexpr auto after_branch(cpu::capabilities const& caps, msr_state state,
-                                          context const& now) noexcept -> msr_state {
+                                          processor_context const& now) noexcept -> msr_state {
     state.status = evaluate(caps, state, now, now.ip).status;
     return state;
 }
@@ -9371,8 +9373,8 @@ constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) 
 /// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.
 ///
 /// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
-constexpr auto enabled(capabilities const& caps, msr_state now, context const& code) noexcept
-    -> effect {
+constexpr auto enabled(capabilities const& caps, msr_state now,
+                       processor_context const& code) noexcept -> effect {
     using ctl = ia32_rtit_ctl;
     using status = ia32_rtit_status;
     effect result;
@@ -9435,7 +9437,7 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 /// Errors: none: the caller has checked that the value is allowed.
 /// Source: REG-020, REG-022, REG-023.
 [[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state now, ia32_rtit_ctl value,
-                                   context const& code) noexcept -> effect {
+                                   processor_context const& code) noexcept -> effect {
     bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
     now.ctl = value;
     bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
@@ -9446,7 +9448,8 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 ///
 /// Source: REG-020..023, REG-043, REG-050, REG-203.
 [[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state const& now, uint32_t index,
-                                   uint64_t value, context const& code) noexcept -> effect {
+                                   uint64_t value, processor_context const& code) noexcept
+    -> effect {
     if (index == ia32_rtit_ctl::address) { return apply(caps, now, ia32_rtit_ctl{value}, code); }
     effect result{.state = now};
     detail::store(result.state, index, value);
@@ -9460,7 +9463,7 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 ///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
 [[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& now,
                                              uint32_t index, uint64_t value,
-                                             context const& code = {},
+                                             processor_context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
     auto const checked = check_write(caps, now, index, value, code.cpl, how);
     if (!checked) { return {.verdict = checked, .state = now}; }
@@ -9635,7 +9638,7 @@ namespace ptspec::access {
 ///
 /// Source: REG-094.
 [[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& now,
-                                  context const& code = {}) noexcept -> msr_state {
+                                  processor_context const& code = {}) noexcept -> msr_state {
     return after_branch(caps, now, code);
 }
 
@@ -9679,8 +9682,8 @@ struct rsm_result {
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
 [[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
-                                 context const& code = {}, policy const& how = {}) noexcept
-    -> rsm_result {
+                                 processor_context const& code = {},
+                                 policy const& how = {}) noexcept -> rsm_result {
     if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
         return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
@@ -9736,7 +9739,7 @@ struct rsm_result {
 ///
 /// Source: REG-112.
 [[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state now, bool trace_en,
-                                      context const& code = {}) noexcept -> msr_state {
+                                      processor_context const& code = {}) noexcept -> msr_state {
     if (!trace_en) { return now; }
     now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
     return detail::enabled(caps, now, code).state;
@@ -9871,7 +9874,8 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
 [[nodiscard]] constexpr auto xrstors(capabilities const& caps, msr_state const& now,
-                                     xsave_pt_state const& image, context const& code = {},
+                                     xsave_pt_state const& image,
+                                     processor_context const& code = {},
                                      policy const& how = {}) noexcept -> xrstors_result {
     auto const loaded = xrstors_except_ctl(caps, now, image, how);
     if (!loaded) { return loaded; }
@@ -14048,7 +14052,7 @@ struct decoded_one {
 template <class Packets, class Visitor>
 [[gnu::noinline]]  // keeps the cold path out of the loop; no address of the loop's state escapes
 constexpr auto
-decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
+decode_one(byte_view from, packet::decode_options how, uint64_t offset, uint64_t last_ip,
            copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
     loop_state now{0, last_ip, how.items, true};
     (void)packet::decode<Packets>(from, how, [&](auto const& packet, unsigned length) {
@@ -18763,7 +18767,7 @@ struct execution_context {
 
 /// The inputs of ContextEn and FilterEn while `code` executes at `ip`. `ip` is in packet form.
 [[nodiscard]] constexpr auto context_of(execution_context const& code, uint64_t ip) noexcept
-    -> access::context {
+    -> access::processor_context {
     return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip};
 }
 
@@ -19831,12 +19835,14 @@ struct generator_state {
     [[nodiscard]] constexpr auto packet_ip(uint64_t from) const noexcept -> uint64_t {
         return ip_in_packets(caps.ip_payload(), code, from);
     }
-    [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept -> access::context {
+    [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept
+        -> access::processor_context {
         return context_at(code, where);
     }
     /// The same for the code `next`.
     [[nodiscard]] constexpr auto context_at(execution_context const& next,
-                                            uint64_t where) const noexcept -> access::context {
+                                            uint64_t where) const noexcept
+        -> access::processor_context {
         return context_of(next, ip_in_packets(caps.ip_payload(), next, where));
     }
     [[nodiscard]] constexpr auto bytes_since_psb() const noexcept -> uint64_t {
@@ -24345,7 +24351,8 @@ constexpr auto first_broken(Capabilities const& caps, msr_list list, step where,
 
 template <class Capabilities>
 constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_state now,
-                    access::context const& code, access::policy const& how) noexcept -> transition {
+                    access::processor_context const& code, access::policy const& how) noexcept
+    -> transition {
     auto const failed = first_broken(caps, list, where, [&](msr_list_entry const& entry) {
         auto const checked = access::check_write(caps, now, entry.index, entry.value, 0, how);
         if (checked.what == access::outcome::general_protection) { return checked.broken; }
@@ -24376,7 +24383,7 @@ constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& n
 /// Source: REG-125.
 template <class Capabilities>
 constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
-                          access::context const& code) noexcept -> msr_state {
+                          access::processor_context const& code) noexcept -> msr_state {
     now.in_vmx_operation = true;
     bool const load = fields.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
     return load ? access::apply(caps, now, fields.guest_ctl, code).state : now;
@@ -24385,7 +24392,7 @@ constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, m
 /// Source: REG-126.
 template <class Capabilities>
 constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
-                         access::context const& code, access::policy const& how) noexcept
+                         access::processor_context const& code, access::policy const& how) noexcept
     -> transition {
     now.in_vmx_operation = true;
     bool const clear = fields.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
@@ -24414,7 +24421,8 @@ constexpr auto is_bad_guest_ctl(Capabilities const& caps, controls const& set,
 /// Source: SDM vol. 3, "VM Entries"; REG-010, REG-125, REG-129..132, REG-135, PRG-162, PRG-165.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_entry(Capabilities const& caps, vmcs_fields const& fields,
-                                      msr_state const& now, access::context const& code = {},
+                                      msr_state const& now,
+                                      access::processor_context const& code = {},
                                       access::policy const& how = {}) noexcept -> transition {
     rule const broken = broken_rule(caps, fields.set, now.ctl);
     if (broken != rule::none) { return {{broken, step::control_checks}, now}; }
@@ -24433,7 +24441,8 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// Source: SDM vol. 3, "VM Exits"; REG-010, REG-126, REG-127, PRG-165..167.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_exit(Capabilities const& caps, vmcs_fields const& fields,
-                                     msr_state const& now, access::context const& code = {},
+                                     msr_state const& now,
+                                     access::processor_context const& code = {},
                                      access::policy const& how = {}) noexcept -> transition {
     if (auto const violated = detail::store(caps, fields.exit_store, now, true);
         violated.broken != rule::none) {
@@ -25271,8 +25280,8 @@ constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0)
 ///         Nothing has changed then.
 /// Source: PRG-173.
 constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
-                        access::context const& code = {}, access::policy const& how = {}) noexcept
-    -> exit_answer {
+                        access::processor_context const& code = {},
+                        access::policy const& how = {}) noexcept -> exit_answer {
     if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     bool const was_on = guest.trace_en();
     auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl, how);
@@ -26693,7 +26702,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
 ///         exit reason 34, a VM exit ends in a VMX abort.
 /// Source: SDM vol. 3, "Loading MSRs"; REG-010, PRG-165.
 [[nodiscard]] constexpr auto load_msrs(guest_pt& guest, msr_list list, step where, auto&& other,
-                                       access::context const& code = {},
+                                       access::processor_context const& code = {},
                                        access::policy const& how = {}) noexcept -> violation {
     return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
         auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);
@@ -27433,7 +27442,7 @@ struct guest_memory {
 ///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
-                          access::context const& after, packet::pip which, Memory& memory,
+                          access::processor_context const& after, packet::pip which, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
@@ -27462,7 +27471,7 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
 /// The same with the guest's CR3 and NR = 0.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
-                          access::context const& after, Memory& memory,
+                          access::processor_context const& after, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using packet::pip;
     return insert_pip(of, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
@@ -27475,8 +27484,8 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
 /// Errors: as above.
 /// Source: PRG-175, PRG-177, PRG-184.
 template <memory_port Memory>
-constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context const& after,
-                          packet::pip which, Memory& memory,
+constexpr auto insert_pip(guest_pt& guest, shadow const& from,
+                          access::processor_context const& after, packet::pip which, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     auto const result = insert_pip(guest.caps, guest.msrs, after, which, memory, how);
     if (!result || !result.is_owed) { return result; }

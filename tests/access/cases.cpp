@@ -148,8 +148,8 @@ constexpr auto answer_to(rc_case const& row, cpu::capabilities const& of, msr_st
         case rc_operation::xrstors: return of_xrstors(access::xrstors(of, now, quadwords_of(step)));
         case rc_operation::xrstors_init: return of_xrstors(access::xrstors_init(now));
         case rc_operation::cpl: {
-            access::context const code{.cpl = static_cast<unsigned>(step.value),
-                                       .production_enclave = row.enclave};
+            access::processor_context const code{.cpl = static_cast<unsigned>(step.value),
+                                                 .production_enclave = row.enclave};
             return of_question(now, access::context_en(now.ctl, now.cr3_match, code));
         }
         case rc_operation::cr3:

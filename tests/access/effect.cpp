@@ -6,7 +6,7 @@
 
 using namespace ptspec;
 using access::outcome;
-using access::context;
+using access::processor_context;
 using access::effect;
 using access::msr_state;
 using access::psb_plus;

@@ -5,7 +5,7 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec;
-using access::context;
+using access::processor_context;
 using access::msr_state;
 using ctl = reg::ia32_rtit_ctl;
 using status = reg::ia32_rtit_status;
@@ -24,7 +24,8 @@ constexpr auto with_ranges(uint64_t ctl_value, uint64_t status_value = 0) -> msr
     return now;
 }
 
-constexpr auto in_context(uint64_t ctl_value, context const& now, uint64_t match = 0) -> bool {
+constexpr auto in_context(uint64_t ctl_value, processor_context const& now, uint64_t match = 0)
+    -> bool {
     return access::context_en(ctl{ctl_value}, {match}, now);
 }
 
@@ -228,7 +229,7 @@ TEST_CASE("a branch into or out of a filter range updates FilterEn (REG-058, GEN
 TEST_CASE("FilterEn does not change while ContextEn is 0 (REG-058, GEN-025)") {
     CHECK_TWICE([](auto value) {
         // User is 0 and the branch goes to CPL 3.
-        context const user{.cpl = value(3U), .ip = 0x2000};
+        processor_context const user{.cpl = value(3U), .ip = 0x2000};
         auto const now = with_ranges(tracing | filter_0, 7);
         auto const after = access::after_branch(preset::P_SKL, now, user);
         return after.status.raw == 5 && after.ctl == now.ctl;
@@ -237,7 +238,7 @@ TEST_CASE("FilterEn does not change while ContextEn is 0 (REG-058, GEN-025)") {
 
 TEST_CASE("ContextEn is evaluated at a branch while TriggerEn is 1, and frozen after (GEN-024)") {
     CHECK_TWICE([](auto value) {
-        context const user{.cpl = value(3U)};
+        processor_context const user{.cpl = value(3U)};
         return access::after_branch(preset::P_SKL, with_ranges(tracing, 7), user).status.raw == 5 &&
                access::after_branch(preset::P_SKL, with_ranges(tracing, 5), {}).status.raw == 7 &&
                access::after_branch(preset::P_SKL, with_ranges(tracing, 0x23), user).status.raw ==
@@ -263,7 +264,7 @@ TEST_CASE("a branch into a TraceStop range sets Stopped, and TraceEn stays 1 (RE
 
 TEST_CASE("no TraceStop without TriggerEn before and ContextEn after (REG-068, GEN-089)") {
     CHECK_TWICE([](auto value) {
-        context const user{.cpl = 3, .ip = value(uint64_t{0x2000})};
+        processor_context const user{.cpl = 3, .ip = value(uint64_t{0x2000})};
         auto const now = with_ranges(tracing | stop_1, 7);
         return access::after_branch(preset::P_SKL, now, user).status.raw == 5 &&
                branched(with_ranges(tracing | stop_1, 0x13), value(uint64_t{0x2000})) == 0x13;

@@ -49,7 +49,7 @@ struct scenario {
     msrs plain{};
     reference::code_context code{};
     access::msr_state state{};
-    access::context context{};
+    access::processor_context context{};
 
     constexpr scenario(msrs const& from, reference::code_context const& runs)
         : plain{from}, code{runs} {

@@ -23,7 +23,7 @@ TEST_CASE("the default policy is the newer text on VMX and shutdown at RSM (REG-
 }
 
 TEST_CASE("a default context is CPL 0 with everything else 0") {
-    access::context const code{};
+    access::processor_context const code{};
     CHECK(code.cpl == 0);
     CHECK(code.cr3 == 0);
     CHECK(!code.pae);

@@ -227,8 +227,8 @@ inline auto packet_of_head(byte_view in) -> kind {
 
 /// Compares the results at `at`: for libipt the status of pt_pkt_next, which is a length or an
 /// error, and its packet.
-inline void compare(byte_view in, size_t at, packet::context how, packet::decoded const& ours,
-                    int status, pt_packet const& theirs) {
+inline void compare(byte_view in, size_t at, packet::decode_options how,
+                    packet::decoded const& ours, int status, pt_packet const& theirs) {
     auto const here = in.from(at);
     auto const expect = [&](bool holds, char const* what) {
         if (!holds) { fail(in, at, what); }
@@ -348,7 +348,7 @@ inline auto compare_all(buffer& in) -> std::vector<start> {
         starts.push_back({at, items});
         if (!in_step) { theirs.go_to(at); }
         if (theirs.offset() != at) { fail(view, at, "the offsets differ"); }
-        packet::context const how{items, true};
+        packet::decode_options const how{items, true};
         auto const ours = packet::decode(view.from(at), how);
         pt_packet packet;
         std::memset(&packet, 0, sizeof packet);

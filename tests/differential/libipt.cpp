@@ -39,7 +39,7 @@ auto compare_ends(chance& random, buffer& in, std::vector<start> const& starts) 
         size_t const left = in.size() - at;
         size_t const size = at + random.below(left < 17 ? left + 1 : 17);
         byte_view const view{in.data(), size};
-        packet::context const how{items, true};
+        packet::decode_options const how{items, true};
         auto const ours = packet::decode(view.from(at), how);
         decoder theirs{in, size};
         theirs.go_to(at);

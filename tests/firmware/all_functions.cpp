@@ -838,7 +838,7 @@ auto fw_broken_rules(capabilities const& of, msr_state const& now, uint32_t inde
     return count;
 }
 void fw_effect(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
-               access::context const& code, access::effect& out) noexcept {
+               access::processor_context const& code, access::effect& out) noexcept {
     out = access::effect_of_write(of, now, index, value, code);
 }
 auto fw_read(capabilities const& of, msr_state& now, uint32_t index, uint64_t raw) noexcept
@@ -846,8 +846,8 @@ auto fw_read(capabilities const& of, msr_state& now, uint32_t index, uint64_t ra
     access::set_raw(now, index, raw);
     return access::read(of, now, index).value;
 }
-void fw_event(unsigned which, capabilities const& of, msr_state& now, access::context const& code,
-              access::rsm_result& resumed) noexcept {
+void fw_event(unsigned which, capabilities const& of, msr_state& now,
+              access::processor_context const& code, access::rsm_result& resumed) noexcept {
     switch (which) {
         case 0: now = access::cold_reset(); break;
         case 1: now = access::warm_reset(of, now); break;
@@ -862,8 +862,8 @@ void fw_event(unsigned which, capabilities const& of, msr_state& now, access::co
         default: now = access::after_branch(of, now, code); break;
     }
 }
-auto fw_enables(capabilities const& of, msr_state const& now, access::context const& code) noexcept
-    -> unsigned {
+auto fw_enables(capabilities const& of, msr_state const& now,
+                access::processor_context const& code) noexcept -> unsigned {
     auto const hit = access::match_ranges(now, code.ip);
     return (access::trigger_en(now.ctl, now.status) ? 1U : 0U) +
            (access::context_en(now.ctl, now.cr3_match, code) ? 2U : 0U) +
@@ -1059,8 +1059,9 @@ auto fw_vm_transitions(capabilities const& of, vmx::vmcs_fields const& fields,
     now = left.state;
     return left.violated.broken;
 }
-auto fw_guest_pip(vmx::guest_pt& guest, vmx::shadow const& one, access::context const& after,
-                  packet::pip which, host_memory& memory) noexcept -> bool {
+auto fw_guest_pip(vmx::guest_pt& guest, vmx::shadow const& one,
+                  access::processor_context const& after, packet::pip which,
+                  host_memory& memory) noexcept -> bool {
     return vmx::insert_pip(guest, one, after, which, memory).is_owed;
 }
 auto fw_guest_trace(byte_window const* pieces, size_t count, unsigned which,

@@ -34,7 +34,7 @@ auto is_same(packet::decoded const& one, packet::decoded const& two) -> bool {
 }
 
 /// Checks one result.
-void check_result(byte_view in, packet::context how, packet::decoded const& got) {
+void check_result(byte_view in, packet::decode_options how, packet::decoded const& got) {
     require((got.error == packet::error::none) == (got.broken == rule::none),
             "an error has a rule, a packet has none");
     if (got.error == packet::error::truncated) {
@@ -75,7 +75,7 @@ void check_result(byte_view in, packet::context how, packet::decoded const& got)
 
 /// Checks decode_as of the same bytes for one packet type.
 template <class Packet>
-void check_as(byte_view in, packet::context how, packet::decoded const& any) {
+void check_as(byte_view in, packet::decode_options how, packet::decoded const& any) {
     auto const got = packet::decode_as<Packet>(in, how);
     bool const is_it = any && any.packet.is<Packet>();
     require(static_cast<bool>(got) == is_it, "decode_as accepts this packet only");
@@ -87,7 +87,7 @@ void check_as(byte_view in, packet::context how, packet::decoded const& any) {
 }
 
 template <class... Packets>
-void check_as_each(type_list<Packets...>, byte_view in, packet::context how,
+void check_as_each(type_list<Packets...>, byte_view in, packet::decode_options how,
                    packet::decoded const& any) {
     (check_as<Packets>(in, how, any), ...);
 }
@@ -97,10 +97,10 @@ void check_as_each(type_list<Packets...>, byte_view in, packet::context how,
 extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
     fuzz::input from{data, size};
     unsigned const choice = from.byte();
-    packet::context const how{(choice & 2) == 0   ? packet::block::none
-                              : (choice & 1) == 0 ? packet::block::items_of_4
-                                                  : packet::block::items_of_8,
-                              (choice & 4) != 0};
+    packet::decode_options const how{(choice & 2) == 0   ? packet::block::none
+                                     : (choice & 1) == 0 ? packet::block::items_of_4
+                                                         : packet::block::items_of_8,
+                                     (choice & 4) != 0};
     byte_view const bytes = from.rest().first(24);
 
     packet::decoded before{};

@@ -55,7 +55,7 @@ constexpr auto least_length(text cell) -> unsigned {
 }
 
 /// The other lengths of a packet whose row gives more than one.
-constexpr auto other_lengths_hold(opcode_row const& row, context how) -> bool {
+constexpr auto other_lengths_hold(opcode_row const& row, decode_options how) -> bool {
     auto bytes = bytes_of(row);
     bool good = true;
     if (row.length == "2..10") {
@@ -77,7 +77,7 @@ constexpr auto other_lengths_hold(opcode_row const& row, context how) -> bool {
 }
 
 /// True if the library decodes these bytes as the row says, in a context where the row applies.
-constexpr auto decoding_holds(opcode_row const& row, context how) -> bool {
+constexpr auto decoding_holds(opcode_row const& row, decode_options how) -> bool {
     auto const bytes = bytes_of(row);
     auto const got = decode(bytes, how);
     auto const alone = decode(bytes.prefix(bytes_before(row) + 1), how);

@@ -271,7 +271,7 @@ TEST_CASE("VM entry loads CTL from the guest's field, VM exit clears it (REG-125
     CHECK_TWICE([](auto value) {
         vmx::vmcs_fields const both{.set = {{0}, {clear_ctl}, {load_ctl}},
                                     .guest_ctl = {value(uint64_t{0x210D})}};
-        access::context const user{.cpl = 3, .ip = 0x1000};
+        access::processor_context const user{.cpl = 3, .ip = 0x1000};
         auto const entered = vmx::vm_entry(preset::ice_lake_u, both, with_ctl(off), user);
         auto const left = vmx::vm_exit(preset::ice_lake_u, both, entered.state);
         vmx::vmcs_fields const neither{.guest_ctl = {0x210D}};

@@ -36,7 +36,8 @@ struct pip_case {
     memory_model<128> memory{0x1000, {}};
     vmx::inserted_pip got{};
 
-    constexpr pip_case(access::msr_state const& from, access::context const& after) : guest{from} {
+    constexpr pip_case(access::msr_state const& from, access::processor_context const& after)
+        : guest{from} {
         got = vmx::insert_pip(cpu::preset::P_FUT, guest, after, memory);
     }
     [[nodiscard]] constexpr auto at(std::size_t offset) const -> byte_view {
@@ -45,7 +46,8 @@ struct pip_case {
 };
 
 /// True if a PIP was stored; if it was not, nothing may have changed.
-constexpr auto is_owed(access::msr_state const& guest, access::context const& after) -> bool {
+constexpr auto is_owed(access::msr_state const& guest, access::processor_context const& after)
+    -> bool {
     pip_case const one{guest, after};
     return one.got.is_owed ? one.got.written.stored == 8 : one.guest != guest;
 }
@@ -79,8 +81,8 @@ TEST_CASE("a PIP needs TriggerEn, OS, and ContextEn after the write; not FilterE
             made.cr3_match = {0x5000};
             return made;
         };
-        access::context const to{.cr3 = value(std::uint64_t{0x5000})};
-        access::context const user{.cpl = 3, .cr3 = 0x5000};
+        access::processor_context const to{.cr3 = value(std::uint64_t{0x5000})};
+        access::processor_context const user{.cpl = 3, .cr3 = 0x5000};
         return is_owed(with(0x200D), to) && is_owed(with(0x000D), to) &&
                is_owed(with(0x1'0000'200D), to) && !is_owed(with(0x200C), to) &&
                !is_owed(with(0x2009), to) && !is_owed(with(0x2009), user) &&

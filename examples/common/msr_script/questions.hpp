@@ -58,7 +58,7 @@ inline void locate(session& in, words& given) {
 }
 
 inline void context(session& in, words& given) {
-    access::context running;
+    access::processor_context running;
     given.expect("cr3");
     running.cr3 = given.number("the value of CR3");
     given.expect("cpl");

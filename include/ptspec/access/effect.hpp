@@ -43,8 +43,8 @@ constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) 
 /// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.
 ///
 /// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
-constexpr auto enabled(capabilities const& caps, msr_state now, context const& code) noexcept
-    -> effect {
+constexpr auto enabled(capabilities const& caps, msr_state now,
+                       processor_context const& code) noexcept -> effect {
     using ctl = ia32_rtit_ctl;
     using status = ia32_rtit_status;
     effect result;
@@ -107,7 +107,7 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 /// Errors: none: the caller has checked that the value is allowed.
 /// Source: REG-020, REG-022, REG-023.
 [[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state now, ia32_rtit_ctl value,
-                                   context const& code) noexcept -> effect {
+                                   processor_context const& code) noexcept -> effect {
     bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
     now.ctl = value;
     bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
@@ -118,7 +118,8 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 ///
 /// Source: REG-020..023, REG-043, REG-050, REG-203.
 [[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state const& now, uint32_t index,
-                                   uint64_t value, context const& code) noexcept -> effect {
+                                   uint64_t value, processor_context const& code) noexcept
+    -> effect {
     if (index == ia32_rtit_ctl::address) { return apply(caps, now, ia32_rtit_ctl{value}, code); }
     effect result{.state = now};
     detail::store(result.state, index, value);
@@ -132,7 +133,7 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 ///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
 [[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& now,
                                              uint32_t index, uint64_t value,
-                                             context const& code = {},
+                                             processor_context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
     auto const checked = check_write(caps, now, index, value, code.cpl, how);
     if (!checked) { return {.verdict = checked, .state = now}; }

@@ -28,7 +28,7 @@ namespace ptspec::access {
 ///
 /// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
 [[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
-                                        context const& now) noexcept -> bool {
+                                        processor_context const& now) noexcept -> bool {
     bool const at_this_cpl = now.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
                                           : ctl.get<ia32_rtit_ctl::User>();
     return at_this_cpl && !now.production_enclave &&
@@ -148,7 +148,8 @@ struct evaluated {
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-005, GEN-024..027, GEN-080..090.
 [[nodiscard]] constexpr auto evaluate(cpu::capabilities const& caps, msr_state const& state,
-                                      context const& now, uint64_t stop_ip) noexcept -> evaluated {
+                                      processor_context const& now, uint64_t stop_ip) noexcept
+    -> evaluated {
     using status = ia32_rtit_status;
     evaluated result{state.status, enables_of(caps, state), false};
     if (!result.after.trigger) { return result; }
@@ -169,7 +170,7 @@ struct evaluated {
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
 [[nodiscard]] constexpr auto after_branch(cpu::capabilities const& caps, msr_state state,
-                                          context const& now) noexcept -> msr_state {
+                                          processor_context const& now) noexcept -> msr_state {
     state.status = evaluate(caps, state, now, now.ip).status;
     return state;
 }

@@ -82,7 +82,7 @@ struct msr_state {
 }
 
 /// The running context: ContextEn and FilterEn depend on it.
-struct context {
+struct processor_context {
     unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode
     uint64_t cr3 = 0;
     bool pae = false;  ///< PAE paging: CR3 bits 63:5 are compared, not 63:12

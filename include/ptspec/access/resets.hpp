@@ -36,7 +36,7 @@ namespace ptspec::access {
 ///
 /// Source: REG-094.
 [[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& now,
-                                  context const& code = {}) noexcept -> msr_state {
+                                  processor_context const& code = {}) noexcept -> msr_state {
     return after_branch(caps, now, code);
 }
 
@@ -80,8 +80,8 @@ struct rsm_result {
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
 [[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
-                                 context const& code = {}, policy const& how = {}) noexcept
-    -> rsm_result {
+                                 processor_context const& code = {},
+                                 policy const& how = {}) noexcept -> rsm_result {
     if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
         return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
@@ -137,7 +137,7 @@ struct rsm_result {
 ///
 /// Source: REG-112.
 [[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state now, bool trace_en,
-                                      context const& code = {}) noexcept -> msr_state {
+                                      processor_context const& code = {}) noexcept -> msr_state {
     if (!trace_en) { return now; }
     now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
     return detail::enabled(caps, now, code).state;

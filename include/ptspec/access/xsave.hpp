@@ -128,7 +128,8 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
 [[nodiscard]] constexpr auto xrstors(capabilities const& caps, msr_state const& now,
-                                     xsave_pt_state const& image, context const& code = {},
+                                     xsave_pt_state const& image,
+                                     processor_context const& code = {},
                                      policy const& how = {}) noexcept -> xrstors_result {
     auto const loaded = xrstors_except_ctl(caps, now, image, how);
     if (!loaded) { return loaded; }

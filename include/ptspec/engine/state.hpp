@@ -103,12 +103,14 @@ struct generator_state {
     [[nodiscard]] constexpr auto packet_ip(uint64_t from) const noexcept -> uint64_t {
         return ip_in_packets(caps.ip_payload(), code, from);
     }
-    [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept -> access::context {
+    [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept
+        -> access::processor_context {
         return context_at(code, where);
     }
     /// The same for the code `next`.
     [[nodiscard]] constexpr auto context_at(execution_context const& next,
-                                            uint64_t where) const noexcept -> access::context {
+                                            uint64_t where) const noexcept
+        -> access::processor_context {
         return context_of(next, ip_in_packets(caps.ip_payload(), next, where));
     }
     [[nodiscard]] constexpr auto bytes_since_psb() const noexcept -> uint64_t {

@@ -8,8 +8,8 @@
 /// Decodes bytes to packets. A pure function of the bytes and the block's item size.
 namespace ptspec::packet {
 
-/// The context of a decode: everything it depends on besides the bytes.
-struct context {
+/// Everything that a decode depends on besides the bytes.
+struct decode_options {
     block items = block::none;
     bool strict = false;  ///< a set reserved bit of TMA is `bad_packet` (PKT-003, PKT-104)
 };
@@ -106,7 +106,7 @@ auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets
 /// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
 /// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
-constexpr auto decode_after_opcode(wide_bits image, size_t present, context how, Sink&& sink)
+constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_options how, Sink&& sink)
     -> decode_result {
     using raw = typename Packet::raw_type;
     if constexpr (leaf_mask<Packet> != 0) {
@@ -179,7 +179,8 @@ auto first_with_opcode_of(type_list<Packets...>) ->
 /// Errors: those of `decode`.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all, class Visitor>
-[[nodiscard]] constexpr auto decode(byte_view in, context how, Visitor&& visitor) -> decode_result {
+[[nodiscard]] constexpr auto decode(byte_view in, decode_options how, Visitor&& visitor)
+    -> decode_result {
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.items);
     return !opcode.failed ? opcode.failed
@@ -198,7 +199,7 @@ template <class Packets = all, class Visitor>
 ///         checked before a truncated payload. An error consumes nothing.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all>
-[[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
+[[nodiscard]] constexpr auto decode(byte_view in, decode_options how = {}) noexcept -> decoded {
     decoded out;
     auto const result = decode<Packets>(in, how, [&](auto const& packet, unsigned length) {
         out.packet = any_packet{packet, length};
@@ -213,7 +214,7 @@ template <class Packets = all>
 /// `bad_opcode`. An error in a MODE packet is reported for both MODE types, since they share an
 /// opcode.
 template <packet_type Packet, class Packets = all>
-[[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
+[[nodiscard]] constexpr auto decode_as(byte_view in, decode_options how = {}) noexcept
     -> decoded_as<Packet> {
     using named_packet = decltype(detail::first_with_opcode_of<Packet>(Packets{}));
     constexpr kind own = named_packet::about.id;

@@ -257,7 +257,8 @@ constexpr auto first_broken(Capabilities const& caps, msr_list list, step where,
 
 template <class Capabilities>
 constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_state now,
-                    access::context const& code, access::policy const& how) noexcept -> transition {
+                    access::processor_context const& code, access::policy const& how) noexcept
+    -> transition {
     auto const failed = first_broken(caps, list, where, [&](msr_list_entry const& entry) {
         auto const checked = access::check_write(caps, now, entry.index, entry.value, 0, how);
         if (checked.what == access::outcome::general_protection) { return checked.broken; }
@@ -288,7 +289,7 @@ constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& n
 /// Source: REG-125.
 template <class Capabilities>
 constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
-                          access::context const& code) noexcept -> msr_state {
+                          access::processor_context const& code) noexcept -> msr_state {
     now.in_vmx_operation = true;
     bool const load = fields.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
     return load ? access::apply(caps, now, fields.guest_ctl, code).state : now;
@@ -297,7 +298,7 @@ constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, m
 /// Source: REG-126.
 template <class Capabilities>
 constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
-                         access::context const& code, access::policy const& how) noexcept
+                         access::processor_context const& code, access::policy const& how) noexcept
     -> transition {
     now.in_vmx_operation = true;
     bool const clear = fields.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
@@ -326,7 +327,8 @@ constexpr auto is_bad_guest_ctl(Capabilities const& caps, controls const& set,
 /// Source: SDM vol. 3, "VM Entries"; REG-010, REG-125, REG-129..132, REG-135, PRG-162, PRG-165.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_entry(Capabilities const& caps, vmcs_fields const& fields,
-                                      msr_state const& now, access::context const& code = {},
+                                      msr_state const& now,
+                                      access::processor_context const& code = {},
                                       access::policy const& how = {}) noexcept -> transition {
     rule const broken = broken_rule(caps, fields.set, now.ctl);
     if (broken != rule::none) { return {{broken, step::control_checks}, now}; }
@@ -345,7 +347,8 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// Source: SDM vol. 3, "VM Exits"; REG-010, REG-126, REG-127, PRG-165..167.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_exit(Capabilities const& caps, vmcs_fields const& fields,
-                                     msr_state const& now, access::context const& code = {},
+                                     msr_state const& now,
+                                     access::processor_context const& code = {},
                                      access::policy const& how = {}) noexcept -> transition {
     if (auto const violated = detail::store(caps, fields.exit_store, now, true);
         violated.broken != rule::none) {

@@ -209,8 +209,8 @@ constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0)
 ///         Nothing has changed then.
 /// Source: PRG-173.
 constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
-                        access::context const& code = {}, access::policy const& how = {}) noexcept
-    -> exit_answer {
+                        access::processor_context const& code = {},
+                        access::policy const& how = {}) noexcept -> exit_answer {
     if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     bool const was_on = guest.trace_en();
     auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl, how);

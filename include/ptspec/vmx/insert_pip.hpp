@@ -58,7 +58,7 @@ struct guest_memory {
 ///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
-                          access::context const& after, packet::pip which, Memory& memory,
+                          access::processor_context const& after, packet::pip which, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
@@ -87,7 +87,7 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
 /// The same with the guest's CR3 and NR = 0.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
-                          access::context const& after, Memory& memory,
+                          access::processor_context const& after, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using packet::pip;
     return insert_pip(of, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
@@ -100,8 +100,8 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
 /// Errors: as above.
 /// Source: PRG-175, PRG-177, PRG-184.
 template <memory_port Memory>
-constexpr auto insert_pip(guest_pt& guest, shadow const& from, access::context const& after,
-                          packet::pip which, Memory& memory,
+constexpr auto insert_pip(guest_pt& guest, shadow const& from,
+                          access::processor_context const& after, packet::pip which, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     auto const result = insert_pip(guest.caps, guest.msrs, after, which, memory, how);
     if (!result || !result.is_owed) { return result; }

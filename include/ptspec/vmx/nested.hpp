@@ -119,7 +119,7 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
 ///         exit reason 34, a VM exit ends in a VMX abort.
 /// Source: SDM vol. 3, "Loading MSRs"; REG-010, PRG-165.
 [[nodiscard]] constexpr auto load_msrs(guest_pt& guest, msr_list list, step where, auto&& other,
-                                       access::context const& code = {},
+                                       access::processor_context const& code = {},
                                        access::policy const& how = {}) noexcept -> violation {
     return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
         auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);

@@ -7,6 +7,6 @@
 
 using namespace ptspec;
 
-void read(byte_view in, packet::context how, packet::decoded_as<packet::tip>& to) noexcept {
+void read(byte_view in, packet::decode_options how, packet::decoded_as<packet::tip>& to) noexcept {
     to = packet::decode_as<packet::tip>(in, how);
 }

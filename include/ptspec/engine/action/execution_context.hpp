@@ -50,7 +50,7 @@ struct execution_context {
 
 /// The inputs of ContextEn and FilterEn while `code` executes at `ip`. `ip` is in packet form.
 [[nodiscard]] constexpr auto context_of(execution_context const& code, uint64_t ip) noexcept
-    -> access::context {
+    -> access::processor_context {
     return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip};
 }
 

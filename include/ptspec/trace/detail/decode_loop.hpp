@@ -140,7 +140,7 @@ struct decoded_one {
 template <class Packets, class Visitor>
 [[gnu::noinline]]  // keeps the cold path out of the loop; no address of the loop's state escapes
 constexpr auto
-decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
+decode_one(byte_view from, packet::decode_options how, uint64_t offset, uint64_t last_ip,
            copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
     loop_state now{0, last_ip, how.items, true};
     (void)packet::decode<Packets>(from, how, [&](auto const& packet, unsigned length) {
