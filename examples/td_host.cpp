@@ -5,7 +5,7 @@
 // entry and restores it after the return. Neither trace has a jump of the other.
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/base/host_memory.hpp>
 #include <ptspec/topa/single_range.hpp>

@@ -5,7 +5,7 @@
 #include "rows.hpp"
 
 #include <ptspec/config/check_config.hpp>
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/pause.hpp>
 #include <ptspec/print/word.hpp>

@@ -13,7 +13,7 @@
 #include <ptspec/access/pmi.hpp>
 #include <ptspec/access/resets.hpp>
 #include <ptspec/access/xsave.hpp>
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/enable.hpp>

@@ -10,7 +10,7 @@
 #include <ptspec/config/perf_config.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/pause.hpp>
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/reset.hpp>

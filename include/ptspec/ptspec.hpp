@@ -176,7 +176,7 @@
 #include <ptspec/driver/pause.hpp>
 #include <ptspec/driver/guards.hpp>
 #include <ptspec/driver/triage.hpp>
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 #include <ptspec/driver/ring.hpp>
 #include <ptspec/driver/ring_reader.hpp>
 #include <ptspec/driver/topa_pmi.hpp>

@@ -22940,7 +22940,7 @@ constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
 
 }  // namespace ptspec::driver
 
-// ---- ptspec/driver/context.hpp ----
+// ---- ptspec/driver/switch_context.hpp ----
 
 /// Context switches: the state of a trace saved and restored, by MSR accesses or by XSAVES.
 namespace ptspec::driver {

@@ -2,7 +2,7 @@
 // The cases PC of programming.md, whose tables are read from the page.
 #include <ptspec/access/lbr.hpp>
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/driver/ring.hpp>
 #include <ptspec/driver/ring_reader.hpp>

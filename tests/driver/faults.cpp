@@ -2,7 +2,7 @@
 // A fault at each access of each procedure, one by one: the result names the access and the state
 // in which the trace unit is left, and no saved state is lost.
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/faulting_port.hpp>

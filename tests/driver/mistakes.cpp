@@ -2,7 +2,7 @@
 // Mistakes of shipping drivers: what each does on the modelled processor, and that the procedures
 // avoid it.
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 #include <ptspec/driver/drain.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/trace/reader.hpp>

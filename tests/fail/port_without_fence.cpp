@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: port.fence()
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 
 struct kernel_msrs {
     auto read(uint32_t) -> ptspec::port_value { return {}; }

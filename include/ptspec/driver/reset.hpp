@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/switch_context.hpp>
 #include <ptspec/driver/ring_reader.hpp>
 
 /// The last trace before a reset or a sleep state.
