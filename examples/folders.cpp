@@ -137,7 +137,7 @@ static_assert([] {
     namespace action = engine::action;
     byte_array<64> bytes;
     byte_buffer trace{bytes.bytes};
-    auto const& how = engine::options_of(engine::kind::manual);
+    auto const& how = engine::options_of(engine::model_kind::manual);
     engine::generator unit{cpu::preset::skylake_x, {}, {.cpl = 3}, 0x40'1000, how};
     constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::User{true}, ctl::BranchEn{true});
     if (!unit.start(start, trace)) { return false; }

@@ -217,7 +217,7 @@ private:
 
     static auto kind_of(std::string_view name) -> packet::kind {
         if (name.empty()) { throw refusal{"a packet is missing after the offset"}; }
-        for (unsigned i = 0; i < packet::kinds; ++i) {
+        for (unsigned i = 0; i < packet::kind_count; ++i) {
             auto const kind = static_cast<packet::kind>(i);
             if (listing::name(kind) == name) { return kind; }
         }
@@ -378,7 +378,7 @@ struct field_names {
 
 void print_help() {
     std::string text{usage};
-    for (unsigned i = 0; i < packet::kinds; ++i) {
+    for (unsigned i = 0; i < packet::kind_count; ++i) {
         auto const kind = static_cast<packet::kind>(i);
         text.append("  ").append(listing::name(kind)).append(":");
         field_names names{text};

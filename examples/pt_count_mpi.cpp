@@ -100,7 +100,7 @@ public:
     /// Adds the counts of all processes, in the first one.
     void sum(std::vector<trace::packet_counts>& counts) const {
         constexpr std::size_t fields = sizeof(trace::packet_counts) / sizeof(std::uint64_t);
-        static_assert(sizeof(trace::packet_counts) == (2 * packet::kinds + 4) * 8,
+        static_assert(sizeof(trace::packet_counts) == (2 * packet::kind_count + 4) * 8,
                       "the counts are 64-bit numbers only");
         std::vector<trace::packet_counts> all(counts.size());
         MPI_Reduce(counts.data(), all.data(), static_cast<int>(counts.size() * fields),
@@ -197,7 +197,7 @@ void append_text(std::string& out, std::uint64_t bytes, trace::packet_counts con
     line("errors", of.errors);
     line("resyncs", of.resyncs);
     if (of.total() != 0) { out += "\ntype              packets        bytes\n"; }
-    for (unsigned i = 0; i < packet::kinds; ++i) {
+    for (unsigned i = 0; i < packet::kind_count; ++i) {
         if (of.packets[i] == 0) { continue; }
         auto const name = listing::name(static_cast<packet::kind>(i));
         std::snprintf(buffer, sizeof buffer, "%-12.*s %12llu %12llu\n",
@@ -215,7 +215,7 @@ void append_json(json::json_fields& fields, std::string& out, std::uint64_t byte
     fields.number("errors", of.errors);
     fields.number("resyncs", of.resyncs);
     fields.open("by_type");
-    for (unsigned i = 0; i < packet::kinds; ++i) {
+    for (unsigned i = 0; i < packet::kind_count; ++i) {
         if (of.packets[i] == 0) { continue; }
         fields.open(listing::name(static_cast<packet::kind>(i)));
         fields.number("packets", of.packets[i]);

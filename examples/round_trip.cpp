@@ -125,7 +125,7 @@ private:
     }
     /// The options of the kind of processor, with MSRs that are only current while TraceEn is 0.
     static auto options() -> engine::model_options {
-        auto how = engine::options_of(engine::kind::skylake);
+        auto how = engine::options_of(engine::model_kind::skylake);
         how.msrs_lag = true;
         return how;
     }

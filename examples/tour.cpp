@@ -118,7 +118,7 @@ void summarise(byte_view bytes) {
     std::printf("\n%zu bytes, %llu packets, %llu errors\n", bytes.size(),
                 static_cast<unsigned long long>(sum.total()),
                 static_cast<unsigned long long>(sum.errors));
-    for (unsigned i = 0; i < packet::kinds; ++i) {
+    for (unsigned i = 0; i < packet::kind_count; ++i) {
         if (sum.packets[i] == 0) { continue; }
         auto const name = packet::name_of(static_cast<packet::kind>(i));
         std::printf("%-10s %10llu packets %10llu bytes\n", name.data(),

@@ -26,14 +26,14 @@ using type_in = typename Wrapped::type;
 /// compiler cannot see.
 template <class Law>
 void for_every_packet(Law law) {
-    bool good[kinds] = {};
+    bool good[kind_count] = {};
     hana::for_each(all_packets, [&](auto wrapped) {
         using one = type_in<decltype(wrapped)>;
         constexpr auto id = underlying(one::about.id);
         static_assert(Law{}.template operator()<one>(test::numbers{id}, 2));
         good[id] = law.template operator()<one>(test::unknown{}(test::numbers{id + 100U}), 200);
     });
-    for (unsigned i = 0; i < kinds; ++i) {
+    for (unsigned i = 0; i < kind_count; ++i) {
         auto const name = name_of(static_cast<kind>(i));
         CAPTURE(std::string(name.data(), name.size()));
         CHECK(good[i]);
@@ -134,8 +134,8 @@ constexpr auto differ_as_specified(type_list<Packets...>) -> bool {
     constexpr fixed_bits each[] = {fixed_bits_of<Packets>()...};
     auto const tnt = underlying(kind::tnt_short);
     bool good = true;
-    for (unsigned one = 0; one < kinds; ++one) {
-        for (unsigned two = one + 1; two < kinds; ++two) {
+    for (unsigned one = 0; one < kind_count; ++one) {
+        for (unsigned two = one + 1; two < kind_count; ++two) {
             auto const both = each[one].mask & each[two].mask;
             bool const differ = (each[one].value & both) != (each[two].value & both);
             bool const excused = (two == tnt && one == underlying(kind::pad)) ||

@@ -75,7 +75,7 @@ private:
 using model = driver::fake_processor<sparse_memory>;
 
 /// The rows of programming.md mean this kind of processor.
-inline constexpr auto const& as_manual = engine::options_of(engine::kind::manual);
+inline constexpr auto const& as_manual = engine::options_of(engine::model_kind::manual);
 
 /// An access in the notation of the catalogue; of a read the result only if it is wanted.
 inline auto item_of(driver::logged_access const& one, bool with_result) -> std::string {

@@ -18,10 +18,12 @@
 namespace pt_dump {
 
 /// The kinds that a name selects; none if there is no such name.
-inline auto kinds_of(std::string_view name) -> std::vector<engine::kind> {
-    using engine::kind;
-    if (name == "auto") { return {kind::skylake, kind::icelake, kind::broadwell, kind::atom}; }
-    for (auto const& one : engine::kinds) {
+inline auto kinds_of(std::string_view name) -> std::vector<engine::model_kind> {
+    using engine::model_kind;
+    if (name == "auto") {
+        return {model_kind::skylake, model_kind::icelake, model_kind::broadwell, model_kind::atom};
+    }
+    for (auto const& one : engine::model_kinds) {
         if (name == std::string_view{one.name.data(), one.name.size()}) { return {one.which}; }
     }
     return {};
@@ -99,7 +101,7 @@ private:
     };
     /// The violations if the processor is of this kind.
     struct findings {
-        engine::kind kind{};
+        engine::model_kind kind{};
         std::uint64_t count = 0;
         std::vector<trace::violation> first{};
         std::vector<trace::violation> first_notes{};
@@ -141,7 +143,7 @@ private:
         auto const text = describe(broken);
         return {text.data(), text.size()};
     }
-    static auto name_of(engine::kind kind) -> std::string_view {
+    static auto name_of(engine::model_kind kind) -> std::string_view {
         auto const name = engine::info_of(kind).name;
         return {name.data(), name.size()};
     }

@@ -48,7 +48,7 @@ struct settings {
     trace::options how{};
     form what = form::listing;
     bool pads = true;
-    std::vector<engine::kind> kinds{};  ///< candidates for --check; empty: all but manual
+    std::vector<engine::model_kind> kinds{};  ///< candidates for --check; empty: all but manual
     bool json = false;
     bool several = false;  ///< more than one input
     unsigned jobs = 1;

@@ -412,7 +412,7 @@ private:
         }
         if constexpr (is_timed) { print_times(out); }
         if (sum_.total() != 0) { out += "\ntype              packets        bytes\n"; }
-        for (unsigned i = 0; i < packet::kinds; ++i) {
+        for (unsigned i = 0; i < packet::kind_count; ++i) {
             if (sum_.packets[i] == 0) { continue; }
             auto const name = listing::name(static_cast<packet::kind>(i));
             std::snprintf(buffer, sizeof buffer, "%-12.*s %12llu %12llu\n",
@@ -441,7 +441,7 @@ private:
         }
         out += '}';
         fields.open("by_type");
-        for (unsigned i = 0; i < packet::kinds; ++i) {
+        for (unsigned i = 0; i < packet::kind_count; ++i) {
             if (sum_.packets[i] == 0) { continue; }
             fields.open(listing::name(static_cast<packet::kind>(i)));
             fields.number("packets", sum_.packets[i]);

@@ -112,8 +112,8 @@ struct arguments {
     std::vector<std::string> program{};
 };
 
-auto kind_of(std::string const& name) -> engine::kind {
-    for (auto const& one : engine::kinds) {
+auto kind_of(std::string const& name) -> engine::model_kind {
+    for (auto const& one : engine::model_kinds) {
         if (std::string_view{one.name.data(), one.name.size()} == name) { return one.which; }
     }
     throw tool::failure{tool::quoted(name) + ": no such kind"};

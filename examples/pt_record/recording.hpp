@@ -49,7 +49,7 @@ inline auto host_nanoseconds() -> std::uint64_t {
 /// What to record, and how.
 struct settings {
     access::msr_state msrs{};
-    engine::kind kind = engine::kind::manual;
+    engine::model_kind kind = engine::model_kind::manual;
     bool check = false;     ///< write logs of the emulated instructions
     char program[64] = {};  ///< the name of the program
 
@@ -134,7 +134,7 @@ inline auto read_settings(settings& to, char const* path) -> bool {
             std::snprintf(to.program, sizeof to.program, "%s", value);
         }
         if (std::strcmp(line, "kind") != 0) { continue; }
-        for (auto const& one : engine::kinds) {
+        for (auto const& one : engine::model_kinds) {
             if (text{value, std::strlen(value)} == one.name) { to.kind = one.which; }
         }
     }

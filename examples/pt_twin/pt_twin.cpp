@@ -139,7 +139,7 @@ auto parse(tool::command_line& line) -> arguments {
         if (line.is("--kind")) {
             auto const name = line.value();
             given.kind = {};
-            for (auto const& one : engine::kinds) {
+            for (auto const& one : engine::model_kinds) {
                 std::string_view const known{one.name.data(), one.name.size()};
                 if (known == name) { given.kind = known; }
             }
@@ -197,7 +197,7 @@ auto best_kind(byte_view whole, std::vector<recording> const& parts, configurati
     }
     std::string_view best;
     comparison of_best;
-    for (auto const& one : engine::kinds) {
+    for (auto const& one : engine::model_kinds) {
         std::string_view const name{one.name.data(), one.name.size()};
         auto const result = compare_all(whole, beginnings, with, name, 0, on);
         auto const score = [](comparison const& of) { return std::pair{of.equal, of.equal_bytes}; };

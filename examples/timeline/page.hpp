@@ -135,7 +135,7 @@ private:
 
     void add_counts(stream const& one) {
         fields_.open("packets");
-        for (unsigned i = 0; i < packet::kinds; ++i) {
+        for (unsigned i = 0; i < packet::kind_count; ++i) {
             auto const which = static_cast<packet::kind>(i);
             auto const count = one.packets().of(which);
             if (count != 0) { fields_.number(listing::name(which), count); }

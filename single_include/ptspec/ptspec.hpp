@@ -4663,7 +4663,7 @@ using all = type_list<pad, tnt_short, tnt_long, tip, tip_pge, tip_pgd, fup, pip,
                       mode_tsx, tracestop, cbr, tsc, mtc, tma, cyc, vmcs, ovf, psb, psbend, mnt,
                       ptw, exstop, mwait, pwre, pwrx, bbp, bip, bep, cfe, evd, trig>;
 
-inline constexpr unsigned kinds = all::size;
+inline constexpr unsigned kind_count = all::size;
 
 namespace detail {
 
@@ -12557,9 +12557,9 @@ namespace ptspec::trace {
 
 /// The number of packets and bytes in a trace, by packet kind.
 struct packet_counts {
-    uint64_t packets[packet::kinds] = {};  ///< by kind
-    uint64_t bytes[packet::kinds] = {};    ///< by kind
-    uint64_t unknown = 0;                  ///< packets that only the caller's hook decoded
+    uint64_t packets[packet::kind_count] = {};  ///< by kind
+    uint64_t bytes[packet::kind_count] = {};    ///< by kind
+    uint64_t unknown = 0;                       ///< packets that only the caller's hook decoded
     uint64_t unknown_bytes = 0;
     uint64_t errors = 0;
     uint64_t resyncs = 0;
@@ -12579,7 +12579,7 @@ struct packet_counts {
     }
     /// Adds the counts of another part of the trace.
     constexpr auto operator+=(packet_counts const& other) noexcept -> packet_counts& {
-        for (unsigned i = 0; i < packet::kinds; ++i) {
+        for (unsigned i = 0; i < packet::kind_count; ++i) {
             packets[i] += other.packets[i];
             bytes[i] += other.bytes[i];
         }
@@ -17547,7 +17547,7 @@ namespace ptspec::trace::detail {
 /// array for each member: an index needs no multiplication.
 struct encode_table {
     static constexpr size_t lengths = 20;  // above the length of every packet
-    static constexpr size_t rows = packet::kinds * lengths;
+    static constexpr size_t rows = packet::kind_count * lengths;
 
     uint64_t fixed[rows];      ///< mask of the fixed bits in bits 63:0
     uint64_t value[rows];      ///< the value of these bits
@@ -17559,7 +17559,7 @@ struct encode_table {
 
     [[nodiscard]] static constexpr auto row_of(packet::kind which, unsigned bytes) noexcept
         -> size_t {
-        return underlying(which) % packet::kinds * lengths + bytes;
+        return underlying(which) % packet::kind_count * lengths + bytes;
     }
     /// Adds a row: packets have `bytes` bytes when the bits of `selectors` equal those of `bits`.
     /// If the row of this length is in use, sets the spare row of the kind, at length 0, which no
@@ -19356,10 +19356,10 @@ template <same_as<model_options> Options>
 /// Kinds of processor: what the manual leaves open, as recorded processors do it.
 namespace ptspec::engine {
 
-/// A kind of processor. Recorded traces show four; `manual` is what the rules say.
+/// A model_kind of processor. Recorded traces show four; `manual` is what the rules say.
 ///
 /// Source: GEN-009.
-enum class kind : uint8_t {
+enum class model_kind : uint8_t {
     manual,
     broadwell,
     skylake,  ///< up to Comet Lake
@@ -19368,8 +19368,8 @@ enum class kind : uint8_t {
 };
 
 /// A kind, its name, and its options.
-struct kind_info {
-    kind which{};
+struct model_kind_info {
+    model_kind which{};
     text name{};
     model_options options{};
 };
@@ -19377,9 +19377,9 @@ struct kind_info {
 /// All kinds, in the order of the enumeration.
 ///
 /// Source: GEN-009..012, GEN-120, GEN-162, GEN-170, GEN-171, GEN-176, GEN-180, GEN-228.
-inline constexpr kind_info kinds[] = {
-    {kind::manual, "manual", {}},
-    {kind::broadwell,
+inline constexpr model_kind_info model_kinds[] = {
+    {model_kind::manual, "manual", {}},
+    {model_kind::broadwell,
      "broadwell",
      {.ips = trace::ip_choice::broadwell,
       .tnt_capacity = 44,
@@ -19388,7 +19388,7 @@ inline constexpr kind_info kinds[] = {
       .has_tsx = true,
       .psb_before_pge = true,
       .psb_keeps_remainder = true}},
-    {kind::skylake,
+    {model_kind::skylake,
      "skylake",
      {.ips = trace::ip_choice::skylake,
       .pads = trace::pad_policy::skylake,
@@ -19399,7 +19399,7 @@ inline constexpr kind_info kinds[] = {
       .psb_keeps_remainder = true,
       .psb_step = 960,
       .psb_after_overflow = psb_after_ovf::always}},
-    {kind::icelake,
+    {model_kind::icelake,
      "icelake",
      {.ips = trace::ip_choice::icelake,
       .pads = trace::pad_policy::skylake,
@@ -19410,34 +19410,34 @@ inline constexpr kind_info kinds[] = {
       .psb_keeps_remainder = true,
       .psb_step = 960,
       .psb_after_overflow = psb_after_ovf::always}},
-    {kind::atom, "atom", {.in_psb = trace::psb_order::atom, .psb_keeps_remainder = true}},
+    {model_kind::atom, "atom", {.in_psb = trace::psb_order::atom, .psb_keeps_remainder = true}},
 };
 
-[[nodiscard]] constexpr auto info_of(kind which) noexcept -> kind_info const& {
-    return kinds[underlying(which)];
+[[nodiscard]] constexpr auto info_of(model_kind which) noexcept -> model_kind_info const& {
+    return model_kinds[underlying(which)];
 }
-[[nodiscard]] constexpr auto options_of(kind which) noexcept -> model_options const& {
+[[nodiscard]] constexpr auto options_of(model_kind which) noexcept -> model_options const& {
     return info_of(which).options;
 }
 
-/// The kind of a processor: that of its generation, and the last one of a generation that no trace
+/// The model_kind of a processor: that of its generation, and the last one of a generation that no trace
 /// shows. `skylake` without a signature.
 ///
 /// Source: GEN-009.
-[[nodiscard]] constexpr auto kind_of(reg::cpuid_01h_eax signature) noexcept -> kind {
-    if (signature.raw == 0) { return kind::skylake; }
+[[nodiscard]] constexpr auto model_kind_of(reg::cpuid_01h_eax signature) noexcept -> model_kind {
+    if (signature.raw == 0) { return model_kind::skylake; }
     auto const which = cpu::model_of(signature);
-    if (which.family != 6) { return kind::icelake; }
+    if (which.family != 6) { return model_kind::icelake; }
     // clang-format off
     switch (which.model) {
         case 0x3D: case 0x47: case 0x4F: case 0x56:
-            return kind::broadwell;
+            return model_kind::broadwell;
         case 0x4E: case 0x55: case 0x5E: case 0x66: case 0x8E: case 0x9E: case 0xA5: case 0xA6:
-            return kind::skylake;
+            return model_kind::skylake;
         case 0x5C: case 0x5F: case 0x7A: case 0x86: case 0x96: case 0x9C: case 0xAF: case 0xB6:
         case 0xBE: case 0xDD:
-            return kind::atom;
-        default: return kind::icelake;
+            return model_kind::atom;
+        default: return model_kind::icelake;
     }
     // clang-format on
 }
@@ -19445,17 +19445,18 @@ inline constexpr kind_info kinds[] = {
 /// P-cores, and enumerate LIP as Atom processors do.
 ///
 /// Source: GEN-009.
-[[nodiscard]] constexpr auto kind_of(cpu::capabilities const& of) noexcept -> kind {
-    auto const by_model = kind_of(of.leaf_01_eax);
-    bool const is_e_core = by_model == kind::icelake && of.ip_payload() == cpu::ip_payload::linear;
-    return is_e_core ? kind::atom : by_model;
+[[nodiscard]] constexpr auto model_kind_of(cpu::capabilities const& of) noexcept -> model_kind {
+    auto const by_model = model_kind_of(of.leaf_01_eax);
+    bool const is_e_core = by_model == model_kind::icelake &&
+                           of.ip_payload() == cpu::ip_payload::linear;
+    return is_e_core ? model_kind::atom : by_model;
 }
 /// The options of a processor that were not chosen: those of its kind. With FRED, software
 /// interrupts and SYSCALL have CFEs of their own.
 ///
 /// Source: GEN-009, GEN-301.
 [[nodiscard]] constexpr auto options_of(cpu::capabilities const& of) noexcept -> model_options {
-    auto options = options_of(kind_of(of));
+    auto options = options_of(model_kind_of(of));
     options.swintr_events = of.has_fred();
     return options;
 }

@@ -59,8 +59,8 @@ public:
         now.output.mask_ptrs = {ring_.size() - 1};
         now.addr[0] = {{0x40'0000}, {0x40'FFFF}};
         now.addr[1] = {{0x50'0000}, {0x50'FFFF}};
-        auto const of = row.find("/skylake") != row.npos ? engine::kind::skylake
-                                                         : engine::kind::manual;
+        auto const of = row.find("/skylake") != row.npos ? engine::model_kind::skylake
+                                                         : engine::model_kind::manual;
         unit_ = engine::trace_unit<>{
             cpu::preset::P_FUT, now, {}, 0x40'0000, engine::options_of(of)};
         using ctl = reg::ia32_rtit_ctl;

@@ -64,7 +64,7 @@ inline known_difference differences[known_differences] = {
     {"PKT-240", "TRIG: unknown to libipt 2.0"},
 };
 
-inline uint64_t packets_of_kind[packet::kinds];
+inline uint64_t packets_of_kind[packet::kind_count];
 inline uint64_t errors_of_kind[5];
 
 inline void count(known which) { ++differences[which].count; }
@@ -377,7 +377,7 @@ template <class Kinds>
 auto print_kinds(Kinds has_to_be_met) -> bool {
     bool met = true;
     std::printf("\n%-10s %12s\n", "packet", "compared");
-    for (unsigned i = 0; i < packet::kinds; ++i) {
+    for (unsigned i = 0; i < packet::kind_count; ++i) {
         auto const name = packet::name_of(static_cast<kind>(i));
         std::printf("%-10.*s %12" PRIu64 "\n", static_cast<int>(name.size()), name.data(),
                     packets_of_kind[i]);

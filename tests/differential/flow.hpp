@@ -149,7 +149,7 @@ inline void compare(std::vector<stretch> const& executed, reading const& got, st
 }
 
 /// Traces one program on a processor of this kind, and reads its trace.
-inline void run(std::uint64_t seed, ptspec::engine::kind_info const& of, packet_counts& all) {
+inline void run(std::uint64_t seed, ptspec::engine::model_kind_info const& of, packet_counts& all) {
     std::mt19937_64 numbers{seed};
     ptspec::test::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
     auto const what = machine_code::random_plan(from, of);
@@ -165,12 +165,12 @@ inline void run(std::uint64_t seed, ptspec::engine::kind_info const& of, packet_
     compare(one.executed(), read(one.trace(), program, what), seed, all);
 }
 
-inline auto name_of(ptspec::engine::kind_info const& of) -> std::string {
+inline auto name_of(ptspec::engine::model_kind_info const& of) -> std::string {
     return {of.name.data(), of.name.size()};
 }
 
 /// Prints the results of a kind. Returns false if there were errors.
-inline auto print(ptspec::engine::kind_info const& of, packet_counts const& all) -> bool {
+inline auto print(ptspec::engine::model_kind_info const& of, packet_counts const& all) -> bool {
     std::printf("%s: %" PRIu64 " programs, %" PRIu64 " instructions, %" PRIu64
                 " overflows: %" PRIu64 " read alike\n",
                 name_of(of).c_str(), all.programs, all.instructions, all.overflows, all.alike);

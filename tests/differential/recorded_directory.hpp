@@ -193,7 +193,7 @@ private:
     static auto set(decoder_settings& made, std::string const& key, std::string const& value)
         -> bool {
         if (key == "kind") {
-            for (auto const& of : ptspec::engine::kinds) {
+            for (auto const& of : ptspec::engine::model_kinds) {
                 if (value != std::string_view{of.name.data(), of.name.size()}) { continue; }
                 made.psb_of_enable_has_fup = of.options.psb_of_enable_has_fup ||
                                              of.options.psb_before_pge;

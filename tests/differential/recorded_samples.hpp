@@ -48,13 +48,13 @@ inline void add_code(recording& to, std::uint64_t process,
     for (auto const& record : journal) { append(file, record); }
 }
 /// The signature of a processor of this kind: libipt works around its errata.
-inline auto cpu_of(engine::kind which) -> std::string {
+inline auto cpu_of(engine::model_kind which) -> std::string {
     constexpr unsigned models[] = {0, 0x3D, 0x5E, 0x7E, 0x7A};
     auto const model = models[static_cast<unsigned>(which)];
     if (model == 0) { return {}; }
     return "cpu_family=6\ncpu_model=" + std::to_string(model) + "\ncpu_stepping=3\n";
 }
-inline void add_settings(recording& to, engine::kind_info const& of) {
+inline void add_settings(recording& to, engine::model_kind_info const& of) {
     to["settings"] = bytes_of("kind=" + std::string{of.name.data(), of.name.size()} +
                               "\nmtc_freq=3\nratio_numerator=2\nratio_denominator=1\n"
                               "nominal=24\nret_compression=1\n" +
@@ -107,7 +107,7 @@ inline auto journal_of(machine_code::code const& program, std::uint32_t thread,
 }
 
 /// Random programs that are traced completely, each in its own process.
-inline auto programs(engine::kind_info const& of, unsigned count) -> recording {
+inline auto programs(engine::model_kind_info const& of, unsigned count) -> recording {
     recording made;
     add_settings(made, of);
     for (std::uint32_t i = 1; i <= count; ++i) {
@@ -142,7 +142,7 @@ inline auto programs(engine::kind_info const& of, unsigned count) -> recording {
 /// A thread that calls a routine in a loop, and rewrites the routine before many of the calls.
 class rewriter {
 public:
-    rewriter(engine::kind_info const& of, std::uint32_t thread, std::uint64_t seed)
+    rewriter(engine::model_kind_info const& of, std::uint32_t thread, std::uint64_t seed)
         : of_{of}, numbers_{seed} {
         start(thread);
     }
@@ -176,7 +176,7 @@ private:
     static constexpr std::uint64_t jump = direct_call + 7;
     static constexpr std::uint64_t routine = 0x40'1FF8;  // crosses a page
 
-    engine::kind_info of_;
+    engine::model_kind_info of_;
     std::mt19937_64 numbers_;
     std::uint32_t thread_ = 0;
     machine_code::recorder memory_{};
@@ -256,7 +256,7 @@ private:
     }
 };
 
-inline auto rewritten_code(engine::kind_info const& of, unsigned iterations) -> recording {
+inline auto rewritten_code(engine::model_kind_info const& of, unsigned iterations) -> recording {
     recording made;
     add_settings(made, of);
     rewriter one{of, 10, 1};
@@ -266,7 +266,7 @@ inline auto rewritten_code(engine::kind_info const& of, unsigned iterations) -> 
 }
 
 /// A process that forks: parent and child rewrite the same routine.
-inline auto forked(engine::kind_info const& of) -> recording {
+inline auto forked(engine::model_kind_info const& of) -> recording {
     recording made;
     add_settings(made, of);
     rewriter parent{of, 10, 1};
@@ -285,7 +285,7 @@ using named = std::vector<std::pair<char const*, recording>>;
 
 /// Recordings that the check must refuse.
 inline auto damaged() -> named {
-    auto const good = rewritten_code(engine::kinds[0], 400);
+    auto const good = rewritten_code(engine::model_kinds[0], 400);
     named all;
     auto const change = [&](char const* what, auto const& act) {
         all.emplace_back(what, good);
@@ -342,7 +342,7 @@ inline auto damaged() -> named {
 
 /// Unusual recordings that are right.
 inline auto odd() -> named {
-    auto const good = rewritten_code(engine::kinds[0], 400);
+    auto const good = rewritten_code(engine::model_kinds[0], 400);
     named all;
     all.emplace_back("PADs after the trace", good);
     all.back().second["10.10.pt"].resize(good.at("10.10.pt").size() + 100);

@@ -155,7 +155,7 @@ auto expect(bool want, samples::recording const& made, char const* what) -> bool
 
 auto self_test() -> bool {
     bool good = true;
-    for (auto const& kind : ptspec::engine::kinds) {
+    for (auto const& kind : ptspec::engine::model_kinds) {
         good = expect(true, samples::programs(kind, 30), "random programs") && good;
         good = expect(true, samples::rewritten_code(kind, 4000), "rewritten code") && good;
         good = expect(true, samples::forked(kind), "a fork") && good;

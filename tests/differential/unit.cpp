@@ -50,11 +50,11 @@ auto sum_of(uint64_t const* counts, size_t count) -> uint64_t {
 }
 /// The packets compared so far, PADs not counted.
 auto packets() -> uint64_t {
-    return sum_of(packets_of_kind, packet::kinds) - packets_of_kind[underlying(kind::pad)];
+    return sum_of(packets_of_kind, packet::kind_count) - packets_of_kind[underlying(kind::pad)];
 }
 
 /// Reads the trace of a random program on a processor of this kind.
-void read_program(test::dice& from, engine::kind_info const& of) {
+void read_program(test::dice& from, engine::model_kind_info const& of) {
     auto const with = programs::random_setting(from);
     programs::program one{with, programs::random_options(from, with, of), from};
     one.run(1000, false);
@@ -63,9 +63,9 @@ void read_program(test::dice& from, engine::kind_info const& of) {
 }
 
 /// Reads the trace of random events, on a processor of this kind with all features.
-void read_anything(test::dice& from, engine::kind_info const& of) {
+void read_anything(test::dice& from, engine::model_kind_info const& of) {
     auto how = of.options;
-    if (of.which == engine::kind::manual) {
+    if (of.which == engine::model_kind::manual) {
         how.tnt_capacity = from.chance(30) ? 47 : 6;
         how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
         how.has_tsx = from.chance(50);
@@ -112,7 +112,7 @@ auto main(int count, char** arguments) -> int {
         flow::run(seed + i, of, flows[underlying(of.which)]);
     }
     bool are_alike = true;
-    for (auto const& of : engine::kinds) {
+    for (auto const& of : engine::model_kinds) {
         are_alike = flow::print(of, flows[underlying(of.which)]) && are_alike;
     }
     if (!are_alike) { return 1; }
@@ -133,7 +133,7 @@ auto main(int count, char** arguments) -> int {
     read_all(of_programs, read_program);
     read_all(of_anything, read_anything);
 
-    for (auto const& of : engine::kinds) {
+    for (auto const& of : engine::model_kinds) {
         std::printf("%s: %" PRIu64 " packets of programs, %" PRIu64 " of anything\n",
                     flow::name_of(of).c_str(), of_programs[underlying(of.which)],
                     of_anything[underlying(of.which)]);

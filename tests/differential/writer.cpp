@@ -172,7 +172,7 @@ void compare_all_ways(buffer& in, char const* name, packet_counts& sum) {
             compare(in, name, {.ips = ips, .pads = pads}, sum);
         }
     }
-    for (auto const& of : engine::kinds) {
+    for (auto const& of : engine::model_kinds) {
         auto const& how = of.options;
         if (how.ips <= trace::ip_choice::shortest) { continue; }  // as above
         compare(in, name, {.ips = how.ips, .tnt_capacity = how.tnt_capacity, .pads = how.pads},

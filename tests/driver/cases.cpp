@@ -378,7 +378,8 @@ TEST_CASE("PC-22: a warm reset keeps all but TraceEn, or clears everything (PRG-
         raw.ctl = {0x250D};
         raw.output.base = {table};
         raw.output.mask_ptrs = {0x1234'0000'017F};
-        engine::trace_unit<> unit{caps, raw, {}, 0x1000, engine::options_of(engine::kind::manual)};
+        engine::trace_unit<> unit{
+            caps, raw, {}, 0x1000, engine::options_of(engine::model_kind::manual)};
         unit.warm_reset({}, 0xFFF0);
         auto const items = claims(keeps ? "EBX[2]=1" : "EBX[2]=0");
         CHECK(items.size() >= 2);
@@ -660,7 +661,7 @@ TEST_CASE("enabling generates PSB+ first, with TSC and CBR, then TIP.PGE; disabl
 
 TEST_CASE("after the flush the position is exact, and a full INT region has its PMI "
           "(PRG-060,062,063)") {
-    auto late = engine::options_of(engine::kind::manual);
+    auto late = engine::options_of(engine::model_kind::manual);
     late.drained_at_once = 0;
     late.msrs_lag = true;
     std::vector<uint8_t> entries(0x1000);

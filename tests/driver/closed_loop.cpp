@@ -73,7 +73,8 @@ struct context {
 
 class machine {
 public:
-    machine(cpu::capabilities const& caps, engine::kind_info const& of, uint64_t seed, totals& sum)
+    machine(cpu::capabilities const& caps, engine::model_kind_info const& of, uint64_t seed,
+            totals& sum)
         : caps_{caps}, of_{of}, random_{seed}, sum_{sum} {
         allocate();
         region_ = {memory_base, bytes_.data(), bytes_.size()};
@@ -136,7 +137,7 @@ private:
     auto options() -> engine::model_options {
         auto how = of_.options;
         how.msrs_lag = true;
-        if (of_.which == engine::kind::manual) {
+        if (of_.which == engine::model_kind::manual) {
             how.pads = random_.one_in(4) ? trace::pad_policy::within_words
                                          : trace::pad_policy::none;
             how.tnt_capacity = random_.one_in(2) ? 47 : 6;
@@ -585,7 +586,7 @@ private:
     }
 
     cpu::capabilities caps_;
-    engine::kind_info const& of_;
+    engine::model_kind_info const& of_;
     random_source random_;
     totals& sum_;
     std::string problem_;
@@ -611,13 +612,13 @@ TEST_CASE("closed loop: each byte that the trace unit stores is read once and in
           "(PRG-100..103,110..112,115,121..126,129)") {
     // Each processor runs as each kind, twice.
     uint64_t seed = 0;
-    totals all_sums[std::size(engine::kinds)];
+    totals all_sums[std::size(engine::model_kinds)];
     for (auto const& preset : cpu::preset::all) {
         auto const& caps = preset.value;
         if (!caps.has_pt() || !caps.has_output_msrs()) { continue; }
-        for (size_t i = 0; i < 2 * std::size(engine::kinds); ++i) {
+        for (size_t i = 0; i < 2 * std::size(engine::model_kinds); ++i) {
             ++seed;
-            auto const& of = engine::kinds[seed % std::size(engine::kinds)];
+            auto const& of = engine::model_kinds[seed % std::size(engine::model_kinds)];
             auto const all = std::make_unique<machine>(caps, of, seed,
                                                        all_sums[underlying(of.which)]);
             std::string const problem = all->run(3000);
@@ -626,7 +627,7 @@ TEST_CASE("closed loop: each byte that the trace unit stores is read once and in
             CHECK(problem == "");
         }
     }
-    for (auto const& of : engine::kinds) {
+    for (auto const& of : engine::model_kinds) {
         auto const& sum = all_sums[underlying(of.which)];
         MESSAGE(std::string_view{of.name.data(), of.name.size()}, ": ", sum.events, " events, ",
                 sum.bytes, " bytes, ", sum.pmis, " PMIs (", sum.nested_pmis,

@@ -38,7 +38,7 @@ TEST_CASE("the reader returns what the unit recorded") {
         ++programs_of[underlying(of.which)];
         items_of[underlying(of.which)] += one.item_count();
     }
-    for (auto const& of : engine::kinds) {
+    for (auto const& of : engine::model_kinds) {
         MESSAGE(std::string_view{of.name.data(), of.name.size()}, ": ",
                 programs_of[underlying(of.which)], " programs, ", items_of[underlying(of.which)],
                 " items agree");

@@ -20,7 +20,7 @@
 #include <vector>
 
 using namespace ptspec;
-using engine::kind;
+using engine::model_kind;
 using test::traced;
 namespace action = engine::action;
 using status = reg::ia32_rtit_status;
@@ -28,14 +28,14 @@ using status = reg::ia32_rtit_status;
 namespace {
 
 /// A processor of this kind, with TraceEn 0.
-auto off(kind of, std::string_view setup) -> trace_script::start {
+auto off(model_kind of, std::string_view setup) -> trace_script::start {
     auto from = traced::started(setup);
     from.how = engine::options_of(of);
     from.msrs.ctl = from.msrs.ctl.with(reg::ia32_rtit_ctl::TraceEn{false});
     from.msrs.status = {};
     return from;
 }
-auto on(kind of, std::string_view setup) -> trace_script::start {
+auto on(model_kind of, std::string_view setup) -> trace_script::start {
     auto from = traced::started(setup);
     from.how = engine::options_of(of);
     return from;
@@ -68,7 +68,7 @@ std::string const psb = "02820282028202820282028202820282";
 TEST_CASE("broadwell: a PSB+ before TIP.PGE, and each packet at a multiple of 8 "
           "(GEN-009..011,120,162)") {
     // hase-cf-bdw @0: TraceEn rises in the kernel, the user code begins, and is interrupted.
-    traced now{off(kind::broadwell, "OS=0, CPL=0, TSCEn=1")};
+    traced now{off(model_kind::broadwell, "OS=0, CPL=0, TSCEn=1")};
     set_tsc(now, 0x2712'AEEE'B722);
     enable(now, 0x1000, 0x1002);
     set_tsc(now, 0x2712'AEF0'2B1A);
@@ -79,7 +79,7 @@ TEST_CASE("broadwell: a PSB+ before TIP.PGE, and each packet at a multiple of 8 
                           "02032000992099017d7d0140000000000223000000000000717d014000000000"
                           "7d7d01400000000001");
     // hase-cf-bdw @a8: 44 branches fill a TNT.
-    traced full{on(kind::broadwell, "OS=0, CPL=3")};
+    traced full{on(model_kind::broadwell, "OS=0, CPL=3")};
     for (int i = 0; i < 44; ++i) { full.does(action::conditional{0x1000, i % 2 == 0}); }
     CHECK(full.packets() == text{"TNT(10101010101010101010101010101010101010101010)"});
 }
@@ -87,7 +87,7 @@ TEST_CASE("broadwell: a PSB+ before TIP.PGE, and each packet at a multiple of 8 
 TEST_CASE("skylake: MODE.Exec and FUP in the PSB+ of an enable, wide payloads aligned "
           "(GEN-010,011,171,176,180)") {
     // google-m7-cpu0 @0: WRMSR in the kernel.
-    traced now{off(kind::skylake, "CPL=0, TSCEn=MTCEn=1, MTCFreq=3, CR3=3FD434000")};
+    traced now{off(model_kind::skylake, "CPL=0, TSCEn=MTCEn=1, MTCFreq=3, CR3=3FD434000")};
     set_tsc(now, 0xBC'4CD2'CFE8, 0xB23C, 0x30, 29);
     enable(now, 0xFFFF'FFFF'B960'D300, 0xFFFF'FFFF'B960'D302);
     now.does(action::conditional{0xFFFF'FFFF'B960'D302, true});
@@ -100,7 +100,7 @@ TEST_CASE("skylake: MODE.Exec and FUP in the PSB+ of an enable, wide payloads al
 }
 
 TEST_CASE("skylake: a 6-byte IP where the context may have changed, and in each FUP (GEN-011)") {
-    traced now{on(kind::skylake, "CPL=0, TSCEn=1")};
+    traced now{on(model_kind::skylake, "CPL=0, TSCEn=1")};
     now.does(action::indirect_jump{0x1010}).does(action::indirect_jump{0x1020});
     now.does(action::mov_cr3{0x1020, 0x1023, 0x5000}).does(action::indirect_jump{0x1030});
     now.does(action::indirect_jump{0x1040});
@@ -130,7 +130,7 @@ TEST_CASE("skylake: a 6-byte IP where the context may have changed, and in each 
 
 TEST_CASE("icelake: 8-byte IPs where skylake has 6, and VMCS resets the form (GEN-011,171)") {
     // xdc-icelake @0: VM entry into a guest.
-    auto from = off(kind::icelake, "CPL=0, VMX=nonroot, conceal=all");
+    auto from = off(model_kind::icelake, "CPL=0, VMX=nonroot, conceal=all");
     from.hidden.non_root = false;
     from.code.vmx_non_root = true;
     traced now{from};
@@ -144,7 +144,7 @@ TEST_CASE("icelake: 8-byte IPs where skylake has 6, and VMCS resets the form (GE
 
 TEST_CASE("icelake: TIP.PGE after the PSB+ of an enable has 8 bytes, also without VMCS "
           "(GEN-011,176)") {
-    traced now{off(kind::icelake, "CPL=0, OS=1, TSCEn=1")};
+    traced now{off(model_kind::icelake, "CPL=0, OS=1, TSCEn=1")};
     enable(now, 0xFFFF'FFFF'C038'103C, 0xFFFF'FFFF'C038'103E);
     std::string const all = text_of(now);
     CHECK(all.substr(all.size() - 18) == "d13e1038c0ffffffff");
@@ -154,7 +154,7 @@ TEST_CASE("icelake: TIP.PGE after the PSB+ of an enable has 8 bytes, also withou
 }
 
 TEST_CASE("atom: no PADs, FUP before MODE.Exec, and the shortest forms (GEN-010,011,171)") {
-    traced now{on(kind::atom, "OS=0, CPL=3")};
+    traced now{on(model_kind::atom, "OS=0, CPL=3")};
     set_tsc(now, 0, 0, 0, 32);
     now.does(action::indirect_jump{0x40'1000}).does(action::psb_due{});
     now.does(action::indirect_jump{0x40'2000});
@@ -163,8 +163,8 @@ TEST_CASE("atom: no PADs, FUP before MODE.Exec, and the shortest forms (GEN-010,
 
 TEST_CASE("where TraceEn falls PADs follow: up to 16 on skylake, 8 on broadwell (GEN-010)") {
     for (auto const& [of, alignment] :
-         {std::pair{kind::skylake, 16U}, std::pair{kind::icelake, 16U},
-          std::pair{kind::broadwell, 8U}}) {
+         {std::pair{model_kind::skylake, 16U}, std::pair{model_kind::icelake, 16U},
+          std::pair{model_kind::broadwell, 8U}}) {
         traced now{on(of, "CPL=0")};
         now.does(action::indirect_jump{0x1234});
         now.writes(reg::ia32_rtit_ctl::address,
@@ -175,7 +175,7 @@ TEST_CASE("where TraceEn falls PADs follow: up to 16 on skylake, 8 on broadwell 
 }
 
 TEST_CASE("the distance of PSBs is the period on average, in steps of 960 bytes (GEN-012)") {
-    auto const distances = [](kind of) {
+    auto const distances = [](model_kind of) {
         auto from = on(of, "OS=0, CPL=3");
         engine::generator now{from.of, from.msrs, from.code, from.ip, from.how};
         struct {
@@ -197,7 +197,7 @@ TEST_CASE("the distance of PSBs is the period on average, in steps of 960 bytes 
         }
         return out.psbs;
     };
-    auto const skylake = distances(kind::skylake);
+    auto const skylake = distances(model_kind::skylake);
     REQUIRE(skylake.size() > 300);
     auto const mean = [](std::vector<std::uint64_t> const& at) {
         return static_cast<double>(at.back() - at.front()) / static_cast<double>(at.size() - 1);
@@ -209,12 +209,12 @@ TEST_CASE("the distance of PSBs is the period on average, in steps of 960 bytes 
                              (distance >= 2848 && distance <= 2912);
         CHECK(is_step);
     }
-    CHECK(mean(distances(kind::atom)) == doctest::Approx(2048).epsilon(0.0005));
-    CHECK(mean(distances(kind::manual)) > 2048);
+    CHECK(mean(distances(model_kind::atom)) == doctest::Approx(2048).epsilon(0.0005));
+    CHECK(mean(distances(model_kind::manual)) > 2048);
 }
 
 TEST_CASE("a PSB+ follows every OVF on skylake (GEN-228)") {
-    traced now{on(kind::skylake, "OS=0, CPL=3")};
+    traced now{on(model_kind::skylake, "OS=0, CPL=3")};
     now.does(action::overflow{}).does(action::overflow_end{0x2000});
     CHECK(test::packets(now).find("PSB") != std::string::npos);
 }
@@ -222,12 +222,15 @@ TEST_CASE("a PSB+ follows every OVF on skylake (GEN-228)") {
 TEST_CASE("each preset has the kind of its generation (GEN-009)") {
     CHECK_TWICE([](auto value) {
         auto const kind_of = [&](uint32_t signature) {
-            return engine::kind_of(value(reg::cpuid_01h_eax{signature}));
+            return engine::model_kind_of(value(reg::cpuid_01h_eax{signature}));
         };
-        return kind_of(0x000306D4) == kind::broadwell && kind_of(0x000406E3) == kind::skylake &&
-               kind_of(0x000806EA) == kind::skylake && kind_of(0x00060663) == kind::skylake &&
-               kind_of(0x000706E5) == kind::icelake && kind_of(0x000906A3) == kind::icelake &&
-               kind_of(0x000706A8) == kind::atom && kind_of(0) == kind::skylake;
+        return kind_of(0x000306D4) == model_kind::broadwell &&
+               kind_of(0x000406E3) == model_kind::skylake &&
+               kind_of(0x000806EA) == model_kind::skylake &&
+               kind_of(0x00060663) == model_kind::skylake &&
+               kind_of(0x000706E5) == model_kind::icelake &&
+               kind_of(0x000906A3) == model_kind::icelake &&
+               kind_of(0x000706A8) == model_kind::atom && kind_of(0) == model_kind::skylake;
     });
     std::map<std::string, std::string> kinds = {
         {"P-BDW", "broadwell"}, {"P-SKL", "skylake"}, {"P-ATM", "atom"}};
@@ -237,7 +240,7 @@ TEST_CASE("each preset has the kind of its generation (GEN-009)") {
     for (auto const& one : cpu::preset::all) {
         std::string const name{one.name.data(), one.name.size()};
         INFO(name);
-        auto const of = engine::kind_of(one.value);
+        auto const of = engine::model_kind_of(one.value);
         auto const wanted = kinds.find(name);
         bool const is_unknown = wanted == kinds.end();
         CHECK(is_unknown == (one.value.leaf_01_eax.raw == 0));
@@ -255,7 +258,7 @@ TEST_CASE("without options a processor with FRED has CFEs for INT n and SYSCALL 
         of.leaf_07_1_eax = {value(0x4CCC'09D7U)};
         auto const without = engine::options_of(of);
         return has && !without.swintr_events &&
-               without.pads == engine::options_of(kind::icelake).pads &&
+               without.pads == engine::options_of(model_kind::icelake).pads &&
                !engine::options_of(value(cpu::preset::arrow_lake_p)).swintr_events;
     });
 }
@@ -265,7 +268,7 @@ TEST_CASE("without options a unit, a generator and a loaded unit are of the proc
     for (auto const& one : cpu::preset::all) {
         INFO(std::string_view{one.name.data(), one.name.size()});
         auto const& of = one.value;
-        auto const pads = engine::options_of(engine::kind_of(of)).pads;
+        auto const pads = engine::options_of(engine::model_kind_of(of)).pads;
         engine::trace_unit<> const cold{of, {.cr3 = 0x1000}, 0x1000};
         engine::trace_unit<> const warm{of, access::msr_state{}, {.cr3 = 0x1000}, 0x1000};
         engine::generator const only_packets{of, access::msr_state{}, {.cr3 = 0x1000}, 0x1000};
@@ -281,7 +284,8 @@ TEST_CASE("without options a unit, a generator and a loaded unit are of the proc
         CHECK(pads_of(processor.unit().state()) == pads);
         driver::fake_processor const later{of, memory, tap, access::msr_state{}, {}, 0x1000};
         CHECK(pads_of(later.unit().state()) == pads);
-        engine::trace_unit<> const chosen{of, {}, 0x1000, engine::options_of(kind::broadwell)};
+        engine::trace_unit<> const chosen{
+            of, {}, 0x1000, engine::options_of(model_kind::broadwell)};
         CHECK(pads_of(chosen.state()) == trace::pad_policy::broadwell);
     }
 }
@@ -347,7 +351,7 @@ TEST_CASE("an MTC falls due while the clocks resume (GEN-205)") {
 TEST_CASE("PADs up to a multiple of 16 where the clocks stop, if the event says so (GEN-010)") {
     // hase-loopy-skl @1ae
     for (std::uint8_t const alignment : {std::uint8_t{0}, std::uint8_t{16}}) {
-        traced now{on(kind::skylake, "OS=0, CPL=3, TSCEn=1")};
+        traced now{on(model_kind::skylake, "OS=0, CPL=3, TSCEn=1")};
         now.does(action::conditional{0x1000, true});
         now.does(action::clock_stop{0x1000, alignment});
         CHECK(now.bytes.size() == alignment);
@@ -359,7 +363,7 @@ TEST_CASE("PADs up to a multiple of 16 where the clocks stop, if the event says 
 TEST_CASE("skylake aligns a CYC, except where a trace shows that it crosses (GEN-010)") {
     // dr-hello-static-a @d47: a CYC of two bytes and its TNT, after seven bytes.
     for (bool const crosses : {false, true}) {
-        traced now{on(kind::skylake, "OS=0, CPL=3, CYCEn=1")};
+        traced now{on(model_kind::skylake, "OS=0, CPL=3, CYCEn=1")};
         for (int i = 0; i < 42; ++i) { now.does(action::conditional{0x1000, false}); }
         CHECK(now.bytes.size() == 7);
         if (crosses) { now.does(action::unaligned_cyc{}); }
@@ -389,19 +393,20 @@ TEST_CASE("the models of the kinds agree with their errata") {
         using eax = reg::cpuid_01h_eax;
         auto const signature = eax{}.with(eax::Family{6}, eax::Model{wrapped{row.model & 0xFU}},
                                           eax::ExtModel{wrapped{uint64_t{row.model} >> 4}});
-        auto const of = engine::kind_of(signature);
-        CHECK((of == kind::broadwell) == row.has.has(quirk::branch_en_always_on));
+        auto const of = engine::model_kind_of(signature);
+        CHECK((of == model_kind::broadwell) == row.has.has(quirk::branch_en_always_on));
         bool const is_server_or_cannon_lake = row.model == 0x55 || row.model == 0x66;
-        CHECK((of == kind::skylake) == (row.has.has(quirk::skl168) || is_server_or_cannon_lake));
+        CHECK((of == model_kind::skylake) ==
+              (row.has.has(quirk::skl168) || is_server_or_cannon_lake));
         bool const is_hybrid = row.has.has(quirk::per_core_type_caps);
-        CHECK((of == kind::atom) == (row.has.has(quirk::apl11) && !is_hybrid));
+        CHECK((of == model_kind::atom) == (row.has.has(quirk::apl11) && !is_hybrid));
     }
 }
 
 TEST_CASE("broadwell: an enable with PacketEn = 1 gives two PSB+, and the second has FUP (GEN-162, "
           "GEN-180)") {
     // The first takes 32 bytes without TSC, as in a recorded trace of Broadwell-EP.
-    traced now{off(kind::broadwell, "CPL=0, OS=1")};
+    traced now{off(model_kind::broadwell, "CPL=0, OS=1")};
     set_tsc(now, 0);
     enable(now, 0x40'1000, 0x40'1002);
     std::string all = test::packets(now);
@@ -412,7 +417,7 @@ TEST_CASE("broadwell: an enable with PacketEn = 1 gives two PSB+, and the second
 }
 
 TEST_CASE("skylake: a CYC and a TIP.PGD without IP are aligned separately (GEN-010)") {
-    traced now{on(kind::skylake, "OS=0, CPL=3, CYCEn=1")};
+    traced now{on(model_kind::skylake, "OS=0, CPL=3, CYCEn=1")};
     for (int i = 0; i < 42; ++i) { now.does(action::conditional{0x1000, false}); }
     CHECK(now.bytes.size() == 7);
     now.does(action::cycles{3});

@@ -46,7 +46,7 @@ constexpr auto go_through(processor& one, std::string_view text) -> bool {
 }
 constexpr auto goes_through(
     cpu::capabilities const& of, std::string_view text,
-    engine::model_options const& how = engine::options_of(engine::kind::manual)) -> bool {
+    engine::model_options const& how = engine::options_of(engine::model_kind::manual)) -> bool {
     processor one{of, how};
     return go_through(one, text);
 }

@@ -38,7 +38,7 @@ struct recorder {
 /// nothing while it sleeps or waits for a SIPI, and MTCs are not lost.
 class processor {
 public:
-    processor(engine::kind_info const& of, std::uint64_t seed)
+    processor(engine::model_kind_info const& of, std::uint64_t seed)
         : numbers_{seed}, unit_{cpu::preset::P_FUT, {}, 0x40'0000, of.options} {}
 
     void run(unsigned steps) {
@@ -166,7 +166,7 @@ auto line(char const* by, std::uint64_t offset, rule broken) -> std::string {
 }
 
 /// The violations that the checker and the reader find.
-auto findings_in(byte_view stream, engine::kind which) -> std::string {
+auto findings_in(byte_view stream, engine::model_kind which) -> std::string {
     std::string found;
     trace::check(stream, engine::check_options_of(which), [&](trace::violation const& one) {
         if (!one.is_note) { found += line("check", one.offset, one.broken); }
@@ -185,7 +185,7 @@ auto findings_in(byte_view stream, engine::kind which) -> std::string {
 
 TEST_CASE("events in any order, INIT and SIPI among them, break no rule of order (GEN-006,290)") {
     auto const count = test::number_from("PTSPEC_ORDERED_EVENTS", test::usual_count / 1000);
-    for (auto const& one : engine::kinds) {
+    for (auto const& one : engine::model_kinds) {
         std::string const name{one.name.data(), one.name.size()};
         std::uint64_t sipis = 0;
         std::uint64_t bytes = 0;

@@ -715,7 +715,7 @@ TEST_CASE("a PSB follows every 2 KB even if PacketByteCnt reads 0") {  // GEN-16
         trace_unit<> unit{cpu::preset::broadwell,
                           {.cr3 = 0x1000},
                           0x1000,
-                          engine::options_of(engine::kind::manual)};
+                          engine::options_of(engine::model_kind::manual)};
         (void)unit.wrmsr(0x560, table, 0x1000, 0x1002, memory);
         (void)unit.wrmsr(0x570, value(std::uint64_t{0x2105}), 0x1000, 0x1002, memory);
         // PSB 16, CBR 4, PIP 8, PSBEND 2, MODE.Exec 2, TIP.PGE 7; then TIPs of 7 bytes

@@ -30,7 +30,7 @@ struct twins {
 
     constexpr explicit twins(
         std::string_view setup,
-        engine::model_options const& how = engine::options_of(engine::kind::manual),
+        engine::model_options const& how = engine::options_of(engine::model_kind::manual),
         machine_memory const& with = machine_memory{})
         : memory{with}, stays{test::off<Depth>(setup, how)} {}
 

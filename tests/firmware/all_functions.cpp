@@ -1432,7 +1432,7 @@ void fw_unit_of_kind(engine::trace_unit<>& cold, engine::trace_unit<>& warm,
     packets = engine::generator{of, now, code, ip};
 }
 void fw_kind(capabilities const& of, text& name) noexcept {
-    name = engine::info_of(engine::kind_of(of)).name;
+    name = engine::info_of(engine::model_kind_of(of)).name;
 }
 auto fw_unit_rdmsr(engine::trace_unit<>& unit, uint32_t index, uint64_t& value) noexcept -> bool {
     auto const done = unit.rdmsr(index);

@@ -43,7 +43,7 @@ auto reference_byte(std::initializer_list<unsigned> front, bool in_block = false
     size_t size = 0;
     for (unsigned const byte : front) { bytes[size++] = static_cast<uint8_t>(byte); }
     auto const got = reference::opcode_at({bytes, size}, in_block);
-    return got.packet < kinds         ? packet_of(static_cast<kind>(got.packet))
+    return got.packet < kind_count    ? packet_of(static_cast<kind>(got.packet))
            : got.error == "truncated" ? go_on
                                       : nothing;
 }

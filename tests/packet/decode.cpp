@@ -25,7 +25,7 @@ TEST_CASE("every packet decodes at every length in every context where it may ap
           "PKT-006)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
-        bool seen[kinds] = {};
+        bool seen[kind_count] = {};
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
             seen[underlying(sample.id)] = true;

@@ -374,7 +374,7 @@ TEST_CASE("each packet's declaration matches its row of packets.csv (PKT-003, PK
 }
 
 TEST_CASE("the list has every row of packets.csv once, in the same order (PKT-007)") {
-    static_assert(kinds == all::size && kinds == test::packet_rows_count);
+    static_assert(kind_count == all::size && kind_count == test::packet_rows_count);
     static_assert(packet::detail::are_in_order(all{}));
     static_assert(!packet::detail::are_in_order(type_list<pad, tnt_long>{}));
     static_assert(packet_type<pad> && packet_type<trig> && !packet_type<int>);
@@ -383,7 +383,7 @@ TEST_CASE("the list has every row of packets.csv once, in the same order (PKT-00
 TEST_CASE("facts and names are found by kind (PKT-007, PKT-134)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
-        for (unsigned i = 0; i < kinds; ++i) {
+        for (unsigned i = 0; i < kind_count; ++i) {
             auto const which = static_cast<kind>(value(static_cast<uint8_t>(i)));
             auto const& row = test::packet_rows[i];
             good = good && facts_of(which).id == which && facts_of(which).name == row.name &&

@@ -93,9 +93,9 @@ constexpr auto all_hold(std::index_sequence<Numbers...>) -> std::size_t {
 TEST_CASE("the vectors are numbered from PV-001 on, and each packet has at least one") {
     REQUIRE(test::packet_vectors_count ==
             test::read_csv("tests/spec/packet_vectors.csv").rows.size());
-    bool seen[kinds] = {};
+    bool seen[kind_count] = {};
     for (unsigned i = 0; i < test::packet_vectors_count; ++i) {
-        if (packet_vectors[i].packet < kinds) { seen[packet_vectors[i].packet] = true; }
+        if (packet_vectors[i].packet < kind_count) { seen[packet_vectors[i].packet] = true; }
         char const digits[] = {static_cast<char>('0' + (i + 1) / 100),
                                static_cast<char>('0' + (i + 1) / 10 % 10),
                                static_cast<char>('0' + (i + 1) % 10)};

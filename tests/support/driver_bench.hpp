@@ -19,8 +19,9 @@ using pc_notation::cap_a;
 
 /// A processor with 4 KB of memory at `table`, and 4 MB at `regions`.
 struct bench {
-    explicit bench(cpu::capabilities const& of = cap_a(),
-                   engine::model_options const& options = engine::options_of(engine::kind::manual))
+    explicit bench(
+        cpu::capabilities const& of = cap_a(),
+        engine::model_options const& options = engine::options_of(engine::model_kind::manual))
         : caps{of},
           ranges{{table, entries.data(), entries.size()}, {regions, trace.data(), trace.size()}},
           memory{ranges},

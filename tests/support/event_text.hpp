@@ -81,7 +81,7 @@ constexpr auto events_in(made_stream const& stream, cpu::quirk_set quirks = {}) 
     }
 }
 constexpr auto events_of(std::string_view stream, cpu::quirk_set quirks = {}) -> short_text {
-    return events_in({stream, engine::kind::manual}, quirks);
+    return events_in({stream, engine::model_kind::manual}, quirks);
 }
 
 }  // namespace ptspec::test

@@ -55,7 +55,7 @@ struct plan {
 };
 
 /// A random configuration, on a processor of this kind; for `manual`, with random options.
-inline auto random_plan(dice& from, engine::kind_info const& of) -> plan {
+inline auto random_plan(dice& from, engine::model_kind_info const& of) -> plan {
     using engine::ret_mismatch;
     plan made;
     auto& with = made.with;
@@ -76,7 +76,7 @@ inline auto random_plan(dice& from, engine::kind_info const& of) -> plan {
     made.overflows = from.chance(60);
     auto& how = made.how;
     how = of.options;
-    if (of.which == engine::kind::manual) {
+    if (of.which == engine::model_kind::manual) {
         how.tnt_capacity = from.chance(30) ? 47 : 6;
         how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;
         how.has_tsx = from.chance(50);

@@ -19,7 +19,7 @@ struct made_stream {
     std::size_t size = 0;
     std::size_t mark = 0;
 
-    constexpr made_stream(std::string_view text, engine::kind of) {
+    constexpr made_stream(std::string_view text, engine::model_kind of) {
         while (!text.empty()) {
             std::size_t const end = text.find(' ');
             std::string_view token = text.substr(0, end);
@@ -37,31 +37,31 @@ private:
     static constexpr std::string_view psb = "02820282028202820282028202820282";
     static constexpr std::string_view cbr = "02031800";
 
-    constexpr void add(std::string_view token, engine::kind of) {
-        using engine::kind;
+    constexpr void add(std::string_view token, engine::model_kind of) {
+        using engine::model_kind;
         if (token == "PSB") { return hex(psb); }
         if (token == "CBR") { return hex(cbr); }
         if (token != "ON" && token != "OFF") { return hex(token); }
         bool const is_on = token == "ON";
         hex(psb);
         switch (of) {
-            case kind::manual:
+            case model_kind::manual:
                 hex(cbr);
                 hex(is_on ? "99017d001000000000" : "");
                 return hex("0223");
-            case kind::atom:
+            case model_kind::atom:
                 hex(cbr);
                 hex(is_on ? "7d0010000000009901" : "");
                 return hex("0223");
-            case kind::broadwell:
+            case model_kind::broadwell:
                 hex(cbr);
                 hex(is_on ? "992099017d00100000000000" : "00000000");
                 return hex("0223");
-            case kind::skylake:
+            case model_kind::skylake:
                 hex(is_on ? "000000992099017d0010000000000000" : "");
                 hex(cbr);
                 return hex("0223");
-            case kind::icelake:
+            case model_kind::icelake:
                 hex(is_on ? "00000099209901dd0010000000000000" : "");
                 hex(cbr);
                 return hex("0223");

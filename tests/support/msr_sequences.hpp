@@ -219,7 +219,7 @@ struct processor {
 
     explicit constexpr processor(
         cpu::capabilities const& of,
-        engine::model_options const& how = engine::options_of(engine::kind::manual))
+        engine::model_options const& how = engine::options_of(engine::model_kind::manual))
         : unit{of, {.cr3 = 0x1000}, kernel, how} {}
 
     table_memory memory{};

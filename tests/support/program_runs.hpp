@@ -45,18 +45,19 @@ inline auto random_setting(dice& from) -> setting {
     return made;
 }
 
-inline constexpr std::size_t kind_count = sizeof engine::kinds / sizeof engine::kinds[0];
+inline constexpr std::size_t kind_count = sizeof engine::model_kinds /
+                                          sizeof engine::model_kinds[0];
 
 /// The kind of processor of a run: all kinds in turn.
-constexpr auto kind_of_run(std::uint64_t number) -> engine::kind_info const& {
-    return engine::kinds[number % kind_count];
+constexpr auto kind_of_run(std::uint64_t number) -> engine::model_kind_info const& {
+    return engine::model_kinds[number % kind_count];
 }
 
 /// The options of a kind; for `manual`, random ones that fit this configuration.
-inline auto random_options(dice& from, setting const& with, engine::kind_info const& of)
+inline auto random_options(dice& from, setting const& with, engine::model_kind_info const& of)
     -> engine::model_options {
     auto how = of.options;
-    if (of.which != engine::kind::manual) { return how; }
+    if (of.which != engine::model_kind::manual) { return how; }
     how.tnt_capacity = from.chance(30) ? 47 : 6;
     how.defers_tips = with.dis_retc && from.chance(30);
     how.pads = from.chance(20) ? trace::pad_policy::within_words : trace::pad_policy::none;

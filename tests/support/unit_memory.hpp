@@ -67,8 +67,8 @@ constexpr auto is_done(engine::access_result const& access) -> bool {
 
 /// A unit with TraceEn 0, whose output base is the table.
 template <std::size_t Depth = 1024>
-constexpr auto off(std::string_view setup,
-                   engine::model_options const& how = engine::options_of(engine::kind::manual))
+constexpr auto off(std::string_view setup, engine::model_options const& how =
+                                               engine::options_of(engine::model_kind::manual))
     -> engine::trace_unit<Depth> {
     auto from = traced::started(setup);
     from.msrs.ctl = from.msrs.ctl.with(access::ia32_rtit_ctl::TraceEn{false});

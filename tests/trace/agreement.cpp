@@ -60,7 +60,7 @@ private:
         constexpr kind usual[] = {kind::pad,       kind::pad, kind::pad, kind::tnt_short,
                                   kind::tnt_short, kind::cyc, kind::tip, kind::tip};
         bool const any = even || random() % 8 == 0;
-        return any ? static_cast<kind>(random() % packet::kinds) : usual[random() % 8];
+        return any ? static_cast<kind>(random() % packet::kind_count) : usual[random() % 8];
     }
     auto draft_of(packet::kind which) -> wide_bits {
         wide_bits bits{};
@@ -141,7 +141,7 @@ TEST_CASE("every fast path agrees with packet::decode and packet::encode (PKT-01
     constexpr size_t at_once = 20'000;
     uint64_t const first = test::number_from("PTSPEC_AGREEMENT_FIRST", 0);
     uint64_t const count = test::number_from("PTSPEC_AGREEMENT", test::usual_count);
-    uint64_t seen[packet::kinds] = {};
+    uint64_t seen[packet::kind_count] = {};
     for (uint64_t seed = first; (seed - first) * at_once < count; ++seed) {
         random_trace const trace{seed, at_once};
         for (auto const& one : trace.packets) { ++seen[underlying(one.packet.kind())]; }
@@ -149,7 +149,7 @@ TEST_CASE("every fast path agrees with packet::decode and packet::encode (PKT-01
         INFO("seed " << seed << ": " << std::string{what == nullptr ? "" : what});
         REQUIRE(what == nullptr);
     }
-    for (uint8_t i = 0; i < packet::kinds; ++i) {
+    for (uint8_t i = 0; i < packet::kind_count; ++i) {
         CAPTURE(int{i});
         CHECK(seen[i] > count / 1000);
     }

@@ -49,7 +49,7 @@ constexpr auto last_of(made_stream const& stream) -> last {
 
 #define LAST(stream, ...)                                                                          \
     CHECK_TWICE([](auto value) {                                                                   \
-        auto const last = last_of(value(made_stream{stream, engine::kind::manual}));               \
+        auto const last = last_of(value(made_stream{stream, engine::model_kind::manual}));         \
         return __VA_ARGS__;                                                                        \
     })
 
@@ -99,7 +99,7 @@ TEST_CASE("timing packets and PADs disturb nothing (PKT-272)") {
     for (auto const* between : {"5901", "02732000000000", "1900100000000000", "02032000", "07 02",
                                 "00", "02c3880100000000000000"}) {
         std::string const stream = std::string{"ON 02b20100000000000000 "} + between + " 3d1010";
-        CHECK(last_of(made_stream{stream, engine::kind::manual}).is(owner::ptwrite, true));
+        CHECK(last_of(made_stream{stream, engine::model_kind::manual}).is(owner::ptwrite, true));
     }
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("packets bind the same one by one and as a visitor gets them") {
         auto const stream = value(made_stream{
             "ON 06 3d1010 024301a000000000 2d0020 5901 01 OFF 310030 02f3 3d1010 02b201000000000000"
             "00 3d1010 9921 3d1010 06",
-            engine::kind::manual});
+            engine::model_kind::manual});
         trace::reader from{stream.view(), trace::options{.sync = true}};
         trace::binder one;
         trace::binder two;

@@ -16,7 +16,7 @@ namespace {
 struct sums {
     uint64_t packets = 0;
     uint64_t checksum = 0;
-    uint64_t by_kind[packet::kinds] = {};
+    uint64_t by_kind[packet::kind_count] = {};
 
     template <packet::packet_type Packet>
     constexpr void operator()(Packet const& packet, trace::at where) {
@@ -29,7 +29,7 @@ struct sums {
 };
 
 constexpr auto is_golden(sums const& found) -> bool {
-    for (unsigned i = 0; i < packet::kinds; ++i) {
+    for (unsigned i = 0; i < packet::kind_count; ++i) {
         if (found.by_kind[i] != golden_by_kind[i]) { return false; }
     }
     return found.packets == golden_packets && found.checksum == golden_checksum;

@@ -42,11 +42,11 @@ constexpr auto events_in_chunks(made_stream const& whole, size_t size, cpu::quir
 #define EVENTS(stream, ...)                                                                        \
     INFO(std::string{events_of(stream).letters});                                                  \
     CHECK_TWICE([](auto value) {                                                                   \
-        return events_in(value(made_stream{stream, engine::kind::manual})) == (__VA_ARGS__);       \
+        return events_in(value(made_stream{stream, engine::model_kind::manual})) == (__VA_ARGS__); \
     })
 #define EVENTS_WITH(which, stream, ...)                                                            \
     CHECK_TWICE([](auto value) {                                                                   \
-        auto const whole = value(made_stream{stream, engine::kind::manual});                       \
+        auto const whole = value(made_stream{stream, engine::model_kind::manual});                 \
         auto const quirks = cpu::quirks(cpu::quirk::which);                                        \
         return events_in(whole, quirks) == (__VA_ARGS__) &&                                        \
                events_in_chunks(whole, 1, quirks) == (__VA_ARGS__);                                \
@@ -88,7 +88,7 @@ TEST_CASE("a PSB+ reports the state at the IP of its FUP (PKT-136,140, GEN-170,1
 TEST_CASE("read from the first byte, IPs are unknown up to the first PSB (PKT-250)") {
     CHECK_TWICE([](auto value) {
         auto const in = [&](char const* text, size_t size) {
-            auto const whole = value(made_stream{text, engine::kind::manual});
+            auto const whole = value(made_stream{text, engine::model_kind::manual});
             test::short_text got;
             trace::event_reader<> from{{}, {}, {}, {.sync = false}};
             for (size_t at = 0; at < whole.view().size(); at += size) {
@@ -293,7 +293,7 @@ TEST_CASE("APL12: any number of packets may come before the one that decides") {
     for (bool const is_spurious : {false, true}) {
         std::vector<uint8_t> bytes;
         auto const add = [&](std::string_view text) {
-            made_stream const made{text, engine::kind::manual};
+            made_stream const made{text, engine::model_kind::manual};
             bytes.insert(bytes.end(), made.bytes, made.bytes + made.size);
         };
         add("ON 02f3 3d1010");
@@ -320,7 +320,7 @@ TEST_CASE("an event of an overflow has the packet and the time of its IP") {
     CHECK_TWICE([](auto value) {
         made_stream const stream = value(
             made_stream{"ON 02f3 PSB 1900100000000000 9901 7d003000000000 0223 1900200000000000 06",
-                        engine::kind::manual});
+                        engine::model_kind::manual});
         trace::event_reader<trace::clock> from{stream.view()};
         trace::event got = from.next();
         while (got && got.what != trace::event_type::resumed) { got = from.next(); }
@@ -405,7 +405,7 @@ TEST_CASE("a PSB+ that contradicts the packets before it is damage, or a note (G
 TEST_CASE("more waiting events than there is room for are returned without an IP") {
     std::string stream = "ON";
     for (unsigned i = 0; i < 40; ++i) { stream += " 0253000100000000000000"; }
-    made_stream const made{stream + " 0213810e 3d1010 06", engine::kind::manual};
+    made_stream const made{stream + " 0213810e 3d1010 06", engine::model_kind::manual};
     trace::event_reader<> from{made.view()};
     unsigned items = 0;
     unsigned with_ip = 0;
@@ -420,13 +420,13 @@ TEST_CASE("more waiting events than there is room for are returned without an IP
 
 TEST_CASE("a trace in chunks of any size gives the same events") {
     CHECK_TWICE([](auto value) {
-        auto const whole = value(made_stream{"ON 06 3d1010 2d0020 04", engine::kind::manual});
+        auto const whole = value(made_stream{"ON 06 3d1010 2d0020 04", engine::model_kind::manual});
         return events_in_chunks(whole, 5) == ON "branches:T async@1010>2000 branches:N";
     });
     made_stream const whole{"ON 06 3d1010 024301a000000000 9902 2d0020 02b20100000000000000 3d1010 "
                             "02f3 ON 3d1010 0c 01 "
                             "OFF 310030 05 06 ON 9921 3d1010 04",
-                            engine::kind::manual};
+                            engine::model_kind::manual};
     auto const expected = events_in(whole);
     for (size_t size = 1; size <= whole.size; ++size) {
         CHECK(events_in_chunks(whole, size) == std::string_view{expected.letters, expected.size});
@@ -438,7 +438,7 @@ TEST_CASE("an event has the time of its own packet, and a PSB+ that of its TSC (
         made_stream const stream = value(
             made_stream{"PSB 9901 7d001000000000 1900100000000000 02732000000000 0223 5905 "
                         "02b20100000000000000 5906 3d1010 06 3d1010 5907 2d0020",
-                        engine::kind::manual});
+                        engine::model_kind::manual});
         trace::clock const clock{{.mtc_freq = 3, .tsc_numerator = 100, .tsc_denominator = 1}};
         trace::event_reader<trace::clock> from{stream.view(), clock};
         uint64_t const exec = from.next().when.tsc;
@@ -459,7 +459,7 @@ TEST_CASE("only packets that have a CYC get its upper bound: not CBR and MNT (GE
         auto const stream = value(made_stream{
             "PSB 1940420f00000000 02030800 7d000040000000 0223 530c 02c3880102030405060708 "
             "02030800 0735300c",
-            engine::kind::manual});
+            engine::model_kind::manual});
         trace::event_reader<trace::clock> from{stream.view(),
                                                trace::clock{{.max_non_turbo_ratio = 8}}};
         bool checked[4] = {};

@@ -22,7 +22,7 @@ constexpr auto query_of(byte_view bytes) -> trace::flow_query<> {
 
 TEST_CASE("branches and targets in the order of the code (PKT-277)") {
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"ON 0c 2d0020 06 0d", engine::kind::manual});
+        auto const stream = value(made_stream{"ON 0c 2d0020 06 0d", engine::model_kind::manual});
         auto from = query_of(stream.view());
         bool const first = from.take_branch().taken && from.branches_left() == 1 &&
                            !from.take_branch().taken;
@@ -39,7 +39,7 @@ TEST_CASE("branches and targets in the order of the code (PKT-277)") {
 
 TEST_CASE("a TIP may come after a TNT that has later branches (PKT-275, GEN-145)") {
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"ON 0c 2d0020 01", engine::kind::manual});
+        auto const stream = value(made_stream{"ON 0c 2d0020 01", engine::model_kind::manual});
         auto from = query_of(stream.view());
         bool const first = from.take_branch().taken;
         auto const target = from.take_target();
@@ -51,7 +51,8 @@ TEST_CASE("a TIP may come after a TNT that has later branches (PKT-275, GEN-145)
 
 TEST_CASE("an event comes before the next branch, and is removed by pop()") {
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"ON 04 3d1010 2d0020 06", engine::kind::manual});
+        auto const stream = value(
+            made_stream{"ON 04 3d1010 2d0020 06", engine::model_kind::manual});
         auto from = query_of(stream.view());
         from.pop();  // nothing is pending
         bool const first = from.take_branch() && from.take_branch().what == no_answer::event &&
@@ -66,7 +67,8 @@ TEST_CASE("an event comes before the next branch, and is removed by pop()") {
 
 TEST_CASE("after an OVF the IP of a PSB+ is an event, and branches follow (GEN-343)") {
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"ON 06 02f3 ON 0c 06 2d0050", engine::kind::manual});
+        auto const stream = value(
+            made_stream{"ON 06 02f3 ON 0c 06 2d0050", engine::model_kind::manual});
         trace::event_reader<> const events{stream.view(), {}, cpu::quirks(cpu::quirk::skd010)};
         trace::flow_query<> from{events};
         while (from.pending() != nullptr) { from.pop(); }
@@ -85,7 +87,7 @@ TEST_CASE("after an OVF the IP of a PSB+ is an event, and branches follow (GEN-3
 
 TEST_CASE("a query of a trace in chunks asks for input") {
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"OFF 310030 06 2d0020", engine::kind::manual});
+        auto const stream = value(made_stream{"OFF 310030 06 2d0020", engine::model_kind::manual});
         trace::flow_query<> from{trace::event_reader<>{}};
         bool const empty = from.take_branch().what == no_answer::need_input &&
                            from.feed(stream.view().first(24));

@@ -30,7 +30,7 @@ TEST_CASE("a PSB+ has the values of its status packets (PKT-134,136)") {
         trace::psb_plus const got = first_in(
             value(made_stream{"PSB 1933221100000000 02731000003200 CBR 0243010A00000000 "
                               "02c80500000000 9921 9902 5933 7d001000000000 0223",
-                              engine::kind::manual}));
+                              engine::model_kind::manual}));
         return got.has_ip && got.ip == 0x1000 && got.fup_offset == 16 + 40 &&
                got.tsc.get<packet::tsc::TSC>() == 0x112233 &&
                got.tma.get<packet::tma::CTC>() == 0x10 &&
@@ -44,7 +44,7 @@ TEST_CASE("a PSB+ has the values of its status packets (PKT-134,136)") {
 
 TEST_CASE("another PSB+ begins without the packets of the last (GEN-170)") {
     CHECK_TWICE([](auto value) {
-        auto got = first_in(value(made_stream{"ON", engine::kind::manual}));
+        auto got = first_in(value(made_stream{"ON", engine::model_kind::manual}));
         bool const had = got.has_ip && got.has(kind::cbr);
         got.begin(value(uint64_t{0x40}));
         return had && !got.has_ip && got.offset == 0x40 && got.kinds == packet::kind_set{};
@@ -54,7 +54,7 @@ TEST_CASE("another PSB+ begins without the packets of the last (GEN-170)") {
 TEST_CASE("a FUP without an IP counts as none (PKT-140)") {
     CHECK_TWICE([](auto value) {
         trace::psb_plus const got = first_in(
-            value(made_stream{"PSB CBR 1d 0223", engine::kind::manual}));
+            value(made_stream{"PSB CBR 1d 0223", engine::model_kind::manual}));
         return !got.has_ip && !got.has(kind::fup) && got.has(kind::cbr) && !got.has(kind::tsc);
     });
 }

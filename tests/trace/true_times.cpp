@@ -52,7 +52,7 @@ constexpr uint8_t non_turbo = 36;
 /// A processor with a true time, which executes branches at random intervals.
 class machine {
 public:
-    machine(mixture const& how, engine::kind kind, uint64_t seed)
+    machine(mixture const& how, engine::model_kind kind, uint64_t seed)
         : how_{how}, random_{seed}, unit_{caps_of(how), {}, {}, code, options_of(kind)} {
         tsc_ = 1'000'000'000 + random_() % 1'000'000;
         unit_.set_clocks({.art = art_at(tsc_), .tsc = tsc_, .tsc_at_edge = edge_at(tsc_)});
@@ -110,7 +110,7 @@ public:
     }
 
 private:
-    static auto options_of(engine::kind kind) -> engine::model_options {
+    static auto options_of(engine::model_kind kind) -> engine::model_options {
         return engine::options_of(kind);
     }
 
@@ -249,7 +249,7 @@ void check(machine const& made, mixture const& how, outcome& all) {
     }
 }
 
-void check(mixture const& how, engine::kind kind, uint64_t events, char const* name) {
+void check(mixture const& how, engine::model_kind kind, uint64_t events, char const* name) {
     outcome all;
     uint64_t seed = 1;
     while (all.checked < events) {
@@ -309,6 +309,6 @@ TEST_CASE("the true time of each event lies within the bounds of its time") {
                                  (how.overflows ? " overflow" : "") + " " +
                                  std::to_string(how.numerator) + "/" +
                                  std::to_string(how.denominator);
-        check(how, engine::kind::skylake, events / all.size() + 1, name.c_str());
+        check(how, engine::model_kind::skylake, events / all.size() + 1, name.c_str());
     }
 }

@@ -285,7 +285,7 @@ TEST_CASE(
         msrs = access::apply(cpu::preset::P_FUT, msrs, ctl, {.cr3 = 0x1000}).state;
         engine::execution_context const code{.cr3 = 0x1000};
         engine::trace_unit<384> bare{cpu::preset::P_FUT, msrs, code, 0x40'0000,
-                                     engine::options_of(engine::kind::manual)};
+                                     engine::options_of(engine::model_kind::manual)};
         engine::trace_unit<384> exits = bare;
         auto const cr3 = random() % 3 << 12;
 

@@ -24,7 +24,7 @@ struct start {
     cpu::capabilities of{};
     access::msr_state msrs{};
     execution_context code{};
-    engine::model_options how = engine::options_of(engine::kind::manual);
+    engine::model_options how = engine::options_of(engine::model_kind::manual);
     engine::vmx_concealment hidden{};
     engine::clocks clocks{};
     std::uint64_t ip = 0x1000;
@@ -118,7 +118,7 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
         return {};
     }
     if (name == "kind") {
-        for (auto const& one : engine::kinds) {
+        for (auto const& one : engine::model_kinds) {
             if (string_view{one.name.data(), one.name.size()} != text) { continue; }
             to.how = one.options;
             return {};

@@ -6,12 +6,12 @@
 
 namespace ptspec::engine {
 
-/// How to check the streams of a kind of processor. `manual` leaves open what processors choose.
+/// How to check the streams of a model_kind of processor. `manual` leaves open what processors choose.
 ///
 /// Source: GEN-009..011, GEN-120, GEN-170, GEN-171.
-[[nodiscard]] constexpr auto check_options_of(kind which) noexcept -> trace::check_options {
+[[nodiscard]] constexpr auto check_options_of(model_kind which) noexcept -> trace::check_options {
     auto const& how = options_of(which);
-    return {.has_kind = which != kind::manual,
+    return {.has_model = which != model_kind::manual,
             .writes = {.ips = how.ips,
                        .tnt_capacity = how.tnt_capacity,
                        .defers_tips = how.defers_tips,

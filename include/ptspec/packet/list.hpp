@@ -29,7 +29,7 @@ using all = type_list<pad, tnt_short, tnt_long, tip, tip_pge, tip_pgd, fup, pip,
                       mode_tsx, tracestop, cbr, tsc, mtc, tma, cyc, vmcs, ovf, psb, psbend, mnt,
                       ptw, exstop, mwait, pwre, pwrx, bbp, bip, bep, cfe, evd, trig>;
 
-inline constexpr unsigned kinds = all::size;
+inline constexpr unsigned kind_count = all::size;
 
 namespace detail {
 

@@ -7,9 +7,9 @@ namespace ptspec::trace {
 
 /// The number of packets and bytes in a trace, by packet kind.
 struct packet_counts {
-    uint64_t packets[packet::kinds] = {};  ///< by kind
-    uint64_t bytes[packet::kinds] = {};    ///< by kind
-    uint64_t unknown = 0;                  ///< packets that only the caller's hook decoded
+    uint64_t packets[packet::kind_count] = {};  ///< by kind
+    uint64_t bytes[packet::kind_count] = {};    ///< by kind
+    uint64_t unknown = 0;                       ///< packets that only the caller's hook decoded
     uint64_t unknown_bytes = 0;
     uint64_t errors = 0;
     uint64_t resyncs = 0;
@@ -29,7 +29,7 @@ struct packet_counts {
     }
     /// Adds the counts of another part of the trace.
     constexpr auto operator+=(packet_counts const& other) noexcept -> packet_counts& {
-        for (unsigned i = 0; i < packet::kinds; ++i) {
+        for (unsigned i = 0; i < packet::kind_count; ++i) {
             packets[i] += other.packets[i];
             bytes[i] += other.bytes[i];
         }

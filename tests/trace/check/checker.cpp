@@ -12,7 +12,7 @@
 #include <vector>
 
 using namespace ptspec;
-using engine::kind;
+using engine::model_kind;
 using test::findings;
 using test::findings_in;
 using test::made_stream;
@@ -46,19 +46,20 @@ auto all_findings(byte_view stream, trace::check_options const& rules)
 // As a macro, so that each row is a constant expression of its own.
 #define VIOLATES(of, broken, bad, twin)                                                            \
     CHECK_TWICE([](auto value) {                                                                   \
-        return violates(value(made_stream{bad, kind::of}), rule::broken,                           \
-                        value(made_stream{twin, kind::of}), engine::check_options_of(kind::of));   \
+        return violates(value(made_stream{bad, model_kind::of}), rule::broken,                     \
+                        value(made_stream{twin, model_kind::of}),                                  \
+                        engine::check_options_of(model_kind::of));                                 \
     })
 #define VIOLATES_WITH(rules, broken, bad, twin)                                                    \
     CHECK_TWICE([](auto value) {                                                                   \
-        return violates(value(made_stream{bad, kind::manual}), rule::broken,                       \
-                        value(made_stream{twin, kind::manual}), rules);                            \
+        return violates(value(made_stream{bad, model_kind::manual}), rule::broken,                 \
+                        value(made_stream{twin, model_kind::manual}), rules);                      \
     })
 
 TEST_CASE("a stream without a violation has no finding") {
     CHECK_TWICE([](auto value) {
         bool none = true;
-        for (auto const& one : engine::kinds) {
+        for (auto const& one : engine::model_kinds) {
             auto const rules = engine::check_options_of(one.which);
             none = none &&
                    findings_in(value(made_stream{"ON", one.which}).view(), rules).count == 0;
@@ -75,8 +76,8 @@ TEST_CASE("damage is reported with its rule, and a trace may end within a packet
     VIOLATES(manual, PKT_037, "ON !02a3010000000000", "ON 02a3");
     // The end within a packet is a note.
     for (char const* const text : {"ON !6d00", "ON !02a3", "ON !02"}) {
-        made_stream const cut{text, kind::manual};
-        auto const found = all_findings(cut.view(), engine::check_options_of(kind::manual));
+        made_stream const cut{text, model_kind::manual};
+        auto const found = all_findings(cut.view(), engine::check_options_of(model_kind::manual));
         REQUIRE(found.size() == 1);
         CHECK(found[0] == trace::violation{cut.mark, rule::PKT_255, packet::kind::pad, true});
     }
@@ -99,8 +100,8 @@ TEST_CASE("a PSB+ repeats the state of the packets before it (GEN-242,250,344)")
              "ON 9921 3d0510 9922 3d0510 2d0020 PSB CBR 9920 99017d001000000000 0223");
     // Not after OVF, while and after PacketEn was 0, after damage, and at RFLAGS.IF.
     auto const count = [](char const* text) {
-        made_stream const stream{text, kind::manual};
-        return findings_in(stream.view(), engine::check_options_of(kind::manual));
+        made_stream const stream{text, model_kind::manual};
+        return findings_in(stream.view(), engine::check_options_of(model_kind::manual));
     };
     for (char const* const before : {"ON 06 02f3 3d0510", "ON 01 71003000000000", "ON 01", "OFF",
                                      "ON 01 9901 71003000000000 01 71003000000000", "ON 2d0020 01",
@@ -247,7 +248,7 @@ TEST_CASE("MODE.Exec (GEN-235..237,245)") {
              "ON 0243000000000000 9901 2d0020");
     // With event trace, a change of IF.
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"ON 9905 3d0510 06", kind::manual});
+        auto const stream = value(made_stream{"ON 9905 3d0510 06", model_kind::manual});
         return findings_in(stream.view(), {}).count == 0;
     });
 }
@@ -291,7 +292,7 @@ TEST_CASE("CYC (PKT-109, GEN-211,214,217)") {
     VIOLATES(atom, GEN_217, "ON !0b 0b 2d0020", "ON 0b 2d0020 0b 06");
     // Without a kind, a CYC may stand alone before the counter wraps.
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"ON 0b 0f00 3d0510 0b 2d0020", kind::manual});
+        auto const stream = value(made_stream{"ON 0b 0f00 3d0510 0b 2d0020", model_kind::manual});
         return findings_in(stream.view(), {}).count == 0;
     });
 }
@@ -334,25 +335,25 @@ TEST_CASE("PADs (GEN-010)") {
 TEST_CASE("after damage, OVF, and memory that was not written there is no further finding") {
     // The PSB+ is incomplete, and the TNT, which was on, has no TIP.PGE.
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"PSB CBR !05 06 06 ON 06", kind::manual});
+        auto const stream = value(made_stream{"PSB CBR !05 06 06 ON 06", model_kind::manual});
         auto const got = findings_in(stream.view(), {});
         return got == findings{1, {stream.mark, rule::PKT_015, packet::kind::pad}};
     });
     // The event, the FUP and the clocks may be lost.
     CHECK_TWICE([](auto value) {
         auto const stream = value(made_stream{
-            "ON 1905000000000000 5901 3d0510 02f3 5977 71001000000000 5979 06", kind::atom});
-        return findings_in(stream.view(), engine::check_options_of(kind::atom)).count == 0;
+            "ON 1905000000000000 5901 3d0510 02f3 5977 71001000000000 5979 06", model_kind::atom});
+        return findings_in(stream.view(), engine::check_options_of(model_kind::atom)).count == 0;
     });
     // The block and the clocks.
     CHECK_TWICE([](auto value) {
-        auto const stream = value(
-            made_stream{"OFF 1905000000000000 026384 !05 OFF 1901000000000000", kind::manual});
+        auto const stream = value(made_stream{
+            "OFF 1905000000000000 026384 !05 OFF 1901000000000000", model_kind::manual});
         return findings_in(stream.view(), {}).count == 1;
     });
     // In a PSB+.
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"PSB 02f3 7d001000000000 06", kind::manual});
+        auto const stream = value(made_stream{"PSB 02f3 7d001000000000 06", model_kind::manual});
         return findings_in(stream.view(), {}).count == 0;
     });
 }
@@ -360,7 +361,7 @@ TEST_CASE("after damage, OVF, and memory that was not written there is no furthe
 TEST_CASE("a run of PADs is memory that was not written") {
     std::vector<std::uint8_t> bytes;
     auto const put = [&](std::string_view text) {
-        made_stream const more{text, kind::atom};
+        made_stream const more{text, model_kind::atom};
         bytes.insert(bytes.end(), more.bytes, more.bytes + more.size);
     };
     put("ON 3d0510");
@@ -368,7 +369,7 @@ TEST_CASE("a run of PADs is memory that was not written") {
     put("06 06 0223 2d0020 ON 06");
     auto const count = [&] {
         byte_view const all{bytes.data(), bytes.size()};
-        return findings_in(all, engine::check_options_of(kind::atom)).count;
+        return findings_in(all, engine::check_options_of(model_kind::atom)).count;
     };
     CHECK(count() == 0);
     bytes.erase(bytes.begin() + 40);  // 64 PADs
@@ -384,7 +385,7 @@ TEST_CASE("a run of PADs is memory that was not written") {
 }
 
 TEST_CASE("packets are checked from the first PSB on") {
-    made_stream const stream{"06 06 0d 9901 01 05 ON 06", kind::manual};
+    made_stream const stream{"06 06 0d 9901 01 05 ON 06", model_kind::manual};
     CHECK(findings_in(stream.view(), {}).count == 0);
     unsigned count = 0;
     trace::check(stream.view(), {},
@@ -397,7 +398,7 @@ TEST_CASE("items one by one, and a trace in chunks, give the same findings") {
     for (std::uint32_t seed = 0; seed < 30; ++seed) {
         auto const bytes = test::random_stream(seed, 2000);
         byte_view const stream{bytes.data(), bytes.size()};
-        for (auto const& one : engine::kinds) {
+        for (auto const& one : engine::model_kinds) {
             auto const rules = engine::check_options_of(one.which);
             auto const whole = all_findings(stream, rules);
             std::vector<trace::violation> got;
@@ -425,9 +426,9 @@ TEST_CASE("the number of findings is bounded, and the state has a fixed size") {
     static_assert(sizeof(trace::checker<decltype(ignore)>) <= 1088);
     for (std::uint32_t seed = 100; seed < 140; ++seed) {
         auto bytes = test::random_stream(seed, 5000);
-        made_stream const begin{"ON", kind::manual};
+        made_stream const begin{"ON", model_kind::manual};
         bytes.insert(bytes.begin(), begin.bytes, begin.bytes + begin.size);
-        for (auto const& one : engine::kinds) {
+        for (auto const& one : engine::model_kinds) {
             auto const found = all_findings({bytes.data(), bytes.size()},
                                             engine::check_options_of(one.which));
             CHECK(found.size() <= 8 * bytes.size());
@@ -441,14 +442,15 @@ TEST_CASE("the number of findings is bounded, and the state has a fixed size") {
     // Packets whose place the next one decides, without end.
     for (std::uint8_t const last : {std::uint8_t{0x01}, std::uint8_t{0x20}}) {
         std::vector<std::uint8_t> bytes;
-        made_stream const begin{"OFF", kind::skylake};
+        made_stream const begin{"OFF", model_kind::skylake};
         bytes.insert(bytes.end(), begin.bytes, begin.bytes + begin.size);
         for (unsigned i = 0; i < 1000; ++i) {
             bytes.push_back(0x0B);
             bytes.push_back(0x99);
             bytes.push_back(last);
         }
-        CHECK(all_findings({bytes.data(), bytes.size()}, engine::check_options_of(kind::skylake))
+        CHECK(all_findings({bytes.data(), bytes.size()},
+                           engine::check_options_of(model_kind::skylake))
                   .size() < bytes.size());
     }
 }

@@ -10,7 +10,7 @@ using trace::violation;
 TEST_CASE("by default nothing is checked that only one kind of processor does") {
     CHECK_TWICE([](auto value) {
         auto const how = value(check_options{});
-        return !how.has_kind && how.mtc_freq > 15 && how.tsc_per_crystal == 0 &&
+        return !how.has_model && how.mtc_freq > 15 && how.tsc_per_crystal == 0 &&
                how.end_alignment == 0;
     });
 }

@@ -6,18 +6,18 @@
 #include <support/made_stream.hpp>
 
 using namespace ptspec;
-using engine::kind;
+using engine::model_kind;
 using test::findings_in;
 using test::made_stream;
 
 namespace {
 
 /// All packets are in place.
-constexpr auto fits(made_stream const& stream, kind of) -> bool {
+constexpr auto fits(made_stream const& stream, model_kind of) -> bool {
     return findings_in(stream.view(), engine::check_options_of(of)).count == 0;
 }
 /// Only the packet at the mark is misplaced.
-constexpr auto is_misplaced(made_stream const& stream, kind of) -> bool {
+constexpr auto is_misplaced(made_stream const& stream, model_kind of) -> bool {
     auto const got = findings_in(stream.view(), engine::check_options_of(of));
     return got.count == 1 && got.last.broken == rule::GEN_010 && got.last.offset == stream.mark;
 }
@@ -26,10 +26,12 @@ constexpr auto is_misplaced(made_stream const& stream, kind of) -> bool {
 
 // As macros, so that each stream is a constant expression of its own.
 #define FITS(of, text)                                                                             \
-    CHECK_TWICE([](auto value) { return fits(value(made_stream{text, kind::of}), kind::of); })
-#define MISPLACED(of, text)                                                                        \
     CHECK_TWICE(                                                                                   \
-        [](auto value) { return is_misplaced(value(made_stream{text, kind::of}), kind::of); })
+        [](auto value) { return fits(value(made_stream{text, model_kind::of}), model_kind::of); })
+#define MISPLACED(of, text)                                                                        \
+    CHECK_TWICE([](auto value) {                                                                   \
+        return is_misplaced(value(made_stream{text, model_kind::of}), model_kind::of);             \
+    })
 
 // Each ON of skylake ends 6 bytes after the beginning of a word.
 
@@ -107,12 +109,13 @@ TEST_CASE("after a misplaced packet the places are unknown up to the next PSB") 
     MISPLACED(skylake, "ON 00 !ON fe fe");
     MISPLACED(skylake, "OFF !9921 PSB CBR 0223 0000 5901");
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"OFF 9921 PSB CBR 0223 00 5901", kind::skylake});
-        return findings_in(stream.view(), engine::check_options_of(kind::skylake)).count == 2;
+        auto const stream = value(
+            made_stream{"OFF 9921 PSB CBR 0223 00 5901", model_kind::skylake});
+        return findings_in(stream.view(), engine::check_options_of(model_kind::skylake)).count == 2;
     });
     CHECK_TWICE([](auto value) {
-        auto const stream = value(made_stream{"ON 00 fe fe ON 00 fe fe", kind::skylake});
-        return findings_in(stream.view(), engine::check_options_of(kind::skylake)).count > 1;
+        auto const stream = value(made_stream{"ON 00 fe fe ON 00 fe fe", model_kind::skylake});
+        return findings_in(stream.view(), engine::check_options_of(model_kind::skylake)).count > 1;
     });
 }
 

@@ -76,7 +76,7 @@ auto some_bits(std::mt19937_64& random) -> wide_bits {
 TEST_CASE("the table accepts exactly the packets that encode writes unchanged "
           "(PKT-010..016,110,340,346)") {
     std::mt19937_64 random{5};
-    for (uint8_t i = 0; i < packet::kinds; ++i) {
+    for (uint8_t i = 0; i < packet::kind_count; ++i) {
         CAPTURE(int{i});
         packet::for_kind(
             static_cast<kind>(i),

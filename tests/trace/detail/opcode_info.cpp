@@ -33,7 +33,7 @@ constexpr auto padded(byte_array<Size> const& in) -> byte_array<Size + 16> {
 
 TEST_CASE("opcode_info_at agrees with packet::decode, or has length 0 (PKT-010..016,090,131)") {
     std::uint64_t known = 0;
-    std::uint64_t unknown[packet::kinds] = {};
+    std::uint64_t unknown[packet::kind_count] = {};
     for (unsigned two = 0; two < 0x10000; ++two) {
         for (unsigned variant = 0; variant < 4; ++variant) {
             byte_array<16> in{};
@@ -60,7 +60,7 @@ TEST_CASE("opcode_info_at agrees with packet::decode, or has length 0 (PKT-010..
     }
     CHECK(known > 350'000);
     // The length is unknown only for rare packets and for CYC.
-    for (unsigned i = 0; i < packet::kinds; ++i) {
+    for (unsigned i = 0; i < packet::kind_count; ++i) {
         auto const which = static_cast<packet::kind>(i);
         using packet::kind;
         bool const seldom = which == kind::cyc || which == kind::bbp || which == kind::trig ||

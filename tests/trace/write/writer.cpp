@@ -577,7 +577,7 @@ TEST_CASE("put of many random packets agrees with put of each (PKT-112,275,340..
         packet::any_packet packets[most];
         size_t const count = static_cast<size_t>(maker.random() % (most + 1));
         for (size_t i = 0; i < count; ++i) {
-            auto const which = static_cast<packet::kind>(maker.random() % packet::kinds);
+            auto const which = static_cast<packet::kind>(maker.random() % packet::kind_count);
             packet::for_kind(
                 which, [&]<class Packet>() { packets[i] = maker.template make<Packet>(); },
                 packet::all{});
@@ -652,7 +652,7 @@ TEST_CASE("put of a random any_packet agrees with put of its type (PKT-340..347)
     unsigned long written = 0;
     unsigned long refused = 0;
     for (unsigned round = 0; round < 4000; ++round) {
-        for (uint8_t i = 0; i < packet::kinds; ++i) {
+        for (uint8_t i = 0; i < packet::kind_count; ++i) {
             packet::any_packet which;
             packet::for_kind(
                 static_cast<packet::kind>(i),

@@ -144,7 +144,7 @@ private:
         auto const lone = lone_cyc_;
         cyc_ = kind_ == kind::cyc ? here() : awaited{};
         lone_cyc_ = kind_ == kind::cyc ? before : awaited{};
-        if (how_.has_kind) {
+        if (how_.has_model) {
             bool const eligible = packet::facts_of<Packets>(kind_).cyc_eligible !=
                                   packet::cyc_rule::no;
             // The first of two CYCs may belong to a TNT that was lost before an OVF.
@@ -155,12 +155,12 @@ private:
         auto const value = which.as<packet::cyc>().value();
         if (value == 0) {
             report(rule::GEN_211);
-        } else if (how_.has_kind && packet::cyc::of(value).length() != which.length()) {
+        } else if (how_.has_model && packet::cyc::of(value).length() != which.length()) {
             report(rule::PKT_109);
         }
     }
     constexpr void check_place(packet::any_packet const& which) {
-        if (!how_.has_kind) { return; }
+        if (!how_.has_model) { return; }
         bool const is_on = binder_.state().enabled == tracing::on ||
                            (is_fresh() && !binder_.must_enter());
         auto const wrong = place_.add(which, offset_, {now_.items, binder_.in_psb_plus(), !is_on});
@@ -188,7 +188,7 @@ private:
         }
         // The first IP after TraceEn rises is that of another context: GEN-181.
         bool const is_entry = kind_ == kind::tip_pge;
-        if (!how_.has_kind || (is_entry && may_be_enabled_)) { return; }
+        if (!how_.has_model || (is_entry && may_be_enabled_)) { return; }
         // TIP.PGE after the PSB+ of an enable is the first IP of its context. Source: GEN-011.
         auto from = now_;
         if (is_entry && is_fresh()) { from.has_context_ip = false; }
@@ -205,15 +205,15 @@ private:
             return;
         }
         constexpr unsigned most_short = packet::tnt_short::max_branches;
-        unsigned const capacity = how_.has_kind ? how_.writes.max_branches() : most_short;
+        unsigned const capacity = how_.has_model ? how_.writes.max_branches() : most_short;
         unsigned const count = is_long ? which.as<packet::tnt_long>().taken().count
                                        : which.as<packet::tnt_short>().taken().count;
         if (tnt_.is_set) { report(tnt_, rule::GEN_122); }
-        if (how_.has_kind &&
+        if (how_.has_model &&
             (count > capacity || (is_long && (capacity == most_short || count <= most_short)))) {
             report(rule::GEN_120);
         }
-        tnt_ = count < capacity && (how_.has_kind || !is_long) ? here() : awaited{};
+        tnt_ = count < capacity && (how_.has_model || !is_long) ? here() : awaited{};
     }
     constexpr void check_clocks(packet::any_packet const& which) {
         rule broken = rule::none;
@@ -289,7 +289,7 @@ private:
         if (rank == 0) { return; }
         if (before.has(kind_)) {
             report(rule::GEN_170);
-        } else if (how_.has_kind && rank < rank_) {
+        } else if (how_.has_model && rank < rank_) {
             report(rule::GEN_171);
         }
         rank_ = rank;
@@ -297,7 +297,7 @@ private:
     constexpr void end_psb(psb_plus const& all, bool was_on) {
         bool const has_tsx = all.has(kind::mode_tsx);
         bool const agrees = all.has(kind::cbr) && all.has_ip == all.has(kind::mode_exec) &&
-                            (!how_.has_kind ||
+                            (!how_.has_model ||
                              (how_.has_tsx ? has_tsx || !all.has_ip : !has_tsx)) &&
                             (all.has_ip || !was_on);
         if (!agrees) { report(all.offset, rule::GEN_170, kind::psb); }

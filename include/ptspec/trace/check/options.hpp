@@ -15,7 +15,7 @@ struct check_options {
     /// Checks also the choices of one kind of processor: the forms of IPs, the PADs, the contents
     /// and the order of a PSB+, the capacity of a TNT, the places of CYCs. They stand in `writes`,
     /// whose `cyc` and `cyc_threshold` are ignored.
-    bool has_kind = false;
+    bool has_model = false;
     writer_options writes{};
     /// PADs may follow up to a multiple of so many bytes where TraceEn falls; 0: none. GEN-010.
     uint8_t end_alignment = 0;

@@ -10,7 +10,7 @@ namespace ptspec::trace::detail {
 /// array for each member: an index needs no multiplication.
 struct encode_table {
     static constexpr size_t lengths = 20;  // above the length of every packet
-    static constexpr size_t rows = packet::kinds * lengths;
+    static constexpr size_t rows = packet::kind_count * lengths;
 
     uint64_t fixed[rows];      ///< mask of the fixed bits in bits 63:0
     uint64_t value[rows];      ///< the value of these bits
@@ -22,7 +22,7 @@ struct encode_table {
 
     [[nodiscard]] static constexpr auto row_of(packet::kind which, unsigned bytes) noexcept
         -> size_t {
-        return underlying(which) % packet::kinds * lengths + bytes;
+        return underlying(which) % packet::kind_count * lengths + bytes;
     }
     /// Adds a row: packets have `bytes` bytes when the bits of `selectors` equal those of `bits`.
     /// If the row of this length is in use, sets the spare row of the kind, at length 0, which no
