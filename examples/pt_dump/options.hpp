@@ -45,7 +45,7 @@ struct timeline_state {
 };
 
 struct settings {
-    trace::options how{};
+    trace::reader_options how{};
     form what = form::listing;
     bool pads = true;
     std::vector<engine::model_kind> kinds{};  ///< candidates for --check; empty: all but manual

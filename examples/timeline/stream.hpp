@@ -91,7 +91,7 @@ public:
           how_{how},
           sync_{sync},
           reader_{trace::clock{how}, how.quirks, {}, {.sync = sync}},
-          counter_{trace::options{.sync = sync}},
+          counter_{trace::reader_options{.sync = sync}},
           slices_{most.slices} {}
 
     /// Reads the next bytes of the trace, at least one.

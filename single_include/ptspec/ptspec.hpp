@@ -12445,7 +12445,7 @@ struct at {
 };
 
 /// How to read a trace.
-struct options {
+struct reader_options {
     bool sync = true;     ///< start at the first PSB; otherwise at the first byte
     bool strict = false;  ///< a set reserved bit of TMA is damage (PKT-104)
 };
@@ -14475,11 +14475,12 @@ template <opcode_hook Hook = no_hook, class Packets = packet::all>
 class reader : public read_by_next<item> {
 public:
     /// Reads a whole trace.
-    constexpr explicit reader(borrowed_bytes whole, options how = {}, Hook hook = {}) noexcept
+    constexpr explicit reader(borrowed_bytes whole, reader_options how = {},
+                              Hook hook = {}) noexcept
         : now_{copy_of(initial_state(whole.view(), true, how))}, hook_{hook} {}
 
     /// Reads a trace that arrives in chunks.
-    constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
+    constexpr explicit reader(reader_options how = {}, Hook hook = {}) noexcept
         : now_{copy_of(initial_state({}, false, how))}, hook_{hook} {}
 
     /// Gives the next chunk: at the start, and when the reader returned `item_type::need_input`. At
@@ -14629,7 +14630,7 @@ private:
     /// noinline: keeps the cold members out of registers. Without it next() takes 15 % more
     /// instructions on packets of all kinds (clang 19).
     [[gnu::noinline]] static constexpr auto initial_state(byte_view bytes, bool is_whole,
-                                                          options how) noexcept -> state {
+                                                          reader_options how) noexcept -> state {
         return {.in = is_whole ? input{bytes} : input{},
                 .next = how.sync ? mode::searching : mode::decoding,
                 .strict = how.strict,
@@ -14847,7 +14848,7 @@ namespace ptspec::trace {
 /// there is none. Each part decodes to the same items as in the whole trace, apart from offsets.
 /// This is not guaranteed for a reader with a hook.
 template <class Packets = packet::all>
-[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
+[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, reader_options how = {})
     -> size_t {
     size_t here = find_psb(trace, from);
     if (here == npos) { return trace.size(); }
@@ -14879,7 +14880,7 @@ template <class Packets = packet::all>
 template <class Packets = packet::all>
 class split {
 public:
-    constexpr split(borrowed_bytes whole, size_t count, options how = {}) noexcept
+    constexpr split(borrowed_bytes whole, size_t count, reader_options how = {}) noexcept
         : trace_{whole.view()},
           size_{trace_.size() / (count == 0 ? 1 : count)},
           count_{count},
@@ -14925,7 +14926,7 @@ private:
     byte_view trace_;
     size_t size_;
     size_t count_;
-    options how_;
+    reader_options how_;
 };
 
 }  // namespace ptspec::trace
@@ -16137,7 +16138,7 @@ public:
     /// IPs, and the state of the processor, are unknown up to the first PSB.
     constexpr explicit event_reader(borrowed_bytes whole, Clock clock = {},
                                     cpu::quirk_set quirks = {}, Hook hook = {},
-                                    options how = from_first_psb) noexcept
+                                    reader_options how = from_first_psb) noexcept
         : reader_{whole, how, hook},
           clock_{clock},
           binder_{quirks},
@@ -16146,7 +16147,7 @@ public:
           has_last_ip_{how.sync} {}
     /// Reads a trace that arrives in chunks.
     constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {}, Hook hook = {},
-                                    options how = from_first_psb) noexcept
+                                    reader_options how = from_first_psb) noexcept
         : reader_{how, hook},
           clock_{clock},
           binder_{quirks},
@@ -16181,7 +16182,7 @@ public:
 private:
     using kind = packet::kind;
 
-    static constexpr options from_first_psb{.sync = true};
+    static constexpr reader_options from_first_psb{.sync = true};
     static constexpr unsigned room = 32;
     /// The maximum number of events pending for one IP. More are returned without an IP. One packet
     /// adds up to three events.

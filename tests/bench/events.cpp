@@ -155,7 +155,7 @@ struct counted {
 };
 
 auto we_bind(buffer const& trace) -> seen {
-    trace::reader from{byte_view{trace.data(), trace.size()}, trace::options{.sync = true}};
+    trace::reader from{byte_view{trace.data(), trace.size()}, trace::reader_options{.sync = true}};
     counted made;
     (void)from.for_each(made);
     return made.all;

@@ -267,7 +267,7 @@ auto read_theirs(std::vector<uint8_t>& bytes, settings const& how) -> std::vecto
 
 /// The ratio of the TSC to the crystal clock: TSC - FC advances with CTC.
 auto ratio_of(byte_view bytes) -> uint32_t {
-    trace::reader from{bytes, trace::options{.sync = true}};
+    trace::reader from{bytes, trace::reader_options{.sync = true}};
     uint64_t tsc = 0;
     std::vector<std::pair<uint64_t, uint64_t>> edges;
     while (auto const got = from.next()) {

@@ -121,7 +121,7 @@ void check_times(setting const& how, std::vector<event> const& whole) {
 /// events may be fewer.
 void check_packets(setting const& how, std::vector<event> const& whole) {
     if (how.quirks.bits != 0) { return; }
-    trace::reader from{how.bytes, trace::options{.sync = true}};
+    trace::reader from{how.bytes, trace::reader_options{.sync = true}};
     auto next = from.next();
     for (event const& one : whole) {
         if (one.what != event_type::branches && one.what != event_type::indirect_branch) {

@@ -50,7 +50,7 @@ struct hook {
 };
 
 struct setting {
-    trace::options how;
+    trace::reader_options how;
     ::hook hook;
     unsigned moment;
     std::vector<size_t> sizes;

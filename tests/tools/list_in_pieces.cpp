@@ -62,7 +62,8 @@ auto main(int count, char** arguments) -> int {
     if (count != 5) { return 2; }
     bool const visit = std::string_view{arguments[1]} == "for_each";
     auto const size = static_cast<std::size_t>(std::strtoul(arguments[2], nullptr, 10));
-    trace::options const how{.sync = std::string_view{arguments[3]} == "sync", .strict = true};
+    trace::reader_options const how{.sync = std::string_view{arguments[3]} == "sync",
+                                    .strict = true};
     std::ifstream file{arguments[4], std::ios::binary};
     std::vector<char> const chars{std::istreambuf_iterator<char>{file}, {}};
     std::vector<std::uint8_t> const bytes{chars.begin(), chars.end()};

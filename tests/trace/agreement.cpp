@@ -104,7 +104,7 @@ struct comparer {
 /// The name of the function that disagrees, or null.
 auto difference(random_trace const& trace) -> char const* {
     byte_view const bytes{trace.bytes.data(), trace.bytes.size()};
-    trace::options const how{.sync = false};
+    trace::reader_options const how{.sync = false};
 
     trace::reader one_by_one{bytes, how};
     comparer by_next{trace.packets};

@@ -30,7 +30,7 @@ struct last {
 };
 
 constexpr auto last_of(made_stream const& stream) -> last {
-    trace::reader from{stream.view(), trace::options{.sync = true}};
+    trace::reader from{stream.view(), trace::reader_options{.sync = true}};
     trace::binder binder;
     last found;
     while (auto const got = from.next()) {
@@ -151,7 +151,7 @@ TEST_CASE("packets bind the same one by one and as a visitor gets them") {
             "ON 06 3d1010 024301a000000000 2d0020 5901 01 OFF 310030 02f3 3d1010 02b201000000000000"
             "00 3d1010 9921 3d1010 06",
             engine::model_kind::manual});
-        trace::reader from{stream.view(), trace::options{.sync = true}};
+        trace::reader from{stream.view(), trace::reader_options{.sync = true}};
         trace::binder one;
         trace::binder two;
         while (auto const got = from.next()) {

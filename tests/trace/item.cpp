@@ -23,7 +23,7 @@ TEST_CASE("an item is false at the end of the trace or of a chunk, and true othe
 
 TEST_CASE("by default reading starts at the first PSB and ignores reserved bits (PKT-003)") {
     CHECK_TWICE([](auto value) {
-        auto const how = value(trace::options{});
+        auto const how = value(trace::reader_options{});
         return how.sync && !how.strict;
     });
 }

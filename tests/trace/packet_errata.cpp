@@ -16,7 +16,7 @@ namespace {
 /// The items of a stream that comes in chunks of `size` bytes: offset, kind, length.
 auto items_of(char const* text, cpu::quirk_set quirks, size_t size) -> std::string {
     made_stream const whole{text, engine::model_kind::manual};
-    trace::reader<> from{trace::options{.sync = false}};
+    trace::reader<> from{trace::reader_options{.sync = false}};
     trace::packet_errata errata{quirks};
     std::string found;
     size_t place = 0;

@@ -39,8 +39,8 @@ auto same(std::vector<item> const& one, std::vector<item> const& two) -> bool {
 }
 
 /// The same, read in chunks of one size. Each chunk is overwritten after the reader consumed it.
-auto items_in_chunks(std::vector<std::uint8_t> const& in, std::size_t size, trace::options how)
-    -> std::vector<item> {
+auto items_in_chunks(std::vector<std::uint8_t> const& in, std::size_t size,
+                     trace::reader_options how) -> std::vector<item> {
     std::vector<item> all;
     reader from{how};
     auto const read = [&] {
@@ -92,7 +92,7 @@ constexpr auto is_packet(item const& found, uint64_t offset, unsigned length) ->
            found.length == length && found.packet.length() == length;
 }
 
-constexpr trace::options from_the_start{.sync = false};
+constexpr trace::reader_options from_the_start{.sync = false};
 
 }  // namespace
 
@@ -670,7 +670,7 @@ TEST_CASE("chunks of any size give the items of the whole, also with damage and 
     for (std::uint32_t seed = 0; seed < 150; ++seed) {
         auto const in = test::random_stream(seed, 100 + seed % 400);
         for (bool const sync : {true, false}) {
-            trace::options const how{.sync = sync, .strict = seed % 2 == 0};
+            trace::reader_options const how{.sync = sync, .strict = seed % 2 == 0};
             auto const whole = items_of(reader{byte_view{in}, how});
             items_seen += whole.size();
             for (std::size_t const size : {1U, 2U, 3U, 5U, 7U, 15U, 16U, 17U, 33U, 64U}) {
@@ -685,7 +685,7 @@ TEST_CASE(
     "next, for_each and scan give the same packets, and items cover every byte (PKT-005,254)") {
     for (std::uint32_t seed = 0; seed < 300; ++seed) {
         auto const in = test::random_stream(seed, 100 + seed % 900);
-        trace::options const how{.sync = seed % 3 == 0, .strict = seed % 2 == 0};
+        trace::reader_options const how{.sync = seed % 3 == 0, .strict = seed % 2 == 0};
         auto const pulled = items_of(reader{byte_view{in}, how});
         std::vector<item> visited;
         (void)reader{byte_view{in}, how}.for_each(collector{visited});
@@ -765,8 +765,8 @@ constexpr auto next_in_chunks(Reader& in, size_t chunk, size_t& fed) -> trace::i
 
 TEST_CASE("a new reader is at offset 0, without last IP and block (PKT-060)") {
     CHECK_TWICE([](auto value) {
-        reader const whole{byte_view{mixed_packets}, value(trace::options{})};
-        reader const chunked{value(trace::options{.sync = false})};
+        reader const whole{byte_view{mixed_packets}, value(trace::reader_options{})};
+        reader const chunked{value(trace::reader_options{.sync = false})};
         position const none{0, 0, packet::block::none};
         return position_of(whole) == none && position_of(chunked) == none;
     });
@@ -775,7 +775,7 @@ TEST_CASE("a new reader is at offset 0, without last IP and block (PKT-060)") {
 TEST_CASE(
     "offset(), last_ip() and items() describe the state after each packet (PKT-059..061,205)") {
     CHECK_TWICE([](auto value) {
-        reader in{byte_view{mixed_packets}, value(trace::options{.sync = false})};
+        reader in{byte_view{mixed_packets}, value(trace::reader_options{.sync = false})};
         constexpr auto none = packet::block::none;
         position const expected[] = {
             {16, 0, none},
@@ -800,8 +800,8 @@ TEST_CASE(
 TEST_CASE("offset(), last_ip() and items() do not depend on the chunk size (PKT-256)") {
     CHECK_TWICE([](auto value) {
         for (size_t const chunk : {size_t{1}, size_t{7}, size_t{15}, size_t{16}, size_t{40}}) {
-            reader whole{byte_view{mixed_packets}, value(trace::options{})};
-            reader chunked{value(trace::options{})};
+            reader whole{byte_view{mixed_packets}, value(trace::reader_options{})};
+            reader chunked{value(trace::reader_options{})};
             size_t fed = 0;
             while (true) {
                 auto const one = whole.next();
@@ -820,7 +820,7 @@ TEST_CASE("offset(), last_ip() and items() do not depend on the chunk size (PKT-
 TEST_CASE("after sync_next the next packet is the PSB at offset() (PKT-250)") {
     CHECK_TWICE([](auto value) {
         constexpr auto twice = test::join(mixed_packets, mixed_packets);
-        reader in{byte_view{twice}, value(trace::options{})};
+        reader in{byte_view{twice}, value(trace::reader_options{})};
         bool const found = in.sync_first() && in.offset() == 0 && in.sync_next() &&
                            in.offset() == mixed_packets.size();
         auto const got = in.next();
@@ -833,7 +833,7 @@ TEST_CASE("after a scan in chunks the last IP is 0 (PKT-060)") {
     CHECK_TWICE([](auto value) {
         constexpr auto few = test::bytes(0x6D, 1, 2, 3, 4, 5, 6);  // too short for the fast path
         constexpr auto last = test::bytes(0x2D, 0x34, 0x12);
-        reader in{value(trace::options{.sync = false})};
+        reader in{value(trace::reader_options{.sync = false})};
         bool const fed = in.feed(mixed_packets);
         auto const first = in.scan();
         bool const more = in.feed(few);

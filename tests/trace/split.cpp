@@ -16,7 +16,8 @@ using test::unknown;
 namespace {
 
 /// The items of a reader without the end item, as numbers. Adds `begin` to their offsets.
-auto items_of(byte_view in, trace::options how, size_t begin = 0) -> std::vector<std::uint64_t> {
+auto items_of(byte_view in, trace::reader_options how, size_t begin = 0)
+    -> std::vector<std::uint64_t> {
     std::vector<std::uint64_t> all;
     trace::reader reader{in, how};
     for (auto one = reader.next(); one.what != trace::item_type::end; one = reader.next()) {
@@ -34,7 +35,7 @@ auto items_of(byte_view in, trace::options how, size_t begin = 0) -> std::vector
 
 /// The parts make up the trace in order, are at most `count`, are not empty, and decode to the
 /// items of the whole trace.
-auto is_exact(byte_view in, size_t count, trace::options how) -> bool {
+auto is_exact(byte_view in, size_t count, trace::reader_options how) -> bool {
     std::vector<std::uint64_t> all;
     size_t begin = 0;
     size_t pieces = 0;
@@ -50,7 +51,7 @@ auto is_exact(byte_view in, size_t count, trace::options how) -> bool {
 }
 
 /// The number of parts.
-constexpr auto pieces_of(byte_view in, size_t count, trace::options how = {}) -> size_t {
+constexpr auto pieces_of(byte_view in, size_t count, trace::reader_options how = {}) -> size_t {
     size_t pieces = 0;
     for (byte_view const piece : trace::split{in, count, how}) {
         pieces += piece.empty() ? 0U : 1U;

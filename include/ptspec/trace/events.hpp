@@ -35,7 +35,7 @@ public:
     /// IPs, and the state of the processor, are unknown up to the first PSB.
     constexpr explicit event_reader(borrowed_bytes whole, Clock clock = {},
                                     cpu::quirk_set quirks = {}, Hook hook = {},
-                                    options how = from_first_psb) noexcept
+                                    reader_options how = from_first_psb) noexcept
         : reader_{whole, how, hook},
           clock_{clock},
           binder_{quirks},
@@ -44,7 +44,7 @@ public:
           has_last_ip_{how.sync} {}
     /// Reads a trace that arrives in chunks.
     constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {}, Hook hook = {},
-                                    options how = from_first_psb) noexcept
+                                    reader_options how = from_first_psb) noexcept
         : reader_{how, hook},
           clock_{clock},
           binder_{quirks},
@@ -79,7 +79,7 @@ public:
 private:
     using kind = packet::kind;
 
-    static constexpr options from_first_psb{.sync = true};
+    static constexpr reader_options from_first_psb{.sync = true};
     static constexpr unsigned room = 32;
     /// The maximum number of events pending for one IP. More are returned without an IP. One packet
     /// adds up to three events.

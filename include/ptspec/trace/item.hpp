@@ -45,7 +45,7 @@ struct at {
 };
 
 /// How to read a trace.
-struct options {
+struct reader_options {
     bool sync = true;     ///< start at the first PSB; otherwise at the first byte
     bool strict = false;  ///< a set reserved bit of TMA is damage (PKT-104)
 };

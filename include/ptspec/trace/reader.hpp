@@ -22,11 +22,12 @@ template <opcode_hook Hook = no_hook, class Packets = packet::all>
 class reader : public read_by_next<item> {
 public:
     /// Reads a whole trace.
-    constexpr explicit reader(borrowed_bytes whole, options how = {}, Hook hook = {}) noexcept
+    constexpr explicit reader(borrowed_bytes whole, reader_options how = {},
+                              Hook hook = {}) noexcept
         : now_{copy_of(initial_state(whole.view(), true, how))}, hook_{hook} {}
 
     /// Reads a trace that arrives in chunks.
-    constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
+    constexpr explicit reader(reader_options how = {}, Hook hook = {}) noexcept
         : now_{copy_of(initial_state({}, false, how))}, hook_{hook} {}
 
     /// Gives the next chunk: at the start, and when the reader returned `item_type::need_input`. At
@@ -176,7 +177,7 @@ private:
     /// noinline: keeps the cold members out of registers. Without it next() takes 15 % more
     /// instructions on packets of all kinds (clang 19).
     [[gnu::noinline]] static constexpr auto initial_state(byte_view bytes, bool is_whole,
-                                                          options how) noexcept -> state {
+                                                          reader_options how) noexcept -> state {
         return {.in = is_whole ? input{bytes} : input{},
                 .next = how.sync ? mode::searching : mode::decoding,
                 .strict = how.strict,

@@ -17,7 +17,7 @@ namespace ptspec::trace {
 /// there is none. Each part decodes to the same items as in the whole trace, apart from offsets.
 /// This is not guaranteed for a reader with a hook.
 template <class Packets = packet::all>
-[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
+[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, reader_options how = {})
     -> size_t {
     size_t here = find_psb(trace, from);
     if (here == npos) { return trace.size(); }
@@ -49,7 +49,7 @@ template <class Packets = packet::all>
 template <class Packets = packet::all>
 class split {
 public:
-    constexpr split(borrowed_bytes whole, size_t count, options how = {}) noexcept
+    constexpr split(borrowed_bytes whole, size_t count, reader_options how = {}) noexcept
         : trace_{whole.view()},
           size_{trace_.size() / (count == 0 ? 1 : count)},
           count_{count},
@@ -95,7 +95,7 @@ private:
     byte_view trace_;
     size_t size_;
     size_t count_;
-    options how_;
+    reader_options how_;
 };
 
 }  // namespace ptspec::trace

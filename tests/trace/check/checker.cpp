@@ -409,7 +409,7 @@ TEST_CASE("items one by one, and a trace in chunks, give the same findings") {
 
             got.clear();
             trace::checker again{rules, [&](trace::violation const& v) { got.push_back(v); }};
-            trace::reader chunks{trace::options{}};
+            trace::reader chunks{trace::reader_options{}};
             for (size_t at = 0; at < bytes.size(); at += 7) {
                 (void)chunks.feed(stream.from(at).first(7));
                 (void)chunks.for_each(again);

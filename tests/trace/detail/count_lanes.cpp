@@ -23,7 +23,7 @@ using trace::detail::count_lanes;
 namespace {
 
 /// The reference: the counts of all items of `next`.
-constexpr auto reference_counts(byte_view in, trace::options how) -> trace::packet_counts {
+constexpr auto reference_counts(byte_view in, trace::reader_options how) -> trace::packet_counts {
     trace::packet_counts sum;
     trace::reader reader{in, how};
     for (auto one = reader.next(); one; one = reader.next()) {
@@ -122,7 +122,7 @@ TEST_CASE("scan agrees with next() on traces with and without damage") {
                 auto const in = made_trace(seed, 40'000, spacing, damage);
                 bool const strict = seed % 2 != 0;
                 bool const sync = seed % 3 != 0;
-                trace::options const how{.sync = sync, .strict = strict};
+                trace::reader_options const how{.sync = sync, .strict = strict};
                 auto const sum = trace::reader{byte_view{in}, how}.scan();
                 REQUIRE(sum == reference_counts(in, how));
                 packets += sum.total();
@@ -283,7 +283,7 @@ TEST_CASE("lane counts are discarded unless each segment ends where the next beg
     for (size_t at = 1000; at < right.size() - 16; at += 1000) {
         std::copy_n(psb.bytes, 16, right.begin() + static_cast<long>(at));
     }
-    trace::options const from_the_begin{.sync = false};
+    trace::reader_options const from_the_begin{.sync = false};
     size_t begin = 0;
     for (size_t const end : segment_ends(right, right.size())) {
         auto const broken_at = [&](size_t at, byte_view by) {
@@ -313,7 +313,7 @@ TEST_CASE("scan agrees with next() on random bytes") {
         auto const in = test::random_stream(seed, 100 + 3 * seed);
         for (bool const strict : {false, true}) {
             for (bool const sync : {false, true}) {
-                trace::options const how{.sync = sync, .strict = strict};
+                trace::reader_options const how{.sync = sync, .strict = strict};
                 REQUIRE(trace::reader{byte_view{in}, how}.scan() ==
                         reference_counts(byte_view{in}, how));
             }

@@ -343,7 +343,7 @@ private:
 /// Checks a whole trace, and calls `report(violation)` for each violation.
 template <class Report>
 constexpr void check(borrowed_bytes whole, check_options const& rules, Report&& report,
-                     options how = {}) {
+                     reader_options how = {}) {
     auto const pass_on = [&](violation const& one) { report(one); };
     checker checks{rules, pass_on};
     reader all{whole, how};
