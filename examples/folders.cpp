@@ -168,7 +168,7 @@ static_assert(planned.plan.output.mask_ptrs.raw == 0x7F);
 static_assert([] {
     msr_model<1> msrs{{{reg::ia32_rtit_ctl::address, 0x2109}}};
     driver::recording_port recorded{msrs};
-    bool const has_status = recorded.read(reg::ia32_rtit_status::address).done;
+    bool const has_status = recorded.read(reg::ia32_rtit_status::address).has_value;
     bool const is_written = recorded.write(reg::ia32_rtit_ctl::address, 0);
     return !has_status && is_written && recorded.count() == 2 && recorded.begin()->faulted &&
            msrs.slots[0].value == 0;

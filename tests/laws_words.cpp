@@ -88,7 +88,8 @@ constexpr auto data_of_field() -> field_data {
         },
         [](std::uint64_t bits) -> outcome {
             auto const it = ptspec::checked<Field>(bits);
-            return {it.fits, static_cast<bool>(it), static_cast<std::uint64_t>(it.field.value)};
+            return {it.has_value, static_cast<bool>(it),
+                    static_cast<std::uint64_t>(it.field.value)};
         },
     };
 }

@@ -1148,13 +1148,13 @@ struct selects_payload : Field {
     static constexpr bool selects_the_payload = true;
 };
 
-/// The result of `checked`: a field, valid only if `fits` is true.
+/// The result of `checked`: a field, valid only if `has_value` is true.
 template <class Field>
 struct checked_field {
-    bool fits;
+    bool has_value;
     Field field;
 
-    constexpr explicit operator bool() const noexcept { return fits; }
+    constexpr explicit operator bool() const noexcept { return has_value; }
 };
 
 /// Converts a run-time number to a field and checks the range: `if (auto f =
@@ -1845,10 +1845,10 @@ namespace ptspec {
 
 /// The result of a read through a port.
 struct [[nodiscard]] port_value {
-    bool done = false;  ///< false: the access faulted and `value` is meaningless
+    bool has_value = false;  ///< false: the access faulted and `value` is meaningless
     uint64_t value = 0;
 
-    constexpr explicit operator bool() const noexcept { return done; }
+    constexpr explicit operator bool() const noexcept { return has_value; }
     friend constexpr auto operator==(port_value const&, port_value const&) -> bool = default;
 };
 
@@ -10960,10 +10960,10 @@ using cpu::psb_period;
 /// The nearest value, if any.
 template <class Value>
 struct nearest_of {
-    bool any = false;
+    bool has_value = false;
     Value value{};
 
-    constexpr explicit operator bool() const noexcept { return any; }
+    constexpr explicit operator bool() const noexcept { return has_value; }
     friend constexpr auto operator==(nearest_of const&, nearest_of const&) -> bool = default;
 };
 
@@ -10979,8 +10979,9 @@ constexpr auto nearest_encoding(capabilities const& caps, Encoding wanted) noexc
     nearest_of<Encoding> best;
     for (unsigned encoding = 0; encoding <= Encoding::last_encoding; ++encoding) {
         auto const one = Encoding::encoded(wrapped{encoding});
-        bool const nearer = !best.any || distance(encoding, wanted.encoding()) <
-                                             distance(best.value.encoding(), wanted.encoding());
+        bool const nearer = !best.has_value ||
+                            distance(encoding, wanted.encoding()) <
+                                distance(best.value.encoding(), wanted.encoding());
         if (nearer && caps.supports(one)) { best = {true, one}; }
     }
     return best;
@@ -22146,10 +22147,10 @@ namespace ptspec::driver {
 /// The result of reading an MSR as its register type.
 template <class Word>
 struct [[nodiscard]] word_read {
-    bool done = false;  ///< false: the access faulted and `value` is meaningless
+    bool has_value = false;  ///< false: the access faulted and `value` is meaningless
     Word value{};
 
-    constexpr explicit operator bool() const noexcept { return done; }
+    constexpr explicit operator bool() const noexcept { return has_value; }
 };
 
 /// Reads an MSR: `read<reg::ia32_rtit_ctl>(msrs)`.
@@ -22157,7 +22158,7 @@ template <class Word, msr_port Msrs>
     requires requires { Word::address; }
 [[nodiscard]] constexpr auto read(Msrs& msrs) noexcept -> word_read<Word> {
     port_value const got = msrs.read(Word::address);
-    return {got.done, Word{got.value}};
+    return {got.has_value, Word{got.value}};
 }
 
 /// A register that WRMSR can write.
@@ -28314,7 +28315,7 @@ public:
 
     constexpr auto read(uint32_t index) noexcept -> port_value {
         port_value const got = to_.read(index);
-        add({logged_access::kind::read, !got.done, index, got.value, {}});
+        add({logged_access::kind::read, !got.has_value, index, got.value, {}});
         return got;
     }
     constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {

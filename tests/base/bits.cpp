@@ -204,7 +204,7 @@ TEST_CASE("checked returns the field if the number fits, and nothing otherwise")
     CHECK_TWICE([](auto value) {
         auto const fits = checked<Number>(value(uint64_t{15}));
         auto const too_wide = checked<Number>(value(uint64_t{16}));
-        return fits && fits.field.value == 15 && !too_wide && !too_wide.fits;
+        return fits && fits.field.value == 15 && !too_wide && !too_wide.has_value;
     });
     CHECK_TWICE([](auto value) {
         return checked<Switch>(value(uint64_t{1})) && !checked<Switch>(value(uint64_t{2})) &&

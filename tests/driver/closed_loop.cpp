@@ -116,7 +116,7 @@ private:
         auto read(uint32_t index) noexcept -> port_value {
             owner.between_accesses();
             auto const got = owner.cpu_->read(index);
-            owner.check(got.done, "no RDMSR faults");
+            owner.check(got.has_value, "no RDMSR faults");
             return got;
         }
         auto write(uint32_t index, uint64_t value) noexcept -> bool {

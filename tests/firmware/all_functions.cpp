@@ -422,7 +422,7 @@ struct hooked_memory {
 
     auto load(uint64_t address) const noexcept -> port_value {
         port_value out;
-        out.done = read(address, &out.value);
+        out.has_value = read(address, &out.value);
         return out;
     }
     auto store(uint64_t address, byte_view bytes) const noexcept -> size_t {
@@ -922,7 +922,7 @@ struct fw_guest_memory {
 
     auto load(uint64_t address) noexcept -> port_value {
         port_value got{};
-        got.value = read(address, &got.done);
+        got.value = read(address, &got.has_value);
         return got;
     }
     auto translate(uint64_t address, uint64_t /*bytes*/) noexcept -> vmx::translation {
@@ -936,7 +936,7 @@ struct fw_msrs {
 
     auto read(uint32_t index) noexcept -> port_value {
         port_value got{};
-        got.value = rdmsr(index, &got.done);
+        got.value = rdmsr(index, &got.has_value);
         return got;
     }
     auto write(uint32_t index, uint64_t value) noexcept -> bool { return wrmsr(index, value); }

@@ -97,10 +97,10 @@ TEST_CASE("the types of EVD: page-fault address, VMX exit qualification and exit
 
 TEST_CASE("a CFE type over 31 and an EVD type over 63 do not fit (PKT-340)") {
     CHECK_TWICE([](auto value) {
-        return checked<cfe::type>(value(uint64_t{31})).fits &&
-               !checked<cfe::type>(value(uint64_t{32})).fits &&
-               checked<evd::type>(value(uint64_t{63})).fits &&
-               !checked<evd::type>(value(uint64_t{64})).fits;
+        return checked<cfe::type>(value(uint64_t{31})).has_value &&
+               !checked<cfe::type>(value(uint64_t{32})).has_value &&
+               checked<evd::type>(value(uint64_t{63})).has_value &&
+               !checked<evd::type>(value(uint64_t{64})).has_value;
     });
 }
 

@@ -83,8 +83,8 @@ TEST_CASE("an item of more than 4 bytes is not encoded in a block of 4-byte item
 
 TEST_CASE("an id over 31 does not fit (PKT-340)") {
     CHECK_TWICE([](auto value) {
-        return checked<bip::id>(value(uint64_t{31})).fits &&
-               !checked<bip::id>(value(uint64_t{32})).fits;
+        return checked<bip::id>(value(uint64_t{31})).has_value &&
+               !checked<bip::id>(value(uint64_t{32})).has_value;
     });
 }
 

@@ -42,10 +42,10 @@ TEST_CASE("the reserved bytes of MWAIT are ignored and written as 0 (PKT-183, PK
 
 TEST_CASE("hints over 255 and extensions over 3 do not fit (PKT-340)") {
     CHECK_TWICE([](auto value) {
-        return checked<mwait::hints>(value(uint64_t{255})).fits &&
-               !checked<mwait::hints>(value(uint64_t{256})).fits &&
-               checked<mwait::ext>(value(uint64_t{3})).fits &&
-               !checked<mwait::ext>(value(uint64_t{4})).fits;
+        return checked<mwait::hints>(value(uint64_t{255})).has_value &&
+               !checked<mwait::hints>(value(uint64_t{256})).has_value &&
+               checked<mwait::ext>(value(uint64_t{3})).has_value &&
+               !checked<mwait::ext>(value(uint64_t{4})).has_value;
     });
 }
 

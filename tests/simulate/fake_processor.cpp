@@ -236,7 +236,8 @@ TEST_CASE("the capability MSRs are read, instructions advance the IP, and fences
         auto caps = preset::skylake_x;
         caps.perf_capabilities = {value(uint64_t{0x42})};
         machine cpu{caps, memory, tap, {}, 0x1000};
-        bool const reads = cpu.read(0xCE).done && cpu.read(0xCE).value == caps.platform_info.raw &&
+        bool const reads = cpu.read(0xCE).has_value &&
+                           cpu.read(0xCE).value == caps.platform_info.raw &&
                            cpu.read(0x345).value == 0x42 &&
                            cpu.read(0x485).value == caps.vmx_misc.raw &&
                            cpu.read(0x48B).value == caps.vmx_procbased_ctls2.raw &&

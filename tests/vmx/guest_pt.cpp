@@ -323,7 +323,7 @@ TEST_CASE("the guest's MSRs are a port: a driver of the library runs on it (PRG-
         vmx::guest_msr_port port{guest};
         static_assert(msr_port<vmx::guest_msr_port>);
         return port.write(0x570, value(uint64_t{0x2109})) && port.read(0x570).value == 0x2109 &&
-               !port.write(0x571, 0) && !port.read(0x584).done && !port.read(0x10).done;
+               !port.write(0x571, 0) && !port.read(0x584).has_value && !port.read(0x10).has_value;
     });
 }
 

@@ -275,13 +275,13 @@ struct selects_payload : Field {
     static constexpr bool selects_the_payload = true;
 };
 
-/// The result of `checked`: a field, valid only if `fits` is true.
+/// The result of `checked`: a field, valid only if `has_value` is true.
 template <class Field>
 struct checked_field {
-    bool fits;
+    bool has_value;
     Field field;
 
-    constexpr explicit operator bool() const noexcept { return fits; }
+    constexpr explicit operator bool() const noexcept { return has_value; }
 };
 
 /// Converts a run-time number to a field and checks the range: `if (auto f =

@@ -10,10 +10,10 @@ namespace ptspec {
 
 /// The result of a read through a port.
 struct [[nodiscard]] port_value {
-    bool done = false;  ///< false: the access faulted and `value` is meaningless
+    bool has_value = false;  ///< false: the access faulted and `value` is meaningless
     uint64_t value = 0;
 
-    constexpr explicit operator bool() const noexcept { return done; }
+    constexpr explicit operator bool() const noexcept { return has_value; }
     friend constexpr auto operator==(port_value const&, port_value const&) -> bool = default;
 };
 

@@ -15,10 +15,10 @@ using cpu::psb_period;
 /// The nearest value, if any.
 template <class Value>
 struct nearest_of {
-    bool any = false;
+    bool has_value = false;
     Value value{};
 
-    constexpr explicit operator bool() const noexcept { return any; }
+    constexpr explicit operator bool() const noexcept { return has_value; }
     friend constexpr auto operator==(nearest_of const&, nearest_of const&) -> bool = default;
 };
 
@@ -34,8 +34,9 @@ constexpr auto nearest_encoding(capabilities const& caps, Encoding wanted) noexc
     nearest_of<Encoding> best;
     for (unsigned encoding = 0; encoding <= Encoding::last_encoding; ++encoding) {
         auto const one = Encoding::encoded(wrapped{encoding});
-        bool const nearer = !best.any || distance(encoding, wanted.encoding()) <
-                                             distance(best.value.encoding(), wanted.encoding());
+        bool const nearer = !best.has_value ||
+                            distance(encoding, wanted.encoding()) <
+                                distance(best.value.encoding(), wanted.encoding());
         if (nearer && caps.supports(one)) { best = {true, one}; }
     }
     return best;

@@ -12,10 +12,10 @@ namespace ptspec::driver {
 /// The result of reading an MSR as its register type.
 template <class Word>
 struct [[nodiscard]] word_read {
-    bool done = false;  ///< false: the access faulted and `value` is meaningless
+    bool has_value = false;  ///< false: the access faulted and `value` is meaningless
     Word value{};
 
-    constexpr explicit operator bool() const noexcept { return done; }
+    constexpr explicit operator bool() const noexcept { return has_value; }
 };
 
 /// Reads an MSR: `read<reg::ia32_rtit_ctl>(msrs)`.
@@ -23,7 +23,7 @@ template <class Word, msr_port Msrs>
     requires requires { Word::address; }
 [[nodiscard]] constexpr auto read(Msrs& msrs) noexcept -> word_read<Word> {
     port_value const got = msrs.read(Word::address);
-    return {got.done, Word{got.value}};
+    return {got.has_value, Word{got.value}};
 }
 
 /// A register that WRMSR can write.

@@ -118,8 +118,8 @@ public:
 
     auto read(uint32_t index) noexcept -> port_value {
         port_value got;
-        got.done = file_.read(index, &got.value, sizeof got.value);
-        return got.done ? got : port_value{};
+        got.has_value = file_.read(index, &got.value, sizeof got.value);
+        return got.has_value ? got : port_value{};
     }
     auto write(uint32_t index, uint64_t value) noexcept -> bool {
         return file_.write(index, &value, sizeof value);

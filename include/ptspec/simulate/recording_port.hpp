@@ -61,7 +61,7 @@ public:
 
     constexpr auto read(uint32_t index) noexcept -> port_value {
         port_value const got = to_.read(index);
-        add({logged_access::kind::read, !got.done, index, got.value, {}});
+        add({logged_access::kind::read, !got.has_value, index, got.value, {}});
         return got;
     }
     constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {

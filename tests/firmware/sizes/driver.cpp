@@ -32,7 +32,7 @@ void kernel_unmask_lvt() noexcept;
 
 auto kernel_msrs::read(uint32_t index) noexcept -> port_value {
     port_value got;
-    got.done = kernel_rdmsr(index, got.value);
+    got.has_value = kernel_rdmsr(index, got.value);
     return got;
 }
 auto kernel_msrs::write(uint32_t index, uint64_t value) noexcept -> bool {

@@ -200,10 +200,10 @@ constexpr auto feature_in_records(input const& of, unsigned which) noexcept -> f
 
 /// A model of a processor, if it is known.
 struct found_model {
-    bool is_known = false;
+    bool has_value = false;
     cpu::cpu_model model{};
 
-    constexpr explicit operator bool() const noexcept { return is_known; }
+    constexpr explicit operator bool() const noexcept { return has_value; }
 };
 
 /// The model in a string of the feature CPUID: "GenuineIntel,6,78,3". Another vendor, and a string
