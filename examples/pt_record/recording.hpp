@@ -16,7 +16,7 @@
 #include <ptspec/access/msr_state.hpp>
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/plan.hpp>
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 #include <ptspec/engine/clocks.hpp>
 
 #include <cstdint>

@@ -159,7 +159,7 @@
 #include <ptspec/engine/action/power.hpp>
 #include <ptspec/engine/action/psb_overflow.hpp>
 #include <ptspec/engine/model_options.hpp>
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 #include <ptspec/engine/byte_queue.hpp>
 #include <ptspec/engine/clocks.hpp>
 #include <ptspec/engine/return_stack.hpp>

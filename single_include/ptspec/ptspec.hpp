@@ -19353,7 +19353,7 @@ template <same_as<model_options> Options>
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/kind.hpp ----
+// ---- ptspec/engine/model_kind.hpp ----
 
 /// Kinds of processor: what the manual leaves open, as recorded processors do it.
 namespace ptspec::engine {

@@ -3,7 +3,7 @@
 
 #include <differential/recording.hpp>
 
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 #include <ptspec/trace/psb_search.hpp>
 #include <ptspec/trace/write/writer.hpp>
 

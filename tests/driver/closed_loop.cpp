@@ -7,7 +7,7 @@
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/driver/pause.hpp>
 #include <ptspec/driver/reset.hpp>
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 #include <ptspec/base/host_memory.hpp>
 
 #include <doctest/doctest.h>

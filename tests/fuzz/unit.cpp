@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 #include <ptspec/engine/unit_image.hpp>
 #include <ptspec/trace/reader.hpp>
 

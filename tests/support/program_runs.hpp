@@ -4,7 +4,7 @@
 #include <support/dice.hpp>
 #include <support/random_programs.hpp>
 
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 #include <ptspec/engine/unit_image.hpp>
 #include <ptspec/base/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>

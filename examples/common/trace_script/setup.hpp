@@ -6,7 +6,7 @@
 
 #include "script.hpp"
 
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/print/rows.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 #include <ptspec/engine/detail/branch.hpp>
 #include <ptspec/engine/detail/msr_access.hpp>
 #include <ptspec/engine/detail/overflow.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The expected bytes are those of recorded traces: their names and offsets stand beside them.
-#include <ptspec/engine/kind.hpp>
+#include <ptspec/engine/model_kind.hpp>
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/fake_processor.hpp>
