@@ -524,7 +524,7 @@ class Tools(unittest.TestCase):
                            ("tnt.8 bits=TX", "T and N"), ("tnt.8 n=2 bits=T", "not the number"),
                            ("00000000 !error code=bad_opc", "does not contain"),
                            ("vmcs base=0x800", "PKT-340"), ("pip cr3=0x10", "PKT-340"),
-                           ("tip ipc=5", "reserved"), ("tip ipc=1 payload=0x10000", "fit"),
+                           ("tip ipc=5", "must not be 5 or 7"), ("tip ipc=1 payload=0x10000", "fit"),
                            ("mode.exec csl=1 csd=1", "no meaning"), ("bip id=1", "block"),
                            ("tsc len=7", "8 bytes"), ("tsc tsc=12x", "no number"),
                            ("tsc tsc=1 tsc=1", "twice"),

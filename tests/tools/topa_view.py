@@ -119,7 +119,7 @@ position  table 1, entry 0, offset 2000
         status, out, _ = run(CHAIN + "set MASK_PTRS=1000000000FF; set STATUS=10")
         self.assertEqual(status, 1)
         self.assertIn("!    OUT-064: ", out)
-        self.assertIn("\n          Error is set: OUT-064, the output offset has to lie", out)
+        self.assertIn("\n          Error is set: OUT-064, the output offset must lie", out)
         self.assertIn("\nfindings  1\n", out)
         status, out, _ = run(CHAIN + "set STATUS=10")
         self.assertEqual(status, 0)
