@@ -442,10 +442,10 @@ inline auto words_of(packet::cyc_rule answer) -> std::string {
            : answer == packet::cyc_rule::no ? "no"
                                             : "unconfirmed";
 }
-inline auto words_of(packet::binding binding) -> std::string {
-    return binding == packet::binding::yes  ? "yes"
-           : binding == packet::binding::no ? "no"
-                                            : "conditional";
+inline auto words_of(packet::ip_binding binding) -> std::string {
+    return binding == packet::ip_binding::yes  ? "yes"
+           : binding == packet::ip_binding::no ? "no"
+                                               : "conditional";
 }
 
 template <class Packet>

@@ -3495,13 +3495,13 @@ enum class kind : uint8_t {
 enum class cyc_rule : uint8_t { no, yes, unconfirmed };
 
 /// Whether a packet binds to the address of an instruction.
-enum class binding : uint8_t { no, yes, conditional };
+enum class ip_binding : uint8_t { no, yes, conditional };
 
 /// The properties of a packet type other than its bits.
 struct facts {
     kind id;
     text name;  ///< as the manual spells it
-    binding binds_to_ip = binding::no;
+    ip_binding binds_to_ip = ip_binding::no;
     bool in_psb_plus = false;  ///< may appear between PSB and PSBEND
     cyc_rule cyc_eligible = cyc_rule::no;
     bool keeps_block = false;  ///< does not end a block of BIPs
@@ -3774,7 +3774,7 @@ constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
 struct tnt_short : packet_word<tnt_short, 1> {
     static constexpr facts about{.id = kind::tnt_short,
                                  .name = "TNT.short",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned max_branches = 6;
     /// Smaller values are PAD, the escape byte or a TNT without branches.
@@ -3808,7 +3808,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
 struct tnt_long : packet_word<tnt_long, 8> {
     static constexpr facts about{.id = kind::tnt_long,
                                  .name = "TNT.long",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned max_branches = 47;
     /// Smaller values have no stop bit, or no branch below it.
@@ -3930,8 +3930,10 @@ private:
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
 /// Source: SDM vol. 3, "Target IP (TIP) Packet"; PKT-050, PKT-070, PKT-071.
 struct tip : ip_packet<tip> {
-    static constexpr facts about{
-        .id = kind::tip, .name = "TIP", .binds_to_ip = binding::yes, .cyc_eligible = cyc_rule::yes};
+    static constexpr facts about{.id = kind::tip,
+                                 .name = "TIP",
+                                 .binds_to_ip = ip_binding::yes,
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x0D> {};
     struct layout : bit_layout<8, Opcode, IPBytes> {};
@@ -3945,7 +3947,7 @@ struct tip : ip_packet<tip> {
 struct tip_pge : ip_packet<tip_pge> {
     static constexpr facts about{.id = kind::tip_pge,
                                  .name = "TIP.PGE",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x11> {};
@@ -3960,7 +3962,7 @@ struct tip_pge : ip_packet<tip_pge> {
 struct tip_pgd : ip_packet<tip_pgd> {
     static constexpr facts about{.id = kind::tip_pgd,
                                  .name = "TIP.PGD",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x01> {};
@@ -3975,7 +3977,7 @@ struct tip_pgd : ip_packet<tip_pgd> {
 struct fup : ip_packet<fup> {
     static constexpr facts about{.id = kind::fup,
                                  .name = "FUP",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .in_psb_plus = true,
                                  .keeps_block = true};
 
@@ -3999,7 +4001,7 @@ namespace ptspec::packet {
 struct pip : packet_word<pip, 8> {
     static constexpr facts about{.id = kind::pip,
                                  .name = "PIP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 
@@ -4025,7 +4027,7 @@ namespace ptspec::packet {
 struct mode_exec : packet_word<mode_exec, 2> {
     static constexpr facts about{.id = kind::mode_exec,
                                  .name = "MODE.Exec",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 
@@ -4055,7 +4057,7 @@ struct mode_exec : packet_word<mode_exec, 2> {
 struct mode_tsx : packet_word<mode_tsx, 2> {
     static constexpr facts about{.id = kind::mode_tsx,
                                  .name = "MODE.TSX",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 
@@ -4085,7 +4087,7 @@ namespace ptspec::packet {
 /// Source: SDM vol. 3, "TraceStop Packet"; PKT-160.
 struct tracestop : packet_word<tracestop, 2> {
     static constexpr facts about{
-        .id = kind::tracestop, .name = "TraceStop", .binds_to_ip = binding::conditional};
+        .id = kind::tracestop, .name = "TraceStop", .binds_to_ip = ip_binding::conditional};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x83> {};
@@ -4282,7 +4284,7 @@ namespace ptspec::packet {
 struct vmcs : packet_word<vmcs, 7> {
     static constexpr facts about{.id = kind::vmcs,
                                  .name = "VMCS",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 
@@ -4306,7 +4308,7 @@ namespace ptspec::packet {
 struct ovf : packet_word<ovf, 2> {
     static constexpr facts about{.id = kind::ovf,
                                  .name = "OVF",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 
@@ -4387,8 +4389,10 @@ namespace ptspec::packet {
 /// Errors: truncated; reserved when PayloadBytes is 2 or 3.
 /// Source: SDM vol. 3, "PTWRITE (PTW) Packet"; PKT-170..174.
 struct ptw : packet_word<ptw, 2, payload_of<4, 8, undefined_size, undefined_size>> {
-    static constexpr facts about{
-        .id = kind::ptw, .name = "PTW", .binds_to_ip = binding::yes, .cyc_eligible = cyc_rule::yes};
+    static constexpr facts about{.id = kind::ptw,
+                                 .name = "PTW",
+                                 .binds_to_ip = ip_binding::yes,
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<12, 8, 0x12> {};
@@ -4415,7 +4419,7 @@ namespace ptspec::packet {
 struct exstop : packet_word<exstop, 2> {
     static constexpr facts about{.id = kind::exstop,
                                  .name = "EXSTOP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::yes,
                                  .keeps_block = true};
 
@@ -4435,7 +4439,7 @@ struct exstop : packet_word<exstop, 2> {
 struct mwait : packet_word<mwait, 10> {
     static constexpr facts about{.id = kind::mwait,
                                  .name = "MWAIT",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -4455,8 +4459,10 @@ struct mwait : packet_word<mwait, 10> {
 /// Errors: truncated.
 /// Source: SDM vol. 3, "Power Entry (PWRE) Packet"; PKT-184, PKT-185.
 struct pwre : packet_word<pwre, 4> {
-    static constexpr facts about{
-        .id = kind::pwre, .name = "PWRE", .binds_to_ip = binding::conditional, .keeps_block = true};
+    static constexpr facts about{.id = kind::pwre,
+                                 .name = "PWRE",
+                                 .binds_to_ip = ip_binding::conditional,
+                                 .keeps_block = true};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x22> {};
@@ -4474,8 +4480,10 @@ struct pwre : packet_word<pwre, 4> {
 /// Errors: truncated.
 /// Source: SDM vol. 3, "Power Exit (PWRX) Packet"; PKT-186, PKT-187.
 struct pwrx : packet_word<pwrx, 7> {
-    static constexpr facts about{
-        .id = kind::pwrx, .name = "PWRX", .binds_to_ip = binding::conditional, .keeps_block = true};
+    static constexpr facts about{.id = kind::pwrx,
+                                 .name = "PWRX",
+                                 .binds_to_ip = ip_binding::conditional,
+                                 .keeps_block = true};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xA2> {};
@@ -4500,7 +4508,7 @@ namespace ptspec::packet {
 struct bbp : packet_word<bbp, 3> {
     static constexpr facts about{.id = kind::bbp,
                                  .name = "BBP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -4524,7 +4532,7 @@ struct bbp : packet_word<bbp, 3> {
 struct bip : packet_word<bip, 1, payload_of_block> {
     static constexpr facts about{.id = kind::bip,
                                  .name = "BIP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed,
                                  .keeps_block = true};
 
@@ -4541,7 +4549,7 @@ struct bip : packet_word<bip, 1, payload_of_block> {
 struct bep : packet_word<bep, 2> {
     static constexpr facts about{.id = kind::bep,
                                  .name = "BEP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -4593,7 +4601,7 @@ enum class evd_type : uint8_t {
 struct cfe : packet_word<cfe, 4> {
     static constexpr facts about{.id = kind::cfe,
                                  .name = "CFE",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -4613,7 +4621,7 @@ struct cfe : packet_word<cfe, 4> {
 struct evd : packet_word<evd, 11> {
     static constexpr facts about{.id = kind::evd,
                                  .name = "EVD",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -4638,7 +4646,7 @@ namespace ptspec::packet {
 struct trig : packet_word<trig, 3, payload_of<0, 2>> {
     static constexpr facts about{.id = kind::trig,
                                  .name = "TRIG",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Opcode : fixed<7, 0, 0xD9> {};
@@ -4754,7 +4762,7 @@ constexpr auto sorted_by_fact(type_list<Packets...>) noexcept -> kinds_by_fact {
     facts const every[] = {Packets::about...};
     for (facts const& one : every) {
         bool const is_psb = one.id == kind::psb || one.id == kind::psbend;
-        if (one.binds_to_ip == binding::no && !is_psb) { sets.unbound.add(one.id); }
+        if (one.binds_to_ip == ip_binding::no && !is_psb) { sets.unbound.add(one.id); }
         if (one.in_psb_plus) { sets.in_psb_plus.add(one.id); }
         if (one.keeps_block) { sets.keeps_block.add(one.id); }
         if (one.cyc_eligible == cyc_rule::yes) { sets.cyc_eligible.add(one.id); }

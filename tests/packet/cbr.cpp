@@ -33,5 +33,5 @@ TEST_CASE("the ratio of CBR is only byte 2 (PKT-003, PKT-105)") {
 }
 
 TEST_CASE("CBR binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<cbr>(kind::cbr, "CBR", binding::no, true, cyc_rule::no, true));
+    static_assert(test::facts_are<cbr>(kind::cbr, "CBR", ip_binding::no, true, cyc_rule::no, true));
 }

@@ -181,5 +181,5 @@ TEST_CASE("a CYC with a count beyond 64 bits is not encoded (PKT-110)") {
 }
 
 TEST_CASE("CYC binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<cyc>(kind::cyc, "CYC", binding::no, true, cyc_rule::no, true));
+    static_assert(test::facts_are<cyc>(kind::cyc, "CYC", ip_binding::no, true, cyc_rule::no, true));
 }

@@ -105,8 +105,8 @@ TEST_CASE("a CFE type over 31 and an EVD type over 63 do not fit (PKT-340)") {
 }
 
 TEST_CASE("CFE and EVD may bind to an IP, are not in PSB+ and end a block (PKT-205)") {
-    static_assert(test::facts_are<cfe>(kind::cfe, "CFE", binding::conditional, false,
+    static_assert(test::facts_are<cfe>(kind::cfe, "CFE", ip_binding::conditional, false,
                                        cyc_rule::unconfirmed, false));
-    static_assert(test::facts_are<evd>(kind::evd, "EVD", binding::conditional, false,
+    static_assert(test::facts_are<evd>(kind::evd, "EVD", ip_binding::conditional, false,
                                        cyc_rule::unconfirmed, false));
 }

@@ -313,10 +313,11 @@ TEST_CASE("an IP payload longer than IPBytes says is not encoded (PKT-340, PKT-3
 TEST_CASE("IP packets bind to an IP; FUP may appear in PSB+ and in a block and has no CYC "
           "(PKT-112, PKT-205)") {
     static_assert(
-        test::facts_are<tip>(kind::tip, "TIP", binding::yes, false, cyc_rule::yes, false));
-    static_assert(test::facts_are<tip_pge>(kind::tip_pge, "TIP.PGE", binding::yes, false,
+        test::facts_are<tip>(kind::tip, "TIP", ip_binding::yes, false, cyc_rule::yes, false));
+    static_assert(test::facts_are<tip_pge>(kind::tip_pge, "TIP.PGE", ip_binding::yes, false,
                                            cyc_rule::yes, false));
-    static_assert(test::facts_are<tip_pgd>(kind::tip_pgd, "TIP.PGD", binding::yes, false,
+    static_assert(test::facts_are<tip_pgd>(kind::tip_pgd, "TIP.PGD", ip_binding::yes, false,
                                            cyc_rule::yes, false));
-    static_assert(test::facts_are<fup>(kind::fup, "FUP", binding::yes, true, cyc_rule::no, true));
+    static_assert(
+        test::facts_are<fup>(kind::fup, "FUP", ip_binding::yes, true, cyc_rule::no, true));
 }

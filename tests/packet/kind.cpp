@@ -40,6 +40,6 @@ TEST_CASE("there are four errors, in the order of their checks except for trunca
 
 TEST_CASE("the defaults of a packet's facts are the most common values") {
     constexpr facts about{.id = kind::mtc, .name = "MTC"};
-    static_assert(about.binds_to_ip == binding::no && !about.in_psb_plus &&
+    static_assert(about.binds_to_ip == ip_binding::no && !about.in_psb_plus &&
                   about.cyc_eligible == cyc_rule::no && !about.keeps_block);
 }

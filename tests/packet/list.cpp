@@ -331,9 +331,11 @@ void check_fields(declared const& packet, test::csv_row const& row) {
 
 // ------------------------------------------------------------------------------------ all of it
 
-auto binding_in(std::string const& cell) -> binding {
+auto binding_in(std::string const& cell) -> ip_binding {
     REQUIRE((cell == "yes" || cell == "no" || cell == "conditional"));
-    return cell == "yes" ? binding::yes : cell == "no" ? binding::no : binding::conditional;
+    return cell == "yes"  ? ip_binding::yes
+           : cell == "no" ? ip_binding::no
+                          : ip_binding::conditional;
 }
 
 auto answer_in(std::string const& cell) -> cyc_rule {
@@ -397,7 +399,7 @@ TEST_CASE("facts_of returns the facts of the requested packet and no other") {
     CHECK_TWICE([](auto value) {
         return facts_of(value(kind::cbr)).keeps_block && !facts_of(value(kind::psb)).keeps_block &&
                facts_of(value(kind::trig)).cyc_eligible == cyc_rule::unconfirmed &&
-               facts_of(value(kind::tip)).binds_to_ip == binding::yes;
+               facts_of(value(kind::tip)).binds_to_ip == ip_binding::yes;
     });
 }
 

@@ -37,5 +37,5 @@ TEST_CASE("after 02 C3, 88 is MNT and 00 is no packet (PKT-013)") {
 }
 
 TEST_CASE("MNT binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<mnt>(kind::mnt, "MNT", binding::no, true, cyc_rule::no, true));
+    static_assert(test::facts_are<mnt>(kind::mnt, "MNT", ip_binding::no, true, cyc_rule::no, true));
 }

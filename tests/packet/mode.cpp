@@ -91,8 +91,8 @@ TEST_CASE("CS.L with CS.D, and InTX with TXAbort, are not encoded (PKT-090)") {
 
 TEST_CASE("MODE binds to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
           "PKT-205)") {
-    static_assert(test::facts_are<mode_exec>(kind::mode_exec, "MODE.Exec", binding::yes, true,
+    static_assert(test::facts_are<mode_exec>(kind::mode_exec, "MODE.Exec", ip_binding::yes, true,
                                              cyc_rule::yes, false));
-    static_assert(test::facts_are<mode_tsx>(kind::mode_tsx, "MODE.TSX", binding::yes, true,
+    static_assert(test::facts_are<mode_tsx>(kind::mode_tsx, "MODE.TSX", ip_binding::yes, true,
                                             cyc_rule::yes, false));
 }

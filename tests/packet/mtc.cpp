@@ -19,5 +19,6 @@ TEST_CASE("MTC is 59 and the eight bits of CTC (PKT-101)") {
 
 TEST_CASE("MTC binds to no IP, may appear in PSB+ and in a block, may have a CYC (PKT-112, "
           "PKT-205)") {
-    static_assert(test::facts_are<mtc>(kind::mtc, "MTC", binding::no, true, cyc_rule::yes, true));
+    static_assert(
+        test::facts_are<mtc>(kind::mtc, "MTC", ip_binding::no, true, cyc_rule::yes, true));
 }

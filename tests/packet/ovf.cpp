@@ -15,6 +15,6 @@ TEST_CASE("OVF is 02 F3 and has no fields (PKT-150)") {
 
 TEST_CASE("OVF may bind to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
           "PKT-205)") {
-    static_assert(
-        test::facts_are<ovf>(kind::ovf, "OVF", binding::conditional, true, cyc_rule::yes, false));
+    static_assert(test::facts_are<ovf>(kind::ovf, "OVF", ip_binding::conditional, true,
+                                       cyc_rule::yes, false));
 }

@@ -26,5 +26,5 @@ TEST_CASE("each 00 is one PAD, whatever follows it (PKT-166)") {
 }
 
 TEST_CASE("PAD binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<pad>(kind::pad, "PAD", binding::no, true, cyc_rule::no, true));
+    static_assert(test::facts_are<pad>(kind::pad, "PAD", ip_binding::no, true, cyc_rule::no, true));
 }

@@ -101,10 +101,10 @@ TEST_CASE("BEP is 02 33, and 02 B3 with IP, inside and outside a block (PKT-204)
 
 TEST_CASE("PEBS packets may bind to an IP and are not in PSB+; only BIP keeps its block "
           "(PKT-205)") {
-    static_assert(test::facts_are<bbp>(kind::bbp, "BBP", binding::conditional, false,
+    static_assert(test::facts_are<bbp>(kind::bbp, "BBP", ip_binding::conditional, false,
                                        cyc_rule::unconfirmed, false));
-    static_assert(test::facts_are<bip>(kind::bip, "BIP", binding::conditional, false,
+    static_assert(test::facts_are<bip>(kind::bip, "BIP", ip_binding::conditional, false,
                                        cyc_rule::unconfirmed, true));
-    static_assert(test::facts_are<bep>(kind::bep, "BEP", binding::conditional, false,
+    static_assert(test::facts_are<bep>(kind::bep, "BEP", ip_binding::conditional, false,
                                        cyc_rule::unconfirmed, false));
 }

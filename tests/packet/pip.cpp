@@ -44,6 +44,6 @@ TEST_CASE("a CR3 with bits 4:0 or 63:52 does not fit (PKT-340)") {
 
 TEST_CASE("PIP may bind to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
           "PKT-205)") {
-    static_assert(
-        test::facts_are<pip>(kind::pip, "PIP", binding::conditional, true, cyc_rule::yes, false));
+    static_assert(test::facts_are<pip>(kind::pip, "PIP", ip_binding::conditional, true,
+                                       cyc_rule::yes, false));
 }

@@ -104,12 +104,12 @@ TEST_CASE("all four bits of the wake reason are decoded, including the reserved 
 
 TEST_CASE("power packets are not in PSB+; MWAIT ends a block; EXSTOP and MWAIT may have a CYC "
           "(PKT-112, PKT-205)") {
-    static_assert(test::facts_are<exstop>(kind::exstop, "EXSTOP", binding::conditional, false,
+    static_assert(test::facts_are<exstop>(kind::exstop, "EXSTOP", ip_binding::conditional, false,
                                           cyc_rule::yes, true));
     static_assert(
-        test::facts_are<mwait>(kind::mwait, "MWAIT", binding::yes, false, cyc_rule::yes, false));
-    static_assert(
-        test::facts_are<pwre>(kind::pwre, "PWRE", binding::conditional, false, cyc_rule::no, true));
-    static_assert(
-        test::facts_are<pwrx>(kind::pwrx, "PWRX", binding::conditional, false, cyc_rule::no, true));
+        test::facts_are<mwait>(kind::mwait, "MWAIT", ip_binding::yes, false, cyc_rule::yes, false));
+    static_assert(test::facts_are<pwre>(kind::pwre, "PWRE", ip_binding::conditional, false,
+                                        cyc_rule::no, true));
+    static_assert(test::facts_are<pwrx>(kind::pwrx, "PWRX", ip_binding::conditional, false,
+                                        cyc_rule::no, true));
 }

@@ -61,7 +61,8 @@ TEST_CASE("PSBEND is 02 23 and has no fields (PKT-133)") {
 }
 
 TEST_CASE("PSB and PSBEND bind to no IP, end a block, have no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<psb>(kind::psb, "PSB", binding::no, false, cyc_rule::no, false));
     static_assert(
-        test::facts_are<psbend>(kind::psbend, "PSBEND", binding::no, true, cyc_rule::no, false));
+        test::facts_are<psb>(kind::psb, "PSB", ip_binding::no, false, cyc_rule::no, false));
+    static_assert(
+        test::facts_are<psbend>(kind::psbend, "PSBEND", ip_binding::no, true, cyc_rule::no, false));
 }

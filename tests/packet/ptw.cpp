@@ -54,5 +54,5 @@ TEST_CASE("a PTW payload that exceeds its 4 bytes is not encoded (PKT-340)") {
 
 TEST_CASE("PTW binds to an IP, may have a CYC, ends a block, is not in PSB+ (PKT-112, PKT-205)") {
     static_assert(
-        test::facts_are<ptw>(kind::ptw, "PTW", binding::yes, false, cyc_rule::yes, false));
+        test::facts_are<ptw>(kind::ptw, "PTW", ip_binding::yes, false, cyc_rule::yes, false));
 }

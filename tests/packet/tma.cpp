@@ -60,5 +60,5 @@ TEST_CASE("an FC over 511 does not fit (PKT-340)") {
 }
 
 TEST_CASE("TMA binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<tma>(kind::tma, "TMA", binding::no, true, cyc_rule::no, true));
+    static_assert(test::facts_are<tma>(kind::tma, "TMA", ip_binding::no, true, cyc_rule::no, true));
 }

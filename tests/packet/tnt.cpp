@@ -191,8 +191,8 @@ TEST_CASE("an older TNT a and a younger TNT b are concatenated as a << nb | b (P
 }
 
 TEST_CASE("TNT binds to IPs, may have a CYC, ends a block, is not in PSB+ (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<tnt_short>(kind::tnt_short, "TNT.short", binding::yes, false,
+    static_assert(test::facts_are<tnt_short>(kind::tnt_short, "TNT.short", ip_binding::yes, false,
                                              cyc_rule::yes, false));
-    static_assert(test::facts_are<tnt_long>(kind::tnt_long, "TNT.long", binding::yes, false,
+    static_assert(test::facts_are<tnt_long>(kind::tnt_long, "TNT.long", ip_binding::yes, false,
                                             cyc_rule::yes, false));
 }

@@ -14,6 +14,6 @@ TEST_CASE("TraceStop is 02 83 and has no fields (PKT-160)") {
 }
 
 TEST_CASE("TraceStop may bind to an IP, ends a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<tracestop>(kind::tracestop, "TraceStop", binding::conditional,
+    static_assert(test::facts_are<tracestop>(kind::tracestop, "TraceStop", ip_binding::conditional,
                                              false, cyc_rule::no, false));
 }

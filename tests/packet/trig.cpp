@@ -55,6 +55,6 @@ TEST_CASE("an ICNT without ICNTV is not encoded (PKT-340)") {
 }
 
 TEST_CASE("TRIG may bind to an IP, is not in PSB+ and ends a block (PKT-205)") {
-    static_assert(test::facts_are<trig>(kind::trig, "TRIG", binding::conditional, false,
+    static_assert(test::facts_are<trig>(kind::trig, "TRIG", ip_binding::conditional, false,
                                         cyc_rule::unconfirmed, false));
 }

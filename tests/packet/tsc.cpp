@@ -35,5 +35,6 @@ TEST_CASE("a TSC of more than 56 bits does not fit (PKT-340)") {
 
 TEST_CASE("TSC binds to no IP, may appear in PSB+ and in a block, may have a CYC (PKT-112, "
           "PKT-205)") {
-    static_assert(test::facts_are<tsc>(kind::tsc, "TSC", binding::no, true, cyc_rule::yes, true));
+    static_assert(
+        test::facts_are<tsc>(kind::tsc, "TSC", ip_binding::no, true, cyc_rule::yes, true));
 }

@@ -37,6 +37,6 @@ TEST_CASE("a VMCS address with bits 11:0 or 63:52 does not fit (PKT-340)") {
 
 TEST_CASE("VMCS may bind to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
           "PKT-205)") {
-    static_assert(test::facts_are<vmcs>(kind::vmcs, "VMCS", binding::conditional, true,
+    static_assert(test::facts_are<vmcs>(kind::vmcs, "VMCS", ip_binding::conditional, true,
                                         cyc_rule::yes, false));
 }

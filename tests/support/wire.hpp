@@ -137,8 +137,9 @@ constexpr auto stands_for(hex_bytes const& bytes, Packet const& packet,
 
 /// True when the facts of a packet are these.
 template <class Packet>
-constexpr auto facts_are(packet::kind id, text name, packet::binding binds_to_ip, bool in_psb_plus,
-                         packet::cyc_rule cyc_eligible, bool keeps_block) noexcept -> bool {
+constexpr auto facts_are(packet::kind id, text name, packet::ip_binding binds_to_ip,
+                         bool in_psb_plus, packet::cyc_rule cyc_eligible, bool keeps_block) noexcept
+    -> bool {
     auto const& about = Packet::about;
     return about.id == id && about.name == name && about.binds_to_ip == binds_to_ip &&
            about.in_psb_plus == in_psb_plus && about.cyc_eligible == cyc_eligible &&

@@ -42,7 +42,7 @@ enum class evd_type : uint8_t {
 struct cfe : packet_word<cfe, 4> {
     static constexpr facts about{.id = kind::cfe,
                                  .name = "CFE",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -62,7 +62,7 @@ struct cfe : packet_word<cfe, 4> {
 struct evd : packet_word<evd, 11> {
     static constexpr facts about{.id = kind::evd,
                                  .name = "EVD",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};

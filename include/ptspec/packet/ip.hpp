@@ -96,8 +96,10 @@ private:
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
 /// Source: SDM vol. 3, "Target IP (TIP) Packet"; PKT-050, PKT-070, PKT-071.
 struct tip : ip_packet<tip> {
-    static constexpr facts about{
-        .id = kind::tip, .name = "TIP", .binds_to_ip = binding::yes, .cyc_eligible = cyc_rule::yes};
+    static constexpr facts about{.id = kind::tip,
+                                 .name = "TIP",
+                                 .binds_to_ip = ip_binding::yes,
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x0D> {};
     struct layout : bit_layout<8, Opcode, IPBytes> {};
@@ -111,7 +113,7 @@ struct tip : ip_packet<tip> {
 struct tip_pge : ip_packet<tip_pge> {
     static constexpr facts about{.id = kind::tip_pge,
                                  .name = "TIP.PGE",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x11> {};
@@ -126,7 +128,7 @@ struct tip_pge : ip_packet<tip_pge> {
 struct tip_pgd : ip_packet<tip_pgd> {
     static constexpr facts about{.id = kind::tip_pgd,
                                  .name = "TIP.PGD",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x01> {};
@@ -141,7 +143,7 @@ struct tip_pgd : ip_packet<tip_pgd> {
 struct fup : ip_packet<fup> {
     static constexpr facts about{.id = kind::fup,
                                  .name = "FUP",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .in_psb_plus = true,
                                  .keeps_block = true};
 

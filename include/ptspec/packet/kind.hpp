@@ -47,13 +47,13 @@ enum class kind : uint8_t {
 enum class cyc_rule : uint8_t { no, yes, unconfirmed };
 
 /// Whether a packet binds to the address of an instruction.
-enum class binding : uint8_t { no, yes, conditional };
+enum class ip_binding : uint8_t { no, yes, conditional };
 
 /// The properties of a packet type other than its bits.
 struct facts {
     kind id;
     text name;  ///< as the manual spells it
-    binding binds_to_ip = binding::no;
+    ip_binding binds_to_ip = ip_binding::no;
     bool in_psb_plus = false;  ///< may appear between PSB and PSBEND
     cyc_rule cyc_eligible = cyc_rule::no;
     bool keeps_block = false;  ///< does not end a block of BIPs

@@ -38,7 +38,7 @@ constexpr auto sorted_by_fact(type_list<Packets...>) noexcept -> kinds_by_fact {
     facts const every[] = {Packets::about...};
     for (facts const& one : every) {
         bool const is_psb = one.id == kind::psb || one.id == kind::psbend;
-        if (one.binds_to_ip == binding::no && !is_psb) { sets.unbound.add(one.id); }
+        if (one.binds_to_ip == ip_binding::no && !is_psb) { sets.unbound.add(one.id); }
         if (one.in_psb_plus) { sets.in_psb_plus.add(one.id); }
         if (one.keeps_block) { sets.keeps_block.add(one.id); }
         if (one.cyc_eligible == cyc_rule::yes) { sets.cyc_eligible.add(one.id); }

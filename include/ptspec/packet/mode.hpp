@@ -14,7 +14,7 @@ namespace ptspec::packet {
 struct mode_exec : packet_word<mode_exec, 2> {
     static constexpr facts about{.id = kind::mode_exec,
                                  .name = "MODE.Exec",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 
@@ -44,7 +44,7 @@ struct mode_exec : packet_word<mode_exec, 2> {
 struct mode_tsx : packet_word<mode_tsx, 2> {
     static constexpr facts about{.id = kind::mode_tsx,
                                  .name = "MODE.TSX",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 

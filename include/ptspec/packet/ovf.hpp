@@ -13,7 +13,7 @@ namespace ptspec::packet {
 struct ovf : packet_word<ovf, 2> {
     static constexpr facts about{.id = kind::ovf,
                                  .name = "OVF",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 

@@ -14,7 +14,7 @@ namespace ptspec::packet {
 struct bbp : packet_word<bbp, 3> {
     static constexpr facts about{.id = kind::bbp,
                                  .name = "BBP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -38,7 +38,7 @@ struct bbp : packet_word<bbp, 3> {
 struct bip : packet_word<bip, 1, payload_of_block> {
     static constexpr facts about{.id = kind::bip,
                                  .name = "BIP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed,
                                  .keeps_block = true};
 
@@ -55,7 +55,7 @@ struct bip : packet_word<bip, 1, payload_of_block> {
 struct bep : packet_word<bep, 2> {
     static constexpr facts about{.id = kind::bep,
                                  .name = "BEP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};

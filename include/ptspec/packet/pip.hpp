@@ -15,7 +15,7 @@ namespace ptspec::packet {
 struct pip : packet_word<pip, 8> {
     static constexpr facts about{.id = kind::pip,
                                  .name = "PIP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 

@@ -13,7 +13,7 @@ namespace ptspec::packet {
 struct exstop : packet_word<exstop, 2> {
     static constexpr facts about{.id = kind::exstop,
                                  .name = "EXSTOP",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::yes,
                                  .keeps_block = true};
 
@@ -33,7 +33,7 @@ struct exstop : packet_word<exstop, 2> {
 struct mwait : packet_word<mwait, 10> {
     static constexpr facts about{.id = kind::mwait,
                                  .name = "MWAIT",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -53,8 +53,10 @@ struct mwait : packet_word<mwait, 10> {
 /// Errors: truncated.
 /// Source: SDM vol. 3, "Power Entry (PWRE) Packet"; PKT-184, PKT-185.
 struct pwre : packet_word<pwre, 4> {
-    static constexpr facts about{
-        .id = kind::pwre, .name = "PWRE", .binds_to_ip = binding::conditional, .keeps_block = true};
+    static constexpr facts about{.id = kind::pwre,
+                                 .name = "PWRE",
+                                 .binds_to_ip = ip_binding::conditional,
+                                 .keeps_block = true};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x22> {};
@@ -72,8 +74,10 @@ struct pwre : packet_word<pwre, 4> {
 /// Errors: truncated.
 /// Source: SDM vol. 3, "Power Exit (PWRX) Packet"; PKT-186, PKT-187.
 struct pwrx : packet_word<pwrx, 7> {
-    static constexpr facts about{
-        .id = kind::pwrx, .name = "PWRX", .binds_to_ip = binding::conditional, .keeps_block = true};
+    static constexpr facts about{.id = kind::pwrx,
+                                 .name = "PWRX",
+                                 .binds_to_ip = ip_binding::conditional,
+                                 .keeps_block = true};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xA2> {};

@@ -11,8 +11,10 @@ namespace ptspec::packet {
 /// Errors: truncated; reserved when PayloadBytes is 2 or 3.
 /// Source: SDM vol. 3, "PTWRITE (PTW) Packet"; PKT-170..174.
 struct ptw : packet_word<ptw, 2, payload_of<4, 8, undefined_size, undefined_size>> {
-    static constexpr facts about{
-        .id = kind::ptw, .name = "PTW", .binds_to_ip = binding::yes, .cyc_eligible = cyc_rule::yes};
+    static constexpr facts about{.id = kind::ptw,
+                                 .name = "PTW",
+                                 .binds_to_ip = ip_binding::yes,
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<12, 8, 0x12> {};

@@ -39,7 +39,7 @@ constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
 struct tnt_short : packet_word<tnt_short, 1> {
     static constexpr facts about{.id = kind::tnt_short,
                                  .name = "TNT.short",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned max_branches = 6;
     /// Smaller values are PAD, the escape byte or a TNT without branches.
@@ -73,7 +73,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
 struct tnt_long : packet_word<tnt_long, 8> {
     static constexpr facts about{.id = kind::tnt_long,
                                  .name = "TNT.long",
-                                 .binds_to_ip = binding::yes,
+                                 .binds_to_ip = ip_binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned max_branches = 47;
     /// Smaller values have no stop bit, or no branch below it.

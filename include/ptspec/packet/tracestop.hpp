@@ -12,7 +12,7 @@ namespace ptspec::packet {
 /// Source: SDM vol. 3, "TraceStop Packet"; PKT-160.
 struct tracestop : packet_word<tracestop, 2> {
     static constexpr facts about{
-        .id = kind::tracestop, .name = "TraceStop", .binds_to_ip = binding::conditional};
+        .id = kind::tracestop, .name = "TraceStop", .binds_to_ip = ip_binding::conditional};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x83> {};

@@ -14,7 +14,7 @@ namespace ptspec::packet {
 struct trig : packet_word<trig, 3, payload_of<0, 2>> {
     static constexpr facts about{.id = kind::trig,
                                  .name = "TRIG",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Opcode : fixed<7, 0, 0xD9> {};

@@ -14,7 +14,7 @@ namespace ptspec::packet {
 struct vmcs : packet_word<vmcs, 7> {
     static constexpr facts about{.id = kind::vmcs,
                                  .name = "VMCS",
-                                 .binds_to_ip = binding::conditional,
+                                 .binds_to_ip = ip_binding::conditional,
                                  .in_psb_plus = true,
                                  .cyc_eligible = cyc_rule::yes};
 
