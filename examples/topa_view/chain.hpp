@@ -167,7 +167,7 @@ inline void find_position(chain& into, msr_script::session const& in, given_memo
         state.ctl = state.ctl.with(ctl::ToPA{true}, ctl::FabricEn{false});
         now.why = engine::explain(in.of, state, memory, in.how);
     } else {
-        now.loaded = topa::enter(memory, now.encoded, of, in.how.restricted);
+        now.loaded = topa::load_first_entry(memory, now.encoded, of, in.how.restricted);
     }
     now.in_chain = into.find({now.loaded.where.table, now.loaded.where.index});
     if (now.in_chain && !into.is_shown(*now.in_chain)) { now.in_chain.reset(); }

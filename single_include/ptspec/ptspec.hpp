@@ -8045,8 +8045,8 @@ template <memory_port Memory>
 /// Errors: as `load_entry`; OUT-064 offset outside the region.
 /// Source: OUT-006, OUT-057, OUT-058, OUT-064.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto enter(Memory& memory, position where, limits of,
-                                   restricted_memory const& restricted = {}) noexcept
+[[nodiscard]] constexpr auto load_first_entry(Memory& memory, position where, limits of,
+                                              restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
     auto at = load_entry(memory, where, of, restricted);
     if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }
@@ -10460,7 +10460,7 @@ constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memo
     -> port_fault {
     forget_entries(s);
     if (s.restrictions_changed) { set_restricted(s, s.next_restricted); }
-    auto const loaded = topa::enter(memory, s.position, s.limits, s.options.restricted);
+    auto const loaded = topa::load_first_entry(memory, s.position, s.limits, s.options.restricted);
     s.position = loaded.where;
     if (loaded.fault.happened) { return loaded.fault; }
     if (!loaded) {
@@ -10900,7 +10900,7 @@ template <memory_port Memory>
 constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
-    auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
+    auto const loaded = topa::load_first_entry(memory, where, topa::limits::of(of), how.restricted);
     if (loaded.fault.happened) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {

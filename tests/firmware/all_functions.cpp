@@ -446,7 +446,7 @@ extern "C" {
 void fw_arrive(hooked_memory& memory, topa::position const& where, topa::limits const& of,
                topa::restricted_memory const& around, topa::loaded_entry* out) noexcept {
     out[0] = topa::load_entry(memory, where, of, around);
-    out[1] = topa::enter(memory, where, of, around);
+    out[1] = topa::load_first_entry(memory, where, of, around);
     if (out[0]) { out[1].where = out[0].where; }
 }
 auto fw_distance(hooked_memory& memory, topa::position const& from, topa::position const& to,

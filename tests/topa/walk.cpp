@@ -342,7 +342,7 @@ TEST_CASE("tracing starts at the position in the MSRs, also inside a region (OUT
         few_words memory{ring_words};
         topa::ia32_rtit_output_base const base{value(uint64_t{0x1'0000})};
         topa::ia32_rtit_output_mask_ptrs const pointers{value(uint64_t{0x0000'0010'0000'00FF})};
-        auto const got = topa::enter(memory, topa::position_in(base, pointers), skl);
+        auto const got = topa::load_first_entry(memory, topa::position_in(base, pointers), skl);
         return is_region(got, {0x1'0000, 1, 0x10}, 0x40'1000) && topa::base_of(got.where) == base &&
                topa::mask_ptrs_of(got.where) == pointers &&
                topa::trace_store_phys_addr(got.where, got.current) == 0x40'1010;
@@ -352,8 +352,9 @@ TEST_CASE("tracing starts at the position in the MSRs, also inside a region (OUT
 TEST_CASE("tracing may start on a link: it is followed, and the offset is ignored (OUT-057)") {
     CHECK_TWICE([](auto value) {  // OC-34
         few_words memory{ring_words};
-        auto const got = topa::enter(memory, value(position{0x1'0000, 2, 0x999}), skl);
-        auto const outside = topa::enter(memory, value(position{0x1'0000, 2, 0xFFFF'FFFF}), skl);
+        auto const got = topa::load_first_entry(memory, value(position{0x1'0000, 2, 0x999}), skl);
+        auto const outside = topa::load_first_entry(memory,
+                                                    value(position{0x1'0000, 2, 0xFFFF'FFFF}), skl);
         return is_region(got, {0x1'0000, 0, 0}, 0x40'0000) &&
                is_region(outside, {0x1'0000, 0, 0}, 0x40'0000);
     });
@@ -362,34 +363,35 @@ TEST_CASE("tracing may start on a link: it is followed, and the offset is ignore
 TEST_CASE("tracing cannot start outside the region (OUT-064)") {
     CHECK_TWICE([](auto value) {  // OC-35
         few_words memory{ring_words};
-        return is_error(topa::enter(memory, value(position{0x1'0000, 0, 0x1000}), skl),
+        return is_error(topa::load_first_entry(memory, value(position{0x1'0000, 0, 0x1000}), skl),
                         rule::OUT_064, {0x1'0000, 0, 0x1000}, 0x40'0000) &&
-               topa::enter(memory, value(position{0x1'0000, 0, 0xFFF}), skl) &&
-               topa::enter(memory, value(position{0x1'0000, 0, 0x1001}), skl).broken ==
+               topa::load_first_entry(memory, value(position{0x1'0000, 0, 0xFFF}), skl) &&
+               topa::load_first_entry(memory, value(position{0x1'0000, 0, 0x1001}), skl).broken ==
                    rule::OUT_064 &&
-               topa::enter(memory, value(position{0x1'0000, 1, 0xFFFF'FFFF}), skl).broken ==
-                   rule::OUT_064 &&
+               topa::load_first_entry(memory, value(position{0x1'0000, 1, 0xFFFF'FFFF}), skl)
+                       .broken == rule::OUT_064 &&
                topa::load_entry(memory, value(position{0x1'0000, 0, 0x1000}), skl);
     });
     CHECK_TWICE([](auto value) {  // OC-18: a region with STOP is full
         few_words memory{{{0x2'0000, value(uint64_t{0x3000'0050})}}};
-        return is_error(topa::enter(memory, {0x2'0000, 0, 0x2000}, skl), rule::OUT_064,
+        return is_error(topa::load_first_entry(memory, {0x2'0000, 0, 0x2000}, skl), rule::OUT_064,
                         {0x2'0000, 0, 0x2000}, 0x3000'0050) &&
-               topa::enter(memory, {0x2'0000, 0, 0x1FFF}, skl);
+               topa::load_first_entry(memory, {0x2'0000, 0, 0x1FFF}, skl);
     });
 }
 
-TEST_CASE("enter() returns errors of the entry before those of the offset") {
+TEST_CASE("load_first_entry() returns errors of the entry before those of the offset") {
     CHECK_TWICE([](auto value) {
         topa::address_span const extra[] = {{0x2'0000, 0x2'0000}};
         restricted_memory const restricted{.extra = extra, .extra_count = 1};
         few_words memory{{{0x1'0000, value(uint64_t{0x40'0002})}, {0x2'0000, 0x40'0000}}};
-        auto const broken = topa::enter(memory, {0x1'0000, 0, 0x1000}, skl);
-        auto const fault = topa::enter(memory, {0x1'0000, 1, 0x1000}, skl);
+        auto const broken = topa::load_first_entry(memory, {0x1'0000, 0, 0x1000}, skl);
+        auto const fault = topa::load_first_entry(memory, {0x1'0000, 1, 0x1000}, skl);
         return is_error(broken, rule::OUT_060, {0x1'0000, 0, 0x1000}, 0x40'0002) &&
                fault.broken == rule::none && fault.fault == port_fault{true, 0x1'0008} &&
-               topa::enter(memory, {0x2'0000, 0, 0}, skl, restricted).broken == rule::OUT_091 &&
-               topa::enter(memory, {0x2'0000, 0, 0}, skl);
+               topa::load_first_entry(memory, {0x2'0000, 0, 0}, skl, restricted).broken ==
+                   rule::OUT_091 &&
+               topa::load_first_entry(memory, {0x2'0000, 0, 0}, skl);
     });
 }
 

@@ -58,8 +58,8 @@ template <memory_port Memory>
 /// Errors: as `load_entry`; OUT-064 offset outside the region.
 /// Source: OUT-006, OUT-057, OUT-058, OUT-064.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto enter(Memory& memory, position where, limits of,
-                                   restricted_memory const& restricted = {}) noexcept
+[[nodiscard]] constexpr auto load_first_entry(Memory& memory, position where, limits of,
+                                              restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
     auto at = load_entry(memory, where, of, restricted);
     if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }

@@ -80,7 +80,7 @@ template <memory_port Memory>
 constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
-    auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
+    auto const loaded = topa::load_first_entry(memory, where, topa::limits::of(of), how.restricted);
     if (loaded.fault.happened) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {

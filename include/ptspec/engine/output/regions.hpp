@@ -102,7 +102,7 @@ constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memo
     -> port_fault {
     forget_entries(s);
     if (s.restrictions_changed) { set_restricted(s, s.next_restricted); }
-    auto const loaded = topa::enter(memory, s.position, s.limits, s.options.restricted);
+    auto const loaded = topa::load_first_entry(memory, s.position, s.limits, s.options.restricted);
     s.position = loaded.where;
     if (loaded.fault.happened) { return loaded.fault; }
     if (!loaded) {
