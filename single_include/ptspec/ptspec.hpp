@@ -12287,14 +12287,14 @@ namespace ptspec::trace {
 /// The chunk is borrowed. When it is released, its last bytes are copied into the carry: the
 /// beginning of a packet that continues in the next chunk, and as many bytes before it as a search
 /// for a PSB may have to step back.
-class input {
+class chunked_input {
 public:
     /// The most bytes to step back. A PSB can begin this many bytes before the position at which
     /// decoding failed, because the packet before the PSB may have taken its first bytes (PKT-250).
     static constexpr unsigned max_step_back = psb_bytes - 1;
 
-    constexpr input() noexcept = default;
-    constexpr explicit input(byte_view whole) noexcept : chunk_{whole}, last_{true} {}
+    constexpr chunked_input() noexcept = default;
+    constexpr explicit chunked_input(byte_view whole) noexcept : chunk_{whole}, last_{true} {}
 
     /// Sets the next chunk. Returns false while the last one is not released, and after `finish()`.
     [[nodiscard]] constexpr auto feed(byte_view chunk) noexcept -> bool {
@@ -14621,7 +14621,7 @@ private:
     };
     /// Everything but the hook.
     struct state {
-        input in{};
+        chunked_input in{};
         size_t fast_limit = 0;  // packets before this position of the chunk take the fast path
         uint64_t last_ip = 0;
         packet::block items = packet::block::none;
@@ -14640,7 +14640,7 @@ private:
     /// instructions on packets of all kinds (clang 19).
     [[gnu::noinline]] static constexpr auto initial_state(byte_view bytes, bool is_whole,
                                                           reader_options how) noexcept -> state {
-        return {.in = is_whole ? input{bytes} : input{},
+        return {.in = is_whole ? chunked_input{bytes} : chunked_input{},
                 .next = how.sync ? mode::searching : mode::decoding,
                 .strict = how.strict,
                 .synced = !how.sync};
@@ -14748,8 +14748,8 @@ private:
         now_.next = mode::searching;
         now_.lost_at = offset;
         now_.search = {};
-        now_.in.step_back(offset < input::max_step_back ? static_cast<unsigned>(offset)
-                                                        : input::max_step_back);
+        now_.in.step_back(offset < chunked_input::max_step_back ? static_cast<unsigned>(offset)
+                                                                : chunked_input::max_step_back);
         return {
             .what = item_type::damage, .error = got.error, .broken = got.broken, .offset = offset};
     }

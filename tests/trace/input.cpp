@@ -9,12 +9,12 @@
 using namespace ptspec;
 using test::bytes;
 using test::join;
-using trace::input;
+using trace::chunked_input;
 
 TEST_CASE("a whole trace is one chunk, and the last") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(1, 2, 3));
-        input from{byte_view{in}};
+        chunked_input from{byte_view{in}};
         bool const start = from.is_last() && from.offset() == 0 && from.rest() == byte_view{in};
         from.advance(2);
         return start && from.offset() == 2 && from.rest() == byte_view{in}.from(2) &&
@@ -26,7 +26,7 @@ TEST_CASE(
     "feed() takes a chunk after the one before is released, and none after finish() (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(1, 2, 3));
-        input from;
+        chunked_input from;
         bool const first = !from.is_last() && from.feed(in);
         bool const too_early = from.feed(in);
         from.advance(3);
@@ -44,7 +44,7 @@ TEST_CASE("carried bytes are read before the next chunk (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(1, 2, 3));
         auto const two = value(bytes(4, 5));
-        input from;
+        chunked_input from;
         bool ok = from.feed(one);
         from.advance(1);
         from.release(2);
@@ -63,7 +63,7 @@ TEST_CASE("stitched() holds at most 16 bytes of the next chunk") {
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(0x02));
         auto const two = value(join(test::psb, test::psb));
-        input from;
+        chunked_input from;
         bool ok = from.feed(one);
         from.release(1);
         ok = ok && from.feed(two);
@@ -74,7 +74,7 @@ TEST_CASE("stitched() holds at most 16 bytes of the next chunk") {
 
 TEST_CASE("step_back() steps into the carry, over chunks of one byte (PKT-250)") {
     CHECK_TWICE([](auto value) {
-        input from;
+        chunked_input from;
         bool ok = true;
         for (unsigned i = 0; i < 40; ++i) {
             auto const one = value(bytes(i));
@@ -100,14 +100,14 @@ TEST_CASE("the carry holds 15 bytes of an incomplete packet and the 15 bytes bef
         byte_array<64> in{};
         for (unsigned i = 0; i < 64; ++i) { in.bytes[i] = static_cast<uint8_t>(i); }
         auto const seen = value(in);
-        input from;
+        chunked_input from;
         bool ok = from.feed(seen);
         from.advance(49);
         from.release(15);
-        from.step_back(input::max_step_back);
+        from.step_back(chunked_input::max_step_back);
         ok = ok && from.offset() == 34 && from.unread_carry().size() == 30;
         for (unsigned i = 0; i < 30; ++i) { ok = ok && from.unread_carry()[i] == 34 + i; }
-        return ok && input::max_step_back == 15;
+        return ok && chunked_input::max_step_back == 15;
     });
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("search() stops after the PSB, wherever the chunk boundaries are (PKT-
     auto const in = join(bytes(0x00, 0x02), test::psb, bytes(0x02, 0x06, 0x06));
     for (std::size_t first = 0; first <= in.size(); ++first) {
         for (std::size_t second = first; second <= in.size(); ++second) {
-            input from;
+            chunked_input from;
             trace::psb_search search;
             bool found = false;
             byte_view const view{in};
@@ -138,7 +138,7 @@ TEST_CASE("search() stops after the PSB, wherever the chunk boundaries are (PKT-
 TEST_CASE("search() without a PSB stops at the end of the trace (PKT-254)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x02, 0x82, 0x00));
-        input from{byte_view{in}};
+        chunked_input from{byte_view{in}};
         trace::psb_search search;
         return !from.search(search) && from.offset() == 3 && from.rest().empty();
     });
@@ -147,7 +147,7 @@ TEST_CASE("search() without a PSB stops at the end of the trace (PKT-254)") {
 TEST_CASE("seek() moves within the chunk and discards the carry") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(1, 2, 3));
-        input from;
+        chunked_input from;
         bool ok = from.feed(in);
         from.release(3);
         ok = ok && from.feed(in);

@@ -10,14 +10,14 @@ namespace ptspec::trace {
 /// The chunk is borrowed. When it is released, its last bytes are copied into the carry: the
 /// beginning of a packet that continues in the next chunk, and as many bytes before it as a search
 /// for a PSB may have to step back.
-class input {
+class chunked_input {
 public:
     /// The most bytes to step back. A PSB can begin this many bytes before the position at which
     /// decoding failed, because the packet before the PSB may have taken its first bytes (PKT-250).
     static constexpr unsigned max_step_back = psb_bytes - 1;
 
-    constexpr input() noexcept = default;
-    constexpr explicit input(byte_view whole) noexcept : chunk_{whole}, last_{true} {}
+    constexpr chunked_input() noexcept = default;
+    constexpr explicit chunked_input(byte_view whole) noexcept : chunk_{whole}, last_{true} {}
 
     /// Sets the next chunk. Returns false while the last one is not released, and after `finish()`.
     [[nodiscard]] constexpr auto feed(byte_view chunk) noexcept -> bool {

@@ -159,7 +159,7 @@ private:
     };
     /// Everything but the hook.
     struct state {
-        input in{};
+        chunked_input in{};
         size_t fast_limit = 0;  // packets before this position of the chunk take the fast path
         uint64_t last_ip = 0;
         packet::block items = packet::block::none;
@@ -178,7 +178,7 @@ private:
     /// instructions on packets of all kinds (clang 19).
     [[gnu::noinline]] static constexpr auto initial_state(byte_view bytes, bool is_whole,
                                                           reader_options how) noexcept -> state {
-        return {.in = is_whole ? input{bytes} : input{},
+        return {.in = is_whole ? chunked_input{bytes} : chunked_input{},
                 .next = how.sync ? mode::searching : mode::decoding,
                 .strict = how.strict,
                 .synced = !how.sync};
@@ -286,8 +286,8 @@ private:
         now_.next = mode::searching;
         now_.lost_at = offset;
         now_.search = {};
-        now_.in.step_back(offset < input::max_step_back ? static_cast<unsigned>(offset)
-                                                        : input::max_step_back);
+        now_.in.step_back(offset < chunked_input::max_step_back ? static_cast<unsigned>(offset)
+                                                                : chunked_input::max_step_back);
         return {
             .what = item_type::damage, .error = got.error, .broken = got.broken, .offset = offset};
     }
