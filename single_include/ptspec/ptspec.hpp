@@ -9923,7 +9923,7 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
 /// decision.
 namespace ptspec::access {
 
-struct pmi_result {
+struct delivered_pmi {
     msr_state state{};
     bool clears_global_ctrl = false;  ///< IA32_PERF_GLOBAL_CTRL becomes 0
 };
@@ -9934,7 +9934,7 @@ struct pmi_result {
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; REG-205.
 [[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& caps, msr_state now) noexcept
-    -> pmi_result {
+    -> delivered_pmi {
     using debugctl = reg::ia32_debugctl;
     using status = reg::ia32_perf_global_status;
     auto const version = caps.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();

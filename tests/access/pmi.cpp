@@ -53,7 +53,7 @@ TEST_CASE("before version 4 a PMI clears the enables (REG-205)") {
     });
 }
 
-TEST_CASE("a default pmi_result clears nothing") { CHECK(!pmi_result{}.clears_global_ctrl); }
+TEST_CASE("a default delivered_pmi clears nothing") { CHECK(!delivered_pmi{}.clears_global_ctrl); }
 
 TEST_CASE("Intel PT itself is never frozen (REG-205, OUT-092)") {
     CHECK_TWICE([](auto value) {
