@@ -187,9 +187,9 @@ constexpr auto is_true(rc_case const& row, cpu::capabilities const& of, result c
         case rc_what::holds: return (place(after, claim.index) & claim.mask) == claim.value;
         case rc_what::stores: return (got.image.quadwords[claim.index] & claim.mask) == claim.value;
         case rc_what::psb_plus:
-            return got.done.psb == (claim.value == 0   ? access::psb_plus::no
-                                    : claim.value == 1 ? access::psb_plus::yes
-                                                       : access::psb_plus::may);
+            return got.done.psb == (claim.value == 0   ? access::psb_plus_generation::no
+                                    : claim.value == 1 ? access::psb_plus_generation::yes
+                                                       : access::psb_plus_generation::may);
         case rc_what::pmi: return got.done.pmi == (claim.value == 1);
         case rc_what::trace_stop: return got.trace_stop == (claim.value == 1);
         case rc_what::context_en:

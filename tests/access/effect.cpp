@@ -9,7 +9,7 @@ using access::outcome;
 using access::processor_context;
 using access::effect;
 using access::msr_state;
-using access::psb_plus;
+using access::psb_plus_generation;
 using cpu::capabilities;
 namespace preset = cpu::preset;
 
@@ -49,7 +49,7 @@ TEST_CASE("a write that faults changes nothing (REG-009)") {
         for (uint32_t const index : others) {
             auto const done = access::effect_of_write(preset::P_SKL, now, value(index), 0x80);
             if (done || done.verdict.broken != rule::REG_004 || !(done.state == now) || done.pmi ||
-                done.psb != psb_plus::no || done.trace_stop) {
+                done.psb != psb_plus_generation::no || done.trace_stop) {
                 return false;
             }
         }
@@ -87,7 +87,7 @@ TEST_CASE("writing the current value of CTL has no effect (REG-020)") {
         // A state in which enabling would change every field that it can.
         auto now = with(on | inject, 0x80'0000'00F0);
         auto const done = write_ctl(preset::P_FUT, now, value(on | inject));
-        return done && done.state == now && done.psb == psb_plus::no && !done.pmi &&
+        return done && done.state == now && done.psb == psb_plus_generation::no && !done.pmi &&
                !done.trace_stop;
     });
 }
@@ -99,7 +99,7 @@ TEST_CASE(
         auto const done = write_ctl(preset::P_FUT, now, value(uint64_t{0x5'0000'0008}));
         auto const plain = write_ctl(preset::P_FUT, now, value(uint64_t{0x2'0000'0008}));
         return !done && plain && plain.state == with(0x2'0000'0008, 0x1'2345'0000'00C3) &&
-               plain.psb == psb_plus::no && !plain.pmi && !plain.trace_stop;
+               plain.psb == psb_plus_generation::no && !plain.pmi && !plain.trace_stop;
     });
 }
 
@@ -108,7 +108,7 @@ TEST_CASE(
     CHECK_TWICE([](auto value) {
         auto const now = with(off, 0x33);
         auto const done = write_ctl(preset::P_FUT, now, value(uint64_t{0xC0C}));
-        return done && done.state == with(0xC0C, 0x33) && done.psb == psb_plus::no;
+        return done && done.state == with(0xC0C, 0x33) && done.psb == psb_plus_generation::no;
     });
 }
 
@@ -130,9 +130,10 @@ TEST_CASE(
         auto const stopped = write_ctl(preset::P_SKL, with(0, 0x20), value(on));
         auto const failed = write_ctl(preset::P_SKL, with(0, 0x12), value(on));
         auto const kept = write_ctl(preset::P_FUT, with(0, 0x60), value(on | inject));
-        return stopped && stopped.state == with(on, 0x21) && stopped.psb == psb_plus::no &&
-               !stopped.trace_stop && failed && failed.state == with(on, 0x13) &&
-               failed.psb == psb_plus::no && !failed.trace_stop &&
+        return stopped && stopped.state == with(on, 0x21) &&
+               stopped.psb == psb_plus_generation::no && !stopped.trace_stop && failed &&
+               failed.state == with(on, 0x13) && failed.psb == psb_plus_generation::no &&
+               !failed.trace_stop &&
                kept.state == with(on | inject, 0x61);  // PendPSB stays: no PSB was emitted
     });
 }
@@ -158,7 +159,7 @@ TEST_CASE("setting TraceEn inside a TraceStop range stops immediately (REG-068, 
         auto const outside = write_ctl(preset::P_SKL, now, value(stop), 0x2000);
         auto const no_context = write_ctl(preset::P_SKL, now, value(stop + 4), 0x1000);
         return inside.trace_stop && inside.state.status.raw == 0x22 &&
-               inside.psb == psb_plus::yes && (inside.state.ctl.raw & 1) == 1 &&
+               inside.psb == psb_plus_generation::yes && (inside.state.ctl.raw & 1) == 1 &&
                !outside.trace_stop && outside.state.status.raw == 7 && !no_context.trace_stop &&
                no_context.state.status.raw == 5;
     });
@@ -166,9 +167,10 @@ TEST_CASE("setting TraceEn inside a TraceStop range stops immediately (REG-068, 
 
 TEST_CASE("without EBX[1] enabling always generates a PSB+ (REG-063, GEN-162)") {
     CHECK_TWICE([](auto value) {
-        return write_ctl(preset::P_BDW, with(0), value(on)).psb == psb_plus::yes &&
+        return write_ctl(preset::P_BDW, with(0), value(on)).psb == psb_plus_generation::yes &&
                // An impossible STATUS: the byte count is ignored.
-               write_ctl(preset::P_BDW, with(0, 0x5'0000'0000), value(on)).psb == psb_plus::yes;
+               write_ctl(preset::P_BDW, with(0, 0x5'0000'0000), value(on)).psb ==
+                   psb_plus_generation::yes;
     });
 }
 
@@ -177,8 +179,8 @@ TEST_CASE("with EBX[1] enabling generates a PSB+ where PacketByteCnt is 0, else 
         auto const none = write_ctl(preset::P_SKL, with(0), value(on));
         auto const some = write_ctl(preset::P_SKL, with(0, 0x5'0000'0000), value(on));
         auto const most = write_ctl(preset::P_SKL, with(0, 0x1'0000'0000'0000), value(on));
-        return none.psb == psb_plus::yes && some.psb == psb_plus::may &&
-               some.state.status.raw == 0x5'0000'0007 && most.psb == psb_plus::may;
+        return none.psb == psb_plus_generation::yes && some.psb == psb_plus_generation::may &&
+               some.state.status.raw == 0x5'0000'0007 && most.psb == psb_plus_generation::may;
     });
 }
 
@@ -187,8 +189,8 @@ TEST_CASE(
     CHECK_TWICE([](auto value) {
         auto const done = write_ctl(preset::P_FUT, with(0, 0x5'0000'0040), value(on | inject));
         auto const none = write_ctl(preset::P_FUT, with(0, 0x5'0000'0000), value(on | inject));
-        return done.psb == psb_plus::yes && done.state.status.raw == 0x5'0000'0007 &&
-               none.psb == psb_plus::may;
+        return done.psb == psb_plus_generation::yes && done.state.status.raw == 0x5'0000'0007 &&
+               none.psb == psb_plus_generation::may;
     });
 }
 
@@ -208,8 +210,8 @@ TEST_CASE(
 TEST_CASE("without InjectPsbPmiOnEnable bits 6 and 7 are neither used nor changed (REG-067)") {
     CHECK_TWICE([](auto value) {
         auto const done = write_ctl(preset::P_FUT, with(0, 0x5'0000'00C0), value(on));
-        return done.psb == psb_plus::may && !done.pmi && done.state.status.raw == 0x5'0000'00C7 &&
-               done.state.perf_global_status.raw == 0;
+        return done.psb == psb_plus_generation::may && !done.pmi &&
+               done.state.status.raw == 0x5'0000'00C7 && done.state.perf_global_status.raw == 0;
     });
 }
 
@@ -271,7 +273,7 @@ TEST_CASE("a write of an MSR other than CTL has no further effect") {
         if (!(status.state == busy)) { return false; }
         auto const done = access::effect_of_write(preset::P_FUT, with(off), 0x571,
                                                   value(uint64_t{0xC0}));
-        return done && done.psb == psb_plus::no && !done.pmi && !done.trace_stop &&
+        return done && done.psb == psb_plus_generation::no && !done.pmi && !done.trace_stop &&
                done.state == with(off, 0xC0);
     });
 }
@@ -321,7 +323,7 @@ TEST_CASE("RDMSR returns the value of the MSR, even while tracing (REG-011)") {
 TEST_CASE("a default effect means that nothing happened") {
     CHECK(effect{}.verdict == access::verdict{outcome::allowed, rule::none});
     CHECK(effect{}.state == with(0));
-    CHECK(effect{}.psb == psb_plus::no);
+    CHECK(effect{}.psb == psb_plus_generation::no);
     CHECK(!effect{}.pmi);
     CHECK(!effect{}.trace_stop);
     CHECK(access::read_result{}.value == 0);

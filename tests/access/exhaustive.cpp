@@ -121,9 +121,9 @@ constexpr auto compare_write(capabilities const& of, processor const& cpu, scena
                            ? reference::after_write(cpu, now.plain, index, value, code)
                            : reference::effect{now.plain};
     if (!same_state(done.state, after.state)) { return difference::state; }
-    auto const psb = done.psb == access::psb_plus::yes   ? reference::psb::yes
-                     : done.psb == access::psb_plus::may ? reference::psb::may
-                                                         : reference::psb::no;
+    auto const psb = done.psb == access::psb_plus_generation::yes   ? reference::psb::yes
+                     : done.psb == access::psb_plus_generation::may ? reference::psb::may
+                                                                    : reference::psb::no;
     if (psb != after.plus) { return difference::psb; }
     if (done.pmi != after.pmi || done.state.perf_global_status.raw >> 55 != after.pmi) {
         return difference::pmi;

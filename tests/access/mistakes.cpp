@@ -11,7 +11,7 @@
 using namespace ptspec;
 using access::effect_of_write;
 using access::msr_state;
-using access::psb_plus;
+using access::psb_plus_generation;
 using cpu::preset::P_ATM;
 using cpu::preset::P_FUT;
 using cpu::preset::P_SKL;
@@ -42,13 +42,13 @@ TEST_CASE("STATUS bits 6 and 7 are not swapped: 6 is PendPSB, 7 PendToPAPMI (REG
     CHECK_TWICE([](auto value) {
         auto const before = state(0, value(uint64_t{0x5'0000'0040}));
         auto const done = effect_of_write(P_ATM, before, ctl, 0x0100'0000'0000'2109);
-        return done && done.psb == psb_plus::yes && !done.pmi &&
+        return done && done.psb == psb_plus_generation::yes && !done.pmi &&
                done.state.status.raw == 0x5'0000'0005;
     });
     CHECK_TWICE([](auto value) {
         auto const before = state(0, value(uint64_t{0x5'0000'0080}));
         auto const done = effect_of_write(P_ATM, before, ctl, 0x0100'0000'0000'2109);
-        return done && done.psb == psb_plus::may && done.pmi &&
+        return done && done.psb == psb_plus_generation::may && done.pmi &&
                done.state.status.raw == 0x5'0000'0085;
     });
 }

@@ -6,7 +6,7 @@
 
 using namespace ptspec;
 using access::msr_state;
-using access::psb_plus;
+using access::psb_plus_generation;
 using access::rsm_outcome;
 namespace preset = cpu::preset;
 
@@ -131,7 +131,7 @@ TEST_CASE("RSM restores TraceEn, with all effects of setting it (REG-101)") {
         auto const user = access::rsm(preset::P_FUT, in_smm, {.cpl = value(3U)});
         auto expected = busy(ctl, 0x80'0000'0087 | uint64_t{9} << 32);
         return back && back.outcome == rsm_outcome::resumed && back.broken == rule::none &&
-               back.effect.state == expected && back.effect.psb == psb_plus::yes &&
+               back.effect.state == expected && back.effect.psb == psb_plus_generation::yes &&
                back.effect.pmi && user &&
                (user.effect.state.status.raw & 7) == 5;  // ContextEn of the resumed context
     });
@@ -151,7 +151,7 @@ TEST_CASE("where TraceEn was 0, RSM changes no register (REG-101)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(off), 3);
         auto const back = access::rsm(preset::P_SKL, access::smi(now));
-        return back && back.effect.state == now && back.effect.psb == psb_plus::no &&
+        return back && back.effect.state == now && back.effect.psb == psb_plus_generation::no &&
                !back.effect.pmi;
     });
 }

@@ -7,7 +7,7 @@
 using namespace ptspec;
 using access::outcome;
 using access::msr_state;
-using access::psb_plus;
+using access::psb_plus_generation;
 using reg::xsave_pt_state;
 namespace preset = cpu::preset;
 
@@ -53,7 +53,8 @@ constexpr auto refuses(cpu::capabilities const& of, msr_state const& now,
     auto const back = access::xrstors(of, now, image);
     return !back && back.effect.verdict == access::verdict{outcome::general_protection, why} &&
            back.effect.state == now && back.violated.msr == msr && back.violated.broken == of_msr &&
-           back.effect.psb == psb_plus::no && !back.effect.pmi && !back.effect.trace_stop;
+           back.effect.psb == psb_plus_generation::no && !back.effect.pmi &&
+           !back.effect.trace_stop;
 }
 
 constexpr msr_state cold{};
@@ -258,7 +259,7 @@ TEST_CASE("XRSTORS loads all nine MSRs, and sets TraceEn last (REG-145)") {
         expected.cr3_match = {0x6000};
         expected.addr[0] = {{0x4000}, {0x4FFF}};
         expected.addr[1] = {{0x5000}, {0x5FFF}};
-        return back && back.effect.state == expected && back.effect.psb == psb_plus::may;
+        return back && back.effect.state == expected && back.effect.psb == psb_plus_generation::may;
     });
 }
 
@@ -275,9 +276,10 @@ TEST_CASE("TraceEn set by XRSTORS has the effects of TraceEn set by WRMSR (REG-1
         uint64_t const ctl = value(uint64_t{1} << 56 | on);
         auto const back = access::xrstors(preset::P_FUT, cold, image_of(ctl, 0, 0x7F, 0xC0));
         auto const stopped = access::xrstors(preset::P_SKL, cold, image_of(on, 0, 0x7F, 0x20));
-        return back && back.effect.pmi && back.effect.psb == psb_plus::yes &&
+        return back && back.effect.pmi && back.effect.psb == psb_plus_generation::yes &&
                back.effect.state.status.raw == 0x87 && stopped &&
-               stopped.effect.state.status.raw == 0x21 && stopped.effect.psb == psb_plus::no;
+               stopped.effect.state.status.raw == 0x21 &&
+               stopped.effect.psb == psb_plus_generation::no;
     });
 }
 
@@ -301,7 +303,7 @@ TEST_CASE("XRSTORS of the initial configuration resets all nine MSRs (REG-146)")
         expected.addr[2] = now.addr[2];
         expected.addr[3] = now.addr[3];
         expected.xss = now.xss;
-        return back && back.effect.state == expected && back.effect.psb == psb_plus::no;
+        return back && back.effect.state == expected && back.effect.psb == psb_plus_generation::no;
     });
 }
 

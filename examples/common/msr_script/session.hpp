@@ -107,7 +107,7 @@ struct session {
         pmi_pending = pmi_pending || done.pmi;
         set_state(done.state);
         if (!rose) { return; }
-        psb_due = done.psb == access::psb_plus::yes;
+        psb_due = done.psb == access::psb_plus_generation::yes;
         total = {};
         (void)output.start(of, now, memory, how);
         output.sync(now);

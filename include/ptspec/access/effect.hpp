@@ -9,7 +9,7 @@
 namespace ptspec::access {
 
 /// Whether an access or an event makes the processor generate a PSB+.
-enum class psb_plus : uint8_t {
+enum class psb_plus_generation : uint8_t {
     no,
     yes,
     may,  ///< the processor may generate one or not
@@ -19,7 +19,7 @@ enum class psb_plus : uint8_t {
 struct effect {
     access::verdict verdict{};
     msr_state state{};  ///< the new state; unchanged where the access faulted
-    psb_plus psb = psb_plus::no;
+    psb_plus_generation psb = psb_plus_generation::no;
     bool pmi = false;         ///< a performance-monitoring interrupt was pended
     bool trace_stop = false;  ///< tracing resumed inside a TraceStop range, and stopped
 
@@ -30,14 +30,14 @@ namespace detail {
 
 /// Source: REG-063..067.
 constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) noexcept
-    -> psb_plus {
+    -> psb_plus_generation {
     using status = ia32_rtit_status;
     bool const has_byte_count = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
     bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
                          now.status.get<status::PendPSB>();
     return !has_byte_count || pending || now.status.get<status::PacketByteCnt>() == 0
-               ? psb_plus::yes
-               : psb_plus::may;
+               ? psb_plus_generation::yes
+               : psb_plus_generation::may;
 }
 
 /// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.

@@ -25,8 +25,9 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, uin
     apply_ctl(s);
     if (!s.trigger_en() && !result.trace_stop) { return; }
     auto const now = s.enables();
-    bool const psb = result.psb == access::psb_plus::yes ||
-                     (result.psb == access::psb_plus::may && s.options.psb_on_every_enable);
+    bool const psb = result.psb == access::psb_plus_generation::yes ||
+                     (result.psb == access::psb_plus_generation::may &&
+                      s.options.psb_on_every_enable);
     bool const psb_last = psb && s.options.psb_after_pge && now.packet();
     uint64_t const next = s.packet_ip(s.ip);
     emit(s, to, [&](auto& batch) {
