@@ -304,14 +304,14 @@ public:
         auto const found = names_.find(tid);
         return found == names_.end() ? "" : tool::one_line(found->second);
     }
-    [[nodiscard]] auto result() const -> perf_data::read_result { return result_; }
+    [[nodiscard]] auto result() const -> perf_data::read_status { return result_; }
     /// The offset of the first compressed record.
     [[nodiscard]] auto compressed() const -> std::optional<std::uint64_t> { return compressed_; }
 
 private:
     std::map<std::uint64_t, std::string> names_{};
     std::optional<std::uint64_t> compressed_{};
-    perf_data::read_result result_{};
+    perf_data::read_status result_{};
 };
 
 inline auto recording_of(perf_data::decoder_config const& config) -> recording {

@@ -25,7 +25,7 @@ constexpr auto fails_after(byte_view file, unsigned count, error why, uint64_t o
     for (unsigned i = 0; i < count; ++i) {
         if (!all.next()) { return false; }
     }
-    return !all.next() && all.result() == read_result{why, offset} && !all.next();
+    return !all.next() && all.result() == read_status{why, offset} && !all.next();
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct whole_file {
         require(part.empty() || (part.begin() >= bytes.begin() && part.end() <= bytes.end()),
                 "a view is inside the file");
     }
-    void contains(read_result result) const {
+    void contains(read_status result) const {
         require(result || result.offset <= bytes.size(), "an error is inside the file");
         require(!result || result.offset == 0, "no error has no place");
         require(!(describe(result.error) == "unknown error"), "an error has a sentence");

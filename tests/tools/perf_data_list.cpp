@@ -41,7 +41,7 @@ void put(char const* name, perf_data::thread_id which) {
     std::printf(" %s=%" PRIu32 "/%" PRIu32, name, which.pid, which.tid);
 }
 
-void put_result(perf_data::read_result result) {
+void put_result(perf_data::read_status result) {
     if (result) { return; }
     auto const why = describe(result.error);
     std::printf("error why=%u offset=%" PRIu64 " text=\"%.*s\"\n",

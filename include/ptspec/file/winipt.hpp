@@ -65,12 +65,12 @@ enum class error : uint8_t {
 }
 
 /// What is wrong, and the byte of the file where the structure begins that is wrong.
-struct [[nodiscard]] read_result {
+struct [[nodiscard]] read_status {
     winipt::error error = winipt::error::none;
     uint64_t offset = 0;
 
     constexpr explicit operator bool() const noexcept { return error == error::none; }
-    friend constexpr auto operator==(read_result const&, read_result const&) -> bool = default;
+    friend constexpr auto operator==(read_status const&, read_status const&) -> bool = default;
 };
 
 /// The trace of a thread: a ring. The driver does not say whether the ring is full: if it is not,
@@ -109,12 +109,12 @@ public:
         using data = layout::trace_data;
         byte_view const file = file_;
         uint64_t const rest = file.size() - file.first(data::bytes::size).size();
-        result_ = file.size() < data::bytes::size ? read_result{error::truncated, 0}
+        result_ = file.size() < data::bytes::size ? read_status{error::truncated, 0}
                   : load<data::TraceVersion>(file) != data::version_value
-                      ? read_result{error::unknown_version, data::TraceVersion::first}
+                      ? read_status{error::unknown_version, data::TraceVersion::first}
                   : load<data::ValidTrace>(file) == 0
-                      ? read_result{error::not_valid, data::ValidTrace::first}
-                      : read_result{};
+                      ? read_status{error::not_valid, data::ValidTrace::first}
+                      : read_status{};
         if (!result_) { return; }
         uint64_t const size = load<data::TraceSize>(file);
         at_ = data::bytes::size;
@@ -147,7 +147,7 @@ public:
     }
 
     /// Why there are no more traces; at the end of the file, and before, it is no error.
-    [[nodiscard]] constexpr auto result() const noexcept -> read_result { return result_; }
+    [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
 
 private:
     constexpr auto fail(error error) noexcept -> thread_trace {
@@ -166,7 +166,7 @@ private:
     size_t at_ = 0;
     size_t end_ = 0;
     bool is_cut_ = false;
-    read_result result_{};
+    read_status result_{};
 };
 
 /// The traces of a file, from the first on.

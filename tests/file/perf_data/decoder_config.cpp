@@ -107,14 +107,14 @@ TEST_CASE("files that say too little") {
     CHECK_TWICE([](auto value) {
         auto const why = [&](auto const& all) { return decoder_config_of(open(all)).result; };
         return why(value(perf_pipe(attr(8, 0, 0)))) ==
-                   read_result{read_error::no_auxtrace_info, 0} &&
+                   read_status{read_error::no_auxtrace_info, 0} &&
                why(value(perf_pipe(attr(8, 0, 0), info({}, 2)))) ==
-                   read_result{read_error::not_intel_pt, 88} &&
+                   read_status{read_error::not_intel_pt, 88} &&
                why(value(perf_pipe(attr(7, 0, 0), info()))) ==
-                   read_result{read_error::no_intel_pt_event, 88} &&
+                   read_status{read_error::no_intel_pt_event, 88} &&
                why(value(perf_pipe(perf_record(70, 0, u32(1))))) ==
-                   read_result{read_error::bad_auxtrace_info, 16} &&
-               why(value(perf_pipe(bytes(1, 2, 3)))) == read_result{read_error::truncated, 16} &&
-               why(byte_view{}) == read_result{read_error::not_perf_data, 0};
+                   read_status{read_error::bad_auxtrace_info, 16} &&
+               why(value(perf_pipe(bytes(1, 2, 3)))) == read_status{read_error::truncated, 16} &&
+               why(byte_view{}) == read_status{read_error::not_perf_data, 0};
     });
 }

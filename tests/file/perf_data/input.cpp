@@ -60,7 +60,7 @@ constexpr auto is_two_events(input const& of) -> bool {
 
 constexpr auto fails(byte_view bytes, read_error why, uint64_t offset) -> bool {
     auto const of = open(bytes);
-    return !of && of.result == read_result{why, offset};
+    return !of && of.result == read_status{why, offset};
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ TEST_CASE("features that end after the file") {
             return feature_of(open(bytes), feature_id::cpuid).result;
         };
         constexpr uint64_t huge = ~uint64_t{0};
-        read_result const wanted{read_error::truncated, 296};
+        read_status const wanted{read_error::truncated, 296};
         bool const right = why(296, huge) == wanted && why(296, 357) == wanted &&
                            why(304, huge) == wanted && why(304, 29) == wanted && why(304, 28);
         // The table is after the end, or ends there.
@@ -125,9 +125,9 @@ TEST_CASE("features that end after the file") {
         auto const empty = value(changed(changed(small_file(), 304, 0), 296, 356));
         return right && feature_of(open(empty), feature_id::cpuid) &&
                feature_of(cut, feature_id::cpuid).result ==
-                   read_result{read_error::truncated, 311} &&
+                   read_status{read_error::truncated, 311} &&
                text_feature_of(open(longer), feature_id::cpuid).result ==
-                   read_result{read_error::truncated, 328};
+                   read_status{read_error::truncated, 328};
     });
 }
 

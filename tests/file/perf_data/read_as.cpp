@@ -34,7 +34,7 @@ template <class Value, class Bytes>
 constexpr auto needs_all(Bytes const& all) -> bool {
     auto const cut = read_as<Value>(record_of(byte_view{all}.first(all.size() - 1)));
     return read_as<Value>(record_of(all)) &&
-           cut.result == read_result{read_error::record_too_short, 0x40};
+           cut.result == read_status{read_error::record_too_short, 0x40};
 }
 
 }  // namespace
@@ -331,7 +331,7 @@ TEST_CASE("a record of another type, or none, is no such value") {
     CHECK_TWICE([](auto value) {
         auto const fork = value(perf_record(7, 0, join(u32(1), u32(2), u32(3), u32(4), u64(5))));
         auto const got = read_as<thread_name>(record_of(fork));
-        return got.result == read_result{read_error::other_record_type, 0x40} &&
+        return got.result == read_status{read_error::other_record_type, 0x40} &&
                !holds<thread_name>(record_of(fork)) && holds<fork_record>(record_of(fork)) &&
                !holds<fork_record>(record{}) && !record{} &&
                is(record_of(fork).body(), byte_view{fork}.from(8));

@@ -23,7 +23,7 @@ TEST_CASE("each error has a sentence of its own") {
 
 TEST_CASE("a result is true without an error") {
     CHECK_TWICE([](auto value) {
-        return read_result{} && !read_result{value(read_error::truncated), 3} &&
-               read_result{value(read_error::none), 3};
+        return read_status{} && !read_status{value(read_error::truncated), 3} &&
+               read_status{value(read_error::none), 3};
     });
 }

@@ -48,7 +48,7 @@ constexpr auto fails_after(byte_view bytes, unsigned count, read_error why, uint
     for (unsigned i = 0; i < count; ++i) {
         if (!all.next()) { return false; }
     }
-    return !all.next() && all.result() == read_result{why, offset} && !all.next();
+    return !all.next() && all.result() == read_status{why, offset} && !all.next();
 }
 
 }  // namespace

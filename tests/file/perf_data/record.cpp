@@ -19,7 +19,7 @@ TEST_CASE("the record at an offset, and the bytes after it") {
         auto const cut = file::perf_data::detail::frame_at(byte_view{all}.first(8 + 23), 8);
         return first.found && first.next == 32 && first.found.bytes.size() == 24 &&
                first.found.body() == byte_view{all}.from(16).first(16) && !record{} &&
-               cut.result == read_result{read_error::truncated, 8};
+               cut.result == read_status{read_error::truncated, 8};
     });
 }
 

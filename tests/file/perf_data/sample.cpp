@@ -49,7 +49,7 @@ TEST_CASE("a SAMPLE that is too short for a count in it") {
         auto const fails = [&](sample_format how, auto const& bytes) {
             how.type.raw |= aux_bit;
             return read(how, value(perf_record(9, 0, bytes))).result ==
-                   read_result{read_error::record_too_short, 99};
+                   read_status{read_error::record_too_short, 99};
         };
         constexpr uint64_t huge = ~uint64_t{0};
         return fails({}, u32(0)) && fails({}, join(u64(9), u64(0))) && fails({}, u64(huge)) &&

@@ -147,11 +147,11 @@ TEST_CASE("files without traces of Intel PT, and broken ones") {
         auto const cut = byte_view{whole}.first(whole.size() - 1);
         piece slots[2] = {};
         auto const why = [&](byte_view of) { return streams_of(open(of), slots).result; };
-        bool const right = why(without) == read_result{read_error::no_auxtrace_info, 0} &&
-                           why(other) == read_result{read_error::not_intel_pt, 24} &&
-                           why({}) == read_result{read_error::not_perf_data, 0};
+        bool const right = why(without) == read_status{read_error::no_auxtrace_info, 0} &&
+                           why(other) == read_status{read_error::not_intel_pt, 24} &&
+                           why({}) == read_status{read_error::not_perf_data, 0};
         auto const got = streams_of(open(cut), slots);
-        return right && got.result == read_result{read_error::truncated, 16 + 96 + 56} &&
+        return right && got.result == read_status{read_error::truncated, 16 + 96 + 56} &&
                got.size() == 1 && count_pieces(open(cut)) == 1 &&
                count_pieces(open(byte_view{})) == 0;
     });
@@ -313,7 +313,7 @@ TEST_CASE("a malformed AUXTRACE_INFO is not absent") {
         auto const all = value(perf_pipe(perf_record(70, 0, u32(1)), auxtrace(0, 0, eight(1))));
         piece slots[1] = {};
         return streams_of(open(all), slots).result ==
-                   read_result{read_error::bad_auxtrace_info, 16} &&
+                   read_status{read_error::bad_auxtrace_info, 16} &&
                describe(read_error::bad_auxtrace_info) == "the AUXTRACE_INFO record is malformed";
     });
 }

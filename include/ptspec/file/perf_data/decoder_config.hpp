@@ -15,7 +15,7 @@ namespace ptspec::file::perf_data {
 ///         MTC counts; both are 0 if the ratio is unknown. `max_non_turbo_ratio` is the ratio of
 ///         the TSC to the bus clock, which CBR counts; 0 if unknown.
 struct [[nodiscard]] decoder_config {
-    read_result result{};
+    read_status result{};
     auxtrace_info_record info{};
     event_attr event{};  ///< of the PMU intel_pt
     /// IA32_RTIT_CTL as Linux set it for the event: the packets that are enabled, MTCFreq,

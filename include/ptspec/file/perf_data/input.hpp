@@ -14,7 +14,7 @@ enum class file_layout : uint8_t {
 
 /// An opened file. It borrows the bytes.
 struct input {
-    read_result result{};  ///< why the file could not be opened
+    read_status result{};  ///< why the file could not be opened
     file_layout layout = file_layout::file;
     byte_view bytes{};  ///< the whole file
     /// Where the records are. `data_end` is the end of the file if the file is cut.
@@ -58,7 +58,7 @@ public:
         steps_ = 0;
         return of_->layout == file_layout::file ? next_entry() : next_record();
     }
-    [[nodiscard]] constexpr auto result() const noexcept -> read_result { return result_; }
+    [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
     [[nodiscard]] constexpr auto steps() const noexcept -> size_t { return steps_; }
 
 private:
@@ -108,7 +108,7 @@ private:
     input const* of_;
     size_t at_;
     size_t steps_ = 0;
-    read_result result_{};
+    read_status result_{};
 };
 
 /// The events of a file, from the first on. The file must outlive the reader.
@@ -121,7 +121,7 @@ private:
 
 /// The data of a feature, and their place in the file.
 struct [[nodiscard]] feature_data {
-    read_result result{};
+    read_status result{};
     uint64_t offset = 0;
     byte_view bytes{};
 
@@ -240,7 +240,7 @@ struct found_model {
 namespace detail {
 
 /// Reads the header of file layout, and finds the sections.
-constexpr auto open_sections(input& made) noexcept -> read_result {
+constexpr auto open_sections(input& made) noexcept -> read_status {
     using header = layout::file_header;
     using layout::section;
     auto const bytes = made.bytes;
@@ -309,7 +309,7 @@ constexpr void open_pipe(input& made) noexcept {
 }
 
 /// Reads all attributes once.
-constexpr auto compare_attrs(input& made) noexcept -> read_result {
+constexpr auto compare_attrs(input& made) noexcept -> read_status {
     auto events = attrs_of(made);
     bool is_first = true;
     while (auto const event = events.next()) {
@@ -348,11 +348,11 @@ constexpr auto compare_attrs(input& made) noexcept -> read_result {
     input made;
     made.bytes = bytes;
     uint64_t const magic = load<header::magic>(bytes);
-    made.result = magic == header::swapped_magic_value ? read_result{read_error::big_endian, 0}
-                  : magic == header::old_magic_value   ? read_result{read_error::old_format, 0}
-                  : magic != header::magic_value       ? read_result{read_error::not_perf_data, 0}
-                  : bytes.size() < header::pipe_size   ? read_result{read_error::truncated, 0}
-                                                       : read_result{};
+    made.result = magic == header::swapped_magic_value ? read_status{read_error::big_endian, 0}
+                  : magic == header::old_magic_value   ? read_status{read_error::old_format, 0}
+                  : magic != header::magic_value       ? read_status{read_error::not_perf_data, 0}
+                  : bytes.size() < header::pipe_size   ? read_status{read_error::truncated, 0}
+                                                       : read_status{};
     if (!made.result) { return made; }
     uint64_t const size = load<header::header_size>(bytes);
     if (size == header::pipe_size) {

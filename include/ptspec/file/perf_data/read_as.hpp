@@ -361,7 +361,7 @@ struct reading<compressed_record>
 /// A value, or why it could not be read.
 template <class Value>
 struct [[nodiscard]] parsed {
-    read_result result{};
+    read_status result{};
     Value value{};
 
     constexpr explicit operator bool() const noexcept { return bool{result}; }

@@ -58,12 +58,12 @@ enum class read_error : uint8_t {
 ///
 /// Units:  `offset` in bytes from the start of the file, of the structure that is wrong; the
 ///         end of the file, if it is after that.
-struct [[nodiscard]] read_result {
+struct [[nodiscard]] read_status {
     read_error error = read_error::none;
     uint64_t offset = 0;
 
     constexpr explicit operator bool() const noexcept { return error == read_error::none; }
-    friend constexpr auto operator==(read_result const&, read_result const&) -> bool = default;
+    friend constexpr auto operator==(read_status const&, read_status const&) -> bool = default;
 };
 
 }  // namespace ptspec::file::perf_data

@@ -152,14 +152,14 @@ public:
     }
 
     /// Why there are no more records; at the end of the file, and before, it is no error.
-    [[nodiscard]] constexpr auto result() const noexcept -> read_result { return result_; }
+    [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
     /// Where the next record begins, in bytes from the start of the file.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return at_; }
 
 private:
     detail::event_finder events_;
     size_t at_;
-    read_result result_;
+    read_status result_;
 };
 
 /// The records of a file, from the first on.

@@ -56,7 +56,7 @@ namespace detail {
 ///
 /// Errors: truncated, bad_record_size, record_too_short.
 struct framed {
-    read_result result{};
+    read_status result{};
     record found{};
     size_t next = 0;  ///< where the record after it begins
 };

@@ -111,7 +111,7 @@ private:
 /// The streams of a file, in the order of their idx; those of samples last. It borrows the caller's
 /// slots.
 struct [[nodiscard]] stream_list {
-    read_result result{};
+    read_status result{};
     size_t needed = 0;            ///< the number of slots for all pieces
     size_t unplaced = 0;          ///< AUX records with flags that belong to no stream
     bool is_snapshot = false;     ///< SNAPSHOT_MODE of AUXTRACE_INFO
@@ -368,12 +368,12 @@ public:
         : events_{of}, slots_{slots}, room_{room} {}
 
     /// Errors: those of `event_finder::complete` and `aux_sample_of`, of a SAMPLE.
-    [[nodiscard]] constexpr auto add(record found) noexcept -> read_result {
+    [[nodiscard]] constexpr auto add(record found) noexcept -> read_status {
         switch (found.type) {
             case record_type::auxtrace: add_auxtrace(found); return {};
             case record_type::aux: add_aux(found); return {};
             case record_type::sample:
-                return events_.file().has_aux_samples ? add_sample(found) : read_result{};
+                return events_.file().has_aux_samples ? add_sample(found) : read_status{};
             default: return {};
         }
     }
@@ -425,7 +425,7 @@ private:
         made.offset = entry->offset;
         if (is_mark(made)) { add_mark(made); }
     }
-    [[nodiscard]] constexpr auto add_sample(record found) noexcept -> read_result {
+    [[nodiscard]] constexpr auto add_sample(record found) noexcept -> read_status {
         sample_format format;
         auto const wrong = events_.complete(found, format);
         if (wrong != read_error::none) { return {wrong, found.offset}; }
@@ -455,7 +455,7 @@ private:
 /// Passes the records of a file to the collector. Returns the AUXTRACE_INFO, in `info`, and whether
 /// there is one.
 struct collected {
-    read_result result{};
+    read_status result{};
     bool has_info = false;
     bool has_compressed = false;
     auxtrace_info_record info{};
