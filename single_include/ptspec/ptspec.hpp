@@ -917,7 +917,7 @@ enum class mismatch : uint8_t {
 };
 
 /// The defaults of a row.
-struct row_facts {
+struct row_defaults {
     static constexpr row_kind kind = row_kind::field;
     static constexpr row_access access = row_access::plain;
     static constexpr bool is_address = false;
@@ -929,7 +929,7 @@ struct row_facts {
 };
 
 template <unsigned Msb, unsigned Lsb = Msb>
-struct bit_range : row_facts {
+struct bit_range : row_defaults {
     static_assert(Msb >= Lsb, "a bit range is written msb, lsb");
     static constexpr unsigned msb = Msb;
     static constexpr unsigned lsb = Lsb;
