@@ -11237,7 +11237,7 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 /// The output scheme that a value of IA32_RTIT_CTL selects.
 ///
 /// Source: REG-026.
-[[nodiscard]] constexpr auto output_of(ia32_rtit_ctl value) noexcept -> output_scheme {
+[[nodiscard]] constexpr auto output_scheme_of(ia32_rtit_ctl value) noexcept -> output_scheme {
     bool const fabric = (value.raw & ptspec::detail::field_mask<ia32_rtit_ctl::FabricEn>) != 0;
     bool const topa = (value.raw & ptspec::detail::field_mask<ia32_rtit_ctl::ToPA>) != 0;
     return fabric ? output_scheme::fabric
@@ -11272,7 +11272,7 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
             .cr3_filter = is_set(value, member::cr3_filter),
             .addr = {range(member::addr_0), range(member::addr_1), range(member::addr_2),
                      range(member::addr_3)},
-            .output = output_of(value),
+            .output = output_scheme_of(value),
             .inject_psb_pmi = is_set(value, member::inject_psb_pmi)};
 }
 
@@ -24233,7 +24233,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// How a VMCS with these controls translates the output of its guest: control 24.
 ///
 /// Source: REG-128, PRG-180.
-[[nodiscard]] constexpr auto output_of(controls const& set) noexcept -> guest_output {
+[[nodiscard]] constexpr auto guest_output_of(controls const& set) noexcept -> guest_output {
     return set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>()
                ? guest_output::guest_physical
                : guest_output::shadow;
@@ -24599,7 +24599,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     -> usage {
     controls const given = with_guest_pt(caps, detail::with_conceal(set, true), output);
     auto made = detail::usage_with(caps, given);
-    if (made && output_of(given) != output) { made.broken = rule::PRG_170; }
+    if (made && guest_output_of(given) != output) { made.broken = rule::PRG_170; }
     if (given.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>()) {
         made.guest_ctl = guest;
         return made;
@@ -25147,7 +25147,7 @@ struct guest_pt {
     ///
     /// Source: REG-128, PRG-180, PRG-184.
     [[nodiscard]] constexpr auto current_output() const noexcept -> guest_output {
-        return level == guest_level::l2 && output_of(nested) == guest_output::shadow
+        return level == guest_level::l2 && guest_output_of(nested) == guest_output::shadow
                    ? guest_output::shadow
                    : output;
     }
@@ -26334,7 +26334,7 @@ constexpr auto broken_rule_of_entry(guest_pt const& guest, controls const& set) 
         broken = access::broken_rule_of_value(guest.caps, msr.index,
                                               access::value_of(msrs, msr.index));
     }
-    bool const differs = output_of(set) != guest.current_output();
+    bool const differs = guest_output_of(set) != guest.current_output();
     return broken == rule::none && differs ? rule::REG_128 : broken;
 }
 
@@ -26627,8 +26627,8 @@ struct nested_vmcs {
     if (guest.level != guest_level::l2) { return own; }
     bool const conceal = own.secondary.get<secondary::ConcealVmxNonRootFromPT>() &&
                          guest.nested.secondary.get<secondary::ConcealVmxNonRootFromPT>();
-    bool const is_translated = output_of(own) == guest_output::guest_physical &&
-                               output_of(guest.nested) == guest_output::guest_physical;
+    bool const is_translated = guest_output_of(own) == guest_output::guest_physical &&
+                               guest_output_of(guest.nested) == guest_output::guest_physical;
     own.secondary = own.secondary.with(secondary::ConcealVmxNonRootFromPT{conceal},
                                        secondary::PTUsesGuestPhysAddr{is_translated});
     return own;

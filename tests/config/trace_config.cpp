@@ -81,10 +81,10 @@ TEST_CASE("the output scheme is two bits (REG-026)") {
                ctl_with([&](auto& c) { c.output = value(output_scheme::single_range); }) == 0;
     });
     CHECK_TWICE([](auto value) {
-        return output_of({value(uint64_t{0x100})}) == output_scheme::topa &&
-               output_of({value(uint64_t{0x40})}) == output_scheme::fabric &&
-               output_of({value(uint64_t{0x140})}) == output_scheme::fabric &&
-               output_of({~value(uint64_t{0x140})}) == output_scheme::single_range;
+        return output_scheme_of({value(uint64_t{0x100})}) == output_scheme::topa &&
+               output_scheme_of({value(uint64_t{0x40})}) == output_scheme::fabric &&
+               output_scheme_of({value(uint64_t{0x140})}) == output_scheme::fabric &&
+               output_scheme_of({~value(uint64_t{0x140})}) == output_scheme::single_range;
     });
 }
 

@@ -909,7 +909,7 @@ auto fw_td(capabilities& of, uint64_t xfam, uint32_t index) noexcept -> rule {
 }
 auto fw_vm_entry(capabilities const& of, vmx::controls& set, uint64_t host) noexcept -> rule {
     auto const broken = vmx::broken_rule(of, set, reg::ia32_rtit_ctl{host});
-    set = vmx::with_guest_pt(of, set, vmx::output_of(set));
+    set = vmx::with_guest_pt(of, set, vmx::guest_output_of(set));
     return broken;
 }
 
@@ -1043,7 +1043,8 @@ auto fw_unhonourable(capabilities const& host, capabilities const& guest,
 auto fw_vmcs(capabilities const& of, vmx::controls const& set, msr_state const& guest,
              msr_state const& host, unsigned which, void (*found)(vmx::violation const&)) noexcept
     -> rule {
-    auto const made = which == 0   ? vmx::pt_aware_guest(of, set, vmx::output_of(set), guest.ctl)
+    auto const made = which == 0
+                          ? vmx::pt_aware_guest(of, set, vmx::guest_output_of(set), guest.ctl)
                       : which == 1 ? vmx::system_wide(of, set)
                       : which == 2 ? vmx::vmm_only(of, set, host.ctl)
                                    : vmx::vm_only(of, set, guest.ctl);

@@ -151,7 +151,7 @@ public:
         auto const set = vmx::merged_controls(own_controls, guest);
         auto const entry = vmx::enter(guest, shadow, set, host, processor);
         if (!entry) { return false; }
-        memory.uses_ept = output_of(set) == vmx::guest_output::guest_physical;
+        memory.uses_ept = guest_output_of(set) == vmx::guest_output::guest_physical;
         (void)processor.on(engine::action::vm_entry{host_ip, ip, code, {true, entry.ctl}});
         return processor.msrs().ctl == entry.ctl;
     }

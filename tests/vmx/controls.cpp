@@ -205,7 +205,8 @@ TEST_CASE("with shadow tables output is never guest-physical, and CTL is loaded 
         controls const without_ept{{4}, {1}, {2}, false};
         auto const with = [&](cpu::capabilities const& caps, controls const& from) {
             auto const set = vmx::with_guest_pt(caps, from, shadow);
-            return vmx::broken_rule(caps, set, off) == rule::none && output_of(set) == shadow &&
+            return vmx::broken_rule(caps, set, off) == rule::none &&
+                           guest_output_of(set) == shadow &&
                            set.secondary.raw == (4 | conceal_nonroot)
                        ? set.vm_exit.raw
                        : 0;

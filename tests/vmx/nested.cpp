@@ -160,7 +160,7 @@ TEST_CASE("L2 runs with the controls of L0, and is as visible as both want (REG-
                 guest.nested = {.secondary = {value(nested)}};
                 auto const set = merged_controls(own, guest);
                 if (broken_rule(of.value, set, {}) != rule::none) { return false; }
-                if (output_of(set) != guest.current_output()) { return false; }
+                if (guest_output_of(set) != guest.current_output()) { return false; }
             }
         }
         return true;

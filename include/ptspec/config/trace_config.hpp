@@ -207,7 +207,7 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 /// The output scheme that a value of IA32_RTIT_CTL selects.
 ///
 /// Source: REG-026.
-[[nodiscard]] constexpr auto output_of(ia32_rtit_ctl value) noexcept -> output_scheme {
+[[nodiscard]] constexpr auto output_scheme_of(ia32_rtit_ctl value) noexcept -> output_scheme {
     bool const fabric = (value.raw & ptspec::detail::field_mask<ia32_rtit_ctl::FabricEn>) != 0;
     bool const topa = (value.raw & ptspec::detail::field_mask<ia32_rtit_ctl::ToPA>) != 0;
     return fabric ? output_scheme::fabric
@@ -242,7 +242,7 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
             .cr3_filter = is_set(value, member::cr3_filter),
             .addr = {range(member::addr_0), range(member::addr_1), range(member::addr_2),
                      range(member::addr_3)},
-            .output = output_of(value),
+            .output = output_scheme_of(value),
             .inject_psb_pmi = is_set(value, member::inject_psb_pmi)};
 }
 

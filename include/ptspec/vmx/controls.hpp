@@ -127,7 +127,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// How a VMCS with these controls translates the output of its guest: control 24.
 ///
 /// Source: REG-128, PRG-180.
-[[nodiscard]] constexpr auto output_of(controls const& set) noexcept -> guest_output {
+[[nodiscard]] constexpr auto guest_output_of(controls const& set) noexcept -> guest_output {
     return set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>()
                ? guest_output::guest_physical
                : guest_output::shadow;
@@ -493,7 +493,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     -> usage {
     controls const given = with_guest_pt(caps, detail::with_conceal(set, true), output);
     auto made = detail::usage_with(caps, given);
-    if (made && output_of(given) != output) { made.broken = rule::PRG_170; }
+    if (made && guest_output_of(given) != output) { made.broken = rule::PRG_170; }
     if (given.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>()) {
         made.guest_ctl = guest;
         return made;

@@ -64,7 +64,7 @@ struct guest_pt {
     ///
     /// Source: REG-128, PRG-180, PRG-184.
     [[nodiscard]] constexpr auto current_output() const noexcept -> guest_output {
-        return level == guest_level::l2 && output_of(nested) == guest_output::shadow
+        return level == guest_level::l2 && guest_output_of(nested) == guest_output::shadow
                    ? guest_output::shadow
                    : output;
     }

@@ -32,8 +32,8 @@ struct nested_vmcs {
     if (guest.level != guest_level::l2) { return own; }
     bool const conceal = own.secondary.get<secondary::ConcealVmxNonRootFromPT>() &&
                          guest.nested.secondary.get<secondary::ConcealVmxNonRootFromPT>();
-    bool const is_translated = output_of(own) == guest_output::guest_physical &&
-                               output_of(guest.nested) == guest_output::guest_physical;
+    bool const is_translated = guest_output_of(own) == guest_output::guest_physical &&
+                               guest_output_of(guest.nested) == guest_output::guest_physical;
     own.secondary = own.secondary.with(secondary::ConcealVmxNonRootFromPT{conceal},
                                        secondary::PTUsesGuestPhysAddr{is_translated});
     return own;

@@ -68,7 +68,7 @@ constexpr auto broken_rule_of_entry(guest_pt const& guest, controls const& set) 
         broken = access::broken_rule_of_value(guest.caps, msr.index,
                                               access::value_of(msrs, msr.index));
     }
-    bool const differs = output_of(set) != guest.current_output();
+    bool const differs = guest_output_of(set) != guest.current_output();
     return broken == rule::none && differs ? rule::REG_128 : broken;
 }
 
