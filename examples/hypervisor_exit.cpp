@@ -110,7 +110,7 @@ auto main() -> int {
     // The guest moves: its memory, and the image of its MSRs.
     host_machine second{0x70'0000};
     copy_bytes(second.ram, first.ram, sizeof second.ram);
-    expect(static_cast<bool>(vmx::load(second.guest, vmx::save(first.guest))), "an image");
+    expect(static_cast<bool>(vmx::load(second.guest, vmx::store(first.guest))), "an image");
     second.run();
 
     expect(on_wrmsr(second.guest, 0x570, 0x2104).trace_en_changed, "WRMSR that disables");

@@ -10027,7 +10027,7 @@ inline constexpr size_t image_size = detail::image_head +
 ///        CR3_MATCH, ADDR0_A to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8
 ///        bytes of flags: 1 for VMX operation, 2 for SMM, 4 for the TraceEn that the SMI saved. All
 ///        numbers are little-endian.
-[[nodiscard]] constexpr auto save(msr_state const& now) noexcept -> byte_array<image_size> {
+[[nodiscard]] constexpr auto store(msr_state const& now) noexcept -> byte_array<image_size> {
     byte_array<image_size> image;
     uint8_t* to = image.data();
     store_le64(to, detail::image_magic);
@@ -21997,8 +21997,8 @@ struct unit_codec {
     }
 
     template <size_t Depth>
-    static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
-        copy_bytes(to + front::msrs_at, access::save(now.msrs()).data(), access::image_size);
+    static constexpr auto store(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
+        copy_bytes(to + front::msrs_at, access::store(now.msrs()).data(), access::image_size);
         using pending = typename trace_unit<Depth>::pending_action;
         uint8_t const flushing = now.pending_ == pending::save    ? 2
                                  : now.pending_ == pending::flush ? 1
@@ -22080,13 +22080,13 @@ struct unit_image {
 /// and `generator_state::ctl_load_verdict`.
 ///
 /// Shape: a header of 16 bytes: `PTUNIT` and two zero bytes, then the version and the size in
-///        bytes, 4 bytes each. Then the image of the MSRs from `access::save`, 8 bytes for each
+///        bytes, 4 bytes each. Then the image of the MSRs from `access::store`, 8 bytes for each
 ///        number, 8 bytes for each entry of the return stack, oldest first, and the buffered bytes.
 ///        All numbers are little-endian.
 template <size_t Depth>
-[[nodiscard]] constexpr auto save(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
+[[nodiscard]] constexpr auto store(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
     unit_image<Depth> image;
-    image.size = detail::unit_codec::save(unit, image.bytes.data());
+    image.size = detail::unit_codec::store(unit, image.bytes.data());
     return image;
 }
 
@@ -25499,13 +25499,13 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
 /// VMM translates output is not part of it: `current_output` follows from `output` of the other VMM
 /// and from the level.
 ///
-/// Shape:  `access::save` of the MSRs, then three numbers of 8 bytes, little-endian. Flags: 1 for a
+/// Shape:  `access::store` of the MSRs, then three numbers of 8 bytes, little-endian. Flags: 1 for a
 ///         PMI that is pending, 2 if TraceEn rose and VM entry has not loaded it yet, 4 for L2, 8
 ///         for SMM that RSM leaves to L2, 16 for "enable EPT" of L2. The other controls of L2: the
 ///         secondary ones, 4 bytes, and those of VM exit; those of VM entry.
-[[nodiscard]] constexpr auto save(guest_pt const& guest) noexcept -> byte_array<guest_image_size> {
+[[nodiscard]] constexpr auto store(guest_pt const& guest) noexcept -> byte_array<guest_image_size> {
     byte_array<guest_image_size> image;
-    auto const msrs = access::save(guest.msrs);
+    auto const msrs = access::store(guest.msrs);
     copy_bytes(image.data(), msrs.data(), access::image_size);
     detail::save_rest(guest, image.data() + access::image_size);
     return image;
@@ -25554,7 +25554,7 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
     msrs.in_vmx_operation = guest.msrs.in_vmx_operation;
     msrs.in_smm = guest.msrs.in_smm;
     msrs.smram_trace_en = guest.msrs.smram_trace_en;
-    auto const checked = access::load(guest.caps, access::save(msrs));
+    auto const checked = access::load(guest.caps, access::store(msrs));
     if (!checked) { return checked; }
     guest.msrs = checked.state;
     guest.starts = false;

@@ -57,7 +57,7 @@ constexpr auto refuses(load_result const& loaded, rule broken, uint32_t msr) -> 
 
 TEST_CASE("an image is a header, the MSRs in the documented order, and flags") {
     CHECK_TWICE([](auto value) {
-        auto const image = save(value(full()));
+        auto const image = store(value(full()));
         uint64_t const expected[] = {0x0000'2210'0000'210D,
                                      0x0000'0123'0000'0005,
                                      0x0000'1234'5678'9000,
@@ -87,7 +87,7 @@ TEST_CASE("an image is a header, the MSRs in the documented order, and flags") {
 TEST_CASE("the flags are VMX operation, SMM and the saved TraceEn") {
     CHECK_TWICE([](auto value) {
         auto const flags = [](msr_state const& state) {
-            return load_le64(save(state).data() + at(16));
+            return load_le64(store(state).data() + at(16));
         };
         return flags(msr_state{.in_vmx_operation = value(true)}) == 1 &&
                flags(msr_state{.in_smm = value(true)}) == 2 &&
@@ -97,21 +97,21 @@ TEST_CASE("the flags are VMX operation, SMM and the saved TraceEn") {
 
 TEST_CASE("a saved image loads") {
     CHECK_TWICE([](auto value) {
-        auto const image = save(value(full()));
+        auto const image = store(value(full()));
         auto const loaded = load(preset::P_FUT, image);
         return loaded && loaded.error == access::error::none && loaded.broken == rule::none &&
                loaded.msr == 0 && load_result{}.msr == 0 && loaded.state == full();
     });
     CHECK_TWICE([](auto value) {
         msr_state const in_smm{.in_smm = true, .smram_trace_en = value(true)};
-        return load(preset::P_NONE, save(value(msr_state{}))).state == msr_state{} &&
-               load(preset::P_SKL, save(in_smm)).state == in_smm;
+        return load(preset::P_NONE, store(value(msr_state{}))).state == msr_state{} &&
+               load(preset::P_SKL, store(in_smm)).state == in_smm;
     });
 }
 
 TEST_CASE("every prefix of an image is truncated, and extra bytes are wrong_size") {
     CHECK_TWICE([](auto value) {
-        auto const image = save(full());
+        auto const image = store(full());
         for (size_t count = 0; count < image_size; ++count) {
             if (!fails(load(preset::P_FUT, {image.data(), value(count)}),
                        access::error::truncated)) {
@@ -126,7 +126,7 @@ TEST_CASE("every prefix of an image is truncated, and extra bytes are wrong_size
 
 TEST_CASE("other magic numbers and other versions are rejected") {
     CHECK_TWICE([](auto value) {
-        auto const image = save(full());
+        auto const image = store(full());
         auto const with = [&](size_t place, uint8_t byte) {
             return load(preset::P_FUT, with_byte(image, place, value(byte)));
         };
@@ -159,7 +159,7 @@ TEST_CASE("no byte after the end of a short image is read") {
 TEST_CASE("unknown or contradictory flags are rejected") {
     CHECK_TWICE([](auto value) {
         auto const with = [&](uint64_t flags) {
-            return load(preset::P_FUT, with_quadword(save(msr_state{}), 16, value(flags)));
+            return load(preset::P_FUT, with_quadword(store(msr_state{}), 16, value(flags)));
         };
         return fails(with(8), access::error::unknown_flags) &&
                fails(with(uint64_t{1} << 63), access::error::unknown_flags) &&
@@ -170,7 +170,7 @@ TEST_CASE("unknown or contradictory flags are rejected") {
 TEST_CASE("a value that the processor cannot hold is refused by the rule of its WRMSR") {
     CHECK_TWICE([](auto value) {
         auto const with = [&](cpu::capabilities const& of, unsigned quadword, uint64_t number) {
-            return load(of, with_quadword(save(msr_state{}), quadword, value(number)));
+            return load(of, with_quadword(store(msr_state{}), quadword, value(number)));
         };
         return refuses(with(preset::P_FUT, 0, 1U << 18), rule::REG_044, 0x570) &&
                refuses(with(preset::P_SKL, 0, 1U << 12), rule::REG_032, 0x570) &&
@@ -190,7 +190,7 @@ TEST_CASE("a value that the processor cannot hold is refused by the rule of its 
 TEST_CASE("an MSR that the processor lacks must hold its cold reset value") {
     CHECK_TWICE([](auto value) {
         auto const with = [&](cpu::capabilities const& of, unsigned quadword, uint64_t number) {
-            return load(of, with_quadword(save(msr_state{}), quadword, value(number)));
+            return load(of, with_quadword(store(msr_state{}), quadword, value(number)));
         };
         return refuses(with(preset::P_NONE, 0, 4), rule::REG_001, 0x570) &&
                refuses(with(preset::P_FAB, 2, 0x1000), rule::REG_012, 0x560) &&
@@ -204,7 +204,7 @@ TEST_CASE("an MSR that the processor lacks must hold its cold reset value") {
 
 TEST_CASE("LowerMask reads as ones whatever the image holds (REG-072)") {
     CHECK_TWICE([](auto value) {
-        auto const image = with_quadword(save(msr_state{}), 3, value(uint64_t{0x1'0000'0080}));
+        auto const image = with_quadword(store(msr_state{}), 3, value(uint64_t{0x1'0000'0080}));
         return load(preset::P_SKL, image).state.output.mask_ptrs.raw == 0x1'0000'00FF;
     });
 }
@@ -212,7 +212,7 @@ TEST_CASE("LowerMask reads as ones whatever the image holds (REG-072)") {
 TEST_CASE("TriggerEn has to follow from TraceEn, Stopped and Error (REG-056)") {
     CHECK_TWICE([](auto value) {
         auto const with = [&](uint64_t ctl, uint64_t status) {
-            return load(preset::P_SKL, save(msr_state{.ctl = {value(ctl)}, .status = {status}}));
+            return load(preset::P_SKL, store(msr_state{.ctl = {value(ctl)}, .status = {status}}));
         };
         return with(0x2109, 4) && with(0x2108, 0) && with(0x2109, 0x10) && with(0x2109, 0x20) &&
                refuses(with(0x2109, 0), rule::REG_056, 0x571) &&
@@ -225,9 +225,9 @@ TEST_CASE("TriggerEn has to follow from TraceEn, Stopped and Error (REG-056)") {
 TEST_CASE("TraceEn 1 in VMX operation is rejected where Intel PT is not allowed there (REG-121)") {
     CHECK_TWICE([](auto value) {
         auto const in_vmx = [&](cpu::capabilities const& of, uint64_t ctl) {
-            return load(of, save(msr_state{.ctl = {value(ctl)},
-                                           .status = {ctl % 2 == 0 ? 0U : 4U},
-                                           .in_vmx_operation = true}));
+            return load(of, store(msr_state{.ctl = {value(ctl)},
+                                            .status = {ctl % 2 == 0 ? 0U : 4U},
+                                            .in_vmx_operation = true}));
         };
         return refuses(in_vmx(preset::P_BDW, 0x2109), rule::REG_121, 0x570) &&
                in_vmx(preset::P_BDW, 0x2108) && in_vmx(preset::P_SKL, 0x2109);

@@ -101,7 +101,7 @@ TEST_CASE("XSAVES stores TraceEn = 0 after a disabling WRMSR with pending bytes"
         (void)enable(unit, memory);
         memory.fails = value(true);
         (void)disable(unit, memory);
-        auto moved = engine::load(unit.state().caps, engine::save(unit).view()).unit;
+        auto moved = engine::load(unit.state().caps, engine::store(unit).view()).unit;
         memory.fails = false;
         auto const of = [&](trace_unit<>& one) {
             auto const saved = one.xsaves(0x1100, 0x1104, memory);
@@ -116,7 +116,7 @@ TEST_CASE("XSAVES stores TraceEn = 0 after a disabling WRMSR with pending bytes"
         (void)enable(unit, memory);
         memory.fails = value(true);
         (void)unit.xsaves(0x1100, 0x1104, memory);
-        auto moved = engine::load(unit.state().caps, engine::save(unit).view()).unit;
+        auto moved = engine::load(unit.state().caps, engine::store(unit).view()).unit;
         memory.fails = false;
         auto const of = [&](trace_unit<>& one) {
             auto const saved = one.xsaves(0x1100, 0x1104, memory);

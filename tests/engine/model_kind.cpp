@@ -272,7 +272,7 @@ TEST_CASE("without options a unit, a generator and a loaded unit are of the proc
         engine::trace_unit<> const cold{of, {.cr3 = 0x1000}, 0x1000};
         engine::trace_unit<> const warm{of, access::msr_state{}, {.cr3 = 0x1000}, 0x1000};
         engine::generator const only_packets{of, access::msr_state{}, {.cr3 = 0x1000}, 0x1000};
-        auto const loaded = engine::load(of, engine::save(cold).view());
+        auto const loaded = engine::load(of, engine::store(cold).view());
         CHECK(pads_of(cold.state()) == pads);
         CHECK(pads_of(warm.state()) == pads);
         CHECK(pads_of(only_packets.state()) == pads);

@@ -35,10 +35,10 @@ struct twins {
         : memory{with}, stays{test::off<Depth>(setup, how)} {}
 
     constexpr void move() {
-        auto const image = engine::save(moves);
+        auto const image = engine::store(moves);
         auto const loaded = engine::load<Depth>(moves.state().caps, image.view(),
                                                 moves.state().options);
-        all_loaded = all_loaded && loaded && engine::save(loaded.unit).view() == image.view();
+        all_loaded = all_loaded && loaded && engine::store(loaded.unit).view() == image.view();
         moves = loaded.unit;
     }
     /// Runs an operation on both units.
@@ -318,9 +318,9 @@ TEST_CASE("load() accepts the image of a unit that traced on the same processor"
         trace_unit<> unit{one.value, {.cr3 = 0x1000}, 0x1000};
         machine_memory memory;
         auto const is_taken = [&] {
-            return engine::load(one.value, engine::save(unit).view()).error ==
+            return engine::load(one.value, engine::store(unit).view()).error ==
                        access::error::none &&
-                   access::load(one.value, byte_view{access::save(unit.msrs())}).error ==
+                   access::load(one.value, byte_view{access::store(unit.msrs())}).error ==
                        access::error::none;
         };
         using topa_scheme = reg::cpuid_14h_0_ecx::TOPAOUT;
@@ -343,8 +343,8 @@ TEST_CASE("load() accepts the image of a unit that traced on the same processor"
 TEST_CASE("an image is a header, the image of the MSRs, numbers, calls and bytes") {
     CHECK_TWICE([](auto value) {
         auto unit = full();
-        auto const image = engine::save(value(unit));
-        auto const msrs = access::save(unit.msrs());
+        auto const image = engine::store(value(unit));
+        auto const msrs = access::store(unit.msrs());
         constexpr std::uint8_t head[] = {'P', 'T', 'U', 'N', 'I', 'T', 0, 0, 1, 0, 0, 0};
         auto const calls = image.view().from(image.size - unit.buffered().size() - 8);
         bool same = load_le64(calls.data()) == 0x1010;
@@ -360,7 +360,7 @@ TEST_CASE("an image is a header, the image of the MSRs, numbers, calls and bytes
 
 TEST_CASE("every prefix of an image is truncated, and extra bytes are a wrong size") {
     CHECK_TWICE([](auto value) {
-        auto const image = engine::save(full());
+        auto const image = engine::store(full());
         auto const of = full().state().caps;
         for (std::size_t count = 0; count < image.size; ++count) {
             if (!fails(engine::load(of, image.view().first(value(count))),
@@ -384,7 +384,7 @@ TEST_CASE("every prefix of an image is truncated, and extra bytes are a wrong si
 
 TEST_CASE("a wrong signature, version or size is rejected") {
     CHECK_TWICE([](auto value) {
-        auto const image = engine::save(full());
+        auto const image = engine::store(full());
         auto const of = full().state().caps;
         auto const with = [&](std::size_t place, std::uint8_t byte) {
             auto changed = image;
@@ -408,7 +408,7 @@ TEST_CASE("a wrong signature, version or size is rejected") {
 
 TEST_CASE("values that a unit cannot have are rejected") {
     CHECK_TWICE([](auto value) {
-        auto const image = engine::save(full());
+        auto const image = engine::store(full());
         auto const of = full().state().caps;
         auto const with = [&](std::size_t at, std::uint64_t number) {
             return engine::load(of, with_number(image, at, value(number)).view());
@@ -437,7 +437,7 @@ TEST_CASE("values that a unit cannot have are rejected") {
                with(numbers, ~std::uint64_t{0}).unit.ip() == ~std::uint64_t{0};
     });
     CHECK_TWICE([](auto value) {  // more branches than fit a TNT, or more bits than branches
-        auto const image = engine::save(full());
+        auto const image = engine::store(full());
         auto const of = full().state().caps;
         // After the IP, the execution context, last IP and four flags: one branch, taken.
         std::size_t const count = numbers + 8 * 16;
@@ -456,7 +456,7 @@ TEST_CASE("values that a unit cannot have are rejected") {
     });
     CHECK_TWICE([](auto value) {  // if nothing is traced, the TNT buffer is discarded
         auto const unit = test::off("CPL=0");
-        auto const image = with_number(engine::save(unit), numbers + 8 * 16,
+        auto const image = with_number(engine::store(unit), numbers + 8 * 16,
                                        value(std::uint64_t{2}));
         auto const loaded = engine::load(unit.state().caps, image.view());
         return loaded && loaded.unit.state().writer.tnt.count == 0;
@@ -468,19 +468,19 @@ TEST_CASE("load() into a smaller buffer fails only if the bytes do not fit") {
         auto unit = full();
         machine_memory memory;
         bool const fits = static_cast<bool>(
-            engine::load<384>(unit.state().caps, engine::save(unit).view(), unit.state().options));
+            engine::load<384>(unit.state().caps, engine::store(unit).view(), unit.state().options));
         for (std::uint64_t i = 0; i < 60; ++i) {
             (void)unit.on(action::indirect_jump{value(0x1234'5678'9ABC'DEF0 + (i << 48))}, memory);
         }
         return fits && unit.buffered().size() > 384 &&
-               fails(engine::load<384>(unit.state().caps, engine::save(unit).view(),
+               fails(engine::load<384>(unit.state().caps, engine::store(unit).view(),
                                        unit.state().options),
                      access::error::no_room);
     });
 }
 
 TEST_CASE("an image with any byte changed is rejected, or gives a working unit") {
-    auto const image = engine::save(full());
+    auto const image = engine::store(full());
     auto const of = full().state().caps;
     engine::model_options const how = full().state().options;
     unsigned taken = 0, refused = 0;
@@ -504,7 +504,7 @@ TEST_CASE("an image with any byte changed is rejected, or gives a working unit")
                 (void)unit.on(action::indirect_jump{i << 40}, memory);
             }
             (void)unit.wrmsr(ia32_rtit_ctl::address, 0, 0x1100, 0x1102, memory);
-            if (!engine::load(of, engine::save(unit).view(), how)) {
+            if (!engine::load(of, engine::store(unit).view(), how)) {
                 FAIL("the unit cannot be saved and loaded, byte " << at << ": " << byte);
             }
         }

@@ -898,7 +898,7 @@ auto fw_xrstors(capabilities const& of, msr_state& now, reg::xsave_pt_state cons
 }
 auto fw_image(capabilities const& of, msr_state& now, uint8_t const* data, size_t size,
               byte_array<access::image_size>& saved) noexcept -> access::error {
-    saved = access::save(now);
+    saved = access::store(now);
     auto const loaded = access::load(of, {data, size});
     if (loaded) { now = loaded.state; }
     return loaded.error;
@@ -983,7 +983,7 @@ auto fw_guest_events(vmx::guest_pt& guest, unsigned which) noexcept -> rule {
 }
 auto fw_guest_image(vmx::guest_pt& guest, uint8_t const* data, size_t size,
                     byte_array<vmx::guest_image_size>& saved) noexcept -> access::error {
-    saved = vmx::save(guest);
+    saved = vmx::store(guest);
     return vmx::load(guest, {data, size}).error;
 }
 auto fw_guest_restore(vmx::guest_pt& guest, msr_state const& msrs) noexcept -> rule {
@@ -1492,7 +1492,7 @@ auto fw_unit_state(engine::trace_unit<>& unit, msr_state& now, engine::execution
 auto fw_unit_image(engine::trace_unit<>& unit, engine::model_options const& how,
                    uint8_t const* data, size_t size, engine::unit_image<1024>& saved) noexcept
     -> access::error {
-    saved = engine::save(unit);
+    saved = engine::store(unit);
     auto const loaded = engine::load(unit.state().caps, {data, size}, how);
     if (loaded) { unit = loaded.unit; }
     auto const of_kind = engine::load(unit.state().caps, {data, size});

@@ -74,10 +74,10 @@ void run_anything(test::dice& from, size_t events, bool moves, unsigned options)
     for (size_t i = 0; i < events; ++i) {
         (void)events_of.step(memory);
         if (moves && from.chance(5)) {
-            auto const image = engine::save(unit);
+            auto const image = engine::store(unit);
             auto const loaded = engine::load<384>(unit.state().caps, image.view(), how);
             require(static_cast<bool>(loaded), "a saved unit can be loaded");
-            require(engine::save(loaded.unit).view() == image.view(), "and is unchanged");
+            require(engine::store(loaded.unit).view() == image.view(), "and is unchanged");
             unit = loaded.unit;
         }
         require(unit.total().stored == memory.stored, "each byte is stored once");

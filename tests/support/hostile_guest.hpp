@@ -326,7 +326,7 @@ private:
     void migrate() {
         auto& guest = in_vm_.guest;
         vmx::guest_pt moved{.caps = guest.caps, .output = guest.output};
-        auto const loaded = load(moved, save(guest));
+        auto const loaded = load(moved, vmx::store(guest));
         bool const same = moved.msrs == guest.msrs && moved.level == guest.level &&
                           moved.nested == guest.nested && moved.pmi_pending == guest.pmi_pending &&
                           moved.starts == guest.starts;

@@ -276,11 +276,11 @@ private:
         }
     }
     void move() {
-        auto const image = engine::save(unit_);
+        auto const image = engine::store(unit_);
         auto const loaded = engine::load<8192>(unit_.state().caps, image.view(),
                                                unit_.state().options);
         check(static_cast<bool>(loaded), "a unit that was saved loads");
-        check(engine::save(loaded.unit).view() == image.view(), "and is the same");
+        check(engine::store(loaded.unit).view() == image.view(), "and is the same");
         unit_ = loaded.unit;
     }
     void sleep() {

@@ -811,8 +811,8 @@ private:
             }();
             if (!is_good()) { return; }
             now.output = made.at;
-            auto image = engine::save(host_);
-            copy_bytes(image.bytes.data() + 16, access::save(now).data(), access::image_size);
+            auto image = engine::store(host_);
+            copy_bytes(image.bytes.data() + 16, access::store(now).data(), access::image_size);
             auto const loaded = engine::load<512>(guest_.host_caps, image.view(), options_);
             ram.require(static_cast<bool>(loaded), "the unit goes on");
             host_ = loaded.unit;

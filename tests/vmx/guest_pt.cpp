@@ -185,7 +185,7 @@ TEST_CASE("without Intel PT in VMX operation VMXON clears TraceEn, and CTL canno
         bool const cleared = guest.msrs.ctl.raw == 0x2108 && !guest.starts &&
                              on_wrmsr(guest, 0x570, 0x2109) == gp(rule::REG_121);
         guest_pt moved = a_guest(caps);
-        bool const loads = static_cast<bool>(load(moved, save(guest)));
+        bool const loads = static_cast<bool>(load(moved, store(guest)));
         vmxoff(guest);
         return cleared && loads && on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
     });
@@ -333,24 +333,24 @@ TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") 
         (void)on_wrmsr(guest, 0x560, 0x3000);
         (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
         guest.pmi_pending = true;
-        auto image = save(guest);
+        auto image = store(guest);
         guest_pt other = a_guest();
         bool const moved = load(other, image) && other.msrs == guest.msrs && other.starts &&
                            other.shadow == vmx::shadow_use::needed && other.pmi_pending;
         guest.pmi_pending = false;
         bool const flags = image.size() == 176 && image.bytes[152] == 3 &&
-                           save(guest).bytes[152] == 2;
+                           store(guest).bytes[152] == 2;
         guest.starts = false;
         guest_pt running = a_guest();
         running.output = vmx::guest_output::shadow;
-        bool const runs = load(running, save(guest)) && running.trace_en() && !running.starts &&
+        bool const runs = load(running, store(guest)) && running.trace_en() && !running.starts &&
                           running.needs_shadow() && !running.pmi_pending;
         return moved && flags && runs;
     });
     CHECK_TWICE([](auto value) {
         using access::error;
         guest_pt guest = a_guest();
-        auto image = save(guest);
+        auto image = store(guest);
         auto const why = [&](byte_view bytes) {
             guest_pt other = a_guest();
             auto const got = load(other, bytes).error;

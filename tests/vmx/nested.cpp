@@ -201,7 +201,7 @@ TEST_CASE("L2 stays entered across migration; a reset and an SMI of L1 leave it 
         nested_vmcs vmcs{{.secondary = {1U << 19}, .vm_exit = {1U << 24}, .enable_ept = true}, {}};
         bool right = static_cast<bool>(enter_nested(guest, vmcs));
         guest_pt moved = a_guest();
-        right = right && load(moved, save(guest)) && moved.level == vmx::guest_level::l2 &&
+        right = right && load(moved, store(guest)) && moved.level == vmx::guest_level::l2 &&
                 moved.nested == vmcs.set && moved.current_output() == guest_output::shadow &&
                 moved.needs_shadow();
         auto const after = [&](auto const& event) {
@@ -217,7 +217,7 @@ TEST_CASE("L2 stays entered across migration; a reset and an SMI of L1 leave it 
                 cold.level == vmx::guest_level::l1 && warm.level == vmx::guest_level::l1 &&
                 warm.nested == controls{} &&
                 in_smm.current_output() == guest_output::guest_physical &&
-                load(smm_moved, save(in_smm)) && smm_moved.level == vmx::guest_level::smm_of_l2 &&
+                load(smm_moved, store(in_smm)) && smm_moved.level == vmx::guest_level::smm_of_l2 &&
                 !leave_nested(smm_moved, vmcs);
         return right && rsm(smm_moved) && smm_moved.level == vmx::guest_level::l2 &&
                smm_moved.needs_shadow() && leave_nested(smm_moved, vmcs) &&
@@ -229,7 +229,7 @@ TEST_CASE("L2 stays entered across migration; a reset and an SMI of L1 leave it 
         guest.msrs.in_smm = true;
         guest.level = vmx::guest_level::smm_of_l2;
         guest.nested = whole();
-        auto const good = save(guest);
+        auto const good = store(guest);
         constexpr size_t flags = access::image_size;
         auto const why = [&](size_t at, uint8_t byte) {
             auto image = good;
@@ -269,7 +269,7 @@ TEST_CASE(
                     entered.where == vmx::step::guest_state_checks &&
                     guest.level == vmx::guest_level::l1 && guest.msrs.ctl.raw == 0 &&
                     guest.msrs.status.raw == 0 && processor.violated.broken == rule::REG_131 &&
-                    load(moved, save(guest));
+                    load(moved, store(guest));
         }
         return right;
     });

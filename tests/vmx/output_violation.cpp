@@ -74,7 +74,7 @@ TEST_CASE("output to no memory ends as by an operational error (REG-056, PRG-180
         guest.msrs.status = {value(std::uint64_t{0x0000'0123'0000'0007})};
         end_output(guest);
         guest_pt moved = guest;
-        return guest.msrs.status.raw == 0x0000'0123'0000'0013 && load(moved, save(guest)) &&
+        return guest.msrs.status.raw == 0x0000'0123'0000'0013 && load(moved, store(guest)) &&
                guest.trace_en();
     });
 }

@@ -209,7 +209,7 @@ TEST_CASE("L2 of a guest that moved writes its trace to the guest's memory alone
     CHECK(on_wrmsr(first.guest, 0x570, 0x2005));
     vmx::nested_vmcs vmcs{};
     CHECK(enter_nested(first.guest, vmcs));
-    CHECK(load(second.guest, save(first.guest)));
+    CHECK(load(second.guest, store(first.guest)));
     for (machine* const one : {&first, &second}) {
         host_pt host;
         // A VMM that does not know that L2 runs.

@@ -56,7 +56,7 @@ inline constexpr size_t image_size = detail::image_head +
 ///        CR3_MATCH, ADDR0_A to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8
 ///        bytes of flags: 1 for VMX operation, 2 for SMM, 4 for the TraceEn that the SMI saved. All
 ///        numbers are little-endian.
-[[nodiscard]] constexpr auto save(msr_state const& now) noexcept -> byte_array<image_size> {
+[[nodiscard]] constexpr auto store(msr_state const& now) noexcept -> byte_array<image_size> {
     byte_array<image_size> image;
     uint8_t* to = image.data();
     store_le64(to, detail::image_magic);

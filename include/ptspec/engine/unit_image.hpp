@@ -150,8 +150,8 @@ struct unit_codec {
     }
 
     template <size_t Depth>
-    static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
-        copy_bytes(to + front::msrs_at, access::save(now.msrs()).data(), access::image_size);
+    static constexpr auto store(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
+        copy_bytes(to + front::msrs_at, access::store(now.msrs()).data(), access::image_size);
         using pending = typename trace_unit<Depth>::pending_action;
         uint8_t const flushing = now.pending_ == pending::save    ? 2
                                  : now.pending_ == pending::flush ? 1
@@ -233,13 +233,13 @@ struct unit_image {
 /// and `generator_state::ctl_load_verdict`.
 ///
 /// Shape: a header of 16 bytes: `PTUNIT` and two zero bytes, then the version and the size in
-///        bytes, 4 bytes each. Then the image of the MSRs from `access::save`, 8 bytes for each
+///        bytes, 4 bytes each. Then the image of the MSRs from `access::store`, 8 bytes for each
 ///        number, 8 bytes for each entry of the return stack, oldest first, and the buffered bytes.
 ///        All numbers are little-endian.
 template <size_t Depth>
-[[nodiscard]] constexpr auto save(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
+[[nodiscard]] constexpr auto store(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
     unit_image<Depth> image;
-    image.size = detail::unit_codec::save(unit, image.bytes.data());
+    image.size = detail::unit_codec::store(unit, image.bytes.data());
     return image;
 }
 

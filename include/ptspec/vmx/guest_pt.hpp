@@ -416,13 +416,13 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
 /// VMM translates output is not part of it: `current_output` follows from `output` of the other VMM
 /// and from the level.
 ///
-/// Shape:  `access::save` of the MSRs, then three numbers of 8 bytes, little-endian. Flags: 1 for a
+/// Shape:  `access::store` of the MSRs, then three numbers of 8 bytes, little-endian. Flags: 1 for a
 ///         PMI that is pending, 2 if TraceEn rose and VM entry has not loaded it yet, 4 for L2, 8
 ///         for SMM that RSM leaves to L2, 16 for "enable EPT" of L2. The other controls of L2: the
 ///         secondary ones, 4 bytes, and those of VM exit; those of VM entry.
-[[nodiscard]] constexpr auto save(guest_pt const& guest) noexcept -> byte_array<guest_image_size> {
+[[nodiscard]] constexpr auto store(guest_pt const& guest) noexcept -> byte_array<guest_image_size> {
     byte_array<guest_image_size> image;
-    auto const msrs = access::save(guest.msrs);
+    auto const msrs = access::store(guest.msrs);
     copy_bytes(image.data(), msrs.data(), access::image_size);
     detail::save_rest(guest, image.data() + access::image_size);
     return image;
@@ -471,7 +471,7 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
     msrs.in_vmx_operation = guest.msrs.in_vmx_operation;
     msrs.in_smm = guest.msrs.in_smm;
     msrs.smram_trace_en = guest.msrs.smram_trace_en;
-    auto const checked = access::load(guest.caps, access::save(msrs));
+    auto const checked = access::load(guest.caps, access::store(msrs));
     if (!checked) { return checked; }
     guest.msrs = checked.state;
     guest.starts = false;
