@@ -52,7 +52,7 @@ struct machine {
             unit.on(action::indirect_jump{first + 16 * i}, *this);
         }
         tsc += 1000;
-        unit.on(action::time{.cycles = 1000, .art = tsc / 100, .tsc = tsc}, *this);
+        unit.on(action::elapsed{.cycles = 1000, .art = tsc / 100, .tsc = tsc}, *this);
     }
     /// Runs a process of the guest, in which a PSB falls due.
     void run_guest(std::size_t process) {
@@ -101,7 +101,7 @@ void print(char const* whose, machine const& of, content const& seen) {
 auto main() -> int {
     using ctl = reg::ia32_rtit_ctl;
     machine now;
-    now.unit.on(action::time{.art = now.tsc / 100, .tsc = now.tsc}, now);
+    now.unit.on(action::elapsed{.art = now.tsc / 100, .tsc = now.tsc}, now);
     auto const on = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true}, ctl::TSCEn{true},
                                ctl::DisRETC{true}, ctl::BranchEn{true}, ctl::ToPA{true});
     now.write_ctl(on);

@@ -336,7 +336,7 @@ private:
         if (state.has_cyc || state.tsc >= state.report_at) { report_time(); }
     }
     void report_time() {
-        on(action::time{state.cycles, state.tsc / state.ticks_per_art, state.tsc});
+        on(action::elapsed{state.cycles, state.tsc / state.ticks_per_art, state.tsc});
         state.cycles = 0;
         state.report_at = state.tsc - state.tsc % state.ticks_between + state.ticks_between;
     }

@@ -19117,7 +19117,7 @@ namespace ptspec::engine::action {
 /// Units:  core clock cycles; ticks of the crystal clock; ticks of the time-stamp counter as RDTSC
 ///         returns them.
 /// Source: GEN-200..204, GEN-210.
-struct time {
+struct elapsed {
     uint64_t cycles = 0;  ///< since the last action
     uint64_t art = 0;     ///< the new value of the crystal clock's counter
     uint64_t tsc = 0;     ///< the new value of the time-stamp counter
@@ -20856,7 +20856,7 @@ constexpr void handle(generator_state& s, action::unaligned_cyc const&, Sink& /*
 /// Each MTC is an action of its own, after which a PSB+ may be due: the clocks run from one to the
 /// next. Source: GEN-203, GEN-206.
 template <class Sink>
-constexpr void handle(generator_state& s, action::time const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::elapsed const& e, Sink& to) noexcept {
     action::cycles const cycles{e.cycles};
     if (!try_fast_path(s, cycles)) {
         handle(s, cycles, to);

@@ -442,9 +442,9 @@ TEST_CASE("PC-36: the time of an MTC follows from TSC, TMA and CPUID.15H (PRG-13
     // The trace unit sends this MTC at that tick of the crystal clock.
     auto const ctl = ia32_rtit_ctl{0x250D}.with(ia32_rtit_ctl::MTCEn{true},
                                                 ia32_rtit_ctl::MTCFreq{3});
-    (void)now.cpu.on(action::time{0, ctc, tsc - fc});
+    (void)now.cpu.on(action::elapsed{0, ctc, tsc - fc});
     CHECK(driver::enable(now.cpu, {.ctl = ctl, .output = {{table}, {0x7F}}}));
-    (void)now.cpu.on(action::time{100, ctc + d - 1, tsc - fc + (d - 1) * ratio});
+    (void)now.cpu.on(action::elapsed{100, ctc + d - 1, tsc - fc + (d - 1) * ratio});
     (void)driver::flush(now.cpu, ctl);
     auto const mtcs = [&] {
         uint64_t count = 0;
@@ -457,7 +457,7 @@ TEST_CASE("PC-36: the time of an MTC follows from TSC, TMA and CPUID.15H (PRG-13
         return count;
     };
     CHECK(mtcs() == 0);
-    (void)now.cpu.on(action::time{100, ctc + d, tsc - fc + d * ratio});
+    (void)now.cpu.on(action::elapsed{100, ctc + d, tsc - fc + d * ratio});
     (void)driver::flush(now.cpu, ctl);
     CHECK(mtcs() == 1);
 }

@@ -291,7 +291,7 @@ private:
                 break;
             case 4:
                 now_ += random_.roll(50);
-                (void)cpu.on(action::time{random_.roll(100), now_, 3 * now_});
+                (void)cpu.on(action::elapsed{random_.roll(100), now_, 3 * now_});
                 break;
             case 5:
                 if (random_.one_in(40)) { (void)cpu.on(action::psb_due{}); }

@@ -92,7 +92,7 @@ TEST_CASE("a PSB+ that is due follows the next event that writes packets") {  //
                brings_psb("TSCEn=1", action::wake{}, 0, stopped) &&
                brings_psb("CYCEn=1", action::cycles{~std::uint64_t{0}}) &&
                !brings_psb("PwrEvtEn=1", action::halt{0x1000, to}) &&
-               brings_psb("MTCEn=1", action::time{0, 0x1000, 0x3000}) &&
+               brings_psb("MTCEn=1", action::elapsed{0, 0x1000, 0x3000}) &&
                brings_psb("", action::ratio{24});
     });
 }
@@ -129,7 +129,8 @@ TEST_CASE("a scenario of 240 events is a constant expression") {
             on.does(action::near_return{0x1005}).does(action::indirect_jump{0x3000 + i});
             on.does(action::interrupt{.next = 0x3000, .to = 0x4000, .after = on.state().code});
             on.does(action::far_transfer{.at = 0x4000, .to = 0x3000, .after = on.state().code});
-            on.does(action::ptwrite{0x3000, 0x3004, i, true}).does(action::time{5, 8 * i, 100 * i});
+            on.does(action::ptwrite{0x3000, 0x3004, i, true})
+                .does(action::elapsed{5, 8 * i, 100 * i});
             on.does(action::mwait{.thread = {6, 0}}).does(action::wake{6, 6});
             on.does(action::mov_cr3{0x3000, 0x3003, i << 12});
         }

@@ -362,7 +362,7 @@ private:
             case 6: {
                 auto const clocks = one.unit.state().clocks;
                 auto const ticks = std::uint64_t{1} << one.unit.msrs().ctl.get<ctl::MTCFreq>();
-                return one.on(action::time{0, clocks.art + ticks, clocks.tsc + ticks});
+                return one.on(action::elapsed{0, clocks.art + ticks, clocks.tsc + ticks});
             }
             default:
                 return one.on(

@@ -110,7 +110,7 @@ private:
     }
     void pass_time() {
         art_ += roll(8);
-        on(action::time{roll(100), art_, 3 * art_});
+        on(action::elapsed{roll(100), art_, 3 * art_});
     }
     void sleep() {
         auto const here = unit_.ip();

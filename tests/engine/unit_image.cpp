@@ -89,7 +89,7 @@ constexpr auto full() -> trace_unit<> {
     machine_memory memory;
     (void)test::enable(unit, memory);
     (void)unit.on(action::direct_call{0x1010, 0x2000}, memory);
-    (void)unit.on(action::time{7, 3, 0x456}, memory);
+    (void)unit.on(action::elapsed{7, 3, 0x456}, memory);
     (void)unit.on(action::conditional{0x2010, true}, memory);
     (void)unit.drain(memory, 3);
     return unit;
@@ -134,10 +134,12 @@ TEST_CASE("a unit moved before every operation writes the same trace") {
     });
     CHECK_TWICE([](auto value) {  // time, sleep and power
         twins<> both{"CPL=0, CYCEn=1, MTCEn=1, TSCEn=1, PwrEvtEn=1, CycThresh=4, PSBFreq=5"};
-        both.enable().on(action::time{value(std::uint64_t{5}), 100, 300});
+        both.enable().on(action::elapsed{value(std::uint64_t{5}), 100, 300});
         both.on(action::ratio{24}).on(action::conditional{0x2010, true});
         both.on(action::mwait{.at = 0x2010, .next = 0x2013, .hints = 0x20, .thread = {3, 0}});
-        both.on(action::time{50, 180, 600}).on(action::wake{3, 3}).on(action::time{9, 190, 630});
+        both.on(action::elapsed{50, 180, 600})
+            .on(action::wake{3, 3})
+            .on(action::elapsed{9, 190, 630});
         return both.on(action::indirect_jump{0x3000})
             .on(action::cycle_guard{})
             .disable()
@@ -233,7 +235,7 @@ TEST_CASE("a unit moved before every operation loses the same packets and report
         how.drained_at_once = value(std::size_t{4});
         twins<384> both{"CPL=0, PSBFreq=5, MTCEn=1", how};
         both.enable();
-        for (std::uint64_t i = 1; i <= 6; ++i) { both.on(action::time{0, 80 * i, 300 * i}); }
+        for (std::uint64_t i = 1; i <= 6; ++i) { both.on(action::elapsed{0, 80 * i, 300 * i}); }
         bool const loses = both.stays.state().in_overflow;
         return loses && both.disable().are_same();
     });
@@ -497,7 +499,7 @@ TEST_CASE("an image with any byte changed is rejected, or gives a working unit")
             auto& unit = loaded.unit;
             machine_memory memory;
             (void)unit.on(action::near_return{0x1010}, memory);
-            (void)unit.on(action::time{3, 0x200, 0x600}, memory);
+            (void)unit.on(action::elapsed{3, 0x200, 0x600}, memory);
             (void)unit.on(action::psb_due{}, memory);
             for (std::uint64_t i = 0; i < 50; ++i) {
                 (void)unit.on(action::conditional{0x1020, i % 3 == 0}, memory);

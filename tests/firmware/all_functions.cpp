@@ -1379,8 +1379,8 @@ auto fw_unit_pebs_record(engine::trace_unit<>& unit, engine::action::pebs_record
     fault = unit.on(e, memory);
     return !fault.happened;
 }
-auto fw_unit_time(engine::trace_unit<>& unit, engine::action::time const& e, hooked_memory& memory,
-                  port_fault& fault) noexcept -> bool {
+auto fw_unit_time(engine::trace_unit<>& unit, engine::action::elapsed const& e,
+                  hooked_memory& memory, port_fault& fault) noexcept -> bool {
     fault = unit.on(e, memory);
     return !fault.happened;
 }

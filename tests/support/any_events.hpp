@@ -82,7 +82,7 @@ public:
             case 41: return record(memory);
             case 42:
                 art_ += dice_.roll(dice_.chance(20) ? 2000 : 8);
-                return on(action::time{dice_.roll(100), art_, 3 * art_ + dice_.roll(3)});
+                return on(action::elapsed{dice_.roll(100), art_, 3 * art_ + dice_.roll(3)});
             case 43: return on(action::cycles{dice_.roll(dice_.chance(10) ? any() | 1 : 300)});
             case 44: return on(action::ratio{byte()});
             case 45: return on(action::cycle_guard{});

@@ -195,7 +195,7 @@ private:
         track_overflow(
             [&] { is_refused_ = static_cast<bool>(unit_.on(e, memory_).happened) || is_refused_; });
         // Passing time produces no packet with a libipt event, except a PSB+.
-        bool const is_time = same_as<Event, action::time>;
+        bool const is_time = same_as<Event, action::elapsed>;
         had_psb_ = bytes_since_psb() - since_psb != bytes() - before;
         if (had_psb_ || (bytes() != before && !is_time)) { pip_at_ = 0; }
     }
@@ -475,7 +475,7 @@ private:
         // Few MTCs at a time, so that no overflow begins and ends within one event, also where each
         // packet takes 8 bytes.
         art_ += dice_.roll(dice_.chance(5) ? 12 : 6);
-        on(action::time{dice_.roll(60), art_, 2 * art_});
+        on(action::elapsed{dice_.roll(60), art_, 2 * art_});
     }
     void stop_clock() {
         on(action::clock_stop{unit_.ip()});

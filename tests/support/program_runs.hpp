@@ -176,7 +176,7 @@ private:
         model_.cycle += model_.traces() ? cycles : 0;
         model_.crystal(art_, art_ + ticks);
         art_ += ticks;
-        on(action::time{cycles, art_, 3 * art_});
+        on(action::elapsed{cycles, art_, 3 * art_});
     }
     void end_overflow() {
         auto const ip = unit_.ip();

@@ -188,7 +188,7 @@ private:
     }
     void time_passes() {
         art_ += dice_.roll(4);
-        action::time const e{dice_.roll(40), art_, 3 * art_};
+        action::elapsed const e{dice_.roll(40), art_, 3 * art_};
         on_both(e);
         on_one(e);
     }

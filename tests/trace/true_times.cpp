@@ -135,7 +135,7 @@ private:
         if (tsc <= tsc_) { return; }
         uint64_t const cycles = cycles_until(tsc);
         tsc_ = tsc;
-        unit_.on(action::time{cycles, art_at(tsc), tsc}, out);
+        unit_.on(action::elapsed{cycles, art_at(tsc), tsc}, out);
     }
     /// Time passes, from one edge of the crystal clock at which an MTC is due to the next.
     void pass(uint64_t ticks) {

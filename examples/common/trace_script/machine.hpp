@@ -619,7 +619,7 @@ private:
         } else if (e.kind == "resolved" && e.rest.empty()) {
             execute(action::overflow_end{at(e)});
         } else if (e.kind == "ART" && e.rest.empty() && e.has_target) {
-            execute(action::time{0, target(e, clocks.art), clocks.tsc});
+            execute(action::elapsed{0, target(e, clocks.art), clocks.tsc});
         } else if (e.kind == "mtc") {
             auto const value = number_in(e.rest);
             if (!value || *value > 0xFF) { return "mtc and two hexadecimal digits"; }
@@ -629,7 +629,7 @@ private:
             std::uint64_t const high = (clocks.art >> freq | 0xFF) + 1;
             std::uint64_t const art = (high | *value) << freq;
             unit_.set_clocks({art - 1, clocks.tsc, 0, clocks.core_to_bus, clocks.are_off});
-            execute(action::time{0, art, clocks.tsc});
+            execute(action::elapsed{0, art, clocks.tsc});
         } else {
             return "an event of tests/spec/notation.md, section 3";
         }

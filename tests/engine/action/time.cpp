@@ -12,7 +12,7 @@ TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [passed, art, tsc] = action::time{};
+            auto const [passed, art, tsc] = action::elapsed{};
             good = good &&
                    are_zero(passed, art, tsc, action::cycles{}.passed, action::ratio{}.core_to_bus);
         }

@@ -112,7 +112,7 @@ TEST_CASE("before the cycle counter wraps a CYC reports its value") {  // GEN-21
 TEST_CASE("MTCs do not depend on ContextEn") {  // GEN-203, GEN-204, GEN-123
     auto const told = [](std::string_view setup) {
         traced on{setup};
-        on.does(action::conditional{0x1000, true}).does(action::time{0, 0x118, 0});
+        on.does(action::conditional{0x1000, true}).does(action::elapsed{0, 0x118, 0});
         return packets(on);
     };
     CHECK(told("MTCEn=1, MTCFreq=3, ART=100") == "TNT(1), MTC(21), MTC(22), MTC(23)");
@@ -121,17 +121,17 @@ TEST_CASE("MTCs do not depend on ContextEn") {  // GEN-203, GEN-204, GEN-123
     CHECK(told("MTCEn=1, MTCFreq=3, ART=100, TraceEn=0") == "none");
     // TSC scaling affects TSC packets, not MTCs: GEN-209.
     traced scaled{"MTCEn=TSCEn=1, MTCFreq=3, ART=100"};
-    scaled.does(action::time{0, 0x110, 0xFFFF'0000'1234});
+    scaled.does(action::elapsed{0, 0x110, 0xFFFF'0000'1234});
     CHECK(packets(scaled) == "MTC(21), MTC(22)");
     traced asleep{"MTCEn=TSCEn=1, MTCFreq=3, ART=100"};
-    asleep.does(action::halt{0x800, 0x801}).does(action::time{0, 0x118, 0x500});
-    asleep.does(action::wake{1, 1}).does(action::time{0, 0x120, 0x600});
+    asleep.does(action::halt{0x800, 0x801}).does(action::elapsed{0, 0x118, 0x500});
+    asleep.does(action::wake{1, 1}).does(action::elapsed{0, 0x120, 0x600});
     CHECK(packets(asleep) == "TSC, TMA, CBR, MTC(24)");
     CHECK(asleep.state().clocks.art == 0x120);
     CHECK(asleep.state().clocks.tsc == 0x600);
     // An MTC in the cycle in which a TNT begins shares its CYC: GEN-219.
     traced cycle{"CYCEn=MTCEn=1, ART=100"};
-    cycle.does(action::time{4, 0x101, 0}).does(action::conditional{0x1000, true});
+    cycle.does(action::elapsed{4, 0x101, 0}).does(action::conditional{0x1000, true});
     cycle.does(action::cycles{3}).does(action::indirect_jump{0x2000});
     CHECK(packets(cycle) == "CYC(4), MTC(1), TNT(1), CYC(3), TIP(2000)");
 }
@@ -193,9 +193,9 @@ TEST_CASE("the crystal ticks between two packets are the difference of their val
         on.does(action::psb_due{});
         std::uint64_t const first = ((art >> n) + 1) << n;
         std::uint64_t const second = first + (std::uint64_t{37} << n);
-        on.does(action::time{0, first, 0});
+        on.does(action::elapsed{0, first, 0});
         std::size_t const at = on.bytes.size();
-        on.does(action::time{0, second, 0});
+        on.does(action::elapsed{0, second, 0});
         told_times const all{on.bytes.written()};
         told_times const later{on.bytes.written().from(at)};
         REQUIRE(all.tma.size() == 1);
@@ -210,21 +210,21 @@ TEST_CASE("the crystal ticks between two packets are the difference of their val
 
 TEST_CASE("a PSB+ between the MTCs of one event has their time") {  // GEN-203, GEN-206
     traced on{"MTCEn=TSCEn=1, MTCFreq=3, PacketByteCnt=700"};
-    on.does(action::time{0, 1600, 50 * 1600});  // 200 MTCs, 400 bytes
+    on.does(action::elapsed{0, 1600, 50 * 1600});  // 200 MTCs, 400 bytes
     told_times const all{on.bytes.written()};
     REQUIRE(all.tma.size() == 1);
     CHECK(all.tma[0] == 8 * 128);  // after 2048 bytes
     CHECK(all.tsc[0] == 50 * all.tma[0]);
     CHECK(all.mtc.size() == 200);
     std::size_t const at = on.bytes.size();
-    on.does(action::time{0, 1604, 50 * 1604}).does(action::psb_due{});
+    on.does(action::elapsed{0, 1604, 50 * 1604}).does(action::psb_due{});
     CHECK(told_times{on.bytes.written().from(at)}.tsc[0] == 50 * 1604);
 }
 
 TEST_CASE("above MTCFreq 8 an MTC gives an ART bit that TMA lacks") {  // GEN-207
     auto const begun_at = [](std::string_view art, std::uint64_t next) {
         traced on{"MTCEn=TSCEn=1, MTCFreq=9, ART=" + std::string{art}};
-        on.does(action::psb_due{}).does(action::time{0, next, 0});
+        on.does(action::psb_due{}).does(action::elapsed{0, next, 0});
         return told_times{on.bytes.written()};
     };
     auto const low = begun_at("FFFF", 0x1'0000);
@@ -237,9 +237,9 @@ TEST_CASE("above MTCFreq 8 an MTC gives an ART bit that TMA lacks") {  // GEN-20
 TEST_CASE("core cycles are time-stamp ticks in the ratio of P1 to CBR") {  // GEN-208
     // P1 is 36, CBR is 24: the TSC counts 3600 in 2400 core cycles.
     traced on{"CYCEn=TSCEn=1"};
-    on.does(action::ratio{24}).does(action::time{0, 0, 10'000}).does(action::psb_due{});
+    on.does(action::ratio{24}).does(action::elapsed{0, 0, 10'000}).does(action::psb_due{});
     std::size_t const at = on.bytes.size();
-    on.does(action::time{2400, 100, 13'600}).does(action::psb_due{});
+    on.does(action::elapsed{2400, 100, 13'600}).does(action::psb_due{});
     told_times const all{on.bytes.written()};
     told_times const later{on.bytes.written().from(at)};
     REQUIRE(all.tsc.size() == 2);

@@ -70,7 +70,7 @@ class program_run {
 public:
     constexpr explicit program_run(Memory& memory)
         : cpu_{modelled, memory, tap_, {}, enable_ip, engine::model_options{}} {
-        on(action::time{.tsc = first_tsc});
+        on(action::elapsed{.tsc = first_tsc});
     }
     program_run(program_run const&) = delete;  // the processor refers to the member `tap_`
     auto operator=(program_run const&) -> program_run& = delete;

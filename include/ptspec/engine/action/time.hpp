@@ -11,7 +11,7 @@ namespace ptspec::engine::action {
 /// Units:  core clock cycles; ticks of the crystal clock; ticks of the time-stamp counter as RDTSC
 ///         returns them.
 /// Source: GEN-200..204, GEN-210.
-struct time {
+struct elapsed {
     uint64_t cycles = 0;  ///< since the last action
     uint64_t art = 0;     ///< the new value of the crystal clock's counter
     uint64_t tsc = 0;     ///< the new value of the time-stamp counter

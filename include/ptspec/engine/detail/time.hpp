@@ -40,7 +40,7 @@ constexpr void handle(generator_state& s, action::unaligned_cyc const&, Sink& /*
 /// Each MTC is an action of its own, after which a PSB+ may be due: the clocks run from one to the
 /// next. Source: GEN-203, GEN-206.
 template <class Sink>
-constexpr void handle(generator_state& s, action::time const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::elapsed const& e, Sink& to) noexcept {
     action::cycles const cycles{e.cycles};
     if (!try_fast_path(s, cycles)) {
         handle(s, cycles, to);
