@@ -63,9 +63,9 @@ struct machine {
             store_le64(ram + (table - memory_base) + 8 * i, entries[i].raw);
         }
         auto const planned = driver::plan(
+            caps,
             {.config = {.os = true, .user = true, .psb_every = cpu::psb_period::of_bytes(2048)},
-             .output = driver::start_of(ring)},
-            caps);
+             .output = driver::start_of(ring)});
         expect(static_cast<bool>(planned), "a configuration");
         msrs = planned.plan;
     }

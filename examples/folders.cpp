@@ -99,7 +99,7 @@ static_assert([] {
 
 // Skylake has no PTWRITE. The verdict names the rule, and has the nearest legal configuration.
 constexpr config::trace_config wanted{.user = true, .tsc = true, .ptwrite = true};
-constexpr auto verdict = config::check(wanted, cpu::preset::skylake_x);
+constexpr auto verdict = config::check(cpu::preset::skylake_x, wanted);
 static_assert(!verdict && verdict.broken_by(config::config_member::ptwrite) == rule::REG_032);
 static_assert(verdict.nearest == config::trace_config{.user = true, .tsc = true});
 
@@ -158,8 +158,8 @@ static_assert(x86::target_of(decoded.what, 0x40'1000) == 0x40'1000);
 
 // The values of all MSRs for a wanted trace into a chain of ToPA tables.
 constexpr auto planned = driver::plan(
-    {.config = {.user = true, .tsc = true}, .output = driver::in_topa({.table = 0x1'0000'0000})},
-    cpu::preset::skylake_x);
+    cpu::preset::skylake_x,
+    {.config = {.user = true, .tsc = true}, .output = driver::in_topa({.table = 0x1'0000'0000})});
 static_assert(planned && planned.plan.ctl.get<reg::ia32_rtit_ctl::ToPA>());
 static_assert(planned.plan.output.base.raw == 0x1'0000'0000);
 static_assert(planned.plan.output.mask_ptrs.raw == 0x7F);

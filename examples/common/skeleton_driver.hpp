@@ -32,8 +32,8 @@ public:
                                               pages, Pages, topa::limits::of(caps));
         if (!built) { return false; }
         one = {.ring = built.ring};
-        auto const planned = driver::plan({.config = wanted, .output = driver::start_of(one.ring)},
-                                          caps);
+        auto const planned = driver::plan(caps,
+                                          {.config = wanted, .output = driver::start_of(one.ring)});
         one.msrs = planned.plan;
         return planned && driver::set_marks(one.ring, 0, 0, one.ring.bytes / 2);
     }

@@ -278,7 +278,7 @@ auto run_tool(tool::command_line& line) -> int {
     with.to = buffer_of(operands.size() > 2 ? operands[2] : "ring=16x64K", with.caps);
     with.request.config.output = with.to.scheme;
     with.request.output = with.to.start;
-    auto const planned = driver::plan(with.request, with.caps);
+    auto const planned = driver::plan(with.caps, with.request);
     if (planned.config.broken != rule::none) {
         tool::print("(tracing is impossible)\n");
         return 1;

@@ -145,7 +145,7 @@ auto msrs_of(std::string const& words, engine_kind engine) -> access::msr_state 
     wanted.config.os = is_machine;
     wanted.config.user = !is_machine;
     wanted.config.ret_compression = wanted.config.ret_compression && !is_machine;
-    auto const made = driver::plan(wanted, recording_processor());
+    auto const made = driver::plan(recording_processor(), wanted);
     for (auto const& one : made.config) {
         auto const member = config::info_of(one.member).name;
         throw tool::failure{std::string{member.data(), member.size()} + ": " +

@@ -11437,7 +11437,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
 ///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
 ///         REG-037 for numbers that exceed the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
-[[nodiscard]] constexpr auto check(trace_config const& wanted, capabilities const& caps) noexcept
+[[nodiscard]] constexpr auto check(capabilities const& caps, trace_config const& wanted) noexcept
     -> config_verdict {
     config_verdict found;
     found.nearest = wanted;
@@ -22462,9 +22462,9 @@ using namespace ptspec::detail;
 ///         of a table. The entries of a table are not read: see `topa::validate`.
 /// Source: SDM vol. 3, "Enabling and Configuration of Packet Generation"; REG-076, REG-079,
 ///         PRG-005, PRG-022, PRG-026, PRG-042, PRG-128, PRG-134..136.
-[[nodiscard]] constexpr auto plan(plan_request const& wanted, capabilities const& caps) noexcept
+[[nodiscard]] constexpr auto plan(capabilities const& caps, plan_request const& wanted) noexcept
     -> plan_result {
-    plan_result result{.config = config::check(wanted.config, caps)};
+    plan_result result{.config = config::check(caps, wanted.config)};
     auto& made = result.plan;
     auto const change = [&](plan_change which) {
         result.changes = static_cast<uint8_t>(result.changes | underlying(which));

@@ -39,7 +39,7 @@ constexpr trace_config everything{
 
 constexpr auto refuses(capabilities const& of, trace_config const& wanted, config_member which,
                        rule why) -> bool {
-    auto const found = check(wanted, of);
+    auto const found = check(of, wanted);
     return !found && found.violation_count == 1 && found.violations[0] == violation{which, why} &&
            found.broken_by(which) == why && found.broken == rule::none;
 }
@@ -91,7 +91,7 @@ TEST_CASE("supported features are not refused") {
                                   .cyc_after = cyc_threshold::encoded(13),
                                   .psb_every = psb_period::encoded(5),
                                   .addr = {addr_cfg::filter, addr_cfg::trace_stop}};
-        auto const found = check(config, preset::P_SKL);
+        auto const found = check(preset::P_SKL, config);
         return found && found.violation_count == 0 && found.begin() == found.end() &&
                found.nearest == config && found.advice == config_advice_set{} &&
                found.broken_by(config_member::mtc_every) == rule::none;
@@ -136,10 +136,10 @@ TEST_CASE("an encoding that is not enumerated is refused (REG-028)") {
                        rule::REG_028) &&
                refuses(of, {.psb_every = psb_period::encoded(6)}, config_member::psb_every,
                        rule::REG_028) &&
-               check({.mtc_every = mtc_period::encoded(4)}, of).nearest.mtc_every.encoding() == 3 &&
-               check({.cyc_after = cyc_threshold::encoded(14)}, of).nearest.cyc_after.encoding() ==
+               check(of, {.mtc_every = mtc_period::encoded(4)}).nearest.mtc_every.encoding() == 3 &&
+               check(of, {.cyc_after = cyc_threshold::encoded(14)}).nearest.cyc_after.encoding() ==
                    13 &&
-               check({.psb_every = psb_period::encoded(15)}, of).nearest.psb_every.encoding() == 5;
+               check(of, {.psb_every = psb_period::encoded(15)}).nearest.psb_every.encoding() == 5;
     });
 }
 
@@ -154,14 +154,14 @@ TEST_CASE("a number that exceeds its field is refused, not truncated (REG-037)")
                        config_member::addr_2, rule::REG_037) &&
                refuses(of, {.addr = {addr_cfg::off, addr_cfg::off, addr_cfg::off, too_large}},
                        config_member::addr_3, rule::REG_037) &&
-               check({.addr = {addr_cfg{0x11}}}, of).nearest.addr[0] == addr_cfg::off;
+               check(of, {.addr = {addr_cfg{0x11}}}).nearest.addr[0] == addr_cfg::off;
     });
 }
 
 TEST_CASE("a range that does not exist, or has a reserved ADDRn_CFG, is turned off (REG-037)") {
     CHECK_TWICE([](auto value) {
         trace_config const config{.addr = {addr_cfg::filter, addr_cfg{3}, addr_cfg::trace_stop}};
-        auto const found = check(config, value(preset::P_SKL));
+        auto const found = check(value(preset::P_SKL), config);
         return found.violation_count == 2 &&
                found.broken_by(config_member::addr_1) == rule::REG_037 &&
                found.broken_by(config_member::addr_2) == rule::REG_037 &&
@@ -175,9 +175,9 @@ TEST_CASE("BranchEn cannot be 0 without MTC, or where an erratum keeps it on "
     CHECK_TWICE([](auto value) {
         return refuses(value(preset::P_BDW), {.branches = false}, config_member::branches,
                        rule::REG_040) &&
-               check({.branches = false}, preset::P_BDW).nearest == trace_config{} &&
-               static_cast<bool>(check({.branches = false}, value(preset::P_SKL))) &&
-               static_cast<bool>(check({.branches = true}, value(preset::P_BDW)));
+               check(preset::P_BDW, {.branches = false}).nearest == trace_config{} &&
+               static_cast<bool>(check(value(preset::P_SKL), {.branches = false})) &&
+               static_cast<bool>(check(value(preset::P_BDW), {.branches = true}));
     });
     CHECK_TWICE([](auto value) {
         auto broadwell_model = value(preset::P_SKL);
@@ -194,15 +194,15 @@ TEST_CASE("a missing output scheme is replaced (REG-024..026)") {
         return refuses(value(preset::P_BDW), range, config_member::output, rule::REG_025) &&
                refuses(value(preset::P_BDW), fabric, config_member::output, rule::REG_026) &&
                refuses(value(preset::P_SRO), {}, config_member::output, rule::REG_024) &&
-               check(range, preset::P_BDW).nearest.output == output_scheme::topa &&
-               check({}, preset::P_SRO).nearest.output == output_scheme::single_range &&
-               check({}, preset::P_FAB).nearest.output == output_scheme::fabric;
+               check(preset::P_BDW, range).nearest.output == output_scheme::topa &&
+               check(preset::P_SRO, {}).nearest.output == output_scheme::single_range &&
+               check(preset::P_FAB, {}).nearest.output == output_scheme::fabric;
     });
 }
 
 TEST_CASE("every feature on Skylake-X gives twelve refusals, in the order of the members") {
     CHECK_TWICE([](auto value) {
-        auto const found = check(everything, value(preset::skylake_x));
+        auto const found = check(value(preset::skylake_x), everything);
         violation const expected[] = {{config_member::no_tnt, rule::REG_036},
                                       {config_member::mtc_every, rule::REG_028},
                                       {config_member::cyc_after, rule::REG_028},
@@ -221,7 +221,7 @@ TEST_CASE("every feature on Skylake-X gives twelve refusals, in the order of the
         return same && n == 12 && !found;
     });
     CHECK_TWICE([](auto value) {
-        auto const found = check(everything, value(preset::skylake_x));
+        auto const found = check(value(preset::skylake_x), everything);
         return found.nearest == trace_config{.os = true,
                                              .user = true,
                                              .ret_compression = false,
@@ -239,20 +239,20 @@ TEST_CASE("every feature on Skylake-X gives twelve refusals, in the order of the
 TEST_CASE(
     "without Intel PT, or without an output scheme, tracing is impossible (REG-001, PRG-003)") {
     CHECK_TWICE([](auto value) {
-        auto const found = check(everything, value(preset::P_NONE));
+        auto const found = check(value(preset::P_NONE), everything);
         return !found && found.broken == rule::REG_001 && found.violation_count == 0 &&
                found.nearest == everything;
     });
     CHECK_TWICE([](auto value) {
         auto hidden = value(preset::P_SKL);
         hidden.leaf_07_0_ebx = {0};  // leaf 14H still exists
-        auto const found = check(trace_config{.user = true}, hidden);
+        auto const found = check(hidden, trace_config{.user = true});
         return !found && found.broken == rule::REG_001;
     });
     CHECK_TWICE([](auto value) {
         auto without_output = value(preset::P_SKL);
         without_output.leaf_14_0_ecx = {0x8000'0002};
-        auto const found = check(everything, without_output);
+        auto const found = check(without_output, everything);
         return !found && found.broken == rule::REG_025 && found.violation_count == 0 &&
                found.nearest == everything;
     });
@@ -267,7 +267,7 @@ TEST_CASE("a verdict is true exactly when the value of IA32_RTIT_CTL is legal wi
     for (auto const& one : preset::all) {
         for (unsigned i = 0; i < 1500; ++i) {
             auto const wanted = random_config(random);
-            auto const found = check(wanted, one.value);
+            auto const found = check(one.value, wanted);
             bool const legal = one.value.has_pt() && is_legal_on(wanted, one.value);
             if (static_cast<bool>(found) != legal) { ++wrong; }
             good += found ? 1U : 0U;
@@ -285,8 +285,8 @@ TEST_CASE(
         if (!one.value.has_pt()) { continue; }
         for (unsigned i = 0; i < 1500; ++i) {
             auto const wanted = random_config(random);
-            auto const found = check(wanted, one.value);
-            auto const again = check(found.nearest, one.value);
+            auto const found = check(one.value, wanted);
+            auto const again = check(one.value, found.nearest);
             if (!is_legal_on(found.nearest, one.value) || !again ||
                 !(again.nearest == found.nearest) || !(again.advice == found.advice)) {
                 ++wrong;
@@ -298,7 +298,7 @@ TEST_CASE(
                 if (!refused && !same) { ++wrong; }
                 // Reverting one change is refused again.
                 if (refused && fits(wanted) &&
-                    check(with_member(found.nearest, wanted, member.which), one.value)) {
+                    check(one.value, with_member(found.nearest, wanted, member.which))) {
                     ++wrong;
                 }
             }
@@ -313,7 +313,7 @@ TEST_CASE(
 TEST_CASE("a setting without use gives advice, not a refusal (REG-032, REG-041, REG-047, "
           "PRG-132)") {
     auto const only = [](trace_config const& config, config_advice one, uint8_t bit) {
-        auto const found = check(config, preset::P_FUT);
+        auto const found = check(preset::P_FUT, config);
         return found && found.advice.bits == bit && found.advice.has(one) &&
                !config_advice_set{static_cast<uint8_t>(~bit)}.has(one);
     };
@@ -330,7 +330,7 @@ TEST_CASE("a setting without use gives advice, not a refusal (REG-032, REG-041, 
     CHECK_TWICE([](auto value) {
         bool const on = value(true);
         auto const has_no_advice = [](trace_config const& config) {
-            return check(config, preset::P_FUT).advice == config_advice_set{};
+            return check(preset::P_FUT, config).advice == config_advice_set{};
         };
         return has_no_advice({.os = on}) && has_no_advice({.user = on}) &&
                has_no_advice(
@@ -338,32 +338,32 @@ TEST_CASE("a setting without use gives advice, not a refusal (REG-032, REG-041, 
                has_no_advice({.user = on, .no_tnt = on}) &&
                has_no_advice({.user = on, .branches = false}) &&
                has_no_advice({.user = on, .ptwrite = on, .fup_on_ptwrite = on}) &&
-               !(check({}, preset::P_FUT).advice == config_advice_set{});
+               !(check(preset::P_FUT, {}).advice == config_advice_set{});
     });
 }
 
 TEST_CASE("a single range of one page is advised where longer ranges are not reliable") {
     static constexpr trace_config range{.user = true, .output = output_scheme::single_range};
     CHECK_TWICE([](auto value) {
-        auto const found = check(range, value(preset::tiger_lake));
+        auto const found = check(value(preset::tiger_lake), range);
         return found && found.advice.has(config_advice::range_of_one_page) &&
                found.advice.bits == 0x20 &&
-               check(trace_config{.user = true}, preset::tiger_lake).advice.bits == 0 &&
-               check(range, preset::ice_lake_u).advice.bits == 0;
+               check(preset::tiger_lake, trace_config{.user = true}).advice.bits == 0 &&
+               check(preset::ice_lake_u, range).advice.bits == 0;
     });
 }
 
 TEST_CASE("there is advice where a ToPA table has only one region (REG-163)") {
     CHECK_TWICE([](auto value) {
-        auto const found = check(trace_config{.user = true}, value(preset::P_BDW));
+        auto const found = check(value(preset::P_BDW), trace_config{.user = true});
         return found && found.advice.has(config_advice::table_of_one_region) &&
                found.advice.bits == 0x40 &&
-               check(trace_config{.user = true}, preset::P_SKL).advice.bits == 0;
+               check(preset::P_SKL, trace_config{.user = true}).advice.bits == 0;
     });
     CHECK_TWICE([](auto value) {
         auto part = value(preset::P_SKL);
         part.leaf_14_0_ecx = {0x5};
-        return check({.user = true, .output = output_scheme::single_range}, part).advice.bits == 0;
+        return check(part, {.user = true, .output = output_scheme::single_range}).advice.bits == 0;
     });
 }
 
@@ -371,8 +371,8 @@ TEST_CASE("advice is about the nearest configuration, not about refused members"
     CHECK_TWICE([](auto value) {
         trace_config const range{
             .user = true, .fup_on_ptwrite = true, .output = output_scheme::single_range};
-        return check(range, value(preset::P_BDW)).advice.bits == 0x40 &&
-               check(range, value(preset::P_NONE)).advice.bits == 0;
+        return check(value(preset::P_BDW), range).advice.bits == 0x40 &&
+               check(value(preset::P_NONE), range).advice.bits == 0;
     });
 }
 

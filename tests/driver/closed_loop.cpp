@@ -247,7 +247,7 @@ private:
             }
             if (one.is_single_range) {
                 one.ring.bytes = topa::bytes_in(one.regions[0].size);
-                one.msrs = driver::plan(plan_for(i), found.caps).plan;
+                one.msrs = driver::plan(found.caps, plan_for(i)).plan;
                 continue;
             }
             auto const built = driver::build_ring(
@@ -259,7 +259,7 @@ private:
             if (one.ring.recipe == buffer_recipe::streaming) {
                 check(driver::set_marks(one.ring, 0, 0, one.ring.bytes / 2), "marks are set");
             }
-            auto const planned = driver::plan(plan_for(i), found.caps);
+            auto const planned = driver::plan(found.caps, plan_for(i));
             check(planned.broken == rule::none, "the output MSRs are legal");
             one.msrs = planned.plan;
         }

@@ -235,8 +235,8 @@ struct traced_ring {
         : ring{driver::build_ring(how, regions, 2, &page, 1,
                                   topa::limits::of(cpu::preset::skylake_x))
                    .ring},
-          plan{driver::plan({.config = {.os = true}, .output = driver::start_of(ring)},
-                            cpu::preset::skylake_x)
+          plan{driver::plan(cpu::preset::skylake_x,
+                            {.config = {.os = true}, .output = driver::start_of(ring)})
                    .plan} {
         REQUIRE(driver::enable(cpu, plan));
     }

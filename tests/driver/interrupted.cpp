@@ -54,9 +54,8 @@ public:
         ring = built.ring;
         REQUIRE(driver::set_marks(ring, 0, 0, wake_up_bytes));
         auto const planned = driver::plan(
-            {.config = {.os = true, .inject_psb_pmi = which.preserves_pmi},
-             .output = driver::start_of(ring)},
-            caps_);
+            caps_, {.config = {.os = true, .inject_psb_pmi = which.preserves_pmi},
+                    .output = driver::start_of(ring)});
         REQUIRE(planned);
         plan = planned.plan;
         unmask();

@@ -23,7 +23,7 @@ TEST_CASE("a supported request is planned as it is, with TraceEn (PRG-128)") {
     CHECK_TWICE([](auto value) {
         auto wanted = ring_request();
         wanted.config.os = value(true);
-        auto const got = driver::plan(wanted, preset::skylake_x);
+        auto const got = driver::plan(preset::skylake_x, wanted);
         // TraceEn, OS, User, ToPA, TSCEn, BranchEn: the base configuration of programming.md.
         return got && got.changes == 0 && got.plan.ctl.raw == 0x250D && got.plan.status.raw == 0 &&
                got.plan.output.base.raw == table && got.plan.output.mask_ptrs.raw == 0x7F &&
@@ -37,7 +37,7 @@ TEST_CASE("a refused member is listed, and the nearest one is planned (PRG-022,1
         wanted.config.mtc = value(true);
         wanted.config.mtc_every = cpu::mtc_period::of_crystal_cycles(16);  // encoding 4
         wanted.config.ptwrite = true;                                      // not on Skylake-X
-        auto const got = driver::plan(wanted, preset::skylake_x);
+        auto const got = driver::plan(preset::skylake_x, wanted);
         return !got && got.config.violation_count == 2 &&
                got.config.broken_by(config::config_member::mtc_every) == rule::REG_028 &&
                got.config.broken_by(config::config_member::ptwrite) == rule::REG_032 &&
@@ -51,8 +51,8 @@ TEST_CASE("PacketByteCnt is planned where it exists (PRG-042)") {
     CHECK_TWICE([](auto value) {
         auto wanted = ring_request();
         wanted.packet_byte_cnt = value(uint64_t{0x300});
-        auto const here = driver::plan(wanted, preset::skylake_x);
-        auto const broadwell = driver::plan(wanted, preset::broadwell);
+        auto const here = driver::plan(preset::skylake_x, wanted);
+        auto const broadwell = driver::plan(preset::broadwell, wanted);
         return here.plan.status.raw == 0x300'0000'0000 &&
                !here.changed(plan_change::byte_count_reset) && broadwell.plan.status.raw == 0 &&
                broadwell.changed(plan_change::byte_count_reset);
@@ -64,9 +64,9 @@ TEST_CASE("CR3_MATCH keeps the bits that are compared (PRG-022)") {
         auto wanted = ring_request();
         wanted.config.cr3_filter = true;
         wanted.cr3 = value(uint64_t{0x1234'5000});
-        auto const exact = driver::plan(wanted, preset::skylake_x);
+        auto const exact = driver::plan(preset::skylake_x, wanted);
         wanted.cr3 |= 0x15;
-        auto const with_pcid = driver::plan(wanted, preset::skylake_x);
+        auto const with_pcid = driver::plan(preset::skylake_x, wanted);
         return exact.plan.cr3_match.raw == 0x1234'5000 && exact.changes == 0 &&
                with_pcid.plan.cr3_match.raw == 0x1234'5000 &&
                with_pcid.changed(plan_change::cr3_truncated);
@@ -78,13 +78,13 @@ TEST_CASE("ranges are clamped to canonical addresses: starts upward, ends downwa
         auto wanted = ring_request();
         wanted.config.addr[0] = reg::addr_cfg::filter;
         wanted.addr[0] = {{value(uint64_t{0x1000})}, {0x1FFF}};
-        auto const plain = driver::plan(wanted, preset::skylake_x);
+        auto const plain = driver::plan(preset::skylake_x, wanted);
         wanted.addr[0] = {{0x8000'0000'0000}, {0xFFFF'FFFF'FFFF'FFFF}};
-        auto const up = driver::plan(wanted, preset::skylake_x);
+        auto const up = driver::plan(preset::skylake_x, wanted);
         wanted.addr[0] = {{0x1000}, {0xFFFF'7FFF'FFFF'FFFF}};
-        auto const down = driver::plan(wanted, preset::skylake_x);
+        auto const down = driver::plan(preset::skylake_x, wanted);
         wanted.addr[0] = {{0x8000'0000'0000}, {0xFFFF'0000'0000'0000}};
-        auto const none = driver::plan(wanted, preset::skylake_x);
+        auto const none = driver::plan(preset::skylake_x, wanted);
         return plain && plain.changes == 0 && plain.plan.addr[0].b.raw == 0x1FFF &&
                up.plan.addr[0].a.raw == 0xFFFF'8000'0000'0000 &&
                up.plan.addr[0].b.raw == 0xFFFF'FFFF'FFFF'FFFF &&
@@ -102,8 +102,8 @@ TEST_CASE("where ranges are linear addresses, the CS base is added (PRG-005,136)
         wanted.config.addr[0] = reg::addr_cfg::filter;
         wanted.addr[0] = {{0x1000}, {0x1FFF}};
         wanted.cs_base = value(uint64_t{0x1'0000});
-        auto const effective = driver::plan(wanted, preset::arrow_lake_p);
-        auto const linear = driver::plan(wanted, preset::arrow_lake_e);
+        auto const effective = driver::plan(preset::arrow_lake_p, wanted);
+        auto const linear = driver::plan(preset::arrow_lake_e, wanted);
         return effective.plan.addr[0].a.raw == 0x1000 && linear.plan.addr[0].a.raw == 0x1'1000 &&
                linear.plan.addr[0].b.raw == 0x1'1FFF;
     });
@@ -113,14 +113,14 @@ TEST_CASE("an unsuitable buffer is refused by its rule (PRG-023,082,088)") {
     CHECK_TWICE([](auto value) {
         auto wanted = ring_request();
         wanted.output.base.raw = value(table | 0x80);
-        auto const table_at_80 = driver::plan(wanted, preset::skylake_x);
+        auto const table_at_80 = driver::plan(preset::skylake_x, wanted);
         wanted.output.base.raw = 0x40;
-        auto const low_bits_set = driver::plan(wanted, preset::skylake_x);
+        auto const low_bits_set = driver::plan(preset::skylake_x, wanted);
         wanted.config.output = cpu::output_scheme::single_range;
         wanted.output = {{0x2000'8000}, {0xFFFF}};
-        auto const misaligned = driver::plan(wanted, preset::skylake_x);
+        auto const misaligned = driver::plan(preset::skylake_x, wanted);
         wanted.output = {{0x2000'0000}, {0xFFFF}};
-        auto const range = driver::plan(wanted, preset::skylake_x);
+        auto const range = driver::plan(preset::skylake_x, wanted);
         return !table_at_80 && table_at_80.broken == rule::OUT_061 &&
                low_bits_set.broken == rule::REG_070 && misaligned.broken == rule::OUT_023 &&
                range && range.plan.ctl.raw == 0x2409;
@@ -131,14 +131,14 @@ TEST_CASE("a fabric needs no output MSRs (PRG-080)") {
     CHECK_TWICE([](auto value) {
         plan_request wanted{.config = {.user = true, .output = cpu::output_scheme::fabric}};
         wanted.output.base.raw = value(uint64_t{0x47});
-        return driver::plan(wanted, preset::P_FAB).broken == rule::none &&
-               !driver::detail::uses_output_msrs(driver::plan(wanted, preset::P_FAB).plan.ctl);
+        return driver::plan(preset::P_FAB, wanted).broken == rule::none &&
+               !driver::detail::uses_output_msrs(driver::plan(preset::P_FAB, wanted).plan.ctl);
     });
 }
 
 TEST_CASE("without Intel PT nothing can be planned") {
     CHECK_TWICE([](auto value) {
-        auto const got = driver::plan(ring_request(), value(preset::P_NONE));
+        auto const got = driver::plan(value(preset::P_NONE), ring_request());
         return !got && got.config.broken == rule::REG_001;
     });
 }
@@ -163,8 +163,8 @@ TEST_CASE("a table that is not at a multiple of 4 KB is refused, each low bit al
         for (unsigned bit = 7; bit < 12; ++bit) {
             auto wanted = ring_request();
             wanted.output.base.raw = table | value(uint64_t{1}) << bit;
-            if (driver::plan(wanted, preset::skylake_x).broken != rule::OUT_061) { return false; }
+            if (driver::plan(preset::skylake_x, wanted).broken != rule::OUT_061) { return false; }
         }
-        return static_cast<bool>(driver::plan(ring_request(), preset::skylake_x));
+        return static_cast<bool>(driver::plan(preset::skylake_x, ring_request()));
     });
 }

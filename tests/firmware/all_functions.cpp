@@ -805,7 +805,7 @@ auto fw_periods(uint64_t n) noexcept -> uint64_t {
 }
 void fw_check_config(config::trace_config const& wanted, capabilities const& of,
                      config::config_verdict& out) noexcept {
-    out = config::check(wanted, of);
+    out = config::check(of, wanted);
 }
 auto fw_config(config::trace_config& config, uint64_t raw) noexcept -> uint64_t {
     auto const before = config::ctl_of(config);

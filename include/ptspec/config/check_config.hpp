@@ -162,7 +162,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
 ///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
 ///         REG-037 for numbers that exceed the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
-[[nodiscard]] constexpr auto check(trace_config const& wanted, capabilities const& caps) noexcept
+[[nodiscard]] constexpr auto check(capabilities const& caps, trace_config const& wanted) noexcept
     -> config_verdict {
     config_verdict found;
     found.nearest = wanted;

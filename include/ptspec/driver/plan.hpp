@@ -108,9 +108,9 @@ using namespace ptspec::detail;
 ///         of a table. The entries of a table are not read: see `topa::validate`.
 /// Source: SDM vol. 3, "Enabling and Configuration of Packet Generation"; REG-076, REG-079,
 ///         PRG-005, PRG-022, PRG-026, PRG-042, PRG-128, PRG-134..136.
-[[nodiscard]] constexpr auto plan(plan_request const& wanted, capabilities const& caps) noexcept
+[[nodiscard]] constexpr auto plan(capabilities const& caps, plan_request const& wanted) noexcept
     -> plan_result {
-    plan_result result{.config = config::check(wanted.config, caps)};
+    plan_result result{.config = config::check(caps, wanted.config)};
     auto& made = result.plan;
     auto const change = [&](plan_change which) {
         result.changes = static_cast<uint8_t>(result.changes | underlying(which));

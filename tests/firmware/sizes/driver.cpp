@@ -54,7 +54,7 @@ auto detect() noexcept -> driver::detection {
 }
 auto plan(driver::plan_request const& wanted, cpu::capabilities const& caps) noexcept
     -> driver::plan_result {
-    return driver::plan(wanted, caps);
+    return driver::plan(caps, wanted);
 }
 auto build_ring(driver::buffer_recipe how, topa::region const* regions, size_t count,
                 driver::table_page const* pages, size_t page_count, topa::limits of,

@@ -16,7 +16,7 @@ auto of_packet(byte_view in) noexcept -> rule { return packet::decode(in).broken
 auto of_trace(trace::reader<>& from) noexcept -> rule { return from.next().broken; }
 auto of_entry(topa::entry which) noexcept -> rule { return topa::broken_rule(which, {}, {}); }
 auto of_config(config::trace_config const& wanted, cpu::capabilities const& of) noexcept -> rule {
-    return config::check(wanted, of).violations[0].broken;
+    return config::check(of, wanted).violations[0].broken;
 }
 auto of_output(cpu::capabilities const& of, access::msr_state const& now,
                host_memory& memory) noexcept -> rule {
