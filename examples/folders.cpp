@@ -92,7 +92,7 @@ static_assert([] {
     uint8_t const trace[] = {1, 2, 3};
     bool const done = !out.start(cpu::preset::skylake_x, now, memory).happened &&
                       out.write(now, memory, trace);
-    out.sync(now);
+    out.write_back(now);
     return done && memory.bytes.bytes[127] == 2 && memory.bytes.bytes[0] == 3 &&
            now.output.mask_ptrs.get<pointers::OutputOffset>() == 1;
 }());

@@ -91,7 +91,7 @@ public:
         if (!on_.now.ctl.get<reg::ia32_rtit_ctl::TraceEn>() || has_ended) { return; }
         on_.now.status = on_.now.status.with(status::TriggerEn{true});
         (void)on_.output.start(on_.of, on_.now, on_.memory, on_.how);
-        on_.output.sync(on_.now);
+        on_.output.write_back(on_.now);
     }
 
     /// What the column `expected` holds: the results of the steps, in order.
@@ -417,7 +417,7 @@ private:
             total += done;
             count -= some;
         }
-        on_.output.sync(on_.now);
+        on_.output.write_back(on_.now);
         for (auto const& one : memory.runs) { runs.push_back(interval(one.first, one.second)); }
         say("stored=" + hex(total.stored));
         say("lost=" + hex(total.lost));

@@ -10304,7 +10304,7 @@ constexpr void update_position(output_state& s) noexcept {
 }
 
 /// Writes the position to the output MSRs.
-constexpr void sync_output_msrs(output_state const& s, access::msr_state& now) noexcept {
+constexpr void write_back_position(output_state const& s, access::msr_state& now) noexcept {
     if (s.phase == output_phase::off || s.scheme == cpu::output_scheme::fabric) { return; }
     if (s.scheme == cpu::output_scheme::single_range) {
         now.output.mask_ptrs = now.output.mask_ptrs.with(
@@ -10342,7 +10342,7 @@ constexpr void set_entries(output_state& s, uint8_t const* current, uint64_t cou
 // ----------------------------------------------------------------------------- the end of output
 
 constexpr void stop_output(output_state& s, access::msr_state& now) noexcept {
-    sync_output_msrs(s, now);
+    write_back_position(s, now);
     s.phase = output_phase::off;
     s.window.mapped_end = nullptr;
     s.can_fill = false;
@@ -10549,14 +10549,14 @@ namespace ptspec::engine {
 /// changes as the processor does, and the memory port are passed with each operation.
 ///
 /// Nothing is buffered: with the byte that fills a region, the next entry is loaded, and status
-/// bits and interrupts are up to date. The two output MSRs are updated by `sync`, by `stop`, and
+/// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`, and
 /// when output ends.
 ///
 /// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
 /// `pmi_port`, which then receives every interrupt when it occurs.
 ///
 /// A failing port loses and repeats nothing. `write` returns how many bytes it consumed; the next
-/// `write`, with the rest, or `resume` retries what failed.
+/// `write`, with the rest, or `retry` retries what failed.
 ///
 /// Shape:  writing n bytes at once is equivalent to writing them one by one.
 /// Errors: an operational error sets STATUS.Error, and `ended_by()` returns its rule: OUT-022..024,
@@ -10633,7 +10633,7 @@ public:
 
     /// Retries what a port failed to do; no effect if nothing failed.
     template <memory_port Memory>
-    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+    constexpr auto retry(access::msr_state& now, Memory& memory) noexcept -> port_fault {
         return s_.phase == phase::at_entry ? detail::load_region(s_, now, memory) : port_fault{};
     }
 
@@ -10650,8 +10650,8 @@ public:
         s_.entries_end = s_.window.next_entry;
     }
     /// Writes the position to the two output MSRs.
-    constexpr void sync(access::msr_state& now) const noexcept {
-        detail::sync_output_msrs(s_, now);
+    constexpr void write_back(access::msr_state& now) const noexcept {
+        detail::write_back_position(s_, now);
     }
     /// TraceEn became 0. All bytes consumed are in memory, and the MSRs are exact.
     constexpr void stop(access::msr_state& now) noexcept { detail::stop_output(s_, now); }
@@ -21553,7 +21553,7 @@ public:
     [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state {
         auto now = state_.msrs;
         now.status = detail::status_now(state_);
-        if (output_active_) { output_.sync(now); }
+        if (output_active_) { output_.write_back(now); }
         return now;
     }
     [[nodiscard]] constexpr auto total() const noexcept -> totals const& { return total_; }
@@ -21608,7 +21608,7 @@ public:
     /// RDMSR at the CPL of the code that executes. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
         bool const lags = state_.options.msrs_lag && state_.ctl<ctl::TraceEn>();
-        if (output_active_ && !lags) { output_.sync(state_.msrs); }
+        if (output_active_ && !lags) { output_.write_back(state_.msrs); }
         return detail::rdmsr(state_, index);
     }
     /// WRMSR by the instruction at `at`.

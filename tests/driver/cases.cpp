@@ -475,7 +475,7 @@ TEST_CASE("PC-37: a single range continues at its start (PRG-081,142)") {
     CHECK(started);
     byte_array<0x20> const trace{};
     CHECK(out.write(msrs, plain.memory, trace).stored == 0x20);
-    out.sync(msrs);
+    out.write_back(msrs);
     auto const part = driver::snapshot_of_single_range(msrs.output, true);
     CHECK(first_wrong_claim(pc_row_of("PC-37").expected, [&](std::string const& name) {
               if (name == "561") { return hex(msrs.output.mask_ptrs.raw); }

@@ -96,7 +96,7 @@ constexpr auto result_of(oc_engine_case const& row, Way write) -> result {
     for (unsigned i = 0; i < row.write_count; ++i) {
         write(one, static_cast<size_t>(row.writes[i]));
     }
-    one.out.sync(one.now);
+    one.out.write_back(one.now);
     got.now = one.now;
     got.sum = one.sum;
     for (size_t i = 0; i < memory.run_count; ++i) { got.stored += memory.runs[i].bytes; }

@@ -34,7 +34,7 @@ struct patient {
 
     constexpr void after_a_fault() {
         ++faults;
-        if (manner % 3 == 1) { one.resume(); }
+        if (manner % 3 == 1) { one.retry(); }
         if (manner % 3 == 2) { right = right && one.write({}) == write_result{}; }
     }
     constexpr void write(byte_view bytes) {
@@ -131,7 +131,7 @@ TEST_CASE("if a store fails, only the bytes before it are taken (PRG-180)") {
         auto const again = one.write(first_bytes(0x30).from(0x10));
         bool const none = again == write_result{.fault = {true, X + 0x10}} &&
                           one.is_at(A, pointers(0, 0x10));
-        one.resume();  // nothing is pending: the caller still has the byte that failed
+        one.retry();  // nothing is pending: the caller still has the byte that failed
         bool const idle = !one.fault.happened;
         memory.mend();
         auto const rest = one.write(first_bytes(0x30).from(0x10));
@@ -154,10 +154,10 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         auto const none = one.write(first_bytes(3));
         bool const kept = none == write_result{.fault = {true, A + 8}} &&
                           one.write({}) == write_result{};
-        one.resume();
+        one.retry();
         bool const still = one.fault == port_fault{true, A + 8};
         memory.mend();
-        one.resume();
+        one.retry();
         auto const done = one.write(first_bytes(3));
         return waits && kept && still && !one.fault.happened && done.stored == 3 &&
                done.first == Y + 5 && one.is_at(A, pointers(1, 8));
@@ -191,7 +191,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
                                one.is_running();
         memory.mend();
         set_table(memory, A, 0, 2);  // not read again
-        one.resume();
+        one.retry();
         auto const done = one.write(first_bytes(1));
         return at_enable && !one.fault.happened && done.first == Y && one.is_running();
     });
@@ -206,7 +206,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         (void)one.write(first_bytes(1));
         bool const not_yet = one.is_running();
         memory.mend();
-        one.resume();
+        one.retry();
         bool const failed = one.has_failed(rule::OUT_060) && one.is_at(A, pointers(1, 0));
         auto two = tracer_on(memory);
         two.place(A, pointers(0, 0x1000));
@@ -215,7 +215,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         (void)two.enable_topa();
         bool const undecided = two.is_running() && two.fault == port_fault{true, A};
         memory.mend();
-        two.resume();
+        two.retry();
         return not_yet && failed && undecided && two.has_failed(rule::OUT_064);
     });
 }
@@ -234,7 +234,7 @@ TEST_CASE("TraceEn may be cleared and set while an entry is pending (PRG-180)") 
         (void)one.disable();
         bool const frozen = one.is_at(A, pointers(1, 0));
         memory.mend();
-        one.resume();
+        one.retry();
         bool const off = one.is_at(A, pointers(1, 0)) && !one.fault.happened;
         (void)one.enable_topa();
         (void)one.write(first_bytes(2).from(1));

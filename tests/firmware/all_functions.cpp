@@ -1143,9 +1143,9 @@ auto fw_output_put_few(engine::output& out, uint8_t const* data, size_t size) no
 }
 void fw_output_resume(engine::output& out, msr_state& now, hooked_memory& memory,
                       port_fault& fault) noexcept {
-    fault = out.resume(now, memory);
+    fault = out.retry(now, memory);
 }
-void fw_output_sync(engine::output const& out, msr_state& now) noexcept { out.sync(now); }
+void fw_output_sync(engine::output const& out, msr_state& now) noexcept { out.write_back(now); }
 auto fw_output_stop(engine::output& out, msr_state& now) noexcept -> rule {
     out.stop(now);
     return out.ended_by();

@@ -167,7 +167,7 @@ struct engine_side {
         return done;
     }
     auto matches(reference::machine const& reference) -> bool {
-        out.sync(now);
+        out.write_back(now);
         uint64_t const ended = reference.error_rule != 0 ? reference.error_rule
                                                          : reference.stop_rule;
         return now.ctl.raw == reference.ctl && now.status.raw == reference.status &&
@@ -318,14 +318,14 @@ public:
     }
     /// Resumes until no access is pending.
     void finish() {
-        while (unit_.out.resume(unit_.now, unit_.memory).happened) { after_a_fault(false); }
+        while (unit_.out.retry(unit_.now, unit_.memory).happened) { after_a_fault(false); }
     }
     void after_a_fault(bool moved) {
         ++faults;
         attempts_without_progress_ = moved ? 0 : attempts_without_progress_ + 1;
         if (attempts_without_progress_ == 2) { unit_.memory.heal(); }
         uint64_t const choice = (manner_ + faults) % 3;
-        if (choice == 1) { (void)unit_.out.resume(unit_.now, unit_.memory); }
+        if (choice == 1) { (void)unit_.out.retry(unit_.now, unit_.memory); }
         if (choice == 2) { (void)unit_.write({}); }
     }
 

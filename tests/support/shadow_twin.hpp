@@ -592,8 +592,8 @@ private:
     }
     void compare() {
         if (!is_good()) { return; }
-        bare_output_.sync(bare_);
-        host_output_.sync(host_);
+        bare_output_.write_back(bare_);
+        host_output_.write_back(host_);
         guest_.compare(bare_, host_);
         guest_.ram.require(pmis_ == guest_.ram.pmis, "interrupts");
     }

@@ -174,11 +174,11 @@ struct tracer {
         sum += done;
         return done;
     }
-    constexpr void resume() { fault = out.resume(now, memory); }
+    constexpr void retry() { fault = out.retry(now, memory); }
 
     /// True when RDMSR of the two output MSRs returns these values.
     constexpr auto is_at(uint64_t base, uint64_t mask_ptrs) -> bool {
-        out.sync(now);
+        out.write_back(now);
         return now.output.base.raw == base && now.output.mask_ptrs.raw == mask_ptrs;
     }
     [[nodiscard]] constexpr auto is_running() const -> bool {

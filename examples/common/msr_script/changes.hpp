@@ -108,7 +108,7 @@ inline void write_trace(session& in, words& given) {
         done += in.output.write(in.now, in.memory, byte_view{pads, piece});
         count -= piece;
     }
-    in.output.sync(in.now);
+    in.output.write_back(in.now);
     in.pmi_pending = in.pmi_pending || done.pmis != 0;
     in.total += done;
     print_written(in, done);

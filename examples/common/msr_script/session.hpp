@@ -110,7 +110,7 @@ struct session {
         psb_due = done.psb == access::psb_plus_generation::yes;
         total = {};
         (void)output.start(of, now, memory, how);
-        output.sync(now);
+        output.write_back(now);
         msrs_at_start = now;
     }
 

@@ -64,7 +64,7 @@ public:
     [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state {
         auto now = state_.msrs;
         now.status = detail::status_now(state_);
-        if (output_active_) { output_.sync(now); }
+        if (output_active_) { output_.write_back(now); }
         return now;
     }
     [[nodiscard]] constexpr auto total() const noexcept -> totals const& { return total_; }
@@ -119,7 +119,7 @@ public:
     /// RDMSR at the CPL of the code that executes. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
         bool const lags = state_.options.msrs_lag && state_.ctl<ctl::TraceEn>();
-        if (output_active_ && !lags) { output_.sync(state_.msrs); }
+        if (output_active_ && !lags) { output_.write_back(state_.msrs); }
         return detail::rdmsr(state_, index);
     }
     /// WRMSR by the instruction at `at`.

@@ -87,7 +87,7 @@ TEST_CASE("bytes that a fabric refuses are sent later, once and in order (OUT-12
                            some.fault == port_fault{true, 0} && !some.has_address;
         auto const none = one.write(first_bytes(12).from(5));
         bool const second = !none && none.taken == 0 && none.stored == 0;
-        one.resume();
+        one.retry();
         bool const nothing = !one.fault.happened && fabric.count == 5;
         fabric.room = 64;
         auto const rest = one.write(first_bytes(12).from(5));
@@ -171,8 +171,8 @@ TEST_CASE("an output unit that was not started stores nothing and checks nothing
         make_everything_wrong(one);
         auto const before = one.now;
         auto const done = one.write(first_bytes(value(size_t{7})));
-        one.resume();
-        one.out.sync(one.now);
+        one.retry();
+        one.out.write_back(one.now);
         one.out.stop(one.now);
         return done == write_result{.taken = 7, .lost = 7} && one.now == before &&
                memory.loads == 0 && memory.run_count == 0 && one.out.ended_by() == rule::none &&
@@ -194,8 +194,8 @@ TEST_CASE("with Stopped or Error set nothing is checked and every byte is lost (
                 if (one.write(first_bytes(9)) != write_result{.taken = 9, .lost = 9}) {
                     return false;
                 }
-                one.out.sync(one.now);
-                one.resume();
+                one.out.write_back(one.now);
+                one.retry();
                 bool const nothing = one.now == before && memory.loads == 0 &&
                                      memory.run_count == 0 && one.out.ended_by() == rule::none;
                 if (!nothing || one.status(flags::trigger_en)) { return false; }
@@ -216,16 +216,16 @@ TEST_CASE("after TraceEn 1->0 the output MSRs are exact and do not change (OUT-0
                                one.now.output.mask_ptrs.raw == pointers(1, 5);
             auto const frozen = one.now;
             auto const done = one.write(first_bytes(3));
-            one.out.sync(one.now);
+            one.out.write_back(one.now);
             one.out.stop(one.now);
-            one.resume();
+            one.retry();
             return exact && done == write_result{.taken = 3, .lost = 3} && one.now == frozen &&
                    holds(memory, Y + 5, byte_array<3>{});
         });
     });
 }
 
-TEST_CASE("sync() updates the output MSRs during tracing (OUT-005)") {
+TEST_CASE("write_back() updates the output MSRs during tracing (OUT-005)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, B | END);
@@ -398,11 +398,11 @@ TEST_CASE("no MSR shows how often a single range has wrapped (OUT-025,030)") {
         auto one = tracer_on(memory);
         one.place(X, pointers(0, 5));
         (void)one.enable(bits::single_range);
-        one.out.sync(one.now);
+        one.out.write_back(one.now);
         auto const before = one.now;
         for (unsigned lap = 0; lap < 3; ++lap) {
             (void)one.write(first_bytes(value(size_t{0x80})));
-            one.out.sync(one.now);
+            one.out.write_back(one.now);
             if (one.now != before || !one.is_running()) { return false; }
         }
         return true;
@@ -580,7 +580,7 @@ struct course {
 
 template <memory_port Memory>
 constexpr auto result_of(tracer<Memory>& one) -> course {
-    one.out.sync(one.now);
+    one.out.write_back(one.now);
     return {one.sum, one.now, one.out.ended_by()};
 }
 
@@ -712,7 +712,7 @@ TEST_CASE("an output unit is a value: a copy continues independently") {
         (void)one.write(first_bytes(3));
         listed_memory other{words};
         auto const done = copy.write(copied, other, first_bytes(1));
-        copy.sync(copied);
+        copy.write_back(copied);
         return done.stored == 1 && copied.output.mask_ptrs.raw == pointers(0, 0xFFF) &&
                one.is_at(A, pointers(1, 1));
     });

@@ -59,7 +59,7 @@ constexpr auto outcome_on(Memory& memory, course const& what) -> outcome {
         at += count;
         if (what.rewritten.is) { set(memory, A, what.rewritten.word); }
     }
-    one.out.sync(one.now);
+    one.out.write_back(one.now);
     return {.sum = one.sum, .start = one.fault, .now = one.now, .why = one.out.ended_by()};
 }
 
@@ -535,7 +535,7 @@ TEST_CASE("a link that was followed in place to memory that faults is not follow
                            one.is_running() && one.is_at(B, 0x7F);
         auto const again = one.write(first_bytes(0x1000));
         bool const still = again == write_result{.fault = {true, B}} && one.is_at(B, 0x7F);
-        one.resume();
+        one.retry();
         bool const asked = one.fault == port_fault{true, B};
         memory = whole;
         set_table(memory, A, X, X | 2);  // the link is not read again

@@ -41,12 +41,12 @@ TEST_CASE("the output MSRs show the table, the index and the offset (OUT-050,051
     CHECK_TWICE([](auto value) {
         auto s = in_entry_2();
         access::msr_state now;
-        engine::detail::sync_output_msrs(s, now);
+        engine::detail::write_back_position(s, now);
         bool const topa = now.output.base.raw == 0x1000 &&
                           now.output.mask_ptrs.raw == 0x30'0000'017F;
         s.window.room = 0;  // no window: the offset of the position counts
         s.position.offset = value(0x1000U);
-        engine::detail::sync_output_msrs(s, now);
+        engine::detail::write_back_position(s, now);
         return topa && now.output.mask_ptrs.raw == 0x1000'0000'017F;
     });
 }
@@ -78,11 +78,11 @@ TEST_CASE("a single range shows only its offset, and a fabric nothing (OUT-021,1
         now.output.base.raw = 0x77000;
         now.output.mask_ptrs.raw = 0xFFFF;
         s.scheme = cpu::output_scheme::fabric;
-        engine::detail::sync_output_msrs(s, now);
+        engine::detail::write_back_position(s, now);
         bool const fabric = now.output.base.raw == 0x77000 && now.output.mask_ptrs.raw == 0xFFFF;
         s.scheme = cpu::output_scheme::single_range;
         s.region_base = value(uint64_t{0x2'0000});
-        engine::detail::sync_output_msrs(s, now);
+        engine::detail::write_back_position(s, now);
         return fabric && now.output.base.raw == 0x77000 &&
                now.output.mask_ptrs.raw == 0x30'0000'FFFF;
     });
@@ -98,7 +98,7 @@ TEST_CASE("output that ended keeps the position; an error also sets Error (OUT-0
                            now.status.raw == 0 && now.output.mask_ptrs.raw == 0x30'0000'017F &&
                            s.window.mapped_end == nullptr && !s.can_fill;
         now.output.mask_ptrs.raw = 0x7F;
-        engine::detail::sync_output_msrs(s, now);  // off: not written again
+        engine::detail::write_back_position(s, now);  // off: not written again
         auto other = in_entry_2();
         access::msr_state failed;
         failed.status.raw = 4;

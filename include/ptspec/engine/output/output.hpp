@@ -10,14 +10,14 @@ namespace ptspec::engine {
 /// changes as the processor does, and the memory port are passed with each operation.
 ///
 /// Nothing is buffered: with the byte that fills a region, the next entry is loaded, and status
-/// bits and interrupts are up to date. The two output MSRs are updated by `sync`, by `stop`, and
+/// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`, and
 /// when output ends.
 ///
 /// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
 /// `pmi_port`, which then receives every interrupt when it occurs.
 ///
 /// A failing port loses and repeats nothing. `write` returns how many bytes it consumed; the next
-/// `write`, with the rest, or `resume` retries what failed.
+/// `write`, with the rest, or `retry` retries what failed.
 ///
 /// Shape:  writing n bytes at once is equivalent to writing them one by one.
 /// Errors: an operational error sets STATUS.Error, and `ended_by()` returns its rule: OUT-022..024,
@@ -94,7 +94,7 @@ public:
 
     /// Retries what a port failed to do; no effect if nothing failed.
     template <memory_port Memory>
-    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+    constexpr auto retry(access::msr_state& now, Memory& memory) noexcept -> port_fault {
         return s_.phase == phase::at_entry ? detail::load_region(s_, now, memory) : port_fault{};
     }
 
@@ -111,8 +111,8 @@ public:
         s_.entries_end = s_.window.next_entry;
     }
     /// Writes the position to the two output MSRs.
-    constexpr void sync(access::msr_state& now) const noexcept {
-        detail::sync_output_msrs(s_, now);
+    constexpr void write_back(access::msr_state& now) const noexcept {
+        detail::write_back_position(s_, now);
     }
     /// TraceEn became 0. All bytes consumed are in memory, and the MSRs are exact.
     constexpr void stop(access::msr_state& now) noexcept { detail::stop_output(s_, now); }

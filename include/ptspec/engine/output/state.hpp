@@ -90,7 +90,7 @@ constexpr void update_position(output_state& s) noexcept {
 }
 
 /// Writes the position to the output MSRs.
-constexpr void sync_output_msrs(output_state const& s, access::msr_state& now) noexcept {
+constexpr void write_back_position(output_state const& s, access::msr_state& now) noexcept {
     if (s.phase == output_phase::off || s.scheme == cpu::output_scheme::fabric) { return; }
     if (s.scheme == cpu::output_scheme::single_range) {
         now.output.mask_ptrs = now.output.mask_ptrs.with(
@@ -128,7 +128,7 @@ constexpr void set_entries(output_state& s, uint8_t const* current, uint64_t cou
 // ----------------------------------------------------------------------------- the end of output
 
 constexpr void stop_output(output_state& s, access::msr_state& now) noexcept {
-    sync_output_msrs(s, now);
+    write_back_position(s, now);
     s.phase = output_phase::off;
     s.window.mapped_end = nullptr;
     s.can_fill = false;
