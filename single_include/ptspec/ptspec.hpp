@@ -10573,14 +10573,14 @@ public:
     /// TraceEn became 1; `now` contains it. If TriggerEn is 0, nothing is checked, and all bytes
     /// are lost.
     template <memory_port Memory>
-    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
+    constexpr auto start(cpu::capabilities const& caps, access::msr_state& now, Memory& memory,
                          output_options const& how = {}) noexcept -> port_fault {
         using ctl = access::ia32_rtit_ctl;
         s_ = {};
         s_.options = how;
-        s_.limits = topa::limits::of(of);
+        s_.limits = topa::limits::of(caps);
         detail::set_restricted(s_, how.restricted);
-        s_.sets_pend_topa_pmi = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
+        s_.sets_pend_topa_pmi = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                                 now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
         s_.scheme = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
@@ -10897,10 +10897,11 @@ constexpr auto error_of_single_range(access::msr_state const& now,
 }
 
 template <memory_port Memory>
-constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
+constexpr auto error_of_topa(cpu::capabilities const& caps, access::msr_state const& now,
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
-    auto const loaded = topa::load_first_entry(memory, where, topa::limits::of(of), how.restricted);
+    auto const loaded = topa::load_first_entry(memory, where, topa::limits::of(caps),
+                                               how.restricted);
     if (loaded.fault.happened) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
@@ -10940,7 +10941,7 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
 /// Source: SDM vol. 3, "Operational Errors"; OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091,
 ///         OUT-111, OUT-134, PRG-086, PRG-088.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto explain(cpu::capabilities const& of, access::msr_state const& now,
+[[nodiscard]] constexpr auto explain(cpu::capabilities const& caps, access::msr_state const& now,
                                      Memory& memory, output_options const& how = {}) noexcept
     -> explanation {
     using status = reg::ia32_rtit_status;
@@ -10948,7 +10949,7 @@ template <memory_port Memory>
         return now.status.get<status::Stopped>() ? detail::stopped(now, memory) : explanation{};
     }
     if (now.ctl.get<reg::ia32_rtit_ctl::FabricEn>()) { return detail::in_registers(rule::REG_053); }
-    return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(of, now, memory, how)
+    return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(caps, now, memory, how)
                                                    : detail::error_of_single_range(now, how);
 }
 
@@ -19455,19 +19456,19 @@ inline constexpr model_kind_info model_kinds[] = {
 /// P-cores, and enumerate LIP as Atom processors do.
 ///
 /// Source: GEN-009.
-[[nodiscard]] constexpr auto model_kind_of(cpu::capabilities const& of) noexcept -> model_kind {
-    auto const by_model = model_kind_of(of.leaf_01_eax);
+[[nodiscard]] constexpr auto model_kind_of(cpu::capabilities const& caps) noexcept -> model_kind {
+    auto const by_model = model_kind_of(caps.leaf_01_eax);
     bool const is_e_core = by_model == model_kind::icelake &&
-                           of.ip_payload() == cpu::ip_payload::linear;
+                           caps.ip_payload() == cpu::ip_payload::linear;
     return is_e_core ? model_kind::atom : by_model;
 }
 /// The options of a processor that were not chosen: those of its kind. With FRED, software
 /// interrupts and SYSCALL have CFEs of their own.
 ///
 /// Source: GEN-009, GEN-301.
-[[nodiscard]] constexpr auto options_of(cpu::capabilities const& of) noexcept -> model_options {
-    auto options = options_of(model_kind_of(of));
-    options.swintr_events = of.has_fred();
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& caps) noexcept -> model_options {
+    auto options = options_of(model_kind_of(caps));
+    options.swintr_events = caps.has_fred();
     return options;
 }
 
@@ -19617,8 +19618,8 @@ struct clocks {
 /// The default core:bus ratio of a processor: MaxNonTurboRatio, the ratio at which the TSC counts.
 ///
 /// Source: REG-168, GEN-202, GEN-208.
-[[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& of) noexcept -> uint8_t {
-    auto const ratio = of.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
+[[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& caps) noexcept -> uint8_t {
+    auto const ratio = caps.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
     return ratio != 0 ? static_cast<uint8_t>(ratio) : default_core_to_bus;
 }
 
@@ -22101,18 +22102,18 @@ struct unit_load {
     constexpr explicit operator bool() const noexcept { return error == access::error::none; }
 };
 
-/// Deserialises a unit and checks that the processor `of` can hold its MSRs. The bytes are
+/// Deserialises a unit and checks that the processor `caps` can hold its MSRs. The bytes are
 /// untrusted.
 ///
 /// Output continues at the position in the MSRs: the current ToPA entry is read again.
 ///
 /// Errors: those of `access::load` for the MSRs, and those of `access::error` for the other state.
 template <size_t Depth = 1024>
-[[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
+[[nodiscard]] constexpr auto load(cpu::capabilities const& caps, byte_view image,
                                   model_options const& options) noexcept -> unit_load<Depth> {
     using detail::unit_codec;
     using front = unit_codec::front;
-    trace_unit<Depth> const none{of, {}, 0, options};
+    trace_unit<Depth> const none{caps, {}, 0, options};
     auto const fails = [&](access::error error) {
         return unit_load<Depth>{.error = error, .unit = none};
     };
@@ -22126,22 +22127,22 @@ template <size_t Depth = 1024>
     if (image.size() < size) { return fails(access::error::truncated); }
     if (image.size() > size) { return fails(access::error::wrong_size); }
 
-    auto const msrs = access::load(of, image.from(front::msrs_at).first(access::image_size));
+    auto const msrs = access::load(caps, image.from(front::msrs_at).first(access::image_size));
     if (!msrs) { return {msrs.error, msrs.broken, msrs.msr, none}; }
     uint64_t const ctl = load_le64(image.data() + front::msrs_at + access::image_size);
     auto const index = access::ia32_rtit_ctl::address;
-    if (rule const broken = access::broken_rule_of_value(of, index, ctl); broken != rule::none) {
+    if (rule const broken = access::broken_rule_of_value(caps, index, ctl); broken != rule::none) {
         return {access::error::refused, broken, index, none};
     }
-    unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};
+    unit_load<Depth> loaded{.unit = {caps, msrs.state, {}, 0, options}};
     loaded.error = unit_codec::load(image, loaded.unit);
     return loaded ? loaded : fails(loaded.error);
 }
 /// The same, with the options of the processor's kind.
 template <size_t Depth = 1024>
-[[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image) noexcept
+[[nodiscard]] constexpr auto load(cpu::capabilities const& caps, byte_view image) noexcept
     -> unit_load<Depth> {
-    return load<Depth>(of, image, options_of(of));
+    return load<Depth>(caps, image, options_of(caps));
 }
 
 }  // namespace ptspec::engine
@@ -27453,7 +27454,7 @@ struct guest_memory {
 /// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PRG-177, GEN-028, GEN-161,
 ///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
 template <memory_port Memory>
-constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
+constexpr auto insert_pip(cpu::capabilities const& caps, access::msr_state& guest,
                           access::processor_context const& after, packet::pip which, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using ctl = access::ia32_rtit_ctl;
@@ -27467,7 +27468,7 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
     now.status = now.status.with(status::TriggerEn{true});
     detail::guest_memory<Memory> port{memory};
     engine::output output;
-    (void)output.start(of, now, port, how);  // storing bytes reports the same fault again
+    (void)output.start(caps, now, port, how);  // storing bytes reports the same fault again
     inserted_pip const result{true, output.write(now, port, bytes)};
     if (!result) { return result; }
     output.stop(now);
@@ -27482,11 +27483,11 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
 }
 /// The same with the guest's CR3 and NR = 0.
 template <memory_port Memory>
-constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
+constexpr auto insert_pip(cpu::capabilities const& caps, access::msr_state& guest,
                           access::processor_context const& after, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using packet::pip;
-    return insert_pip(of, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
+    return insert_pip(caps, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
 }
 
 /// The same between `leave` and `enter`: also makes a PMI pending and, with shadow tables, moves

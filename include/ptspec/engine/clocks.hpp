@@ -82,8 +82,8 @@ struct clocks {
 /// The default core:bus ratio of a processor: MaxNonTurboRatio, the ratio at which the TSC counts.
 ///
 /// Source: REG-168, GEN-202, GEN-208.
-[[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& of) noexcept -> uint8_t {
-    auto const ratio = of.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
+[[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& caps) noexcept -> uint8_t {
+    auto const ratio = caps.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
     return ratio != 0 ? static_cast<uint8_t>(ratio) : default_core_to_bus;
 }
 

@@ -97,19 +97,19 @@ inline constexpr model_kind_info model_kinds[] = {
 /// P-cores, and enumerate LIP as Atom processors do.
 ///
 /// Source: GEN-009.
-[[nodiscard]] constexpr auto model_kind_of(cpu::capabilities const& of) noexcept -> model_kind {
-    auto const by_model = model_kind_of(of.leaf_01_eax);
+[[nodiscard]] constexpr auto model_kind_of(cpu::capabilities const& caps) noexcept -> model_kind {
+    auto const by_model = model_kind_of(caps.leaf_01_eax);
     bool const is_e_core = by_model == model_kind::icelake &&
-                           of.ip_payload() == cpu::ip_payload::linear;
+                           caps.ip_payload() == cpu::ip_payload::linear;
     return is_e_core ? model_kind::atom : by_model;
 }
 /// The options of a processor that were not chosen: those of its kind. With FRED, software
 /// interrupts and SYSCALL have CFEs of their own.
 ///
 /// Source: GEN-009, GEN-301.
-[[nodiscard]] constexpr auto options_of(cpu::capabilities const& of) noexcept -> model_options {
-    auto options = options_of(model_kind_of(of));
-    options.swintr_events = of.has_fred();
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& caps) noexcept -> model_options {
+    auto options = options_of(model_kind_of(caps));
+    options.swintr_events = caps.has_fred();
     return options;
 }
 

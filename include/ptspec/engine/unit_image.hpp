@@ -254,18 +254,18 @@ struct unit_load {
     constexpr explicit operator bool() const noexcept { return error == access::error::none; }
 };
 
-/// Deserialises a unit and checks that the processor `of` can hold its MSRs. The bytes are
+/// Deserialises a unit and checks that the processor `caps` can hold its MSRs. The bytes are
 /// untrusted.
 ///
 /// Output continues at the position in the MSRs: the current ToPA entry is read again.
 ///
 /// Errors: those of `access::load` for the MSRs, and those of `access::error` for the other state.
 template <size_t Depth = 1024>
-[[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
+[[nodiscard]] constexpr auto load(cpu::capabilities const& caps, byte_view image,
                                   model_options const& options) noexcept -> unit_load<Depth> {
     using detail::unit_codec;
     using front = unit_codec::front;
-    trace_unit<Depth> const none{of, {}, 0, options};
+    trace_unit<Depth> const none{caps, {}, 0, options};
     auto const fails = [&](access::error error) {
         return unit_load<Depth>{.error = error, .unit = none};
     };
@@ -279,22 +279,22 @@ template <size_t Depth = 1024>
     if (image.size() < size) { return fails(access::error::truncated); }
     if (image.size() > size) { return fails(access::error::wrong_size); }
 
-    auto const msrs = access::load(of, image.from(front::msrs_at).first(access::image_size));
+    auto const msrs = access::load(caps, image.from(front::msrs_at).first(access::image_size));
     if (!msrs) { return {msrs.error, msrs.broken, msrs.msr, none}; }
     uint64_t const ctl = load_le64(image.data() + front::msrs_at + access::image_size);
     auto const index = access::ia32_rtit_ctl::address;
-    if (rule const broken = access::broken_rule_of_value(of, index, ctl); broken != rule::none) {
+    if (rule const broken = access::broken_rule_of_value(caps, index, ctl); broken != rule::none) {
         return {access::error::refused, broken, index, none};
     }
-    unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};
+    unit_load<Depth> loaded{.unit = {caps, msrs.state, {}, 0, options}};
     loaded.error = unit_codec::load(image, loaded.unit);
     return loaded ? loaded : fails(loaded.error);
 }
 /// The same, with the options of the processor's kind.
 template <size_t Depth = 1024>
-[[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image) noexcept
+[[nodiscard]] constexpr auto load(cpu::capabilities const& caps, byte_view image) noexcept
     -> unit_load<Depth> {
-    return load<Depth>(of, image, options_of(of));
+    return load<Depth>(caps, image, options_of(caps));
 }
 
 }  // namespace ptspec::engine

@@ -57,7 +57,7 @@ struct guest_memory {
 /// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PRG-177, GEN-028, GEN-161,
 ///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
 template <memory_port Memory>
-constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
+constexpr auto insert_pip(cpu::capabilities const& caps, access::msr_state& guest,
                           access::processor_context const& after, packet::pip which, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using ctl = access::ia32_rtit_ctl;
@@ -71,7 +71,7 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
     now.status = now.status.with(status::TriggerEn{true});
     detail::guest_memory<Memory> port{memory};
     engine::output output;
-    (void)output.start(of, now, port, how);  // storing bytes reports the same fault again
+    (void)output.start(caps, now, port, how);  // storing bytes reports the same fault again
     inserted_pip const result{true, output.write(now, port, bytes)};
     if (!result) { return result; }
     output.stop(now);
@@ -86,11 +86,11 @@ constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
 }
 /// The same with the guest's CR3 and NR = 0.
 template <memory_port Memory>
-constexpr auto insert_pip(cpu::capabilities const& of, access::msr_state& guest,
+constexpr auto insert_pip(cpu::capabilities const& caps, access::msr_state& guest,
                           access::processor_context const& after, Memory& memory,
                           engine::output_options const& how = {}) noexcept -> inserted_pip {
     using packet::pip;
-    return insert_pip(of, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
+    return insert_pip(caps, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
 }
 
 /// The same between `leave` and `enter`: also makes a PMI pending and, with shadow tables, moves

@@ -77,10 +77,11 @@ constexpr auto error_of_single_range(access::msr_state const& now,
 }
 
 template <memory_port Memory>
-constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
+constexpr auto error_of_topa(cpu::capabilities const& caps, access::msr_state const& now,
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
-    auto const loaded = topa::load_first_entry(memory, where, topa::limits::of(of), how.restricted);
+    auto const loaded = topa::load_first_entry(memory, where, topa::limits::of(caps),
+                                               how.restricted);
     if (loaded.fault.happened) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
@@ -120,7 +121,7 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
 /// Source: SDM vol. 3, "Operational Errors"; OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091,
 ///         OUT-111, OUT-134, PRG-086, PRG-088.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto explain(cpu::capabilities const& of, access::msr_state const& now,
+[[nodiscard]] constexpr auto explain(cpu::capabilities const& caps, access::msr_state const& now,
                                      Memory& memory, output_options const& how = {}) noexcept
     -> explanation {
     using status = reg::ia32_rtit_status;
@@ -128,7 +129,7 @@ template <memory_port Memory>
         return now.status.get<status::Stopped>() ? detail::stopped(now, memory) : explanation{};
     }
     if (now.ctl.get<reg::ia32_rtit_ctl::FabricEn>()) { return detail::in_registers(rule::REG_053); }
-    return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(of, now, memory, how)
+    return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(caps, now, memory, how)
                                                    : detail::error_of_single_range(now, how);
 }
 

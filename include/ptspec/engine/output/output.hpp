@@ -34,14 +34,14 @@ public:
     /// TraceEn became 1; `now` contains it. If TriggerEn is 0, nothing is checked, and all bytes
     /// are lost.
     template <memory_port Memory>
-    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
+    constexpr auto start(cpu::capabilities const& caps, access::msr_state& now, Memory& memory,
                          output_options const& how = {}) noexcept -> port_fault {
         using ctl = access::ia32_rtit_ctl;
         s_ = {};
         s_.options = how;
-        s_.limits = topa::limits::of(of);
+        s_.limits = topa::limits::of(caps);
         detail::set_restricted(s_, how.restricted);
-        s_.sets_pend_topa_pmi = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
+        s_.sets_pend_topa_pmi = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                                 now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
         s_.scheme = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
