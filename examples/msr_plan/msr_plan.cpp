@@ -211,11 +211,11 @@ auto refusals_of(driver::plan_result const& planned) -> std::string {
     }
     if (planned.broken != rule::none) { say("the output MSRs are refused, " + id(planned.broken)); }
     using change = driver::plan_change;
-    if (planned.changed(change::range_clamped)) {
+    if (planned.changes.has(change::range_clamped)) {
         say("a range is clamped to canonical addresses");
     }
-    if (planned.changed(change::range_empty)) { say("a range has no canonical address"); }
-    if (planned.changed(change::cr3_truncated)) { say("the low bits of CR3 are not compared"); }
+    if (planned.changes.has(change::range_empty)) { say("a range has no canonical address"); }
+    if (planned.changes.has(change::cr3_truncated)) { say("the low bits of CR3 are not compared"); }
     bool const is_one_page = single_range::mask_of(planned.plan.output.mask_ptrs) < 4096;
     for (unsigned bit = 0; bit < 8; ++bit) {
         auto const one = static_cast<config::config_advice>(1U << bit);

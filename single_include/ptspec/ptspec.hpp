@@ -5479,6 +5479,32 @@ template <class Packet>
 
 }  // namespace ptspec::packet
 
+// ---- ptspec/base/flag_set.hpp ----
+
+namespace ptspec {
+
+/// A set of the enumerators of `Flag`, each of which is a bit of its own.
+template <class Flag>
+struct flag_set {
+    uint32_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(Flag one) const noexcept -> bool {
+        return (bits & underlying(one)) != 0;
+    }
+    [[nodiscard]] constexpr auto empty() const noexcept -> bool { return bits == 0; }
+    constexpr void add(Flag one) noexcept { bits |= underlying(one); }
+    /// The set with `one` added, if `wanted`.
+    [[nodiscard]] constexpr auto with(Flag one, bool wanted = true) const noexcept -> flag_set {
+        return {wanted ? bits | underlying(one) : bits};
+    }
+    friend constexpr auto operator|(flag_set one, flag_set two) noexcept -> flag_set {
+        return {one.bits | two.bits};
+    }
+    friend constexpr auto operator==(flag_set, flag_set) noexcept -> bool = default;
+};
+
+}  // namespace ptspec
+
 // ---- ptspec/cpu/quirk_set.hpp ----
 
 namespace ptspec::cpu {
@@ -5519,22 +5545,7 @@ enum class quirk : uint32_t {
     skz84 = 1U << 18,   ///< with TSC scaling or offset, TMA is corrupt and one byte longer
 };
 
-/// A set of quirks.
-struct quirk_set {
-    uint32_t bits = 0;
-
-    [[nodiscard]] constexpr auto has(quirk one) const noexcept -> bool {
-        return (bits & underlying(one)) != 0;
-    }
-    /// The set with `one` added, if `wanted`.
-    [[nodiscard]] constexpr auto with(quirk one, bool wanted = true) const noexcept -> quirk_set {
-        return {wanted ? bits | underlying(one) : bits};
-    }
-    friend constexpr auto operator|(quirk_set one, quirk_set two) noexcept -> quirk_set {
-        return {one.bits | two.bits};
-    }
-    friend constexpr auto operator==(quirk_set const&, quirk_set const&) -> bool = default;
-};
+using quirk_set = flag_set<quirk>;
 
 template <same_as<quirk>... Quirks>
 [[nodiscard]] constexpr auto quirks(Quirks... all) noexcept -> quirk_set {
@@ -6612,14 +6623,11 @@ enum class aspect : uint16_t {
 
 /// Whether one processor has every capability of another.
 struct inclusion {
-    uint32_t lacking = 0;  ///< bits of `aspect`
+    flag_set<aspect> lacking{};
     bool same_ip_payload = true;
 
-    [[nodiscard]] constexpr auto lacks(aspect one) const noexcept -> bool {
-        return (lacking & underlying(one)) != 0;
-    }
     /// True when no capability is lacking. LIP does not matter.
-    constexpr explicit operator bool() const noexcept { return lacking == 0; }
+    constexpr explicit operator bool() const noexcept { return lacking.empty(); }
     friend constexpr auto operator==(inclusion const&, inclusion const&) -> bool = default;
 };
 
@@ -6661,7 +6669,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     using pebs = reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
     inclusion found;
     auto const require = [&](aspect which, bool holds) {
-        if (!holds) { found.lacking |= underlying(which); }
+        if (!holds) { found.lacking.add(which); }
     };
     require(aspect::pt, whole.has_pt() || !part.has_pt());
     require(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));
@@ -11317,16 +11325,7 @@ enum class config_advice : uint8_t {
     return "unknown advice";
 }
 
-/// A set of advice.
-struct config_advice_set {
-    uint8_t bits = 0;
-
-    [[nodiscard]] constexpr auto has(config_advice one) const noexcept -> bool {
-        return (bits & underlying(one)) != 0;
-    }
-    friend constexpr auto operator==(config_advice_set const&, config_advice_set const&)
-        -> bool = default;
-};
+using config_advice_set = flag_set<config_advice>;
 
 /// A member that a processor refuses, and the broken rule.
 struct violation {
@@ -11414,7 +11413,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
     -> config_advice_set {
     config_advice_set found;
     auto const add = [&](config_advice one, bool applies) {
-        if (applies) { found.bits |= underlying(one); }
+        if (applies) { found.add(one); }
     };
     add(config_advice::nothing_to_trace, !wanted.os && !wanted.user);
     add(config_advice::cyc_without_tsc, wanted.cyc && !wanted.tsc);
@@ -11434,7 +11433,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
 /// configuration. When the verdict is true, a WRMSR of `ctl_of` with TraceEn set breaks no rule by
 /// its value.
 ///
-/// Errors: `impossible` is REG-001 without Intel PT, REG-025 without an output scheme. Refusals are
+/// Errors: `broken` is REG-001 without Intel PT, REG-025 without an output scheme. Refusals are
 ///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
 ///         REG-037 for numbers that exceed the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
@@ -22331,11 +22330,7 @@ struct common_detection {
     cpu::capabilities value{};
     bool same_ip_payload = true;  ///< false: some compare RIPs, some LIPs: plan for each separately
     bool all_same = true;         ///< all have the same capabilities
-    uint32_t differing = 0;       ///< bits of `cpu::aspect` that some lack and others have
-
-    [[nodiscard]] constexpr auto differs(cpu::aspect one) const noexcept -> bool {
-        return (differing & underlying(one)) != 0;
-    }
+    flag_set<cpu::aspect> differing{};  ///< what some lack and others have
 };
 
 /// The capabilities that a configuration for all of these processors may use.
@@ -22352,7 +22347,7 @@ struct common_detection {
         result.all_same = result.all_same && all[i] == all[0];
     }
     for (size_t i = 0; i < count; ++i) {
-        result.differing |= cpu::includes(result.value, all[i]).lacking;
+        result.differing = result.differing | cpu::includes(result.value, all[i]).lacking;
     }
     return result;
 }
@@ -22408,15 +22403,12 @@ enum class plan_change : uint8_t {
 struct [[nodiscard]] plan_result {
     config::config_verdict config{};  ///< refused members, and the nearest configuration
     rule broken = rule::none;         ///< the rule that the requested `output` breaks
-    uint8_t changes = 0;              ///< bits of `plan_change`
-    access::msr_state plan{};         ///< for the nearest configuration; TraceEn is 1
+    flag_set<plan_change> changes{};
+    access::msr_state plan{};  ///< for the nearest configuration; TraceEn is 1
 
     /// True if everything is as requested, apart from `changes`.
     constexpr explicit operator bool() const noexcept {
         return static_cast<bool>(config) && broken == rule::none;
-    }
-    [[nodiscard]] constexpr auto changed(plan_change one) const noexcept -> bool {
-        return (changes & underlying(one)) != 0;
     }
 };
 
@@ -22467,9 +22459,7 @@ using namespace ptspec::detail;
     -> plan_result {
     plan_result result{.config = config::check(caps, wanted.config)};
     auto& made = result.plan;
-    auto const change = [&](plan_change which) {
-        result.changes = static_cast<uint8_t>(result.changes | underlying(which));
-    };
+    auto const change = [&](plan_change which) { result.changes.add(which); };
     made.ctl = config::ctl_of(result.config.nearest).with(ia32_rtit_ctl::TraceEn{true});
     made.output = wanted.output;
     result.broken = detail::broken_rule_of_output(caps, made.ctl, wanted.output);

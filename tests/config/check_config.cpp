@@ -315,7 +315,7 @@ TEST_CASE("a setting without use gives advice, not a refusal (REG-032, REG-041, 
     auto const only = [](trace_config const& config, config_advice one, uint8_t bit) {
         auto const found = check(preset::P_FUT, config);
         return found && found.advice.bits == bit && found.advice.has(one) &&
-               !config_advice_set{static_cast<uint8_t>(~bit)}.has(one);
+               !config_advice_set{~uint32_t{bit}}.has(one);
     };
     CHECK_TWICE([=](auto value) {
         bool const on = value(true);

@@ -78,7 +78,7 @@ template <class Change>
 constexpr auto lacking(Change change) -> uint32_t {
     auto whole = preset::P_FUT;
     change(whole);
-    return includes(whole, preset::P_FUT).lacking;
+    return includes(whole, preset::P_FUT).lacking.bits;
 }
 
 }  // namespace
@@ -97,13 +97,13 @@ TEST_CASE("includes() orders the real processors (REG-165)") {
         // Fewer CYC thresholds, more features: neither includes the other.
         auto const one = includes(value(preset::skylake_x), preset::arrow_lake_p);
         auto const other = includes(value(preset::arrow_lake_p), preset::skylake_x);
-        return one.lacking == (2U | 1024U) && other.lacking == 32U &&
-               other.lacks(aspect::cyc_thresholds) && !other.lacks(aspect::features) &&
-               one.lacks(aspect::features) && one.lacks(aspect::vmx);
+        return one.lacking.bits == (2U | 1024U) && other.lacking.bits == 32U &&
+               other.lacking.has(aspect::cyc_thresholds) && !other.lacking.has(aspect::features) &&
+               one.lacking.has(aspect::features) && one.lacking.has(aspect::vmx);
     });
     CHECK_TWICE([](auto value) {
         auto const narrow = includes(value(preset::tiger_lake), preset::skylake_x);
-        return narrow.lacking == (32U | 256U) && narrow.lacks(aspect::max_phys_addr);
+        return narrow.lacking.bits == (32U | 256U) && narrow.lacking.has(aspect::max_phys_addr);
     });
 }
 
@@ -152,13 +152,15 @@ TEST_CASE("every aspect is a distinct bit, and all of them can be lacking") {
     CHECK_TWICE([](auto value) {
         capabilities const nothing{};
         auto const found = includes(nothing, value(preset::P_FUT));
-        return found.lacking == 0x1FFF && !found && found.lacks(aspect::pt) &&
-               found.lacks(aspect::features) && found.lacks(aspect::outputs) &&
-               found.lacks(aspect::address_ranges) && found.lacks(aspect::mtc_periods) &&
-               found.lacks(aspect::cyc_thresholds) && found.lacks(aspect::psb_periods) &&
-               found.lacks(aspect::triggers) && found.lacks(aspect::max_phys_addr) &&
-               found.lacks(aspect::linear_address_bits) && found.lacks(aspect::vmx) &&
-               found.lacks(aspect::xsaves) && found.lacks(aspect::pebs_output);
+        return found.lacking.bits == 0x1FFF && !found && found.lacking.has(aspect::pt) &&
+               found.lacking.has(aspect::features) && found.lacking.has(aspect::outputs) &&
+               found.lacking.has(aspect::address_ranges) &&
+               found.lacking.has(aspect::mtc_periods) &&
+               found.lacking.has(aspect::cyc_thresholds) &&
+               found.lacking.has(aspect::psb_periods) && found.lacking.has(aspect::triggers) &&
+               found.lacking.has(aspect::max_phys_addr) &&
+               found.lacking.has(aspect::linear_address_bits) && found.lacking.has(aspect::vmx) &&
+               found.lacking.has(aspect::xsaves) && found.lacking.has(aspect::pebs_output);
     });
 }
 

@@ -176,10 +176,10 @@ constexpr logged_part logged[] = {{"broadwell_ult", "Broadwell-ULT"},
 auto includes_leaf(capabilities const& whole, capabilities const& part) -> bool {
     auto const found = cpu::includes(whole, part);
     using cpu::aspect;
-    return !found.lacks(aspect::pt) && !found.lacks(aspect::features) &&
-           !found.lacks(aspect::outputs) && !found.lacks(aspect::address_ranges) &&
-           !found.lacks(aspect::mtc_periods) && !found.lacks(aspect::cyc_thresholds) &&
-           !found.lacks(aspect::psb_periods);
+    return !found.lacking.has(aspect::pt) && !found.lacking.has(aspect::features) &&
+           !found.lacking.has(aspect::outputs) && !found.lacking.has(aspect::address_ranges) &&
+           !found.lacking.has(aspect::mtc_periods) && !found.lacking.has(aspect::cyc_thresholds) &&
+           !found.lacking.has(aspect::psb_periods);
 }
 
 }  // namespace
@@ -353,7 +353,7 @@ TEST_CASE("for each pair of dumps includes() names the lacking aspects (REG-164.
         for (size_t j = 0; j < all.size(); ++j) {
             auto const reported = cpu::includes(found[i], found[j]);
             bool const same_lip = all[i].main[2] >> 31 == all[j].main[2] >> 31;
-            if (reported.lacking != lacking(all[i], all[j]) ||
+            if (reported.lacking.bits != lacking(all[i], all[j]) ||
                 reported.same_ip_payload != same_lip) {
                 FAIL_CHECK(all[i].place, " against ", all[j].place);
             }

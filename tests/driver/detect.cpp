@@ -102,12 +102,13 @@ TEST_CASE("the common capabilities of hybrid cores, and what differs (REG-164..1
         auto const same = driver::common(twins, 2);
         cpu::capabilities const models[] = {preset::skylake_x, preset::broadwell};
         auto const mixed = driver::common(models, 2);
-        return !both.all_same && !both.same_ip_payload && both.differing == 0 &&
+        return !both.all_same && !both.same_ip_payload && both.differing.empty() &&
                cpu::includes(cores[0], both.value) && cpu::includes(cores[1], both.value) &&
-               !mixed.all_same && mixed.same_ip_payload && mixed.differs(cpu::aspect::features) &&
-               mixed.differs(cpu::aspect::address_ranges) &&
+               !mixed.all_same && mixed.same_ip_payload &&
+               mixed.differing.has(cpu::aspect::features) &&
+               mixed.differing.has(cpu::aspect::address_ranges) &&
                mixed.value.leaf_14_0_ebx == preset::broadwell.leaf_14_0_ebx && one.all_same &&
-               one.differing == 0 && same.all_same && same.differing == 0 &&
+               one.differing.empty() && same.all_same && same.differing.empty() &&
                same.value == preset::skylake_x &&
                driver::common(nullptr, 0).value.has_pt() == false;
     });
@@ -119,7 +120,8 @@ TEST_CASE("only what differs is reported as differing (REG-164)") {
         small.leaf_80000008_eax = {value(uint32_t{39 | 48 << 8})};
         cpu::capabilities const cores[] = {preset::skylake_x, small};
         auto const both = driver::common(cores, 2);
-        return both.differs(cpu::aspect::max_phys_addr) && !both.differs(cpu::aspect::features) &&
-               !both.differs(cpu::aspect::outputs) && !both.all_same && both.same_ip_payload;
+        return both.differing.has(cpu::aspect::max_phys_addr) &&
+               !both.differing.has(cpu::aspect::features) &&
+               !both.differing.has(cpu::aspect::outputs) && !both.all_same && both.same_ip_payload;
     });
 }

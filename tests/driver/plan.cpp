@@ -25,9 +25,9 @@ TEST_CASE("a supported request is planned as it is, with TraceEn (PRG-128)") {
         wanted.config.os = value(true);
         auto const got = driver::plan(preset::skylake_x, wanted);
         // TraceEn, OS, User, ToPA, TSCEn, BranchEn: the base configuration of programming.md.
-        return got && got.changes == 0 && got.plan.ctl.raw == 0x250D && got.plan.status.raw == 0 &&
-               got.plan.output.base.raw == table && got.plan.output.mask_ptrs.raw == 0x7F &&
-               got.plan.cr3_match.raw == 0;
+        return got && got.changes.empty() && got.plan.ctl.raw == 0x250D &&
+               got.plan.status.raw == 0 && got.plan.output.base.raw == table &&
+               got.plan.output.mask_ptrs.raw == 0x7F && got.plan.cr3_match.raw == 0;
     });
 }
 
@@ -54,8 +54,8 @@ TEST_CASE("PacketByteCnt is planned where it exists (PRG-042)") {
         auto const here = driver::plan(preset::skylake_x, wanted);
         auto const broadwell = driver::plan(preset::broadwell, wanted);
         return here.plan.status.raw == 0x300'0000'0000 &&
-               !here.changed(plan_change::byte_count_reset) && broadwell.plan.status.raw == 0 &&
-               broadwell.changed(plan_change::byte_count_reset);
+               !here.changes.has(plan_change::byte_count_reset) && broadwell.plan.status.raw == 0 &&
+               broadwell.changes.has(plan_change::byte_count_reset);
     });
 }
 
@@ -67,9 +67,9 @@ TEST_CASE("CR3_MATCH keeps the bits that are compared (PRG-022)") {
         auto const exact = driver::plan(preset::skylake_x, wanted);
         wanted.cr3 |= 0x15;
         auto const with_pcid = driver::plan(preset::skylake_x, wanted);
-        return exact.plan.cr3_match.raw == 0x1234'5000 && exact.changes == 0 &&
+        return exact.plan.cr3_match.raw == 0x1234'5000 && exact.changes.empty() &&
                with_pcid.plan.cr3_match.raw == 0x1234'5000 &&
-               with_pcid.changed(plan_change::cr3_truncated);
+               with_pcid.changes.has(plan_change::cr3_truncated);
     });
 }
 
@@ -85,12 +85,13 @@ TEST_CASE("ranges are clamped to canonical addresses: starts upward, ends downwa
         auto const down = driver::plan(preset::skylake_x, wanted);
         wanted.addr[0] = {{0x8000'0000'0000}, {0xFFFF'0000'0000'0000}};
         auto const none = driver::plan(preset::skylake_x, wanted);
-        return plain && plain.changes == 0 && plain.plan.addr[0].b.raw == 0x1FFF &&
+        return plain && plain.changes.empty() && plain.plan.addr[0].b.raw == 0x1FFF &&
                up.plan.addr[0].a.raw == 0xFFFF'8000'0000'0000 &&
                up.plan.addr[0].b.raw == 0xFFFF'FFFF'FFFF'FFFF &&
-               up.changed(plan_change::range_clamped) && !up.changed(plan_change::range_empty) &&
-               down.plan.addr[0].a.raw == 0x1000 && down.plan.addr[0].b.raw == 0x7FFF'FFFF'FFFF &&
-               none.changed(plan_change::range_empty) &&
+               up.changes.has(plan_change::range_clamped) &&
+               !up.changes.has(plan_change::range_empty) && down.plan.addr[0].a.raw == 0x1000 &&
+               down.plan.addr[0].b.raw == 0x7FFF'FFFF'FFFF &&
+               none.changes.has(plan_change::range_empty) &&
                access::is_legal(preset::skylake_x, none.plan.addr[0].a) &&
                access::is_legal(preset::skylake_x, none.plan.addr[0].b);
     });
@@ -149,9 +150,9 @@ TEST_CASE("each change has a bit of its own") {
     CHECK_TWICE([=](auto value) {
         for (unsigned i = 0; i < 4; ++i) {
             driver::plan_result one;
-            one.changes = value(static_cast<uint8_t>(1U << i));
+            one.changes.bits = value(1U << i);
             for (unsigned k = 0; k < 4; ++k) {
-                if (one.changed(all[k]) != (i == k)) { return false; }
+                if (one.changes.has(all[k]) != (i == k)) { return false; }
             }
         }
         return true;

@@ -41,16 +41,7 @@ enum class config_advice : uint8_t {
     return "unknown advice";
 }
 
-/// A set of advice.
-struct config_advice_set {
-    uint8_t bits = 0;
-
-    [[nodiscard]] constexpr auto has(config_advice one) const noexcept -> bool {
-        return (bits & underlying(one)) != 0;
-    }
-    friend constexpr auto operator==(config_advice_set const&, config_advice_set const&)
-        -> bool = default;
-};
+using config_advice_set = flag_set<config_advice>;
 
 /// A member that a processor refuses, and the broken rule.
 struct violation {
@@ -138,7 +129,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
     -> config_advice_set {
     config_advice_set found;
     auto const add = [&](config_advice one, bool applies) {
-        if (applies) { found.bits |= underlying(one); }
+        if (applies) { found.add(one); }
     };
     add(config_advice::nothing_to_trace, !wanted.os && !wanted.user);
     add(config_advice::cyc_without_tsc, wanted.cyc && !wanted.tsc);
@@ -158,7 +149,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
 /// configuration. When the verdict is true, a WRMSR of `ctl_of` with TraceEn set breaks no rule by
 /// its value.
 ///
-/// Errors: `impossible` is REG-001 without Intel PT, REG-025 without an output scheme. Refusals are
+/// Errors: `broken` is REG-001 without Intel PT, REG-025 without an output scheme. Refusals are
 ///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
 ///         REG-037 for numbers that exceed the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/base/flag_set.hpp>
 #include <ptspec/cpu/capabilities.hpp>
 
 /// Compares two processors: whether one includes the other, and what both have in common.
@@ -29,14 +30,11 @@ enum class aspect : uint16_t {
 
 /// Whether one processor has every capability of another.
 struct inclusion {
-    uint32_t lacking = 0;  ///< bits of `aspect`
+    flag_set<aspect> lacking{};
     bool same_ip_payload = true;
 
-    [[nodiscard]] constexpr auto lacks(aspect one) const noexcept -> bool {
-        return (lacking & underlying(one)) != 0;
-    }
     /// True when no capability is lacking. LIP does not matter.
-    constexpr explicit operator bool() const noexcept { return lacking == 0; }
+    constexpr explicit operator bool() const noexcept { return lacking.empty(); }
     friend constexpr auto operator==(inclusion const&, inclusion const&) -> bool = default;
 };
 
@@ -78,7 +76,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     using pebs = reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
     inclusion found;
     auto const require = [&](aspect which, bool holds) {
-        if (!holds) { found.lacking |= underlying(which); }
+        if (!holds) { found.lacking.add(which); }
     };
     require(aspect::pt, whole.has_pt() || !part.has_pt());
     require(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/base/lang.hpp>
+#include <ptspec/base/flag_set.hpp>
 
 namespace ptspec::cpu {
 
@@ -41,22 +41,7 @@ enum class quirk : uint32_t {
     skz84 = 1U << 18,   ///< with TSC scaling or offset, TMA is corrupt and one byte longer
 };
 
-/// A set of quirks.
-struct quirk_set {
-    uint32_t bits = 0;
-
-    [[nodiscard]] constexpr auto has(quirk one) const noexcept -> bool {
-        return (bits & underlying(one)) != 0;
-    }
-    /// The set with `one` added, if `wanted`.
-    [[nodiscard]] constexpr auto with(quirk one, bool wanted = true) const noexcept -> quirk_set {
-        return {wanted ? bits | underlying(one) : bits};
-    }
-    friend constexpr auto operator|(quirk_set one, quirk_set two) noexcept -> quirk_set {
-        return {one.bits | two.bits};
-    }
-    friend constexpr auto operator==(quirk_set const&, quirk_set const&) -> bool = default;
-};
+using quirk_set = flag_set<quirk>;
 
 template <same_as<quirk>... Quirks>
 [[nodiscard]] constexpr auto quirks(Quirks... all) noexcept -> quirk_set {

@@ -47,11 +47,7 @@ struct common_detection {
     cpu::capabilities value{};
     bool same_ip_payload = true;  ///< false: some compare RIPs, some LIPs: plan for each separately
     bool all_same = true;         ///< all have the same capabilities
-    uint32_t differing = 0;       ///< bits of `cpu::aspect` that some lack and others have
-
-    [[nodiscard]] constexpr auto differs(cpu::aspect one) const noexcept -> bool {
-        return (differing & underlying(one)) != 0;
-    }
+    flag_set<cpu::aspect> differing{};  ///< what some lack and others have
 };
 
 /// The capabilities that a configuration for all of these processors may use.
@@ -68,7 +64,7 @@ struct common_detection {
         result.all_same = result.all_same && all[i] == all[0];
     }
     for (size_t i = 0; i < count; ++i) {
-        result.differing |= cpu::includes(result.value, all[i]).lacking;
+        result.differing = result.differing | cpu::includes(result.value, all[i]).lacking;
     }
     return result;
 }

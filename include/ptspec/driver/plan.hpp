@@ -53,15 +53,12 @@ enum class plan_change : uint8_t {
 struct [[nodiscard]] plan_result {
     config::config_verdict config{};  ///< refused members, and the nearest configuration
     rule broken = rule::none;         ///< the rule that the requested `output` breaks
-    uint8_t changes = 0;              ///< bits of `plan_change`
-    access::msr_state plan{};         ///< for the nearest configuration; TraceEn is 1
+    flag_set<plan_change> changes{};
+    access::msr_state plan{};  ///< for the nearest configuration; TraceEn is 1
 
     /// True if everything is as requested, apart from `changes`.
     constexpr explicit operator bool() const noexcept {
         return static_cast<bool>(config) && broken == rule::none;
-    }
-    [[nodiscard]] constexpr auto changed(plan_change one) const noexcept -> bool {
-        return (changes & underlying(one)) != 0;
     }
 };
 
@@ -112,9 +109,7 @@ using namespace ptspec::detail;
     -> plan_result {
     plan_result result{.config = config::check(caps, wanted.config)};
     auto& made = result.plan;
-    auto const change = [&](plan_change which) {
-        result.changes = static_cast<uint8_t>(result.changes | underlying(which));
-    };
+    auto const change = [&](plan_change which) { result.changes.add(which); };
     made.ctl = config::ctl_of(result.config.nearest).with(ia32_rtit_ctl::TraceEn{true});
     made.output = wanted.output;
     result.broken = detail::broken_rule_of_output(caps, made.ctl, wanted.output);
