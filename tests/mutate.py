@@ -11,7 +11,7 @@ a tool to find missing tests: for a survivor a test is missing, or the change ha
     tests/mutate.py --self-test
 
 For a mutant of include/ptspec/a/b.hpp, tests/a/b.cpp runs first, then the --also tests, until one
-kills it. A mutant is
+kills it. What detail/ has is tested by the tests of its users. A mutant is
     killed     when the test fails, crashes or hangs, or when it does not compile because of a
                static_assert or a call of a ptspec::build_error function; for a test of tests/fail,
                when the mistake compiles or the expected message is missing,
@@ -341,9 +341,20 @@ class Workspace:
 
     def tests_for(self, header):
         """The tests for a header, the most effective first."""
-        mirror = self.root / "tests" / header.relative_to(self.root / "include/ptspec")
-        tests = [mirror.with_suffix(".cpp")] if mirror.with_suffix(".cpp").is_file() else []
-        return list(dict.fromkeys(tests + self.options.also))
+        return list(dict.fromkeys([*self.mirrors(header), *self.options.also]))
+
+    def mirrors(self, header):
+        """The test of a header. For a header of detail/ without a test, those of its users."""
+        include = self.root / "include"
+        mirror = self.root / "tests" / header.relative_to(include / "ptspec")
+        if mirror.with_suffix(".cpp").is_file():
+            return [mirror.with_suffix(".cpp")]
+        if header.parent.name != "detail":
+            return []
+        line = f"#include <{header.relative_to(include)}>"
+        users = [user for user in sorted(header.parent.parent.rglob("*.hpp"))
+                 if line in user.read_text(encoding="utf-8")]
+        return list(dict.fromkeys(test for user in users for test in self.mirrors(user)))
 
     def run_test(self, test, include, folder):
         """The result of a test with a set of headers: passed, killed or invalid, and the output."""
@@ -672,6 +683,12 @@ def self_test(arguments):
                        lambda: workspace.check_baseline([header])),
                "tests/more.cpp:1: fails without any mutant")
         options.also = []
+        hidden = root / "include/ptspec/detail/hidden.hpp"
+        hidden.parent.mkdir()
+        hidden.write_text("#pragma once\n", encoding="utf-8")
+        expect("no user", workspace.tests_for(hidden), [])
+        header.write_text(TOY_HEADER + "#include <ptspec/detail/hidden.hpp>\n", encoding="utf-8")
+        expect("the tests of its user", workspace.tests_for(hidden), [root / "tests/toy.cpp"])
         (root / "tests/toy.cpp").unlink()
         expect("no test", trouble("tests/more.cpp", "", lambda: workspace.check_baseline([header])),
                "include/ptspec/toy.hpp:1: has no test")
