@@ -5,6 +5,7 @@
 
 #include <ptspec/base/version.hpp>
 #include <ptspec/base/lang.hpp>
+#include <ptspec/base/flag_set.hpp>
 #include <ptspec/base/rule.hpp>
 #include <ptspec/base/raw_bits.hpp>
 #include <ptspec/base/bits.hpp>

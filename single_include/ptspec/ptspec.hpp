@@ -393,6 +393,32 @@ template <auto Value>
 
 }  // namespace ptspec
 
+// ---- ptspec/base/flag_set.hpp ----
+
+namespace ptspec {
+
+/// A set of the enumerators of `Flag`, each of which is a bit of its own.
+template <class Flag>
+struct flag_set {
+    uint32_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(Flag one) const noexcept -> bool {
+        return (bits & underlying(one)) != 0;
+    }
+    [[nodiscard]] constexpr auto empty() const noexcept -> bool { return bits == 0; }
+    constexpr void add(Flag one) noexcept { bits |= underlying(one); }
+    /// The set with `one` added, if `wanted`.
+    [[nodiscard]] constexpr auto with(Flag one, bool wanted = true) const noexcept -> flag_set {
+        return {wanted ? bits | underlying(one) : bits};
+    }
+    friend constexpr auto operator|(flag_set one, flag_set two) noexcept -> flag_set {
+        return {one.bits | two.bits};
+    }
+    friend constexpr auto operator==(flag_set, flag_set) noexcept -> bool = default;
+};
+
+}  // namespace ptspec
+
 // ---- ptspec/base/rule.hpp ----
 
 namespace ptspec {
@@ -5479,32 +5505,6 @@ template <class Packet>
 
 }  // namespace ptspec::packet
 
-// ---- ptspec/base/flag_set.hpp ----
-
-namespace ptspec {
-
-/// A set of the enumerators of `Flag`, each of which is a bit of its own.
-template <class Flag>
-struct flag_set {
-    uint32_t bits = 0;
-
-    [[nodiscard]] constexpr auto has(Flag one) const noexcept -> bool {
-        return (bits & underlying(one)) != 0;
-    }
-    [[nodiscard]] constexpr auto empty() const noexcept -> bool { return bits == 0; }
-    constexpr void add(Flag one) noexcept { bits |= underlying(one); }
-    /// The set with `one` added, if `wanted`.
-    [[nodiscard]] constexpr auto with(Flag one, bool wanted = true) const noexcept -> flag_set {
-        return {wanted ? bits | underlying(one) : bits};
-    }
-    friend constexpr auto operator|(flag_set one, flag_set two) noexcept -> flag_set {
-        return {one.bits | two.bits};
-    }
-    friend constexpr auto operator==(flag_set, flag_set) noexcept -> bool = default;
-};
-
-}  // namespace ptspec
-
 // ---- ptspec/cpu/quirk_set.hpp ----
 
 namespace ptspec::cpu {
@@ -10557,8 +10557,8 @@ namespace ptspec::engine {
 /// changes as the processor does, and the memory port are passed with each operation.
 ///
 /// Nothing is buffered: with the byte that fills a region, the next entry is loaded, and status
-/// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`, and
-/// when output ends.
+/// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`,
+/// and when output ends.
 ///
 /// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
 /// `pmi_port`, which then receives every interrupt when it occurs.
@@ -19366,7 +19366,7 @@ template <same_as<model_options> Options>
 /// Kinds of processor: what the manual leaves open, as recorded processors do it.
 namespace ptspec::engine {
 
-/// A model_kind of processor. Recorded traces show four; `manual` is what the rules say.
+/// A kind of processor. Recorded traces show four; `manual` is what the rules say.
 ///
 /// Source: GEN-009.
 enum class model_kind : uint8_t {
@@ -19430,7 +19430,7 @@ inline constexpr model_kind_info model_kinds[] = {
     return info_of(which).options;
 }
 
-/// The model_kind of a processor: that of its generation, and the last one of a generation that no trace
+/// The kind of a processor: that of its generation, and the last one of a generation that no trace
 /// shows. `skylake` without a signature.
 ///
 /// Source: GEN-009.
@@ -25490,8 +25490,8 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
 /// VMM translates output is not part of it: `current_output` follows from `output` of the other VMM
 /// and from the level.
 ///
-/// Shape:  `access::store` of the MSRs, then three numbers of 8 bytes, little-endian. Flags: 1 for a
-///         PMI that is pending, 2 if TraceEn rose and VM entry has not loaded it yet, 4 for L2, 8
+/// Shape:  `access::store` of the MSRs, then three numbers of 8 bytes, little-endian. Flags: 1 for
+///         a PMI that is pending, 2 if TraceEn rose and VM entry has not loaded it yet, 4 for L2, 8
 ///         for SMM that RSM leaves to L2, 16 for "enable EPT" of L2. The other controls of L2: the
 ///         secondary ones, 4 bytes, and those of VM exit; those of VM entry.
 [[nodiscard]] constexpr auto store(guest_pt const& guest) noexcept -> byte_array<guest_image_size> {
@@ -28848,10 +28848,10 @@ struct successors {
     return {one.next(), is_direct(of) ? target_of(of, at, width) : 0, of.which};
 }
 
-/// The fast path of an emulator that executes blocks of code. Calls `take` with the action of a near
-/// branch at the end of a block, after which the code at `to` executes. Returns true if it did, and
-/// for an instruction without action that led to the next one. Returns false, and takes nothing,
-/// otherwise: then ask `leads_on`, and call `take_action`.
+/// The fast path of an emulator that executes blocks of code. Calls `take` with the action of a
+/// near branch at the end of a block, after which the code at `to` executes. Returns true if it
+/// did, and for an instruction without action that led to the next one. Returns false, and takes
+/// nothing, otherwise: then ask `leads_on`, and call `take_action`.
 ///
 /// Source: as `take_action`.
 template <class Take>

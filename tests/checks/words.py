@@ -3,15 +3,11 @@
 """Checks that a public name which stands in several namespaces has a row in words.csv.
 
     tests/checks/words.py [ROOT]        a line `path:line: what is wrong` for each finding
-    tests/checks/words.py --rename      also lists the names that mean two things
     tests/checks/words.py --self-test   breaks each rule in a small tree; each must be found
 
 Names are types, aliases, enums, concepts and functions at namespace scope in include/ptspec, also
-in nested namespaces, but not in `detail`. A row says what the word means and in which namespaces
-it stands. The meaning begins with one of
-
-    same notion: ..   one thing, which each of the namespaces has
-    to rename: ..     two things with one name, and which of them should get another name
+in nested namespaces, but not in `detail`. A row says what the word means,
+which is one thing, and in which namespaces it stands. Two things get two names.
 
 Exit status: 0 no finding, 1 findings, 2 wrong usage.
 """
@@ -27,13 +23,12 @@ import sources
 
 TABLE = "tests/checks/words.csv"
 COLUMNS = ["word", "meaning", "where"]
-MEANINGS = ("same notion: ", "to rename: ")
 
 RULES = {
     "missing": "{word} stands in {where}: give it a row in words.csv, or another name",
     "not-needed": "{word} stands in {where}: it needs no row",
     "where": "{word} stands in {where}",
-    "meaning": "the meaning of {word} does not begin with `same notion: ` or `to rename: `",
+    "meaning": "the row of {word} does not say what it means",
     "form": "a row is {where}, sorted by the word",
 }
 
@@ -68,7 +63,7 @@ def check(files):
             findings.append(Finding("not-needed", line, word, ", ".join(now) or "no namespace"))
         elif where.split() != now:
             findings.append(Finding("where", line, word, " ".join(now)))
-        if not any(meaning.startswith(begin) and meaning != begin for begin in MEANINGS):
+        if not meaning.strip():
             findings.append(Finding("meaning", line, word, ""))
     for word, now in sorted(names.items()):
         if len(now) > 1 and word not in known:
@@ -102,8 +97,8 @@ SMALL = {
                                   "constexpr void load(int) {}\n"
                                   "constexpr auto put::all() -> int { return 0; }\n"
                                   "inline constexpr int kind = {};\nusing reg::all;\n}\n",
-    TABLE: "word,meaning,where\nload,same notion: reads bytes,reg vmx\n"
-           "reader,to rename: one of them,reg vmx\n",
+    TABLE: "word,meaning,where\nload,reads bytes,reg vmx\n"
+           "reader,reads one by one,reg vmx\n",
 }
 
 
@@ -121,12 +116,11 @@ def tampered():
     yield two, "class reader", "namespace sub { class reader {}; }\nclass reader", [
         "where 3 reader"]
     yield two, "ptspec::vmx", "ptspec::detail", ["not-needed 2 load", "not-needed 3 reader"]
-    yield TABLE, "same notion: reads", "reads", ["meaning 2 load"]
-    yield TABLE, "to rename: one of them", "to rename: ", ["meaning 3 reader"]
+    yield TABLE, "load,reads bytes", "load, ", ["meaning 2 load"]
     yield TABLE, "reg vmx\nreader", "vmx\nreader", ["where 2 load"]
-    yield TABLE, "reader,to rename: one of them,reg vmx\n", "", ["missing 2 reader"]
+    yield TABLE, "reader,reads one by one,reg vmx\n", "", ["missing 2 reader"]
     yield TABLE, "word,", "name,", ["form 1 name"]
-    yield TABLE, "where\n", "where\nput,same notion: x,\n", ["form 3 load", "not-needed 2 put"]
+    yield TABLE, "where\n", "where\nput,x,\n", ["form 3 load", "not-needed 2 put"]
     yield TABLE, "where\n", "where\nload\n", ["form 2 load"]
 
 
@@ -143,7 +137,6 @@ def main():
     parser = argparse.ArgumentParser(description="Check names that stand in several namespaces.")
     parser.add_argument("root", nargs="?", default=pathlib.Path(__file__).resolve().parents[2],
                         type=pathlib.Path)
-    parser.add_argument("--rename", action="store_true", help="list the names to rename")
     parser.add_argument("--self-test", action="store_true", help="show that every rule can fail")
     options = parser.parse_args()
     if options.self_test:
@@ -153,11 +146,8 @@ def main():
     findings, rows, count = check(sources.read_tree(options.root))
     for finding in findings:
         print(finding)
-    rename = [row for row in rows if row[1:] and row[1].startswith("to rename: ")]
-    if options.rename:
-        print("\n".join(f"{row[0]} ({row[2]}) {row[1]}" for row in rename))
-    print(f"{count} names, {len(rows)} in several namespaces, {len(rename)} of them to rename, "
-          f"{len(findings)} findings", file=sys.stderr)
+    print(f"{count} names, {len(rows)} in several namespaces, {len(findings)} findings",
+          file=sys.stderr)
     return 1 if findings else 0
 
 

@@ -191,7 +191,7 @@ TEST_CASE("a guest with guest-physical output gets all three controls of Intel P
                vmx::with_guest_pt(preset::P_BDW, given, ept) == concealed &&
                vmx::with_guest_pt(preset::skylake_x, before, ept) == before;
     });
-    CHECK_TWICE([](auto value) {
+    CHECK_TWICE([=](auto value) {
         return vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = value(false)}, ept) ==
                controls{};
     });

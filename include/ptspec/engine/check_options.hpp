@@ -6,7 +6,7 @@
 
 namespace ptspec::engine {
 
-/// How to check the streams of a model_kind of processor. `manual` leaves open what processors choose.
+/// How to check the streams of a kind of processor. `manual` leaves open what processors choose.
 ///
 /// Source: GEN-009..011, GEN-120, GEN-170, GEN-171.
 [[nodiscard]] constexpr auto check_options_of(model_kind which) noexcept -> trace::check_options {

@@ -8,7 +8,7 @@
 /// Kinds of processor: what the manual leaves open, as recorded processors do it.
 namespace ptspec::engine {
 
-/// A model_kind of processor. Recorded traces show four; `manual` is what the rules say.
+/// A kind of processor. Recorded traces show four; `manual` is what the rules say.
 ///
 /// Source: GEN-009.
 enum class model_kind : uint8_t {
@@ -72,7 +72,7 @@ inline constexpr model_kind_info model_kinds[] = {
     return info_of(which).options;
 }
 
-/// The model_kind of a processor: that of its generation, and the last one of a generation that no trace
+/// The kind of a processor: that of its generation, and the last one of a generation that no trace
 /// shows. `skylake` without a signature.
 ///
 /// Source: GEN-009.

@@ -140,10 +140,10 @@ struct successors {
     return {one.next(), is_direct(of) ? target_of(of, at, width) : 0, of.which};
 }
 
-/// The fast path of an emulator that executes blocks of code. Calls `take` with the action of a near
-/// branch at the end of a block, after which the code at `to` executes. Returns true if it did, and
-/// for an instruction without action that led to the next one. Returns false, and takes nothing,
-/// otherwise: then ask `leads_on`, and call `take_action`.
+/// The fast path of an emulator that executes blocks of code. Calls `take` with the action of a
+/// near branch at the end of a block, after which the code at `to` executes. Returns true if it
+/// did, and for an instruction without action that led to the next one. Returns false, and takes
+/// nothing, otherwise: then ask `leads_on`, and call `take_action`.
 ///
 /// Source: as `take_action`.
 template <class Take>

@@ -416,8 +416,8 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
 /// VMM translates output is not part of it: `current_output` follows from `output` of the other VMM
 /// and from the level.
 ///
-/// Shape:  `access::store` of the MSRs, then three numbers of 8 bytes, little-endian. Flags: 1 for a
-///         PMI that is pending, 2 if TraceEn rose and VM entry has not loaded it yet, 4 for L2, 8
+/// Shape:  `access::store` of the MSRs, then three numbers of 8 bytes, little-endian. Flags: 1 for
+///         a PMI that is pending, 2 if TraceEn rose and VM entry has not loaded it yet, 4 for L2, 8
 ///         for SMM that RSM leaves to L2, 16 for "enable EPT" of L2. The other controls of L2: the
 ///         secondary ones, 4 bytes, and those of VM exit; those of VM entry.
 [[nodiscard]] constexpr auto store(guest_pt const& guest) noexcept -> byte_array<guest_image_size> {

@@ -10,8 +10,8 @@ namespace ptspec::engine {
 /// changes as the processor does, and the memory port are passed with each operation.
 ///
 /// Nothing is buffered: with the byte that fills a region, the next entry is loaded, and status
-/// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`, and
-/// when output ends.
+/// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`,
+/// and when output ends.
 ///
 /// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
 /// `pmi_port`, which then receives every interrupt when it occurs.
