@@ -464,14 +464,14 @@ private:
         return made.ring;
     }
     [[nodiscard]] auto position() -> std::uint64_t {
-        driver::output_buffer const at = on_.now.output;
+        driver::output_registers const at = on_.now.output;
         if (from_.is_range) { return at.mask_ptrs.raw >> 32; }
         auto const found = driver::offset_of(ring(), at);
         if (!found) { throw refusal{"the position is in no region"}; }
         return found.offset;
     }
     void read_out() {
-        driver::output_buffer const at = on_.now.output;
+        driver::output_registers const at = on_.now.output;
         if (from_.is_range) {
             auto const part = driver::snapshot_of_single_range(at, from_.wrapped);
             std::string const newer = interval(part.second_base, part.second_bytes);

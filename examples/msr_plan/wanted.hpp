@@ -32,7 +32,7 @@ struct buffer {
     std::vector<std::vector<topa::entry>> entries{};
     std::vector<driver::table_page> pages{};
     driver::ring ring{};
-    driver::output_buffer start{};
+    driver::output_registers start{};
 };
 
 /// Builds the tables of the regions of a buffer. Throws with the rule that they break.

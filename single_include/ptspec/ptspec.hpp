@@ -22369,19 +22369,19 @@ using reg::ia32_rtit_output_mask_ptrs;
 using reg::ia32_rtit_status;
 
 /// The output registers for a buffer.
-using output_buffer = access::output_registers;
+using access::output_registers;
 
 /// A chain of ToPA tables, from a position on: `in_topa({.table = 0x1000})`.
 ///
 /// Source: OUT-050, PRG-128.
-[[nodiscard]] constexpr auto in_topa(topa::position from) noexcept -> output_buffer {
+[[nodiscard]] constexpr auto in_topa(topa::position from) noexcept -> output_registers {
     return {topa::base_of(from), topa::mask_ptrs_of(from)};
 }
 
 /// A wanted trace.
 struct plan_request {
     config::trace_config config{};
-    output_buffer output{};
+    output_registers output{};
     /// The address ranges that `config.addr` selects, as IPs, both ends inclusive.
     address_range addr[ia32_rtit_addr::count]{};
     uint64_t cs_base = 0;  ///< the base of CS in the traced code
@@ -22434,7 +22434,8 @@ using namespace ptspec::detail;
 
 /// The rule that the output MSRs break with this scheme.
 [[nodiscard]] constexpr auto broken_rule_of_output(capabilities const& caps, ia32_rtit_ctl ctl,
-                                                   output_buffer const& output) noexcept -> rule {
+                                                   output_registers const& output) noexcept
+    -> rule {
     if (!uses_output_msrs(ctl)) { return rule::none; }
     if (!access::is_legal(caps, output.base)) { return rule::REG_070; }
     if (!ctl.get<ia32_rtit_ctl::ToPA>()) {
@@ -22605,7 +22606,7 @@ constexpr auto check_enabled(Msrs& msrs, access::msr_state const& plan) noexcept
 struct [[nodiscard]] stopped_trace : procedure_result {
     ia32_rtit_ctl ctl{};  ///< before TraceEn was cleared
     ia32_rtit_status status{};
-    output_buffer output{};  ///< where the trace ends; not read for a fabric
+    output_registers output{};  ///< where the trace ends; not read for a fabric
 };
 
 namespace detail {
@@ -23286,7 +23287,7 @@ namespace detail {
 /// The output MSRs for a ring from its start.
 ///
 /// Source: PRG-128.
-[[nodiscard]] constexpr auto start_of(ring const& which) noexcept -> output_buffer {
+[[nodiscard]] constexpr auto start_of(ring const& which) noexcept -> output_registers {
     return in_topa({.table = which.tables[0].base});
 }
 
@@ -23346,7 +23347,7 @@ struct region_offset {
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 [[nodiscard, gnu::noinline]] constexpr auto offset_of(ring const& in,
-                                                      output_buffer const& now) noexcept
+                                                      output_registers const& now) noexcept
     -> ring_offset {
     auto const where = topa::position_in(now.base, now.mask_ptrs);
     size_t table = 0;
@@ -23370,7 +23371,8 @@ struct region_offset {
 /// modulo the size of the ring.
 ///
 /// Source: PRG-086, PRG-129.
-[[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept -> output_buffer {
+[[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept
+    -> output_registers {
     auto const place = region_at(in, offset);
     return in_topa({.table = in.tables[place.region / in.regions_per_table].base,
                     .index = static_cast<uint32_t>(place.region % in.regions_per_table),
@@ -23427,7 +23429,7 @@ struct region_offset {
 ///         use. Nothing is changed.
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-091, PRG-115, PRG-124, OUT-093.
 [[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, uint64_t table,
-                                          output_buffer const& now) noexcept -> rule {
+                                          output_registers const& now) noexcept -> rule {
     if (in.is_stepped) { return rule::OUT_068; }
     if (region % in.regions_per_table == 0) { return rule::OUT_066; }
     if (!is_aligned(table, 4096)) { return rule::OUT_061; }
@@ -23495,13 +23497,13 @@ struct ring_reader {
     /// Tracing cannot continue at the last position, `end`, as after STOP. While the position is
     /// still this one, it has no new bytes.
     bool is_at_end = false;
-    output_buffer end{};
+    output_registers end{};
 
     /// Tracing continues at another position than `end`: if it is there again, that is a whole lap.
     /// `continue_after` and `on_topa_pmi` call this for `drain`.
     constexpr void restarted() noexcept { is_at_end = false; }
     /// True if the trace is where it cannot continue, and did not leave that place.
-    [[nodiscard]] constexpr auto is_still_at(output_buffer const& now) const noexcept -> bool {
+    [[nodiscard]] constexpr auto is_still_at(output_registers const& now) const noexcept -> bool {
         return is_at_end && end == now;
     }
 
@@ -23710,7 +23712,7 @@ struct single_range_part {
     friend constexpr auto operator==(single_range_part const&, single_range_part const&)
         -> bool = default;
 };
-[[nodiscard]] constexpr auto snapshot_of_single_range(output_buffer const& now,
+[[nodiscard]] constexpr auto snapshot_of_single_range(output_registers const& now,
                                                       bool wrapped) noexcept -> single_range_part {
     uint64_t const bytes = single_range::mask_of(now.mask_ptrs) + 1;
     uint64_t const offset = now.mask_ptrs.get<ia32_rtit_output_mask_ptrs::OutputOffset>();
@@ -23729,7 +23731,7 @@ namespace ptspec::driver {
 struct pmi_decision {
     bool resume = true;           ///< set TraceEn again, if it was 1
     bool has_new_output = false;  ///< continue at `output`, not where the trace ended
-    output_buffer output{};
+    output_registers output{};
     ring_reader* reader = nullptr;  ///< its `restarted()` is called
 
     /// The trace continues at `output`.

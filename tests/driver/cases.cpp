@@ -464,7 +464,7 @@ TEST_CASE("PC-36: the time of an MTC follows from TSC, TMA and CPUID.15H (PRG-13
 
 TEST_CASE("PC-37: a single range continues at its start (PRG-081,142)") {
     // The trace unit cannot be made to write 20H bytes exactly: the output engine is used alone.
-    driver::output_buffer const before{{0x2000'0000}, {0xFFF0'0000'FFFF}};
+    driver::output_registers const before{{0x2000'0000}, {0xFFF0'0000'FFFF}};
     bench plain;
     engine::output out;
     access::msr_state msrs;

@@ -70,7 +70,7 @@ auto first_packet(bench const& now, uint64_t offset) -> packet::kind {
     auto const item = reader.next();
     return item.what == trace::item_type::packet ? item.packet.kind() : packet::kind::pad;
 }
-auto offset_in_region(driver::output_buffer const& now) -> uint64_t {
+auto offset_in_region(driver::output_registers const& now) -> uint64_t {
     return now.mask_ptrs.raw >> 32;
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("with STOP one entry before the current one a lap of unread bytes is l
     ring_of const made{now, four_pages, buffer_recipe::circular};
     // Regions 2, 3 and 0 are unread, the position is in region 1: STOP belongs on region 1, which
     // ends before the unread ones.
-    driver::output_buffer const from = driver::buffer_at(made.ring, 0x1800);
+    driver::output_registers const from = driver::buffer_at(made.ring, 0x1800);
     now.put(0, topa::entry{made.entry(0) | STOP});
     CHECK(driver::enable(now.cpu, {.ctl = ctl, .output = from}));
     now.fill(0x800 + 0x2000);

@@ -267,7 +267,7 @@ TEST_CASE("a ring that was zero has wrapped if bytes after the position are not 
 
 TEST_CASE("PC-37: a wrapped single range is its end and then its start (PRG-081,142)") {
     CHECK_TWICE([](auto value) {
-        driver::output_buffer const now{{0x2000'0000}, {value(uint64_t{0x10'0000'FFFF})}};
+        driver::output_registers const now{{0x2000'0000}, {value(uint64_t{0x10'0000'FFFF})}};
         return driver::snapshot_of_single_range(now, true) ==
                    driver::single_range_part{0x2000'0010, 0xFFF0, 0x2000'0000, 0x10} &&
                driver::snapshot_of_single_range(now, false) ==
@@ -297,7 +297,7 @@ TEST_CASE("bytes after the end of the looked-at part, and after the ring, are no
 
 TEST_CASE("an offset outside a single range counts as its start") {
     CHECK_TWICE([](auto value) {
-        driver::output_buffer const now{{0x2000'0000}, {value(uint64_t{0x1'0000'0000'FFFF})}};
+        driver::output_registers const now{{0x2000'0000}, {value(uint64_t{0x1'0000'0000'FFFF})}};
         driver::single_range_part const none{};
         return driver::snapshot_of_single_range(now, true) ==
                    driver::single_range_part{0x2000'0000, 0x1'0000, 0x2000'0000, 0} &&

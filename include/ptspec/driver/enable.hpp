@@ -114,7 +114,7 @@ constexpr auto check_enabled(Msrs& msrs, access::msr_state const& plan) noexcept
 struct [[nodiscard]] stopped_trace : procedure_result {
     ia32_rtit_ctl ctl{};  ///< before TraceEn was cleared
     ia32_rtit_status status{};
-    output_buffer output{};  ///< where the trace ends; not read for a fabric
+    output_registers output{};  ///< where the trace ends; not read for a fabric
 };
 
 namespace detail {

@@ -19,19 +19,19 @@ using reg::ia32_rtit_output_mask_ptrs;
 using reg::ia32_rtit_status;
 
 /// The output registers for a buffer.
-using output_buffer = access::output_registers;
+using access::output_registers;
 
 /// A chain of ToPA tables, from a position on: `in_topa({.table = 0x1000})`.
 ///
 /// Source: OUT-050, PRG-128.
-[[nodiscard]] constexpr auto in_topa(topa::position from) noexcept -> output_buffer {
+[[nodiscard]] constexpr auto in_topa(topa::position from) noexcept -> output_registers {
     return {topa::base_of(from), topa::mask_ptrs_of(from)};
 }
 
 /// A wanted trace.
 struct plan_request {
     config::trace_config config{};
-    output_buffer output{};
+    output_registers output{};
     /// The address ranges that `config.addr` selects, as IPs, both ends inclusive.
     address_range addr[ia32_rtit_addr::count]{};
     uint64_t cs_base = 0;  ///< the base of CS in the traced code
@@ -84,7 +84,8 @@ using namespace ptspec::detail;
 
 /// The rule that the output MSRs break with this scheme.
 [[nodiscard]] constexpr auto broken_rule_of_output(capabilities const& caps, ia32_rtit_ctl ctl,
-                                                   output_buffer const& output) noexcept -> rule {
+                                                   output_registers const& output) noexcept
+    -> rule {
     if (!uses_output_msrs(ctl)) { return rule::none; }
     if (!access::is_legal(caps, output.base)) { return rule::REG_070; }
     if (!ctl.get<ia32_rtit_ctl::ToPA>()) {

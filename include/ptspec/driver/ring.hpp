@@ -146,7 +146,7 @@ namespace detail {
 /// The output MSRs for a ring from its start.
 ///
 /// Source: PRG-128.
-[[nodiscard]] constexpr auto start_of(ring const& which) noexcept -> output_buffer {
+[[nodiscard]] constexpr auto start_of(ring const& which) noexcept -> output_registers {
     return in_topa({.table = which.tables[0].base});
 }
 
@@ -206,7 +206,7 @@ struct region_offset {
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 [[nodiscard, gnu::noinline]] constexpr auto offset_of(ring const& in,
-                                                      output_buffer const& now) noexcept
+                                                      output_registers const& now) noexcept
     -> ring_offset {
     auto const where = topa::position_in(now.base, now.mask_ptrs);
     size_t table = 0;
@@ -230,7 +230,8 @@ struct region_offset {
 /// modulo the size of the ring.
 ///
 /// Source: PRG-086, PRG-129.
-[[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept -> output_buffer {
+[[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept
+    -> output_registers {
     auto const place = region_at(in, offset);
     return in_topa({.table = in.tables[place.region / in.regions_per_table].base,
                     .index = static_cast<uint32_t>(place.region % in.regions_per_table),
@@ -287,7 +288,7 @@ struct region_offset {
 ///         use. Nothing is changed.
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-091, PRG-115, PRG-124, OUT-093.
 [[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, uint64_t table,
-                                          output_buffer const& now) noexcept -> rule {
+                                          output_registers const& now) noexcept -> rule {
     if (in.is_stepped) { return rule::OUT_068; }
     if (region % in.regions_per_table == 0) { return rule::OUT_066; }
     if (!is_aligned(table, 4096)) { return rule::OUT_061; }

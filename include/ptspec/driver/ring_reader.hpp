@@ -58,13 +58,13 @@ struct ring_reader {
     /// Tracing cannot continue at the last position, `end`, as after STOP. While the position is
     /// still this one, it has no new bytes.
     bool is_at_end = false;
-    output_buffer end{};
+    output_registers end{};
 
     /// Tracing continues at another position than `end`: if it is there again, that is a whole lap.
     /// `continue_after` and `on_topa_pmi` call this for `drain`.
     constexpr void restarted() noexcept { is_at_end = false; }
     /// True if the trace is where it cannot continue, and did not leave that place.
-    [[nodiscard]] constexpr auto is_still_at(output_buffer const& now) const noexcept -> bool {
+    [[nodiscard]] constexpr auto is_still_at(output_registers const& now) const noexcept -> bool {
         return is_at_end && end == now;
     }
 
@@ -273,7 +273,7 @@ struct single_range_part {
     friend constexpr auto operator==(single_range_part const&, single_range_part const&)
         -> bool = default;
 };
-[[nodiscard]] constexpr auto snapshot_of_single_range(output_buffer const& now,
+[[nodiscard]] constexpr auto snapshot_of_single_range(output_registers const& now,
                                                       bool wrapped) noexcept -> single_range_part {
     uint64_t const bytes = single_range::mask_of(now.mask_ptrs) + 1;
     uint64_t const offset = now.mask_ptrs.get<ia32_rtit_output_mask_ptrs::OutputOffset>();

@@ -12,7 +12,7 @@ namespace ptspec::driver {
 struct pmi_decision {
     bool resume = true;           ///< set TraceEn again, if it was 1
     bool has_new_output = false;  ///< continue at `output`, not where the trace ended
-    output_buffer output{};
+    output_registers output{};
     ring_reader* reader = nullptr;  ///< its `restarted()` is called
 
     /// The trace continues at `output`.
