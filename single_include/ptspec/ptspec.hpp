@@ -10244,8 +10244,8 @@ struct output_window {
     uint8_t* mapped_end = nullptr;  ///< its end in the address space of this program; null: bytes
                                     ///< go through the port, to a fabric, or are dropped
     uint64_t end = 0;               ///< the physical address after its last byte
-    topa::entry region{};
-    uint8_t const* next_entry = nullptr;  ///< the entry after `region`, see `output_state`
+    topa::entry entry{};
+    uint8_t const* next_entry = nullptr;  ///< the entry after `entry`, see `output_state`
 
     /// Where the next byte is stored in the address space of this program.
     [[nodiscard]] constexpr auto mapped() const noexcept -> uint8_t* {
@@ -10298,7 +10298,7 @@ struct output_state {
            static_cast<uint32_t>((s.window.next_entry - s.position_next) / entry_bytes);
 }
 [[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> uint64_t {
-    return s.scheme == cpu::output_scheme::topa ? s.window.region.get<topa::entry::Base>()
+    return s.scheme == cpu::output_scheme::topa ? s.window.entry.get<topa::entry::Base>()
                                                 : s.region_base;
 }
 [[nodiscard]] constexpr auto current_offset(output_state const& s) noexcept -> uint32_t {
@@ -10408,7 +10408,7 @@ constexpr void open_window(output_state& s, access::msr_state& now, Memory& memo
     constexpr uint64_t marks = entry{}.with(entry::INT{true}, entry::STOP{true}).raw;
     s.can_fill = !__builtin_is_constant_evaluated() && s.window.mapped_end != nullptr &&
                  !s.needs_checks && from + left == s.region_size &&
-                 (s.window.region.raw & marks) == 0;
+                 (s.window.entry.raw & marks) == 0;
 }
 
 template <memory_port Memory>
@@ -10424,7 +10424,7 @@ constexpr void begin_single_range(output_state& s, access::msr_state& now,
 template <memory_port Memory>
 constexpr void begin_region(output_state& s, access::msr_state& now, Memory& memory,
                             topa::entry which) noexcept {
-    s.window.region = which;
+    s.window.entry = which;
     s.region_base = which.get<topa::entry::Base>();
     s.region_size = topa::bytes_in(which.get<topa::entry::Size>());
     s.fixed_bits = ~(low_bits(s.limits.width.bits) & ~(s.region_size - 1));
@@ -10525,7 +10525,7 @@ try_next_region(output_state& s, Memory& memory, output_window const& full) noex
     using topa::entry;
     if constexpr (mapped_memory_port<Memory>) {
         auto const differs = [&](entry next) {
-            return ((next.raw ^ full.region.raw) & s.fixed_bits) != 0;
+            return ((next.raw ^ full.entry.raw) & s.fixed_bits) != 0;
         };
         uint8_t const* at = full.next_entry;
         if (at == s.entries_end || !is_disjoint(at, full.mapped(), full.room)) { return false; }
@@ -10795,7 +10795,7 @@ private:
         uint64_t const offset = s_.window.end - s_.region_base;
         s_.position.offset = static_cast<uint32_t>(offset);
         bool const interrupts = s_.limits.many_entries
-                                    ? s_.window.region.get<entry::INT>() && offset == s_.region_size
+                                    ? s_.window.entry.get<entry::INT>() && offset == s_.region_size
                                     : offset == s_.pmi_offset;
         if (offset < s_.region_size) {
             if (interrupts) { raise_pmi(now, memory, result); }
@@ -10804,7 +10804,7 @@ private:
         if (s_.scheme == cpu::output_scheme::single_range) {
             return detail::open_window(s_, now, memory, 0);
         }
-        if (s_.window.region.get<entry::STOP>()) {
+        if (s_.window.entry.get<entry::STOP>()) {
             detail::end_output(s_, now, rule::OUT_080);
             now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
         }

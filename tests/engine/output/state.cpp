@@ -16,7 +16,7 @@ constexpr auto in_entry_2() -> output_state {
     s.scheme = cpu::output_scheme::topa;
     s.phase = output_phase::running;
     s.position = {0x1000, 2, 0};
-    s.window.region = topa::entry{0x2'0000};
+    s.window.entry = topa::entry{0x2'0000};
     s.window.end = 0x2'1000;
     s.window.room = 0xFD0;
     s.region_base = 0x2'0000;
@@ -60,7 +60,7 @@ TEST_CASE("entries that were filled directly count for the index, and then for t
                          s.entries_end == entries + 56;
         s.window.next_entry += 16;
         bool const index = engine::detail::current_index(s) == 4 && s.position.index == 2;
-        s.window.region = topa::entry{0x5'0000};
+        s.window.entry = topa::entry{0x5'0000};
         engine::detail::update_position(s);
         bool const updated = s.position.index == 4 && s.region_base == 0x5'0000 &&
                              engine::detail::current_index(s) == 4;

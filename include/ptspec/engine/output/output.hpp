@@ -248,7 +248,7 @@ private:
         uint64_t const offset = s_.window.end - s_.region_base;
         s_.position.offset = static_cast<uint32_t>(offset);
         bool const interrupts = s_.limits.many_entries
-                                    ? s_.window.region.get<entry::INT>() && offset == s_.region_size
+                                    ? s_.window.entry.get<entry::INT>() && offset == s_.region_size
                                     : offset == s_.pmi_offset;
         if (offset < s_.region_size) {
             if (interrupts) { raise_pmi(now, memory, result); }
@@ -257,7 +257,7 @@ private:
         if (s_.scheme == cpu::output_scheme::single_range) {
             return detail::open_window(s_, now, memory, 0);
         }
-        if (s_.window.region.get<entry::STOP>()) {
+        if (s_.window.entry.get<entry::STOP>()) {
             detail::end_output(s_, now, rule::OUT_080);
             now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
         }

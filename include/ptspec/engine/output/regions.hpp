@@ -42,7 +42,7 @@ constexpr void open_window(output_state& s, access::msr_state& now, Memory& memo
     constexpr uint64_t marks = entry{}.with(entry::INT{true}, entry::STOP{true}).raw;
     s.can_fill = !__builtin_is_constant_evaluated() && s.window.mapped_end != nullptr &&
                  !s.needs_checks && from + left == s.region_size &&
-                 (s.window.region.raw & marks) == 0;
+                 (s.window.entry.raw & marks) == 0;
 }
 
 template <memory_port Memory>
@@ -58,7 +58,7 @@ constexpr void begin_single_range(output_state& s, access::msr_state& now,
 template <memory_port Memory>
 constexpr void begin_region(output_state& s, access::msr_state& now, Memory& memory,
                             topa::entry which) noexcept {
-    s.window.region = which;
+    s.window.entry = which;
     s.region_base = which.get<topa::entry::Base>();
     s.region_size = topa::bytes_in(which.get<topa::entry::Size>());
     s.fixed_bits = ~(low_bits(s.limits.width.bits) & ~(s.region_size - 1));
@@ -159,7 +159,7 @@ try_next_region(output_state& s, Memory& memory, output_window const& full) noex
     using topa::entry;
     if constexpr (mapped_memory_port<Memory>) {
         auto const differs = [&](entry next) {
-            return ((next.raw ^ full.region.raw) & s.fixed_bits) != 0;
+            return ((next.raw ^ full.entry.raw) & s.fixed_bits) != 0;
         };
         uint8_t const* at = full.next_entry;
         if (at == s.entries_end || !is_disjoint(at, full.mapped(), full.room)) { return false; }

@@ -22,8 +22,8 @@ struct output_window {
     uint8_t* mapped_end = nullptr;  ///< its end in the address space of this program; null: bytes
                                     ///< go through the port, to a fabric, or are dropped
     uint64_t end = 0;               ///< the physical address after its last byte
-    topa::entry region{};
-    uint8_t const* next_entry = nullptr;  ///< the entry after `region`, see `output_state`
+    topa::entry entry{};
+    uint8_t const* next_entry = nullptr;  ///< the entry after `entry`, see `output_state`
 
     /// Where the next byte is stored in the address space of this program.
     [[nodiscard]] constexpr auto mapped() const noexcept -> uint8_t* {
@@ -76,7 +76,7 @@ struct output_state {
            static_cast<uint32_t>((s.window.next_entry - s.position_next) / entry_bytes);
 }
 [[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> uint64_t {
-    return s.scheme == cpu::output_scheme::topa ? s.window.region.get<topa::entry::Base>()
+    return s.scheme == cpu::output_scheme::topa ? s.window.entry.get<topa::entry::Base>()
                                                 : s.region_base;
 }
 [[nodiscard]] constexpr auto current_offset(output_state const& s) noexcept -> uint32_t {
