@@ -236,8 +236,8 @@ TEST_CASE("legal packets are encoded, illegal ones are refused, and an encoded p
                 auto const bytes = encode(packet, items);
                 good = good && bool{bytes} == is_legal<Packet>(widened(packet.raw), items);
                 if (!bytes) { continue; }
-                auto const typed = decode_as<Packet>(bytes, {.items = items});
-                auto const any = decode(bytes, {.items = items, .strict = true});
+                auto const typed = decode_as<Packet>(bytes, {.block = items});
+                auto const any = decode(bytes, {.block = items, .strict = true});
                 good = good && typed && typed.packet == packet && typed.length == bytes.size() &&
                        any && any.packet == any_packet{packet, bytes.length} &&
                        encode(any.packet, items) == byte_view{bytes};
@@ -256,7 +256,7 @@ TEST_CASE("every proper prefix of an encoded packet is truncated and reports its
                 for (unsigned n = 0; n < bytes.size(); ++n) {
                     auto const part = byte_view{bytes}.first(n);
                     good = good &&
-                           test::is_error(decode(part, {.items = items}), error::truncated,
+                           test::is_error(decode(part, {.block = items}), error::truncated,
                                           rule::PKT_255, test::need_of_prefix(part, bytes.length));
                 }
             }

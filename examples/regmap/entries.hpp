@@ -292,7 +292,7 @@ auto decode_packet(std::span<std::string const> values, unsigned max_phys_addr) 
     using packet::block;
     bool const is_item = same_as<typename Packet::payload_type, packet::payload_of_block>;
     bool const items_of_4 = bytes.size() == Packet::length_of({}, block::items_of_4);
-    packet::decode_options const context{.items = !is_item     ? block::none
+    packet::decode_options const context{.block = !is_item     ? block::none
                                                   : items_of_4 ? block::items_of_4
                                                                : block::items_of_8};
     auto const read = packet::decode_as<Packet>(byte_view{bytes.data(), bytes.size()}, context);

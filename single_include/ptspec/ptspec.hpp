@@ -5151,7 +5151,7 @@ namespace ptspec::packet {
 
 /// Everything that a decode depends on besides the bytes.
 struct decode_options {
-    block items = block::none;
+    packet::block block = packet::block::none;
     bool strict = false;  ///< a set reserved bit of TMA is `bad_packet` (PKT-003, PKT-104)
 };
 
@@ -5262,7 +5262,7 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_optio
     }
     rule broken = broken_header<Packet>(from_wide<raw>(image));
     if (broken != rule::none) { return {error::reserved, 0, broken}; }
-    unsigned const length = Packet::length_of(from_wide<raw>(image), how.items);
+    unsigned const length = Packet::length_of(from_wide<raw>(image), how.block);
     if (present < length) { return truncated(length); }
     raw const bits = from_wide<raw>(first_bytes(image, length));
     broken = broken_payload<Packet>(bits, how.strict);
@@ -5323,7 +5323,7 @@ template <class Packets = all, class Visitor>
 [[nodiscard]] constexpr auto decode(byte_view in, decode_options how, Visitor&& visitor)
     -> decode_result {
     wide_bits const image = load_le_wide(in);
-    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.items);
+    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.block);
     return !opcode.failed ? opcode.failed
                           : for_kind(
                                 opcode.which,
@@ -5362,7 +5362,7 @@ template <packet_type Packet, class Packets = all>
     constexpr kind other = own == kind::pad ? kind::psb : kind::pad;
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
-        image, in.size(), how.items);
+        image, in.size(), how.block);
     decode_result failed = opcode.failed;
     decoded_as<Packet> out;
     if (failed.error == error::none && opcode.which == own) {
@@ -14063,11 +14063,11 @@ template <class Packets, class Visitor>
 constexpr auto
 decode_one(byte_view from, packet::decode_options how, uint64_t offset, uint64_t last_ip,
            copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
-    loop_state now{0, last_ip, how.items, true};
+    loop_state now{0, last_ip, how.block, true};
     (void)packet::decode<Packets>(from, how, [&](auto const& packet, unsigned length) {
         now.place = length;
         now.last_ip = last_ip_after(packet, last_ip);
-        now.items = block_after(packet, how.items);
+        now.items = block_after(packet, how.block);
         now.keep_going = call(visitor, packet, {offset, now.last_ip, length});
     });
     return {now, visitor};
@@ -14506,7 +14506,7 @@ public:
         return now_.in.offset() - found_psb_bytes();
     }
     [[nodiscard]] constexpr auto last_ip() const noexcept -> uint64_t { return now_.last_ip; }
-    [[nodiscard]] constexpr auto items() const noexcept -> packet::block { return now_.items; }
+    [[nodiscard]] constexpr auto block() const noexcept -> packet::block { return now_.items; }
 
     /// The next item of the trace.
     ///

@@ -241,7 +241,7 @@ inline void compare(byte_view in, size_t at, packet::decode_options how,
         return true;
     };
 
-    if (how.items != packet::block::none && !here.empty() && (here[0] & 7) == 4) {
+    if (how.block != packet::block::none && !here.empty() && (here[0] & 7) == 4) {
         expect(status == 1 && theirs.type == ppt_tnt_8, "libipt reads no TNT.short in a block");
         expect(ours ? ours.packet.is<packet::bip>() : ours.error == error::truncated,
                "no BIP in a block");
@@ -265,7 +265,7 @@ inline void compare(byte_view in, size_t at, packet::decode_options how,
             return expect(fails_with(pte_bad_packet), "ptspec: reserved");
         case error::bad_packet:
             if (ours.broken == rule::PKT_104) {
-                auto const loose = packet::decode(here, {how.items, false});
+                auto const loose = packet::decode(here, {how.block, false});
                 expect(loose && loose.packet.is<packet::tma>(), "a TMA that is not strict");
                 count(tma_reserved_bits);
             }

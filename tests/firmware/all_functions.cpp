@@ -723,7 +723,7 @@ auto fw_tally(trace::packet_counts const& one, trace::packet_counts const& two,
     return one == two ? one.total() : two.of(which);
 }
 auto fw_reader_state(trace::reader<> const& from) noexcept -> uint64_t {
-    return from.offset() + from.last_ip() + underlying(from.items());
+    return from.offset() + from.last_ip() + underlying(from.block());
 }
 auto fw_reader_sync(trace::reader<>& from, int way) noexcept -> bool {
     return way < 0 ? from.sync_previous() : way > 0 ? from.sync_next() : from.sync_first();

@@ -55,7 +55,7 @@ void check_result(byte_view in, packet::decode_options how, packet::decoded cons
         require(byte == (i < got.length() ? in[i] : 0), "the bits of a packet are its bytes");
     }
 
-    auto const out = packet::encode(got.packet, how.items);
+    auto const out = packet::encode(got.packet, how.block);
     require(static_cast<bool>(out), "a decoded packet can be encoded");
     require(out.size() == got.length(), "encoding keeps the length");
     bool reserved_bits = false;
@@ -110,7 +110,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
         check_result(prefix, how, got);
         check_as_each(packet::all{}, prefix, how, got);
 
-        auto const expected = naive::decode(prefix, underlying(how.items), how.strict);
+        auto const expected = naive::decode(prefix, underlying(how.block), how.strict);
         require(got.error == expected.why && got.need == expected.need &&
                     got.length() == expected.length && got.packet.kind() == expected.which,
                 "decode follows the catalogue's grammar");

@@ -487,7 +487,7 @@ void check(setting const& what, bool in_pieces) {
         require(step_of(got) == expected.all[i], "reading matches the reference reader");
         require(got.what != item_type::packet ||
                     (one.reader.last_ip() == got.ip &&
-                     underlying(one.reader.items()) == expected.items[i]),
+                     underlying(one.reader.block()) == expected.items[i]),
                 "the reader's state is that after the packet");
     }
     require(one.next().what == item_type::end, "end is repeated");

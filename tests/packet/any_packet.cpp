@@ -79,7 +79,7 @@ TEST_CASE("an any_packet has the kind, the length and the bytes of its packet") 
             auto const sample = value(test::packet_samples[i]);
             for (auto const items : all_contexts) {
                 if (!sample.stands_in(items)) { continue; }
-                auto const packet = decode(sample.bytes, {.items = items}).packet;
+                auto const packet = decode(sample.bytes, {.block = items}).packet;
                 good = good && packet.kind() == sample.id &&
                        packet.length() == sample.bytes.size() &&
                        packet.raw() == sample.bytes.number() && is_one_only(packet, all{});
@@ -141,7 +141,7 @@ TEST_CASE("visit calls with the right type and bits and returns the visitor's re
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
             auto const items = sample.a_context();
-            auto const packet = decode(sample.bytes, {.items = items}).packet;
+            auto const packet = decode(sample.bytes, {.block = items}).packet;
             good = good &&
                    visit([&](auto const& one) { return is_named_for(one, sample.id); }, packet) &&
                    visit([](auto const& one) { return to_wide(one.raw); }, packet) ==
@@ -163,7 +163,7 @@ TEST_CASE("visit calls a void visitor exactly once") {
                     ++calls;
                     named = is_named_for(one, sample.id);
                 },
-                any_packet{decode(sample.bytes, {.items = sample.a_context()}).packet});
+                any_packet{decode(sample.bytes, {.block = sample.a_context()}).packet});
             good = good && calls == 1 && named;
         }
         return good;
@@ -192,7 +192,7 @@ TEST_CASE("block_after gives the context after each packet, typed or not (PKT-20
             auto const sample = value(test::packet_samples[i]);
             for (auto const before : all_contexts) {
                 if (!sample.stands_in(before)) { continue; }
-                auto const packet = decode(sample.bytes, {.items = before}).packet;
+                auto const packet = decode(sample.bytes, {.block = before}).packet;
                 auto const after = expected_block_after(sample.id, sample.bytes, before);
                 good = good && block_after(packet, before) == after &&
                        visit([=](auto const& one) { return block_after(one, before); }, packet) ==
@@ -221,7 +221,7 @@ TEST_CASE("a BBP opens a block, also inside another block, and BEP closes it (PK
         size_t at = 0;
         bool good = true;
         for (auto const id : expected) {
-            auto const one = decode(byte_view{all_bytes, count}.from(at), {.items = now});
+            auto const one = decode(byte_view{all_bytes, count}.from(at), {.block = now});
             good = good && one && one.packet.kind() == id;
             now = block_after(one.packet, now);
             at += one.length();
@@ -241,7 +241,7 @@ TEST_CASE("only IP packets and PSB change the last IP (PKT-059..061, PKT-068)") 
                 reference::decode(sample.bytes.data(), sample.bytes.size(), underlying(items),
                                   false, before),
                 before);
-            auto const packet = decode(sample.bytes, {.items = items}).packet;
+            auto const packet = decode(sample.bytes, {.block = items}).packet;
             good = good && last_ip_after(packet, before) == expected &&
                    visit([=](auto const& one) { return last_ip_after(one, before); }, packet) ==
                        expected;

@@ -31,7 +31,7 @@ TEST_CASE("every packet decodes at every length in every context where it may ap
             seen[underlying(sample.id)] = true;
             for (auto const items : all_contexts) {
                 if (sample.stands_in(items)) {
-                    good = good && is_whole(decode(sample.bytes, {.items = items}), sample.id,
+                    good = good && is_whole(decode(sample.bytes, {.block = items}), sample.id,
                                             sample.bytes);
                 }
             }
@@ -79,7 +79,7 @@ TEST_CASE("a default-constructed result is a PAD without an error") {
 TEST_CASE("decoding nothing is truncated, need 1 (PKT-255)") {
     CHECK_TWICE([](auto value) {
         return is_error(decode(byte_view{}), error::truncated, rule::PKT_255, value(1U)) &&
-               is_error(decode(byte_view{}, {.items = block::items_of_8}), error::truncated,
+               is_error(decode(byte_view{}, {.block = block::items_of_8}), error::truncated,
                         rule::PKT_255, value(1U)) &&
                is_error(decode_as<psb>(byte_view{}), error::truncated, rule::PKT_255, value(1U));
     });
@@ -94,8 +94,8 @@ TEST_CASE("bytes after a packet do not change its decoding (PKT-002, PKT-006)") 
             for (unsigned byte = 0; byte < 256; ++byte) {
                 auto const longer = sample.bytes.and_then(static_cast<uint8_t>(byte));
                 good = good &&
-                       is_whole(decode(longer, {.items = items}), sample.id, sample.bytes) &&
-                       is_whole(decode(longer.and_then(0xFF).and_then(0xFF), {.items = items}),
+                       is_whole(decode(longer, {.block = items}), sample.id, sample.bytes) &&
+                       is_whole(decode(longer.and_then(0xFF).and_then(0xFF), {.block = items}),
                                 sample.id, sample.bytes);
             }
             CHECK(good);
@@ -168,9 +168,9 @@ TEST_CASE("a wrong header is reported in every context (PKT-004)") {
         bool good = true;
         for (auto const items : all_contexts) {
             good = good &&
-                   is_error(decode(value(hex("05")), {.items = items}), error::bad_opcode,
+                   is_error(decode(value(hex("05")), {.block = items}), error::bad_opcode,
                             rule::PKT_015) &&
-                   is_error(decode(value(hex("BD")), {.items = items}), error::reserved,
+                   is_error(decode(value(hex("BD")), {.block = items}), error::reserved,
                             rule::PKT_052);
         }
         return good;
@@ -196,9 +196,9 @@ TEST_CASE("set reserved bits change no field; only TMA rejects them, in strict m
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::dirty_samples[i]);
-            auto const lenient = decode(sample.dirty, {.items = sample.items});
-            auto const strict = decode(sample.dirty, {.items = sample.items, .strict = true});
-            auto const clean = decode(sample.clean, {.items = sample.items, .strict = true});
+            auto const lenient = decode(sample.dirty, {.block = sample.items});
+            auto const strict = decode(sample.dirty, {.block = sample.items, .strict = true});
+            auto const clean = decode(sample.clean, {.block = sample.items, .strict = true});
             good = good && is_whole(lenient, sample.id, sample.dirty) &&
                    is_whole(clean, sample.id, sample.clean);
             good = good &&
@@ -225,7 +225,7 @@ TEST_CASE("strict mode changes nothing for packets without reserved bits (PKT-00
             auto const sample = value(test::packet_samples[i]);
             for (auto const items : all_contexts) {
                 good = good && (!sample.stands_in(items) ||
-                                is_whole(decode(sample.bytes, {.items = items, .strict = true}),
+                                is_whole(decode(sample.bytes, {.block = items, .strict = true}),
                                          sample.id, sample.bytes));
             }
         }
@@ -243,7 +243,7 @@ TEST_CASE("the same bytes give the same packet in every context, except for BIP 
         auto const outside = decode(bytes);
         block const blocks[] = {block::items_of_4, block::items_of_8};
         for (auto const items : blocks) {
-            auto const inside = decode(bytes, {.items = items});
+            auto const inside = decode(bytes, {.block = items});
             if (byte % 8 == 4) {
                 unsigned const length = items == block::items_of_4 ? 5 : 9;
                 CHECK(inside.length() == length);
@@ -344,7 +344,7 @@ TEST_CASE("decode_as reports truncated and wrong payloads of the requested packe
                is_error(decode_as<ptw>(value(hex("02 52"))), error::reserved, rule::PKT_173) &&
                is_error(decode_as<tnt_long>(value(hex("02 A3 01 00 00 00 00 00"))),
                         error::bad_packet, rule::PKT_037) &&
-               is_error(decode_as<bip>(value(hex("04 01")), {.items = block::items_of_4}),
+               is_error(decode_as<bip>(value(hex("04 01")), {.block = block::items_of_4}),
                         error::truncated, rule::PKT_255, 5);
     });
 }
@@ -363,8 +363,8 @@ TEST_CASE("decode_as honours block and strict mode like decode (PKT-006)") {
         auto const bytes = value(hex("0C EF BE AD DE"));
         auto const dirty = value(hex("02 73 34 12 FF 56 00"));
         return decode_as<tnt_short>(bytes).length == 1 &&
-               decode_as<bip>(bytes, {.items = block::items_of_4}).length == 5 &&
-               is_error(decode_as<tnt_short>(bytes, {.items = block::items_of_4}),
+               decode_as<bip>(bytes, {.block = block::items_of_4}).length == 5 &&
+               is_error(decode_as<tnt_short>(bytes, {.block = block::items_of_4}),
                         error::bad_opcode, rule::PKT_010) &&
                is_error(decode_as<bip>(bytes), error::bad_opcode, rule::PKT_010) &&
                decode_as<tma>(dirty).length == 7 &&

@@ -16,7 +16,7 @@ TEST_CASE("a decoded packet encodes to the same bytes, typed or not (PKT-346)") 
             auto const sample = value(test::packet_samples[i]);
             for (auto const items : all_contexts) {
                 if (!sample.stands_in(items)) { continue; }
-                auto const any = decode(sample.bytes, {.items = items}).packet;
+                auto const any = decode(sample.bytes, {.block = items}).packet;
                 auto const out = encode(any, items);
                 good = good && out && out.broken == rule::none && out == sample.bytes &&
                        out.length == sample.bytes.size() && out.size() == sample.bytes.size();
@@ -40,7 +40,7 @@ TEST_CASE("reserved bits are written as 0 (PKT-003, PKT-340)") {
         unsigned dirty = 0;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::dirty_samples[i]);
-            auto const out = encode(decode(sample.dirty, {.items = sample.items}).packet,
+            auto const out = encode(decode(sample.dirty, {.block = sample.items}).packet,
                                     sample.items);
             good = good && out && out == sample.clean;
             dirty += sample.dirty == sample.clean ? 0 : 1;
@@ -166,7 +166,7 @@ TEST_CASE("a packet is written completely or not at all (PKT-347)") {
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
             auto const items = sample.a_context();
-            auto const packet = decode(sample.bytes, {.items = items}).packet;
+            auto const packet = decode(sample.bytes, {.block = items}).packet;
             for (size_t room = 0; room <= sample.bytes.size(); ++room) {
                 // One byte is already written. The bytes after the buffer must not change.
                 uint8_t bytes[20] = {0xEE};

@@ -123,12 +123,12 @@ constexpr auto holds_in_block(opcode_row const& row, block items) -> bool {
     bool const goes_on = row.packet == "EXT" || row.packet == "EXT2";
     auto const got = classified(row, items);
     if (row.space == "first" && row.byte % 8 == 4) {
-        auto const one = decode(bytes_of(row), {.items = items});
+        auto const one = decode(bytes_of(row), {.block = items});
         return got == opcode_byte{meaning::packet, kind::bip} && row.packet == "TNT.short" &&
                one.packet.is<bip>() && one.length() == (items == block::items_of_4 ? 5 : 9) &&
                one.packet.as<bip>().get<bip::id>() == row.byte / 8;
     }
-    return classification_holds(row, got) && (goes_on || decoding_holds(row, {.items = items}));
+    return classification_holds(row, got) && (goes_on || decoding_holds(row, {.block = items}));
 }
 
 /// A row that does not hold stops the build here; the compiler prints its number.

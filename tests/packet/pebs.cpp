@@ -55,8 +55,8 @@ TEST_CASE("BIP is 4 in three bits, the id, and an item of the block's size (PKT-
 TEST_CASE("the size of an item depends on the block, not on the bytes present (PKT-202,203)") {
     CHECK_TWICE([](auto value) {
         auto const bytes = value(hex("14 01 02 03 04 05 06 07 88 99"));
-        auto const in_4 = decode_as<bip>(bytes, {.items = block::items_of_4});
-        auto const in_8 = decode_as<bip>(bytes, {.items = block::items_of_8});
+        auto const in_4 = decode_as<bip>(bytes, {.block = block::items_of_4});
+        auto const in_8 = decode_as<bip>(bytes, {.block = block::items_of_8});
         return in_4.length == 5 && in_4.packet.payload() == 0x0403'0201 && in_8.length == 9 &&
                in_8.packet.payload() == 0x8807'0605'0403'0201 &&
                in_8.packet.template get<bip::id>() == 2;

@@ -66,7 +66,7 @@ auto same(uint8_t const* bytes, size_t size, situation in, uint64_t last_ip) -> 
     uint8_t exact[test::hex_bytes::most];
     auto* const first = exact + sizeof exact - size;
     std::memcpy(first, bytes, size);
-    auto const got = decode({first, size}, {.items = in.items, .strict = in.strict});
+    auto const got = decode({first, size}, {.block = in.items, .strict = in.strict});
     return agree(got, reference::decode(first, size, underlying(in.items), in.strict, last_ip),
                  last_ip);
 }

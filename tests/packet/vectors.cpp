@@ -62,7 +62,7 @@ constexpr auto encoding_holds(packet_vector const& row, decoded const& got) -> b
     auto const consumed = byte_view{row.bytes, row.size}.first(row.length);
     auto const out = encode(from_fields(got.packet), items);
     if (!out || (row.canonical != 0 && row.canonical != 1)) { return false; }
-    auto const again = decode(out, {.items = items});
+    auto const again = decode(out, {.block = items});
     return (out == consumed) == (row.canonical == 1) && again.length() == out.size() &&
            again.packet.kind() == got.packet.kind() &&
            are_the_fields(row.fields, fields_of(again.packet, row.last_ip)) &&
@@ -71,7 +71,7 @@ constexpr auto encoding_holds(packet_vector const& row, decoded const& got) -> b
 
 constexpr auto holds(packet_vector const& row) -> bool {
     auto const got = decode(byte_view{row.bytes, row.size},
-                            {.items = static_cast<block>(row.block)});
+                            {.block = static_cast<block>(row.block)});
     return error_in(row.name) != error::none ? error_holds(row, got)
                                              : packet_holds(row, got) && encoding_holds(row, got);
 }

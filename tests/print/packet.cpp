@@ -91,7 +91,7 @@ constexpr auto line_of(packet::any_packet const& one) {
 }
 
 constexpr auto is_printed_as(printed_packet const& sample) -> bool {
-    auto const read = packet::decode(sample.bytes, {.items = sample.items});
+    auto const read = packet::decode(sample.bytes, {.block = sample.items});
     return read && read.length() == sample.bytes.size() && line_of(read.packet) == sample.line;
 }
 
@@ -132,7 +132,7 @@ auto expected_line(test::packet_sample const& sample) -> std::string {
 
 TEST_CASE("a packet prints its name, its fields, their meanings and its payload") {
     for (auto const& sample : samples) {
-        auto const read = packet::decode(sample.bytes, {.items = sample.items});
+        auto const read = packet::decode(sample.bytes, {.block = sample.items});
         CHECK(string_of(read.packet) == std::string(sample.line.data(), sample.line.size()));
         CHECK(is_printed_as(sample));
     }
@@ -141,7 +141,7 @@ TEST_CASE("a packet prints its name, its fields, their meanings and its payload"
 TEST_CASE("every packet prints the names and bits of packets.csv") {
     for (auto const& sample : test::packet_samples) {
         if (sample.id == packet::kind::cyc) { continue; }  // the continuation bytes are not a field
-        auto const read = packet::decode(sample.bytes, {.items = sample.a_context()});
+        auto const read = packet::decode(sample.bytes, {.block = sample.a_context()});
         CHECK(string_of(read.packet, print::style::plain_hex) == expected_line(sample));
     }
 }

@@ -112,7 +112,7 @@ constexpr auto prefixes_are_truncated(hex_bytes const& bytes,
     auto const whole = static_cast<unsigned>(bytes.size());
     for (unsigned n = 0; n < whole; ++n) {
         auto const in = bytes.prefix(n);
-        if (!is_error(packet::decode(in, {.items = items}), packet::error::truncated, rule::PKT_255,
+        if (!is_error(packet::decode(in, {.block = items}), packet::error::truncated, rule::PKT_255,
                       need_of_prefix(in, whole))) {
             return false;
         }
@@ -125,8 +125,8 @@ template <class Packet>
 constexpr auto stands_for(hex_bytes const& bytes, Packet const& packet,
                           packet::block items = packet::block::none) noexcept -> bool {
     auto const length = static_cast<unsigned>(bytes.size());
-    auto const typed = packet::decode_as<Packet>(bytes, {.items = items});
-    auto const any = packet::decode(bytes, {.items = items});
+    auto const typed = packet::decode_as<Packet>(bytes, {.block = items});
+    auto const any = packet::decode(bytes, {.block = items});
     auto const written = packet::encode(packet, items);
     return typed && typed.packet == packet && typed.length == length &&
            typed.error == packet::error::none && typed.need == 0 && typed.broken == rule::none &&

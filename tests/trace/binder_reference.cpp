@@ -77,7 +77,7 @@ auto packets_in(char const* digits, packet::block items = packet::block::none)
         auto const piece = rest.substr(0, rest.find('/'));
         rest.remove_prefix(std::min(rest.size(), piece.size() + 1));
         auto const bytes = test::hex(text{piece.data(), piece.size()});
-        auto const got = packet::decode({bytes.data(), bytes.size()}, {.items = items});
+        auto const got = packet::decode({bytes.data(), bytes.size()}, {.block = items});
         REQUIRE(got);
         REQUIRE(got.length() == bytes.size());
         out.push_back({got.packet, number_of(name_of(got.packet))});
@@ -221,7 +221,7 @@ public:
         table().bind(plain_, damage, at_);
         sequence_.push_back(damage);
     }
-    [[nodiscard]] auto items() const -> packet::block { return items_; }
+    [[nodiscard]] auto block() const -> packet::block { return items_; }
     [[nodiscard]] auto in_block() const -> bool { return items_ != packet::block::none; }
 
     void add(numbered const& one) {
@@ -552,7 +552,7 @@ TEST_CASE("both binders agree on random sequences") {
         for (unsigned left = 4 + random.below(37); left != 0; --left) {
             auto const what = random.below(100);
             if (both.in_block() && what < 50) {
-                add(both.items() == packet::block::items_of_4 ? bip_4 : bip_8);
+                add(both.block() == packet::block::items_of_4 ? bip_4 : bip_8);
             } else if (what < 2) {
                 both.restart();
             } else if (what < 10) {

@@ -171,15 +171,15 @@ TEST_CASE("in an open block, bytes with low bits 100 are BIPs (PKT-203,205)") {
                                    bytes(0x0C, 1, 2, 3, 4, 5, 6, 7, 8),   // BIP
                                    bytes(0x02, 0x33, 0x0C)));             // BEP, TNT
         reader r{byte_view{in}, from_the_start};
-        bool ok = is_packet<packet::tnt_short>(r.next(), 0, 1) && r.items() == packet::block::none;
-        ok = ok && is_packet<packet::bbp>(r.next(), 1, 3) && r.items() == packet::block::items_of_4;
+        bool ok = is_packet<packet::tnt_short>(r.next(), 0, 1) && r.block() == packet::block::none;
+        ok = ok && is_packet<packet::bbp>(r.next(), 1, 3) && r.block() == packet::block::items_of_4;
         ok = ok && is_packet<packet::bip>(r.next(), 4, 5) && is_packet<packet::pad>(r.next(), 9, 1);
         ok = ok && is_packet<packet::bbp>(r.next(), 10, 3) &&
-             r.items() == packet::block::items_of_8;
+             r.block() == packet::block::items_of_8;
         ok = ok && is_packet<packet::bip>(r.next(), 13, 9) &&
              is_packet<packet::bep>(r.next(), 22, 2);
         return ok && is_packet<packet::tnt_short>(r.next(), 24, 1) &&
-               r.items() == packet::block::none;
+               r.block() == packet::block::none;
     });
 }
 
@@ -607,7 +607,7 @@ TEST_CASE("for_each and next share the last IP and the block across chunks (PKT-
         auto const ignore = [](auto const&, trace::at) {};
         reader r{from_the_start};
         bool ok = r.feed(one) && r.for_each(ignore) == item_type::need_input;
-        ok = ok && r.last_ip() == 0x1234'5678 && r.items() == packet::block::items_of_4;
+        ok = ok && r.last_ip() == 0x1234'5678 && r.block() == packet::block::items_of_4;
         ok = ok && r.feed(two) && is_packet<packet::bip>(r.next(), 8, 5);
         return ok && r.next().ip == 0x1234'2211;
     });
@@ -641,9 +641,9 @@ TEST_CASE(
         auto const in = value(join(psb, bytes(0x2D, 0x00, 0x10, 0x02, 0x63, 0x84)));
         reader r{byte_view{in}};
         while (r.next()) {}
-        bool const open = r.items() == packet::block::items_of_4 && r.last_ip() == 0x1000;
+        bool const open = r.block() == packet::block::items_of_4 && r.last_ip() == 0x1000;
         return open && r.sync_previous() && is_packet<packet::psb>(r.next(), 0, 16) &&
-               r.items() == packet::block::none && r.last_ip() == 0 && r.next().ip == 0x1000;
+               r.block() == packet::block::none && r.last_ip() == 0 && r.next().ip == 0x1000;
     });
 }
 
@@ -740,7 +740,7 @@ struct position {
 
 template <class Reader>
 constexpr auto position_of(Reader const& which) -> position {
-    return {which.offset(), which.last_ip(), which.items()};
+    return {which.offset(), which.last_ip(), which.block()};
 }
 
 /// The next item of a reader that is fed with chunks of `chunk` bytes.
@@ -773,7 +773,7 @@ TEST_CASE("a new reader is at offset 0, without last IP and block (PKT-060)") {
 }
 
 TEST_CASE(
-    "offset(), last_ip() and items() describe the state after each packet (PKT-059..061,205)") {
+    "offset(), last_ip() and block() describe the state after each packet (PKT-059..061,205)") {
     CHECK_TWICE([](auto value) {
         reader in{byte_view{mixed_packets}, value(trace::reader_options{.sync = false})};
         constexpr auto none = packet::block::none;
@@ -797,7 +797,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("offset(), last_ip() and items() do not depend on the chunk size (PKT-256)") {
+TEST_CASE("offset(), last_ip() and block() do not depend on the chunk size (PKT-256)") {
     CHECK_TWICE([](auto value) {
         for (size_t const chunk : {size_t{1}, size_t{7}, size_t{15}, size_t{16}, size_t{40}}) {
             reader whole{byte_view{mixed_packets}, value(trace::reader_options{})};

@@ -10,7 +10,7 @@ namespace ptspec::packet {
 
 /// Everything that a decode depends on besides the bytes.
 struct decode_options {
-    block items = block::none;
+    packet::block block = packet::block::none;
     bool strict = false;  ///< a set reserved bit of TMA is `bad_packet` (PKT-003, PKT-104)
 };
 
@@ -121,7 +121,7 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_optio
     }
     rule broken = broken_header<Packet>(from_wide<raw>(image));
     if (broken != rule::none) { return {error::reserved, 0, broken}; }
-    unsigned const length = Packet::length_of(from_wide<raw>(image), how.items);
+    unsigned const length = Packet::length_of(from_wide<raw>(image), how.block);
     if (present < length) { return truncated(length); }
     raw const bits = from_wide<raw>(first_bytes(image, length));
     broken = broken_payload<Packet>(bits, how.strict);
@@ -182,7 +182,7 @@ template <class Packets = all, class Visitor>
 [[nodiscard]] constexpr auto decode(byte_view in, decode_options how, Visitor&& visitor)
     -> decode_result {
     wide_bits const image = load_le_wide(in);
-    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.items);
+    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.block);
     return !opcode.failed ? opcode.failed
                           : for_kind(
                                 opcode.which,
@@ -221,7 +221,7 @@ template <packet_type Packet, class Packets = all>
     constexpr kind other = own == kind::pad ? kind::psb : kind::pad;
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
-        image, in.size(), how.items);
+        image, in.size(), how.block);
     decode_result failed = opcode.failed;
     decoded_as<Packet> out;
     if (failed.error == error::none && opcode.which == own) {

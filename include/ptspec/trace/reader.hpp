@@ -44,7 +44,7 @@ public:
         return now_.in.offset() - found_psb_bytes();
     }
     [[nodiscard]] constexpr auto last_ip() const noexcept -> uint64_t { return now_.last_ip; }
-    [[nodiscard]] constexpr auto items() const noexcept -> packet::block { return now_.items; }
+    [[nodiscard]] constexpr auto block() const noexcept -> packet::block { return now_.items; }
 
     /// The next item of the trace.
     ///

@@ -142,11 +142,11 @@ template <class Packets, class Visitor>
 constexpr auto
 decode_one(byte_view from, packet::decode_options how, uint64_t offset, uint64_t last_ip,
            copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
-    loop_state now{0, last_ip, how.items, true};
+    loop_state now{0, last_ip, how.block, true};
     (void)packet::decode<Packets>(from, how, [&](auto const& packet, unsigned length) {
         now.place = length;
         now.last_ip = last_ip_after(packet, last_ip);
-        now.items = block_after(packet, how.items);
+        now.items = block_after(packet, how.block);
         now.keep_going = call(visitor, packet, {offset, now.last_ip, length});
     });
     return {now, visitor};
