@@ -24083,17 +24083,17 @@ enum class shadow_use : uint8_t {
 ///
 /// Source: SDM vol. 3, "Intel Processor Trace and VMX"; REG-051, REG-055, PRG-172, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(
-    cpu::capabilities const& guest, bool trace_en, uint32_t index,
+    cpu::capabilities const& guest_caps, bool trace_en, uint32_t index,
     guest_output output = guest_output::guest_physical) noexcept -> guest_access {
-    auto const read = access::check_read(guest, index);
+    auto const read = access::check_read(guest_caps, index);
     if (!access::is_pt_msr(index)) { return guest_access::not_pt; }
     if (!read) { return guest_access::inject_gp; }
     bool const is_translated = output == guest_output::shadow &&
                                (index == reg::ia32_rtit_output_base::address ||
                                 index == reg::ia32_rtit_output_mask_ptrs::address);
     bool const shows_others = index == reg::ia32_rtit_status::address &&
-                              !(guest.has_ip_filtering() &&
-                                guest.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>());
+                              !(guest_caps.has_ip_filtering() &&
+                                guest_caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>());
     bool const is_live = trace_en && index != reg::ia32_rtit_ctl::address && !is_translated &&
                          !shows_others;
     return is_live ? guest_access::pass_through : guest_access::intercept;
@@ -25252,12 +25252,12 @@ constexpr void set_ctl(guest_pt& guest, access::ia32_rtit_ctl value) noexcept {
 /// STATUS as a guest sees it: without the bits of features that it does not have.
 ///
 /// Source: REG-051, REG-054, REG-055, REG-067.
-constexpr auto visible_status(cpu::capabilities const& guest,
+constexpr auto visible_status(cpu::capabilities const& guest_caps,
                               access::ia32_rtit_status status) noexcept
     -> access::ia32_rtit_status {
     using word = access::ia32_rtit_status;
-    uint64_t const filter_en = guest.has_ip_filtering() ? 0 : field_mask<word::FilterEn>;
-    return {status.raw & ~(access::faulting_status_mask(guest) | filter_en)};
+    uint64_t const filter_en = guest_caps.has_ip_filtering() ? 0 : field_mask<word::FilterEn>;
+    return {status.raw & ~(access::faulting_status_mask(guest_caps) | filter_en)};
 }
 
 constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
@@ -26068,10 +26068,10 @@ public:
     /// Errors: REG-024 no ToPA on the host; OUT-067 no tables of many entries; REG-025 no
     ///         single-range output, which a range of less than 4 KB needs.
     /// Source: OUT-001, OUT-007, OUT-022..024, PRG-184, PRG-185.
-    [[nodiscard]] constexpr auto begin(cpu::capabilities const& host,
-                                       cpu::capabilities const& guest, access::msr_state const& now,
-                                       shadow_page const* pages, size_t page_count) noexcept
-        -> rule;
+    [[nodiscard]] constexpr auto begin(cpu::capabilities const& host_caps,
+                                       cpu::capabilities const& guest_caps,
+                                       access::msr_state const& now, shadow_page const* pages,
+                                       size_t page_count) noexcept -> rule;
 
     /// Builds tables until they are complete, or until the VMM has to act. Reads entries and
     /// translates runs of pages, at most `most_steps` together. A call continues where the one
@@ -26119,20 +26119,20 @@ private:
 
 // ------------------------------------------------------------------------------------ functions
 
-constexpr auto shadow::begin(cpu::capabilities const& host, cpu::capabilities const& guest,
-                             access::msr_state const& now, shadow_page const* pages,
-                             size_t page_count) noexcept -> rule {
+constexpr auto shadow::begin(cpu::capabilities const& host_caps,
+                             cpu::capabilities const& guest_caps, access::msr_state const& now,
+                             shadow_page const* pages, size_t page_count) noexcept -> rule {
     using ctl = access::ia32_rtit_ctl;
     using detail::shadow_kind;
     using detail::shadow_phase;
     invalidate();
-    if (!host.supports(cpu::output_scheme::topa)) { return rule::REG_024; }
-    if (!host.has_topa_of_many_entries()) { return rule::OUT_067; }
+    if (!host_caps.supports(cpu::output_scheme::topa)) { return rule::REG_024; }
+    if (!host_caps.has_topa_of_many_entries()) { return rule::OUT_067; }
     detail::shadow_state s;
     s.pages = pages;
     s.page_count = page_count;
-    s.guest = topa::limits::of(guest);
-    s.host_width = host.max_phys_addr();
+    s.guest = topa::limits::of(guest_caps);
+    s.host_width = host_caps.max_phys_addr();
     s.start = now.output;
     auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
     s.start_offset = where.offset;
@@ -26149,7 +26149,7 @@ constexpr auto shadow::begin(cpu::capabilities const& host, cpu::capabilities co
         s.at = {where.table, where.index};
     } else {
         bool const is_in_page = mask < 4095;
-        if (is_in_page && !host.supports(cpu::output_scheme::single_range)) {
+        if (is_in_page && !host_caps.supports(cpu::output_scheme::single_range)) {
             return rule::REG_025;
         }
         s.kind = is_in_page ? shadow_kind::direct : shadow_kind::range;
@@ -26297,9 +26297,9 @@ namespace detail {
 /// Calls `use(index)` for each MSR that is exchanged: those that the guest has, except CTL.
 ///
 /// Source: PRG-170.
-constexpr void for_each_exchanged_msr(cpu::capabilities const& guest, auto&& use) noexcept {
+constexpr void for_each_exchanged_msr(cpu::capabilities const& guest_caps, auto&& use) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
-        if (msr.index != access::ia32_rtit_ctl::address && access::exists(guest, msr.index)) {
+        if (msr.index != access::ia32_rtit_ctl::address && access::exists(guest_caps, msr.index)) {
             use(msr.index);
         }
     }
@@ -26491,9 +26491,10 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
 /// Errors: those of `shadow::begin`.
 /// Source: PRG-184.
 [[nodiscard]] constexpr auto begin_shadow(guest_pt& guest, shadow& to,
-                                          cpu::capabilities const& host, shadow_page const* pages,
-                                          size_t page_count) noexcept -> rule {
-    rule const broken = to.begin(host, guest.caps, guest.msrs, pages, page_count);
+                                          cpu::capabilities const& host_caps,
+                                          shadow_page const* pages, size_t page_count) noexcept
+    -> rule {
+    rule const broken = to.begin(host_caps, guest.caps, guest.msrs, pages, page_count);
     guest.shadow = broken == rule::none ? shadow_use::begun : shadow_use::needed;
     return broken;
 }

@@ -176,12 +176,12 @@ constexpr void set_ctl(guest_pt& guest, access::ia32_rtit_ctl value) noexcept {
 /// STATUS as a guest sees it: without the bits of features that it does not have.
 ///
 /// Source: REG-051, REG-054, REG-055, REG-067.
-constexpr auto visible_status(cpu::capabilities const& guest,
+constexpr auto visible_status(cpu::capabilities const& guest_caps,
                               access::ia32_rtit_status status) noexcept
     -> access::ia32_rtit_status {
     using word = access::ia32_rtit_status;
-    uint64_t const filter_en = guest.has_ip_filtering() ? 0 : field_mask<word::FilterEn>;
-    return {status.raw & ~(access::faulting_status_mask(guest) | filter_en)};
+    uint64_t const filter_en = guest_caps.has_ip_filtering() ? 0 : field_mask<word::FilterEn>;
+    return {status.raw & ~(access::faulting_status_mask(guest_caps) | filter_en)};
 }
 
 constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {

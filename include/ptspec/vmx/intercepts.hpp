@@ -78,17 +78,17 @@ enum class shadow_use : uint8_t {
 ///
 /// Source: SDM vol. 3, "Intel Processor Trace and VMX"; REG-051, REG-055, PRG-172, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(
-    cpu::capabilities const& guest, bool trace_en, uint32_t index,
+    cpu::capabilities const& guest_caps, bool trace_en, uint32_t index,
     guest_output output = guest_output::guest_physical) noexcept -> guest_access {
-    auto const read = access::check_read(guest, index);
+    auto const read = access::check_read(guest_caps, index);
     if (!access::is_pt_msr(index)) { return guest_access::not_pt; }
     if (!read) { return guest_access::inject_gp; }
     bool const is_translated = output == guest_output::shadow &&
                                (index == reg::ia32_rtit_output_base::address ||
                                 index == reg::ia32_rtit_output_mask_ptrs::address);
     bool const shows_others = index == reg::ia32_rtit_status::address &&
-                              !(guest.has_ip_filtering() &&
-                                guest.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>());
+                              !(guest_caps.has_ip_filtering() &&
+                                guest_caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>());
     bool const is_live = trace_en && index != reg::ia32_rtit_ctl::address && !is_translated &&
                          !shows_others;
     return is_live ? guest_access::pass_through : guest_access::intercept;

@@ -40,10 +40,10 @@ public:
     /// Errors: REG-024 no ToPA on the host; OUT-067 no tables of many entries; REG-025 no
     ///         single-range output, which a range of less than 4 KB needs.
     /// Source: OUT-001, OUT-007, OUT-022..024, PRG-184, PRG-185.
-    [[nodiscard]] constexpr auto begin(cpu::capabilities const& host,
-                                       cpu::capabilities const& guest, access::msr_state const& now,
-                                       shadow_page const* pages, size_t page_count) noexcept
-        -> rule;
+    [[nodiscard]] constexpr auto begin(cpu::capabilities const& host_caps,
+                                       cpu::capabilities const& guest_caps,
+                                       access::msr_state const& now, shadow_page const* pages,
+                                       size_t page_count) noexcept -> rule;
 
     /// Builds tables until they are complete, or until the VMM has to act. Reads entries and
     /// translates runs of pages, at most `most_steps` together. A call continues where the one
@@ -91,20 +91,20 @@ private:
 
 // ------------------------------------------------------------------------------------ functions
 
-constexpr auto shadow::begin(cpu::capabilities const& host, cpu::capabilities const& guest,
-                             access::msr_state const& now, shadow_page const* pages,
-                             size_t page_count) noexcept -> rule {
+constexpr auto shadow::begin(cpu::capabilities const& host_caps,
+                             cpu::capabilities const& guest_caps, access::msr_state const& now,
+                             shadow_page const* pages, size_t page_count) noexcept -> rule {
     using ctl = access::ia32_rtit_ctl;
     using detail::shadow_kind;
     using detail::shadow_phase;
     invalidate();
-    if (!host.supports(cpu::output_scheme::topa)) { return rule::REG_024; }
-    if (!host.has_topa_of_many_entries()) { return rule::OUT_067; }
+    if (!host_caps.supports(cpu::output_scheme::topa)) { return rule::REG_024; }
+    if (!host_caps.has_topa_of_many_entries()) { return rule::OUT_067; }
     detail::shadow_state s;
     s.pages = pages;
     s.page_count = page_count;
-    s.guest = topa::limits::of(guest);
-    s.host_width = host.max_phys_addr();
+    s.guest = topa::limits::of(guest_caps);
+    s.host_width = host_caps.max_phys_addr();
     s.start = now.output;
     auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
     s.start_offset = where.offset;
@@ -121,7 +121,7 @@ constexpr auto shadow::begin(cpu::capabilities const& host, cpu::capabilities co
         s.at = {where.table, where.index};
     } else {
         bool const is_in_page = mask < 4095;
-        if (is_in_page && !host.supports(cpu::output_scheme::single_range)) {
+        if (is_in_page && !host_caps.supports(cpu::output_scheme::single_range)) {
             return rule::REG_025;
         }
         s.kind = is_in_page ? shadow_kind::direct : shadow_kind::range;

@@ -38,9 +38,9 @@ namespace detail {
 /// Calls `use(index)` for each MSR that is exchanged: those that the guest has, except CTL.
 ///
 /// Source: PRG-170.
-constexpr void for_each_exchanged_msr(cpu::capabilities const& guest, auto&& use) noexcept {
+constexpr void for_each_exchanged_msr(cpu::capabilities const& guest_caps, auto&& use) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
-        if (msr.index != access::ia32_rtit_ctl::address && access::exists(guest, msr.index)) {
+        if (msr.index != access::ia32_rtit_ctl::address && access::exists(guest_caps, msr.index)) {
             use(msr.index);
         }
     }
@@ -232,9 +232,10 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
 /// Errors: those of `shadow::begin`.
 /// Source: PRG-184.
 [[nodiscard]] constexpr auto begin_shadow(guest_pt& guest, shadow& to,
-                                          cpu::capabilities const& host, shadow_page const* pages,
-                                          size_t page_count) noexcept -> rule {
-    rule const broken = to.begin(host, guest.caps, guest.msrs, pages, page_count);
+                                          cpu::capabilities const& host_caps,
+                                          shadow_page const* pages, size_t page_count) noexcept
+    -> rule {
+    rule const broken = to.begin(host_caps, guest.caps, guest.msrs, pages, page_count);
     guest.shadow = broken == rule::none ? shadow_use::begun : shadow_use::needed;
     return broken;
 }
