@@ -26,19 +26,21 @@ void expect(bool right, char const* what) {
     if (!right) { std::exit((std::printf("not as expected: %s\n", what), 1)); }
 }
 
-/// Runs a guest, whose VMCS has the controls `set`, until its next exit. `execute(ctl)` enters it
-/// with this IA32_RTIT_CTL and returns after the exit, which cleared IA32_RTIT_CTL. A ToPA PMI that
-/// the VMM takes for the guest counts in `pmis`. False: the guest's output cannot be entered or
-/// left.
+/// Runs a guest until its next exit. `execute(ctl)` enters it with this IA32_RTIT_CTL, and returns
+/// after the exit, which cleared it. False: the guest did not run, since an access faulted or the
+/// host has a ToPA PMI to handle, or the guest's position was lost.
 template <msr_port Msrs, class Execute>
 auto run_guest(vmx::guest_pt& guest, vmx::shadow& shadow, vmx::controls const& set,
                vmx::msr_bitmap& bitmap, unsigned& pmis, Msrs& msrs, Execute&& execute) -> bool {
     vmx::host_pt host;
     auto const entry = vmx::enter(guest, shadow, set, host, msrs);
-    if (!entry) { return false; }
+    if (!entry || vmx::find_topa_pmi(msrs).is_pending) {
+        (void)vmx::cancel(guest, host, msrs);
+        return false;
+    }
     vmx::update_msr_bitmap(guest, bitmap);
     execute(entry.ctl);
-    pmis += vmx::take_topa_pmi(guest, msrs).is_pending;
+    pmis += vmx::take_topa_pmi(guest, host, msrs).is_pending;
     return static_cast<bool>(vmx::leave(guest, shadow, host, msrs));
 }
 

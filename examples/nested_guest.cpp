@@ -108,7 +108,7 @@ struct machine {
             (void)cpu.on(action::indirect_jump{ip});
         }
         (void)cpu.on(action::vm_exit{.from = ip, .to = host_ip, .loads = {true, {}}});
-        expect(!vmx::take_topa_pmi(guest, cpu).is_pending, "no PMI");
+        expect(!vmx::take_topa_pmi(guest, host, cpu).is_pending, "no PMI");
         expect(static_cast<bool>(vmx::leave(guest, shadow, host, cpu)), "VM exit");
     }
 

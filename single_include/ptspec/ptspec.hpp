@@ -26565,8 +26565,9 @@ constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
 }
 
 /// Takes a ToPA PMI that the guest's output raised from the processor: `is_pending` if there was
-/// one. Call it after each VM exit of a guest that traces, before `leave`, so that an interrupt
-/// which arrives together with another exit is not lost.
+/// one. Call it after each VM exit, before `leave`, so that an interrupt which arrives together
+/// with another exit is not lost. If `enter` loaded no MSRs of the guest, because the guest does
+/// not trace, nothing is read: the interrupt is the host's.
 ///
 /// A handler of the host that runs between VM exit and this call, as for an NMI, must leave the
 /// interrupt alone while `host_pt::is_loaded`; where it masked the LVT entry, unmask it.
@@ -26574,9 +26575,11 @@ constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
 /// Errors: the access that faulted.
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-177.
 template <msr_port Msrs>
-constexpr auto take_topa_pmi(guest_pt& guest, Msrs& msrs) noexcept -> topa_pmi {
+constexpr auto take_topa_pmi(guest_pt& guest, host_pt const& host, Msrs& msrs) noexcept
+    -> topa_pmi {
     using status = reg::ia32_perf_global_status;
     using reset = reg::ia32_perf_global_status_reset;
+    if (!host.is_loaded) { return {}; }
     auto result = find_topa_pmi(msrs);
     if (!result.is_pending) { return result; }
     driver::msr_sequence to{msrs};

@@ -1005,7 +1005,7 @@ auto fw_guest_enter(vmx::guest_pt& guest, vmx::shadow const& one, vmx::controls 
 }
 auto fw_guest_leave(vmx::guest_pt& guest, vmx::shadow const& one, vmx::host_pt& host,
                     fw_msrs& msrs) noexcept -> bool {
-    return vmx::take_topa_pmi(guest, msrs) && vmx::leave(guest, one, host, msrs);
+    return vmx::take_topa_pmi(guest, host, msrs) && vmx::leave(guest, one, host, msrs);
 }
 auto fw_nested(vmx::guest_pt& guest, vmx::nested_vmcs& vmcs) noexcept -> rule {
     auto const entered = vmx::enter_nested(guest, vmcs);

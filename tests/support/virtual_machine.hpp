@@ -160,7 +160,7 @@ public:
         (void)processor.on(engine::action::vm_exit{
             .from = ip, .to = host_ip, .after = host_code(), .loads = {true, {}}});
         memory.uses_ept = false;
-        if (guest.trace_en()) { (void)vmx::take_topa_pmi(guest, processor); }
+        (void)vmx::take_topa_pmi(guest, host, processor);
         return static_cast<bool>(vmx::leave(guest, shadow, host, processor));
     }
 

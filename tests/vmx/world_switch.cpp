@@ -350,22 +350,36 @@ TEST_CASE("a ToPA PMI of the guest is taken from the processor and injected once
     CHECK_TWICE([](auto value) {
         msr_file cpu = host_file(0);
         guest_pt guest = tracing_guest(0x2109);
+        vmx::host_pt host{.is_loaded = value(true)};
         cpu.global_status = value(uint64_t{1} << 54);
-        bool const other = take_topa_pmi(guest, cpu).is_pending || guest.pmi_pending;
+        bool const other = take_topa_pmi(guest, host, cpu).is_pending || guest.pmi_pending;
         cpu.global_status = value(uint64_t{3} << 54);
-        bool const taken = take_topa_pmi(guest, cpu).is_pending &&
+        bool const taken = take_topa_pmi(guest, host, cpu).is_pending &&
                            cpu.global_status == uint64_t{1} << 54 &&
                            guest.msrs.perf_global_status.raw == uint64_t{1} << 55;
-        bool const once = !take_topa_pmi(guest, cpu).is_pending && take_pmi(guest) &&
+        bool const once = !take_topa_pmi(guest, host, cpu).is_pending && take_pmi(guest) &&
                           !take_pmi(guest);
         cpu.faulty = 0x38E;
         cpu.global_status = uint64_t{1} << 55;
-        auto const faulted = take_topa_pmi(guest, cpu);
+        auto const faulted = take_topa_pmi(guest, host, cpu);
         bool const reported = !faulted && faulted.fault.index == 0x38E && !faulted.is_pending;
         cpu.faulty = 0x390;
-        auto const not_reset = take_topa_pmi(guest, cpu);
+        auto const not_reset = take_topa_pmi(guest, host, cpu);
         return !other && taken && once && reported && not_reset.is_pending && !not_reset &&
                not_reset.fault.index == 0x390;
+    });
+}
+
+TEST_CASE("a ToPA PMI of the host is not the guest's if the guest does not trace (PRG-177)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0);
+        cpu.global_status = value(uint64_t{1} << 55);
+        guest_pt guest{.caps = preset::ice_lake_u};
+        vmx::host_pt host;
+        bool right = enter(guest, ept, host, cpu) && vmx::find_topa_pmi(cpu).is_pending;
+        auto const taken = take_topa_pmi(guest, host, cpu);
+        return right && taken && !taken.is_pending && !guest.pmi_pending &&
+               cpu.global_status == uint64_t{1} << 55;
     });
 }
 
