@@ -526,7 +526,7 @@ class Tools(unittest.TestCase):
                            ("vmcs base=0x800", "PKT-340"), ("pip cr3=0x10", "PKT-340"),
                            ("tip ipc=5", "must not be 5 or 7"),
                            ("tip ipc=1 payload=0x10000", "fit"),
-                           ("mode.exec csl=1 csd=1", "no meaning"), ("bip id=1", "block"),
+                           ("mode.exec csl=1 csd=1", "must not be set"), ("bip id=1", "block"),
                            ("tsc len=7", "8 bytes"), ("tsc tsc=12x", "no number"),
                            ("tsc tsc=1 tsc=1", "twice"),
                            ("ptw plc=2", "PKT-173"), ("trig icnt=1", "icntv")):
