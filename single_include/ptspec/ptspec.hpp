@@ -578,6 +578,7 @@ enum class rule : uint16_t {
     GEN_321 = detail::gen + 321,
     GEN_342 = detail::gen + 342,
     GEN_344 = detail::gen + 344,
+    PRG_128 = detail::prg + 128,
     PRG_165 = detail::prg + 165,
     PRG_166 = detail::prg + 166,
     PRG_170 = detail::prg + 170,
@@ -764,6 +765,10 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::GEN_342: return "the FUP of an event must not stand where PacketEn is 0";
         case rule::GEN_344:
             return "while PacketEn stays 1, a PSB+ must repeat MODE.Exec, MODE.TSX and CR3";
+        case rule::PRG_128:
+            return "a buffer must have a page for each of its tables, which have one region each "
+                   "on "
+                   "some processors";
         case rule::PRG_165:
             return "an MSR list must have at most as many entries as IA32_VMX_MISC says, and bits "
                    "63:32 of an entry must be 0";
@@ -23158,7 +23163,7 @@ enum class buffer_recipe : uint8_t {
     stop_on_full,        ///< tracing stops: the oldest bytes are kept
     interrupt_on_full,   ///< circular, with an interrupt one region before the end
     interrupt_and_stop,  ///< an interrupt one region before the end, and STOP at the end
-    streaming,           ///< circular, with INT and STOP where `set_marks` places them
+    streaming,           ///< circular, read while it is filled: INT and STOP move with `set_marks`
 };
 
 /// A page for a ToPA table: its physical address, and its entries in this program's memory.
@@ -23219,19 +23224,24 @@ namespace detail {
 
 }  // namespace detail
 
+[[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
+                                       uint64_t wake_up_bytes) noexcept -> bool;
+
 /// Writes the tables of a buffer: `entries_per_table` - 1 regions and a link each, the last link to
-/// the first table. INT and STOP of the given regions are ignored: the recipe places them.
+/// the first table. INT and STOP of the given regions are ignored: the recipe places them. Those of
+/// a streaming ring are for a trace that begins at its start, and wake up after half of the ring.
 ///
 /// On a processor whose tables have one region, a buffer of several regions that is read while it
-/// is filled becomes one table a region, each with INT and STOP: see `is_stepped`.
+/// is filled becomes one table a region, each with INT and STOP: see `is_stepped`. It needs a page
+/// for each region.
 ///
 /// To add regions at the end, build it again with the longer list while TraceEn is 0 (see
 /// `while_disabled`): positions stay valid. STOP and INT are then those of a new ring.
 ///
-/// Errors: OUT-046 not enough tables; OUT-066 no region; OUT-093 an interrupt with fewer than two
-///         regions on a processor of many entries; those of `topa::write_table`; OUT-111, OUT-113 a
-///         region that overlaps restricted memory or the page of the local APIC; OUT-091 a table in
-///         restricted memory. Tables before the one with the error are written.
+/// Errors: PRG-128 too few pages for the tables; OUT-066 no region; OUT-093 an interrupt with fewer
+///         than two regions on a processor of many entries; those of `topa::write_table`; OUT-111,
+///         OUT-113 a region that overlaps restricted memory or the page of the local APIC; OUT-091
+///         a table in restricted memory. Tables before the one with the error are written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-091, PRG-095,
 ///         PRG-096, PRG-124, PRG-126, PRG-128.
 [[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
@@ -23245,7 +23255,7 @@ namespace detail {
     bool const is_stepped = !of.many_entries && detail::is_read_while_filled(how);
     size_t const per_table = entries_per_table < 2 || is_stepped ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
-    if (entries_per_table < 2 || tables > page_count) { return {.broken = rule::OUT_046}; }
+    if (entries_per_table < 2 || tables > page_count) { return {.broken = rule::PRG_128}; }
     built_ring result{.ring = {.regions = regions,
                                .region_count = count,
                                .tables = pages,
@@ -23280,6 +23290,9 @@ namespace detail {
             if (broken != rule::none) { return {.broken = broken, .region = first + i}; }
             result.ring.bytes += size;
         }
+    }
+    if (how == buffer_recipe::streaming) {
+        (void)set_marks(result.ring, 0, 0, result.ring.bytes / 2);
     }
     return result;
 }

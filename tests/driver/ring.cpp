@@ -52,7 +52,7 @@ TEST_CASE("each recipe places INT, STOP and END as its row says (PRG-128)") {
             return static_cast<bool>(now.build(how)) && now.raw_is(a, b, c, d);
         };
         return made(buffer_recipe::circular, R0, R1, R2, table | END) &&
-               made(buffer_recipe::streaming, R0, R1, R2, table | END) &&
+               made(buffer_recipe::streaming, R0, R1 | INT, R2 | INT | STOP, table | END) &&
                made(buffer_recipe::stop_on_full, R0, R1, R2 | STOP, 0) &&
                made(buffer_recipe::interrupt_on_full, R0, R1 | INT, R2, table | END) &&
                made(buffer_recipe::interrupt_and_stop, R0, R1 | INT, R2 | INT | STOP, 0);
@@ -116,7 +116,7 @@ TEST_CASE("PC-42: 1024 regions take tables of 511, 511 and 2, linked in a circle
     CHECK(entries[2][2].raw == (table | END));
     CHECK(
         driver::build_ring(buffer_recipe::circular, regions.data(), regions.size(), pages, 2, many)
-            .broken == rule::OUT_046);
+            .broken == rule::PRG_128);
     // Every offset is found again, in each table.
     for (uint64_t offset = 0; offset < made.ring.bytes; offset += 0x777) {
         auto const at = driver::offset_of(made.ring, driver::buffer_at(made.ring, offset));
@@ -157,9 +157,9 @@ TEST_CASE("a ring that cannot be built names the rule and the region (PRG-088,08
                driver::build_ring(buffer_recipe::circular, &one, 0, &page, 1, many).broken ==
                    rule::OUT_066 &&
                driver::build_ring(buffer_recipe::circular, &one, 1, &page, 0, many).broken ==
-                   rule::OUT_046 &&
+                   rule::PRG_128 &&
                driver::build_ring(buffer_recipe::circular, &one, 1, &page, 1, many, {}, 1).broken ==
-                   rule::OUT_046;
+                   rule::PRG_128;
     });
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("marks are refused where unread bytes follow in the current region") {
         // 100H bytes of region 1 are free, and the rest of it is unread.
         return !driver::set_marks(ring, value(uint64_t{0x1800}), 0x4000 - 0x100, 0) &&
                !driver::set_marks(ring, 0, 0x4000, 0) && !driver::set_marks(ring, 0, 0x4001, 0) &&
-               now.raw_is(R0, R1, R2, table | END);
+               now.raw_is(R0, R1 | INT, R2 | INT | STOP, table | END);
     });
 }
 
@@ -300,7 +300,7 @@ TEST_CASE("on single-entry parts a buffer that is read has a table for each regi
                driver::set_marks(ring, 0x1000, 0x1000, 0) && entries[1][0].get<entry::INT>() &&
                !driver::set_marks(ring, 0x1000, 0x3800, 0) &&
                driver::build_ring(buffer_recipe::streaming, regions, 3, pages, 2, single).broken ==
-                   rule::OUT_046;
+                   rule::PRG_128;
     });
 }
 
@@ -341,7 +341,7 @@ TEST_CASE("results without a ring say so, and a place without one is the start")
     CHECK_TWICE([](auto value) {
         driver::ring_offset const nowhere{};
         driver::region_offset const start{};
-        driver::built_ring const none{.broken = value(rule::OUT_046)};
+        driver::built_ring const none{.broken = value(rule::PRG_128)};
         return !nowhere && nowhere.offset == 0 && nowhere.region == 0 && !nowhere.at_region_end &&
                start.region == 0 && start.offset == 0 && !none && none.region == 0;
     });

@@ -160,6 +160,7 @@ enum class rule : uint16_t {
     GEN_321 = detail::gen + 321,
     GEN_342 = detail::gen + 342,
     GEN_344 = detail::gen + 344,
+    PRG_128 = detail::prg + 128,
     PRG_165 = detail::prg + 165,
     PRG_166 = detail::prg + 166,
     PRG_170 = detail::prg + 170,
@@ -346,6 +347,10 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::GEN_342: return "the FUP of an event must not stand where PacketEn is 0";
         case rule::GEN_344:
             return "while PacketEn stays 1, a PSB+ must repeat MODE.Exec, MODE.TSX and CR3";
+        case rule::PRG_128:
+            return "a buffer must have a page for each of its tables, which have one region each "
+                   "on "
+                   "some processors";
         case rule::PRG_165:
             return "an MSR list must have at most as many entries as IA32_VMX_MISC says, and bits "
                    "63:32 of an entry must be 0";

@@ -17,7 +17,7 @@ enum class buffer_recipe : uint8_t {
     stop_on_full,        ///< tracing stops: the oldest bytes are kept
     interrupt_on_full,   ///< circular, with an interrupt one region before the end
     interrupt_and_stop,  ///< an interrupt one region before the end, and STOP at the end
-    streaming,           ///< circular, with INT and STOP where `set_marks` places them
+    streaming,           ///< circular, read while it is filled: INT and STOP move with `set_marks`
 };
 
 /// A page for a ToPA table: its physical address, and its entries in this program's memory.
@@ -78,19 +78,24 @@ namespace detail {
 
 }  // namespace detail
 
+[[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
+                                       uint64_t wake_up_bytes) noexcept -> bool;
+
 /// Writes the tables of a buffer: `entries_per_table` - 1 regions and a link each, the last link to
-/// the first table. INT and STOP of the given regions are ignored: the recipe places them.
+/// the first table. INT and STOP of the given regions are ignored: the recipe places them. Those of
+/// a streaming ring are for a trace that begins at its start, and wake up after half of the ring.
 ///
 /// On a processor whose tables have one region, a buffer of several regions that is read while it
-/// is filled becomes one table a region, each with INT and STOP: see `is_stepped`.
+/// is filled becomes one table a region, each with INT and STOP: see `is_stepped`. It needs a page
+/// for each region.
 ///
 /// To add regions at the end, build it again with the longer list while TraceEn is 0 (see
 /// `while_disabled`): positions stay valid. STOP and INT are then those of a new ring.
 ///
-/// Errors: OUT-046 not enough tables; OUT-066 no region; OUT-093 an interrupt with fewer than two
-///         regions on a processor of many entries; those of `topa::write_table`; OUT-111, OUT-113 a
-///         region that overlaps restricted memory or the page of the local APIC; OUT-091 a table in
-///         restricted memory. Tables before the one with the error are written.
+/// Errors: PRG-128 too few pages for the tables; OUT-066 no region; OUT-093 an interrupt with fewer
+///         than two regions on a processor of many entries; those of `topa::write_table`; OUT-111,
+///         OUT-113 a region that overlaps restricted memory or the page of the local APIC; OUT-091
+///         a table in restricted memory. Tables before the one with the error are written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-091, PRG-095,
 ///         PRG-096, PRG-124, PRG-126, PRG-128.
 [[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
@@ -104,7 +109,7 @@ namespace detail {
     bool const is_stepped = !of.many_entries && detail::is_read_while_filled(how);
     size_t const per_table = entries_per_table < 2 || is_stepped ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
-    if (entries_per_table < 2 || tables > page_count) { return {.broken = rule::OUT_046}; }
+    if (entries_per_table < 2 || tables > page_count) { return {.broken = rule::PRG_128}; }
     built_ring result{.ring = {.regions = regions,
                                .region_count = count,
                                .tables = pages,
@@ -139,6 +144,9 @@ namespace detail {
             if (broken != rule::none) { return {.broken = broken, .region = first + i}; }
             result.ring.bytes += size;
         }
+    }
+    if (how == buffer_recipe::streaming) {
+        (void)set_marks(result.ring, 0, 0, result.ring.bytes / 2);
     }
     return result;
 }
