@@ -43,7 +43,7 @@ struct machine {
     std::uint8_t ram[(region_count + 1) * region_bytes] = {};
     host_region ranges[1] = {{memory_base, ram, sizeof ram}};
     host_memory memory{ranges};
-    driver::fake_processor<host_memory> cpu{caps, memory, {}, target_of(0)};
+    simulate::fake_processor<host_memory> cpu{caps, memory, {}, target_of(0)};
 
     topa::region regions[region_count] = {};
     topa::entry entries[region_count + 1] = {};

@@ -90,7 +90,7 @@ struct physical_memory {
 auto main() -> int {
     machine now;
     physical_memory memory{now};
-    driver::fake_processor cpu{cpu::preset::skylake_x, memory, now, {}, 0x40'1000};
+    simulate::fake_processor cpu{cpu::preset::skylake_x, memory, now, {}, 0x40'1000};
 
     auto const found = driver::detect(cpu, cpu);
     if (!found) {

@@ -83,7 +83,7 @@ static_assert(!changed && changed.broken == rule::REG_021);
 static_assert([] {
     using ctl = reg::ia32_rtit_ctl;
     using pointers = reg::ia32_rtit_output_mask_ptrs;
-    memory_model<128> memory{.base = 0x1000};
+    simulate::memory_model<128> memory{.base = 0x1000};
     access::msr_state now{.output = {{0x1000}, {uint64_t{126} << 32 | 0x7F}}};
     now = access::effect_of_write(cpu::preset::skylake_x, now, ctl::address,
                                   ctl{}.with(ctl::TraceEn{true}, ctl::BranchEn{true}).raw)
@@ -166,8 +166,8 @@ static_assert(planned.plan.output.mask_ptrs.raw == 0x7F);
 
 // Two accesses, recorded. The modelled processor has only one of the two MSRs.
 static_assert([] {
-    msr_model<1> msrs{{{reg::ia32_rtit_ctl::address, 0x2109}}};
-    driver::recording_port recorded{msrs};
+    simulate::msr_model<1> msrs{{{reg::ia32_rtit_ctl::address, 0x2109}}};
+    simulate::recording_port recorded{msrs};
     bool const has_status = recorded.read(reg::ia32_rtit_status::address).has_value;
     bool const is_written = recorded.write(reg::ia32_rtit_ctl::address, 0);
     return !has_status && is_written && recorded.count() == 2 && recorded.begin()->faulted &&

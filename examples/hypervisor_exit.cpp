@@ -67,8 +67,8 @@ struct host_machine {
     host_region regions[2] = {{base, ram, sizeof ram},
                               {0x10'0000, reinterpret_cast<uint8_t*>(entries), sizeof entries}};
     host_memory memory{regions};
-    driver::no_tap tap{};
-    driver::fake_processor<host_memory> cpu{cpu::preset::skylake_x, memory, tap, {}, host_ip};
+    simulate::no_tap tap{};
+    simulate::fake_processor<host_memory> cpu{cpu::preset::skylake_x, memory, tap, {}, host_ip};
     vmx::guest_pt guest{.caps = cpu::preset::skylake_x, .output = vmx::guest_output::shadow};
     vmx::shadow shadow{};
     vmx::controls set = vmx::with_guest_pt(cpu::preset::skylake_x, {}, guest.output);

@@ -68,7 +68,7 @@ struct machine {
                               {memory_of_l1, ram, sizeof ram}};
     host_memory memory{regions};
     guest_memory l1_memory{memory, sizeof ram};
-    driver::fake_processor<host_memory> cpu{caps, memory, {}, host_ip};
+    simulate::fake_processor<host_memory> cpu{caps, memory, {}, host_ip};
 
     vmx::guest_pt guest{.caps = caps, .output = vmx::guest_output::shadow};
     vmx::shadow shadow{};

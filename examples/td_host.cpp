@@ -60,7 +60,7 @@ struct machine {
     host_region ranges[2] = {{host_buffer, ram[0], buffer_bytes},
                              {td_buffer, ram[1], buffer_bytes}};
     host_memory memory{ranges};
-    driver::fake_processor<host_memory> cpu{caps, memory, {}, host_ip};
+    simulate::fake_processor<host_memory> cpu{caps, memory, {}, host_ip};
 
     machine() = default;
     machine(machine const&) = delete;

@@ -250,7 +250,7 @@ private:
     host_region regions_[region_count]{};
     host_memory memory_;
     task_list list_{};
-    driver::fake_processor<host_memory, task_list> cpu_;
+    simulate::fake_processor<host_memory, task_list> cpu_;
     skeleton::pt_driver<decltype(cpu_), simulation> driver_{cpu_, *this};
     unsigned interrupts_ = 0;
     unsigned switches_ = 0;

@@ -72,16 +72,16 @@ private:
     std::map<std::uint64_t, std::uint64_t> words_;
 };
 
-using model = driver::fake_processor<sparse_memory>;
+using model = simulate::fake_processor<sparse_memory>;
 
 /// The rows of programming.md mean this kind of processor.
 inline constexpr auto const& as_manual = engine::options_of(engine::model_kind::manual);
 
 /// An access in the notation of the catalogue; of a read the result only if it is wanted.
-inline auto item_of(driver::logged_access const& one, bool with_result) -> std::string {
+inline auto item_of(simulate::logged_access const& one, bool with_result) -> std::string {
     std::string made;
-    driver::print_access(one, [&](text piece) { made += string_of(piece); });
-    bool const is_read = one.what == driver::logged_access::kind::read;
+    simulate::print_access(one, [&](text piece) { made += string_of(piece); });
+    bool const is_read = one.what == simulate::logged_access::kind::read;
     return is_read && !one.faulted && !with_result ? made.substr(0, made.find("->")) : made;
 }
 

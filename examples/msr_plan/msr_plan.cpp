@@ -67,7 +67,7 @@ auto comment_of(std::string const& name, std::uint64_t value, bool with_fields) 
     return " (" + name + (fields.empty() ? "" : ": " + fields) + ")";
 }
 
-auto comment_of(driver::logged_access const& one, bool with_fields) -> std::string {
+auto comment_of(simulate::logged_access const& one, bool with_fields) -> std::string {
     std::string made;
     using range = reg::ia32_rtit_addr;
     for (unsigned n = 0; n < range::count; ++n) {
@@ -149,7 +149,7 @@ template <class Port>
 auto list_of(Port const& log, wish const& with) -> std::string {
     std::string text;
     for (auto const& one : log) {
-        using kind = driver::logged_access::kind;
+        using kind = simulate::logged_access::kind;
         bool const is_write = one.what == kind::write;
         bool const is_access = is_write || one.what == kind::read;
         text += item_of(one, with.runs);
@@ -162,9 +162,9 @@ auto list_of(Port const& log, wish const& with) -> std::string {
 auto procedure(std::string const& name, wish const& with) -> std::string {
     if (name == "detect") {
         sparse_memory memory;
-        driver::no_tap tap;
+        simulate::no_tap tap;
         model cpu{with.caps, memory, tap, {}, 0x1000, as_manual};
-        driver::recording_port<model, 64> to{cpu};
+        simulate::recording_port<model, 64> to{cpu};
         (void)driver::detect(cpu, to);
         return list_of(to, with);
     }
@@ -177,13 +177,13 @@ auto procedure(std::string const& name, wish const& with) -> std::string {
         }
         if (name == "pmi") { state.perf_global_status = {std::uint64_t{1} << 55}; }
         plain_msrs msrs{with.caps, state};
-        driver::recording_port<plain_msrs, 128> to{msrs};
+        simulate::recording_port<plain_msrs, 128> to{msrs};
         run_procedure(name, to, with);
         return list_of(to, with);
     }
     sparse_memory memory;
     memory.put(with.to);
-    driver::no_tap tap;
+    simulate::no_tap tap;
     model cpu{with.caps, memory, tap, {}, 0x1000, as_manual};
     if (name != "enable" && name != "restore") {
         (void)driver::enable(cpu, with.plan);
@@ -195,7 +195,7 @@ auto procedure(std::string const& name, wish const& with) -> std::string {
     if (name == "pmi") {
         (void)cpu.write(reg::ia32_perf_global_status_set::address, std::uint64_t{1} << 55);
     }
-    driver::recording_port<model, 128> to{cpu};
+    simulate::recording_port<model, 128> to{cpu};
     run_procedure(name, to, with);
     return list_of(to, with);
 }

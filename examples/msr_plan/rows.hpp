@@ -107,7 +107,7 @@ public:
     }
 
 private:
-    using log_port = driver::recording_port<row_processor, 128>;
+    using log_port = simulate::recording_port<row_processor, 128>;
     using procedure = void (*)(row&, words&, log_port&);
     using event = void (*)(row&, words&);
 
@@ -311,7 +311,7 @@ private:
         constexpr named all[] = {
             {"detect",
              [](row& r, words&, log_port& to) {
-                 driver::capabilities_cpuid cpuid{r.on_.of};
+                 simulate::capabilities_cpuid cpuid{r.on_.of};
                  (void)driver::detect(cpuid, to);
              }},
             {"enable", [](row& r, words& w, log_port& to) { (void)driver::enable(to, r.plan(w)); }},

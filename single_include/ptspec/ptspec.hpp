@@ -28278,7 +28278,7 @@ template <same_as<cpu::capabilities> Capabilities>
 // ---- ptspec/simulate/recording_port.hpp ----
 
 /// For tests of drivers: the accesses to a port, recorded.
-namespace ptspec::driver {
+namespace ptspec::simulate {
 
 /// An access in the log of a `recording_port`.
 struct logged_access {
@@ -28343,7 +28343,7 @@ public:
         return done;
     }
     constexpr void fence() noexcept {
-        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
+        if constexpr (driver::fenced_msr_port<Msrs>) { to_.fence(); }
         add({.what = logged_access::kind::fence});
     }
     /// Records a step without an MSR access, such as "drain".
@@ -28370,12 +28370,12 @@ private:
     size_t count_ = 0;
 };
 
-}  // namespace ptspec::driver
+}  // namespace ptspec::simulate
 
 // ---- ptspec/simulate/faulting_port.hpp ----
 
 /// For tests of drivers: a port with a fault.
-namespace ptspec::driver {
+namespace ptspec::simulate {
 
 /// Passes accesses on to another port, except those that fault: the one with a number, from 0, and
 /// with `persistent` all that access the same MSR after it.
@@ -28392,11 +28392,11 @@ public:
         return !faults(index, true) && to_.write(index, value);
     }
     constexpr void fence() noexcept {
-        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
+        if constexpr (driver::fenced_msr_port<Msrs>) { to_.fence(); }
     }
 
     /// The access that faulted.
-    [[nodiscard]] constexpr auto fault() const noexcept -> msr_fault { return fault_; }
+    [[nodiscard]] constexpr auto fault() const noexcept -> driver::msr_fault { return fault_; }
     /// The number of accesses, with those that faulted.
     [[nodiscard]] constexpr auto count() const noexcept -> unsigned { return count_; }
 
@@ -28415,15 +28415,15 @@ private:
     unsigned number_ = 0;
     bool persistent_ = false;
     unsigned count_ = 0;
-    msr_fault fault_{};
+    driver::msr_fault fault_{};
 };
 
-}  // namespace ptspec::driver
+}  // namespace ptspec::simulate
 
 // ---- ptspec/simulate/fake_processor.hpp ----
 
 /// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its interrupt.
-namespace ptspec::driver {
+namespace ptspec::simulate {
 
 /// The CPUID leaves that enumerate given capabilities, as a `cpuid_port`.
 ///
@@ -28733,7 +28733,7 @@ private:
     uint64_t disabled_ = 0;
 };
 
-}  // namespace ptspec::driver
+}  // namespace ptspec::simulate
 
 // ---- ptspec/simulate/instruction_action.hpp ----
 
@@ -28907,7 +28907,7 @@ take_near_action(successors const& of, uint64_t to, Take&& take) noexcept -> boo
 // ---- ptspec/simulate/ports.hpp ----
 
 /// A constexpr model of each port.
-namespace ptspec {
+namespace ptspec::simulate {
 
 /// `Size` bytes of memory from `base` on. An access outside them faults.
 template <size_t Size>
@@ -28989,4 +28989,4 @@ struct pmi_model {
 static_assert(memory_port<memory_model<8>> && msr_port<msr_model<1>>);
 static_assert(cpuid_port<cpuid_model<1>> && pmi_port<pmi_model>);
 
-}  // namespace ptspec
+}  // namespace ptspec::simulate

@@ -43,18 +43,19 @@ struct writes_nothing {
 }  // namespace
 
 TEST_CASE("the models satisfy the port concepts, and a type without a function does not") {
-    static_assert(memory_port<memory_model<1>> && !memory_port<no_store>);
-    static_assert(!memory_port<loads_a_number> && !memory_port<memory_model<8> const>);
-    static_assert(msr_port<msr_model<3>> && !msr_port<writes_nothing>);
-    static_assert(cpuid_port<cpuid_model<3>> && cpuid_port<cpuid_model<3> const>);
-    static_assert(pmi_port<pmi_model> && !pmi_port<memory_model<8>>);
-    static_assert(!msr_port<memory_model<8>> && !cpuid_port<msr_model<1>>);
-    CHECK(memory_port<memory_model<1>>);
+    static_assert(memory_port<simulate::memory_model<1>> && !memory_port<no_store>);
+    static_assert(!memory_port<loads_a_number> && !memory_port<simulate::memory_model<8> const>);
+    static_assert(msr_port<simulate::msr_model<3>> && !msr_port<writes_nothing>);
+    static_assert(cpuid_port<simulate::cpuid_model<3>> &&
+                  cpuid_port<simulate::cpuid_model<3> const>);
+    static_assert(pmi_port<simulate::pmi_model> && !pmi_port<simulate::memory_model<8>>);
+    static_assert(!msr_port<simulate::memory_model<8>> && !cpuid_port<simulate::msr_model<1>>);
+    CHECK(memory_port<simulate::memory_model<1>>);
 }
 
 TEST_CASE("memory with windows is a mapped_memory_port, and a type with send() is a fabric_port") {
     static_assert(memory_port<maps_all> && mapped_memory_port<maps_all>);
-    static_assert(!mapped_memory_port<memory_model<8>> && !mapped_memory_port<maps_only>);
+    static_assert(!mapped_memory_port<simulate::memory_model<8>> && !mapped_memory_port<maps_only>);
     static_assert(memory_port<maps_a_pointer> && !mapped_memory_port<maps_a_pointer>);
     static_assert(!mapped_memory_port<maps_all const>);
     static_assert(fabric_port<sends_bytes> && !fabric_port<sends_all_or_nothing>);

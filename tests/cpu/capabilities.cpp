@@ -8,9 +8,9 @@
 
 using namespace ptspec::cpu;
 using ptspec::wrapped;
-using ptspec::cpuid_model;
+using ptspec::simulate::cpuid_model;
 using ptspec::cpuid_registers;
-using ptspec::msr_model;
+using ptspec::simulate::msr_model;
 using ptspec::port_value;
 using ptspec::test::without_msrs;
 

@@ -43,7 +43,7 @@ template <class Procedure>
 auto run(char const* id, Procedure&& procedure) -> std::string {
     auto const row = pc_row_of(id);
     scripted_port port{row};
-    driver::recording_port log{port};
+    simulate::recording_port log{port};
     procedure(log, row);
     return difference(log, row);
 }
@@ -312,7 +312,7 @@ TEST_CASE("PC-17: INT and STOP together: Stopped first, then the PMI (PRG-087,12
     now.fill(0x1'0000);
     CHECK(now.cpu.msrs().status.get<ia32_rtit_status::Stopped>());
     CHECK(now.cpu.deliver_pmi());
-    driver::recording_port log{now.cpu};
+    simulate::recording_port log{now.cpu};
     auto const result = driver::on_topa_pmi(
         log,
         [&](driver::stopped_trace const&) {
@@ -324,7 +324,7 @@ TEST_CASE("PC-17: INT and STOP together: Stopped first, then the PMI (PRG-087,12
     // STATUS without Stopped, then the position, then CTL.
     std::vector<std::uint32_t> writes;
     for (auto const& one : log) {
-        if (one.what != driver::logged_access::kind::write) { continue; }
+        if (one.what != simulate::logged_access::kind::write) { continue; }
         writes.push_back(one.index);
         if (one.index == 0x571) { CHECK(one.value == (result.status.raw & ~0x20ULL)); }
     }
@@ -505,7 +505,7 @@ TEST_CASE("PC-31, 32: a VMM saves the host's trace, and restores it after the gu
                                   .cr3_match = {0x5000},
                                   .addr = {{{0x2000}, {0x2FFF}}, {{0x3000}, {0x3FFF}}}};
     CHECK(driver::enable(now.cpu, host));
-    driver::recording_port log{now.cpu};
+    simulate::recording_port log{now.cpu};
     auto const saved = driver::save(log);
     CHECK(saved);
     // Everything of the guest except CTL, which VM entry loads from the VMCS.
@@ -514,7 +514,7 @@ TEST_CASE("PC-31, 32: a VMM saves the host's trace, and restores it after the gu
     CHECK(driver::restore(log, without_ctl));
     std::vector<std::uint32_t> indices;
     for (auto const& one : log) {
-        if (one.what != driver::logged_access::kind::fence) { indices.push_back(one.index); }
+        if (one.what != simulate::logged_access::kind::fence) { indices.push_back(one.index); }
     }
     std::vector<std::uint32_t> const wanted{
         0x570, 0x570, 0x571, 0x560, 0x561, 0x572, 0x580, 0x581, 0x582, 0x583,  // saved
@@ -672,14 +672,14 @@ TEST_CASE("after the flush the position is exact, and a full INT region has its 
     host_region const regions[] = {{table, entries.data(), entries.size()},
                                    {0x2000'0000, trace.data(), trace.size()}};
     host_memory memory{regions};
-    driver::no_tap tap;
-    driver::fake_processor<host_memory, driver::no_tap, 8192> cpu{cap_a(), memory, tap,
-                                                                  {},      0x1000, late};
+    simulate::no_tap tap;
+    simulate::fake_processor<host_memory, simulate::no_tap, 8192> cpu{cap_a(), memory, tap,
+                                                                      {},      0x1000, late};
     CHECK(driver::enable(cpu, {.ctl = {0x250D | 1U << 12}, .output = {{table}, {0x7F}}}));
     for (int i = 0; i < 500; ++i) { (void)cpu.on(action::ptwrite{0x1000, 0x1004, 1, true}); }
     CHECK(cpu.unit().total().stored == 0);  // without a flush nothing may be in memory
     CHECK(cpu.read(0x561).value == 0x7F);
-    driver::recording_port log{cpu};
+    simulate::recording_port log{cpu};
     auto const stopped = driver::disable(log);
     CHECK(cpu.unit().total().stored > 0x1000);
     CHECK(stopped.output.mask_ptrs.raw ==
@@ -687,8 +687,8 @@ TEST_CASE("after the flush the position is exact, and a full INT region has its 
     CHECK((cpu.read(0x38E).value >> 55) == 1);
     // The fence stands between clearing TraceEn and the reads.
     auto const* const one = log.begin();
-    CHECK(one[1].what == driver::logged_access::kind::write);
-    CHECK(one[2].what == driver::logged_access::kind::fence);
+    CHECK(one[1].what == simulate::logged_access::kind::write);
+    CHECK(one[2].what == simulate::logged_access::kind::fence);
     CHECK(one[3].index == 0x571);
 }
 

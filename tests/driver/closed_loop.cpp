@@ -107,7 +107,7 @@ private:
             owner->on_stored(address, bytes);
         }
     };
-    using processor = driver::fake_processor<host_memory, tap, 512>;
+    using processor = simulate::fake_processor<host_memory, tap, 512>;
 
     /// The processor as the driver sees it: code runs between its accesses, and PMIs arrive there.
     struct port {

@@ -21,9 +21,9 @@ constexpr cpu::capabilities without_pt(cpu::capabilities of) {
 }
 
 struct world {
-    memory_model<64> memory{};
-    driver::no_tap tap{};
-    driver::fake_processor<memory_model<64>> cpu;
+    simulate::memory_model<64> memory{};
+    simulate::no_tap tap{};
+    simulate::fake_processor<simulate::memory_model<64>> cpu;
 
     constexpr explicit world(cpu::capabilities const& of) : cpu{of, memory, tap} {}
 };
@@ -33,7 +33,7 @@ struct world {
 TEST_CASE("PC-01: without Intel PT no MSR is accessed, and RDMSR of 570 faults (PRG-001)") {
     CHECK_TWICE([](auto value) {
         world now{value(without_pt(preset::skylake_x))};
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto const found = driver::detect(now.cpu, log);
         bool const silent = log.count() == 0;
         return !found && !found.is_in_use() && found.trace == trace_state::disabled && silent &&
@@ -73,10 +73,10 @@ TEST_CASE("PC-38: a trace of another agent is reported, and no MSR is written (P
         world now{preset::skylake_x};
         (void)now.cpu.write(0x560, 0x1000);
         (void)now.cpu.write(0x570, value(uint64_t{0x2501}));
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto const found = driver::detect(now.cpu, log);
         for (auto const& one : log) {
-            if (one.what == driver::logged_access::kind::write) { return false; }
+            if (one.what == simulate::logged_access::kind::write) { return false; }
         }
         return !found && found.is_in_use() && found.ctl.raw == 0x2501 && found.caps.has_pt();
     });
@@ -85,7 +85,7 @@ TEST_CASE("PC-38: a trace of another agent is reported, and no MSR is written (P
 TEST_CASE("a CTL that cannot be read is reported (PRG-001)") {
     CHECK_TWICE([](auto value) {
         world now{preset::skylake_x};
-        msr_model<1> msrs{{{value(0xCEU), 0}}};
+        simulate::msr_model<1> msrs{{{value(0xCEU), 0}}};
         auto const found = driver::detect(now.cpu, msrs);
         return !found && found.fault == driver::msr_fault{true, false, 0x570, 0, 0} &&
                found.ctl.raw == 0 && found.trace == trace_state::unknown && !found.is_in_use() &&

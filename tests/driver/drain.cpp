@@ -221,9 +221,9 @@ struct two_regions {
 /// A processor that traces into a ring of two regions which stops when it is full.
 struct traced_ring {
     two_regions memory;
-    driver::no_tap tap;
-    driver::fake_processor<two_regions> cpu{cpu::preset::skylake_x, memory, tap,
-                                            engine::execution_context{}, 0x1000};
+    simulate::no_tap tap;
+    simulate::fake_processor<two_regions> cpu{cpu::preset::skylake_x, memory, tap,
+                                              engine::execution_context{}, 0x1000};
     topa::region regions[2] = {{.base = 0x10'0000}, {.base = 0x10'1000}};
     driver::table_page page{0x1000, memory.entries};
     driver::ring ring;
@@ -317,7 +317,7 @@ TEST_CASE("after a fault in the handler tracing continues, and no byte is read t
                 traced_ring now{how};
                 now.run(branches);
                 (void)now.cpu.write(reg::ia32_perf_global_status_set::address, uint64_t{1} << 55);
-                driver::faulting_port port{now.cpu, number};
+                simulate::faulting_port port{now.cpu, number};
                 auto const result = driver::on_topa_pmi(
                     port, [&](auto const& at) { return now.drain(at).next; }, [] {});
                 faulted = static_cast<bool>(result.fault.happened);

@@ -18,11 +18,11 @@ namespace action = engine::action;
 
 namespace {
 
-using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
 
 struct world {
     test::machine_memory memory{};
-    driver::no_tap tap{};
+    simulate::no_tap tap{};
     machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
 };
 
@@ -33,7 +33,7 @@ template <size_t Count>
 constexpr auto writes_are(auto const& log, uint32_t const (&indices)[Count]) -> bool {
     size_t at = 0;
     for (auto const& one : log) {
-        if (one.what != driver::logged_access::kind::write) { continue; }
+        if (one.what != simulate::logged_access::kind::write) { continue; }
         if (at == Count || one.index != indices[at]) { return false; }
         ++at;
     }
@@ -45,7 +45,7 @@ constexpr auto writes_are(auto const& log, uint32_t const (&indices)[Count]) -> 
 TEST_CASE("enabling writes STATUS, filters, output and CTL, and only what CTL uses (PRG-030,032)") {
     CHECK_TWICE([](auto value) {
         world now;
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto plan = base;
         plan.ctl = {value(uint64_t{0x250D})};
         bool const plain = driver::enable(log, plan) &&
@@ -77,9 +77,9 @@ TEST_CASE("enabling sets TraceEn in a plan without it (PRG-030)") {
 TEST_CASE("a fabric is enabled without the output MSRs, which may not exist (PRG-080)") {
     CHECK_TWICE([](auto value) {
         test::machine_memory memory;
-        driver::no_tap tap;
+        simulate::no_tap tap;
         machine cpu{value(preset::P_FAB), memory, tap};
-        driver::recording_port log{cpu};
+        simulate::recording_port log{cpu};
         auto const plan = ia32_rtit_ctl{0x204D};
         return driver::enable(log, {.ctl = plan}) && writes_are(log, {0x571, 0x570}) &&
                driver::disable(log) && writes_are(log, {0x571, 0x570, 0x570});
@@ -107,9 +107,9 @@ TEST_CASE("disabling fences between the write of CTL and the read of the positio
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto const stopped = driver::disable(log);
-        using kind = driver::logged_access::kind;
+        using kind = simulate::logged_access::kind;
         struct {
             kind what;
             uint32_t index;
@@ -225,7 +225,7 @@ TEST_CASE("an edit returns where the trace ended before it, and does not write i
         world now;
         (void)driver::enable(now.cpu, base);
         (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto const result = driver::while_disabled(log, base.ctl, [] {});
         return result && result.trace == trace_state::enabled && result.ctl == base.ctl &&
                result.output.base.raw == table && result.output.mask_ptrs.raw >> 32 != 0 &&
@@ -238,11 +238,11 @@ TEST_CASE("the owner of a trace does not read CTL; the result has what it wrote 
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto const flushed = driver::flush(log, {value(uint64_t{0x250D})});
         auto const stopped = driver::disable(log, {0x250D});
         for (auto const& one : log) {
-            bool const is_read = one.what == driver::logged_access::kind::read;
+            bool const is_read = one.what == simulate::logged_access::kind::read;
             if (is_read && one.index == 0x570) { return false; }
         }
         return flushed.ctl.raw == 0x250D && stopped.ctl.raw == 0x250D &&
@@ -254,7 +254,7 @@ TEST_CASE("a restart that cannot clear TraceEn reports it, and programs nothing"
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        driver::faulting_port port{now.cpu, value(0U)};
+        simulate::faulting_port port{now.cpu, value(0U)};
         auto const result = driver::restart(port, base);
         return result.fault.index == 0x570 && result.trace == trace_state::still_tracing &&
                port.count() == 1;
@@ -267,7 +267,7 @@ TEST_CASE("enabling writes range 0, too, and a restart every MSR (PRG-030,041)")
         auto plan = base;
         plan.ctl = plan.ctl.with(ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::filter});
         plan.addr[0] = {{0x1000}, {value(uint64_t{0x1FFF})}};
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         bool const enabled = driver::enable(log, plan) &&
                              writes_are(log, {0x571, 0x560, 0x561, 0x580, 0x581, 0x570});
         log.clear();
@@ -281,7 +281,7 @@ TEST_CASE("MSRs that cannot be read back are reported, with the access (PRG-033)
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        driver::faulting_port port{now.cpu, value(1U)};
+        simulate::faulting_port port{now.cpu, value(1U)};
         auto const result = driver::check_enabled(port, base);
         return !result && result.fault.index == 0x571 && !result.fault.is_write &&
                result.fault.number == 1 && !result.is_ours;

@@ -32,11 +32,11 @@ constexpr access::msr_state plan{
     .cr3_match = {0x1000},
     .addr = {{{0x1000}, {0x1FFF}}, {{0x5000}, {0x5FFF}}}};
 
-using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
 
 struct world {
     test::machine_memory memory{};
-    driver::no_tap tap{};
+    simulate::no_tap tap{};
     machine cpu{preset::skylake_x, memory, tap, {.cr3 = 0x1000}, 0x1000};
 };
 
@@ -48,7 +48,7 @@ constexpr auto survives_faults(Prepare&& prepare, Procedure&& procedure) -> bool
         if (number == 64) { return false; }  // an access after a fault: a loop
         world now;
         prepare(now.cpu);
-        driver::faulting_port port{now.cpu, number};
+        simulate::faulting_port port{now.cpu, number};
         auto const result = procedure(port);
         bool const is_tracing = now.cpu.is_tracing();
         if (!port.fault().happened) {
@@ -74,9 +74,9 @@ template <class Procedure>
 constexpr auto survives_uncovered(Procedure&& procedure) -> bool {
     for (unsigned number = 0; number < 16; ++number) {
         test::machine_memory memory{};
-        driver::no_tap tap{};
+        simulate::no_tap tap{};
         machine cpu{preset::P_FUT, memory, tap, {}, 0x1000};
-        driver::faulting_port port{cpu, number};
+        simulate::faulting_port port{cpu, number};
         auto const result = procedure(port);
         if (!port.fault().happened) { return number == 4 && !result.fault.happened; }
         if (!result.fault.happened || result.fault.index != port.fault().index ||
@@ -152,7 +152,7 @@ TEST_CASE("a fault while a context is saved or restored loses no saved state (PR
             world now;
             on(now.cpu);
             auto const saved = driver::save(now.cpu);
-            driver::faulting_port port{now.cpu, number};
+            simulate::faulting_port port{now.cpu, number};
             auto const first = driver::restore(port, saved.state);
             if (first.fault.happened && now.cpu.is_tracing()) { return false; }
             if (first.fault.happened && !driver::restore(now.cpu, saved.state)) { return false; }
@@ -182,7 +182,7 @@ TEST_CASE("a fault in the handler of a PMI is reported, and the LVT is unmasked 
         };
         world other;  // the first access, of another MSR, is the one that decides
         (void)other;
-        driver::faulting_port never{other.cpu, 1000};
+        simulate::faulting_port never{other.cpu, 1000};
         if (driver::on_topa_pmi(
                 never, [](driver::stopped_trace const&) { return driver::pmi_decision{}; }, [] {})
                 .outcome != driver::pmi_outcome::not_topa) {
@@ -209,10 +209,10 @@ TEST_CASE("a fault while the MSRs are only read is reported, and nothing is writ
         bool wrote = false;
         auto const reads = [&](auto&& prepare, auto&& procedure) {
             return survives_faults(prepare, [&](auto& port) {
-                driver::recording_port log{port};
+                simulate::recording_port log{port};
                 auto const result = procedure(log);
                 for (auto const& one : log) {
-                    wrote = wrote || one.what == driver::logged_access::kind::write;
+                    wrote = wrote || one.what == simulate::logged_access::kind::write;
                 }
                 return result;
             });
@@ -249,11 +249,11 @@ TEST_CASE("a fault while detecting ends with an answer, and writes nothing (PRG-
     CHECK_TWICE([](auto) {
         for (unsigned number = 0; number < 16; ++number) {
             world now;
-            driver::recording_port log{now.cpu};
-            driver::faulting_port port{log, number};
+            simulate::recording_port log{now.cpu};
+            simulate::faulting_port port{log, number};
             auto const found = driver::detect(now.cpu, port);
             for (auto const& one : log) {
-                if (one.what == driver::logged_access::kind::write) { return false; }
+                if (one.what == simulate::logged_access::kind::write) { return false; }
             }
             bool const of_ctl = port.fault().happened &&
                                 port.fault().index == ia32_rtit_ctl::address;
@@ -270,7 +270,7 @@ TEST_CASE("a fault while detecting ends with an answer, and writes nothing (PRG-
 TEST_CASE("after a fault of IA32_DEBUGCTL the trace may not be enabled (PRG-150)") {
     CHECK_TWICE([](auto value) {
         world now;
-        driver::faulting_port port{now.cpu, value(0U)};
+        simulate::faulting_port port{now.cpu, value(0U)};
         auto const excludes = driver::check_lbr(port, preset::broadwell);
         return excludes.fault.index == reg::ia32_debugctl::address && excludes.excludes &&
                !excludes.records && !excludes && port.count() == 1;
@@ -283,7 +283,7 @@ TEST_CASE("an MSR that faults from some access on stops each procedure at once")
             for (unsigned number = 0; number < 32; ++number) {
                 world now;
                 prepare(now.cpu);
-                driver::faulting_port port{now.cpu, number, true};
+                simulate::faulting_port port{now.cpu, number, true};
                 auto const result = procedure(port);
                 if (!port.fault().happened) { return number != 0; }
                 if (!result.fault.happened || port.count() > number + 3) { return false; }

@@ -27,9 +27,9 @@ TEST_CASE("branch records conflict with a trace on six models only (PRG-150..152
         // 06_3D, 06_47, 06_4E, 06_4F, 06_56, 06_5E.
         for (uint32_t const signature :
              {0x306D4U, 0x40671U, 0x406E3U, 0x406F1U, 0x50662U, 0x506E3U}) {
-            msr_model<1> lbr{{{0x1D9, value(uint64_t{1})}}};
-            msr_model<1> bts{{{0x1D9, 0x80}}};
-            msr_model<1> none{{{0x1D9, 0x1800}}};
+            simulate::msr_model<1> lbr{{{0x1D9, value(uint64_t{1})}}};
+            simulate::msr_model<1> bts{{{0x1D9, 0x80}}};
+            simulate::msr_model<1> none{{{0x1D9, 0x1800}}};
             if (!driver::check_lbr(lbr, of_model(signature)).conflicts() ||
                 driver::check_lbr(lbr, of_model(signature)) ||
                 driver::check_lbr(bts, of_model(signature)) ||
@@ -38,12 +38,12 @@ TEST_CASE("branch records conflict with a trace on six models only (PRG-150..152
                 return false;
             }
         }
-        msr_model<1> lbr{{{0x1D9, 1}}};
-        driver::recording_port log{lbr};
+        simulate::msr_model<1> lbr{{{0x1D9, 1}}};
+        simulate::recording_port log{lbr};
         return driver::check_lbr(log, of_model(0x50654)) && log.count() == 0;
     });
     CHECK_TWICE([](auto value) {
-        msr_model<1> other{{{value(0x570U), 0}}};
+        simulate::msr_model<1> other{{{value(0x570U), 0}}};
         auto const result = driver::check_lbr(other, of_model(0x506E3));
         return result.fault.index == 0x1D9 && !result;
     });

@@ -70,7 +70,7 @@ public:
             to->insert(to->end(), bytes.data(), bytes.data() + bytes.size());
         }
     };
-    using processor = driver::fake_processor<host_memory, tap>;
+    using processor = simulate::fake_processor<host_memory, tap>;
 
     auto cpu() -> processor& { return cpu_storage_.front(); }
     auto drain(driver::stopped_trace const& now) -> driver::drained {

@@ -388,7 +388,7 @@ TEST_CASE("restoring CTL first makes the other writes fault (PRG-020,101)") {
     CHECK(!now.cpu.write(0x571, saved.state.status.raw));
     CHECK(!now.cpu.write(0x560, saved.state.output.base.raw));
     CHECK(now.cpu.write(0x570, 0));
-    driver::recording_port log{now.cpu};
+    simulate::recording_port log{now.cpu};
     CHECK(driver::restore(log, saved.state));
     CHECK((log.end() - 1)->index == 0x570);
 }

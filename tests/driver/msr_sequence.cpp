@@ -13,7 +13,7 @@ using reg::ia32_rtit_status;
 namespace {
 
 /// Two MSRs, and a fence that counts.
-struct port : msr_model<2> {
+struct port : simulate::msr_model<2> {
     unsigned fences = 0;
     constexpr void fence() noexcept { ++fences; }
 };
@@ -21,7 +21,7 @@ constexpr auto two_msrs(uint64_t ctl, uint64_t status) -> port {
     return {{{{ia32_rtit_ctl::address, ctl}, {ia32_rtit_status::address, status}}}};
 }
 
-static_assert(driver::fenced_msr_port<port> && !driver::fenced_msr_port<msr_model<2>>);
+static_assert(driver::fenced_msr_port<port> && !driver::fenced_msr_port<simulate::msr_model<2>>);
 
 }  // namespace
 
@@ -37,7 +37,7 @@ TEST_CASE("an MSR is read and written as its register type") {
 
 TEST_CASE("a fault of an MSR is not a value") {
     CHECK_TWICE([](auto value) {
-        msr_model<1> msrs{{{value(0x571U), 5}}};
+        simulate::msr_model<1> msrs{{{value(0x571U), 5}}};
         return !driver::read<ia32_rtit_ctl>(msrs) && !driver::write(msrs, ia32_rtit_ctl{1}) &&
                driver::read<ia32_rtit_status>(msrs).value.raw == 5;
     });

@@ -17,11 +17,11 @@ namespace action = engine::action;
 
 namespace {
 
-using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
 
 struct world {
     test::machine_memory memory{};
-    driver::no_tap tap{};
+    simulate::no_tap tap{};
     machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
 };
 
@@ -48,7 +48,7 @@ TEST_CASE("a running, a stopped and a failed trace are not resumed (PRG-031,041)
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto const running = driver::resume(log, base.ctl);
         bool const untouched = log.count() == 1;
         (void)driver::pause(now.cpu, base.ctl);
@@ -75,7 +75,7 @@ TEST_CASE("resuming returns the position at which the trace was paused, and of a
                               resumed.output.mask_ptrs == before.output.mask_ptrs &&
                               before.output.mask_ptrs.raw >> 32 != 0;
         world other;
-        driver::recording_port log{other.cpu};
+        simulate::recording_port log{other.cpu};
         (void)driver::resume(log, base.ctl.with(ia32_rtit_ctl::FabricEn{true}));
         return position && log.count() == 2 && log.begin()[1].index == 0x570;
     });

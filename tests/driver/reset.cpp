@@ -16,11 +16,11 @@ namespace action = engine::action;
 
 namespace {
 
-using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
 
 struct world {
     test::machine_memory memory{};
-    driver::no_tap tap{};
+    simulate::no_tap tap{};
     machine cpu;
 
     constexpr explicit world(cpu::capabilities const& of = preset::skylake_x)
@@ -65,7 +65,7 @@ TEST_CASE("a trace that was enabled after the reset is not touched (PRG-260)") {
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto const found = driver::after_warm_reset(log, value(preset::skylake_x));
         return found.trace == trace_state::enabled && !found.is_preserved && log.count() == 1;
     });
@@ -95,7 +95,7 @@ TEST_CASE("after a cold reset another agent's trace is left alone, and a fault i
         (void)driver::enable(now.cpu, base);
         two_regions const buffer;
         auto const in_use = driver::after_cold_reset(now.cpu, buffer.ring, now.memory.trace);
-        driver::faulting_port port{now.cpu, value(0U)};
+        simulate::faulting_port port{now.cpu, value(0U)};
         auto const faulted = driver::after_cold_reset(port, buffer.ring, now.memory.trace);
         return in_use.trace == trace_state::enabled && in_use.part.count == 0 &&
                faulted.fault.index == 0x570 && faulted.trace == trace_state::unknown;

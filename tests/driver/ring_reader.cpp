@@ -199,7 +199,7 @@ TEST_CASE(
         auto const ring = driver::build_ring(buffer_recipe::stop_on_full, regions, 3, &page, 1,
                                              {{39}, true})
                               .ring;
-        memory_model<0xC000> memory{.base = 0x2000'0000};
+        simulate::memory_model<0xC000> memory{.base = 0x2000'0000};
         memory.bytes.bytes[0xBFFF] = 0x19;  // the last byte of the trace
         uint64_t const last = value(uint64_t{0x0000'3FFF'0000'017F});
         auto const part = [&](uint64_t status) {
@@ -248,7 +248,7 @@ TEST_CASE("a ring that was zero has wrapped if bytes after the position are not 
         driver::table_page const page{table, entries};
         auto const ring =
             driver::build_ring(buffer_recipe::circular, regions, 2, &page, 1, {{39}, true}).ring;
-        memory_model<0x2000> memory{.base = 0x2000'0000};
+        simulate::memory_model<0x2000> memory{.base = 0x2000'0000};
         auto const position = at(0, 0x105);
         for (size_t i = 0; i < 0x105; ++i) { memory.bytes.bytes[i] = 0x47; }
         bool const empty = !driver::has_wrapped(ring, position, memory, 64);
@@ -283,7 +283,7 @@ TEST_CASE("bytes after the end of the looked-at part, and after the ring, are no
         driver::table_page const page{table, entries};
         auto const ring =
             driver::build_ring(buffer_recipe::circular, regions, 1, &page, 1, {{39}, true}).ring;
-        memory_model<0x1010> memory{.base = 0x2000'0000};
+        simulate::memory_model<0x1010> memory{.base = 0x2000'0000};
         memory.bytes.bytes[0x1000] = value(uint8_t{1});  // after the ring
         memory.bytes.bytes[0x10B] = 1;                   // after the 6 bytes from 105H on
         memory.bytes.bytes[0x104] = 1;                   // before the position

@@ -19,11 +19,11 @@ namespace action = engine::action;
 
 namespace {
 
-using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
 
 struct world {
     test::machine_memory memory{};
-    driver::no_tap tap{};
+    simulate::no_tap tap{};
     machine cpu;
 
     constexpr explicit world(cpu::capabilities const& of = preset::skylake_x)
@@ -93,7 +93,7 @@ TEST_CASE("a save that faulted is repeated with CTL as it was (PRG-100,103)") {
             world now{preset::P_FUT};
             (void)driver::enable(now.cpu, all_ranges());
             (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x1800})});
-            driver::faulting_port port{now.cpu, number};
+            simulate::faulting_port port{now.cpu, number};
             auto saved = driver::save(port);
             if (!saved.fault.happened) { return number > 10; }
             if (saved) { return false; }
@@ -125,16 +125,16 @@ TEST_CASE("a saved trace is ordered before what its saver stores, after TraceEn 
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         (void)driver::save(log);
         bool const read = log.begin()[1].index == 0x570 &&
-                          log.begin()[2].what == driver::logged_access::kind::fence &&
+                          log.begin()[2].what == simulate::logged_access::kind::fence &&
                           log.begin()[3].index == 0x571;
         (void)driver::restore(now.cpu, base);
         log.clear();
         (void)driver::save(log, {value(uint64_t{0x250D})});
-        return read && log.begin()[0].what == driver::logged_access::kind::write &&
-               log.begin()[1].what == driver::logged_access::kind::fence && now.cpu.fences() == 2;
+        return read && log.begin()[0].what == simulate::logged_access::kind::write &&
+               log.begin()[1].what == simulate::logged_access::kind::fence && now.cpu.fences() == 2;
     });
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("PC-21: ranges 2 and 3 are saved and restored beside XSAVES (PRG-110)"
         bool const read = static_cast<bool>(driver::read_uncovered(now.cpu, state)) &&
                           state.addr[2].a.raw == 0x3000 && state.addr[3].b.raw == 0x4FFF;
         for (uint32_t index = 0x580; index <= 0x587; ++index) { (void)now.cpu.write(index, 0); }
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         bool const written = static_cast<bool>(driver::write_uncovered(log, state)) &&
                              log.count() == 4 && log.begin()->index == 0x584;
         bool const loaded = now.cpu.xrstors(image).took_effect();
@@ -228,10 +228,10 @@ TEST_CASE("an area that XRSTORS refuses is refused (REG-144,146,148)") {
 TEST_CASE("the offset of component 8 depends on the components before it (REG-141)") {
     CHECK_TWICE([](auto value) {
         // AVX: 256 bytes. A component of 8 bytes, and one that is aligned to 64 bytes.
-        cpuid_model<4> const cpuid{{{0x0D, 2, {.eax = value(256U)}},
-                                    {0x0D, 3, {.eax = 8}},
-                                    {0x0D, 5, {.eax = 64, .ecx = 2}},
-                                    {0x0D, 8, {.eax = 128, .ecx = 3}}}};
+        simulate::cpuid_model<4> const cpuid{{{0x0D, 2, {.eax = value(256U)}},
+                                              {0x0D, 3, {.eax = 8}},
+                                              {0x0D, 5, {.eax = 64, .ecx = 2}},
+                                              {0x0D, 8, {.eax = 128, .ecx = 3}}}};
         auto const offset = [&](uint64_t components) {
             return driver::component_offset(cpuid, reg::xsave_header_xcomp_bv{components});
         };
@@ -263,7 +263,7 @@ TEST_CASE("each MSR that CTL uses is saved, and restored to the value before (PR
 TEST_CASE("only ranges 2 and 3 are read and written beside XSAVES (PRG-110)") {
     CHECK_TWICE([](auto value) {
         world now{value(preset::P_FUT)};
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto to = all_ranges();
         auto const read = driver::read_uncovered(log, to);
         auto const written = driver::write_uncovered(log, all_ranges());
@@ -280,9 +280,9 @@ TEST_CASE("only ranges 2 and 3 are read and written beside XSAVES (PRG-110)") {
 TEST_CASE("components that are not aligned follow each other directly (REG-141)") {
     CHECK_TWICE([](auto value) {
         // Of ECX, bit 0 says that a component is a supervisor state, bit 1 that it is aligned.
-        cpuid_model<3> const cpuid{{{0x0D, 3, {.eax = value(8U), .ecx = 1}},
-                                    {0x0D, 4, {.eax = 60, .ecx = 1}},
-                                    {0x0D, 8, {.eax = 128, .ecx = 1}}}};
+        simulate::cpuid_model<3> const cpuid{{{0x0D, 3, {.eax = value(8U), .ecx = 1}},
+                                              {0x0D, 4, {.eax = 60, .ecx = 1}},
+                                              {0x0D, 8, {.eax = 128, .ecx = 1}}}};
         auto const offset = [&](uint64_t components) {
             return driver::component_offset(cpuid, reg::xsave_header_xcomp_bv{components});
         };

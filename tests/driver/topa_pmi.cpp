@@ -20,12 +20,12 @@ namespace action = engine::action;
 
 namespace {
 
-using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
 using lvt = reg::ia32_x2apic_lvt_pmi;
 
 struct world {
     test::machine_memory memory;
-    driver::no_tap tap{};
+    simulate::no_tap tap{};
     machine cpu;
 
     constexpr explicit world(topa::entry first, topa::entry second = {},
@@ -77,7 +77,7 @@ TEST_CASE("a PMI of another source touches no MSR of Intel PT (PRG-122)") {
     CHECK_TWICE([](auto value) {
         world now{test::INT};
         (void)driver::enable(now.cpu, base);
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         bool unmasked = false;
         auto const result = driver::on_topa_pmi(log, resume, [&] { unmasked = value(true); });
         return result.outcome == pmi_outcome::not_topa && log.count() == 1 && !unmasked &&
@@ -137,7 +137,7 @@ TEST_CASE("PC-17: STOP comes before the PMI: the handler clears Stopped and move
         now.run_until_pmi();
         bool const stopped_first = now.cpu.msrs().status.get<ia32_rtit_status::Stopped>();
         (void)now.cpu.deliver_pmi();
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto const result = driver::on_topa_pmi(
             log,
             [&](driver::stopped_trace const&) {
@@ -186,7 +186,7 @@ TEST_CASE("the result of the handler names the access that faulted (PRG-122)") {
         (void)driver::enable(now.cpu, base);
         now.run_until_pmi();
         (void)now.cpu.deliver_pmi();
-        driver::faulting_port port{now.cpu, value(4U)};
+        simulate::faulting_port port{now.cpu, value(4U)};
         auto const result = driver::on_topa_pmi(port, resume, [] {});
         return !result && result.fault.index == 0x560 && result.fault.number == 4 &&
                result.outcome == driver::pmi_outcome::deferred && !now.cpu.is_tracing();
@@ -201,7 +201,7 @@ TEST_CASE("a trace is read out without a PMI, as by the handler (PRG-041,122,125
         (void)driver::enable(now.cpu, plan);
         now.run_until_pmi();
         bool drained_while_off = false;
-        driver::recording_port log{now.cpu};
+        simulate::recording_port log{now.cpu};
         auto const result = driver::read_out(log, plan.ctl, [&](driver::stopped_trace const& at) {
             drained_while_off = !now.cpu.is_tracing() &&
                                 at.status.get<ia32_rtit_status::Stopped>() &&
@@ -228,7 +228,7 @@ TEST_CASE("a new position whose writes faulted is in the result (PRG-086,122)") 
         (void)driver::enable(now.cpu, base);
         now.run_until_pmi();
         (void)now.cpu.deliver_pmi();
-        driver::faulting_port port{now.cpu, value(8U)};  // the write of MASK_PTRS
+        simulate::faulting_port port{now.cpu, value(8U)};  // the write of MASK_PTRS
         auto const result = driver::on_topa_pmi(
             port,
             [](driver::stopped_trace const&) {

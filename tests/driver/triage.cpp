@@ -19,11 +19,11 @@ namespace action = engine::action;
 
 namespace {
 
-using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
 
 struct world {
     test::machine_memory memory{};
-    driver::no_tap tap{};
+    simulate::no_tap tap{};
     machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
 };
 
@@ -172,12 +172,12 @@ TEST_CASE("recovering writes CTL again only if STATUS was written and TraceEn wa
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, base);
-        driver::faulting_port port{now.cpu, value(4U)};  // the write of STATUS
+        simulate::faulting_port port{now.cpu, value(4U)};  // the write of STATUS
         auto const faulted = driver::recover(port, base.ctl);
         bool const stays_off = !faulted && faulted.fault.index == 0x571 && port.count() == 5 &&
                                !now.cpu.is_tracing();
         world off;
-        driver::recording_port log{off.cpu};
+        simulate::recording_port log{off.cpu};
         auto const quiet = driver::recover(log, base.ctl.with(ia32_rtit_ctl::TraceEn{false}));
         return stays_off && quiet && log.count() == 5 && !off.cpu.is_tracing();
     });

@@ -279,10 +279,10 @@ TEST_CASE("without options a unit, a generator and a loaded unit are of the proc
         REQUIRE(loaded);
         CHECK(pads_of(loaded.unit.state()) == pads);
         test::machine_memory memory;
-        driver::no_tap tap;
-        driver::fake_processor const processor{of, memory, tap};
+        simulate::no_tap tap;
+        simulate::fake_processor const processor{of, memory, tap};
         CHECK(pads_of(processor.unit().state()) == pads);
-        driver::fake_processor const later{of, memory, tap, access::msr_state{}, {}, 0x1000};
+        simulate::fake_processor const later{of, memory, tap, access::msr_state{}, {}, 0x1000};
         CHECK(pads_of(later.unit().state()) == pads);
         engine::trace_unit<> const chosen{
             of, {}, 0x1000, engine::options_of(model_kind::broadwell)};

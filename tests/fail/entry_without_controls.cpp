@@ -6,7 +6,7 @@
 
 using namespace ptspec;
 
-auto enter_guest(vmx::guest_pt& guest, vmx::host_pt& host, msr_model<1>& msrs) -> bool {
+auto enter_guest(vmx::guest_pt& guest, vmx::host_pt& host, simulate::msr_model<1>& msrs) -> bool {
 #ifndef SHOULD_FAIL
     auto const set = vmx::with_guest_pt(cpu::preset::ice_lake_u, {.enable_ept = true},
                                         guest.current_output());

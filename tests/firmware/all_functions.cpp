@@ -202,18 +202,21 @@ auto fw_same_width(max_phys_addr const& one, max_phys_addr const& two) noexcept 
 
 // -------------------------------------------------------------------------------- models of ports
 
-void fw_memory_load(memory_model<256> const& memory, uint64_t address, port_value& out) noexcept {
+void fw_memory_load(simulate::memory_model<256> const& memory, uint64_t address,
+                    port_value& out) noexcept {
     out = memory.load(address);
 }
-auto fw_memory_store(memory_model<256>& memory, uint64_t address, uint8_t const* data,
+auto fw_memory_store(simulate::memory_model<256>& memory, uint64_t address, uint8_t const* data,
                      size_t size) noexcept -> size_t {
     return memory.store(address, {data, size});
 }
-auto fw_msr(msr_model<8>& msrs, uint32_t index, uint64_t value, port_value& out) noexcept -> bool {
+auto fw_msr(simulate::msr_model<8>& msrs, uint32_t index, uint64_t value, port_value& out) noexcept
+    -> bool {
     out = msrs.read(index);
     return msrs.write(index, value);
 }
-void fw_cpuid(cpuid_model<8> const& leaves, uint32_t leaf, cpuid_registers& out) noexcept {
+void fw_cpuid(simulate::cpuid_model<8> const& leaves, uint32_t leaf,
+              cpuid_registers& out) noexcept {
     out = leaves.query(leaf, 0);
 }
 auto fw_same_answers(cpuid_registers const& a, cpuid_registers const& b, port_value const& c,
@@ -223,7 +226,7 @@ auto fw_same_answers(cpuid_registers const& a, cpuid_registers const& b, port_va
 auto fw_same_faults(port_fault const& a, port_fault const& b) noexcept -> bool {
     return a == b && a.happened;
 }
-void fw_pmi(pmi_model& interrupts) noexcept { interrupts.raise(); }
+void fw_pmi(simulate::pmi_model& interrupts) noexcept { interrupts.raise(); }
 
 auto fw_host_memory_size() noexcept -> size_t { return sizeof(host_memory); }
 void fw_host_memory(host_memory& out, host_region const* regions, size_t count) noexcept {
@@ -750,7 +753,7 @@ struct hooked_cpuid {
     }
 };
 
-void fw_detect(hooked_cpuid& cpuid, msr_model<8>& msrs, capabilities& out) noexcept {
+void fw_detect(hooked_cpuid& cpuid, simulate::msr_model<8>& msrs, capabilities& out) noexcept {
     out = msrs.slots[0].index == 0 ? cpu::detect(cpuid) : cpu::detect(cpuid, msrs);
 }
 auto fw_supports(capabilities const& of, unsigned n) noexcept -> uint64_t {
@@ -1150,9 +1153,9 @@ auto fw_output_stop(engine::output& out, msr_state& now) noexcept -> rule {
     out.stop(now);
     return out.ended_by();
 }
-auto fw_output_without_windows(capabilities const& of, msr_state& now, memory_model<256>& memory,
-                               uint8_t const* data, size_t size,
-                               engine::write_result& done) noexcept -> rule {
+auto fw_output_without_windows(capabilities const& of, msr_state& now,
+                               simulate::memory_model<256>& memory, uint8_t const* data,
+                               size_t size, engine::write_result& done) noexcept -> rule {
     engine::output out;
     if (!out.start(of, now, memory).happened) { done = out.write(now, memory, {data, size}); }
     return out.ended_by();

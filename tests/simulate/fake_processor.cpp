@@ -25,7 +25,7 @@ struct byte_counter {
     }
 };
 
-using machine = driver::fake_processor<test::machine_memory, byte_counter>;
+using machine = simulate::fake_processor<test::machine_memory, byte_counter>;
 
 struct world {
     test::machine_memory memory{test::INT};
@@ -44,7 +44,7 @@ constexpr void enable(machine& cpu) {
 
 TEST_CASE("CPUID and the capability MSRs enumerate the given capabilities (PRG-001)") {
     for (auto const& one : preset::all) {
-        driver::capabilities_cpuid cpuid{one.value};
+        simulate::capabilities_cpuid cpuid{one.value};
         auto const found = cpu::detect(cpuid);
         INFO(std::string_view{one.name.data(), one.name.size()});
         CHECK(found.leaf_14_0_ebx ==
@@ -54,7 +54,7 @@ TEST_CASE("CPUID and the capability MSRs enumerate the given capabilities (PRG-0
         CHECK(found.leaf_80000008_eax == one.value.leaf_80000008_eax);
     }
     CHECK_TWICE([](auto value) {
-        driver::capabilities_cpuid cpuid{value(preset::P_FUT)};
+        simulate::capabilities_cpuid cpuid{value(preset::P_FUT)};
         return cpu::detect(cpuid).leaf_14_1_eax == preset::P_FUT.leaf_14_1_eax &&
                cpuid.query(0x14, 2) == cpuid_registers{} &&
                cpuid.query(0x0D, 2) == cpuid_registers{} &&
@@ -71,12 +71,12 @@ TEST_CASE("a processor without a tap has the same trace") {
         world now;
         enable(now.cpu);
         test::machine_memory memory{test::INT};
-        driver::fake_processor bare{value(preset::skylake_x), memory, {}, 0x1000};
+        simulate::fake_processor bare{value(preset::skylake_x), memory, {}, 0x1000};
         (void)bare.write(0x560, table);
         (void)bare.write(0x570, 0x250D);
-        driver::fake_processor with_options{
+        simulate::fake_processor with_options{
             preset::skylake_x, memory, {}, 0x1000, engine::options_of(preset::skylake_x)};
-        driver::fake_processor least{preset::skylake_x, memory};
+        simulate::fake_processor least{preset::skylake_x, memory};
         return bare.is_tracing() && bare.msrs() == now.cpu.msrs() &&
                memory.load(test::regions) == now.memory.load(test::regions) &&
                with_options.unit().ip() == 0x1000 && !least.is_tracing();

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t top = 0xFFFF'FFFF'FFFF'FFFF;
 
-constexpr auto memory_at(uint64_t base) -> memory_model<16> {
+constexpr auto memory_at(uint64_t base) -> simulate::memory_model<16> {
     return {base,
             {{0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1A, 0x1B, 0x1C, 0x1D,
               0x1E, 0x1F}}};
@@ -36,7 +36,7 @@ TEST_CASE("a load faults if one of its bytes is outside") {
                !memory.load(top) && !memory.load(0x4000 + (uint64_t{1} << 32));
     });
     CHECK_TWICE([](auto value) {
-        auto const small = value(memory_model<4>{0x4000, {}});
+        auto const small = value(simulate::memory_model<4>{0x4000, {}});
         return !small.load(0x4000) && !small.load(0x3FFC);
     });
 }
@@ -83,7 +83,7 @@ TEST_CASE("a store outside writes nothing") {
 
 TEST_CASE("default-constructed memory is zero and starts at address 0") {
     CHECK_TWICE([](auto value) {
-        auto const memory = value(memory_model<8>{});
+        auto const memory = value(simulate::memory_model<8>{});
         return memory.load(0) == port_value{true, 0} && !memory.load(1);
     });
 }
@@ -92,7 +92,7 @@ TEST_CASE("default-constructed memory is zero and starts at address 0") {
 
 TEST_CASE("registers keep the written value, and every other index is #GP") {
     CHECK_TWICE([](auto value) {
-        auto registers = value(msr_model<2>{{{0x570, 5}, {0x571, 6}}});
+        auto registers = value(simulate::msr_model<2>{{{0x570, 5}, {0x571, 6}}});
         bool const read = registers.read(0x570) == port_value{true, 5} &&
                           registers.read(0x571) == port_value{true, 6} && !registers.read(0x572) &&
                           !registers.read(0);
@@ -110,8 +110,8 @@ TEST_CASE("registers keep the written value, and every other index is #GP") {
 
 TEST_CASE("default-constructed models are zero") {
     CHECK_TWICE([](auto value) {
-        auto const slot = value(msr_model<1>{}).slots[0];
-        auto const answer = value(cpuid_model<1>{}).answers[0];
+        auto const slot = value(simulate::msr_model<1>{}).slots[0];
+        auto const answer = value(simulate::cpuid_model<1>{}).answers[0];
         auto const nothing = value(cpuid_registers{});
         return slot.index == 0 && slot.value == 0 && answer.leaf == 0 && answer.subleaf == 0 &&
                value(port_value{}).value == 0 && nothing.eax == 0 && nothing.ebx == 0 &&
@@ -123,7 +123,8 @@ TEST_CASE("default-constructed models are zero") {
 
 TEST_CASE("CPUID is looked up by leaf and subleaf, and returns zeros for all others") {
     CHECK_TWICE([](auto value) {
-        auto const cpu = value(cpuid_model<2>{{{0x14, 0, {1, 2, 3, 4}}, {0x14, 1, {5, 6, 7, 8}}}});
+        auto const cpu = value(
+            simulate::cpuid_model<2>{{{0x14, 0, {1, 2, 3, 4}}, {0x14, 1, {5, 6, 7, 8}}}});
         return cpu.query(0x14, 0) == cpuid_registers{1, 2, 3, 4} &&
                cpu.query(0x14, 1) == cpuid_registers{5, 6, 7, 8} &&
                cpu.query(0x14, 2) == cpuid_registers{} && cpu.query(0x15, 0) == cpuid_registers{} &&
@@ -138,7 +139,7 @@ TEST_CASE("CPUID is looked up by leaf and subleaf, and returns zeros for all oth
 
 TEST_CASE("interrupts are counted") {
     CHECK_TWICE([](auto value) {
-        auto pmi = value(pmi_model{});
+        auto pmi = value(simulate::pmi_model{});
         bool const none = pmi.raised == 0;
         pmi.raise();
         pmi.raise();

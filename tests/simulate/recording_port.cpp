@@ -5,25 +5,25 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec;
-using driver::logged_access;
-using kind = logged_access::kind;
+using simulate::logged_access;
+using kind = simulate::logged_access::kind;
 
 TEST_CASE("accesses, faults, fences and notes are recorded in order") {
     CHECK_TWICE([](auto value) {
-        msr_model<1> msrs{{{0x570, value(uint64_t{9})}}};
-        driver::recording_port log{msrs};
+        simulate::msr_model<1> msrs{{{0x570, value(uint64_t{9})}}};
+        simulate::recording_port log{msrs};
         (void)log.read(0x570);
         (void)log.write(0x570, 8);
         log.fence();
         log.note("drain");
         (void)log.write(0x571, 3);
         (void)log.read(0x572);
-        logged_access const expected[] = {{kind::read, false, 0x570, 9, {}},
-                                          {kind::write, false, 0x570, 8, {}},
-                                          {.what = kind::fence},
-                                          {.what = kind::note, .action = "drain"},
-                                          {kind::write, true, 0x571, 3, {}},
-                                          {kind::read, true, 0x572, 0, {}}};
+        simulate::logged_access const expected[] = {{kind::read, false, 0x570, 9, {}},
+                                                    {kind::write, false, 0x570, 8, {}},
+                                                    {.what = kind::fence},
+                                                    {.what = kind::note, .action = "drain"},
+                                                    {kind::write, true, 0x571, 3, {}},
+                                                    {kind::read, true, 0x572, 0, {}}};
         size_t at = 0;
         for (auto const& one : log) {
             if (one != expected[at++]) { return false; }
@@ -34,8 +34,8 @@ TEST_CASE("accesses, faults, fences and notes are recorded in order") {
 
 TEST_CASE("a full log counts on, and keeps its first accesses") {
     CHECK_TWICE([](auto value) {
-        msr_model<1> msrs{{{0x570, 0}}};
-        driver::recording_port<msr_model<1>, 2> log{msrs};
+        simulate::msr_model<1> msrs{{{0x570, 0}}};
+        simulate::recording_port<simulate::msr_model<1>, 2> log{msrs};
         for (uint64_t i = 0; i < value(uint64_t{5}); ++i) { (void)log.write(0x570, i); }
         bool const kept = log.count() == 5 && log.end() - log.begin() == 2 &&
                           log.begin()[1].value == 1 && msrs.slots[0].value == 4;
@@ -46,8 +46,8 @@ TEST_CASE("a full log counts on, and keeps its first accesses") {
 
 TEST_CASE("a fence and a note have no MSR and no value") {
     CHECK_TWICE([](auto value) {
-        msr_model<1> msrs{{{value(0x570U), 0}}};
-        driver::recording_port log{msrs};
+        simulate::msr_model<1> msrs{{{value(0x570U), 0}}};
+        simulate::recording_port log{msrs};
         log.fence();
         log.note("switch");
         auto const* const one = log.begin();
@@ -58,10 +58,10 @@ TEST_CASE("a fence and a note have no MSR and no value") {
 
 TEST_CASE("an access is printed in the notation of the catalogue") {
     CHECK_TWICE([](auto value) {
-        auto const prints = [](logged_access const& one, text wanted) {
+        auto const prints = [](simulate::logged_access const& one, text wanted) {
             char all[64] = {};
             size_t size = 0;
-            driver::print_access(one, [&](text piece) {
+            simulate::print_access(one, [&](text piece) {
                 for (char const letter : piece) { all[size++] = letter; }
             });
             return text{all, size} == wanted;

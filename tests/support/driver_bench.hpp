@@ -50,8 +50,8 @@ struct bench {
     std::vector<std::uint8_t> trace = std::vector<std::uint8_t>(0x40'0000);
     host_region ranges[2];
     host_memory memory;
-    driver::no_tap tap{};
-    driver::fake_processor<host_memory> cpu;
+    simulate::no_tap tap{};
+    simulate::fake_processor<host_memory> cpu;
 };
 
 }  // namespace ptspec::test

@@ -437,8 +437,8 @@ private:
     access::ia32_rtit_ctl ctl_{};
     virtual_machine in_vm_;
     sparse_memory bare_memory_;
-    driver::no_tap tap_{};
-    driver::fake_processor<sparse_memory> bare_;
+    simulate::no_tap tap_{};
+    simulate::fake_processor<sparse_memory> bare_;
     access::msr_state host_before_{};
 };
 

@@ -156,10 +156,10 @@ auto difference(Port const& log, pc_row const& row) -> std::string {
         texts.push_back(text);
     }
     std::size_t at = 0;
-    for (driver::logged_access const& got : log) {
+    for (simulate::logged_access const& got : log) {
         if (at == wanted.size()) { return "more than the expected accesses"; }
         auto const& item = wanted[at];
-        using kind = driver::logged_access::kind;
+        using kind = simulate::logged_access::kind;
         bool same = false;
         switch (got.what) {
             case kind::read:

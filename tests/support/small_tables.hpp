@@ -15,7 +15,7 @@ inline constexpr uint64_t X = 0x1'2000;
 inline constexpr uint64_t Y = 0x1'3000;
 inline constexpr uint64_t Z = 0x1'4000;
 inline constexpr size_t ram_size = 0x6000;
-using ram = memory_model<ram_size>;
+using ram = simulate::memory_model<ram_size>;
 
 inline constexpr uint64_t END = 1;
 inline constexpr uint64_t INT = 4;

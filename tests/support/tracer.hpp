@@ -101,7 +101,7 @@ private:
 /// `Size` bytes of memory at `base` that count the stores to each byte.
 template <size_t Size>
 struct counting_memory {
-    memory_model<Size> inner{};
+    simulate::memory_model<Size> inner{};
     uint8_t stores[Size] = {};
 
     constexpr auto load(uint64_t address) const noexcept -> port_value {

@@ -19,8 +19,8 @@ inline constexpr std::uint64_t regions = 0x2000'0000;
 /// A table and its contiguous regions, whose bytes can be read. Stores can be made to fail, and
 /// PMIs are counted.
 struct machine_memory {
-    memory_model<64> entries{table, {}};
-    memory_model<0x3000> trace{regions, {}};
+    simulate::memory_model<64> entries{table, {}};
+    simulate::memory_model<0x3000> trace{regions, {}};
     std::uint64_t interrupts = 0;
     bool fails = false;
 

@@ -206,10 +206,10 @@ private:
     std::vector<topa::entry> entries_;
     std::vector<topa::position> origins_;
     std::vector<vmx::shadow_page> pages_;
-    driver::no_tap tap_{};
+    simulate::no_tap tap_{};
 
 public:
-    driver::fake_processor<vmm_memory> processor;
+    simulate::fake_processor<vmm_memory> processor;
 };
 
 }  // namespace ptspec::test

@@ -316,7 +316,7 @@ TEST_CASE("an APIC that is not enabled has no page") {
 
 TEST_CASE("software outside SMM reads ones from restricted memory (OUT-111, PRG-095)") {
     CHECK_TWICE([](auto value) {
-        memory_model<32> ram{0x1000, {}};
+        simulate::memory_model<32> ram{0x1000, {}};
         for (uint64_t i = 0; i < 32; ++i) { (void)ram.store(0x1000 + i, byte_array<1>{{0x11}}); }
         address_span const spans[] = {{value(uint64_t{0x1004}), 0x100B}, {0x2000, 0x2FFF}};
         restricted_memory const it{.extra = spans, .extra_count = 2};
@@ -332,7 +332,7 @@ TEST_CASE("software outside SMM reads ones from restricted memory (OUT-111, PRG-
 
 TEST_CASE("stores of software outside SMM into restricted memory are dropped (OUT-111)") {
     CHECK_TWICE([](auto value) {
-        memory_model<32> ram{0x1000, {}};
+        simulate::memory_model<32> ram{0x1000, {}};
         address_span const spans[] = {{value(uint64_t{0x1004}), 0x1007}};
         restricted_memory const it{.extra = spans, .extra_count = 1};
         topa::memory_outside_smm seen{ram, it};

@@ -33,7 +33,7 @@ constexpr std::uint64_t traces_all = 0x200D;  // TraceEn, OS, User, BranchEn
 
 struct pip_case {
     access::msr_state guest;
-    memory_model<128> memory{0x1000, {}};
+    simulate::memory_model<128> memory{0x1000, {}};
     vmx::inserted_pip got{};
 
     constexpr pip_case(access::msr_state const& from, access::processor_context const& after)
@@ -118,7 +118,7 @@ TEST_CASE("a PIP counts in the processor's PacketByteCnt, which a guest without 
             reg::cpuid_14h_0_ebx::CPSB_CAM{false});
         guest.msrs = guest_with(traces_all, 0);
         guest.hidden_byte_count = value(std::uint64_t{100});
-        memory_model<128> memory{0x1000, {}};
+        simulate::memory_model<128> memory{0x1000, {}};
         auto const insert = [&] {
             return vmx::insert_pip(guest, vmx::shadow{}, {.cr3 = 0x5000}, packet::pip{}, memory);
         };
@@ -167,7 +167,7 @@ TEST_CASE("the packet may have another CR3 than the context, and NR (PRG-175, GE
         using packet::pip;
         auto guest = guest_with(traces_all | 0x80, 0x10);
         guest.cr3_match = {0x5000};
-        memory_model<128> memory{0x1000, {}};
+        simulate::memory_model<128> memory{0x1000, {}};
         pip const shown = pip{}.with(pip::CR3{wrapped{value(std::uint64_t{0x7'5000})}},
                                      pip::NR{true});
         auto const got = vmx::insert_pip(cpu::preset::P_FUT, guest, {.cr3 = 0x5000}, shown, memory);
@@ -185,7 +185,7 @@ TEST_CASE("with shadow tables the processor's position moves by the PIP, too (PR
                 return {vmx::backing::mapped, 0x7'0000};
             }
         } pages;
-        memory_model<256> memory{0x1000, {}};
+        simulate::memory_model<256> memory{0x1000, {}};
         topa::entry entries[512] = {};
         topa::position origins[512] = {};
         vmx::shadow_page const page{0x5000, entries, origins};
@@ -240,7 +240,7 @@ TEST_CASE("if the memory of the guest fails nothing has changed, and the call ca
         auto guest = guest_with(traces_all, value(std::uint64_t{0x38}));
         guest.status = {std::uint64_t{5} << 32};
         auto const before = guest;
-        memory_model<0x3D> memory{0x1000, {}};
+        simulate::memory_model<0x3D> memory{0x1000, {}};
         auto const late = vmx::insert_pip(cpu::preset::P_FUT, guest, {}, memory);
         bool const right = !late && late.is_owed && guest == before;
         guest.ctl = {traces_all | 0x100};

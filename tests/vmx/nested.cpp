@@ -286,7 +286,7 @@ TEST_CASE("the VM entries of a virtual processor, of the rules and of the model 
         guest_pt guest = a_guest();
         auto const entered = enter_nested(guest, {whole(), {field}});
         auto const by_rules = vmx::vm_entry(caps, {whole(), {field}}, {.in_vmx_operation = true});
-        memory_model<4096> memory{0, {}};
+        simulate::memory_model<4096> memory{0, {}};
         engine::trace_unit<> unit{caps};
         (void)unit.on(engine::action::vm_entry{.to = 0x1000, .loads = {true, {field}}}, memory);
         bool const by_model = unit.msrs().ctl.raw == field;

@@ -21,7 +21,7 @@ namespace {
 
 /// A guest with pages 0 to 15 in host memory from 100000H on; some are missing.
 struct guest_pages {
-    memory_model<0x1'0000>* memory = nullptr;
+    simulate::memory_model<0x1'0000>* memory = nullptr;
     std::uint32_t missing = 0;
 
     constexpr auto load(std::uint64_t address) -> port_value { return memory->load(address); }
@@ -44,7 +44,7 @@ constexpr auto tracing_guest() -> guest_pt {
 TEST_CASE("an EPT violation by output is told from others, and answered by what is at the address "
           "(PRG-180..182)") {
     CHECK_TWICE([](auto value) {
-        memory_model<0x1'0000> memory;
+        simulate::memory_model<0x1'0000> memory;
         guest_pages pages{&memory, 1U << 3};
         guest_pt guest = tracing_guest();
         auto const answer = [&](std::uint64_t qualification, std::uint64_t address) {
@@ -82,7 +82,7 @@ TEST_CASE("output to no memory ends as by an operational error (REG-056, PRG-180
 TEST_CASE("the memory of a processor raises violations, and stores nothing without a mapping "
           "(PRG-180, PRG-181)") {
     CHECK_TWICE([](auto value) {
-        memory_model<0x1'0000> host{0x10'0000, {}};
+        simulate::memory_model<0x1'0000> host{0x10'0000, {}};
         guest_pages pages{&host, 1U << 3};
         vmx::ept_memory memory{host, pages};
         std::uint8_t bytes[20] = {};
@@ -108,15 +108,15 @@ namespace {
 auto run(std::uint32_t missing, std::uint64_t& violations, std::uint64_t first_region = 0x4000)
     -> std::vector<std::uint8_t> {
     auto const& caps = cpu::preset::ice_lake_u;
-    memory_model<0x1'0000> host{0x10'0000, {}};
+    simulate::memory_model<0x1'0000> host{0x10'0000, {}};
     store_le64(host.bytes.data() + 0x1000, first_region);
     store_le64(host.bytes.data() + 0x1008, 0x5000);
     store_le64(host.bytes.data() + 0x1010, 0x6040);  // 8 KB
     store_le64(host.bytes.data() + 0x1018, 0x1001);
     guest_pages pages{&host, missing};
     vmx::ept_memory memory{host, pages};
-    driver::no_tap tap;
-    driver::fake_processor cpu{caps, memory, tap, engine::execution_context{}, 0x1000};
+    simulate::no_tap tap;
+    simulate::fake_processor cpu{caps, memory, tap, engine::execution_context{}, 0x1000};
     guest_pt guest{.caps = caps};
     CHECK(on_wrmsr(guest, 0x560, 0x1000));
     CHECK(on_wrmsr(guest, 0x570, 0x2105));

@@ -84,7 +84,7 @@ auto text_of(Log const& log) -> std::string {
     std::string got;
     for (auto const& one : log) {
         if (!got.empty()) { got += "; "; }
-        driver::print_access(one, [&](text part) { got.append(part.characters, part.length); });
+        simulate::print_access(one, [&](text part) { got.append(part.characters, part.length); });
     }
     return got;
 }
@@ -95,7 +95,7 @@ TEST_CASE(
     "PC-31, 32: the host's trace is stopped and saved before VM entry, the guest's is loaded, "
     "and after VM exit both ways back (PRG-167,170,171)") {
     msr_file cpu = host_file(0x250D);
-    driver::recording_port log{cpu};
+    simulate::recording_port log{cpu};
     guest_pt guest = tracing_guest(0xE70D);
     host_pt host;
     auto const entry = enter(guest, ept, host, log);

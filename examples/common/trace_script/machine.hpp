@@ -120,7 +120,7 @@ private:
     static constexpr std::uint64_t kernel = 0xFFFF'8000'0010'0000;
     static constexpr std::size_t most_calls = 128;
 
-    memory_model<Bytes + 16> memory_{region_base, {}};
+    simulate::memory_model<Bytes + 16> memory_{region_base, {}};
     engine::trace_unit<> unit_;
     std::uint64_t cycle_ = 0;
     std::uint64_t calls_[most_calls] = {};  ///< return addresses of the program

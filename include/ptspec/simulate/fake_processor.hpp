@@ -6,7 +6,7 @@
 #include <ptspec/engine/trace_unit.hpp>
 
 /// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its interrupt.
-namespace ptspec::driver {
+namespace ptspec::simulate {
 
 /// The CPUID leaves that enumerate given capabilities, as a `cpuid_port`.
 ///
@@ -316,4 +316,4 @@ private:
     uint64_t disabled_ = 0;
 };
 
-}  // namespace ptspec::driver
+}  // namespace ptspec::simulate

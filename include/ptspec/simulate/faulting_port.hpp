@@ -4,7 +4,7 @@
 #include <ptspec/driver/msr_sequence.hpp>
 
 /// For tests of drivers: a port with a fault.
-namespace ptspec::driver {
+namespace ptspec::simulate {
 
 /// Passes accesses on to another port, except those that fault: the one with a number, from 0, and
 /// with `persistent` all that access the same MSR after it.
@@ -21,11 +21,11 @@ public:
         return !faults(index, true) && to_.write(index, value);
     }
     constexpr void fence() noexcept {
-        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
+        if constexpr (driver::fenced_msr_port<Msrs>) { to_.fence(); }
     }
 
     /// The access that faulted.
-    [[nodiscard]] constexpr auto fault() const noexcept -> msr_fault { return fault_; }
+    [[nodiscard]] constexpr auto fault() const noexcept -> driver::msr_fault { return fault_; }
     /// The number of accesses, with those that faulted.
     [[nodiscard]] constexpr auto count() const noexcept -> unsigned { return count_; }
 
@@ -44,7 +44,7 @@ private:
     unsigned number_ = 0;
     bool persistent_ = false;
     unsigned count_ = 0;
-    msr_fault fault_{};
+    driver::msr_fault fault_{};
 };
 
-}  // namespace ptspec::driver
+}  // namespace ptspec::simulate

@@ -4,7 +4,7 @@
 #include <ptspec/base/ports.hpp>
 
 /// A constexpr model of each port.
-namespace ptspec {
+namespace ptspec::simulate {
 
 /// `Size` bytes of memory from `base` on. An access outside them faults.
 template <size_t Size>
@@ -86,4 +86,4 @@ struct pmi_model {
 static_assert(memory_port<memory_model<8>> && msr_port<msr_model<1>>);
 static_assert(cpuid_port<cpuid_model<1>> && pmi_port<pmi_model>);
 
-}  // namespace ptspec
+}  // namespace ptspec::simulate

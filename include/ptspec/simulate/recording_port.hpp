@@ -5,7 +5,7 @@
 #include <ptspec/print/text.hpp>
 
 /// For tests of drivers: the accesses to a port, recorded.
-namespace ptspec::driver {
+namespace ptspec::simulate {
 
 /// An access in the log of a `recording_port`.
 struct logged_access {
@@ -70,7 +70,7 @@ public:
         return done;
     }
     constexpr void fence() noexcept {
-        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
+        if constexpr (driver::fenced_msr_port<Msrs>) { to_.fence(); }
         add({.what = logged_access::kind::fence});
     }
     /// Records a step without an MSR access, such as "drain".
@@ -97,4 +97,4 @@ private:
     size_t count_ = 0;
 };
 
-}  // namespace ptspec::driver
+}  // namespace ptspec::simulate

@@ -307,10 +307,10 @@ TEST_CASE("with Error and Stopped both set Error is explained") {
 
 TEST_CASE("if memory cannot be read only the port fault is returned") {
     auto const body = [](auto value, uint64_t status, uint64_t bad, uint64_t mask_ptrs) {
-        memory_model<0x2000> ram{A, {}};
+        simulate::memory_model<0x2000> ram{A, {}};
         set_table(ram, A, X | STOP, B | END);
         set_table(ram, B, Y | 2);
-        failing_memory<memory_model<0x2000>> memory{.inner = ram};
+        failing_memory<simulate::memory_model<0x2000>> memory{.inner = ram};
         memory.bad_first = bad;
         memory.bad_last = bad;
         auto const now = state_of({value(A), mask_ptrs, status, topa_ctl});

@@ -112,8 +112,8 @@ private:
         for (bool const one : taken) { branch(one, to); }
     }
 
-    driver::no_tap tap_{};
-    driver::fake_processor<Memory> cpu_;
+    simulate::no_tap tap_{};
+    simulate::fake_processor<Memory> cpu_;
     uint64_t branches_ = 0;
     bool ok_ = true;
 };
@@ -175,13 +175,13 @@ private:
 /// The accesses of a log as the catalogue writes them, without the value of IA32_RTIT_STATUS.
 void print_log(auto const& log, auto& out) {
     for (auto const& one : log) {
-        bool const is_status = one.what == driver::logged_access::kind::read &&
+        bool const is_status = one.what == simulate::logged_access::kind::read &&
                                one.index == reg::ia32_rtit_status::address;
         out.put("  ");
         if (is_status) {
             out.put("RDMSR(571)");
         } else {
-            driver::print_access(one, out);
+            simulate::print_access(one, out);
         }
         out.line();
     }
@@ -193,7 +193,7 @@ void print_log(auto const& log, auto& out) {
 void look_at_processor(auto& out) {
     ports::x86_cpuid cpuid;
     ports::x86_msrs<ports::skipping_access> msrs;
-    driver::recording_port<decltype(msrs)> log{msrs};
+    simulate::recording_port<decltype(msrs)> log{msrs};
     auto const found = driver::detect(cpuid, log);
     out.line(
         "PC-01: Intel PT: ", found.caps.has_pt() ? text{"present"} : text{"absent"}, ", ",
@@ -278,7 +278,7 @@ void trace_into(auto& out, uint8_t* bytes) {
     out.line();
 
     program_run run{memory};
-    driver::recording_port log{run.cpu()};
+    simulate::recording_port log{run.cpu()};
     out.check("TraceEn is set", static_cast<bool>(driver::enable(log, plan)));
     out.line("PC-02:");
     print_log(log, out);
