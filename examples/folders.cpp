@@ -4,20 +4,21 @@
 // of the folder quotes it. Most of it is evaluated while compiling.
 
 #include <ptspec/access/effect.hpp>
+#include <ptspec/base/host_memory.hpp>
 #include <ptspec/base/word.hpp>
 #include <ptspec/config/check_config.hpp>
 #include <ptspec/cpu/compare.hpp>
 #include <ptspec/cpu/enumerated_quirks.hpp>
 #include <ptspec/cpu/periods.hpp>
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/driver/plan.hpp>
+#include <ptspec/driver.hpp>
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/engine/output/output.hpp>
-#include <ptspec/file/perf_data/streams.hpp>
 #include <ptspec/packet/decode.hpp>
 #include <ptspec/packet/encode.hpp>
 #include <ptspec/print/word.hpp>
 #include <ptspec/reg/list.hpp>
+#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/ports.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/topa/table.hpp>
@@ -156,22 +157,41 @@ static_assert(decoded && decoded.what.length == 2);
 static_assert(decoded.what.which == x86::instruction_class::conditional);
 static_assert(x86::target_of(decoded.what, 0x40'1000) == 0x40'1000);
 
-// The values of all MSRs for a wanted trace into a chain of ToPA tables.
-constexpr auto planned = driver::plan(
-    cpu::preset::skylake_x,
-    {.config = {.user = true, .tsc = true}, .output = driver::in_topa({.table = 0x1'0000'0000})});
-static_assert(planned && planned.plan.ctl.get<reg::ia32_rtit_ctl::ToPA>());
-static_assert(planned.plan.output.base.raw == 0x1'0000'0000);
-static_assert(planned.plan.output.mask_ptrs.raw == 0x7F);
+/// Traces user code into a ring that is read while it fills: `take(address, bytes)` gets new bytes.
+template <driver::fenced_msr_port Msrs, class Take>
+struct user_trace {
+    Msrs& msrs;
+    Take take;
+    driver::ring ring;  // of build_ring(buffer_recipe::streaming, ..)
+    driver::ring_reader reader{};
 
-// Two accesses, recorded. The modelled processor has only one of the two MSRs.
+    constexpr auto start(cpu::capabilities const& caps) -> bool {
+        auto const planned = driver::plan(
+            caps, {.config = {.user = true}, .output = driver::start_of(ring)});
+        return planned && driver::enable(msrs, planned.plan);
+    }
+    constexpr auto read(driver::stopped_trace const& now) -> driver::drained {
+        msrs.fence();
+        return driver::drain(ring, reader, now, take);
+    }
+    constexpr auto on_pmi(auto&& unmask_lvt) -> driver::pmi_result {
+        return driver::on_topa_pmi(msrs, [&](auto& now) { return read(now).next; }, unmask_lvt);
+    }
+    constexpr auto stop() -> driver::drained { return read(driver::disable(msrs)); }
+};
+
+// A driver enables Intel PT on a modelled processor, which executes a jump: the trace has a PSB.
 static_assert([] {
-    simulate::msr_model<1> msrs{{{reg::ia32_rtit_ctl::address, 0x2109}}};
-    simulate::recording_port recorded{msrs};
-    bool const has_status = recorded.read(reg::ia32_rtit_status::address).has_value;
-    bool const is_written = recorded.write(reg::ia32_rtit_ctl::address, 0);
-    return !has_status && is_written && recorded.count() == 2 && recorded.begin()->faulted &&
-           msrs.slots[0].value == 0;
+    simulate::memory_model<4096> memory{.base = 0x1000};
+    simulate::fake_processor cpu{cpu::preset::skylake_x, memory};
+    simulate::recording_port msrs{cpu};
+    auto const planned = driver::plan(
+        cpu::preset::skylake_x, {.config = {.os = true, .output = cpu::output_scheme::single_range},
+                                 .output = {{0x1000}, {0xFFF}}});
+    bool const is_on = planned && driver::enable(msrs, planned.plan);
+    bool const is_stored = !cpu.on(engine::action::indirect_jump{0x40'2000}).happened;
+    auto const stopped = driver::disable(msrs);
+    return is_on && is_stored && stopped && memory.bytes.bytes[1] == 0x82 && msrs.count() > 4;
 }());
 
 /// The first rule that a trace breaks, or none.
@@ -185,23 +205,32 @@ auto first_broken_rule(byte_view bytes) -> rule {
     return first;
 }
 
-/// How many bytes of trace a perf.data file has, in up to 1000 pieces.
-auto bytes_of_trace(byte_view perf_data) -> uint64_t {
-    using namespace file::perf_data;
-    auto const in = open(perf_data);
-    static piece slots[1000];
-    uint64_t bytes = 0;
-    for (auto const stream : streams_of(in, slots)) {
-        for (piece const& one : stream) { bytes += one.trace.size(); }
-    }
-    return bytes;
-}
-
 }  // namespace
 
 auto main() -> int {
+    // A ring of two regions, on a modelled processor that leaves the kernel and executes a jump.
+    static uint8_t buffer[2 * 4096];
+    topa::entry entries[3];
+    topa::region const regions[] = {{0x1'0000}, {0x1'1000}};
+    driver::table_page const page{0x2000, entries};
+    host_region const mapped[] = {{0x1'0000, buffer, sizeof buffer},
+                                  {0x2000, reinterpret_cast<uint8_t*>(entries), sizeof entries}};
+    host_memory memory{mapped};
+    constexpr auto const& caps = cpu::preset::skylake_x;
+    simulate::fake_processor cpu{caps, memory, {}, 0x1000};
+    auto const built = driver::build_ring(driver::buffer_recipe::streaming, regions, 2, &page, 1,
+                                          topa::limits::of(caps));
+    uint64_t taken = 0;
+    user_trace trace{cpu, [&](uint64_t, uint64_t bytes) { taken += bytes; }, built.ring};
+    bool right = built && trace.start(caps);
+    right = right && !cpu.on(engine::action::far_transfer{
+                                 .at = 0x1002, .to = 0x40'1000, .after = {.cpl = 3}})
+                          .happened;
+    right = right && trace.on_pmi([] {}).outcome == driver::pmi_outcome::not_topa;
+    right = right && !cpu.on(engine::action::interrupt{.next = 0x40'1000, .to = 0x1000}).happened;
+    right = right && trace.stop().found && taken != 0 && buffer[1] == 0x82;
     // PSB, CBR, PSBEND, TNT: without a FUP in the PSB+ tracing is off, so no TNT may follow.
     uint8_t const bytes[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
                              0x02, 0x82, 0x02, 0x82, 0x02, 0x03, 0x18, 0x00, 0x02, 0x23, 0x06};
-    return first_broken_rule(bytes) == rule::GEN_105 && bytes_of_trace({}) == 0 ? 0 : 1;
+    return right && first_broken_rule(bytes) == rule::GEN_105 ? 0 : 1;
 }

@@ -7,33 +7,40 @@
 #include <ptspec/file/perf_data/event_reader.hpp>
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
-using namespace ptspec::file;
-
-auto main(int count, char** arguments) -> int {
-    if (count != 2) { return std::puts("usage: perf_events FILE") < 0 ? 1 : 0; }
-    std::ifstream in{arguments[1], std::ios::binary};
-    std::vector<char> const bytes{std::istreambuf_iterator<char>{in}, {}};
-
-    auto const file = perf_data::open(bytes);
-    auto const config = perf_data::decoder_config_of(file);
-    std::vector<perf_data::piece> slots(perf_data::count_pieces(file));
-    auto const streams = perf_data::streams_of(file, slots.data(), slots.size());
+/// Prints the events of each stream of a perf.data file: a CPU, or a thread. Returns what is wrong.
+auto print_events(ptspec::byte_view bytes) -> ptspec::file::perf_data::read_status {
+    using namespace ptspec::file::perf_data;
+    auto const file = open(bytes);
+    auto const config = decoder_config_of(file);
+    std::vector<piece> slots(count_pieces(file));
+    auto const streams = streams_of(file, slots.data(), slots.size());
     for (auto const stream : streams) {
-        perf_data::event_reader events{stream, config};
+        event_reader events{stream, config};
         while (auto const& one = events.next()) {
-            auto const name = name_of(one.what);
-            std::printf("stream %u: %llu ns %.*s ip=%llx to=%llx\n", stream.idx(),
-                        static_cast<unsigned long long>(config.clock.time_of(one.when.tsc)),
-                        static_cast<int>(name.size()), name.data(),
-                        static_cast<unsigned long long>(one.has_ip ? one.ip : 0),
-                        static_cast<unsigned long long>(one.has_to ? one.to : 0));
+            std::printf("stream %u: ", stream.idx());
+            if (one.when.is_absolute() && config.clock.mult != 0) {
+                std::printf("%llu ns ", 0ULL + config.clock.time_of(one.when.tsc));
+            }
+            std::fputs(name_of(one.what).data(), stdout);
+            if (one.has_ip) { std::printf(" ip=%llx", 0ULL + one.ip); }
+            if (one.has_to) { std::printf(" to=%llx", 0ULL + one.to); }
+            std::puts("");
         }
     }
-    auto const text = describe(config ? streams.result.error : config.result.error);
-    if (!config || !streams) { std::fprintf(stderr, "%s\n", text.data()); }
-    return config && streams ? 0 : 1;
+    return config ? streams.result : config.result;  // an error of `open` is in both
+}
+
+auto main(int count, char** arguments) -> int {
+    std::FILE* const in = count == 2 ? std::fopen(arguments[1], "rb") : nullptr;
+    if (in == nullptr) { return std::puts("usage: perf_events FILE") < 0 ? 1 : 2; }
+    std::vector<unsigned char> bytes;
+    for (int one = std::getc(in); one != EOF; one = std::getc(in)) {
+        bytes.push_back(static_cast<unsigned char>(one));
+    }
+    std::fclose(in);
+    auto const result = print_events(bytes);
+    if (!result) { std::fprintf(stderr, "%s\n", describe(result.error).data()); }
+    return result ? 0 : 1;
 }

@@ -35,7 +35,7 @@ public:
         auto const planned = driver::plan(caps,
                                           {.config = wanted, .output = driver::start_of(one.ring)});
         one.msrs = planned.plan;
-        return planned && driver::set_marks(one.ring, 0, 0, one.ring.bytes / 2);
+        return static_cast<bool>(planned);
     }
 
     /// Stops the current context and traces another one, or none.
