@@ -14,6 +14,7 @@ The table is every section `### Renamed`, one rename a line, names relative to n
     - `packet::decoded::why` -> `packet::decoded::error`      member
     - `ptspec/trace/context.hpp` -> `ptspec/trace/binder.hpp`
     - `config::nearest(caps, wanted)` -> `config::nearest(wanted, caps)`    order of arguments
+    - `bool(port_fault)` -> `port_fault::happened`            conversion that a member replaces
 
 Qualified names, also those through a namespace alias, headers and orders of arguments are replaced
 in the text. All other uses are found as errors of the compiler, which name the type or namespace.
@@ -48,6 +49,7 @@ JOBS = 2
 SECTION = re.compile(r"^### Renamed\n(.*?)(?=^##|\Z)", re.M | re.S)
 ROW = re.compile(r"- `([^`]+)` -> `([^`]+)`")
 CALL = re.compile(r"([\w:]+)\(([\w, ]*)\)$")
+CONVERSION = re.compile(r"bool\(([\w:]+)\)$")
 BRACKET = re.compile(r'"(?:\\.|[^"\\\n])*"|[()\[\]{},]')
 ALIAS = re.compile(r"\bnamespace (\w+) = (?:::)?ptspec::([\w:]+);")
 PLACE = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: "
@@ -61,6 +63,8 @@ UNKNOWN = (
     re.compile(r"(?:use of undeclared identifier|unknown type name|no template named) "
                r"'(?P<name>\w+)'"),
 )
+# What clang says about a value that does not convert to bool.
+NO_BOOL = re.compile(r"(?:value of type|invalid argument type) '(?P<type>[^']+)'")
 
 
 class BadTable(Exception):
@@ -84,8 +88,11 @@ def read_table(text):
 
 class Table:
     def __init__(self, rows):
-        self.headers, self.calls, self.names = {}, {}, {}
+        self.headers, self.calls, self.names, self.conversions = {}, {}, {}, {}
         for old, new in rows:
+            if conversion := CONVERSION.match(old):
+                self.conversions[conversion[1]] = new
+                continue
             calls = CALL.match(old), CALL.match(new)
             if old.endswith((".hpp", ".h")):
                 self.headers[old] = new
@@ -100,8 +107,14 @@ class Table:
                 raise BadTable(f"{old} has two new names")
         self.used = set()
         self.by_last = collections.defaultdict(set)
-        for old in self.names:
-            self.by_last[old.rpartition("::")[2]].add(old)
+        self.by_new_scope = {}  # a member of a type that has a new name, too
+        for old, new in self.names.items():
+            last = old.rpartition("::")[2]
+            self.by_last[last].add(old)
+            self.by_new_scope[f"{new.rpartition('::')[0]}::{last}"] = old
+
+    def all(self):
+        return {*self.names, *self.headers, *(f"bool({name})" for name in self.conversions)}
 
     def find(self, name, scope):
         """The old name that an error is about, in the table; None when it is not clear."""
@@ -109,6 +122,8 @@ class Table:
             full = f"{scope}::{name}".removeprefix("ptspec::")
             if full in self.names:
                 return full
+            if full in self.by_new_scope:
+                return self.by_new_scope[full]
         others = self.by_last.get(name, ())
         new = {self.names[old].rpartition("::")[2] for old in others}
         return sorted(others)[0] if len(new) == 1 else None
@@ -175,9 +190,41 @@ def errors_in(output):
         yield match["path"], int(match["line"]), int(match["column"]), match["text"]
 
 
+def end_of_operand(text, at):
+    """The end of the operand at a place: names, calls and members, after a `!`."""
+    at = re.compile(r"[!\s]*").match(text, at).end()
+    while match := re.compile(r"[\w.]+|->|::|[(\[{]").match(text, at):
+        at = match.end()
+        if match[0] in "([{":
+            depth = 1
+            while depth and at < len(text):
+                depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(text[at], 0)
+                at += 1
+    return at
+
+
+def conversion_edit(error, table):
+    """The edit that appends a member to a value that does not convert to bool."""
+    path, line, column, text = error
+    match = NO_BOOL.search(text)
+    of = re.sub(r"^(const )?(ptspec::)?| &$", "", match["type"]) if match else ""
+    found = [old for old in table.conversions if f"::{old}".endswith(f"::{of}") and of]
+    if len(found) != 1 or not pathlib.Path(path).is_file():
+        return None
+    whole = pathlib.Path(path).read_bytes().decode()
+    begin = sum(len(each) + 1 for each in whole.split("\n")[:line - 1])
+    end = end_of_operand(whole, begin + column - 1)
+    member = "." + table.conversions[found[0]].rpartition("::")[2]
+    table.used.add(f"bool({found[0]})")
+    before = whole[:end]
+    return path, before.count("\n") + 1, end - (before.rfind("\n") + 1) + 1, "", member
+
+
 def edit_for(error, table):
     """(path, line, column, old word, new words) for an error that a rename explains, or None."""
     path, line, column, text = error
+    if edit := conversion_edit(error, table):
+        return edit
     for pattern in UNKNOWN:
         match = pattern.search(text)
         if not match:
@@ -208,6 +255,8 @@ def apply(edits, inside):
             text = lines[line - 1].encode()
             # The column counts bytes; that of a designator may be that of its dot.
             at = text.find(old.encode(), column - 1)
+            if text[at:].startswith(new.encode()):  # two errors name one place
+                continue
             if column - 1 <= at <= column + 1:
                 lines[line - 1] = (text[:at] + new.encode() + text[at + len(old):]).decode()
                 count += 1
@@ -272,7 +321,7 @@ def report(copy, programs, failed, table):
         print(f"{name} does not build, {len(errors)} errors:")
         for path, line, column, text in errors[:3]:
             print(f"    {path.removeprefix(f'{copy}/')}:{line}:{column}: {text}")
-    unused = sorted({*table.names, *table.headers} - table.used)
+    unused = sorted(table.all() - table.used)
     print(f"{len(programs)} programs, {wrong} do not build; {len(table.used)} renames used"
           + (f", not used: {', '.join(unused)}" if unused else ""))
     return wrong
@@ -304,6 +353,7 @@ CHANGELOG = """# Changelog
 - `check(caps, wanted)` -> `check(wanted, caps)`
 - `ptspec/trace/context.hpp` -> `ptspec/trace/binder.hpp`
 - `ptspec/draw/text.hpp` -> `draw/text.hpp`
+- `bool(access::fault)` -> `access::fault::happened`
 
 ### Removed
 
@@ -316,7 +366,8 @@ inline int new_root = 0;
 inline int check(char const*, int) { return 0; }
 namespace trace { struct binder { void put(output_place) {} }; }
 namespace packet { template <class T> struct decoded { int error; }; }
-namespace access { struct refused { int broken; }; }
+namespace access { struct refused { int broken; }; struct fault { bool happened; }; }
+inline auto load(int) { return access::fault{}; }
 }
 """
 EXAMPLE = """#include <ptspec/draw/text.hpp>
@@ -328,6 +379,7 @@ int main() {
     tr::context a; trace::context{}.bind({}); a.bind(topa::place{});
     (void)a, (void)ptspec::old_root;
     auto refused = access::refused{.why = old_root};
+    if (!load((1)) && load(2)) { return 1; }
     return both(refused) + packet::decoded<int>{.why = 1}.why + check((1, 2), "a, b");
 }
 """
@@ -341,7 +393,7 @@ def self_test():
             failures.append(f"{what}\n  wanted {wanted!r}\n  found  {found!r}")
 
     table = Table(read_table(CHANGELOG))
-    expect("rows", len(read_table(CHANGELOG)), 9)
+    expect("rows", len(read_table(CHANGELOG)), 10)
     for wrong in ("### Renamed\n- `a` to `b`\n", "### Renamed\n- `f(a)` -> `f(b)`\n",
                   "### Renamed\n- `a` -> `b`\n- `a` -> `c`\n"):
         try:
@@ -374,7 +426,7 @@ def self_test():
     compiler = next(filter(shutil.which, COMPILERS), None)
     if compiler is None:
         skips.say("clang", "the renames of a small library")
-    for left_out in (None, *range(9)) if compiler else ():
+    for left_out in (None, *range(10)) if compiler else ():
         with tempfile.TemporaryDirectory() as folder:
             root, copy = pathlib.Path(folder, "root"), pathlib.Path(folder, "copy")
             for path, text in ((root / "include/ptspec/trace/binder.hpp", LIBRARY),
@@ -390,7 +442,7 @@ def self_test():
                    (1, left_out is not None))
             if left_out is None:
                 expect("errors", [*failed.values()], [])
-                expect("not used", {*table.names, *table.headers} - table.used, set())
+                expect("not used", table.all() - table.used, set())
     print("\n".join(failures) if failures else "self-test: renames are applied, missing ones found")
     return skips.status(failures)
 
