@@ -13377,7 +13377,6 @@ private:
 
     /// Marks the control flow as lost until the next packet with an IP.
     constexpr void lose_flow() noexcept {
-        set(overflow, false);
         set(tracing::unknown);
         set(lost);
     }
@@ -13480,7 +13479,6 @@ private:
         return {.to = owner::asynchronous, .completes = false};
     }
     constexpr void begin_event(uint32_t flag) noexcept {
-        set(event | aborting, false);
         set(flag);
         event_at_ = here_.offset;
     }

@@ -53,6 +53,13 @@ constexpr auto last_of(made_stream const& stream) -> last {
         return __VA_ARGS__;                                                                        \
     })
 
+TEST_CASE("a PSB+ is from PSB to PSBEND (PKT-134)") {
+    LAST("PSB", last.bound.in_psb_plus && !last.bound.completes);
+    LAST("PSB 3d1000 0223", last.bound.in_psb_plus);
+    LAST("PSB 0223", last.bound.in_psb_plus);
+    LAST("PSB 3d1000 0223 CBR", !last.bound.in_psb_plus);
+}
+
 TEST_CASE("a packet of a PSB+ reports the state (PKT-134,136)") {
     LAST("PSB CBR", last.is(owner::none, true) && last.bound.in_psb_plus);
     LAST("PSB 024301a000000000", last.is(owner::status, true) && last.bound.in_psb_plus &&

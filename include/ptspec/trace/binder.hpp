@@ -455,7 +455,6 @@ private:
 
     /// Marks the control flow as lost until the next packet with an IP.
     constexpr void lose_flow() noexcept {
-        set(overflow, false);
         set(tracing::unknown);
         set(lost);
     }
@@ -558,7 +557,6 @@ private:
         return {.to = owner::asynchronous, .completes = false};
     }
     constexpr void begin_event(uint32_t flag) noexcept {
-        set(event | aborting, false);
         set(flag);
         event_at_ = here_.offset;
     }
