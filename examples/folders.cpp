@@ -190,8 +190,8 @@ static_assert([] {
                                  .output = {{0x1000}, {0xFFF}}});
     bool const is_on = planned && driver::enable(msrs, planned.plan);
     bool const is_stored = !cpu.on(engine::action::indirect_jump{0x40'2000}).happened;
-    auto const stopped = driver::disable(msrs);
-    return is_on && is_stored && stopped && memory.bytes.bytes[1] == 0x82 && msrs.count() > 4;
+    auto const end = driver::disable(msrs);
+    return is_on && is_stored && end && memory.bytes.bytes[1] == 0x82 && msrs.count() > 4;
 }());
 
 /// The first rule that a trace breaks, or none.

@@ -60,6 +60,12 @@ TEST_CASE("a PSB+ is from PSB to PSBEND (PKT-134)") {
     LAST("PSB 3d1000 0223 CBR", !last.bound.in_psb_plus);
 }
 
+TEST_CASE("the status of a PSB+ is known afterwards: the next one repeats it (GEN-344)") {
+    LAST("PSB 3d1000 9920 0223 PSB 3d1000 9920", last.is(owner::status, true));
+    LAST("PSB 3d1000 9920 0223 PSB 3d1000 9921", last.is(owner::status, true, rule::GEN_344));
+    LAST("PSB 3d1000 9901 0223 PSB 3d1000 9902", last.is(owner::status, true, rule::GEN_344));
+}
+
 TEST_CASE("a packet of a PSB+ reports the state (PKT-134,136)") {
     LAST("PSB CBR", last.is(owner::none, true) && last.bound.in_psb_plus);
     LAST("PSB 024301a000000000", last.is(owner::status, true) && last.bound.in_psb_plus &&
