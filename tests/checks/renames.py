@@ -15,6 +15,8 @@ The table is every section `### Renamed`, one rename a line, names relative to n
     - `ptspec/trace/context.hpp` -> `ptspec/trace/binder.hpp`
     - `config::nearest(caps, wanted)` -> `config::nearest(wanted, caps)`    order of arguments
     - `bool(port_fault)` -> `port_fault::happened`            conversion that a member replaces
+    - `msr_model` -> `simulate::msr_model` in `ptspec/simulate/ports.hpp`
+    - `access::value_of` -> `access::value_of` in `ptspec/access/pt_msrs.hpp`     needs a header
 
 Qualified names, also those through a namespace alias, headers and orders of arguments are replaced
 in the text. All other uses are found as errors of the compiler, which name the type or namespace.
@@ -47,7 +49,7 @@ ROUNDS = 20
 JOBS = 2
 
 SECTION = re.compile(r"^### Renamed\n(.*?)(?=^##|\Z)", re.M | re.S)
-ROW = re.compile(r"- `([^`]+)` -> `([^`]+)`")
+ROW = re.compile(r"- `([^`]+)` -> `([^`]+)`(?: in `([^`]+)`)?")
 CALL = re.compile(r"([\w:]+)\(([\w, ]*)\)$")
 CONVERSION = re.compile(r"bool\(([\w:]+)\)$")
 BRACKET = re.compile(r'"(?:\\.|[^"\\\n])*"|[()\[\]{},]')
@@ -74,7 +76,7 @@ class BadTable(Exception):
 # -------------------------------------------------------------------------------------- the table
 
 def read_table(text):
-    """The renames of a changelog as [(old, new)]."""
+    """The renames of a changelog as [(old, new, header or None)]."""
     rows = []
     for section in SECTION.findall(text):
         for line in section.splitlines():
@@ -89,7 +91,10 @@ def read_table(text):
 class Table:
     def __init__(self, rows):
         self.headers, self.calls, self.names, self.conversions = {}, {}, {}, {}
-        for old, new in rows:
+        self.needed = {}  # old name -> the header that has the new one
+        for old, new, header in rows:
+            if header:
+                self.needed[old] = header
             if conversion := CONVERSION.match(old):
                 self.conversions[conversion[1]] = new
                 continue
@@ -124,6 +129,10 @@ class Table:
                 return full
             if full in self.by_new_scope:
                 return self.by_new_scope[full]
+            aliased = {old for old in (*self.names, *self.by_new_scope)
+                       if old.endswith(f"::{full}")}
+            if len(aliased) == 1:
+                return self.by_new_scope.get(aliased := aliased.pop(), aliased)
         others = self.by_last.get(name, ())
         new = {self.names[old].rpartition("::")[2] for old in others}
         return sorted(others)[0] if len(new) == 1 else None
@@ -158,6 +167,13 @@ def reordered(text, name, order, used):
     return text
 
 
+def with_header(text, header):
+    """The text with one more header before its first."""
+    if header is None or f"#include <{header}>" in text:
+        return text
+    return re.sub(r"^(?=#include)", f"#include <{header}>\n", text, count=1, flags=re.M)
+
+
 def rename_text(text, table):
     """The text with what needs no compiler."""
     for old, new in table.headers.items():
@@ -179,6 +195,7 @@ def rename_text(text, table):
             text, count = re.subn(rf"(?<![\w.:]){pattern}\b", replacement, text)
             if count:
                 table.used.add(old)
+                text = with_header(text, table.needed.get(old))
     return text
 
 
@@ -220,6 +237,15 @@ def conversion_edit(error, table):
     return path, before.count("\n") + 1, end - (before.rfind("\n") + 1) + 1, "", member
 
 
+def header_edit(path, header):
+    """The edit that includes a header, or None where it is included."""
+    text = pathlib.Path(path).read_bytes().decode() if pathlib.Path(path).is_file() else ""
+    match = re.search(r"^#include", text, re.M)
+    if match is None or f"#include <{header}>" in text:
+        return None
+    return path, text.count("\n", 0, match.start()) + 1, 1, "", f"#include <{header}>\n"
+
+
 def edit_for(error, table):
     """(path, line, column, old word, new words) for an error that a rename explains, or None."""
     path, line, column, text = error
@@ -234,6 +260,8 @@ def edit_for(error, table):
         if old is None:
             return None
         table.used.add(old)
+        if old in table.needed and (edit := header_edit(path, table.needed[old])):
+            return edit
         new = table.names[old]
         if scope or old.rpartition("::")[0] == new.rpartition("::")[0]:
             new = new.rpartition("::")[2]
@@ -354,6 +382,7 @@ CHANGELOG = """# Changelog
 - `ptspec/trace/context.hpp` -> `ptspec/trace/binder.hpp`
 - `ptspec/draw/text.hpp` -> `draw/text.hpp`
 - `bool(access::fault)` -> `access::fault::happened`
+- `far` -> `trace::far` in `ptspec/far.hpp`
 
 ### Removed
 
@@ -370,6 +399,9 @@ namespace access { struct refused { int broken; }; struct fault { bool happened;
 inline auto load(int) { return access::fault{}; }
 }
 """
+FAR = """#pragma once
+namespace ptspec::trace { inline int far() { return 1; } }
+"""
 EXAMPLE = """#include <ptspec/draw/text.hpp>
 #include <ptspec/trace/context.hpp>
 namespace tr = ptspec::trace;
@@ -379,7 +411,7 @@ int main() {
     tr::context a; trace::context{}.bind({}); a.bind(topa::place{});
     (void)a, (void)ptspec::old_root;
     auto refused = access::refused{.why = old_root};
-    if (!load((1)) && load(2)) { return 1; }
+    if (!load((1)) && load(2)) { return far(); }
     return both(refused) + packet::decoded<int>{.why = 1}.why + check((1, 2), "a, b");
 }
 """
@@ -393,7 +425,7 @@ def self_test():
             failures.append(f"{what}\n  wanted {wanted!r}\n  found  {found!r}")
 
     table = Table(read_table(CHANGELOG))
-    expect("rows", len(read_table(CHANGELOG)), 10)
+    expect("rows", len(read_table(CHANGELOG)), 11)
     for wrong in ("### Renamed\n- `a` to `b`\n", "### Renamed\n- `f(a)` -> `f(b)`\n",
                   "### Renamed\n- `a` -> `b`\n- `a` -> `c`\n"):
         try:
@@ -426,10 +458,11 @@ def self_test():
     compiler = next(filter(shutil.which, COMPILERS), None)
     if compiler is None:
         skips.say("clang", "the renames of a small library")
-    for left_out in (None, *range(10)) if compiler else ():
+    for left_out in (None, *range(11)) if compiler else ():
         with tempfile.TemporaryDirectory() as folder:
             root, copy = pathlib.Path(folder, "root"), pathlib.Path(folder, "copy")
             for path, text in ((root / "include/ptspec/trace/binder.hpp", LIBRARY),
+                               (root / "include/ptspec/far.hpp", FAR),
                                (root / "examples/draw/text.hpp", "#pragma once\n"),
                                (copy / "examples/mistakes/no.cpp", "x"),
                                (copy / "examples/one.cpp", EXAMPLE)):
