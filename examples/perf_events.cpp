@@ -33,8 +33,12 @@ auto print_events(ptspec::byte_view bytes) -> ptspec::file::perf_data::read_stat
 }
 
 auto main(int count, char** arguments) -> int {
-    std::FILE* const in = count == 2 ? std::fopen(arguments[1], "rb") : nullptr;
-    if (in == nullptr) { return std::puts("usage: perf_events FILE") < 0 ? 1 : 2; }
+    if (count != 2) { return std::puts("usage: perf_events FILE") < 0 ? 1 : 0; }
+    std::FILE* const in = std::fopen(arguments[1], "rb");
+    if (in == nullptr) {
+        std::perror(arguments[1]);
+        return 1;
+    }
     std::vector<unsigned char> bytes;
     for (int one = std::getc(in); one != EOF; one = std::getc(in)) {
         bytes.push_back(static_cast<unsigned char>(one));
