@@ -285,7 +285,7 @@ class Words:
 
     def __init__(self, rows):
         self.new = collections.defaultdict(set)
-        for old, new in rows:
+        for old, new, *_ in rows:
             self.new[old].add(new)
             self.new[f"ptspec::{old}"].add(f"ptspec::{new}")
             self.new[old.rpartition("::")[2]].add(new.rpartition("::")[2])
