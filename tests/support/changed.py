@@ -45,7 +45,7 @@ def own_tests(path):
     elif path.startswith("tests/checks/"):
         found += [name.removeprefix("tests.") + r"(\.self_test)?"]
     elif path.startswith("tests/fail/"):
-        found += [name.removeprefix("tests.") + r"(\.twin)?"]
+        found += [name.removeprefix("tests."), r"fail\.twins"]
     elif path.startswith("tests/") and path.endswith((".cpp", ".py")):
         found += [name.removeprefix("tests.")]
     elif path.startswith("examples/") and path.endswith(".cpp"):
