@@ -307,7 +307,7 @@ struct my_pointers {
     std::uint32_t output_offset;
 };
 
-/// Compilers for x86 place the first bit-field at bit 0, those for s390x at bit 63.
+/// Compilers for x86 place the first bit-field at bit 0, those for PowerPC at bit 63.
 constexpr bool as_on_x86 = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 
 /// True if the body holds, also in a constant expression where the compiler can read bit-fields.

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 // Fewer inputs where code runs slowly: with sanitizers, without optimisation, or in an emulator.
-#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__) || defined(__s390x__)
+#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__) || defined(__powerpc__)
 #define PTSPEC_TEST_IS_SLOW
 #endif
 #if defined(__has_feature)
