@@ -25,7 +25,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include" / "ptspec"
-# Headers, and the limit relative to the instructions of <string_view>.
+# Headers, and the limit relative to the instructions of <string_view>. clang 19 needs less than
+# g++ 12 for all but the last one.
 PARTS = [
     ([INCLUDE / "core.hpp"], 1.80),
     ([INCLUDE / "registers.hpp"], 1.01),
@@ -37,6 +38,7 @@ PARTS = [
     ([INCLUDE / "hypervisor.hpp"], 1.68),
     ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 3.91),
 ]
+CLANG_SINGLE_LIMIT = 4.25  # of the single header, with clang
 
 
 def processor_seconds(compiler, source):
@@ -126,7 +128,9 @@ def main(arguments):
                       [(f"{compiler} -I{ROOT / 'include'}", includes)
                        for compiler in options.compilers
                        for includes in (*(part for part, _ in parts), ("<string_view>",))]))
-    within = [compare(compiler, includes, "<string_view>", options.pairs, limit)
+    within = [compare(compiler, includes, "<string_view>", options.pairs,
+                      CLANG_SINGLE_LIMIT if "clang" in compiler and "single_include" in includes[0]
+                      else limit)
               for compiler in options.compilers for includes, limit in parts]
     return 0 if all(within) else 1
 

@@ -132,7 +132,10 @@ def sources(root, folder, suffixes, without=()):
 
 def sentences_of(root):
     """The sentence of each rule in rule.hpp."""
-    text = (root / DECLARATION).read_text(encoding="utf-8")
+    return sentences_in((root / DECLARATION).read_text(encoding="utf-8"))
+
+
+def sentences_in(text):
     return {match[1].replace("_", "-"): "".join(re.findall(r'"([^"]*)"', match[2]))
             for match in SENTENCE.finditer(text)}
 

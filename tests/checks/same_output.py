@@ -18,7 +18,8 @@ Both sides are built under build/same_output/, that of the commit once. The call
 - --help, and the programs that need no arguments.
 
 Compared are standard output, messages, the exit status and written files. A line may differ by the
-renames of CHANGELOG.md, section `### Renamed` (--renames FILE: another file of that form).
+renames of CHANGELOG.md, section `### Renamed` (--renames FILE: another file of that form), and by
+the sentences of the rules.
 
 A line of the file of --accept is a regular expression, then ` # ` and the reason. It accepts a line
 that differs, when it matches in `KIND: -LINE` (old) or `KIND: +LINE` (new). KIND is the program and
@@ -45,7 +46,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-
+import renames
+import rules
 import renames
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -283,8 +285,12 @@ class Words:
 
     WORD = re.compile(r"[\w:]+")
 
-    def __init__(self, rows):
+    def __init__(self, rows, sentences=()):
+        """`sentences`: of the rules, before and now, as {rule: sentence}."""
         self.new = collections.defaultdict(set)
+        self.rules = {sentence: rule for side in sentences for rule, sentence in side.items()}
+        self.sentence = re.compile("|".join(sorted(map(re.escape, self.rules), key=len,
+                                                   reverse=True)) or r"(?!)")
         for old, new, *_ in rows:
             self.new[old].add(new)
             self.new[f"ptspec::{old}"].add(f"ptspec::{new}")
@@ -292,6 +298,8 @@ class Words:
 
     def same(self, old, new):
         """True when two lines are equal but for renames."""
+        old, new = (self.sentence.sub(lambda found: self.rules[found[0]], line)
+                    for line in (old, new))
         if old == new:
             return True
         if not self.new or self.WORD.sub("", old) != self.WORD.sub("", new):
@@ -431,6 +439,10 @@ def self_test():
         if found != wanted:
             failures.append(f"{what}\n  wanted {wanted!r}\n  found  {found!r}")
 
+    sentences = [{"GEN-006": "x is y"}, {"GEN-006": "x must be y (z)"}]
+    expect("sentences", [Words([], sentences).same("1 x is y", line)
+                         for line in ("1 x must be y (z)", "2 x must be y (z)", "1 x must be y")],
+           [True, False, False])
     words = Words([("trace::context", "trace::binder"), ("a::why", "a::error"),
                    ("b::why", "b::broken")])
 
@@ -524,10 +536,22 @@ def self_test():
     return 1 if failures else 0
 
 
+def declarations(commit):
+    """rule.hpp of a commit, and of the working tree."""
+    for path in (rules.DECLARATION, rules.DECLARATION.replace("base/", "")):
+        shown = subprocess.run(["git", "-C", str(ROOT), "show", f"{commit}:{path}"],
+                               capture_output=True, text=True, check=False)
+        if shown.returncode == 0:
+            yield shown.stdout
+            break
+    yield (ROOT / rules.DECLARATION).read_text(encoding="utf-8")
+
+
 def check(options):
     accepted = Accepted(options.accept.read_text(encoding="utf-8") if options.accept else "")
     try:
-        words = Words(renames.read_table(options.renames.read_text(encoding="utf-8")))
+        words = Words(renames.read_table(options.renames.read_text(encoding="utf-8")),
+                      [rules.sentences_in(text) for text in declarations(options.commit)])
     except renames.BadTable as error:
         raise Failed(str(error)) from error
     old, new = build_commit(options.commit), build(ROOT, HOME / "tree")
