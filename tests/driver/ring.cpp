@@ -145,15 +145,18 @@ TEST_CASE("a ring that cannot be built names the rule and the region (PRG-088,08
         three in_smrr;
         auto const table_in_smrr = in_smrr.build(buffer_recipe::circular, many, hazards);
         topa::region const one{0x2000'0000};
-        entry entries[2] = {};
+        entry entries[3] = {};
         driver::table_page const page{table, entries};
         auto const alone = driver::build_ring(buffer_recipe::interrupt_on_full, &one, 1, &page, 1,
                                               many);
+        topa::region const two[] = {{0x2000'0000}, {0x2000'1000}};
+        auto const pair = driver::build_ring(buffer_recipe::interrupt_on_full, two, 2, &page, 1,
+                                             many);
         return !second && second.broken == rule::OUT_062 && second.region == 1 &&
                third.broken == rule::OUT_063 && third.region == 2 &&
                low.build(buffer_recipe::circular).broken == rule::OUT_061 &&
                on_apic.broken == rule::OUT_113 && on_apic.region == 0 &&
-               table_in_smrr.broken == rule::OUT_091 && alone.broken == rule::OUT_093 &&
+               table_in_smrr.broken == rule::OUT_091 && alone.broken == rule::OUT_093 && pair &&
                driver::build_ring(buffer_recipe::circular, &one, 0, &page, 1, many).broken ==
                    rule::OUT_066 &&
                driver::build_ring(buffer_recipe::circular, &one, 1, &page, 0, many).broken ==

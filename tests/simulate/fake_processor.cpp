@@ -56,6 +56,7 @@ TEST_CASE("CPUID and the capability MSRs enumerate the given capabilities (PRG-0
     CHECK_TWICE([](auto value) {
         simulate::capabilities_cpuid cpuid{value(preset::P_FUT)};
         return cpu::detect(cpuid).leaf_14_1_eax == preset::P_FUT.leaf_14_1_eax &&
+               cpuid.query(0x0A, 0).eax == preset::P_FUT.leaf_0a_eax.raw &&
                cpuid.query(0x14, 2) == cpuid_registers{} &&
                cpuid.query(0x0D, 2) == cpuid_registers{} &&
                cpuid.query(0x0D, 0) == cpuid_registers{} &&

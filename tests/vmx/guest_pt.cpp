@@ -366,6 +366,16 @@ TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") 
         right = right && why(longer) == access::error::wrong_size;
         image.bytes[access::image_size] = value(uint8_t{32});
         right = right && why(image) == access::error::unknown_flags;
+        // Controls of L2 are for a guest in L2; bit 32 of the VM-entry controls is no control.
+        image.bytes[access::image_size] = 0;
+        image.bytes[access::image_size + 8] = value(uint8_t{1});
+        right = right && why(image) == access::error::unknown_flags;
+        image.bytes[access::image_size + 8] = 0;
+        image.bytes[access::image_size] = 4;
+        image.bytes[access::image_size + 20] = value(uint8_t{1});
+        right = right && why(image) == access::error::unknown_flags;
+        image.bytes[access::image_size + 20] = 0;
+        right = right && why(image) == access::error::none;
         image.bytes[access::image_size] = 2;  // TraceEn has not risen
         right = right && why(image) == access::error::unknown_flags;
         image.bytes[access::image_size] = 1;

@@ -383,6 +383,15 @@ TEST_CASE("a ToPA PMI of the host is not the guest's if the guest does not trace
     });
 }
 
+TEST_CASE("leaving a shadow went well if nothing faulted and the position is known") {
+    CHECK_TWICE([](auto value) {
+        vmx::shadow_exit good, lost, faulted;
+        lost.is_placed = value(false);
+        faulted.fault.happened = value(true);
+        return good && !lost && !faulted;
+    });
+}
+
 TEST_CASE("with shadow tables the processor gets their position, and CTL.ToPA (PRG-184,185)") {
     CHECK_TWICE([](auto value) {
         msr_file cpu = host_file(0);

@@ -158,6 +158,14 @@ TEST_CASE("the types of records are those of Linux and perf") {
         underlying(feature_id::compressed) == 27);
 }
 
+TEST_CASE("the bits of mappings are those of mmap(2), and no processor is -1") {
+    CHECK(prot_read == 0x1);
+    CHECK(prot_write == 0x2);
+    CHECK(prot_exec == 0x4);
+    CHECK(map_private == 0x02);
+    CHECK(no_cpu == 0xFFFF'FFFF);
+}
+
 TEST_CASE("the bits of aux_flags are those of PERF_AUX_FLAG") {
     static constexpr bits_in_c wanted[] = {{"TRUNCATED", 0},
                                            {"OVERWRITE", 1},
