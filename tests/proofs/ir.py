@@ -762,11 +762,11 @@ def plus(a, b):
     return term.as_signed_long() if z3.is_bv_value(term) else term
 
 
-def compiled_to_ir(source, include=INCLUDE):
+def compiled_to_ir(source, include=INCLUDE, flags=()):
     """The LLVM IR of a C++ file."""
-    command = ["clang++-19", *CXX, *IR, f"-I{include}", f"-I{FOLDER.parent.parent}", "-o", "-",
+    command = ["clang++-19", *CXX, *IR, *flags, f"-I{include}", f"-I{FOLDER.parent.parent}", "-o", "-",
                str(source)]
-    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
+    return subprocess.run(command, check=True, text=True, capture_output=True).stdout
 
 
 def main():

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Proves the statements of statements/*.py for all inputs, and refutes each one's mutant.
+
+    run.py [--only WORD] [--no-mutants] [--regmap PROGRAM]
+    run.py --self-test [RUNS]         the self-test of the translator (ir.py)
+
+Each line has the statement, whether it is proved, and the seconds of the proof; then whether the
+mutant is refuted. Without --regmap the statements about the generated C header are skipped.
+
+Exit status: 0 all are proved and all mutants refuted, 1 not all, 2 wrong usage.
+"""
+
+import argparse
+import importlib
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import z3
+
+import claims
+from ir import FOLDER, INCLUDE, Module, Unsupported, compiled_to_ir
+
+TIMEOUT = 120  # seconds of one proof
+
+
+class Functions:
+    """The functions of a C++ file. A call returns the value, or the result with its memory."""
+
+    def __init__(self, module):
+        self.module, self.defined = module, []
+
+    def __getattr__(self, name):
+        def call(*args):
+            result = self.module.call(name, *args)
+            self.defined.append(result.defined)
+            return result if result.memory else result.value
+        return call
+
+
+def prove(claim, module):
+    """The verdict, the seconds, and the inputs of a counter-example."""
+    begin = time.monotonic()
+    functions = Functions(module)
+    claimed = claim(functions)
+    given, claimed = claimed if isinstance(claimed, tuple) else (z3.BoolVal(True), claimed)
+    solver = z3.SolverFor("QF_BV")
+    solver.set("timeout", TIMEOUT * 1000)
+    solver.add(given)
+    if solver.check() != z3.sat:
+        return "vacuous", time.monotonic() - begin, ""
+    solver.add(z3.Not(z3.And(claimed, *functions.defined)))
+    found = solver.check()
+    example = ""
+    if found == z3.sat:
+        model = solver.model()
+        example = ", ".join(sorted(f"{one} = {model[one]}" if z3.is_bool(model[one]) else
+                                   f"{one} = {model[one].as_long():X}H" for one in model.decls()
+                                   if model[one] is not None and one.arity() == 0))
+        if not z3.is_true(model.eval(z3.And(*functions.defined), model_completion=True)):
+            example += " (undefined behaviour)"
+    verdict = {"sat": "refuted", "unsat": "proved"}.get(str(found), "undecided")
+    return verdict, time.monotonic() - begin, example
+
+
+class Compiler:
+    """Compiles the files of statements, also with an edited header."""
+
+    def __init__(self, folder, regmap):
+        self.folder, self.regmap, self.modules = pathlib.Path(folder), regmap, {}
+        if regmap:
+            subprocess.run([regmap, "--c", f"{folder}/ptspec.h"], check=True)
+
+    def module(self, source, only="", mutant=None):
+        key = source, only if mutant else "", mutant
+        if key not in self.modules:
+            include = INCLUDE
+            if mutant:
+                include = self.folder / "mutant"
+                shutil.rmtree(include, ignore_errors=True)
+                shutil.copytree(INCLUDE, include)
+                header, old, new = mutant
+                text = (include / "ptspec" / header).read_text(encoding="utf-8")
+                if text.count(old) == 0 or old == new:
+                    raise SystemExit(f"{header}: no {old!r}")
+                (include / "ptspec" / header).write_text(text.replace(old, new, 1),
+                                                         encoding="utf-8")
+            flags = [f"-I{self.folder}", *([f"-DONLY_{only}"] if only and mutant else [])]
+            text = compiled_to_ir(FOLDER / "statements" / f"{source}.cpp", include, flags)
+            self.modules[key] = Module(text)
+        return self.modules[key]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--only", default="")
+    parser.add_argument("--no-mutants", action="store_true")
+    parser.add_argument("--regmap")
+    parser.add_argument("--self-test", nargs="?", type=int, const=100_000)
+    chosen = parser.parse_args()
+    if chosen.self_test:
+        import self_test
+        return self_test.run(chosen.self_test)
+    for file in sorted((FOLDER / "statements").glob("*.py")):
+        importlib.import_module(f"statements.{file.stem}")
+    begin = time.monotonic()
+    wrong, solving, count = 0, 0.0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        compiler = Compiler(folder, chosen.regmap)
+        for one in claims.ALL:
+            if chosen.only not in f"{one.source}: {one.name}":
+                continue
+            if one.source == "c_header" and not chosen.regmap:
+                print(f"skipped  {one.source}: {one.name}: needs --regmap")
+                continue
+            try:
+                found, seconds, example = prove(one.claim, compiler.module(one.source))
+            except Unsupported as why:
+                found, seconds, example = "unknown", 0.0, str(why)
+            except subprocess.CalledProcessError as why:
+                found, seconds, example = "no build", 0.0, why.stderr
+            solving += seconds
+            count += 1
+            mutant = ""
+            if not chosen.no_mutants:
+                try:
+                    changed = compiler.module(one.source, one.only, one.mutant)
+                    mutant = prove(one.claim, changed)[0]
+                except Unsupported as why:
+                    mutant = str(why)
+                except subprocess.CalledProcessError:
+                    mutant = "does not build"
+            good = found == "proved" and mutant in ("", "refuted")
+            wrong += not good
+            print(f"{found:8} {seconds:6.2f} s  {one.source}: {one.name}"
+                  f"{'; mutant ' + mutant if mutant else ''}", flush=True)
+            if example:
+                print(f"          {example}")
+    print(f"{count} statements, {wrong} wrong; {solving:.1f} s for the proofs, "
+          f"{time.monotonic() - begin:.1f} s with compilers and mutants")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.setrecursionlimit(100_000)
+    sys.exit(main())
