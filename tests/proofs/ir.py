@@ -21,7 +21,7 @@ inbounds of an address, since every access is checked to be inside its object; `
 attributes of values, since the functions are called with plain integers.
 
 Everything else stops the translation with the names of the function and the instruction: a loop, a
-recursion, a call of another function, floating point, vectors, pointers in memory.
+recursion, a call of another function, floating point, vectors, a pointer as a number.
 """
 
 import argparse
@@ -33,8 +33,8 @@ import sys
 
 import z3
 
-from terms import (BINARY, COMPARE, INTRINSICS, NO, WIDER, YES, Bits, Pointer, all_of, any_of, bits,
-                   choose, folded, is_set, negated, number)
+from terms import (BINARY, COMPARE, INTRINSICS, NO, WIDER, YES, Bits, Pointer, PointerByte, all_of,
+                   any_of, bits, choose, folded, is_set, negated, number)
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 INCLUDE = FOLDER.parent.parent / "include"
@@ -273,6 +273,8 @@ class Module:
         # The value and the memory of the caller are read wherever the function returns.
         poison = [run.value.poison] if isinstance(run.value, Bits) else []
         end = [run.memory[param.name] for param in function.params if param.size]
+        if any(isinstance(one, PointerByte) for part in end for one in part):
+            raise Unsupported(f"{name}: a pointer in memory of the caller")
         poison += [one.poison for part in end for one in part]
         value = run.value.term if isinstance(run.value, Bits) else None
         if function.returns == ("int", 1):
@@ -283,6 +285,8 @@ class Module:
 
 def joined(parts):
     """Bytes, the lowest first, as one value."""
+    if any(isinstance(one, PointerByte) for one in parts):
+        raise Unsupported("a pointer in memory is read as a number")
     term = parts[0].term if len(parts) == 1 else z3.Concat(*[one.term for one in parts[::-1]])
     return Bits(z3.simplify(term), any_of(*[one.poison for one in parts]))
 
@@ -465,6 +469,15 @@ class Run:
             one = joined(self.content(name)[at:at + count])
             value = one if value is None else choose(when, one, value)
         return value if value is not None else Bits(z3.BitVecVal(0, 8 * count), YES)
+
+    def load_pointer(self, pointer, align):
+        value = Pointer([], YES)
+        for when, name, at in reversed(self.places(pointer, 8, align)):
+            parts = self.content(name)[at:at + 8]
+            if [getattr(part, "at", None) for part in parts] != list(range(8)):
+                raise Unsupported("a load of a pointer that was not stored")
+            value = choose(when, parts[0].pointer, value)
+        return value
 
     def store(self, pointer, parts, align):
         for when, name, at in self.places(pointer, len(parts), align):
@@ -660,6 +673,8 @@ class Run:
         kind = line.type()
         line.expect(",")
         _, pointer = self.typed(line)
+        if kind[0] == "ptr":
+            return self.load_pointer(pointer, self.align(line))
         if kind[0] != "int":
             raise Unsupported(f"a load of type {kind[0]}")
         value = self.load(pointer, size_of(kind), self.align(line))
@@ -669,6 +684,8 @@ class Run:
         kind, value = self.typed(line)
         line.expect(",")
         _, pointer = self.typed(line)
+        if kind[0] == "ptr":
+            return self.store(pointer, [PointerByte(value, i) for i in range(8)], self.align(line))
         if kind[0] != "int":
             raise Unsupported(f"a store of type {kind[0]}")
         size = size_of(kind)
@@ -709,6 +726,8 @@ class Run:
         name = line.next()
         if not name.startswith("@"):
             raise Unsupported("a call through a pointer")
+        if name.startswith(("@llvm.lifetime.", "@llvm.experimental.noalias.")):
+            return None
         line.expect("(")
         args = []
         while not line.accept(")"):
@@ -728,8 +747,6 @@ class Run:
     def intrinsic(self, name, kind, args):
         name = name.split(".")[1] if "with.overflow" not in name and ".sat." not in name \
             else ".".join(name.split(".")[1:-1])
-        if name in ("lifetime", "experimental"):
-            return None
         if name == "assume":
             return self.undefined(any_of(args[0].poison, negated(is_set(args[0].term))))
         if name in ("memcpy", "memmove", "memset"):

@@ -143,7 +143,7 @@ REFUSED = {
     "has_an_unknown_instruction": "has_an_unknown_instruction: an unknown instruction: ",
     "calls_another": "calls_another: a call of a function without a body: ",
     "calls_through_a_pointer": "calls_through_a_pointer: an unknown instruction: ",
-    "stores_a_pointer": "stores_a_pointer: a store of type ptr: ",
+    "stores_a_pointer": "stores_a_pointer: a pointer in memory of the caller",
     "reads_a_variable": "reads_a_variable: access to @variable: ",
 }
 

@@ -8,6 +8,8 @@ import z3
 Bits = collections.namedtuple("Bits", "term poison")
 # Each choice is (condition, object, offset): the offset is an int, or a term of 64 bits.
 Pointer = collections.namedtuple("Pointer", "choices poison")
+# The bytes of a pointer in memory.
+PointerByte = collections.namedtuple("PointerByte", "pointer at")
 
 NO, YES = z3.BoolVal(False), z3.BoolVal(True)
 
@@ -39,6 +41,11 @@ def choose(condition, one, other):
     if isinstance(one, Bits):
         return Bits(choose(condition, one.term, other.term),
                     choose(condition, one.poison, other.poison))
+    if isinstance(one, PointerByte) or isinstance(other, PointerByte):
+        whole = [part.pointer if isinstance(part, PointerByte) else Pointer([], YES)
+                 for part in (one, other)]
+        return PointerByte(choose(condition, *whole),
+                           one.at if isinstance(one, PointerByte) else other.at)
     if isinstance(one, Pointer):
         return Pointer([(all_of(condition, when), *place) for when, *place in one.choices] +
                        [(all_of(negated(condition), when), *place)
