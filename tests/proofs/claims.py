@@ -128,9 +128,8 @@ def enumerated(condition, words):
     """A cell `present_if` without the words after a semicolon, for capability words by name."""
     found = []
     for part in condition.split(";")[0].split(" and "):
-        if match := re.fullmatch(r"CPUID\.([0-9A-F]+H\.\d):E([A-D])X\[(\d+)\]=1", part) or \
-                re.fullmatch(r"(E)([A-D])X\[(\d+)\]=1", part):
-            found.append(bit(words[f"{match[1]}:E{match[2]}X"], int(match[3])))
+        if match := re.fullmatch(r"CPUID\.(\w+\.\d:E[A-D]X)\[(\d+)\]=1", part):
+            found.append(bit(words[match[1]], int(match[2])))
         elif match := re.fullmatch(r"(?:RANGECNT|CPUID\.14H\.1:EAX\[2:0\])>(\d)", part):
             count = If(words["14H.0:EAX"] == 0, number(0, 3), bits(words["14H.1:EAX"], 2, 0))
             found.append(UGT(count, int(match[1])))
