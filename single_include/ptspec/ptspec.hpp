@@ -14953,7 +14953,8 @@ namespace ptspec::trace {
 [[nodiscard]] constexpr auto tsc_near(uint64_t low_56, uint64_t near_by) noexcept -> uint64_t {
     constexpr uint64_t wrap = uint64_t{1} << 56;
     uint64_t const step = (low_56 - near_by) & (wrap - 1);
-    return step < wrap / 2 || near_by + step < wrap ? near_by + step : near_by + step - wrap;
+    // Not back below 0. The sum may need more than 64 bits.
+    return step < wrap / 2 || near_by < wrap - step ? near_by + step : near_by + step - wrap;
 }
 
 /// The conversion of the TSC to nanoseconds and back, as Linux and perf compute it:

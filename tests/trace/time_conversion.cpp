@@ -71,6 +71,8 @@ TEST_CASE("the 56 bits of a TSC packet are those of the nearest 64-bit value (PK
         return is(5, 0, 5) && is(5, 3 * wrap, 3 * wrap + 5) &&
                is(wrap - 5, 3 * wrap, 3 * wrap - 5) &&
                is(half - 1, 3 * wrap, 3 * wrap + half - 1) && is(half, 3 * wrap, 3 * wrap - half) &&
-               is(4, 3 * wrap - 1, 3 * wrap + 4) && is(wrap - 5, 3, wrap - 5);  // not below 0
+               is(4, 3 * wrap - 1, 3 * wrap + 4) && is(wrap - 5, 3, wrap - 5) &&  // not below 0
+               is(50, 255 * wrap + 100, 255 * wrap + 50) &&  // near the highest value
+               is(50, 255 * wrap + half + 100, 50) && is(7, ~std::uint64_t{0}, 7);
     });
 }
