@@ -2,7 +2,8 @@
 """What the statements are written with: numbers, rules, and the tables of tests/spec.
 
 A statement is a function that takes the compiled functions and returns what it claims: a condition,
-or a pair of conditions, the first of which the inputs satisfy. It is proved for all inputs.
+or a pair of conditions, the first of which the inputs satisfy, or a list of these, which are proved
+one by one. It is proved for all inputs.
 
     @statement("the offset is MP[63:32] (OUT-050)",
                mutant=("topa/address_math.hpp", "OutputOffset::lsb}", "OutputOffset::lsb + 1}"))
@@ -25,17 +26,19 @@ from z3 import And, Concat, Extract, If, Implies, Not, Or, UGE, UGT, ULE, ULT  #
 
 SPEC = pathlib.Path(__file__).resolve().parent.parent / "spec"
 
-Statement = collections.namedtuple("Statement", "name source claim mutant only")
+Statement = collections.namedtuple("Statement", "name source claim mutant only slow")
 ALL = []
 
 # The numbers of the rules in the library.
 FAMILIES = {"REG": 1000, "OUT": 2000, "PKT": 3000, "GEN": 4000, "PRG": 5000}
 
 
-def statement(name, mutant, only=""):
-    """Adds a statement. `only` is the part of its C++ file that the mutant compiles."""
+def statement(name, mutant, only="", slow=False):
+    """Adds a statement. `only` is the part of its C++ file that the mutant compiles; one that is
+    slow is proved with --all."""
     def add(claim):
-        ALL.append(Statement(name, claim.__module__.rpartition(".")[2], claim, mutant, only))
+        ALL.append(Statement(name, claim.__module__.rpartition(".")[2], claim, mutant, only,
+                             slow))
         return claim
     return add
 

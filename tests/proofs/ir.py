@@ -798,7 +798,7 @@ def main():
     elif chosen.file:
         module = Module(compiled_to_ir(chosen.file))
         for name in module.functions:
-            if not name.startswith("@_Z"):
+            if not name.lstrip('@"').startswith("_Z"):
                 found = module.call(name[1:], *module.function(name).inputs())
                 print(name[1:], found.value, *found.memory)
     else:

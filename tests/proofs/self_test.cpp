@@ -24,6 +24,11 @@ struct triple {
 [[gnu::noinline]] auto made_triple(uint64_t a, uint64_t b) -> triple { return {a, b, a & b}; }
 [[gnu::noinline]] void add_to(uint32_t& to, uint32_t more) { to += more * (more > 7 ? 3U : 5U); }
 
+[[gnu::noinline]] void call_twice(auto const& call, uint32_t a) {
+    call(a);
+    call(a * 3);
+}
+
 }  // namespace
 
 uint32_t volatile volatile_number;
@@ -151,6 +156,12 @@ auto locals(uint32_t a, uint32_t b) -> uint32_t {
     uint32_t all[3] = {a, b, a ^ b};
     add_to(all[b % 3], a);
     return all[0] + 2 * all[1] + 3 * all[2];
+}
+auto captured(uint32_t a, uint32_t b) -> uint32_t {  // a pointer in memory
+    uint32_t sum = 0;
+    auto const add = [&sum, &b](uint32_t more) { sum += more ^ b; };
+    call_twice(add, a);
+    return sum + b;
 }
 auto short_loop(uint64_t a) -> uint64_t {  // the compiler unrolls it
     uint64_t value = 0;
