@@ -139,3 +139,9 @@ def enumerated(condition, words):
         else:
             raise ValueError(f"registers.csv: {condition}")
     return And(*found)
+
+
+# The words of a processor, in the order of statements/words.hpp.
+NAMES = ("07H.0:EBX", "14H.0:EAX", "14H.0:EBX", "14H.0:ECX", "14H.1:EAX", "14H.1:EBX",
+         "80000008H:EAX", "0DH.1:EAX", "0DH.1:ECX", "IA32_PERF_CAPABILITIES", "IA32_VMX_MISC")
+capability_words = {name: var(name, 64 if name.startswith("IA32") else 32) for name in NAMES}

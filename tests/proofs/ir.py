@@ -37,7 +37,8 @@ from terms import (BINARY, COMPARE, INTRINSICS, NO, WIDER, YES, Bits, Pointer, P
                    any_of, bits, choose, folded, is_set, negated, number)
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-INCLUDE = FOLDER.parent.parent / "include"
+ROOT = FOLDER.parent.parent
+INCLUDE = ROOT / "include"
 CXX = ["-std=c++20", "-O2", "-fno-exceptions", "-g0", "-w"]
 IR = ["-S", "-emit-llvm", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
       "-unroll-threshold=100000", "-mllvm", "-inline-threshold=100000", "-mllvm",
@@ -781,7 +782,7 @@ def plus(a, b):
 
 def compiled_to_ir(source, include=INCLUDE, flags=()):
     """The LLVM IR of a C++ file."""
-    command = ["clang++-19", *CXX, *IR, *flags, f"-I{include}", f"-I{FOLDER.parent.parent}", "-o", "-",
+    command = ["clang++-19", *CXX, *IR, *flags, f"-I{include}", f"-I{ROOT}", "-o", "-",
                str(source)]
     return subprocess.run(command, check=True, text=True, capture_output=True).stdout
 

@@ -13,7 +13,7 @@ import tempfile
 
 import z3
 
-from ir import CXX, FOLDER, INCLUDE, Module, Unsupported, compiled_to_ir
+from ir import CXX, FOLDER, INCLUDE, ROOT, Module, Unsupported, compiled_to_ir
 
 PYTHON = {
     z3.Z3_OP_UNINTERPRETED: "0", z3.Z3_OP_TRUE: "True",
@@ -169,7 +169,7 @@ def run(total):
         for compiler in ("clang++-19", "g++"):
             for source in sources:
                 library = f"{folder}/{compiler}.{source.stem}.so"
-                subprocess.run([compiler, *CXX, f"-I{INCLUDE}", f"-I{FOLDER.parent.parent}",
+                subprocess.run([compiler, *CXX, f"-I{INCLUDE}", f"-I{ROOT}",
                                 "-shared", "-fPIC", "-Wl,-z,lazy", "-o", library, str(source)],
                                check=True)
                 library = ctypes.CDLL(library, os.RTLD_LAZY)

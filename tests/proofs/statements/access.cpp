@@ -2,30 +2,13 @@
 // Which writes of an MSR fault, by which rule.
 #include <ptspec/access/check.hpp>
 
+#include <tests/proofs/statements/words.hpp>
+
 using namespace ptspec;
 using access::msr_state;
 using cpu::capabilities;
 
 namespace {
-
-/// The words that a check of an MSR reads, in the order of `capability_words` in access.py.
-#define WORDS                                                                                      \
-    uint32_t leaf_07_0_ebx, uint32_t leaf_14_0_eax, uint32_t leaf_14_0_ebx,                        \
-        uint32_t leaf_14_0_ecx, uint32_t leaf_14_1_eax, uint32_t leaf_14_1_ebx,                    \
-        uint32_t leaf_80000008_eax, uint32_t leaf_0d_1_eax, uint32_t leaf_0d_1_ecx,                \
-        uint64_t perf_capabilities, uint64_t vmx_misc
-
-#define CAPS                                                                                       \
-    {                                                                                              \
-        .leaf_07_0_ebx = {leaf_07_0_ebx}, .leaf_0d_1_eax = {leaf_0d_1_eax},                        \
-        .leaf_0d_1_ecx = {leaf_0d_1_ecx}, .leaf_14_0_eax = {leaf_14_0_eax},                        \
-        .leaf_14_0_ebx = {leaf_14_0_ebx}, .leaf_14_0_ecx = {leaf_14_0_ecx},                        \
-        .leaf_14_1_eax = {leaf_14_1_eax}, .leaf_14_1_ebx = {leaf_14_1_ebx},                        \
-        .leaf_80000008_eax = {leaf_80000008_eax}, .perf_capabilities = {perf_capabilities},        \
-        .vmx_misc = {                                                                              \
-            vmx_misc                                                                               \
-        }                                                                                          \
-    }
 
 auto number_of(access::verdict found) -> uint32_t {
     return static_cast<uint32_t>(found.what) | static_cast<uint32_t>(found.broken) << 16;

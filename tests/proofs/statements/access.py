@@ -3,17 +3,13 @@
 
 from z3 import LShR
 
-from claims import (And, If, Implies, Not, Or, UGE, UGT, ULE, ULT, bit, bits, enumerated, field,
-                    flag, mask, number, register, rule, statement, var, wide)
+from claims import (And, If, Implies, Not, Or, UGE, UGT, ULE, bit, bits, capability_words,
+                    enumerated, field, flag, mask, number, register, rule, statement, var, wide)
 
 LEGAL = "access/legal.hpp"
 CHECK = "access/check.hpp"
 ROWS = "access/pt_msr_rows.hpp"
 
-# The words of a processor, in the order of the functions' parameters.
-NAMES = ("07H.0:EBX", "14H.0:EAX", "14H.0:EBX", "14H.0:ECX", "14H.1:EAX", "14H.1:EBX",
-         "80000008H:EAX", "0DH.1:EAX", "0DH.1:ECX", "IA32_PERF_CAPABILITIES", "IA32_VMX_MISC")
-capability_words = {name: var(name, 64 if name.startswith("IA32") else 32) for name in NAMES}
 words = tuple(capability_words.values())
 ebx, ecx = capability_words["14H.0:EBX"], capability_words["14H.0:ECX"]
 has_pt = bit(capability_words["07H.0:EBX"], 25)
@@ -188,7 +184,7 @@ def access(found, rules):
 
 
 @statement("RDMSR: the outcome and the rule, of all indexes and capability words (REG-001, "
-           "REG-002, REG-011..017)",
+           "REG-002, REG-011..015, REG-017)",
            mutant=(ROWS, "msr.number >= 2 * caps.address_ranges()",
                    "msr.number > 2 * caps.address_ranges()"))
 def check_read(f):

@@ -3,29 +3,11 @@
 #include <ptspec/access/check.hpp>
 #include <ptspec/topa/entry.hpp>
 
+#include <tests/proofs/statements/words.hpp>
+
 #include <ptspec.h>
 
 using namespace ptspec;
-
-namespace {
-
-#define WORDS                                                                                      \
-    uint32_t leaf_07_0_ebx, uint32_t leaf_14_0_eax, uint32_t leaf_14_0_ebx,                        \
-        uint32_t leaf_14_0_ecx, uint32_t leaf_14_1_eax, uint32_t leaf_14_1_ebx,                    \
-        uint32_t leaf_80000008_eax, uint32_t leaf_0d_1_eax, uint32_t leaf_0d_1_ecx,                \
-        uint64_t perf_capabilities, uint64_t vmx_misc
-
-#define CAPS                                                                                       \
-    cpu::capabilities const caps {                                                                 \
-        .leaf_07_0_ebx = {leaf_07_0_ebx}, .leaf_0d_1_eax = {leaf_0d_1_eax},                        \
-        .leaf_0d_1_ecx = {leaf_0d_1_ecx}, .leaf_14_0_eax = {leaf_14_0_eax},                        \
-        .leaf_14_0_ebx = {leaf_14_0_ebx}, .leaf_14_0_ecx = {leaf_14_0_ecx},                        \
-        .leaf_14_1_eax = {leaf_14_1_eax}, .leaf_14_1_ebx = {leaf_14_1_ebx},                        \
-        .leaf_80000008_eax = {leaf_80000008_eax}, .perf_capabilities = {perf_capabilities},        \
-        .vmx_misc = {                                                                              \
-            vmx_misc                                                                               \
-        }                                                                                          \
-    }
 
 #define C_CAPS                                                                                     \
     ptspec_caps const c_caps {                                                                     \
@@ -37,8 +19,6 @@ namespace {
         .ia32_vmx_misc = vmx_misc                                                                  \
     }
 
-}  // namespace
-
 extern "C" {
 
 uint32_t write_in_c(WORDS, uint64_t ctl, bool in_vmx, uint32_t index, uint64_t value) {
@@ -47,7 +27,7 @@ uint32_t write_in_c(WORDS, uint64_t ctl, bool in_vmx, uint32_t index, uint64_t v
     return ptspec_write_check(&c_caps, &state, index, value);
 }
 uint32_t write_in_cpp(WORDS, uint64_t ctl, bool in_vmx, uint32_t index, uint64_t value) {
-    CAPS;
+    cpu::capabilities const caps CAPS;
     access::msr_state const now{.ctl = {ctl}, .in_vmx_operation = in_vmx};
     return static_cast<uint32_t>(access::check_write(caps, now, index, value).broken);
 }
@@ -56,7 +36,7 @@ uint32_t entry_in_c(WORDS, uint64_t table, uint32_t index, uint64_t entry) {
     return ptspec_topa_entry_check(&c_caps, table, index, entry);
 }
 uint32_t entry_in_cpp(WORDS, uint64_t table, uint32_t index, uint64_t entry) {
-    CAPS;
+    cpu::capabilities const caps CAPS;
     return static_cast<uint32_t>(
         topa::broken_rule(topa::entry{entry}, {table, index}, topa::limits::of(caps)));
 }

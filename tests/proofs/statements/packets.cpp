@@ -58,14 +58,15 @@ PACKET(pad)
 PACKET(tnt_short)
 PACKET(tnt_long)
 PACKET(tip)
-PACKET(tip_pge) PACKET(tip_pgd) PACKET(fup) PACKET(pip) PACKET(mode_exec) PACKET(mode_tsx)
-    PACKET(tracestop) PACKET(cbr) PACKET(tsc) PACKET(mtc) PACKET(tma) PACKET(cyc) PACKET(vmcs)
-        PACKET(ovf) PACKET(psb) PACKET(psbend) PACKET(mnt) PACKET(ptw) PACKET(exstop) PACKET(mwait)
-            PACKET(pwre) PACKET(pwrx) PACKET(bbp) PACKET(bip) PACKET(bep) PACKET(cfe) PACKET(evd)
-                PACKET(trig)
+PACKET(tip_pge)
+PACKET(tip_pgd)
+PACKET(fup) PACKET(pip) PACKET(mode_exec) PACKET(mode_tsx) PACKET(tracestop) PACKET(cbr) PACKET(tsc)
+    PACKET(mtc) PACKET(tma) PACKET(cyc) PACKET(vmcs) PACKET(ovf) PACKET(psb) PACKET(psbend)
+        PACKET(mnt) PACKET(ptw) PACKET(exstop) PACKET(mwait) PACKET(pwre) PACKET(pwrx) PACKET(bbp)
+            PACKET(bip) PACKET(bep) PACKET(cfe) PACKET(evd) PACKET(trig)
 #undef PACKET
 
-                    uint64_t cyc_of(uint64_t count, uint32_t bytes, uint64_t (&to)[2]) {
+                uint64_t cyc_of(uint64_t count, uint32_t bytes, uint64_t (&to)[2]) {
     auto const made = packet::cyc::of(count, bytes);
     to[0] = made.raw.low;
     to[1] = made.raw.high;

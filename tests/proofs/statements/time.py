@@ -49,7 +49,8 @@ def reference(n, first):
     return If(ULT(count & 0xFFFF, low), high - 0x10000, high) + low
 
 
-@statement("TSC and TMA: the base is TSC - FC, and an MTC adds to it what it adds to 0 (PKT-302..304)",
+@statement("TSC and TMA: the base is TSC - FC, and an MTC adds to it what it adds to 0 "
+           "(PKT-302..304)",
            mutant=(EDGE, "restart(tsc < fast ? 0 : tsc - fast);", "restart(tsc);"), slow=True)
 def base(f):
     claimed = []
@@ -94,7 +95,7 @@ def regular(f):
 
 
 @statement("TMA: the next MTC is the next edge, as far as its 16 bits tell (PKT-303, PKT-308)",
-           mutant=(EDGE, "mtc_freq_ > 8 ? 16U - mtc_freq_ : 8U", "mtc_freq_ > 8 ? 15U - mtc_freq_ : 8U"))
+           mutant=(EDGE, "mtc_freq_ > 8 ? 16U -", "mtc_freq_ > 8 ? 15U -"))
 def next_may_be(f):
     payload = var("payload", 16)
     edge = by_freq(lambda n: (LShR(ctc, n) + 1 - payload) & ((1 << min(8, 16 - n)) - 1) == 0)
@@ -129,5 +130,6 @@ def add_ns(mhz, mutant):
         return [parts, exact, (And(h >= 0, lower >= 0), whole)]
 
 
-add_ns(1008, ("trace/time_conversion.hpp", "(uint64_t{1} << shift) - 1)", "(uint64_t{1} << shift))"))
+add_ns(1008, ("trace/time_conversion.hpp", "(uint64_t{1} << shift) - 1)",
+              "(uint64_t{1} << shift))"))
 add_ns(2112, ("trace/time_conversion.hpp", "+ ((low * mult) >> shift)", ""))
