@@ -5,9 +5,9 @@
     run.py [--all] [--only WORD] [--no-mutants] [--regmap PROGRAM]
     run.py --self-test [RUNS]         the self-test of the translator (ir.py)
 
-Each line has the statement, whether it is proved, and the seconds of the proof; then whether the
-mutant is refuted. Statements that take minutes need --all, those about the generated C header need
---regmap.
+Each line has the statement, whether it is proved, and the processor time of the proof; then whether
+the mutant is refuted. Statements that take up to a minute need --all, those about the generated C
+header need --regmap.
 
 Exit status: 0 all are proved and all mutants refuted, 1 not all, 2 wrong usage.
 """
@@ -46,7 +46,7 @@ class Functions:
 
 def prove(claim, module):
     """The verdict, the seconds, and the inputs of a counter-example."""
-    begin = time.monotonic()
+    begin = time.process_time()
     functions = Functions(module)
     claimed = claim(functions)
     parts = [part if isinstance(part, tuple) else (z3.BoolVal(True), part)
@@ -60,7 +60,7 @@ def prove(claim, module):
             break
     if verdict == "refuted" and holds is parts[-1][1]:
         example += " (undefined behaviour)"
-    return verdict, time.monotonic() - begin, example
+    return verdict, time.process_time() - begin, example
 
 
 def over_integers(term):

@@ -42,7 +42,8 @@ def ctl_rules(value):
                                            Not(enumerated(row["present_if"], capability_words)))))
     found += [("REG-037", UGT(ctl(f"ADDR{n}_CFG", value), 2)) for n in range(4)]
     has_subleaf = capability_words["14H.0:EAX"] != 0  # REG-046
-    for name, leaf, msb, lsb in (("MTCFreq", "14H.1:EAX", 31, 16), ("CycThresh", "14H.1:EBX", 15, 0),
+    for name, leaf, msb, lsb in (("MTCFreq", "14H.1:EAX", 31, 16),
+                                 ("CycThresh", "14H.1:EBX", 15, 0),
                                  ("PSBFreq", "14H.1:EBX", 31, 16)):
         encoding = wide(ctl(name, value), 16)
         listed = And(has_subleaf,

@@ -31,7 +31,7 @@ words = bits(raw, 63, 0), bits(raw, 127, 64)
 
 @statement("the fields of every packet are the bits of packets.csv; of an address, its upper bits "
            "(PKT-030, 034, 050, 080, 085..088, 100..108, 162, 170, 180..187, 200..204, 220..227, "
-           "240)", mutant=("packet/pip.hpp", "address_field<63, 17, 5>", "address_field<63, 17, 6>"))
+           "240)", mutant=("packet/pip.hpp", "field<63, 17, 5>", "field<63, 17, 6>"))
 def places(f):
     claimed = []
     for name, rows in PACKETS:

@@ -193,7 +193,7 @@ def decode(f):
                       Implies(bits(found.value, 7, 0) == NONE, found.memory[1] == packet))
 
 
-@statement("decode: a truncated packet needs at most 16 bytes and more than there are; an error has "
+@statement("decode: a truncated packet needs at most 16 bytes, more than there are; an error has "
            "length 0 (PKT-002, PKT-004, PKT-005)", only="DECODE",
            mutant=("packet/decode.hpp", "return truncated(length); }",
                    "return truncated(length - 1); }"))
