@@ -52,12 +52,31 @@ extern "C" {
         to[0] = made.low;                                                                          \
         to[1] = made.high;                                                                         \
     }
-PACKET(tnt_short)
-PACKET(tnt_long)
-PACKET(tip)
-PACKET(tip_pge) PACKET(tip_pgd) PACKET(fup) PACKET(pip) PACKET(mode_exec) PACKET(mode_tsx)
-    PACKET(cbr) PACKET(tsc) PACKET(mtc) PACKET(tma) PACKET(cyc) PACKET(vmcs) PACKET(mnt) PACKET(ptw)
-        PACKET(exstop) PACKET(mwait) PACKET(pwre) PACKET(pwrx) PACKET(bbp) PACKET(bip) PACKET(bep)
-            PACKET(cfe) PACKET(evd) PACKET(trig)
-
+PACKET(tnt_short);
+PACKET(tnt_long);
+PACKET(tip);
+PACKET(tip_pge);
+PACKET(tip_pgd);
+PACKET(fup);
+PACKET(pip);
+PACKET(mode_exec);
+PACKET(mode_tsx);
+PACKET(cbr);
+PACKET(tsc);
+PACKET(mtc);
+PACKET(tma);
+PACKET(cyc);
+PACKET(vmcs);
+PACKET(mnt);
+PACKET(ptw);
+PACKET(exstop);
+PACKET(mwait);
+PACKET(pwre);
+PACKET(pwrx);
+PACKET(bbp);
+PACKET(bip);
+PACKET(bep);
+PACKET(cfe);
+PACKET(evd);
+PACKET(trig);
 }  // extern "C"
