@@ -53,11 +53,18 @@ auto main() -> int {
     }
     check(system("exit 5") == 5 << 8);
 
+    // Killed while it sleeps: the trace of a process that is killed elsewhere may be incomplete.
+    int ready[2];
+    if (pipe(ready) != 0) { return 1; }
     auto const killed = fork();
     if (killed < 0) { return 1; }
     if (killed == 0) {
+        check(write(ready[1], "", 1) == 1);
         for (;;) { (void)pause(); }
     }
+    char byte = 1;
+    check(read(ready[0], &byte, 1) == 1);
+    usleep(200'000);
     check(kill(killed, SIGKILL) == 0);
     auto const status = wait_for(killed);
     check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
