@@ -6,27 +6,20 @@
 #include <ptspec/simulate/recording_port.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/unit_memory.hpp>
+#include <support/driven_machine.hpp>
 
 using namespace ptspec;
 using driver::trace_state;
 using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
+using test::topa_plan;
+using test::machine;
 using test::table;
+using test::world;
 namespace preset = cpu::preset;
 namespace action = engine::action;
 
 namespace {
-
-using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
-
-struct world {
-    test::machine_memory memory{};
-    simulate::no_tap tap{};
-    machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
-};
-
-constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
 
 /// The written MSRs of a log, as indices in order.
 template <size_t Count>
@@ -46,7 +39,7 @@ TEST_CASE("enabling writes STATUS, filters, output and CTL, and only what CTL us
     CHECK_TWICE([](auto value) {
         world now;
         simulate::recording_port log{now.cpu};
-        auto plan = base;
+        auto plan = topa_plan;
         plan.ctl = {value(uint64_t{0x250D})};
         bool const plain = driver::enable(log, plan) &&
                            writes_are(log, {0x571, 0x560, 0x561, 0x570});
@@ -67,7 +60,7 @@ TEST_CASE("enabling writes STATUS, filters, output and CTL, and only what CTL us
 TEST_CASE("enabling sets TraceEn in a plan without it (PRG-030)") {
     CHECK_TWICE([](auto value) {
         world now;
-        auto plan = base;
+        auto plan = topa_plan;
         plan.ctl = {value(uint64_t{0x250C})};
         auto const result = driver::enable(now.cpu, plan);
         return result && result.trace == trace_state::enabled && now.cpu.msrs().ctl.raw == 0x250D;
@@ -89,14 +82,14 @@ TEST_CASE("a fabric is enabled without the output MSRs, which may not exist (PRG
 TEST_CASE("reading back shows another agent and an operational error (PRG-033,261)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
-        auto const good = driver::check_enabled(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
+        auto const good = driver::check_enabled(now.cpu, topa_plan);
         (void)now.cpu.write(0x570, value(uint64_t{0x250C}));
-        auto const taken = driver::check_enabled(now.cpu, base);
+        auto const taken = driver::check_enabled(now.cpu, topa_plan);
         world other;
         other.memory.put(0, topa::link_to(table));  // END in entry 0
-        (void)driver::enable(other.cpu, base);
-        auto const wrong = driver::check_enabled(other.cpu, base);
+        (void)driver::enable(other.cpu, topa_plan);
+        auto const wrong = driver::check_enabled(other.cpu, topa_plan);
         return good && good.trace == trace_state::enabled && !taken && !taken.is_ours &&
                taken.trace == trace_state::disabled && !wrong && wrong.is_ours &&
                wrong.status.template get<ia32_rtit_status::Error>();
@@ -106,7 +99,7 @@ TEST_CASE("reading back shows another agent and an operational error (PRG-033,26
 TEST_CASE("disabling fences between the write of CTL and the read of the position (PRG-040,103)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         simulate::recording_port log{now.cpu};
         auto const stopped = driver::disable(log);
         using kind = simulate::logged_access::kind;
@@ -141,14 +134,14 @@ TEST_CASE("disabling a trace that is off changes nothing (PRG-043)") {
 TEST_CASE("flushing continues with the same configuration and without a PSB (PRG-042,060)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
-        auto const first = driver::flush(now.cpu, base.ctl);
-        auto const second = driver::flush(now.cpu, base.ctl);
+        auto const first = driver::flush(now.cpu, topa_plan.ctl);
+        auto const second = driver::flush(now.cpu, topa_plan.ctl);
         uint64_t const bytes = (second.output.mask_ptrs.raw >> 32) -
                                (first.output.mask_ptrs.raw >> 32);
         return first && first.trace == trace_state::enabled && second && bytes != 0 &&
-               bytes <= 64 && now.cpu.is_tracing() && now.cpu.msrs().ctl == base.ctl &&
+               bytes <= 64 && now.cpu.is_tracing() && now.cpu.msrs().ctl == topa_plan.ctl &&
                first.status.template get<ia32_rtit_status::PacketByteCnt>() != 0;
     });
 }
@@ -157,12 +150,12 @@ TEST_CASE("flushing does not continue a trace that Stopped or Error ended (PRG-0
     CHECK_TWICE([](auto value) {
         world now;
         now.memory.put(0, topa::entry{test::STOP.raw | test::regions});
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         for (uint64_t i = 0; i < 4096 && !now.cpu.msrs().status.get<ia32_rtit_status::Stopped>();
              ++i) {
             (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000}) + i * 0x1'0000'0000});
         }
-        auto const ended = driver::flush(now.cpu, base.ctl);
+        auto const ended = driver::flush(now.cpu, topa_plan.ctl);
         return ended && ended.trace == trace_state::disabled && !now.cpu.is_tracing() &&
                ended.status.template get<ia32_rtit_status::Stopped>() &&
                ended.output.mask_ptrs.raw == 0x1000'0000'007F;
@@ -172,9 +165,9 @@ TEST_CASE("flushing does not continue a trace that Stopped or Error ended (PRG-0
 TEST_CASE("restarting programs everything again (PRG-041,086)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
-        auto const result = driver::restart(now.cpu, base);
+        auto const result = driver::restart(now.cpu, topa_plan);
         auto const again = driver::disable(now.cpu);
         return result && result.trace == trace_state::enabled && now.cpu.times_enabled() == 2 &&
                again.output.mask_ptrs.raw >> 32 < 128;
@@ -184,9 +177,9 @@ TEST_CASE("restarting programs everything again (PRG-041,086)") {
 TEST_CASE("tables are edited while TraceEn is 0, and only then (PRG-091,124)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         bool was_tracing = true;
-        auto const result = driver::while_disabled(now.cpu, base.ctl,
+        auto const result = driver::while_disabled(now.cpu, topa_plan.ctl,
                                                    [&] { was_tracing = now.cpu.is_tracing(); });
         world off;
         (void)off.cpu.write(0x570, value(uint64_t{0x250C}));
@@ -201,20 +194,21 @@ TEST_CASE("an edit does not continue a trace that Stopped or Error ended, and sa
     CHECK_TWICE([](auto value) {
         world full;
         full.memory.put(0, topa::entry{test::regions | value(uint64_t{0x10})});  // STOP
-        (void)driver::enable(full.cpu, base);
+        (void)driver::enable(full.cpu, topa_plan);
         for (uint64_t i = 0; i < 800; ++i) {
             (void)full.cpu.on(action::indirect_jump{0x2000 + i * 0x1'0000'0000});
         }
         bool edited = false;
-        auto const stopped = driver::while_disabled(full.cpu, base.ctl, [&] { edited = true; });
+        auto const stopped = driver::while_disabled(full.cpu, topa_plan.ctl,
+                                                    [&] { edited = true; });
         bool const stays_off = stopped && edited && stopped.trace == trace_state::disabled &&
                                stopped.status.template get<ia32_rtit_status::Stopped>() &&
                                stopped.output.mask_ptrs.raw == 0x1000'0000'007F &&
                                !full.cpu.is_tracing() && full.cpu.times_enabled() == 1;
         world wrong;
         wrong.memory.put(0, topa::link_to(table));  // END in the first entry
-        (void)driver::enable(wrong.cpu, base);
-        auto const failed = driver::while_disabled(wrong.cpu, base.ctl, [] {});
+        (void)driver::enable(wrong.cpu, topa_plan);
+        auto const failed = driver::while_disabled(wrong.cpu, topa_plan.ctl, [] {});
         return stays_off && failed && failed.trace == trace_state::disabled &&
                failed.status.template get<ia32_rtit_status::Error>() && !wrong.cpu.is_tracing();
     });
@@ -223,11 +217,11 @@ TEST_CASE("an edit does not continue a trace that Stopped or Error ended, and sa
 TEST_CASE("an edit returns where the trace ended before it, and does not write it (PRG-063,123)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         simulate::recording_port log{now.cpu};
-        auto const result = driver::while_disabled(log, base.ctl, [] {});
-        return result && result.trace == trace_state::enabled && result.ctl == base.ctl &&
+        auto const result = driver::while_disabled(log, topa_plan.ctl, [] {});
+        return result && result.trace == trace_state::enabled && result.ctl == topa_plan.ctl &&
                result.output.base.raw == table && result.output.mask_ptrs.raw >> 32 != 0 &&
                result.output.mask_ptrs.raw >> 32 < now.cpu.msrs().output.mask_ptrs.raw >> 32 &&
                writes_are(log, {0x570, 0x570});
@@ -237,7 +231,7 @@ TEST_CASE("an edit returns where the trace ended before it, and does not write i
 TEST_CASE("the owner of a trace does not read CTL; the result has what it wrote (PRG-040)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         simulate::recording_port log{now.cpu};
         auto const flushed = driver::flush(log, {value(uint64_t{0x250D})});
         auto const stopped = driver::disable(log, {0x250D});
@@ -253,9 +247,9 @@ TEST_CASE("the owner of a trace does not read CTL; the result has what it wrote 
 TEST_CASE("a restart that cannot clear TraceEn reports it, and programs nothing") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         simulate::faulting_port port{now.cpu, value(0U)};
-        auto const result = driver::restart(port, base);
+        auto const result = driver::restart(port, topa_plan);
         return result.fault.index == 0x570 && result.trace == trace_state::still_tracing &&
                port.count() == 1;
     });
@@ -264,7 +258,7 @@ TEST_CASE("a restart that cannot clear TraceEn reports it, and programs nothing"
 TEST_CASE("enabling writes range 0, too, and a restart every MSR (PRG-030,041)") {
     CHECK_TWICE([](auto value) {
         world now;
-        auto plan = base;
+        auto plan = topa_plan;
         plan.ctl = plan.ctl.with(ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::filter});
         plan.addr[0] = {{0x1000}, {value(uint64_t{0x1FFF})}};
         simulate::recording_port log{now.cpu};
@@ -280,9 +274,9 @@ TEST_CASE("enabling writes range 0, too, and a restart every MSR (PRG-030,041)")
 TEST_CASE("MSRs that cannot be read back are reported, with the access (PRG-033)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         simulate::faulting_port port{now.cpu, value(1U)};
-        auto const result = driver::check_enabled(port, base);
+        auto const result = driver::check_enabled(port, topa_plan);
         return !result && result.fault.index == 0x571 && !result.fault.is_write &&
                result.fault.number == 1 && !result.is_ours;
     });

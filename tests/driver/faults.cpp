@@ -14,11 +14,12 @@
 #include <ptspec/driver/triage.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/unit_memory.hpp>
+#include <support/driven_machine.hpp>
 
 using namespace ptspec;
 using driver::trace_state;
 using reg::ia32_rtit_ctl;
+using test::machine;
 using test::table;
 namespace preset = cpu::preset;
 
@@ -32,12 +33,9 @@ constexpr access::msr_state plan{
     .cr3_match = {0x1000},
     .addr = {{{0x1000}, {0x1FFF}}, {{0x5000}, {0x5FFF}}}};
 
-using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
-
-struct world {
-    test::machine_memory memory{};
-    simulate::no_tap tap{};
-    machine cpu{preset::skylake_x, memory, tap, {.cr3 = 0x1000}, 0x1000};
+/// Its CR3 is that of `plan`.
+struct world : test::world {
+    constexpr world() : test::world{preset::skylake_x, {.cr3 = 0x1000}} {}
 };
 
 /// Runs a procedure with a fault at each of its accesses. `prepare` brings the processor into the

@@ -6,28 +6,17 @@
 #include <ptspec/driver/reset.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/unit_memory.hpp>
+#include <support/driven_machine.hpp>
 
 using namespace ptspec;
 using driver::trace_state;
+using test::topa_plan;
 using test::table;
+using test::world;
 namespace preset = cpu::preset;
 namespace action = engine::action;
 
 namespace {
-
-using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
-
-struct world {
-    test::machine_memory memory{};
-    simulate::no_tap tap{};
-    machine cpu;
-
-    constexpr explicit world(cpu::capabilities const& of = preset::skylake_x)
-        : cpu{of, memory, tap, {}, 0x1000} {}
-};
-
-constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
 
 /// The ring of the two regions that `machine_memory` has.
 struct two_regions {
@@ -44,13 +33,13 @@ struct two_regions {
 TEST_CASE("PC-22: what a warm reset preserves is read, and nothing is written (PRG-070,071)") {
     CHECK_TWICE([](auto value) {
         world now{value(preset::skylake_x)};
-        (void)driver::enable(now.cpu, base);
-        (void)driver::flush(now.cpu, base.ctl);
+        (void)driver::enable(now.cpu, topa_plan);
+        (void)driver::flush(now.cpu, topa_plan.ctl);
         now.cpu.warm_reset({}, 0xFFFF'FFF0);
         auto const before = now.cpu.msrs();
         auto const found = driver::after_warm_reset(now.cpu, preset::skylake_x);
         world old{preset::broadwell};
-        (void)driver::enable(old.cpu, base);
+        (void)driver::enable(old.cpu, topa_plan);
         old.cpu.warm_reset({}, 0xFFFF'FFF0);
         auto const cleared = driver::after_warm_reset(old.cpu, preset::broadwell);
         return found && found.is_preserved && found.ctl.raw == 0x250C &&
@@ -64,7 +53,7 @@ TEST_CASE("PC-22: what a warm reset preserves is read, and nothing is written (P
 TEST_CASE("a trace that was enabled after the reset is not touched (PRG-260)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         simulate::recording_port log{now.cpu};
         auto const found = driver::after_warm_reset(log, value(preset::skylake_x));
         return found.trace == trace_state::enabled && !found.is_preserved && log.count() == 1;
@@ -74,7 +63,7 @@ TEST_CASE("a trace that was enabled after the reset is not touched (PRG-260)") {
 TEST_CASE("after a cold reset memory alone tells where the trace ended (PRG-030,070,140)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         (void)now.cpu.on(action::indirect_jump{0x1234'5678'9ABC});
         auto const end = driver::disable(now.cpu);
         two_regions const buffer;
@@ -92,7 +81,7 @@ TEST_CASE("after a cold reset another agent's trace is left alone, and a fault i
           "(PRG-260)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         two_regions const buffer;
         auto const in_use = driver::after_cold_reset(now.cpu, buffer.ring, now.memory.trace);
         simulate::faulting_port port{now.cpu, value(0U)};

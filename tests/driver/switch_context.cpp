@@ -7,33 +7,22 @@
 #include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/unit_memory.hpp>
+#include <support/driven_machine.hpp>
 
 using namespace ptspec;
 using driver::trace_state;
 using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
+using test::topa_plan;
 using test::table;
+using test::world;
 namespace preset = cpu::preset;
 namespace action = engine::action;
 
 namespace {
 
-using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
-
-struct world {
-    test::machine_memory memory{};
-    simulate::no_tap tap{};
-    machine cpu;
-
-    constexpr explicit world(cpu::capabilities const& of = preset::skylake_x)
-        : cpu{of, memory, tap, {}, 0x1000} {}
-};
-
-constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
-
 constexpr auto all_ranges() -> access::msr_state {
-    auto plan = base;
+    auto plan = topa_plan;
     plan.ctl = plan.ctl.with(ia32_rtit_ctl::CR3Filter{true},
                              ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::filter},
                              ia32_rtit_ctl::ADDR1_CFG{reg::addr_cfg::filter},
@@ -61,7 +50,7 @@ TEST_CASE("a context is saved with TraceEn as it was, and restored to the same s
         auto const saved = driver::save(now.cpu);
         auto const before = now.cpu.msrs();
         // Another context runs.
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         (void)now.cpu.on(action::indirect_jump{0x8000});
         (void)driver::disable(now.cpu);
         auto const restored = driver::restore(now.cpu, saved.state);
@@ -124,13 +113,13 @@ TEST_CASE("a saved trace is ordered before what its saver stores, after TraceEn 
           "(PRG-040,062)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         simulate::recording_port log{now.cpu};
         (void)driver::save(log);
         bool const read = log.begin()[1].index == 0x570 &&
                           log.begin()[2].what == simulate::logged_access::kind::fence &&
                           log.begin()[3].index == 0x571;
-        (void)driver::restore(now.cpu, base);
+        (void)driver::restore(now.cpu, topa_plan);
         log.clear();
         (void)driver::save(log, {value(uint64_t{0x250D})});
         return read && log.begin()[0].what == simulate::logged_access::kind::write &&
@@ -141,7 +130,7 @@ TEST_CASE("a saved trace is ordered before what its saver stores, after TraceEn 
 TEST_CASE("a resumed context has no PSB: its PacketByteCnt is restored (PRG-102)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         auto const saved = driver::save(now.cpu);
         uint64_t const from = saved.state.output.mask_ptrs.raw >> 32;
@@ -201,7 +190,7 @@ TEST_CASE("an XSAVE area is built as XSAVES writes it, and parsed again (PRG-110
 
 TEST_CASE("an area that XRSTORS refuses is refused (REG-144,146,148)") {
     CHECK_TWICE([](auto value) {
-        auto const good = driver::make_xsaves_area(preset::P_FUT, base);
+        auto const good = driver::make_xsaves_area(preset::P_FUT, topa_plan);
         auto const why = [&](size_t at, uint64_t word) {
             auto bad = good;
             set_word(bad, at, word);

@@ -6,7 +6,7 @@
 #include <ptspec/driver/topa_pmi.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/unit_memory.hpp>
+#include <support/driven_machine.hpp>
 
 using namespace ptspec;
 using driver::pmi_decision;
@@ -14,13 +14,14 @@ using driver::pmi_outcome;
 using driver::trace_state;
 using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
+using test::topa_plan;
+using test::machine;
 using test::table;
 namespace preset = cpu::preset;
 namespace action = engine::action;
 
 namespace {
 
-using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
 using lvt = reg::ia32_x2apic_lvt_pmi;
 
 struct world {
@@ -45,8 +46,6 @@ struct world {
     }
 };
 
-constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
-
 constexpr auto resume = [](driver::stopped_trace const&) { return pmi_decision{}; };
 
 constexpr auto has_bit_55(machine& cpu) -> bool { return (cpu.read(0x38E).value >> 55 & 1) != 0; }
@@ -56,7 +55,7 @@ constexpr auto has_bit_55(machine& cpu) -> bool { return (cpu.read(0x38E).value 
 TEST_CASE("a PMI of a full region is handled, acknowledged, and tracing continues (PRG-120..122)") {
     CHECK_TWICE([](auto value) {
         world now{test::INT};
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         now.run_until_pmi();
         bool const delivered = now.cpu.deliver_pmi() && has_bit_55(now.cpu);
         uint64_t index = 0;
@@ -76,7 +75,7 @@ TEST_CASE("a PMI of a full region is handled, acknowledged, and tracing continue
 TEST_CASE("a PMI of another source touches no MSR of Intel PT (PRG-122)") {
     CHECK_TWICE([](auto value) {
         world now{test::INT};
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         simulate::recording_port log{now.cpu};
         bool unmasked = false;
         auto const result = driver::on_topa_pmi(log, resume, [&] { unmasked = value(true); });
@@ -88,7 +87,7 @@ TEST_CASE("a PMI of another source touches no MSR of Intel PT (PRG-122)") {
 TEST_CASE("a PMI while TraceEn is 0 is deferred: STATUS is left, the LVT unmasked (PRG-115,125)") {
     CHECK_TWICE([](auto value) {
         world now{test::INT, {}, preset::P_FUT};
-        auto plan = base;
+        auto plan = topa_plan;
         plan.ctl = plan.ctl.with(ia32_rtit_ctl::InjectPsbPmiOnEnable{true});
         (void)driver::enable(now.cpu, plan);
         now.run_until_pmi();
@@ -114,7 +113,7 @@ TEST_CASE("a PMI while TraceEn is 0 is deferred: STATUS is left, the LVT unmaske
 TEST_CASE("PC-39: a handled PMI clears PendToPAPMI before the LVT is unmasked (PRG-125)") {
     CHECK_TWICE([](auto value) {
         world now{test::INT, {}, preset::P_FUT};
-        auto plan = base;
+        auto plan = topa_plan;
         plan.ctl = plan.ctl.with(ia32_rtit_ctl::InjectPsbPmiOnEnable{true});
         (void)driver::enable(now.cpu, plan);
         now.run_until_pmi();
@@ -133,7 +132,7 @@ TEST_CASE("PC-17: STOP comes before the PMI: the handler clears Stopped and move
           "(PRG-087,126)") {
     CHECK_TWICE([](auto value) {
         world now{{}, topa::entry{test::INT.raw | test::STOP.raw}};
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         now.run_until_pmi();
         bool const stopped_first = now.cpu.msrs().status.get<ia32_rtit_status::Stopped>();
         (void)now.cpu.deliver_pmi();
@@ -161,14 +160,14 @@ TEST_CASE("PC-17: STOP comes before the PMI: the handler clears Stopped and move
 TEST_CASE("a handler that does not resume, and one after an error, leave TraceEn 0 (PRG-088)") {
     CHECK_TWICE([](auto value) {
         world now{test::INT};
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         now.run_until_pmi();
         (void)now.cpu.deliver_pmi();
         auto const stopped = now.handle(
             [&](driver::stopped_trace const&) { return pmi_decision{.resume = value(false)}; });
         world other{test::INT};
         other.memory.put(1, topa::entry{test::regions | 0x20});  // a reserved bit
-        (void)driver::enable(other.cpu, base);
+        (void)driver::enable(other.cpu, topa_plan);
         other.run_until_pmi();
         (void)other.cpu.deliver_pmi();
         auto const failed = other.handle(resume);
@@ -183,7 +182,7 @@ TEST_CASE("a handler that does not resume, and one after an error, leave TraceEn
 TEST_CASE("the result of the handler names the access that faulted (PRG-122)") {
     CHECK_TWICE([](auto value) {
         world now{test::INT};
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         now.run_until_pmi();
         (void)now.cpu.deliver_pmi();
         simulate::faulting_port port{now.cpu, value(4U)};
@@ -196,7 +195,7 @@ TEST_CASE("the result of the handler names the access that faulted (PRG-122)") {
 TEST_CASE("a trace is read out without a PMI, as by the handler (PRG-041,122,125)") {
     CHECK_TWICE([](auto value) {
         world now{{}, topa::entry{test::INT.raw | test::STOP.raw}, preset::P_FUT};
-        auto plan = base;
+        auto plan = topa_plan;
         plan.ctl = plan.ctl.with(ia32_rtit_ctl::InjectPsbPmiOnEnable{value(true)});
         (void)driver::enable(now.cpu, plan);
         now.run_until_pmi();
@@ -206,7 +205,7 @@ TEST_CASE("a trace is read out without a PMI, as by the handler (PRG-041,122,125
             drained_while_off = !now.cpu.is_tracing() &&
                                 at.status.get<ia32_rtit_status::Stopped>() &&
                                 at.status.get<ia32_rtit_status::PendToPAPMI>();
-            return pmi_decision{.has_new_output = true, .output = base.output};
+            return pmi_decision{.has_new_output = true, .output = topa_plan.output};
         });
         // W570 R571 R560 R561, W571 W560 W561 W570.
         uint32_t const expected[] = {0x570, 0x571, 0x560, 0x561, 0x571, 0x560, 0x561, 0x570};
@@ -216,7 +215,7 @@ TEST_CASE("a trace is read out without a PMI, as by the handler (PRG-041,122,125
         }
         auto const status = now.cpu.msrs().status;
         return at == 8 && result && drained_while_off && result.outcome == pmi_outcome::handled &&
-               result.trace == trace_state::enabled && result.next.output == base.output &&
+               result.trace == trace_state::enabled && result.next.output == topa_plan.output &&
                status.get<ia32_rtit_status::TriggerEn>() &&
                !status.get<ia32_rtit_status::PendToPAPMI>();
     });
@@ -225,18 +224,18 @@ TEST_CASE("a trace is read out without a PMI, as by the handler (PRG-041,122,125
 TEST_CASE("a new position whose writes faulted is in the result (PRG-086,122)") {
     CHECK_TWICE([](auto value) {
         world now{{}, topa::entry{test::INT.raw | test::STOP.raw}};
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         now.run_until_pmi();
         (void)now.cpu.deliver_pmi();
         simulate::faulting_port port{now.cpu, value(8U)};  // the write of MASK_PTRS
         auto const result = driver::on_topa_pmi(
             port,
             [](driver::stopped_trace const&) {
-                return pmi_decision{.has_new_output = true, .output = base.output};
+                return pmi_decision{.has_new_output = true, .output = topa_plan.output};
             },
             [] {});
         return !result && result.fault.index == 0x561 && result.fault.is_write &&
                result.outcome == pmi_outcome::handled && result.next.has_new_output &&
-               result.next.output == base.output && !now.cpu.is_tracing();
+               result.next.output == topa_plan.output && !now.cpu.is_tracing();
     });
 }

@@ -6,28 +6,21 @@
 #include <ptspec/driver/triage.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/unit_memory.hpp>
+#include <support/driven_machine.hpp>
 
 using namespace ptspec;
 using driver::end_reason;
 using driver::trace_state;
 using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
+using test::topa_plan;
+using test::machine;
 using test::table;
+using test::world;
 namespace preset = cpu::preset;
 namespace action = engine::action;
 
 namespace {
-
-using machine = simulate::fake_processor<test::machine_memory, simulate::no_tap>;
-
-struct world {
-    test::machine_memory memory{};
-    simulate::no_tap tap{};
-    machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
-};
-
-constexpr access::msr_state base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
 
 /// Indirect branches until tracing ends.
 constexpr void run_until_the_end(machine& cpu) {
@@ -42,7 +35,7 @@ constexpr void run_until_the_end(machine& cpu) {
 TEST_CASE("a trace that has not ended needs nothing (PRG-041)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x2000})});
         auto const stopped = driver::disable(now.cpu);
         auto const end = driver::triage(stopped, preset::skylake_x, now.memory);
@@ -56,7 +49,7 @@ TEST_CASE("the tables distinguish ToPA STOP from TraceStop (PRG-041,086)") {
     CHECK_TWICE([](auto value) {
         world now;
         now.memory.put(0, topa::entry{test::STOP.raw | value(test::regions)});
-        auto plan = base;
+        auto plan = topa_plan;
         plan.ctl = plan.ctl.with(ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::trace_stop});
         plan.addr[0] = {{0x9000}, {0x9FFF}};
         (void)driver::enable(now.cpu, plan);
@@ -98,7 +91,7 @@ TEST_CASE("an operational error names its rule, and what to repair (PRG-041,088)
     CHECK_TWICE([](auto value) {
         world now;
         now.memory.put(0, topa::link_to(value(table)));  // END in entry 0
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         auto const stopped = driver::disable(now.cpu);
         auto const alone = driver::triage(stopped);
         auto const end = driver::triage(stopped, preset::skylake_x, now.memory);
@@ -109,7 +102,7 @@ TEST_CASE("an operational error names its rule, and what to repair (PRG-041,088)
     });
     CHECK_TWICE([](auto value) {
         world now;
-        auto plan = base;
+        auto plan = topa_plan;
         plan.output.mask_ptrs = {value(uint64_t{0x1000'0000'007F})};  // an offset of 4 KB
         (void)driver::enable(now.cpu, plan);
         auto const end = driver::triage(driver::disable(now.cpu), preset::skylake_x, now.memory);
@@ -125,7 +118,7 @@ TEST_CASE("a bit that software set, and tables that cannot be read (PRG-041)") {
         driver::stopped_trace set;
         set.ctl = {0x250C};
         set.status = {value(uint64_t{0x10})};
-        set.output = base.output;
+        set.output = topa_plan.output;
         auto const end = driver::triage(set, preset::skylake_x, now.memory);
         set.output = driver::in_topa({.table = 0x7000'0000});
         auto const unread = driver::triage(set, preset::skylake_x, now.memory);
@@ -138,7 +131,7 @@ TEST_CASE("a bit that software set, and tables that cannot be read (PRG-041)") {
 TEST_CASE("recovering continues after a TraceStop at the same position (PRG-041,042,061)") {
     CHECK_TWICE([](auto value) {
         world now;
-        auto plan = base;
+        auto plan = topa_plan;
         plan.ctl = plan.ctl.with(ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::trace_stop});
         plan.addr[0] = {{0x9000}, {0x9FFF}};
         (void)driver::enable(now.cpu, plan);
@@ -160,8 +153,8 @@ TEST_CASE("recovering does not continue after an operational error (PRG-041)") {
     CHECK_TWICE([](auto value) {
         world now;
         now.memory.put(0, topa::link_to(value(table)));
-        (void)driver::enable(now.cpu, base);
-        auto const result = driver::recover(now.cpu, base.ctl);
+        (void)driver::enable(now.cpu, topa_plan);
+        auto const result = driver::recover(now.cpu, topa_plan.ctl);
         return result && result.trace == trace_state::disabled && !now.cpu.is_tracing() &&
                now.cpu.msrs().status.get<ia32_rtit_status::Error>();
     });
@@ -171,14 +164,14 @@ TEST_CASE("recovering writes CTL again only if STATUS was written and TraceEn wa
           "(PRG-041)") {
     CHECK_TWICE([](auto value) {
         world now;
-        (void)driver::enable(now.cpu, base);
+        (void)driver::enable(now.cpu, topa_plan);
         simulate::faulting_port port{now.cpu, value(4U)};  // the write of STATUS
-        auto const faulted = driver::recover(port, base.ctl);
+        auto const faulted = driver::recover(port, topa_plan.ctl);
         bool const stays_off = !faulted && faulted.fault.index == 0x571 && port.count() == 5 &&
                                !now.cpu.is_tracing();
         world off;
         simulate::recording_port log{off.cpu};
-        auto const quiet = driver::recover(log, base.ctl.with(ia32_rtit_ctl::TraceEn{false}));
+        auto const quiet = driver::recover(log, topa_plan.ctl.with(ia32_rtit_ctl::TraceEn{false}));
         return stays_off && quiet && log.count() == 5 && !off.cpu.is_tracing();
     });
 }
@@ -187,7 +180,7 @@ TEST_CASE("a TraceStop needs no new position, and STOP does (PRG-041,086)") {
     CHECK_TWICE([](auto value) {
         world stop;
         stop.memory.put(0, topa::entry{test::regions | value(uint64_t{0x10})});
-        (void)driver::enable(stop.cpu, base);
+        (void)driver::enable(stop.cpu, topa_plan);
         run_until_the_end(stop.cpu);
         auto const full = driver::triage(driver::disable(stop.cpu), preset::skylake_x, stop.memory);
         return full.reason == end_reason::topa_stop && full.needs_new_position &&
