@@ -3,7 +3,7 @@
 """Proves the statements of statements/*.py for all inputs, and refutes each one's mutant.
 
     run.py [--all] [--only WORD] [--no-mutants] [--regmap PROGRAM]
-    run.py --self-test [RUNS]         the self-test of the translator (ir.py)
+    run.py --self-test [RUNS]         the self-test of the translator: self_test.py
 
 Each line has the statement, whether it is proved, and the processor time of the proof; then whether
 the mutant is refuted. Statements that take up to a minute need --all, those about the generated C
@@ -25,6 +25,7 @@ import z3
 from z3 import z3util
 
 import claims
+from execute import call
 from ir import FOLDER, INCLUDE, Module, Unsupported, compiled_to_ir
 
 TIMEOUT = 120  # seconds of one proof
@@ -37,11 +38,11 @@ class Functions:
         self.module, self.defined = module, []
 
     def __getattr__(self, name):
-        def call(*args):
-            result = self.module.call(name, *args)
+        def run(*args):
+            result = call(self.module, name, *args)
             self.defined.append(result.defined)
             return result if result.memory else result.value
-        return call
+        return run
 
 
 def prove(claim, module):

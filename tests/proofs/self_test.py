@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-"""The self-test of ir.py: runs compiled functions, and computes their terms for the same inputs.
+"""The self-test of execute.py: compiled functions give the values of their terms.
 
 The functions are those of self_test.cpp and of all statements, compiled by clang++ and by g++. What
 the translator does not know must be refused by the name of the function.
@@ -13,6 +13,7 @@ import tempfile
 
 import z3
 
+from execute import call
 from ir import CXX, FOLDER, INCLUDE, ROOT, Module, Unsupported, compiled_to_ir
 
 PYTHON = {
@@ -111,7 +112,7 @@ def compare(module, library, name, runs, dice):
     """Runs a function and its term on the same inputs. Returns the number of undefined inputs."""
     function = module.function("@" + name)
     inputs = function.inputs()
-    result = module.call(name, *inputs)
+    result = call(module, name, *inputs)
     outputs = [result.defined, *([result.value] if result.value is not None else []),
                *result.memory]
     run = evaluator(inputs, outputs)
@@ -159,7 +160,7 @@ def run(total):
               if not name.lstrip('@"').startswith("_Z") and name[1:] not in REFUSED]
     for name, wanted in REFUSED.items():
         try:
-            modules[0].call(name, *modules[0].function("@" + name).inputs())
+            call(modules[0], name, *modules[0].function("@" + name).inputs())
             raise SystemExit(f"{name} is not refused")
         except Unsupported as why:
             if wanted not in str(why):

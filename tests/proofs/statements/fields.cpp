@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The fields of packets, in the order of their bits: their values, and packets with another value.
+#include <tests/proofs/statements/packets.hpp>
 #include <ptspec/packet/list.hpp>
 
 using namespace ptspec;
@@ -52,31 +53,5 @@ extern "C" {
         to[0] = made.low;                                                                          \
         to[1] = made.high;                                                                         \
     }
-PACKET(tnt_short);
-PACKET(tnt_long);
-PACKET(tip);
-PACKET(tip_pge);
-PACKET(tip_pgd);
-PACKET(fup);
-PACKET(pip);
-PACKET(mode_exec);
-PACKET(mode_tsx);
-PACKET(cbr);
-PACKET(tsc);
-PACKET(mtc);
-PACKET(tma);
-PACKET(cyc);
-PACKET(vmcs);
-PACKET(mnt);
-PACKET(ptw);
-PACKET(exstop);
-PACKET(mwait);
-PACKET(pwre);
-PACKET(pwrx);
-PACKET(bbp);
-PACKET(bip);
-PACKET(bep);
-PACKET(cfe);
-PACKET(evd);
-PACKET(trig);
+PACKETS_WITH_FIELDS(PACKET)
 }  // extern "C"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Decoding and encoding of every packet. With ONLY_DECODE or ONLY_ENCODE only one of both.
+#include <tests/proofs/statements/packets.hpp>
+
 #include <ptspec/packet/encode.hpp>
 
 using namespace ptspec;
@@ -54,38 +56,7 @@ uint64_t decode(uint8_t const (&bytes)[16], uint32_t size, uint8_t items, bool s
     uint32_t encode_##name(uint64_t low, uint64_t high, uint8_t items, uint64_t(&to)[2]) {         \
         return encode_as<packet::name>(low, high, items, to);                                      \
     }
-PACKET(pad);
-PACKET(tnt_short);
-PACKET(tnt_long);
-PACKET(tip);
-PACKET(tip_pge);
-PACKET(tip_pgd);
-PACKET(fup);
-PACKET(pip);
-PACKET(mode_exec);
-PACKET(mode_tsx);
-PACKET(tracestop);
-PACKET(cbr);
-PACKET(tsc);
-PACKET(mtc);
-PACKET(tma);
-PACKET(cyc);
-PACKET(vmcs);
-PACKET(ovf);
-PACKET(psb);
-PACKET(psbend);
-PACKET(mnt);
-PACKET(ptw);
-PACKET(exstop);
-PACKET(mwait);
-PACKET(pwre);
-PACKET(pwrx);
-PACKET(bbp);
-PACKET(bip);
-PACKET(bep);
-PACKET(cfe);
-PACKET(evd);
-PACKET(trig);
+PACKETS(PACKET)
 #undef PACKET
 
 uint64_t cyc_of(uint64_t count, uint32_t bytes, uint64_t (&to)[2]) {
