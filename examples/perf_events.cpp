@@ -9,27 +9,32 @@
 #include <cstdio>
 #include <vector>
 
-/// Prints the events of each stream of a perf.data file: a CPU, or a thread. Returns what is wrong.
-auto print_events(ptspec::byte_view bytes) -> ptspec::file::perf_data::read_status {
+/// Calls `visit(stream, event, config)` for the events of each stream, which is a CPU or a thread.
+/// `slots` has room for `count_pieces(file)` pieces. Returns what is wrong with the file.
+template <class Visitor>
+auto visit_events(ptspec::file::perf_data::input const& file, ptspec::file::perf_data::piece* slots,
+                  size_t room, Visitor visit) -> ptspec::file::perf_data::read_status {
     using namespace ptspec::file::perf_data;
-    auto const file = open(bytes);
     auto const config = decoder_config_of(file);
-    std::vector<piece> slots(count_pieces(file));
-    auto const streams = streams_of(file, slots.data(), slots.size());
+    auto const streams = streams_of(file, slots, room);
     for (auto const stream : streams) {
         event_reader events{stream, config};
-        while (auto const& one = events.next()) {
-            std::printf("stream %u: ", stream.idx());
-            if (one.when.is_absolute() && config.clock.mult != 0) {
-                std::printf("%llu ns ", 0ULL + config.clock.time_of(one.when.tsc));
-            }
-            std::fputs(name_of(one.what).data(), stdout);
-            if (one.has_ip) { std::printf(" ip=%llx", 0ULL + one.ip); }
-            if (one.has_to) { std::printf(" to=%llx", 0ULL + one.to); }
-            std::puts("");
-        }
+        while (auto const& event = events.next()) { visit(stream, event, config); }
     }
     return config ? streams.result : config.result;  // an error of `open` is in both
+}
+
+void print(unsigned stream, ptspec::trace::event const& one,
+           ptspec::trace::time_conversion const& clock) {
+    auto const number = [](auto value) { return static_cast<unsigned long long>(value); };
+    std::printf("stream %u: ", stream);
+    if (one.when.is_absolute() && clock.mult != 0) {
+        std::printf("%llu ns ", number(clock.time_of(one.when.tsc)));
+    }
+    std::fputs(name_of(one.what).data(), stdout);
+    if (one.has_ip) { std::printf(" ip=%llx", number(one.ip)); }
+    if (one.has_to) { std::printf(" to=%llx", number(one.to)); }
+    std::puts("");
 }
 
 auto main(int count, char** arguments) -> int {
@@ -40,11 +45,24 @@ auto main(int count, char** arguments) -> int {
         return 1;
     }
     std::vector<unsigned char> bytes;
-    for (int one = std::getc(in); one != EOF; one = std::getc(in)) {
-        bytes.push_back(static_cast<unsigned char>(one));
+    size_t size = 0;
+    do {
+        bytes.resize(size + 65536);
+        size += std::fread(bytes.data() + size, 1, 65536, in);
+    } while (size == bytes.size());
+    bytes.resize(size);
+    if (std::ferror(in) != 0) {
+        std::perror(arguments[1]);
+        return 1;
     }
     std::fclose(in);
-    auto const result = print_events(bytes);
+
+    auto const file = ptspec::file::perf_data::open(bytes);
+    std::vector<ptspec::file::perf_data::piece> slots(count_pieces(file));
+    auto const result = visit_events(file, slots.data(), slots.size(),
+                                     [](auto stream, auto const& event, auto const& config) {
+                                         print(stream.idx(), event, config.clock);
+                                     });
     if (!result) { std::fprintf(stderr, "%s\n", describe(result.error).data()); }
     return result ? 0 : 1;
 }

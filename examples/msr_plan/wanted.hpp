@@ -51,9 +51,6 @@ inline void build_tables(buffer& in, cpu::capabilities const& caps) {
                             string_of(describe(built.broken))};
     }
     in.ring = built.ring;
-    if (in.recipe == driver::buffer_recipe::streaming) {
-        (void)driver::set_marks(in.ring, 0, 0, in.ring.bytes / 2);
-    }
     in.start = driver::start_of(in.ring);
 }
 

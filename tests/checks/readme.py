@@ -255,7 +255,7 @@ def self_test_of_pages(root, quoted):
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
-    limits = {paths[0].stem: limit for paths, limit in include_time.PARTS}
+    limits = {paths[0].stem: limit for paths, limit, _ in include_time.PARTS}
     found = list(findings(pathlib.Path(sys.argv[1]) if sys.argv[1:] else
                           pathlib.Path(__file__).resolve().parents[2], limits))
     print("\n".join(found))

@@ -132,7 +132,8 @@ class Table:
             aliased = {old for old in (*self.names, *self.by_new_scope)
                        if old.endswith(f"::{full}")}
             if len(aliased) == 1:
-                return self.by_new_scope.get(aliased := aliased.pop(), aliased)
+                old, = aliased
+                return self.by_new_scope.get(old, old)
         others = self.by_last.get(name, ())
         new = {self.names[old].rpartition("::")[2] for old in others}
         return sorted(others)[0] if len(new) == 1 else None

@@ -6,8 +6,8 @@
     tests/checks/words.py --self-test   breaks each rule in a small tree; each must be found
 
 Names are types, aliases, enums, concepts and functions at namespace scope in include/ptspec, also
-in nested namespaces, but not in `detail`. A row says what the word means,
-which is one thing, and in which namespaces it stands. Two things get two names.
+in nested namespaces, but not in `detail`. A row has the word, its one meaning, and the namespaces.
+If a word has two meanings, rename one of them.
 
 Exit status: 0 no finding, 1 findings, 2 wrong usage.
 """

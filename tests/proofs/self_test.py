@@ -13,7 +13,7 @@ import tempfile
 
 import z3
 
-from execute import call
+import execute
 from ir import CXX, FOLDER, INCLUDE, ROOT, Module, Unsupported, compiled_to_ir
 
 PYTHON = {
@@ -112,7 +112,7 @@ def compare(module, library, name, runs, dice):
     """Runs a function and its term on the same inputs. Returns the number of undefined inputs."""
     function = module.function("@" + name)
     inputs = function.inputs()
-    result = call(module, name, *inputs)
+    result = execute.call(module, name, *inputs)
     outputs = [result.defined, *([result.value] if result.value is not None else []),
                *result.memory]
     run = evaluator(inputs, outputs)
@@ -160,7 +160,7 @@ def run(total):
               if not name.lstrip('@"').startswith("_Z") and name[1:] not in REFUSED]
     for name, wanted in REFUSED.items():
         try:
-            call(modules[0], name, *modules[0].function("@" + name).inputs())
+            execute.call(modules[0], name, *modules[0].function("@" + name).inputs())
             raise SystemExit(f"{name} is not refused")
         except Unsupported as why:
             if wanted not in str(why):

@@ -5,7 +5,7 @@
 
 namespace ptspec {
 
-/// A set of the enumerators of `Flag`, each of which is a bit of its own.
+/// A set of flags: enumerators of `Flag`, whose values are different single bits.
 template <class Flag>
 struct flag_set {
     uint32_t bits = 0;
