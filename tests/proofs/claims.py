@@ -26,19 +26,19 @@ from z3 import And, Concat, Extract, If, Implies, Not, Or, UGE, UGT, ULE, ULT  #
 
 SPEC = pathlib.Path(__file__).resolve().parent.parent / "spec"
 
-Statement = collections.namedtuple("Statement", "name source claim mutant only slow")
+Statement = collections.namedtuple("Statement", "name source claim mutant only slow needs")
 ALL = []
 
 # The numbers of the rules in the library.
 FAMILIES = {"REG": 1000, "OUT": 2000, "PKT": 3000, "GEN": 4000, "PRG": 5000}
 
 
-def statement(name, mutant, only="", slow=False):
+def statement(name, mutant, only="", slow=False, needs=()):
     """Adds a statement. `only` is the part of its C++ file that the mutant compiles; one that is
-    slow is proved with --all."""
+    slow is proved with --all; `needs` has programs that may be missing."""
     def add(claim):
         ALL.append(Statement(name, claim.__module__.rpartition(".")[2], claim, mutant, only,
-                             slow))
+                             slow, needs))
         return claim
     return add
 

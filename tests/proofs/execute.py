@@ -143,7 +143,8 @@ class Run:
         if token == "null":
             return Pointer([(YES, "null", 0)], NO)
         if token == "getelementptr":
-            line.accept("inbounds")
+            while line.accept("inbounds", "nuw", "nusw"):
+                pass
             line.expect("(")
             found = self.address(line)
             line.expect(")")
@@ -257,6 +258,14 @@ class Run:
             one = joined(self.content(name)[at:at + count])
             value = one if value is None else choose(when, one, value)
         return value if value is not None else Bits(z3.BitVecVal(0, 8 * count), YES)
+
+    def load_bytes(self, pointer, count):
+        """The bytes of a copy: each is poison or not for itself, as padding is."""
+        value = None
+        for when, name, at in reversed(self.places(pointer, count, 1)):
+            one = self.content(name)[at:at + count]
+            value = one if value is None else choose(when, one, value)
+        return value if value is not None else [Bits(z3.BitVecVal(0, 8), YES)] * count
 
     def load_pointer(self, pointer, align):
         value = Pointer([], YES)
@@ -378,6 +387,7 @@ class Run:
         return Bits(choose(value.poison, z3.FreshConst(z3.BitVecSort(kind[1])), value.term), NO)
 
     def do_icmp(self, line):
+        same_sign = line.accept("samesign")
         how = line.next()
         kind, one = self.typed(line)
         line.expect(",")
@@ -390,6 +400,8 @@ class Run:
                 raise Unsupported("a comparison of pointers")
             equal = any_of(*same)
             return Bits(bits(equal if how == "eq" else negated(equal)), poison)
+        if same_sign:
+            poison = any_of(poison, z3.simplify((one.term ^ other.term) < 0))
         return Bits(bits(folded(COMPARE[how](one.term, other.term))), poison)
 
     def binary(self, name, line):
@@ -544,10 +556,7 @@ class Run:
             count = length.as_long()
             if name == "memset":
                 return self.store(args[0], [args[1]] * count, 1)
-            source = self.load(args[1], count, 1)
-            parts = [Bits(z3.simplify(z3.Extract(8 * i + 7, 8 * i, source.term)), source.poison)
-                     for i in range(count)]
-            return self.store(args[0], parts, 1)
+            return self.store(args[0], self.load_bytes(args[1], count), 1)
         if name not in INTRINSICS:
             raise Unsupported("an unknown intrinsic")
         poison = any_of(*[one.poison for one in args])

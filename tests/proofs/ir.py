@@ -22,6 +22,9 @@ IR = ["-S", "-emit-llvm", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
       "-unroll-threshold=100000", "-mllvm", "-inline-threshold=100000", "-mllvm",
       "-simplifycfg-sink-common=false"]
 
+RUST = ["opt-level=2", "panic=abort", "codegen-units=1", "no-vectorize-loops", "no-vectorize-slp",
+        "llvm-args=-unroll-threshold=100000 -inline-threshold=100000"]
+
 TOKEN = re.compile(r'(;.*)|c"[^"]*"|[%@$]"[^"]*"|[%@$][\w.$-]+|-?\d+|"[^"]*"|[\w.]+|[^\s]')
 ATTRIBUTES = set("""noundef nonnull nocapture readonly writeonly readnone zeroext signext noalias
     returned align dereferenceable dereferenceable_or_null range sret immarg inreg writable
@@ -231,4 +234,11 @@ def compiled_to_ir(source, include=INCLUDE, flags=()):
     """The LLVM IR of a C++ file."""
     command = ["clang++-19", *CXX, *IR, *flags, f"-I{include}", f"-I{ROOT}", "-o", "-",
                str(source)]
+    return subprocess.run(command, check=True, text=True, capture_output=True).stdout
+
+
+def rust_to_ir(source):
+    """The LLVM IR of a Rust file, from a compiler with opaque pointers: 1.70 or newer."""
+    command = ["rustc", "--edition=2021", "--crate-type=lib", "--emit=llvm-ir", "-o", "-",
+               *[f"-C{one}" for one in RUST], str(source)]
     return subprocess.run(command, check=True, text=True, capture_output=True).stdout

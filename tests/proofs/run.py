@@ -7,12 +7,13 @@
 
 Each line has the statement, whether it is proved, and the processor time of the proof; then whether
 the mutant is refuted. Statements that take up to a minute need --all, those about the generated C
-header need --regmap.
+header and Rust module need --regmap, and the latter rustc 1.70 or newer.
 
 Exit status: 0 all are proved and all mutants refuted, 1 not all, 2 wrong usage.
 """
 
 import argparse
+import functools
 import importlib
 import pathlib
 import shutil
@@ -22,33 +23,35 @@ import tempfile
 import time
 
 import z3
-from z3 import z3util
 
 import claims
 from execute import call
-from ir import FOLDER, INCLUDE, Module, Unsupported, compiled_to_ir
+from ir import FOLDER, INCLUDE, Module, Unsupported, compiled_to_ir, rust_to_ir
 
 TIMEOUT = 120  # seconds of one proof
+NEEDS = {"regmap": "--regmap", "rustc": "rustc 1.70 or newer (Debian 12: rustc-web)"}
 
 
 class Functions:
-    """The functions of a C++ file. A call returns the value, or the result with its memory."""
+    """The functions of compiled files. A call returns the value, or the result with its memory."""
 
-    def __init__(self, module):
-        self.module, self.defined = module, []
+    def __init__(self, modules):
+        self.modules, self.defined = modules, []
 
     def __getattr__(self, name):
+        module = next(one for one in self.modules if "@" + name in one.functions)
+
         def run(*args):
-            result = call(self.module, name, *args)
+            result = call(module, name, *args)
             self.defined.append(result.defined)
             return result if result.memory else result.value
         return run
 
 
-def prove(claim, module):
+def prove(claim, modules):
     """The verdict, the seconds, and the inputs of a counter-example."""
     begin = time.process_time()
-    functions = Functions(module)
+    functions = Functions(modules)
     claimed = claim(functions)
     parts = [part if isinstance(part, tuple) else (z3.BoolVal(True), part)
              for part in (claimed if isinstance(claimed, list) else [claimed])]
@@ -65,7 +68,15 @@ def prove(claim, module):
 
 
 def over_integers(term):
-    return any(one.sort() == z3.IntSort() for one in z3util.get_vars(term))
+    seen, rest = set(), [term]
+    while rest:
+        one = rest.pop()
+        if one.get_id() not in seen:
+            seen.add(one.get_id())
+            if one.sort() == z3.IntSort():
+                return True
+            rest += one.children()
+    return False
 
 
 def decide(given, holds):
@@ -85,6 +96,14 @@ def decide(given, holds):
     return "refuted", example
 
 
+def rustc_is_known():
+    """True for rustc 1.70 and newer: older ones write pointers with types."""
+    if not shutil.which("rustc"):
+        return False
+    said = subprocess.run(["rustc", "--version"], check=True, text=True, capture_output=True)
+    return [int(one) for one in said.stdout.split()[1].split(".")[:2]] >= [1, 70]
+
+
 class Compiler:
     """Compiles the files of statements, also with an edited header."""
 
@@ -92,6 +111,18 @@ class Compiler:
         self.folder, self.regmap, self.modules = pathlib.Path(folder), regmap, {}
         if regmap:
             subprocess.run([regmap, "--c", f"{folder}/ptspec.h"], check=True)
+            subprocess.run([regmap, "--rust", f"{folder}/ptspec.rs"], check=True)
+
+    @functools.cached_property
+    def rust(self):
+        """The functions of generated.rs, which stands beside the module for this."""
+        source = shutil.copy(FOLDER / "statements" / "generated.rs", self.folder)
+        return Module(rust_to_ir(source))
+
+    def modules_of(self, one, mutant=None):
+        """The compiled files that a statement is about."""
+        return [self.module(one.source, one.only, mutant),
+                *([self.rust] if "rustc" in one.needs else [])]
 
     def module(self, source, only="", mutant=None):
         key = source, only if mutant else "", mutant
@@ -126,6 +157,7 @@ def main():
         return self_test.run(chosen.self_test)
     for file in sorted((FOLDER / "statements").glob("*.py")):
         importlib.import_module(f"statements.{file.stem}")
+    has = {"regmap": chosen.regmap, "rustc": rustc_is_known()}
     begin = time.monotonic()
     wrong, solving, count = 0, 0.0, 0
     with tempfile.TemporaryDirectory() as folder:
@@ -136,11 +168,11 @@ def main():
             if one.slow and not chosen.all:
                 print(f"skipped  {one.source}: {one.name}: needs --all")
                 continue
-            if one.source == "c_header" and not chosen.regmap:
-                print(f"skipped  {one.source}: {one.name}: needs --regmap")
+            if missing := [need for need in one.needs if not has[need]]:
+                print(f"skipped  {one.source}: {one.name}: needs {NEEDS[missing[0]]}")
                 continue
             try:
-                found, seconds, example = prove(one.claim, compiler.module(one.source))
+                found, seconds, example = prove(one.claim, compiler.modules_of(one))
             except Unsupported as why:
                 found, seconds, example = "unknown", 0.0, str(why)
             except subprocess.CalledProcessError as why:
@@ -150,7 +182,7 @@ def main():
             mutant = ""
             if not chosen.no_mutants:
                 try:
-                    changed = compiler.module(one.source, one.only, one.mutant)
+                    changed = compiler.modules_of(one, one.mutant)
                     mutant = prove(one.claim, changed)[0]
                 except Unsupported as why:
                     mutant = str(why)

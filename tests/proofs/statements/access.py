@@ -67,8 +67,14 @@ sizes = capability_words["80000008H:EAX"]
 width = wide(If(bits(sizes, 7, 0) == 0, number(36, 8), bits(sizes, 7, 0)))
 linear = wide(bits(sizes, 15, 8))
 linear_is_known = And(UGE(linear, 1), ULE(linear, 64))  # the catalogue has no other
-base_is_bad = Or(bits(value, 6, 0) != 0, LShR(value, width) != 0)
-is_canonical = Or(value >> linear - 1 == 0, value >> linear - 1 == -1)
+
+
+def is_legal_base(value):
+    return And(bits(value, 6, 0) == 0, LShR(value, width) == 0)
+
+
+def is_canonical_in(value):
+    return Or(value >> linear - 1 == 0, value >> linear - 1 == -1)
 
 
 def is_one_of(found, rules, none=0):
@@ -123,8 +129,8 @@ def status(f):
                    "unsigned const above = 63 - width;"))
 def others(f):
     found = f.legal_others(*words, value)
-    legal = (And(*[Not(holds) for _, holds in status_rules(value)]), Not(base_is_bad),
-             value == value, bits(value, 4, 0) == 0, is_canonical)
+    legal = (And(*[Not(holds) for _, holds in status_rules(value)]), is_legal_base(value),
+             value == value, bits(value, 4, 0) == 0, is_canonical_in(value))
     return linear_is_known, And(*[bit(found, at) == one for at, one in enumerate(legal)],
                                 bits(found, 31, 5) == 0)
 
@@ -208,9 +214,9 @@ def check_write(f):
              *[(name, And(changed, holds)) for name, holds in ctl_rules(value)],
              ("REG-004", And(exists, is_pt, index != 0x570, bit(now, 0))),
              *[(name, And(exists, index == 0x571, holds)) for name, holds in status_rules(value)],
-             ("REG-070", And(exists, index == 0x560, base_is_bad)),
+             ("REG-070", And(exists, index == 0x560, Not(is_legal_base(value)))),
              ("REG-074", And(exists, index == 0x572, bits(value, 4, 0) != 0)),
-             ("REG-076", And(exists, between(0x580, 0x587), Not(is_canonical))),
+             ("REG-076", And(exists, between(0x580, 0x587), Not(is_canonical_in(value)))),
              ("REG-203", index == 0x38E),
              ("REG-204", And(between(0x390, 0x391), bit(value, 55),
                              Not(And(has_pt, bit(ecx, 0))))),

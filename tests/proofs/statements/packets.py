@@ -204,6 +204,45 @@ def needs(f):
                       (error != NONE) == (long == 0), ULE(wide(long, 32), size))
 
 
+@statement("decode: every proper prefix of a packet is truncated, and needs no more than the "
+           "packet has; the bytes after a packet change nothing (PKT-002, PKT-004, PKT-255)",
+           only="DECODE", slow=True,
+           mutant=("packet/decode.hpp", "return truncated(length); }",
+                   "return truncated(length + 1); }"))
+def prefixes(f):
+    whole = f.decode(image, number(16, 32), items, strict, var("to", 192))
+    claimed = []
+    for count in range(16):
+        part = f.decode(image, number(count, 32), items, strict, var("to", 192))
+        need, is_prefix = byte(1, part.value), UGT(byte(2, whole.value), count)
+        claimed.append((And(given, byte(0, whole.value) == NONE),
+                        If(is_prefix, And(byte(0, part.value) == TRUNCATED, UGT(need, count),
+                                          ULE(need, byte(2, whole.value))),
+                           And(part.value == whole.value, part.memory[1] == whole.memory[1]))))
+    return claimed
+
+
+def shares(one, other):
+    """True for opcodes that may match the same bytes: that of TNT.short has one bit."""
+    both = {one["name"], other["name"]}
+    return ("TNT.short" in both and (both & {"PAD", "BIP"} or len(opcode(one)) > 1 or
+                                     len(opcode(other)) > 1)
+            or both == {"MODE.Exec", "MODE.TSX"})
+
+
+@statement("decode: a packet has the opcode of its kind and of no other kind; where TNT.short "
+           "matches too, it is PAD, BIP or after 02H (PKT-010..016, PKT-344)", only="DECODE",
+           mutant=("packet/vmcs.hpp", "fixed<15, 8, 0xC8>", "fixed<15, 8, 0xC9>"))
+def kinds(f):
+    found = f.decode(image, number(16, 32), items, strict, var("to", 192))
+    kind = bits(found.memory[1], 191, 128)
+    claimed = [Implies(kind == KIND[row["name"]],
+                       And(masked(row, image), *[Not(masked(other, image)) for other in ROWS
+                                                 if other is not row and not shares(row, other)]))
+               for row in ROWS]
+    return given, And(Implies(byte(0, found.value) == NONE, And(*claimed)))
+
+
 def add_encode(name, mutant):
     row = ROWS[KIND[name]]
     one, own_bits = var("packet", 128), 8 * 16

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The checks of the generated C header (regmap --c), beside those of the library.
+// The checks of the generated C header (regmap --c), and those of the library.
 #include <ptspec/access/check.hpp>
 #include <ptspec/topa/entry.hpp>
 
