@@ -3,13 +3,12 @@
 // pt_twin: makes the trace that a kind of processor writes for what a recorded trace shows, and
 // compares the two. See `pt_twin --help`.
 
-#include "twin.hpp"
+#include "comparison.hpp"
 
 #include <common/raw_trace.hpp>
 #include <common/tool.hpp>
 
 #include <memory>
-#include <utility>
 
 namespace {
 
@@ -28,9 +27,11 @@ of packets.
   --auto                    the kind with most equal segments in the first 20,000 packets of a part
                             (the default)
   --samples SIZE            the trace consists of samples of SIZE bytes (hexadecimal), which are
-                            parts of their own
+                            parts of their own. Without it, it does where TSCs go back at multiples
+                            of a size
   --part N                  only the N-th part of a damaged trace. A part begins at a PSB and ends
-                            at damage or at the end; the first is 1
+                            at damage, where pieces are joined, at memory that was not written (more
+                            than 64 zeros), or at the end; the first is 1
   --events                  print the script instead of the comparison. pt_model runs that of one
                             part; see --part. A line `setup SETUP` precedes the events of each
   --differences N           show the first difference of N segments; the default is 3
@@ -38,73 +39,11 @@ of packets.
 
 The last line is `twin: segments A of B equal, bytes C of D equal, kind K`. A segment that ends in
 damage is not compared, because its last packets are unknown; a line before says how many there are.
+A PSB+ or another event that the end of the trace cuts is equal if its bytes so far are.
 
 Exit status: 0 all segments are equal; 1 some are not, or there is no PSB; 2 wrong usage, or a trace
 of more than 16 MB.
 )";
-
-/// The offsets of the PSBs in a trace, and its end.
-auto segments_of(byte_view bytes) -> std::vector<std::size_t> {
-    std::vector<std::size_t> starts;
-    trace::reader reader{borrowed_bytes{bytes.data(), bytes.size()}};
-    for (auto item = reader.next(); item; item = reader.next()) {
-        if (item.what == trace::item_type::packet && item.packet.kind() == kind::psb) {
-            starts.push_back(item.offset);
-        }
-    }
-    starts.push_back(bytes.size());
-    return starts;
-}
-
-struct comparison {
-    std::size_t segments = 0;
-    std::size_t equal = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t equal_bytes = 0;
-    std::size_t damaged = 0;
-    unsigned shown = 0;
-    std::string differences{};
-};
-
-auto line_at(byte_view bytes, std::size_t at) -> std::string {
-    std::string line;
-    char text[4];
-    for (std::size_t i = at; i < at + 16 && i < bytes.size(); ++i) {
-        std::snprintf(text, sizeof text, " %02x", bytes[i]);
-        line += text;
-    }
-    return line;
-}
-
-/// Adds the comparison of a part of the trace.
-void compare(byte_view real, byte_view made, recording const& from, unsigned shown,
-             comparison& result) {
-    auto const one = segments_of(real);
-    auto const two = segments_of(made);
-    std::size_t const damaged = from.ends_in_damage ? 1 : 0;
-    result.damaged += damaged;
-    for (std::size_t i = 0; i + 1 + damaged < one.size(); ++i) {
-        byte_view const a = real.from(one[i]).first(one[i + 1] - one[i]);
-        byte_view const b = i + 1 < two.size() ? made.from(two[i]).first(two[i + 1] - two[i])
-                                               : byte_view{};
-        ++result.segments;
-        result.bytes += a.size();
-        std::size_t same = 0;
-        while (same < a.size() && same < b.size() && a[same] == b[same]) { ++same; }
-        bool const is_equal = same == a.size() && same == b.size();
-        result.equal += is_equal;
-        result.equal_bytes += same;
-        if (is_equal || result.shown == shown) { continue; }
-        ++result.shown;
-        std::size_t const shown_from = same < 8 ? 0 : same - 8;
-        char text[96];
-        std::snprintf(text, sizeof text, "segment %zu at %llx differs at %llx\n",
-                      result.segments - 1, static_cast<unsigned long long>(from.begin + one[i]),
-                      static_cast<unsigned long long>(from.begin + one[i] + same));
-        result.differences += text + std::string{"  real"} + line_at(a, shown_from) + "\n  twin" +
-                              line_at(b, shown_from) + "\n";
-    }
-}
 
 auto read_file(std::string const& path) -> std::vector<std::uint8_t> {
     tool::input in{path};
@@ -166,65 +105,19 @@ auto parse(tool::command_line& line) -> arguments {
     return given;
 }
 
-/// Runs the twins of all parts, and compares them.
-auto compare_all(byte_view whole, std::vector<recording> const& parts, configuration const& with,
-                 std::string_view kind, unsigned shown, machine& on) -> comparison {
-    comparison result;
-    for (auto const& from : parts) {
-        byte_view const real = whole.from(static_cast<std::size_t>(from.begin))
-                                   .first(static_cast<std::size_t>(from.end - from.begin));
-        twin made{from, with, kind, on, nullptr};
-        made.run();
-        compare(real, made.bytes(), from, shown, result);
-    }
-    return result;
-}
-
-/// The kind with most equal segments at the beginning of each part.
-auto best_kind(byte_view whole, std::vector<recording> const& parts, configuration const& with,
-               machine& on) -> std::string_view {
-    constexpr std::size_t most = 20'000;
-    auto beginnings = parts;
-    for (auto& from : beginnings) {
-        if (from.all.size() <= most) { continue; }
-        // Up to the last PSB of the beginning, or all of a part without another PSB.
-        std::size_t end = most;
-        while (end > 0 && !from.all[end].is(kind::psb)) { --end; }
-        if (end == 0) { continue; }
-        from.all.resize(end);
-        from.end = from.all.back().end;
-        from.ends_in_pads = from.ends_in_damage = false;
-    }
-    std::string_view best;
-    comparison of_best;
-    for (auto const& one : engine::model_kinds) {
-        std::string_view const name{one.name.data(), one.name.size()};
-        auto const result = compare_all(whole, beginnings, with, name, 0, on);
-        auto const score = [](comparison const& of) { return std::pair{of.equal, of.equal_bytes}; };
-        // What a processor does goes before what the manual says.
-        bool const is_better = best.empty() || score(result) > score(of_best) ||
-                               (score(result) == score(of_best) && best == "manual");
-        if (is_better) {
-            best = name;
-            of_best = result;
-        }
-    }
-    return best;
-}
-
 auto run_tool(tool::command_line& line) -> int {
     auto const given = parse(line);
     auto const file = read_file(given.path);
     byte_view const whole{file.data(), file.size()};
-    auto parts = read_samples(whole, given.sample != 0 ? given.sample : whole.size());
+    auto parts = read_samples(whole, given.sample != 0 ? given.sample : sample_size_of(whole));
     if (parts.empty()) { throw tool::failure{given.path + ": no PSB"}; }
-    auto const with = configuration_of(parts);
+    auto const on = std::make_unique<machine>();
+    auto const kind = given.kind.empty() ? best_kind(whole, parts, *on) : given.kind;
+    auto const with = configuration_of(parts, kind);
     if (given.part > parts.size()) {
         throw tool::failure{"the trace has only " + std::to_string(parts.size()) + " parts"};
     }
     if (given.part != 0) { parts = {parts[given.part - 1]}; }
-    auto const on = std::make_unique<machine>();
-    auto const kind = given.kind.empty() ? best_kind(whole, parts, with, *on) : given.kind;
     if (given.events) {
         tool::output out;
         for (auto const& from : parts) {

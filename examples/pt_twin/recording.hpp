@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The packets of a recorded trace, and the configuration that they show.
+// The packets of a recorded trace, in parts without damage.
 
-#include <ptspec/engine/action/psb_overflow.hpp>
-#include <ptspec/reg/list.hpp>
-#include <ptspec/trace/psb_plus.hpp>
+#include <ptspec/base/bytes.hpp>
 #include <ptspec/trace/reader.hpp>
 
 #include <algorithm>
@@ -19,7 +17,6 @@ namespace pt_twin {
 
 using namespace ptspec;
 using packet::kind;
-namespace action = engine::action;
 
 /// A packet of the recorded trace that is not a PAD.
 struct seen {
@@ -32,199 +29,197 @@ struct seen {
     [[nodiscard]] auto is(kind which) const -> bool { return packet.kind() == which; }
     template <class Packet>
     [[nodiscard]] auto as() const -> Packet {
-        Packet found{};
-        packet::visit(
-            [&](auto const& one) {
-                if constexpr (same_as<bare_t<decltype(one)>, Packet>) { found = one; }
-            },
-            packet);
-        return found;
+        return packet.as<Packet>();
     }
 };
 
-/// Packets from a PSB on, up to damage or the end.
+/// Packets from a PSB on, up to damage or the end. Their offsets are those in the trace.
 struct recording {
     std::vector<seen> all{};
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     bool ends_in_pads = false;
-    bool ends_in_damage = false;
+    bool ends_in_damage = false;  // the last segment is not known completely
+    bool ends_in_event = false;   // the end is inside a PSB+, or between FUP and TIP
+    unsigned alignment = 0;       // of `begin` in the output buffer, modulo 16
 };
 
-/// The pieces of a trace between damage. `base` is the offset of the first byte.
+/// A longer run of zeros is memory that was not written.
+constexpr std::uint64_t most_pads = 64;
+
+/// Whether PacketEn is 1, as the packets of a part show it.
+class packet_en {
+public:
+    /// False for a branch while tracing is off: it belongs to another time.
+    auto accepts(seen const& one) -> bool {
+        switch (one.packet.kind()) {
+            case kind::tnt_short:
+            case kind::tnt_long:
+            case kind::tip: return is_ != answer::no;
+            case kind::tip_pge: is_ = answer::yes; break;
+            case kind::tip_pgd: is_ = answer::no; break;
+            case kind::ovf: is_ = answer::unknown; break;
+            case kind::psb:
+                in_psb_ = true;
+                has_fup_ = false;
+                break;
+            case kind::fup:
+                has_fup_ = true;
+                if (is_ == answer::unknown) { is_ = answer::yes; }
+                break;
+            case kind::psbend:
+                if (in_psb_) { is_ = has_fup_ ? answer::yes : answer::no; }
+                in_psb_ = false;
+                break;
+            default: break;
+        }
+        return true;
+    }
+
+private:
+    enum class answer { unknown, no, yes };
+    answer is_ = answer::unknown;
+    bool in_psb_ = false;
+    bool has_fup_ = false;
+};
+
+/// The parts of bytes that begin at `base` in the trace.
 inline auto read(byte_view bytes, std::uint64_t base) -> std::vector<recording> {
-    std::vector<recording> pieces;
+    std::vector<recording> parts;
+    bool is_open = false;
+    std::uint64_t pads_from = 0;
+    packet_en tracing;
     trace::reader reader{borrowed_bytes{bytes.data(), bytes.size()}};
     for (auto item = reader.next(); item; item = reader.next()) {
         using enum trace::item_type;
-        if (item.what == damage && !pieces.empty()) { pieces.back().ends_in_damage = true; }
-        if (item.what == synced || item.what == resynced) {
-            pieces.push_back({.begin = item.offset, .end = item.offset});
-        } else if (item.what == packet) {
-            if (pieces.empty()) { pieces.push_back({.begin = item.offset, .end = item.offset}); }
-            auto& made = pieces.back();
-            made.end = item.offset + item.length;
-            made.ends_in_pads = item.packet.kind() == kind::pad;
-            if (made.ends_in_pads) { continue; }
-            seen one{item.packet, item.offset, made.end, item.ip, false};
-            packet::visit(
-                [&](auto const& which) {
-                    if constexpr (requires { which.has_ip(); }) { one.has_ip = which.has_ip(); }
-                },
-                item.packet);
-            made.all.push_back(one);
+        if (item.what == damage && is_open) {
+            parts.back().ends_in_damage = true;
+            is_open = false;
         }
+        if (item.what != packet) { continue; }
+        kind const which = item.packet.kind();
+        std::uint64_t const offset = base + item.offset;
+        if (which == kind::psb && !is_open) {
+            parts.push_back({.begin = offset, .end = offset});
+            tracing = {};
+            is_open = true;
+        }
+        if (!is_open) { continue; }
+        recording& made = parts.back();
+        if (which == kind::pad) {
+            if (!made.ends_in_pads) { pads_from = offset; }
+            made.ends_in_pads = true;
+            made.end = offset + item.length;
+            continue;
+        }
+        seen one{item.packet, offset, offset + item.length, item.ip, false};
+        packet::visit(
+            [&](auto const& it) {
+                if constexpr (requires { it.has_ip(); }) { one.has_ip = it.has_ip(); }
+            },
+            item.packet);
+        bool const is_after_hole = made.ends_in_pads && offset - pads_from > most_pads;
+        if (is_after_hole || !tracing.accepts(one)) {
+            made.ends_in_damage = true;
+            is_open = false;
+            if (which != kind::psb) { continue; }
+            parts.push_back({.begin = offset, .end = offset});
+            tracing = {};
+            (void)tracing.accepts(one);
+            is_open = true;
+        }
+        parts.back().ends_in_pads = false;
+        parts.back().end = one.end;
+        parts.back().all.push_back(one);
     }
-    // A long run of zeros at the end is memory that was not written.
-    for (auto& made : pieces) {
+    for (auto& made : parts) {
         if (!made.all.empty() && made.end - made.all.back().end > 16) {
             made.end = made.all.back().end;
             made.ends_in_pads = false;
         }
     }
-    std::erase_if(pieces, [](recording const& one) { return one.all.empty(); });
-    for (auto& made : pieces) {
-        made.begin += base;
-        made.end += base;
-        for (auto& one : made.all) {
-            one.offset += base;
-            one.end += base;
+    std::erase_if(parts, [](recording const& one) { return one.all.empty(); });
+    for (auto& made : parts) {
+        std::size_t last = made.all.size() - 1;
+        while (last != 0 && !made.all[last].is(kind::psb) && !made.all[last].is(kind::psbend)) {
+            --last;
         }
+        std::size_t event = made.all.size() - 1;
+        while (event != 0 && (made.all[event].is(kind::mtc) || made.all[event].is(kind::cyc) ||
+                              made.all[event].is(kind::pip) || made.all[event].is(kind::vmcs) ||
+                              made.all[event].is(kind::mode_exec))) {
+            --event;
+        }
+        made.ends_in_event = made.all[last].is(kind::psb) || made.all[event].is(kind::fup) ||
+                             made.all[event].is(kind::mode_tsx);
     }
-    return pieces;
+    return parts;
 }
 
-/// The pieces of a trace that consists of samples of `sample` bytes, each of another time.
+/// The place of a part in its output buffer: PSBs are at multiples of 8, and after TraceEn fell
+/// packets begin at multiples of 16.
+inline void find_alignment(recording& part) {
+    unsigned votes[2] = {};
+    for (std::size_t i = 1; i < part.all.size(); ++i) {
+        auto const& one = part.all[i];
+        bool const is_tsc = one.is(kind::tsc);
+        if (!one.is(kind::psb) && !is_tsc && !one.is(kind::cbr)) { continue; }
+        // More PADs than these packets have elsewhere.
+        if (one.offset - part.all[i - 1].end < (is_tsc ? 14 : 8)) { continue; }
+        std::uint64_t const head = is_tsc ? 6 : 0;
+        std::uint64_t const place = (one.offset - head - part.begin) % 16;
+        if (place % 8 == 0) { ++votes[place / 8]; }
+    }
+    part.alignment = votes[1] > votes[0] ? 8 : 0;
+}
+
+/// The parts of a trace that consists of samples of `sample` bytes, each of another time.
 inline auto read_samples(byte_view bytes, std::size_t sample) -> std::vector<recording> {
-    std::vector<recording> pieces;
+    std::vector<recording> parts;
     for (std::size_t at = 0; at < bytes.size(); at += sample) {
         byte_view const rest = bytes.from(at);
         auto more = read(rest.size() < sample ? rest : rest.first(sample), at);
-        std::move(more.begin(), more.end(), std::back_inserter(pieces));
+        std::move(more.begin(), more.end(), std::back_inserter(parts));
     }
-    return pieces;
+    for (auto& part : parts) {
+        find_alignment(part);
+        // PADs up to no multiple of 8 belong to a packet that is not there.
+        if ((part.end - part.begin) % 8 == 0) { continue; }
+        part.end = part.all.back().end;
+        part.ends_in_pads = false;
+    }
+    return parts;
 }
 
-/// A PSB+, or the clock packets after TraceEn rises.
-struct group {
-    std::size_t last = 0;  // the index of PSBEND, or of the packet before an OVF
-    trace::psb_plus status{};
-    std::uint64_t cycles = 0;  // of a CYC before the first status packet
-    action::psb_due due{};
-
-    [[nodiscard]] auto tsc() const -> std::optional<std::uint64_t> {
-        if (!status.has(kind::tsc)) { return std::nullopt; }
-        return status.tsc.get<packet::tsc::TSC>();
+/// The size of the samples that a trace consists of: TSCs go back at multiples of it. Otherwise the
+/// size of the trace.
+inline auto sample_size_of(byte_view bytes) -> std::size_t {
+    struct step_back {
+        std::uint64_t after;
+        std::uint64_t before;
+    };
+    std::vector<step_back> found;
+    std::optional<std::uint64_t> last;
+    std::uint64_t last_at = 0;
+    trace::reader reader{borrowed_bytes{bytes.data(), bytes.size()}};
+    for (auto item = reader.next(); item; item = reader.next()) {
+        if (item.what != trace::item_type::packet || item.packet.kind() != kind::tsc) { continue; }
+        std::uint64_t const now = item.packet.as<packet::tsc>().get<packet::tsc::TSC>();
+        if (last && now < *last) { found.push_back({last_at, item.offset}); }
+        last = now;
+        last_at = item.offset;
     }
-    [[nodiscard]] auto fup() const -> std::optional<std::uint64_t> {
-        return status.has_ip ? std::optional{status.ip} : std::nullopt;
+    constexpr std::size_t least = 3;
+    if (found.size() < least) { return bytes.size(); }
+    constexpr std::size_t page = 4096;
+    for (std::size_t size = bytes.size() / least / page * page; size != 0; size -= page) {
+        auto const fitting = static_cast<std::size_t>(std::count_if(
+            found.begin(), found.end(),
+            [&](step_back const& one) { return one.before / size != one.after / size; }));
+        // Damage looks like another TSC; and a sample may be later than the one before.
+        if (10 * fitting >= 9 * found.size() && 4 * fitting >= bytes.size() / size) { return size; }
     }
-    [[nodiscard]] auto tma() const { return value(kind::tma, status.tma); }
-    [[nodiscard]] auto cbr() const { return value(kind::cbr, status.cbr); }
-    [[nodiscard]] auto pip() const { return value(kind::pip, status.pip); }
-    [[nodiscard]] auto vmcs() const { return value(kind::vmcs, status.vmcs); }
-    [[nodiscard]] auto exec() const { return value(kind::mode_exec, status.mode_exec); }
-    void add(seen const& one) { status.add(one.packet, {one.offset, one.ip, one.packet.length()}); }
-
-private:
-    template <class Packet>
-    [[nodiscard]] auto value(kind which, Packet const& one) const -> std::optional<Packet> {
-        return status.has(which) ? std::optional{one} : std::nullopt;
-    }
-};
-
-inline auto group_at(std::vector<seen> const& all, std::size_t from) -> group {
-    group made;
-    std::uint64_t payload = 0;
-    for (made.last = from; made.last + 1 < all.size();) {
-        auto const& one = all[++made.last];
-        made.add(one);
-        switch (one.packet.kind()) {
-            case kind::psbend: return made;
-            case kind::ovf: --made.last; return made;
-            case kind::tma:
-                // An MTC before TSC is of the count that TMA has, or of the next.
-                if (made.due.mtc == action::mtc_place::before_older_tsc &&
-                    (one.as<packet::tma>().get<packet::tma::CTC>() >> 3 & 0xFF) == payload) {
-                    made.due.mtc = action::mtc_place::before_tsc;
-                }
-                break;
-            case kind::cyc: {
-                auto const value = one.as<packet::cyc>().value();
-                bool const is_first = made.last == from + 1;
-                (is_first      ? made.cycles
-                 : !made.tsc() ? made.due.cycles_until_tsc
-                               : made.due.cycles_until_mtc) = value;
-                break;
-            }
-            case kind::mtc:
-                using place = action::mtc_place;
-                made.due.mtc = made.cbr()   ? place::after_cbr
-                               : made.tma() ? place::after_tma
-                               : made.tsc() ? place::after_tsc
-                                            : place::before_older_tsc;
-                payload = one.as<packet::mtc>().get<packet::mtc::CTC>();
-                break;
-            default: break;
-        }
-    }
-    return made;
-}
-
-/// How the trace was configured, as far as the packets show it.
-struct configuration {
-    bool os = false;
-    bool tsc = false;
-    bool mtc = false;
-    bool cyc = false;
-    bool ptwrite = false;
-    bool fup_on_ptwrite = false;
-    bool branches = false;
-    bool has_tsx = false;
-    bool filters = false;  // a TIP.PGD with an IP
-    bool has_vmcs = false;
-    std::uint64_t first = ~std::uint64_t{0};
-    std::uint64_t last = 0;  // of the filter range
-};
-
-/// From all packets of a trace. Where pieces are joined, bytes may look like packets of any kind: a
-/// kind of packet that is rarer than one in a thousand in a damaged trace tells nothing.
-inline auto configuration_of(std::vector<recording> const& from) -> configuration {
-    std::uint64_t counts[256] = {};
-    std::uint64_t all = 0;
-    std::uint64_t with_fup = 0;
-    std::uint64_t left_range = 0;
-    for (auto const& piece : from) {
-        for (auto const& one : piece.all) {
-            ++counts[underlying(one.packet.kind())];
-            ++all;
-            with_fup += one.is(kind::ptw) && one.as<packet::ptw>().get<packet::ptw::IP>();
-            left_range += one.is(kind::tip_pgd) && one.has_ip;
-        }
-    }
-    std::uint64_t const least = from.size() > 1 ? all / 1000 : 0;
-    auto const has = [&](kind which) { return counts[underlying(which)] > least; };
-    configuration made;
-    made.os = has(kind::pip);
-    made.tsc = has(kind::tsc);
-    made.mtc = has(kind::mtc);
-    made.cyc = has(kind::cyc);
-    made.ptwrite = has(kind::ptw);
-    made.fup_on_ptwrite = with_fup > least;
-    made.has_vmcs = has(kind::vmcs);
-    made.has_tsx = has(kind::mode_tsx);
-    made.branches = has(kind::tnt_short) || has(kind::tnt_long) || has(kind::tip) ||
-                    has(kind::tip_pge);
-    made.filters = left_range > least;
-    for (auto const& piece : from) {
-        for (auto const& one : piece.all) {
-            if ((one.is(kind::tip) || one.is(kind::tip_pge)) && one.has_ip) {
-                made.first = std::min(made.first, one.ip);
-                made.last = std::max(made.last, one.ip);
-            }
-        }
-    }
-    return made;
+    return bytes.size();
 }
 
 }  // namespace pt_twin

@@ -16958,13 +16958,13 @@ struct writer_state {
     bool has_context_ip = false;
     /// The last packet ended with a wide payload, after which `pad_policy::skylake` pads.
     bool ends_in_payload = false;
-    /// The next CYC may cross a multiple of 8, though `pad_policy::skylake` aligns it.
-    /// Source: GEN-010.
-    bool cyc_crosses = false;
     packet::block items = packet::block::none;
     packet::branches tnt{};  ///< the TNT buffer: branches that are in no packet yet
     uint64_t cycles = 0;     ///< since the last CYC
-    uint64_t bytes = 0;      ///< written so far
+    /// `cycles` when the last packet, a TNT, was completed; 0 after other packets. A CYC of the
+    /// same cycle may cross a multiple of 8: `pad_policy::skylake` aligns others. Source: GEN-010.
+    uint64_t cycles_at_tnt = 0;
+    uint64_t bytes = 0;  ///< written so far
     unsigned deferred_count = 0;
     uint64_t deferred[max_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
 
@@ -17045,12 +17045,6 @@ struct psb_status {
     optional<packet::mode_tsx> mode_tsx{};
     optional<packet::mode_exec> mode_exec{};
     optional<uint64_t> fup{};  ///< the IP, when PacketEn is 1
-    /// An MTC that falls due meanwhile, and how many of TSC, TMA and CBR precede it.
-    /// Source: GEN-171, GEN-172.
-    optional<packet::mtc> mtc{};
-    uint8_t mtc_after = 0;
-    uint64_t cycles_until_tsc = 0;
-    uint64_t cycles_until_mtc = 0;  ///< after TSC
 };
 
 }  // namespace ptspec::trace
@@ -17144,6 +17138,7 @@ class packet_batch {
     byte_array<writer_state::max_bytes + 16> bytes_{};  // `put` stores 16 bytes
     size_t size_ = 0;
     rule broken_ = rule::none;
+    bool cyc_crosses_ = false;  ///< the packet is a CYC that `pad_policy::skylake` does not align
     bool shares_word_ = false;  ///< the last packet may share its word: `pad_policy::broadwell`
     /// The MODEs whose place the next packet decides: `pad_policy::skylake`.
     unsigned held_size_ = 0;
@@ -17237,17 +17232,17 @@ class packet_batch {
             now_.bytes += time.length;
             time = {};
             align_whole(bytes.length);
-        } else if (as == placed_as::cyc && now_.cyc_crosses) {
+        } else if (cyc_crosses_) {
             align_whole(0);
         } else {
             align_whole(group + bytes.length);
         }
-        now_.cyc_crosses = false;
         put_held();
         put(time);
         put(bytes);
         now_.bytes += time.length;
         now_.ends_in_payload = is_wide_ip || is_status;
+        now_.cycles_at_tnt = 0;
     }
     /// Writes PADs so that the next bytes, of which some are held, do not cross a multiple of 8.
     constexpr void align_whole(size_t length) noexcept { align_by({.whole = length}); }
@@ -17361,11 +17356,16 @@ public:
     /// A branch, which enters the TNT buffer. The CYC of a TNT is written before its first branch.
     constexpr void branch(bool taken) noexcept {
         if (now_.tnt.count == 0 && now_.cyc_is_due(how_)) {
+            cyc_crosses_ = now_.cycles == now_.cycles_at_tnt;
             write(packet::cyc::of(now_.cycles));
+            cyc_crosses_ = false;
             now_.cycles = 0;
         }
         now_.add_branch(taken);
-        if (now_.tnt.count >= how_.max_branches()) { flush(); }
+        if (now_.tnt.count >= how_.max_branches()) {
+            flush();
+            now_.cycles_at_tnt = now_.cycles;
+        }
     }
     /// A TIP, which is deferred until after the current TNT if the options allow it.
     constexpr void defer(uint64_t ip) noexcept {
@@ -17376,29 +17376,24 @@ public:
         ++now_.deferred_count;
     }
 
-    /// A PSB+.
-    constexpr void add(psb_status const& status) noexcept {
+    /// A PSB+. `before_each(kind)` is called before each of its packets.
+    template <class BeforeEach>
+    constexpr void add(psb_status const& status, BeforeEach const& before_each) noexcept {
         if (status.tma.has_value && !status.tsc.has_value) {
             broken_ = rule::PKT_135;
             return;
         }
-        auto const add_if = [this](auto const& which) {
-            if (which.has_value) { this->add(which.value); }
+        auto const add_one = [&]<class Packet>(Packet const& which) {
+            before_each(Packet::about.id);
+            this->add(which);
+        };
+        auto const add_if = [&](auto const& which) {
+            if (which.has_value) { add_one(which.value); }
         };
         auto const add_times = [&] {
-            auto const add_mtc_after = [&](unsigned count) {
-                if (!status.mtc.has_value || status.mtc_after != count) { return; }
-                advance(status.cycles_until_mtc);
-                add_if(status.mtc);
-            };
-            add_mtc_after(0);
-            advance(status.cycles_until_tsc);
             add_if(status.tsc);
-            add_mtc_after(1);
             add_if(status.tma);
-            add_mtc_after(2);
             add_if(status.cbr);
-            add_mtc_after(3);
         };
         auto const add_context = [&] {
             bool const before = now_.has_context_ip;
@@ -17408,9 +17403,11 @@ public:
         };
         auto const add_exec = [&] { add_if(status.mode_exec); };
         auto const add_fup = [&] {
-            if (status.fup.has_value) { add_ip<packet::fup>(status.fup.value); }
+            if (!status.fup.has_value) { return; }
+            before_each(packet::kind::fup);
+            add_ip<packet::fup>(status.fup.value);
         };
-        add(packet::psb{});
+        add_one(packet::psb{});
         if (how_.in_psb == psb_order::skylake) {
             add_if(status.mode_tsx);
             add_exec();
@@ -17429,7 +17426,10 @@ public:
             add_exec();
             if (how_.in_psb != psb_order::atom) { add_fup(); }
         }
-        add(packet::psbend{});
+        add_one(packet::psbend{});
+    }
+    constexpr void add(psb_status const& status) noexcept {
+        add(status, [](packet::kind) {});
     }
 };
 
@@ -17511,6 +17511,7 @@ template <packet_sink Sink>
     if (how.pads != pad_policy::skylake) { return false; }
     unsigned const pads = detail::pads_before(now.bytes, now.ends_in_payload, {.whole = 1});
     if (!detail::append_with_tnt(to, now, detail::moved(bytes, pads), pads + 1)) { return false; }
+    now.cycles_at_tnt = now.cycles;
     now.ends_in_payload = false;
     return true;
 }
@@ -18859,26 +18860,12 @@ struct far_transfer {
     far_kind kind = far_kind::plain;
 };
 
-/// The cycles of a long transfer, such as a task switch, whose packets are generated at different
-/// times.
-///
-/// Units:  core clock cycles. Source: GEN-215.
-struct cycles_within {
-    uint64_t until_pip = 0;
-    uint64_t until_target = 0;  ///< after the PIP
-    /// The counter of the crystal clock at the target, and the time-stamp counter: MTCs fall due
-    /// after the PIP. 0: no time passes. Source: GEN-006, GEN-203.
-    uint64_t art = 0;
-    uint64_t tsc = 0;
-};
-
 /// INT n, INT3, INT1, INTO. Source: GEN-110, GEN-111, GEN-113.
 struct software_interrupt {
     uint64_t at = 0;
     uint64_t to = 0;
     execution_context after{};
     uint8_t vector = 0;
-    cycles_within takes{};
 };
 /// An external interrupt, an NMI, a trap, or a machine check delivered as a trap.
 /// Source: GEN-110, GEN-113.
@@ -18887,7 +18874,6 @@ struct interrupt {
     uint64_t to = 0;
     execution_context after{};
     uint8_t vector = 0;
-    cycles_within takes{};
 };
 /// A fault, or a machine check delivered as a fault. Source: GEN-110, GEN-113, GEN-289, GEN-302.
 struct exception {
@@ -18898,7 +18884,6 @@ struct exception {
     execution_context after{};
     uint8_t vector = 0;
     uint64_t cr2 = 0;  ///< of a page fault
-    cycles_within takes{};
 };
 /// The delivery of a user interrupt. Source: GEN-301, GEN-303.
 struct user_interrupt {
@@ -19130,18 +19115,32 @@ struct elapsed {
 struct cycles {
     uint64_t passed = 0;
 };
-/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most.
-/// Source: GEN-010.
-struct unaligned_cyc {};
-/// The place of an MTC that falls due while TSC, TMA and CBR are generated: in a PSB+, or after the
-/// clocks were off. Source: GEN-171, GEN-172, GEN-205, GEN-218.
-enum class mtc_place : uint8_t {
+/// An MTC that falls due while the packets of an action are generated.
+/// Source: GEN-171, GEN-205, GEN-218.
+enum class due_mtc : uint8_t {
     none,
-    before_tsc,  ///< of the current count: TSC and TMA report the time after it
-    after_tsc,   ///< of the next count, here and below
-    after_tma,
-    after_cbr,
-    before_older_tsc,  ///< TSC and TMA report the time before it
+    reported,  ///< of the count that the clocks have: a TMA after it reports the same
+    next,      ///< of the next count: TSC and TMA report the time at the beginning of the action
+};
+/// Time that passes while the packets of an action are generated, before one of them.
+///
+/// Source: GEN-006, GEN-171, GEN-172, GEN-181, GEN-183, GEN-205, GEN-215.
+struct moment {
+    packet::kind before{};  ///< before the next packet of this kind; without one, at the end
+    uint64_t cycles = 0;    ///< core clock cycles that pass
+    due_mtc mtc{};          ///< falls due after them
+    uint64_t tsc = 0;       ///< the time-stamp counter at the next MTC; 0: not changed
+};
+/// The moments of one action, in their order. A view: they must outlive the call.
+struct time_within {
+    moment const* first = nullptr;
+    size_t count = 0;
+
+    constexpr time_within() noexcept = default;
+    constexpr time_within(moment const* moments, size_t size) noexcept
+        : first{moments}, count{size} {}
+    template <size_t Size>
+    constexpr time_within(moment const (&moments)[Size]) noexcept : time_within{moments, Size} {}
 };
 /// The ratio of the core clock to the bus clock changes. Source: GEN-202.
 struct ratio {
@@ -19187,7 +19186,6 @@ struct wake {
     uint8_t last = 0;     ///< core C-state
     uint8_t deepest = 0;  ///< core C-state
     wake_reason reason = wake_reason::other;
-    mtc_place mtc = mtc_place::none;
 };
 /// Hardware duty cycling begins; `wake` ends it. Source: GEN-315.
 struct duty_cycle {
@@ -19197,12 +19195,9 @@ struct duty_cycle {
 /// The clock stops while code executes: a new P-state, thermal throttling, STPCLK. Source: GEN-316.
 struct clock_stop {
     uint64_t next = 0;
-    uint8_t aligned_to = 0;  ///< PADs up to a multiple of so many bytes; 0: none. Source: GEN-010
 };
 /// The clock resumes. Source: GEN-202, GEN-205, GEN-316.
-struct clock_resume {
-    mtc_place mtc = mtc_place::none;
-};
+struct clock_resume {};
 
 }  // namespace ptspec::engine::action
 
@@ -19212,13 +19207,7 @@ struct clock_resume {
 namespace ptspec::engine::action {
 
 /// A PSB+ is due. Source: GEN-164.
-struct psb_due {
-    mtc_place mtc = mtc_place::none;
-    uint64_t cycles_until_tsc = 0;  ///< while the PSB+ is generated
-    uint64_t cycles_until_mtc = 0;  ///< after TSC
-
-    friend constexpr auto operator==(psb_due const&, psb_due const&) -> bool = default;
-};
+struct psb_due {};
 /// An overflow begins: packets are lost from now on. Source: GEN-225.
 struct overflow {};
 /// The overflow ends: packets are generated again. Source: GEN-227.
@@ -19812,9 +19801,9 @@ struct generator_state {
     decoder_view view{};
     vmx_concealment concealment{};
     uint64_t vmcs = no_vmcs;
-    uint64_t psb_period = 0;        ///< in bytes, from IA32_RTIT_CTL
-    uint64_t psb_after = 0;         ///< bytes from `view.count_start` to the next PSB
-    action::psb_due psb_details{};  ///< of the next PSB+
+    uint64_t psb_period = 0;       ///< in bytes, from IA32_RTIT_CTL
+    uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
+    action::time_within within{};  ///< of the action that is handled
     rule shutdown_by = rule::none;
     access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;
@@ -19982,6 +19971,53 @@ emit(generator_state& s, Sink& to, Add const& add) noexcept {
 /// PSB+, and its status packets: MODE, PIP, VMCS, timing.
 namespace ptspec::engine::detail {
 
+/// A moment passes: its cycles, then its MTC. Source: GEN-006, GEN-203, GEN-217.
+constexpr void pass(generator_state& s, auto& batch, action::moment const& one) noexcept {
+    using action::due_mtc;
+    if (!s.clocks.are_off) {
+        bool const guard = count_cycles(batch.state().cycles, one.cycles,
+                                        s.options.cycle_counter_bits, !s.ctl<ctl::CYCEn>())
+                               .guard;
+        batch.advance(one.cycles);
+        if (guard) { batch.add_cycles(); }
+    }
+    if (one.mtc == due_mtc::none) { return; }
+    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+    uint64_t const count = (s.clocks.art >> freq) + (one.mtc == due_mtc::next ? 1 : 0);
+    if (one.mtc == due_mtc::next) {
+        s.clocks.run_to(count << freq, one.tsc != 0 ? one.tsc : s.clocks.tsc);
+    }
+    if (!s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
+    batch.add(packet::mtc{}.with(packet::mtc::CTC{wrapped{count}}));
+}
+/// The moments before a packet of this kind pass, with those before them.
+constexpr void pass_before(generator_state& s, auto& batch, packet::kind which) noexcept {
+    auto const [first, count] = s.within;
+    size_t passed = 0;
+    for (size_t i = 0; i < count; ++i) { passed = first[i].before == which ? i + 1 : passed; }
+    for (size_t i = 0; i < passed; ++i) { pass(s, batch, first[i]); }
+    s.within = {first + passed, count - passed};
+}
+/// Adds a packet after the moments before it.
+template <packet::packet_type Packet>
+constexpr void add_in_time(generator_state& s, auto& batch, Packet const& which) noexcept {
+    pass_before(s, batch, Packet::about.id);
+    batch.add(which);
+}
+/// Runs an action while moments pass. Those that no packet waited for pass at its end.
+template <class Sink, class Run>
+constexpr auto run_within(generator_state& s, action::time_within takes, Sink& to,
+                          Run const& run) noexcept {
+    s.within = takes;
+    auto const done = run();
+    auto const rest = s.within;
+    s.within = {};
+    if (rest.count == 0 || !s.trigger_en()) { return done; }
+    emit(s, to, [&](auto& batch) {
+        for (size_t i = 0; i < rest.count; ++i) { pass(s, batch, rest.first[i]); }
+    });
+    return done;
+}
 /// The MODE.Exec of the code that executes. Source: GEN-235, GEN-305.
 [[nodiscard]] constexpr auto mode_exec_of(generator_state const& s) noexcept -> packet::mode_exec {
     using packet::mode_exec;
@@ -19991,7 +20027,7 @@ namespace ptspec::engine::detail {
 }
 constexpr void add_mode_exec(generator_state& s, auto& batch) noexcept {
     s.view.mode = mode_exec_of(s).raw;
-    batch.add(mode_exec_of(s));
+    add_in_time(s, batch, mode_exec_of(s));
 }
 /// Adds a MODE.Exec if the mode differs from the last one in the trace. Source: GEN-236.
 constexpr void add_changed_mode_exec(generator_state& s, auto& batch) noexcept {
@@ -20010,7 +20046,7 @@ constexpr void add_changed_mode_exec(generator_state& s, auto& batch) noexcept {
 }
 constexpr void add_pip(generator_state& s, auto& batch, packet::pip which) noexcept {
     s.view.pip = which.raw;
-    batch.add(which);
+    add_in_time(s, batch, which);
 }
 [[nodiscard]] constexpr auto vmcs_of(uint64_t address) noexcept -> packet::vmcs {
     return packet::vmcs{}.with(packet::vmcs::base{wrapped{address}});
@@ -20028,38 +20064,14 @@ constexpr void add_mode_tsx(generator_state& s, auto& batch, bool aborted = fals
 [[nodiscard]] constexpr auto cbr_of(generator_state const& s) noexcept -> packet::cbr {
     return s.clocks.cbr_packet(core_to_bus_of(s.caps));
 }
-/// The MTC that falls due at this place. The crystal clock runs to it. Source: GEN-203.
-constexpr auto run_to_mtc(generator_state& s, action::mtc_place place) noexcept
-    -> trace::psb_status::optional<packet::mtc> {
-    using action::mtc_place;
-    if (place == mtc_place::none || !s.ctl<ctl::MTCEn>()) { return {}; }
-    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
-    uint64_t const count = (s.clocks.art >> freq) + (place == mtc_place::before_tsc ? 0 : 1);
-    if (place != mtc_place::before_tsc) { s.clocks.run_to(count << freq, s.clocks.tsc); }
-    return packet::mtc{}.with(packet::mtc::CTC{wrapped{count}});
-}
-/// How many of TSC, TMA and CBR precede an MTC at this place.
-[[nodiscard]] constexpr auto count_before(action::mtc_place place) noexcept -> uint8_t {
-    using action::mtc_place;
-    bool const is_first = place == mtc_place::none || place == mtc_place::before_older_tsc;
-    return is_first ? 0 : static_cast<uint8_t>(underlying(place) - 1);
-}
-/// The timing packets after the clocks were off. Source: GEN-181, GEN-201, GEN-205, GEN-313.
-constexpr void add_timing(generator_state& s, auto& batch,
-                          action::mtc_place place = action::mtc_place::none) noexcept {
+/// The timing packets after the clocks were off, or TraceEn rose.
+/// Source: GEN-181, GEN-201, GEN-205, GEN-313.
+constexpr void add_timing(generator_state& s, auto& batch) noexcept {
     auto const tsc = s.clocks.tsc_packet();
     auto const tma = s.clocks.tma_packet();
-    auto const mtc = run_to_mtc(s, place);
-    auto const add_mtc_after = [&](uint8_t count) {
-        if (mtc.has_value && count_before(place) == count) { batch.add(mtc.value); }
-    };
-    add_mtc_after(0);
-    if (s.ctl<ctl::TSCEn>()) { batch.add(tsc); }
-    add_mtc_after(1);
-    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { batch.add(tma); }
-    add_mtc_after(2);
-    batch.add(cbr_of(s));
-    add_mtc_after(3);
+    if (s.ctl<ctl::TSCEn>()) { add_in_time(s, batch, tsc); }
+    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { add_in_time(s, batch, tma); }
+    add_in_time(s, batch, cbr_of(s));
 }
 
 /// Adds a PSB+ that reports the status under the enables `now`, at this IP.
@@ -20072,11 +20084,6 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (s.ctl<ctl::TSCEn>()) { reported.tsc = s.clocks.tsc_packet(); }
     if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { reported.tma = s.clocks.tma_packet(); }
     reported.cbr = cbr_of(s);
-    reported.cycles_until_tsc = s.psb_details.cycles_until_tsc;
-    reported.cycles_until_mtc = s.psb_details.cycles_until_mtc;
-    reported.mtc = run_to_mtc(s, s.psb_details.mtc);
-    reported.mtc_after = count_before(s.psb_details.mtc);
-    s.psb_details = {};
     bool const vmx_is_visible = s.msrs.in_vmx_operation && s.caps.vmx() != cpu::vmx_support::none &&
                                 !(s.code.vmx_non_root && s.concealment.non_root);
     s.view.mode = 0;
@@ -20096,7 +20103,7 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
         s.view.mode = mode_exec_of(s).raw;
         reported.fup = ip;
     }
-    batch.add(reported);
+    batch.add(reported, [&](packet::kind which) { pass_before(s, batch, which); });
     if (s.options.psb_keeps_remainder && begin - s.view.count_start >= s.psb_period &&
         begin - s.view.count_start < 2 * s.psb_period) {
         start_period(s, s.view.count_start + s.psb_period);
@@ -20166,7 +20173,6 @@ struct control_transfer {
     packet::pip pip{0};    ///< 0: CR3 is not written
     packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
     traced_event cfe{};
-    action::cycles_within takes{};
 };
 
 /// True if Event Trace records a transfer. Source: GEN-306.
@@ -20199,6 +20205,10 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
                           access::enables const& before, access::enables const& after) noexcept {
     uint64_t const target = s.packet_ip(how.to);
     bool const is_tnt = how.encoding == branch_encoding::tnt;
+    auto const add_ip = [&]<class Packet>(Packet) {
+        pass_before(s, batch, Packet::about.id);
+        batch.template add_ip<Packet>(target);
+    };
     if (before.packet() && after.packet()) {
         if (how.encoding == branch_encoding::none) { return; }
         if (is_tnt) {
@@ -20207,34 +20217,22 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
         }
         add_changed_mode_exec(s, batch);
         if (how.encoding == branch_encoding::tip) {
+            pass_before(s, batch, packet::kind::tip);
             batch.defer(target);
         } else {
-            batch.template add_ip<packet::tip>(target);
+            add_ip(packet::tip{});
         }
     } else if (before.packet()) {
         if (after.context && !is_tnt) {
-            batch.template add_ip<packet::tip_pgd>(target);
+            add_ip(packet::tip_pgd{});
         } else {
-            batch.add(packet::tip_pgd{});
+            add_in_time(s, batch, packet::tip_pgd{});
         }
     } else if (after.packet()) {
         if (s.options.psb_before_pge) { add_psb(s, batch, after, target); }
         add_changed_mode_exec(s, batch);
-        batch.template add_ip<packet::tip_pge>(target);
+        add_ip(packet::tip_pge{});
     }
-}
-
-/// Adds the MTCs that fall due within an action: the last ones, as many as a batch holds beside the
-/// other packets. Source: GEN-006, GEN-203.
-constexpr void add_mtcs(generator_state& s, auto& batch,
-                        action::cycles_within const& takes) noexcept {
-    if (takes.art <= s.clocks.art) { return; }
-    auto const due = s.clocks.until(takes.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
-    s.clocks.run_to(takes.art, takes.tsc);
-    if (!s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
-    constexpr uint64_t most = 8;
-    uint64_t const lost = due.count > most ? due.count - most : 0;
-    for (uint64_t i = lost; i < due.count; ++i) { batch.add(due.packet(i)); }
 }
 
 /// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the
@@ -20264,15 +20262,12 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
                 add_mode_tsx(s, batch, true);
             }
             if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
-            batch.advance(how.takes.until_pip);
             bool const has_vmcs = how.vmcs.raw != 0 && result.after.context;
-            if (has_vmcs && s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            if (has_vmcs && s.options.vmcs_before_pip) { add_in_time(s, batch, how.vmcs); }
             if (how.pip.raw != 0 && result.after.context && s.ctl<ctl::OS>()) {
                 add_pip(s, batch, how.pip);
             }
-            if (has_vmcs && !s.options.vmcs_before_pip) { batch.add(how.vmcs); }
-            add_mtcs(s, batch, how.takes);
-            batch.advance(how.takes.until_target);
+            if (has_vmcs && !s.options.vmcs_before_pip) { add_in_time(s, batch, how.vmcs); }
             add_target(s, batch, how, before, result.after);
             if (result.trace_stop) { batch.add(packet::tracestop{}); }
         });
@@ -20469,6 +20464,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, uin
         if (now.packet()) {
             if (s.options.psb_before_pge) { add_psb(s, batch, now); }
             add_changed_mode_exec(s, batch);
+            pass_before(s, batch, packet::kind::tip_pge);
             batch.template add_ip<packet::tip_pge>(next);
         }
         if (psb_last) { add_psb(s, batch, now); }
@@ -20487,7 +20483,7 @@ constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& h
             if (records_events(s, before, before)) { add_cfe(batch, how.cfe, how.from, before); }
             if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
             if (how.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
-            if (before.packet()) { batch.add(packet::tip_pgd{}); }
+            if (before.packet()) { add_in_time(s, batch, packet::tip_pgd{}); }
             batch.flush();
             if (s.options.end_alignment != 0) { batch.align_end(s.options.end_alignment); }
         });
@@ -20694,9 +20690,8 @@ constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, action::psb_due const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::psb_due const&, Sink& /*to*/) noexcept {
     s.view.psb_requested = s.trigger_en();
-    s.psb_details = e;
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::overflow const&, Sink& /*to*/) noexcept {
@@ -20792,7 +20787,7 @@ constexpr void handle(generator_state& s, action::wake const& e, Sink& to) noexc
     s.clocks.are_off = false;
     if (!s.trigger_en()) { return; }
     emit(s, to, [&](auto& batch) {
-        add_timing(s, batch, e.mtc);
+        add_timing(s, batch);
         if (records_power(s)) { add_pwrx(batch, e); }
     });
 }
@@ -20803,20 +20798,14 @@ constexpr void handle(generator_state& s, action::clock_stop const& e, Sink& to)
     if (records_power(s)) {
         emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
     }
-    if (e.aligned_to != 0 && s.trigger_en()) {
-        emit(s, to, [&](auto& batch) {
-            batch.flush();
-            batch.align_end(e.aligned_to);
-        });
-    }
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, action::clock_resume const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::clock_resume const&, Sink& to) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (s.trigger_en()) {
-        emit(s, to, [&](auto& batch) { add_timing(s, batch, e.mtc); });
+        emit(s, to, [&](auto& batch) { add_timing(s, batch); });
     }
 }
 
@@ -20852,10 +20841,6 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::cycles const& e, Sink& to) noexcept {
     s.writer.cycles = count(s, e).cycles;
     handle(s, action::cycle_guard{}, to);
-}
-template <class Sink>
-constexpr void handle(generator_state& s, action::unaligned_cyc const&, Sink& /*to*/) noexcept {
-    s.writer.cyc_crosses = true;
 }
 /// Each MTC is an action of its own, after which a PSB+ may be due: the clocks run from one to the
 /// next. Source: GEN-203, GEN-206.
@@ -20948,14 +20933,12 @@ namespace ptspec::engine::detail {
 /// An event that has a vector. `from` is the IP of its FUP, an offset in CS.
 template <class Sink>
 constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t target,
-                        execution_context const& after, traced_event const& cfe,
-                        action::cycles_within takes) noexcept {
+                        execution_context const& after, traced_event const& cfe) noexcept {
     control_transfer how{.to = target};
     how.from = s.packet_ip(from);
     how.has_fup = true;
     how.pip = pip_if_changed(s, after);
     how.cfe = cfe;
-    how.takes = takes;
     transfer(s, to, how, after);
 }
 
@@ -20982,11 +20965,11 @@ constexpr void handle(generator_state& s, action::far_transfer const& e, Sink& t
 template <class Sink>
 constexpr void handle(generator_state& s, action::software_interrupt const& e, Sink& to) noexcept {
     auto const type = s.options.swintr_events ? packet::cfe_type::SWINTR : packet::cfe_type::INTR;
-    vectored(s, to, e.at, e.to, e.after, {type, e.vector}, e.takes);
+    vectored(s, to, e.at, e.to, e.after, {type, e.vector});
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::interrupt const& e, Sink& to) noexcept {
-    vectored(s, to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector}, e.takes);
+    vectored(s, to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector});
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::exception const& e, Sink& to) noexcept {
@@ -20994,7 +20977,7 @@ constexpr void handle(generator_state& s, action::exception const& e, Sink& to) 
     if (e.vector == action::exception::page_fault) {
         cfe.first = {true, packet::evd_type::PFA, e.cr2};
     }
-    vectored(s, to, e.at, e.to, e.after, cfe, e.takes);
+    vectored(s, to, e.at, e.to, e.after, cfe);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::kernel_visit const& e, Sink& to) noexcept {
@@ -21031,7 +21014,7 @@ constexpr void handle(generator_state& s, action::kernel_visit const& e, Sink& t
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::user_interrupt const& e, Sink& to) noexcept {
-    vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
+    vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector});
 }
 /// A processor that waits for a SIPI evaluates the enables when the SIPI arrives.
 template <class Sink>
@@ -21314,15 +21297,27 @@ generate(generator_state& s, Action const& e, Sink& to) noexcept {
     handle(s, e, to);
     complete_action(s, to);
 }
+/// The same while time passes.
+template <class Action, class Sink>
+constexpr void generate(generator_state& s, Action const& e, action::time_within takes,
+                        Sink& to) noexcept {
+    (void)run_within(s, takes, to, [&] {
+        generate(s, e, to);
+        return true;
+    });
+}
 
-/// The state of a processor that has executed for a while.
+/// The state of a processor that has executed for a while. Source: GEN-010, REG-072.
 [[nodiscard]] constexpr auto make_generator_state(cpu::capabilities const& caps,
                                                   access::msr_state const& msrs,
                                                   execution_context const& code, uint64_t ip,
                                                   model_options const& options) noexcept
     -> generator_state {
     generator_state s{.caps = caps, .options = options, .msrs = msrs, .code = code, .ip = ip};
-    s.view.count_start = 0 - msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
+    // PADs align packets in memory: the first byte is stored at the output offset.
+    s.writer.bytes = msrs.output.mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>();
+    s.view.count_start = s.writer.bytes -
+                         msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
     if (s.trigger_en()) { s.view.mode = mode_exec_of(s).raw; }
     apply_ctl(s);
     return s;
@@ -21360,6 +21355,12 @@ public:
     constexpr void on(Action const& e, Sink& to) noexcept {
         detail::generate(state_, e, to);
     }
+    /// The same while time passes.
+    template <class Action, trace::packet_sink Sink>
+        requires action_for<Action, Sink>
+    constexpr void on(Action const& e, Sink& to, action::time_within takes) noexcept {
+        detail::generate(state_, e, takes, to);
+    }
     template <class Action, class Sink>
         requires(!trace::packet_sink<Sink>)
     void on(Action const&, Sink&) = delete;  // a sink has append(byte_view) -> bool
@@ -21393,21 +21394,25 @@ public:
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
         return detail::rdmsr(state_, index);
     }
-    /// WRMSR by the instruction at `at`.
+    /// WRMSR by the instruction at `at`. It, and XRSTORS, may take time.
     ///
     /// Errors: those of `access::check_write`; nothing has changed then.
     /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                                       Sink& to) noexcept -> access::verdict {
-        return detail::wrmsr(state_, index, value, at, next, to);
+                                       Sink& to, action::time_within takes = {}) noexcept
+        -> access::verdict {
+        return detail::run_within(
+            state_, takes, to, [&] { return detail::wrmsr(state_, index, value, at, next, to); });
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at,
-                                         uint64_t next, Sink& to) noexcept
+                                         uint64_t next, Sink& to,
+                                         action::time_within takes = {}) noexcept
         -> access::xrstors_result {
-        return detail::xrstors(state_, image, at, next, to);
+        return detail::run_within(state_, takes, to,
+                                  [&] { return detail::xrstors(state_, image, at, next, to); });
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     [[nodiscard]] constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
@@ -21584,6 +21589,15 @@ public:
         }
         return on_slow_path(e, memory);
     }
+    /// The same while time passes: `takes` says before which of the packets.
+    template <class Action, memory_port Memory>
+        requires action_for<Action, byte_queue<Depth>>
+    constexpr auto on(Action const& e, Memory& memory, action::time_within takes) noexcept
+        -> port_fault {
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
+        detail::generate(state_, e, takes, queue_);
+        return drain_after_operation(memory);
+    }
     template <class Other, class Memory>
     void on(Other const&, Memory&) = delete;  // an action is a struct of engine::action
 
@@ -21615,14 +21629,16 @@ public:
         if (output_active_ && !lags) { output_.write_back(state_.msrs); }
         return detail::rdmsr(state_, index);
     }
-    /// WRMSR by the instruction at `at`.
+    /// WRMSR by the instruction at `at`. It, XSAVES and XRSTORS may take time, as an action may.
     template <memory_port Memory>
-    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                         Memory& memory) noexcept -> access_result {
+    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next, Memory& memory,
+                         action::time_within takes = {}) noexcept -> access_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::wrmsr(state_, index, value, at, next, queue_);
+        auto const verdict = detail::run_within(state_, takes, queue_, [&] {
+            return detail::wrmsr(state_, index, value, at, next, queue_);
+        });
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
@@ -21630,9 +21646,10 @@ public:
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
-    constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
+    constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory,
+                          action::time_within takes = {}) noexcept -> xsaves_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, next, memory); fault.happened) {
+        if (auto const fault = begin_save(at, next, memory, takes); fault.happened) {
             return {detail::not_started(fault)};
         }
         auto before = state_.msrs;
@@ -21647,7 +21664,7 @@ public:
     template <memory_port Memory>
     constexpr auto xsaves_that_faults(uint64_t at, Memory& memory) noexcept -> access_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, at, memory); fault.happened) {
+        if (auto const fault = begin_save(at, at, memory, {}); fault.happened) {
             return detail::not_started(fault);
         }
         if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, queue_); }
@@ -21656,11 +21673,14 @@ public:
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
-                           Memory& memory) noexcept -> xrstors_result {
+                           Memory& memory, action::time_within takes = {}) noexcept
+        -> xrstors_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return {detail::not_started(fault)};
         }
-        auto const loaded = detail::xrstors(state_, image, at, next, queue_);
+        auto const loaded = detail::run_within(state_, takes, queue_, [&] {
+            return detail::xrstors(state_, image, at, next, queue_);
+        });
         return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
                 loaded.violated};
     }
@@ -21768,11 +21788,16 @@ private:
 
     /// Clears TraceEn as XSAVES at `at` does, and stores all bytes. Complete if no port fails.
     template <memory_port Memory>
-    constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory) noexcept -> port_fault {
+    constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory,
+                              action::time_within takes) noexcept -> port_fault {
         bool const is_repeated = pending_ == pending_action::save;
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         if (is_repeated) { return {}; }
-        detail::apply_effect(state_, {.state = access::disabled(state_.msrs)}, at, next, queue_);
+        (void)detail::run_within(state_, takes, queue_, [&] {
+            detail::apply_effect(state_, {.state = access::disabled(state_.msrs)}, at, next,
+                                 queue_);
+            return true;
+        });
         auto const fault = drain_after_operation(memory);
         if (fault.happened) { pending_ = pending_action::save; }
         return fault;
@@ -21913,10 +21938,10 @@ struct unit_codec {
         each(now.has_last_ip);
         each(now.has_context_ip);
         each(now.ends_in_payload);
-        each(now.cyc_crosses);
         each(now.tnt.count);
         each(now.tnt.bits);
         each(now.cycles);
+        each(now.cycles_at_tnt);
         each(now.bytes);
         each(now.deferred_count, trace::writer_state::max_deferred);
         for (auto& ip : now.deferred) { each(ip); }
@@ -21928,10 +21953,6 @@ struct unit_codec {
         each(unit.state_.view.in_tx);
         each(unit.state_.view.psb_requested);
         each(unit.state_.view.count_start);
-        auto& psb = unit.state_.psb_details;
-        each(psb.mtc, underlying(action::mtc_place::before_older_tsc));
-        each(psb.cycles_until_tsc);
-        each(psb.cycles_until_mtc);
         each(unit.state_.in_overflow);
         each(unit.state_.overflow_requested);
         each(unit.state_.deferred_ovf, underlying(deferred_ovf::ovf_and_trace_stop));

@@ -21,6 +21,7 @@
 
 using namespace ptspec;
 using engine::model_kind;
+using packet::kind;
 using test::traced;
 namespace action = engine::action;
 using status = reg::ia32_rtit_status;
@@ -290,99 +291,181 @@ TEST_CASE("without options a unit, a generator and a loaded unit are of the proc
     }
 }
 
-TEST_CASE("time passes within an event: MTCs between FUP and TIP (GEN-006, GEN-203)") {
+constexpr auto one_mtc = action::due_mtc::next;
+constexpr auto same_mtc = action::due_mtc::reported;
+
+TEST_CASE("time passes within an action: MTCs between FUP and TIP (GEN-006, GEN-203)") {
     // google-m7-cpu0 @2769: FUP, MTC, TIP.
     traced now{"CPL=0, MTCEn=1, MTCFreq=3"};
     now.set_clocks({.art = 0x100});
-    action::interrupt e{.next = 0x1000, .to = 0x2000, .after = now.state().code};
-    e.takes.art = 0x110;
-    now.does(e);
+    action::moment const takes[] = {{kind::tip, 0, one_mtc}, {kind::tip, 0, one_mtc}};
+    action::interrupt const e{.next = 0x1000, .to = 0x2000, .after = now.state().code};
+    now.does(e, takes);
     CHECK(test::packets(now) == "FUP(1000), MTC(21), MTC(22), TIP(2000)");
     CHECK(now.state().clocks.art == 0x110);
     traced none{"CPL=0, MTCEn=1, MTCFreq=3"};
-    none.does(action::interrupt{.next = 0x1000, .to = 0x2000, .after = none.state().code});
+    none.does(e);
     CHECK(test::packets(none) == "FUP(1000), TIP(2000)");
     traced off_now{"CPL=0, MTCFreq=3"};
-    off_now.does(e);
+    off_now.does(e, takes);
     CHECK(test::packets(off_now) == "FUP(1000), TIP(2000)");
+    CHECK(off_now.state().clocks.art == 0x10);
 }
 
-TEST_CASE("an MTC falls due inside a PSB+, and CYCs time its packets (GEN-171,172,218)") {
-    using place = action::mtc_place;
-    auto const psb_with = [](place where, std::uint64_t until_tsc = 0,
-                             std::uint64_t until_mtc = 0) {
+TEST_CASE("an MTC falls due in any place of a PSB+, and CYCs time its packets (GEN-171,172,218)") {
+    struct row {
+        action::moment takes[3];
+        std::size_t count;
+        std::uint64_t art;
+        char const* packets;
+    };
+    row const rows[] = {
+        {{}, 0, 0x100, "PSB, TSC, TMA, CBR, PSBEND"},
+        {{{kind::tsc, 0, same_mtc}, {kind::tsc, 5}},
+         2,
+         0x100,
+         "PSB, MTC(20), CYC(5), TSC, TMA, CBR, PSBEND"},
+        {{{kind::tsc, 0, one_mtc}, {kind::tsc, 5}},
+         2,
+         0x108,
+         "PSB, MTC(21), CYC(5), TSC, TMA, CBR, PSBEND"},
+        // dr-hello-static-c @43b8: each CYC belongs to the packet after it.
+        {{{kind::tsc, 3, one_mtc}, {kind::tsc, 5}},
+         2,
+         0x108,
+         "PSB, CYC(3), MTC(21), CYC(5), TSC, TMA, CBR, PSBEND"},
+        {{{kind::tsc, 5}, {kind::tma, 0, one_mtc}},
+         2,
+         0x108,
+         "PSB, CYC(5), TSC, MTC(21), TMA, CBR, PSBEND"},
+        {{{kind::tsc, 5}, {kind::cbr, 6, one_mtc}},
+         2,
+         0x108,
+         "PSB, CYC(5), TSC, TMA, CYC(6), MTC(21), CBR, PSBEND"},
+        {{{kind::psbend, 7, one_mtc}}, 1, 0x108, "PSB, TSC, TMA, CBR, CYC(7), MTC(21), PSBEND"},
+        {{{kind::tsc, 0, one_mtc}, {kind::tma, 0, one_mtc}, {kind::psbend, 0, one_mtc}},
+         3,
+         0x118,
+         "PSB, MTC(21), TSC, MTC(22), TMA, CBR, MTC(23), PSBEND"},
+        // No packet waits for the time: it passes at the end.
+        {{{kind::pip, 2, one_mtc}}, 1, 0x108, "PSB, TSC, TMA, CBR, PSBEND, CYC(2), MTC(21)"},
+    };
+    for (auto const& one : rows) {
         traced now{"OS=0, CPL=0, TSCEn=MTCEn=1, MTCFreq=3, CYCEn=1"};
         now.set_clocks({.art = 0x100});
-        now.does(action::psb_due{where, until_tsc, until_mtc});
-        bool const is_now = where == place::none || where == place::before_tsc;
-        bool const advanced = now.state().clocks.art == (is_now ? 0x100U : 0x108U);
-        return advanced ? test::packets(now) : std::string{"the clock is wrong"};
-    };
-    CHECK(psb_with(place::none) == "PSB, TSC, TMA, CBR, PSBEND");
-    CHECK(psb_with(place::before_tsc, 5) == "PSB, MTC(20), CYC(5), TSC, TMA, CBR, PSBEND");
-    CHECK(psb_with(place::before_older_tsc, 5) == "PSB, MTC(21), CYC(5), TSC, TMA, CBR, PSBEND");
-    CHECK(psb_with(place::after_tsc, 5) == "PSB, CYC(5), TSC, MTC(21), TMA, CBR, PSBEND");
-    CHECK(psb_with(place::after_tma, 5, 6) == "PSB, CYC(5), TSC, TMA, CYC(6), MTC(21), CBR, "
-                                              "PSBEND");
-    CHECK(psb_with(place::after_cbr, 0, 7) == "PSB, TSC, TMA, CBR, CYC(7), MTC(21), PSBEND");
-    // The details are those of one PSB+.
+        now.does(action::psb_due{}, {one.takes, one.count});
+        CHECK(test::packets(now) == one.packets);
+        CHECK(now.state().clocks.art == one.art);
+    }
+    // Before the status packets of code that is traced, in the order of the kind: case C of a
+    // recorded trace has an MTC directly after the PSB.
+    traced code{on(model_kind::skylake, "MTCEn=1, MTCFreq=3, CPL=0")};
+    action::moment const first[] = {{kind::mode_tsx, 0, one_mtc}, {kind::pip, 0, one_mtc}};
+    code.does(action::psb_due{}, first);
+    CHECK(test::packets(code).find("PSB, MTC(1), PAD, MODE.TSX") == 0);
+    CHECK(test::packets(code).find("MTC(2)") < test::packets(code).find("PIP"));
+    // The moments are those of one action.
     traced now{"OS=0, CPL=0, MTCEn=TSCEn=1"};
-    now.does(action::psb_due{place::after_tma}).does(action::psb_due{});
+    action::moment const once[] = {{kind::cbr, 0, one_mtc}};
+    now.does(action::psb_due{}, once).does(action::psb_due{});
     CHECK(test::packets(now) == "PSB, TSC, TMA, MTC(1), CBR, PSBEND, PSB, TSC, TMA, CBR, PSBEND");
 }
 
-TEST_CASE("an MTC falls due while the clocks resume (GEN-205)") {
-    using place = action::mtc_place;
+TEST_CASE("an MTC falls due among the timing packets of a wake and of a rise (GEN-181, GEN-205)") {
     // memgaze-ubench @23cbf: TSC, TMA, MTC, CBR.
-    auto const wakes = [](auto const& resumes) {
-        traced now{"OS=0, CPL=0, TSCEn=MTCEn=1, MTCFreq=3"};
-        now.set_clocks({.art = 0x100});
-        now.does(action::clock_stop{0x1000}).does(resumes);
-        return test::packets(now);
+    struct row {
+        action::moment takes;
+        char const* packets;
     };
-    CHECK(wakes(action::clock_resume{}) == "TSC, TMA, CBR");
-    CHECK(wakes(action::clock_resume{place::before_tsc}) == "MTC(20), TSC, TMA, CBR");
-    CHECK(wakes(action::clock_resume{place::before_older_tsc}) == "MTC(21), TSC, TMA, CBR");
-    CHECK(wakes(action::clock_resume{place::after_tsc}) == "TSC, MTC(21), TMA, CBR");
-    CHECK(wakes(action::clock_resume{place::after_tma}) == "TSC, TMA, MTC(21), CBR");
-    CHECK(wakes(action::wake{.mtc = place::after_cbr}) == "TSC, TMA, CBR, MTC(21)");
-}
-
-TEST_CASE("PADs up to a multiple of 16 where the clocks stop, if the event says so (GEN-010)") {
-    // hase-loopy-skl @1ae
-    for (std::uint8_t const alignment : {std::uint8_t{0}, std::uint8_t{16}}) {
-        traced now{on(model_kind::skylake, "OS=0, CPL=3, TSCEn=1")};
-        now.does(action::conditional{0x1000, true});
-        now.does(action::clock_stop{0x1000, alignment});
-        CHECK(now.bytes.size() == alignment);
-        now.does(action::clock_resume{});
-        CHECK(now.bytes.written()[alignment == 0 ? 6 : 22] == 0x19);  // TSC at 6 modulo 8
+    row const rows[] = {{{}, "TSC, TMA, CBR"},
+                        {{kind::tsc, 0, same_mtc}, "MTC(20), TSC, TMA, CBR"},
+                        {{kind::tsc, 0, one_mtc}, "MTC(21), TSC, TMA, CBR"},
+                        {{kind::tma, 0, one_mtc}, "TSC, MTC(21), TMA, CBR"},
+                        {{kind::cbr, 0, one_mtc}, "TSC, TMA, MTC(21), CBR"},
+                        {{kind::psbend, 0, one_mtc}, "TSC, TMA, CBR, MTC(21)"}};
+    for (auto const& one : rows) {
+        for (bool const rises : {false, true}) {
+            traced now{rises ? "OS=0, CPL=0, TSCEn=MTCEn=1, MTCFreq=3, TraceEn=0"
+                             : "OS=0, CPL=0, TSCEn=MTCEn=1, MTCFreq=3"};
+            now.set_clocks({.art = 0x100});
+            using ctl = reg::ia32_rtit_ctl;
+            if (rises) {
+                // google-m7-piped-idx3: an MTC among the packets of a rise without PSB+.
+                now.writes(status::address, uint64_t{5} << 32, 0x1000, 0x1002);
+                auto const word = now.state().msrs.ctl.with(ctl::TraceEn{true}).raw;
+                (void)now.wrmsr(ctl::address, word, 0x1002, 0x1004, now.bytes, {&one.takes, 1});
+            } else {
+                now.does(action::clock_stop{0x1000});
+                now.does(action::clock_resume{}, {&one.takes, 1});
+            }
+            CHECK(test::packets(now) == one.packets);
+        }
     }
 }
 
-TEST_CASE("skylake aligns a CYC, except where a trace shows that it crosses (GEN-010)") {
+TEST_CASE("MTC and CYC stand between FUP and TIP.PGD where TraceEn falls (GEN-183)") {
+    // google-m7-piped-idx3 @4240: FUP, MTC, TIP.PGD of a WRMSR.
+    action::moment const takes[] = {{kind::tip_pgd, 3, one_mtc}, {kind::tip_pgd, 4}};
+    std::string const setup = "CPL=0, MTCEn=CYCEn=1, MTCFreq=3";
+    std::string const expected = "FUP(1000), CYC(3), MTC(1), CYC(4), TIP.PGD()";
+    using ctl = reg::ia32_rtit_ctl;
+    traced off_now{setup};
+    (void)off_now.wrmsr(ctl::address, 0, 0x1000, 0x1002, off_now.bytes, takes);
+    CHECK(test::packets(off_now) == expected);
+    traced exits{setup + ", VMX=nonroot, conceal=exits"};
+    action::ctl_load const clears{true, {}};
+    exits.does(action::vm_exit{.from = 0x1000, .to = 0x2000, .loads = clears}, takes);
+    CHECK(test::packets(exits) == expected);
+    traced in_smm{setup};
+    in_smm.does(action::smi{0x1000, 0x8000, in_smm.state().code}, takes);
+    CHECK(test::packets(in_smm) == expected);
+}
+
+TEST_CASE("skylake aligns the CYC of a TNT, except in the cycle of the last TNT (GEN-010)") {
     // dr-hello-static-a @d47: a CYC of two bytes and its TNT, after seven bytes.
-    for (bool const crosses : {false, true}) {
+    struct row {
+        unsigned cycles_before;  // before the branch that completes the seventh TNT
+        unsigned cycles_after;
+        bool jumps;  // a TIP stands between
+        std::size_t size;
+    };
+    row const rows[] = {{0x21, 0, false, 9}, {0, 0x21, false, 10}, {0x20, 1, false, 10}};
+    for (auto const& one : rows) {
         traced now{on(model_kind::skylake, "OS=0, CPL=3, CYCEn=1")};
-        for (int i = 0; i < 42; ++i) { now.does(action::conditional{0x1000, false}); }
+        for (int i = 0; i < 41; ++i) { now.does(action::conditional{0x1000, false}); }
+        CHECK(now.bytes.size() == 6);
+        now.does(action::cycles{one.cycles_before}).does(action::conditional{0x1000, false});
         CHECK(now.bytes.size() == 7);
-        if (crosses) { now.does(action::unaligned_cyc{}); }
-        now.does(action::cycles{0x21}).does(action::conditional{0x1000, false});
-        CHECK(now.bytes.size() == (crosses ? 9 : 10));
-        CHECK(now.bytes.written()[7] == (crosses ? 0x0F : 0));
+        now.does(action::cycles{one.cycles_after}).does(action::conditional{0x1000, false});
+        CHECK(now.bytes.size() == one.size);
+        CHECK(now.bytes.written()[7] == (one.size == 9 ? 0x0F : 0));
         // It holds for one CYC.
         for (int i = 0; i < 5; ++i) { now.does(action::conditional{0x1000, false}); }
-        CHECK(!now.state().writer.cyc_crosses);
+        std::size_t const size = now.bytes.size();
+        now.does(action::cycles{0x21}).does(action::conditional{0x1000, false});
+        CHECK(now.bytes.size() % 8 >= 2);
+        CHECK(now.bytes.size() > size);
     }
 }
 
-TEST_CASE("of many MTCs within an event the last eight are generated (GEN-203)") {
-    traced now{"CPL=0, MTCEn=1, MTCFreq=3"};
-    action::interrupt e{.next = 0x1000, .to = 0x2000, .after = now.state().code};
-    e.takes.art = 0x800;
-    now.does(e);
-    CHECK(test::packets(now) == "FUP(1000), MTC(F9), MTC(FA), MTC(FB), MTC(FC), MTC(FD), MTC(FE), "
-                                "MTC(FF), MTC(0), TIP(2000)");
+TEST_CASE("PADs align packets in memory: the output offset counts (GEN-010, REG-072)") {
+    for (std::uint64_t const offset : {0U, 8U, 12U}) {
+        using ctl = reg::ia32_rtit_ctl;
+        auto state = traced{"OS=0, CPL=0"}.state();
+        using pointers = reg::ia32_rtit_output_mask_ptrs;
+        state.msrs.output.mask_ptrs = {offset << 32 | pointers::forced_1_mask()};
+        engine::generator unit{state.caps, state.msrs, state.code, 0x1000,
+                               engine::options_of(model_kind::skylake)};
+        byte_array<256> room{};
+        byte_buffer bytes{room.data(), room.size()};
+        unit.on(action::psb_due{}, bytes);
+        CHECK(unit.wrmsr(ctl::address, 0, 0x1000, 0x1002, bytes).what == access::outcome::allowed);
+        // PSB at a multiple of 8; CBR, PSBEND; then PADs to a multiple of 16.
+        std::size_t const first = offset == 12 ? 4 : 0;
+        CHECK(room[first] == 0x02);
+        CHECK(room[first + 1] == 0x82);
+        CHECK((bytes.written().size() + offset) % 16 == 0);
+    }
 }
 
 TEST_CASE("the models of the kinds agree with their errata") {

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <support/any_events.hpp>
 #include <support/how_many.hpp>
+#include <support/random_moments.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -53,7 +54,9 @@ private:
     auto roll(std::uint64_t sides) -> std::uint64_t { return numbers_() % sides; }
     template <class Event>
     void on(Event const& e) {
-        CHECK(!unit_.on(e, memory_).happened);
+        auto const takes = moments_.draw([this](std::uint64_t n) { return roll(n); }, true);
+        CHECK(!unit_.on(e, memory_, takes).happened);
+        art_ = std::max(art_, unit_.state().clocks.art);
     }
     /// A step of `any_events` that is one of these; the other numbers are random.
     void any_of(std::initializer_list<std::uint64_t> choices) {
@@ -91,8 +94,8 @@ private:
         code.cr3 = 0x1000 * roll(3);
         std::uint64_t const to = 0x40'0000 + roll(0x3000);
         auto const vector = static_cast<std::uint8_t>(roll(256));
-        if (roll(2) == 0) { return on(action::interrupt{here, to, code, vector, {}}); }
-        on(action::exception{here, to, code, vector, roll(0x1000), {}});
+        if (roll(2) == 0) { return on(action::interrupt{here, to, code, vector}); }
+        on(action::exception{here, to, code, vector, roll(0x1000)});
     }
     void set_trace_en() {
         using ctl = reg::ia32_rtit_ctl;
@@ -159,6 +162,7 @@ private:
     engine::trace_unit<> unit_;
     recorder memory_{};
     std::uint64_t art_ = 0;
+    test::random_moments moments_{};
 };
 
 auto line(char const* by, std::uint64_t offset, rule broken) -> std::string {

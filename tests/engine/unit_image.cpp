@@ -441,8 +441,8 @@ TEST_CASE("values that a unit cannot have are rejected") {
     CHECK_TWICE([](auto value) {  // more branches than fit a TNT, or more bits than branches
         auto const image = engine::store(full());
         auto const of = full().state().caps;
-        // After the IP, the execution context, last IP and four flags: one branch, taken.
-        std::size_t const count = numbers + 8 * 16;
+        // After the IP, the execution context, last IP and three flags: one branch, taken.
+        std::size_t const count = numbers + 8 * 15;
         engine::model_options how;
         how.tnt_capacity = 47;
         auto const with = [&](std::uint64_t branches, std::uint64_t bits,
@@ -458,7 +458,7 @@ TEST_CASE("values that a unit cannot have are rejected") {
     });
     CHECK_TWICE([](auto value) {  // if nothing is traced, the TNT buffer is discarded
         auto const unit = test::off("CPL=0");
-        auto const image = with_number(engine::store(unit), numbers + 8 * 16,
+        auto const image = with_number(engine::store(unit), numbers + 8 * 15,
                                        value(std::uint64_t{2}));
         auto const loaded = engine::load(unit.state().caps, image.view());
         return loaded && loaded.unit.state().writer.tnt.count == 0;

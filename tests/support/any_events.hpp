@@ -2,6 +2,7 @@
 #pragma once
 
 #include <support/program_runs.hpp>
+#include <support/random_moments.hpp>
 
 #include <ptspec/engine/trace_unit.hpp>
 
@@ -20,7 +21,7 @@ public:
     /// Executes one event or access. Returns false when an access faults or a port fails.
     template <class Memory>
     auto step(Memory& memory) -> bool {
-        auto const on = [&](auto const& e) { return !unit_.on(e, memory).happened; };
+        auto const on = [&](auto const& e) { return !unit_.on(e, memory, takes()).happened; };
         auto const here = unit_.ip();
         switch (dice_.roll(54)) {
             case 0: return write_msr(memory);
@@ -34,10 +35,10 @@ public:
             case 8:
                 return on(action::far_transfer{
                     here, address(), code(), static_cast<engine::action::far_kind>(dice_.roll(6))});
-            case 9: return on(action::software_interrupt{here, address(), code(), byte(), takes()});
-            case 10: return on(action::interrupt{here, address(), code(), byte(), takes()});
-            case 11: return on(action::exception{here, address(), code(), 14, any(), takes()});
-            case 12: return on(action::exception{here, address(), code(), byte(), 0, takes()});
+            case 9: return on(action::software_interrupt{here, address(), code(), byte()});
+            case 10: return on(action::interrupt{here, address(), code(), byte()});
+            case 11: return on(action::exception{here, address(), code(), 14, any()});
+            case 12: return on(action::exception{here, address(), code(), byte()});
             case 13: return on(action::user_interrupt{here, address(), byte()});
             case 14: return on(action::init{here, address(), code(), dice_.chance(50)});
             case 15: return on(action::sipi{address(), code(), byte()});
@@ -76,9 +77,8 @@ public:
             case 36: return on(action::halt{here, here + 1, dice_.chance(30)});
             case 37: return on(action::wake{nibble(), nibble(), reason()});
             case 38: return on(action::duty_cycle{here, nibble()});
-            case 39:
-                return on(action::clock_stop{here, static_cast<std::uint8_t>(dice_.roll(256))});
-            case 40: return on(action::clock_resume{static_cast<action::mtc_place>(dice_.roll(6))});
+            case 39: return on(action::clock_stop{here});
+            case 40: return on(action::clock_resume{});
             case 41: return record(memory);
             case 42:
                 art_ += dice_.roll(dice_.chance(20) ? 2000 : 8);
@@ -86,17 +86,14 @@ public:
             case 43: return on(action::cycles{dice_.roll(dice_.chance(10) ? any() | 1 : 300)});
             case 44: return on(action::ratio{byte()});
             case 45: return on(action::cycle_guard{});
-            case 46:
-                return on(action::psb_due{static_cast<action::mtc_place>(dice_.roll(6)),
-                                          dice_.roll(300), dice_.roll(300)});
+            case 46: return on(action::psb_due{});
             case 47:
                 return dice_.chance(50) ? on(action::overflow{})
                                         : on(action::overflow_end{address()});
             case 48: unit_.conceal({flag(), flag(), flag()}); return true;
             case 49: return switch_context(memory);
             case 50: return reset(memory);
-            case 51: return on(action::unaligned_cyc{});
-            case 52: return on(action::return_stack_lost{});
+            case 51: return on(action::return_stack_lost{});
             default: return on(action::conditional{address(), flag()});
         }
     }
@@ -128,13 +125,8 @@ private:
         made.vmx_non_root = dice_.chance(20);
         return made;
     }
-    auto takes() -> action::cycles_within {
-        action::cycles_within made{dice_.roll(40), dice_.roll(40)};
-        if (dice_.chance(50)) { return made; }
-        art_ += dice_.roll(dice_.chance(20) ? 2000 : 8);
-        made.art = art_;
-        made.tsc = 3 * art_;
-        return made;
+    auto takes() -> action::time_within {
+        return moments_.draw([this](std::uint64_t sides) { return dice_.roll(sides); }, false);
     }
     auto reason() -> action::wake_reason {
         constexpr action::wake_reason all[] = {
@@ -164,7 +156,7 @@ private:
         auto const here = unit_.ip();
         if (dice_.chance(80)) {
             auto const word = is_on ? unit_.msrs().ctl.raw & ~std::uint64_t{1} : ctl_word();
-            return is_done(unit_.wrmsr(ctl::address, word, here, here + 2, memory));
+            return is_done(unit_.wrmsr(ctl::address, word, here, here + 2, memory, takes()));
         }
         auto const index = static_cast<std::uint32_t>(0x570 + dice_.roll(0x18));
         auto const value = index == 0x571   ? dice_.roll(8) << 4
@@ -192,14 +184,14 @@ private:
         auto const here = unit_.ip();
         if (!has_saved_) {
             if (dice_.chance(20)) { return is_done(unit_.xsaves_that_faults(here, memory)); }
-            auto const done = unit_.xsaves(here, here + 4, memory);
+            auto const done = unit_.xsaves(here, here + 4, memory, takes());
             has_saved_ = done.took_effect();
             saved_ = done.image;
             return has_saved_;
         }
         has_saved_ = false;
         if (dice_.chance(20)) { return is_done(unit_.xrstors_init(here + 4, memory)); }
-        return is_done(unit_.xrstors(saved_, here, here + 4, memory));
+        return is_done(unit_.xrstors(saved_, here, here + 4, memory, takes()));
     }
     template <class Memory>
     auto reset(Memory& memory) -> bool {
@@ -219,6 +211,7 @@ private:
     access::xsave_pt_state saved_{};
     bool has_saved_ = false;
     std::uint64_t art_ = 0;
+    random_moments moments_{};
 };
 
 }  // namespace ptspec::test::programs

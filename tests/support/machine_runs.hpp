@@ -2,10 +2,12 @@
 #pragma once
 
 #include <support/machine_code.hpp>
+#include <support/random_moments.hpp>
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -153,6 +155,7 @@ private:
     std::uint64_t fallback_ = 0;  ///< fallback address of the transaction; 0: none
     unsigned depth_ = 0;          ///< nesting depth of transactions
     std::uint64_t art_ = 0;
+    random_moments moments_{};
     engine::code_width reported_width_ = engine::code_width::bits_64;
     std::size_t pip_at_ = 0;  ///< number of instructions before the last PIP
     bool had_psb_ = false;    ///< the last event produced a PSB+
@@ -192,8 +195,11 @@ private:
     void on(Event const& e) {
         auto const before = bytes();
         auto const since_psb = bytes_since_psb();
-        track_overflow(
-            [&] { is_refused_ = static_cast<bool>(unit_.on(e, memory_).happened) || is_refused_; });
+        auto const takes = moments_.draw([this](std::uint64_t n) { return dice_.roll(n); }, true);
+        track_overflow([&] {
+            is_refused_ = static_cast<bool>(unit_.on(e, memory_, takes).happened) || is_refused_;
+        });
+        art_ = std::max(art_, unit_.state().clocks.art);
         // Passing time produces no packet with a libipt event, except a PSB+.
         bool const is_time = same_as<Event, action::elapsed>;
         had_psb_ = bytes_since_psb() - since_psb != bytes() - before;

@@ -786,7 +786,7 @@ private:
             case 2: return take_action(action::ptwrite{here, here + 4, to << from_.roll(40), true});
             case 3: return take_action(action::mov_cr3{here, here + 3, 0x1000 * from_.roll(3)});
             case 4: return take_action(action::cycles{from_.roll(300)});
-            case 5: return take_action(action::interrupt{here, to, {}, 32, {}});
+            case 5: return take_action(action::interrupt{here, to, {}, 32});
             case 6: return take_action(action::overflow_end{to});
             case 7: return take_action(action::conditional{to, from_.chance(50)});
             default: return take_action(action::indirect_jump{to << from_.roll(20)});

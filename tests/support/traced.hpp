@@ -74,6 +74,12 @@ public:
         on(e, bytes);
         return *this;
     }
+    /// The same while time passes.
+    template <class Event>
+    constexpr auto does(Event const& e, engine::action::time_within takes) -> traced& {
+        on(e, bytes, takes);
+        return *this;
+    }
     constexpr auto writes(uint32_t index, uint64_t value, uint64_t at, uint64_t next) -> traced& {
         answer = wrmsr(index, value, at, next, bytes);
         return *this;

@@ -22,6 +22,10 @@ def folder():
     return pathlib.Path(os.environ.get("PTSPEC_TRACES") or ROOT.parent / "shared" / "traces")
 
 
+def facts():
+    return pathlib.Path(os.environ.get("PTSPEC_FACTS") or ROOT.parent / "shared" / "facts")
+
+
 def are_there():
     return (folder() / "README.md").is_file()
 

@@ -245,21 +245,36 @@ class ModelOptions(unittest.TestCase):
     def test_time_within_events(self):
         setup = "OS=0, TSCEn=MTCEn=1, MTCFreq=3, cycles=0"
         for script, packets in {
-                "clocks ART=100 TSC=5000 edge=4FFE ratio=21; psb due mtc=after_tma":
+                "clocks ART=100 TSC=5000 edge=4FFE ratio=21; psb due takes=CBR@0+MTC":
                     "PSB, TSC, TMA, MTC(21), CBR, MODE.Exec(64), FUP(1000), PSBEND",
-                "clocks ART=100; psb due mtc=before_tsc": "PSB, MTC(20), TSC",
-                "clocks ART=100; psb due mtc=before_older_tsc": "PSB, MTC(21), TSC",
-                "clocks ART=100; clock stop; clock resume mtc=after_tma": "TSC, TMA, MTC(21), CBR",
-                "clocks ART=100; HLT; wake store mtc=after_tsc": "TSC, MTC(21), TMA, CBR",
-                "clocks ART=100; interrupt ART=108": "FUP(1002), MTC(21), TIP.PGD()",
+                "clocks ART=100; psb due takes=TSC@0+MTC.now": "PSB, MTC(20), TSC",
+                "clocks ART=100; psb due takes=TSC@0+MTC": "PSB, MTC(21), TSC",
+                "clocks ART=100; clock stop; clock resume takes=CBR@0+MTC":
+                    "TSC, TMA, MTC(21), CBR",
+                "clocks ART=100; HLT; wake store takes=TMA@0+MTC": "TSC, MTC(21), TMA, CBR",
+                "clocks ART=100; interrupt takes=TIP.PGD@0+MTC": "FUP(1002), MTC(21), TIP.PGD()",
                 "ratio 12": "CBR"}.items():
             self.assertIn(packets, run("--setup", setup, "-e", script)[1], script)
         setup = "OS=0, TSCEn=CYCEn=1, cycles=0"
         for script, packets in {
                 "cycles 5; JMP RAX->2000": "CYC(5), TIP(2000)",
-                "interrupt until_pip=3 until_target=4": "FUP(1002), CYC(7), TIP.PGD()",
-                "psb due until_tsc=9": "PSB, CYC(9), TSC, CBR"}.items():
+                "interrupt takes=PIP@3,TIP.PGD@4": "FUP(1002), CYC(7), TIP.PGD()",
+                "VM exit TraceEn=0 takes=TIP.PGD@4": "FUP(1000), CYC(4), TIP.PGD()",
+                "psb due takes=TSC@9": "PSB, CYC(9), TSC, CBR"}.items():
             self.assertIn(packets, run("--setup", setup, "-e", script)[1], script)
+
+    def test_an_enable_that_changes_os(self):  # GEN-170
+        setup = "OS=0, TraceEn=0, CPL=0, cycles=0"
+        script = ("WRMSR TraceEn=1 at=1000 OS=1 next=1002; WRMSR TraceEn=0; "
+                  "WRMSR PacketByteCnt=0; WRMSR TraceEn=1 OS=0")
+        self.assertEqual(run("--setup", setup, "-e", script)[1].strip(),
+                         "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), "
+                         "FUP(1002), TIP.PGD(), PSB, CBR, PSBEND")
+
+    def test_the_output_offset_aligns_packets(self):  # GEN-010
+        setup = "kind=skylake, OS=0, CPL=0, OutputOffset=4, cycles=0"
+        self.assertEqual(run("--setup", setup, "-e", "psb due")[1].strip()[:20],
+                         "PAD, PAD, PAD, PAD, ")
 
     def test_several_branches_and_a_code_module(self):
         self.assertEqual(run("-e", "Jcc TTN; ACM begin")[1].strip(), "TNT(110)")
@@ -298,8 +313,10 @@ class Refusals(unittest.TestCase):
                 "interrupt vector=100": "smaller", "SIPI vector=100->0": "smaller",
                 "fault #PF vector=100": "smaller", "IRET CPL=4": "smaller", "IRET IF=2": "smaller",
                 "any": "any branches", "fall": "fall through", "RSM TraceEn=1": "TraceEn",
-                "Jcc TX": "several letters", "psb due mtc=x": "before_tsc",
-                "psb due until_tsc=A": "decimal", "cycles": "decimal", "cycles 5 x": "decimal",
+                "Jcc TX": "several letters", "psb due takes=x": "PACKET@cycles",
+                "psb due takes=TSC@A": "PACKET@cycles", "psb due takes=TSC@1+TMA": "+MTC",
+                "psb due takes=" + ",".join(["TSC@1"] * 33): "at most 32",
+                "VM exit TraceEn=0 OS=0": "arguments", "cycles": "decimal", "cycles 5 x": "decimal",
                 "clocks ratio=100": "smaller", "ratio 100": "two hexadecimal",
                 "WRMSR PacketByteCnt=20000": "PacketByteCnt=v", "ACM": "ACM begin",
                 "callstack": "callstack lost",

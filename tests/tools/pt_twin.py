@@ -26,14 +26,22 @@ WHOLE = {"hase-cf-bdw": "broadwell", "lldb-3842849": "broadwell", "xdc-foo": "sk
          "google-m7-cpu0": "skylake", "google-m7-piped-idx0": "skylake",
          "hase-loopy-skl": "skylake", "dr-hello-tiny": "skylake", "dr-hello-dyn": "skylake",
          "dr-hello-static-a": "skylake", "dr-hello-static-b": "skylake",
-         "dr-hello-static-d": "skylake", "memgaze-ubench": "atom"}
+         "dr-hello-static-d": "skylake", "memgaze-ubench": "atom",
+         "arcus-uaf-03-poc": "skylake", "arcus-ovf-08-ben": "skylake",
+         "google-m7-piped-idx3": "skylake", "dr-hello-static-c": "skylake",
+         "xdc-kernel": "skylake", "xdc-avscript32": "skylake", "lldb-core51": "skylake"}
+# Of the segments of damaged copies, those that are equal: all but the ones with damage in them.
+DAMAGED = {"bad-xdc-foo-noise": (7, 8), "bad-xdc-mruby-flip": (327, 336),
+           "bad-xdc-infloop-page00": (451, 451), "bad-xdc-infloop-wrap": (531, 531),
+           "bad-xdc-unzip-wrap": (73, 73), "bad-xdc-foo-cut": (9, 9),
+           "bad-keeper-traced-flip": (0, 0)}
 # Those of them that belong to the project.
 SHIPPED = {"bare-manual": "manual", "bare-icelake": "icelake", "bare-atom": "atom"}
-# Samples that are joined: --samples.
+# Samples that are joined. pt_twin finds their size.
 SAMPLES = {"memgaze-ubench": "2000"}
 # The events of a script.
-EVENTS = set("Jcc JMP SYSRET interrupt WRMSR VM VMPTRLD MOV fall psb cycles clocks ART ratio clock "
-             "overflow resolved XBEGIN XEND abort PTWRITE ACM".split())
+EVENTS = set("Jcc JMP SYSRET SYSCALL interrupt WRMSR VM VMPTRLD MOV fall psb cycles clocks ART "
+             "ratio clock overflow resolved XBEGIN XEND abort PTWRITE wrap ACM".split())
 
 
 def whole():
@@ -62,8 +70,10 @@ class Twins(unittest.TestCase):
             with self.subTest(name), tempfile.NamedTemporaryFile() as file:
                 file.write(data)
                 file.flush()
+                status, out, error = run(file.name)
                 samples = ["--samples", SAMPLES[name]] if name in SAMPLES else []
-                status, out, error = run(file.name, *samples)
+                if samples:
+                    self.assertEqual(run(file.name, *samples), (status, out, error))
                 got = LAST.search(out.strip())
                 self.assertEqual((status, error), (0, ""))
                 self.assertEqual(got[1], got[2])
@@ -95,6 +105,33 @@ class Twins(unittest.TestCase):
                 self.assertIn(made.stdout, data)
                 rest = data[data.index(made.stdout) + len(made.stdout):].rstrip(b"\0")
                 self.assertTrue(len(rest) < 16 or name in SAMPLES)
+
+    def test_segments_of_damaged_traces(self):
+        if not traces.are_there():
+            skips.say(traces.NEED, "pt_twin: damaged traces")
+            return
+        for name, expected in DAMAGED.items():
+            with self.subTest(name), tempfile.NamedTemporaryFile() as file:
+                file.write(traces.recorded(name))
+                file.flush()
+                got = LAST.search(run(file.name)[1].strip())
+                self.assertEqual((int(got[1]), int(got[2])), expected)
+
+    def test_made_streams_are_equal(self):
+        """Each has one mechanism that recorded traces show."""
+        page = traces.facts() / "twin.md"
+        if not page.exists():
+            skips.say("facts about processors", "pt_twin: made streams")
+            return
+        found = re.findall(r"^(\w+) \[.* -> (\d+) of (\d+)\] (\S+)$", page.read_text(), re.M)
+        self.assertGreaterEqual(len(found), 16)
+        for name, equal, count, text in found:
+            data = bytes.fromhex(text.replace("P", "0282" * 8).replace("Z", "00" * 8))
+            with self.subTest(name), tempfile.NamedTemporaryFile() as file:
+                file.write(data)
+                file.flush()
+                got = LAST.search(run(file.name, "--kind", "skylake")[1].strip())
+                self.assertEqual((got[1], got[2]), (equal, count))
 
     def test_a_perf_data_file_is_refused(self):
         with tempfile.NamedTemporaryFile() as file:

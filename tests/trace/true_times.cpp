@@ -154,9 +154,8 @@ private:
         pass(random_() % 400'000);
         is_asleep_ = false;
         bool const has_mtc = how_.mtc && random_() % 2 == 0;
-        unit_.on(
-            action::clock_resume{has_mtc ? action::mtc_place::before_tsc : action::mtc_place::none},
-            out);
+        action::moment const due[] = {{packet::kind::tsc, 0, action::due_mtc::reported}};
+        unit_.on(action::clock_resume{}, out, {due, has_mtc ? size_t{1} : size_t{0}});
     }
     void change() {
         ratio_ = static_cast<uint8_t>(8 + random_() % 40);

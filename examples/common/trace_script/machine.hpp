@@ -26,6 +26,9 @@ public:
     /// Sets the initial state.
     constexpr void begin(start const& given) {
         unit_ = engine::trace_unit<>{given.of, given.msrs, given.code, given.ip, given.how};
+        using pointers = reg::ia32_rtit_output_mask_ptrs;
+        first_byte_ = static_cast<std::size_t>(
+            given.msrs.output.mask_ptrs.get<pointers::OutputOffset>());
         unit_.conceal(given.hidden);
         unit_.set_clocks(given.clocks);
         auto const size = low_bits(0) | static_cast<std::uint64_t>(size_code()) << 6;
@@ -51,7 +54,11 @@ public:
             execute(action::cycles{*e.cycle - cycle_});
             cycle_ = *e.cycle;
         }
+        if (auto const expected = read_moments(e.value("takes")); !expected.empty()) {
+            return expected;
+        }
         for (std::uint64_t i = 0; i < e.times; ++i) {
+            takes_ = {moments_, moment_count_};
             auto const expected = execute_event(e);
             if (!expected.empty()) { return expected; }
         }
@@ -108,11 +115,11 @@ public:
     /// The trace in memory.
     [[nodiscard]] constexpr auto written() const -> byte_view {
         auto const count = unit_.total().stored;
-        return byte_view{memory_.bytes}.first(count < Bytes ? static_cast<std::size_t>(count)
-                                                            : Bytes);
+        auto const all = byte_view{memory_.bytes}.first(Bytes).from(first_byte_);
+        return all.first(count < all.size() ? static_cast<std::size_t>(count) : all.size());
     }
     [[nodiscard]] constexpr auto wrapped_around() const -> bool {
-        return unit_.total().stored > Bytes;
+        return unit_.total().stored > Bytes - first_byte_;
     }
     [[nodiscard]] constexpr auto unit() -> engine::trace_unit<>& { return unit_; }
 
@@ -125,7 +132,12 @@ private:
     std::uint64_t cycle_ = 0;
     std::uint64_t calls_[most_calls] = {};  ///< return addresses of the program
     std::size_t depth_ = 0;
-    std::uint8_t core_ = 1;  ///< the C-state of the core
+    std::uint8_t core_ = 1;       ///< the C-state of the core
+    std::size_t first_byte_ = 0;  ///< of the trace in the region
+    static constexpr std::size_t most_moments = 32;
+    action::moment moments_[most_moments] = {};
+    std::size_t moment_count_ = 0;
+    action::time_within takes_{};  ///< of the next action
     bool fault_ = false;
     bool event_trace_ = false;
 
@@ -141,8 +153,48 @@ private:
     }
     template <class Event>
     constexpr void execute(Event const& e) {
-        if (unit_.on(e, memory_).happened) { fault_ = true; }
+        bool const has_moments = takes_.count != 0;
+        auto const fault = has_moments ? unit_.on(e, memory_, take_moments())
+                                       : unit_.on(e, memory_);
+        fault_ = fault_ || fault.happened;
         event_trace_ = event_trace_ || unit_.state().ctl<ptspec::reg::ia32_rtit_ctl::EventEn>();
+    }
+    constexpr auto take_moments() -> action::time_within {
+        auto const taken = takes_;
+        takes_ = {};
+        return taken;
+    }
+    /// `TSC@5+MTC,TMA@0`: 5 cycles pass before the TSC, then an MTC falls due; nothing before the
+    /// TMA. `+MTC.now` is an MTC of the count that TMA reports.
+    constexpr auto read_moments(string_view text) -> string_view {
+        constexpr string_view expected =
+            "PACKET@cycles, with +MTC or +MTC.now, and at most 32 of them";
+        moment_count_ = 0;
+        while (!text.empty()) {
+            auto item = take_item(text, ',');
+            auto const name = item.substr(0, item.find('@'));
+            bool is_packet = false;
+            action::moment one;
+            for (unsigned i = 0; i < packet::kind_count; ++i) {
+                auto const of = packet::name_of(static_cast<packet::kind>(i));
+                if (name != string_view{of.data(), of.size()}) { continue; }
+                one.before = static_cast<packet::kind>(i);
+                is_packet = true;
+            }
+            if (!is_packet || name.size() == item.size()) { return expected; }
+            item = item.substr(name.size() + 1);
+            auto const plus = item.find('+');
+            auto const mtc = plus == string_view::npos ? string_view{} : item.substr(plus);
+            auto const cycles = number_in(item.substr(0, plus), 10);
+            one.mtc = mtc == "+MTC"       ? action::due_mtc::next
+                      : mtc == "+MTC.now" ? action::due_mtc::reported
+                                          : action::due_mtc::none;
+            bool const is_read = mtc.empty() || one.mtc != action::due_mtc::none;
+            if (!cycles || !is_read || moment_count_ == most_moments) { return expected; }
+            one.cycles = *cycles;
+            moments_[moment_count_++] = one;
+        }
+        return {};
     }
     template <class Word, class Out>
     static constexpr auto print_field(Word word, string_view name, Out& out) -> bool {
@@ -177,27 +229,6 @@ private:
         if (!value) { expected_ = "a hexadecimal number as the argument"; }
         if (value.value_or(0) > most) { expected_ = "a smaller number as the argument"; }
         return value.value_or(other);
-    }
-    /// The place of an MTC among TSC, TMA and CBR.
-    constexpr auto mtc_place_of(event_text& e) -> action::mtc_place {
-        using enum action::mtc_place;
-        auto const given = e.value("mtc");
-        if (given == "before_tsc") { return before_tsc; }
-        if (given == "before_older_tsc") { return before_older_tsc; }
-        if (given == "after_tsc") { return after_tsc; }
-        if (given == "after_tma") { return after_tma; }
-        if (given == "after_cbr") { return after_cbr; }
-        if (!given.empty()) {
-            expected_ = "before_tsc, before_older_tsc, after_tsc, after_tma or after_cbr";
-        }
-        return none;
-    }
-    constexpr auto cycles(event_text& e, string_view name) -> std::uint64_t {
-        auto const digits = e.value(name);
-        if (digits.empty()) { return 0; }
-        auto const value = number_in(digits, 10);
-        if (!value) { expected_ = "a decimal number of cycles as the argument"; }
-        return value.value_or(0);
     }
     constexpr auto vector(event_text& e, std::uint64_t other) -> std::uint8_t {
         return static_cast<std::uint8_t>(number(e, "vector", other, 0xFF));
@@ -358,14 +389,8 @@ private:
         auto const next_ip = next(e);
         auto const kind = e.kind;
         if (kind == "interrupt" || kind == "NMI") {
-            action::cycles_within const takes{
-                .until_pip = cycles(e, "until_pip"),
-                .until_target = cycles(e, "until_target"),
-                .art = number(e, "ART", 0),
-                .tsc = unit_.state().clocks.tsc,
-            };
             execute(action::interrupt{next_ip, target(e, kernel), after(e, 0),
-                                      vector(e, kind == "NMI" ? 2 : 0x20), takes});
+                                      vector(e, kind == "NMI" ? 2 : 0x20)});
         } else if (kind == "fault") {
             std::uint64_t const usual = e.rest == "#PF" ? 0x0E : e.rest == "#BR" ? 5 : 0x0D;
             execute(action::exception{here, target(e, kernel), after(e, 0), vector(e, usual),
@@ -400,7 +425,6 @@ private:
         auto const number_of_it = number_in(take_word(words));
         if (!number_of_it || *number_of_it > 0xFF) { return "INT and a vector"; }
         auto code = after(e, 0);
-        action::cycles_within cycles{};
         if (!words.empty()) {
             if (take_word(words) != "task_gate") { return "task_gate"; }
             std::uint64_t last = cycle_;
@@ -411,12 +435,13 @@ private:
                 auto const cycle = sign == string_view::npos ? maybe_number{}
                                                              : number_in(word.substr(sign + 1), 10);
                 if (!cycle || *cycle < last) { return "PACKET@cycle, in their order"; }
+                action::moment now{.before = packet::kind::tip, .cycles = *cycle - last};
                 if (name == "PIP") {
-                    cycles.until_pip = *cycle - last;
+                    now.before = packet::kind::pip;
                     code.cr3 += 0x1000;
                 } else if (name == "MODE.Exec" || name == "TIP") {
-                    cycles.until_target += *cycle - last;
                     if (name == "MODE.Exec") {
+                        now.before = packet::kind::mode_exec;
                         code.width = code.width == engine::code_width::bits_16
                                          ? engine::code_width::bits_32
                                          : engine::code_width::bits_16;
@@ -425,12 +450,15 @@ private:
                     return "PIP, MODE.Exec or TIP before @";
                 }
                 last = *cycle;
+                if (moment_count_ == most_moments) { return "at most 32 packets"; }
+                moments_[moment_count_++] = now;
             }
             cycle_ = last;
+            takes_ = {moments_, moment_count_};
         }
         (void)next(e);
         execute(action::software_interrupt{here, target(e, kernel), code,
-                                           static_cast<std::uint8_t>(*number_of_it), cycles});
+                                           static_cast<std::uint8_t>(*number_of_it)});
         return valid;
     }
 
@@ -468,6 +496,14 @@ private:
         }
         return valid;
     }
+    /// IA32_RTIT_CTL with another TraceEn. OS and User may change where TraceEn rises.
+    constexpr auto ctl_with(event_text& e, bool trace_en) -> reg::ia32_rtit_ctl {
+        using ctl = reg::ia32_rtit_ctl;
+        auto const now = unit_.msrs().ctl;
+        if (!trace_en) { return now.with(ctl::TraceEn{false}); }
+        return now.with(ctl::TraceEn{true}, ctl::OS{number(e, "OS", now.get<ctl::OS>(), 1) != 0},
+                        ctl::User{number(e, "User", now.get<ctl::User>(), 1) != 0});
+    }
     /// WRMSR to IA32_RTIT_CTL that changes TraceEn, or to IA32_RTIT_STATUS.
     constexpr auto wrmsr(event_text& e, std::uint64_t here, std::uint64_t next_ip) -> string_view {
         using ctl = reg::ia32_rtit_ctl;
@@ -479,10 +515,11 @@ private:
         if (!is_status && (!enable || *enable > 1)) {
             return "WRMSR TraceEn=0, WRMSR TraceEn=1 or WRMSR PacketByteCnt=v";
         }
-        auto const word = unit_.msrs().ctl.with(ctl::TraceEn{*enable == 1});
+        auto const word = ctl_with(e, *enable == 1);
+        auto const takes = take_moments();
         auto const done = is_status
                               ? unit_.wrmsr(status::address, zeroed.raw, here, next_ip, memory_)
-                              : unit_.wrmsr(ctl::address, word.raw, here, next_ip, memory_);
+                              : unit_.wrmsr(ctl::address, word.raw, here, next_ip, memory_, takes);
         fault_ = fault_ || done.fault.happened;
         return done.took_effect() ? valid : "a value that does not fault";
     }
@@ -509,9 +546,7 @@ private:
             if (e.value("VMX").empty()) { code.vmx_non_root = e.rest == "entry"; }
             // The transition may load IA32_RTIT_CTL.
             auto const enable = number(e, "TraceEn", 2, 1);
-            using ctl = reg::ia32_rtit_ctl;
-            action::ctl_load const loads{enable < 2,
-                                         unit_.msrs().ctl.with(ctl::TraceEn{enable == 1})};
+            action::ctl_load const loads{enable < 2, ctl_with(e, enable == 1)};
             if (e.rest == "exit") {
                 execute(action::vm_exit{
                     .from = here, .to = target(e, kernel), .after = code, .loads = loads});
@@ -553,10 +588,9 @@ private:
         auto const next_ip = next(e, 3);
         if (e.kind == "clock") {
             if (e.rest == "stop") {
-                execute(action::clock_stop{next_ip,
-                                           static_cast<std::uint8_t>(number(e, "align", 0, 0x80))});
+                execute(action::clock_stop{next_ip});
             } else if (e.rest == "resume") {
-                execute(action::clock_resume{mtc_place_of(e)});
+                execute(action::clock_resume{});
             } else {
                 return "clock stop or clock resume";
             }
@@ -581,8 +615,7 @@ private:
             if (!by_interrupt && e.rest != "store") { return "wake interrupt or wake store"; }
             execute(action::wake{core_, core_,
                                  by_interrupt ? action::wake_reason::interrupt
-                                              : action::wake_reason::store,
-                                 mtc_place_of(e)});
+                                              : action::wake_reason::store});
             if (by_interrupt) {
                 execute(action::interrupt{number(e, "next", unit_.ip()), target(e, kernel),
                                           after(e, 0), 0x20});
@@ -593,7 +626,10 @@ private:
 
     constexpr auto clockwork(event_text& e) -> string_view {
         auto const clocks = unit_.state().clocks;
-        if (e.kind == "psb" && e.rest == "due") { return psb_due(e); }
+        if (e.kind == "psb" && e.rest == "due") {
+            execute(action::psb_due{});
+            return valid;
+        }
         if (e.kind == "cycles") { return cycles_pass(e); }
         if (e.kind == "callstack") {
             if (e.rest != "lost") { return "callstack lost"; }
@@ -636,20 +672,10 @@ private:
         return valid;
     }
 
-    constexpr auto psb_due(event_text& e) -> string_view {
-        action::psb_due due{.mtc = mtc_place_of(e)};
-        due.cycles_until_tsc = cycles(e, "until_tsc");
-        due.cycles_until_mtc = cycles(e, "until_mtc");
-        execute(due);
-        return valid;
-    }
     constexpr auto cycles_pass(event_text const& e) -> string_view {
         auto words = e.rest;
         auto const passed = number_in(take_word(words), 10);
-        if (!passed || (!words.empty() && words != "unaligned")) {
-            return "cycles and a decimal number";
-        }
-        if (!words.empty()) { execute(action::unaligned_cyc{}); }
+        if (!passed || !words.empty()) { return "cycles and a decimal number"; }
         execute(action::cycles{*passed});
         return valid;
     }

@@ -86,6 +86,7 @@ constexpr auto largest(string_view name) -> std::uint64_t {
     if (name == "CPL") { return 3; }
     if (name == "callstack") { return 0x3F; }
     if (name == "CS") { return 0xFFFF; }
+    if (name == "OutputOffset") { return 0xFFF; }
     for (string_view const flag :
          {"FilterEn", "IF", "PAE", "real", "v86", "LIP", "SMM", "TSX", "SGX", "deferral"}) {
         if (name == flag) { return 1; }
@@ -181,6 +182,7 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
                                                     : name;
     if (engine::set_option(to.how, {option.data(), option.size()}, value) ||
         put_field(to.msrs.ctl, name, value) ||
+        (name == "OutputOffset" && put_field(to.msrs.output.mask_ptrs, name, value)) ||
         (name != "TriggerEn" && name != "ContextEn" &&
          put_field<status>(to.msrs.status, name, value))) {
         return {};

@@ -34,15 +34,27 @@ generate(generator_state& s, Action const& e, Sink& to) noexcept {
     handle(s, e, to);
     complete_action(s, to);
 }
+/// The same while time passes.
+template <class Action, class Sink>
+constexpr void generate(generator_state& s, Action const& e, action::time_within takes,
+                        Sink& to) noexcept {
+    (void)run_within(s, takes, to, [&] {
+        generate(s, e, to);
+        return true;
+    });
+}
 
-/// The state of a processor that has executed for a while.
+/// The state of a processor that has executed for a while. Source: GEN-010, REG-072.
 [[nodiscard]] constexpr auto make_generator_state(cpu::capabilities const& caps,
                                                   access::msr_state const& msrs,
                                                   execution_context const& code, uint64_t ip,
                                                   model_options const& options) noexcept
     -> generator_state {
     generator_state s{.caps = caps, .options = options, .msrs = msrs, .code = code, .ip = ip};
-    s.view.count_start = 0 - msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
+    // PADs align packets in memory: the first byte is stored at the output offset.
+    s.writer.bytes = msrs.output.mask_ptrs.get<access::ia32_rtit_output_mask_ptrs::OutputOffset>();
+    s.view.count_start = s.writer.bytes -
+                         msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
     if (s.trigger_en()) { s.view.mode = mode_exec_of(s).raw; }
     apply_ctl(s);
     return s;
@@ -80,6 +92,12 @@ public:
     constexpr void on(Action const& e, Sink& to) noexcept {
         detail::generate(state_, e, to);
     }
+    /// The same while time passes.
+    template <class Action, trace::packet_sink Sink>
+        requires action_for<Action, Sink>
+    constexpr void on(Action const& e, Sink& to, action::time_within takes) noexcept {
+        detail::generate(state_, e, takes, to);
+    }
     template <class Action, class Sink>
         requires(!trace::packet_sink<Sink>)
     void on(Action const&, Sink&) = delete;  // a sink has append(byte_view) -> bool
@@ -113,21 +131,25 @@ public:
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
         return detail::rdmsr(state_, index);
     }
-    /// WRMSR by the instruction at `at`.
+    /// WRMSR by the instruction at `at`. It, and XRSTORS, may take time.
     ///
     /// Errors: those of `access::check_write`; nothing has changed then.
     /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                                       Sink& to) noexcept -> access::verdict {
-        return detail::wrmsr(state_, index, value, at, next, to);
+                                       Sink& to, action::time_within takes = {}) noexcept
+        -> access::verdict {
+        return detail::run_within(
+            state_, takes, to, [&] { return detail::wrmsr(state_, index, value, at, next, to); });
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at,
-                                         uint64_t next, Sink& to) noexcept
+                                         uint64_t next, Sink& to,
+                                         action::time_within takes = {}) noexcept
         -> access::xrstors_result {
-        return detail::xrstors(state_, image, at, next, to);
+        return detail::run_within(state_, takes, to,
+                                  [&] { return detail::xrstors(state_, image, at, next, to); });
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     [[nodiscard]] constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {

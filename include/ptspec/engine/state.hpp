@@ -4,7 +4,7 @@
 #include <ptspec/access/enables.hpp>
 #include <ptspec/access/paths.hpp>
 #include <ptspec/engine/action/execution_context.hpp>
-#include <ptspec/engine/action/psb_overflow.hpp>
+#include <ptspec/engine/action/time.hpp>
 #include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/clocks.hpp>
 #include <ptspec/engine/detail/fast_ips.hpp>
@@ -65,9 +65,9 @@ struct generator_state {
     decoder_view view{};
     vmx_concealment concealment{};
     uint64_t vmcs = no_vmcs;
-    uint64_t psb_period = 0;        ///< in bytes, from IA32_RTIT_CTL
-    uint64_t psb_after = 0;         ///< bytes from `view.count_start` to the next PSB
-    action::psb_due psb_details{};  ///< of the next PSB+
+    uint64_t psb_period = 0;       ///< in bytes, from IA32_RTIT_CTL
+    uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
+    action::time_within within{};  ///< of the action that is handled
     rule shutdown_by = rule::none;
     access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;

@@ -91,6 +91,15 @@ public:
         }
         return on_slow_path(e, memory);
     }
+    /// The same while time passes: `takes` says before which of the packets.
+    template <class Action, memory_port Memory>
+        requires action_for<Action, byte_queue<Depth>>
+    constexpr auto on(Action const& e, Memory& memory, action::time_within takes) noexcept
+        -> port_fault {
+        if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
+        detail::generate(state_, e, takes, queue_);
+        return drain_after_operation(memory);
+    }
     template <class Other, class Memory>
     void on(Other const&, Memory&) = delete;  // an action is a struct of engine::action
 
@@ -122,14 +131,16 @@ public:
         if (output_active_ && !lags) { output_.write_back(state_.msrs); }
         return detail::rdmsr(state_, index);
     }
-    /// WRMSR by the instruction at `at`.
+    /// WRMSR by the instruction at `at`. It, XSAVES and XRSTORS may take time, as an action may.
     template <memory_port Memory>
-    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                         Memory& memory) noexcept -> access_result {
+    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next, Memory& memory,
+                         action::time_within takes = {}) noexcept -> access_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::wrmsr(state_, index, value, at, next, queue_);
+        auto const verdict = detail::run_within(state_, takes, queue_, [&] {
+            return detail::wrmsr(state_, index, value, at, next, queue_);
+        });
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
@@ -137,9 +148,10 @@ public:
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
-    constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
+    constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory,
+                          action::time_within takes = {}) noexcept -> xsaves_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, next, memory); fault.happened) {
+        if (auto const fault = begin_save(at, next, memory, takes); fault.happened) {
             return {detail::not_started(fault)};
         }
         auto before = state_.msrs;
@@ -154,7 +166,7 @@ public:
     template <memory_port Memory>
     constexpr auto xsaves_that_faults(uint64_t at, Memory& memory) noexcept -> access_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, at, memory); fault.happened) {
+        if (auto const fault = begin_save(at, at, memory, {}); fault.happened) {
             return detail::not_started(fault);
         }
         if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, queue_); }
@@ -163,11 +175,14 @@ public:
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
-                           Memory& memory) noexcept -> xrstors_result {
+                           Memory& memory, action::time_within takes = {}) noexcept
+        -> xrstors_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return {detail::not_started(fault)};
         }
-        auto const loaded = detail::xrstors(state_, image, at, next, queue_);
+        auto const loaded = detail::run_within(state_, takes, queue_, [&] {
+            return detail::xrstors(state_, image, at, next, queue_);
+        });
         return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
                 loaded.violated};
     }
@@ -275,11 +290,16 @@ private:
 
     /// Clears TraceEn as XSAVES at `at` does, and stores all bytes. Complete if no port fails.
     template <memory_port Memory>
-    constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory) noexcept -> port_fault {
+    constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory,
+                              action::time_within takes) noexcept -> port_fault {
         bool const is_repeated = pending_ == pending_action::save;
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         if (is_repeated) { return {}; }
-        detail::apply_effect(state_, {.state = access::disabled(state_.msrs)}, at, next, queue_);
+        (void)detail::run_within(state_, takes, queue_, [&] {
+            detail::apply_effect(state_, {.state = access::disabled(state_.msrs)}, at, next,
+                                 queue_);
+            return true;
+        });
         auto const fault = drain_after_operation(memory);
         if (fault.happened) { pending_ = pending_action::save; }
         return fault;

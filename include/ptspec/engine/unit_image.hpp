@@ -62,10 +62,10 @@ struct unit_codec {
         each(now.has_last_ip);
         each(now.has_context_ip);
         each(now.ends_in_payload);
-        each(now.cyc_crosses);
         each(now.tnt.count);
         each(now.tnt.bits);
         each(now.cycles);
+        each(now.cycles_at_tnt);
         each(now.bytes);
         each(now.deferred_count, trace::writer_state::max_deferred);
         for (auto& ip : now.deferred) { each(ip); }
@@ -77,10 +77,6 @@ struct unit_codec {
         each(unit.state_.view.in_tx);
         each(unit.state_.view.psb_requested);
         each(unit.state_.view.count_start);
-        auto& psb = unit.state_.psb_details;
-        each(psb.mtc, underlying(action::mtc_place::before_older_tsc));
-        each(psb.cycles_until_tsc);
-        each(psb.cycles_until_mtc);
         each(unit.state_.in_overflow);
         each(unit.state_.overflow_requested);
         each(unit.state_.deferred_ovf, underlying(deferred_ovf::ovf_and_trace_stop));

@@ -16,21 +16,16 @@ TEST_CASE("the members of a default-constructed event are 0") {
             good = good && are_zero(at, to, after) && kind == action::far_kind::plain;
         }
         {
-            auto const [until_pip, until_target, art, tsc] = action::cycles_within{};
-            good = good && are_zero(until_pip, until_target, art, tsc);
+            auto const [at, to, after, vector] = action::software_interrupt{};
+            good = good && are_zero(at, to, after, vector);
         }
         {
-            auto const [at, to, after, vector, takes] = action::software_interrupt{};
-            good = good && are_zero(at, to, after, vector, takes.until_pip, takes.until_target);
+            auto const [next, to, after, vector] = action::interrupt{};
+            good = good && are_zero(next, to, after, vector);
         }
         {
-            auto const [next, to, after, vector, takes] = action::interrupt{};
-            good = good && are_zero(next, to, after, vector, takes.until_pip, takes.until_target);
-        }
-        {
-            auto const [at, to, after, vector, cr2, takes] = action::exception{};
-            good = good &&
-                   are_zero(at, to, after, vector, cr2, takes.until_pip, takes.until_target);
+            auto const [at, to, after, vector, cr2] = action::exception{};
+            good = good && are_zero(at, to, after, vector, cr2);
         }
         {
             auto const [next, to, vector] = action::user_interrupt{};

@@ -152,8 +152,8 @@ TEST_CASE("PIP and MODE.Exec of a task switch have separate CYCs") {  // GEN-215
     code.cr3 = 0x7000;
     code.width = engine::code_width::bits_16;
     code.cpl = 0;
-    on.does(action::software_interrupt{
-        .at = 0x1100, .to = 0x5000, .after = code, .takes = {.until_pip = 10, .until_target = 20}});
+    action::moment const takes[] = {{packet::kind::pip, 10}, {packet::kind::mode_exec, 20}};
+    on.does(action::software_interrupt{.at = 0x1100, .to = 0x5000, .after = code}, takes);
     CHECK(on.packets() == text{"FUP(1100), CYC(10), PIP(7000,NR=0), CYC(20), MODE.Exec(16), "
                                "TIP(5000)"});
 }

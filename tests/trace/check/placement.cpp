@@ -82,10 +82,13 @@ TEST_CASE("skylake: a CYC and its packet (GEN-010)") {
     MISPLACED(skylake, "ON fe fe fe fe fe fe fe fe fe 00 !0b 01");
 }
 
-TEST_CASE("skylake: some CYCs of two bytes cross a word after another CYC (GEN-010)") {
+TEST_CASE("skylake: a CYC and its TNT may cross a word after a full TNT (GEN-010)") {
     FITS(skylake, "ON fe fe fe fe fe fe fe 0b fe 0f02 fe");
     FITS(skylake, "ON fe fe fe fe fe fe fe 0b fe 00 0f02 fe");
-    MISPLACED(skylake, "ON fe fe fe fe fe fe fe fe fe !0f02 fe");
+    FITS(skylake, "ON fe fe fe fe fe fe fe fe fe 0f02 fe");
+    FITS(skylake, "ON fe fe fe fe fe fe fe fe 0f0502 fe");
+    MISPLACED(skylake, "ON fe fe fe fe fe fe 2d1010 !0f02 fe");
+    MISPLACED(skylake, "ON fe fe fe fe fe fe fe fe fe !0f02 01");
 }
 
 TEST_CASE("PADs where TraceEn falls (GEN-010)") {

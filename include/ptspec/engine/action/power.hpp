@@ -36,7 +36,6 @@ struct wake {
     uint8_t last = 0;     ///< core C-state
     uint8_t deepest = 0;  ///< core C-state
     wake_reason reason = wake_reason::other;
-    mtc_place mtc = mtc_place::none;
 };
 /// Hardware duty cycling begins; `wake` ends it. Source: GEN-315.
 struct duty_cycle {
@@ -46,11 +45,8 @@ struct duty_cycle {
 /// The clock stops while code executes: a new P-state, thermal throttling, STPCLK. Source: GEN-316.
 struct clock_stop {
     uint64_t next = 0;
-    uint8_t aligned_to = 0;  ///< PADs up to a multiple of so many bytes; 0: none. Source: GEN-010
 };
 /// The clock resumes. Source: GEN-202, GEN-205, GEN-316.
-struct clock_resume {
-    mtc_place mtc = mtc_place::none;
-};
+struct clock_resume {};
 
 }  // namespace ptspec::engine::action

@@ -7,13 +7,7 @@
 namespace ptspec::engine::action {
 
 /// A PSB+ is due. Source: GEN-164.
-struct psb_due {
-    mtc_place mtc = mtc_place::none;
-    uint64_t cycles_until_tsc = 0;  ///< while the PSB+ is generated
-    uint64_t cycles_until_mtc = 0;  ///< after TSC
-
-    friend constexpr auto operator==(psb_due const&, psb_due const&) -> bool = default;
-};
+struct psb_due {};
 /// An overflow begins: packets are lost from now on. Source: GEN-225.
 struct overflow {};
 /// The overflow ends: packets are generated again. Source: GEN-227.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/base/lang.hpp>
+#include <ptspec/packet/kind.hpp>
 
 /// Time passes.
 namespace ptspec::engine::action {
@@ -20,18 +21,32 @@ struct elapsed {
 struct cycles {
     uint64_t passed = 0;
 };
-/// The next CYC with a TNT is not aligned, on a kind of processor that aligns most.
-/// Source: GEN-010.
-struct unaligned_cyc {};
-/// The place of an MTC that falls due while TSC, TMA and CBR are generated: in a PSB+, or after the
-/// clocks were off. Source: GEN-171, GEN-172, GEN-205, GEN-218.
-enum class mtc_place : uint8_t {
+/// An MTC that falls due while the packets of an action are generated.
+/// Source: GEN-171, GEN-205, GEN-218.
+enum class due_mtc : uint8_t {
     none,
-    before_tsc,  ///< of the current count: TSC and TMA report the time after it
-    after_tsc,   ///< of the next count, here and below
-    after_tma,
-    after_cbr,
-    before_older_tsc,  ///< TSC and TMA report the time before it
+    reported,  ///< of the count that the clocks have: a TMA after it reports the same
+    next,      ///< of the next count: TSC and TMA report the time at the beginning of the action
+};
+/// Time that passes while the packets of an action are generated, before one of them.
+///
+/// Source: GEN-006, GEN-171, GEN-172, GEN-181, GEN-183, GEN-205, GEN-215.
+struct moment {
+    packet::kind before{};  ///< before the next packet of this kind; without one, at the end
+    uint64_t cycles = 0;    ///< core clock cycles that pass
+    due_mtc mtc{};          ///< falls due after them
+    uint64_t tsc = 0;       ///< the time-stamp counter at the next MTC; 0: not changed
+};
+/// The moments of one action, in their order. A view: they must outlive the call.
+struct time_within {
+    moment const* first = nullptr;
+    size_t count = 0;
+
+    constexpr time_within() noexcept = default;
+    constexpr time_within(moment const* moments, size_t size) noexcept
+        : first{moments}, count{size} {}
+    template <size_t Size>
+    constexpr time_within(moment const (&moments)[Size]) noexcept : time_within{moments, Size} {}
 };
 /// The ratio of the core clock to the bus clock changes. Source: GEN-202.
 struct ratio {

@@ -26,26 +26,12 @@ struct far_transfer {
     far_kind kind = far_kind::plain;
 };
 
-/// The cycles of a long transfer, such as a task switch, whose packets are generated at different
-/// times.
-///
-/// Units:  core clock cycles. Source: GEN-215.
-struct cycles_within {
-    uint64_t until_pip = 0;
-    uint64_t until_target = 0;  ///< after the PIP
-    /// The counter of the crystal clock at the target, and the time-stamp counter: MTCs fall due
-    /// after the PIP. 0: no time passes. Source: GEN-006, GEN-203.
-    uint64_t art = 0;
-    uint64_t tsc = 0;
-};
-
 /// INT n, INT3, INT1, INTO. Source: GEN-110, GEN-111, GEN-113.
 struct software_interrupt {
     uint64_t at = 0;
     uint64_t to = 0;
     execution_context after{};
     uint8_t vector = 0;
-    cycles_within takes{};
 };
 /// An external interrupt, an NMI, a trap, or a machine check delivered as a trap.
 /// Source: GEN-110, GEN-113.
@@ -54,7 +40,6 @@ struct interrupt {
     uint64_t to = 0;
     execution_context after{};
     uint8_t vector = 0;
-    cycles_within takes{};
 };
 /// A fault, or a machine check delivered as a fault. Source: GEN-110, GEN-113, GEN-289, GEN-302.
 struct exception {
@@ -65,7 +50,6 @@ struct exception {
     execution_context after{};
     uint8_t vector = 0;
     uint64_t cr2 = 0;  ///< of a page fault
-    cycles_within takes{};
 };
 /// The delivery of a user interrupt. Source: GEN-301, GEN-303.
 struct user_interrupt {

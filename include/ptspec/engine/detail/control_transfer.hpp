@@ -47,7 +47,6 @@ struct control_transfer {
     packet::pip pip{0};    ///< 0: CR3 is not written
     packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
     traced_event cfe{};
-    action::cycles_within takes{};
 };
 
 /// True if Event Trace records a transfer. Source: GEN-306.
@@ -80,6 +79,10 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
                           access::enables const& before, access::enables const& after) noexcept {
     uint64_t const target = s.packet_ip(how.to);
     bool const is_tnt = how.encoding == branch_encoding::tnt;
+    auto const add_ip = [&]<class Packet>(Packet) {
+        pass_before(s, batch, Packet::about.id);
+        batch.template add_ip<Packet>(target);
+    };
     if (before.packet() && after.packet()) {
         if (how.encoding == branch_encoding::none) { return; }
         if (is_tnt) {
@@ -88,34 +91,22 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
         }
         add_changed_mode_exec(s, batch);
         if (how.encoding == branch_encoding::tip) {
+            pass_before(s, batch, packet::kind::tip);
             batch.defer(target);
         } else {
-            batch.template add_ip<packet::tip>(target);
+            add_ip(packet::tip{});
         }
     } else if (before.packet()) {
         if (after.context && !is_tnt) {
-            batch.template add_ip<packet::tip_pgd>(target);
+            add_ip(packet::tip_pgd{});
         } else {
-            batch.add(packet::tip_pgd{});
+            add_in_time(s, batch, packet::tip_pgd{});
         }
     } else if (after.packet()) {
         if (s.options.psb_before_pge) { add_psb(s, batch, after, target); }
         add_changed_mode_exec(s, batch);
-        batch.template add_ip<packet::tip_pge>(target);
+        add_ip(packet::tip_pge{});
     }
-}
-
-/// Adds the MTCs that fall due within an action: the last ones, as many as a batch holds beside the
-/// other packets. Source: GEN-006, GEN-203.
-constexpr void add_mtcs(generator_state& s, auto& batch,
-                        action::cycles_within const& takes) noexcept {
-    if (takes.art <= s.clocks.art) { return; }
-    auto const due = s.clocks.until(takes.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
-    s.clocks.run_to(takes.art, takes.tsc);
-    if (!s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
-    constexpr uint64_t most = 8;
-    uint64_t const lost = due.count > most ? due.count - most : 0;
-    for (uint64_t i = lost; i < due.count; ++i) { batch.add(due.packet(i)); }
 }
 
 /// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the
@@ -145,15 +136,12 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
                 add_mode_tsx(s, batch, true);
             }
             if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
-            batch.advance(how.takes.until_pip);
             bool const has_vmcs = how.vmcs.raw != 0 && result.after.context;
-            if (has_vmcs && s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            if (has_vmcs && s.options.vmcs_before_pip) { add_in_time(s, batch, how.vmcs); }
             if (how.pip.raw != 0 && result.after.context && s.ctl<ctl::OS>()) {
                 add_pip(s, batch, how.pip);
             }
-            if (has_vmcs && !s.options.vmcs_before_pip) { batch.add(how.vmcs); }
-            add_mtcs(s, batch, how.takes);
-            batch.advance(how.takes.until_target);
+            if (has_vmcs && !s.options.vmcs_before_pip) { add_in_time(s, batch, how.vmcs); }
             add_target(s, batch, how, before, result.after);
             if (result.trace_stop) { batch.add(packet::tracestop{}); }
         });

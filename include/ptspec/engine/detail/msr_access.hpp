@@ -44,6 +44,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, uin
         if (now.packet()) {
             if (s.options.psb_before_pge) { add_psb(s, batch, now); }
             add_changed_mode_exec(s, batch);
+            pass_before(s, batch, packet::kind::tip_pge);
             batch.template add_ip<packet::tip_pge>(next);
         }
         if (psb_last) { add_psb(s, batch, now); }
@@ -62,7 +63,7 @@ constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& h
             if (records_events(s, before, before)) { add_cfe(batch, how.cfe, how.from, before); }
             if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
             if (how.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
-            if (before.packet()) { batch.add(packet::tip_pgd{}); }
+            if (before.packet()) { add_in_time(s, batch, packet::tip_pgd{}); }
             batch.flush();
             if (s.options.end_alignment != 0) { batch.align_end(s.options.end_alignment); }
         });

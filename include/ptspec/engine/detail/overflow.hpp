@@ -54,9 +54,8 @@ constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, action::psb_due const& e, Sink& /*to*/) noexcept {
+constexpr void handle(generator_state& s, action::psb_due const&, Sink& /*to*/) noexcept {
     s.view.psb_requested = s.trigger_en();
-    s.psb_details = e;
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::overflow const&, Sink& /*to*/) noexcept {

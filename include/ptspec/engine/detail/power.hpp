@@ -81,7 +81,7 @@ constexpr void handle(generator_state& s, action::wake const& e, Sink& to) noexc
     s.clocks.are_off = false;
     if (!s.trigger_en()) { return; }
     emit(s, to, [&](auto& batch) {
-        add_timing(s, batch, e.mtc);
+        add_timing(s, batch);
         if (records_power(s)) { add_pwrx(batch, e); }
     });
 }
@@ -92,20 +92,14 @@ constexpr void handle(generator_state& s, action::clock_stop const& e, Sink& to)
     if (records_power(s)) {
         emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
     }
-    if (e.aligned_to != 0 && s.trigger_en()) {
-        emit(s, to, [&](auto& batch) {
-            batch.flush();
-            batch.align_end(e.aligned_to);
-        });
-    }
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, action::clock_resume const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::clock_resume const&, Sink& to) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (s.trigger_en()) {
-        emit(s, to, [&](auto& batch) { add_timing(s, batch, e.mtc); });
+        emit(s, to, [&](auto& batch) { add_timing(s, batch); });
     }
 }
 

@@ -6,6 +6,53 @@
 /// PSB+, and its status packets: MODE, PIP, VMCS, timing.
 namespace ptspec::engine::detail {
 
+/// A moment passes: its cycles, then its MTC. Source: GEN-006, GEN-203, GEN-217.
+constexpr void pass(generator_state& s, auto& batch, action::moment const& one) noexcept {
+    using action::due_mtc;
+    if (!s.clocks.are_off) {
+        bool const guard = count_cycles(batch.state().cycles, one.cycles,
+                                        s.options.cycle_counter_bits, !s.ctl<ctl::CYCEn>())
+                               .guard;
+        batch.advance(one.cycles);
+        if (guard) { batch.add_cycles(); }
+    }
+    if (one.mtc == due_mtc::none) { return; }
+    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
+    uint64_t const count = (s.clocks.art >> freq) + (one.mtc == due_mtc::next ? 1 : 0);
+    if (one.mtc == due_mtc::next) {
+        s.clocks.run_to(count << freq, one.tsc != 0 ? one.tsc : s.clocks.tsc);
+    }
+    if (!s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
+    batch.add(packet::mtc{}.with(packet::mtc::CTC{wrapped{count}}));
+}
+/// The moments before a packet of this kind pass, with those before them.
+constexpr void pass_before(generator_state& s, auto& batch, packet::kind which) noexcept {
+    auto const [first, count] = s.within;
+    size_t passed = 0;
+    for (size_t i = 0; i < count; ++i) { passed = first[i].before == which ? i + 1 : passed; }
+    for (size_t i = 0; i < passed; ++i) { pass(s, batch, first[i]); }
+    s.within = {first + passed, count - passed};
+}
+/// Adds a packet after the moments before it.
+template <packet::packet_type Packet>
+constexpr void add_in_time(generator_state& s, auto& batch, Packet const& which) noexcept {
+    pass_before(s, batch, Packet::about.id);
+    batch.add(which);
+}
+/// Runs an action while moments pass. Those that no packet waited for pass at its end.
+template <class Sink, class Run>
+constexpr auto run_within(generator_state& s, action::time_within takes, Sink& to,
+                          Run const& run) noexcept {
+    s.within = takes;
+    auto const done = run();
+    auto const rest = s.within;
+    s.within = {};
+    if (rest.count == 0 || !s.trigger_en()) { return done; }
+    emit(s, to, [&](auto& batch) {
+        for (size_t i = 0; i < rest.count; ++i) { pass(s, batch, rest.first[i]); }
+    });
+    return done;
+}
 /// The MODE.Exec of the code that executes. Source: GEN-235, GEN-305.
 [[nodiscard]] constexpr auto mode_exec_of(generator_state const& s) noexcept -> packet::mode_exec {
     using packet::mode_exec;
@@ -15,7 +62,7 @@ namespace ptspec::engine::detail {
 }
 constexpr void add_mode_exec(generator_state& s, auto& batch) noexcept {
     s.view.mode = mode_exec_of(s).raw;
-    batch.add(mode_exec_of(s));
+    add_in_time(s, batch, mode_exec_of(s));
 }
 /// Adds a MODE.Exec if the mode differs from the last one in the trace. Source: GEN-236.
 constexpr void add_changed_mode_exec(generator_state& s, auto& batch) noexcept {
@@ -34,7 +81,7 @@ constexpr void add_changed_mode_exec(generator_state& s, auto& batch) noexcept {
 }
 constexpr void add_pip(generator_state& s, auto& batch, packet::pip which) noexcept {
     s.view.pip = which.raw;
-    batch.add(which);
+    add_in_time(s, batch, which);
 }
 [[nodiscard]] constexpr auto vmcs_of(uint64_t address) noexcept -> packet::vmcs {
     return packet::vmcs{}.with(packet::vmcs::base{wrapped{address}});
@@ -52,38 +99,14 @@ constexpr void add_mode_tsx(generator_state& s, auto& batch, bool aborted = fals
 [[nodiscard]] constexpr auto cbr_of(generator_state const& s) noexcept -> packet::cbr {
     return s.clocks.cbr_packet(core_to_bus_of(s.caps));
 }
-/// The MTC that falls due at this place. The crystal clock runs to it. Source: GEN-203.
-constexpr auto run_to_mtc(generator_state& s, action::mtc_place place) noexcept
-    -> trace::psb_status::optional<packet::mtc> {
-    using action::mtc_place;
-    if (place == mtc_place::none || !s.ctl<ctl::MTCEn>()) { return {}; }
-    auto const freq = static_cast<unsigned>(s.ctl<ctl::MTCFreq>());
-    uint64_t const count = (s.clocks.art >> freq) + (place == mtc_place::before_tsc ? 0 : 1);
-    if (place != mtc_place::before_tsc) { s.clocks.run_to(count << freq, s.clocks.tsc); }
-    return packet::mtc{}.with(packet::mtc::CTC{wrapped{count}});
-}
-/// How many of TSC, TMA and CBR precede an MTC at this place.
-[[nodiscard]] constexpr auto count_before(action::mtc_place place) noexcept -> uint8_t {
-    using action::mtc_place;
-    bool const is_first = place == mtc_place::none || place == mtc_place::before_older_tsc;
-    return is_first ? 0 : static_cast<uint8_t>(underlying(place) - 1);
-}
-/// The timing packets after the clocks were off. Source: GEN-181, GEN-201, GEN-205, GEN-313.
-constexpr void add_timing(generator_state& s, auto& batch,
-                          action::mtc_place place = action::mtc_place::none) noexcept {
+/// The timing packets after the clocks were off, or TraceEn rose.
+/// Source: GEN-181, GEN-201, GEN-205, GEN-313.
+constexpr void add_timing(generator_state& s, auto& batch) noexcept {
     auto const tsc = s.clocks.tsc_packet();
     auto const tma = s.clocks.tma_packet();
-    auto const mtc = run_to_mtc(s, place);
-    auto const add_mtc_after = [&](uint8_t count) {
-        if (mtc.has_value && count_before(place) == count) { batch.add(mtc.value); }
-    };
-    add_mtc_after(0);
-    if (s.ctl<ctl::TSCEn>()) { batch.add(tsc); }
-    add_mtc_after(1);
-    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { batch.add(tma); }
-    add_mtc_after(2);
-    batch.add(cbr_of(s));
-    add_mtc_after(3);
+    if (s.ctl<ctl::TSCEn>()) { add_in_time(s, batch, tsc); }
+    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { add_in_time(s, batch, tma); }
+    add_in_time(s, batch, cbr_of(s));
 }
 
 /// Adds a PSB+ that reports the status under the enables `now`, at this IP.
@@ -96,11 +119,6 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (s.ctl<ctl::TSCEn>()) { reported.tsc = s.clocks.tsc_packet(); }
     if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { reported.tma = s.clocks.tma_packet(); }
     reported.cbr = cbr_of(s);
-    reported.cycles_until_tsc = s.psb_details.cycles_until_tsc;
-    reported.cycles_until_mtc = s.psb_details.cycles_until_mtc;
-    reported.mtc = run_to_mtc(s, s.psb_details.mtc);
-    reported.mtc_after = count_before(s.psb_details.mtc);
-    s.psb_details = {};
     bool const vmx_is_visible = s.msrs.in_vmx_operation && s.caps.vmx() != cpu::vmx_support::none &&
                                 !(s.code.vmx_non_root && s.concealment.non_root);
     s.view.mode = 0;
@@ -120,7 +138,7 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
         s.view.mode = mode_exec_of(s).raw;
         reported.fup = ip;
     }
-    batch.add(reported);
+    batch.add(reported, [&](packet::kind which) { pass_before(s, batch, which); });
     if (s.options.psb_keeps_remainder && begin - s.view.count_start >= s.psb_period &&
         begin - s.view.count_start < 2 * s.psb_period) {
         start_period(s, s.view.count_start + s.psb_period);

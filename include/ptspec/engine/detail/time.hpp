@@ -33,10 +33,6 @@ constexpr void handle(generator_state& s, action::cycles const& e, Sink& to) noe
     s.writer.cycles = count(s, e).cycles;
     handle(s, action::cycle_guard{}, to);
 }
-template <class Sink>
-constexpr void handle(generator_state& s, action::unaligned_cyc const&, Sink& /*to*/) noexcept {
-    s.writer.cyc_crosses = true;
-}
 /// Each MTC is an action of its own, after which a PSB+ may be due: the clocks run from one to the
 /// next. Source: GEN-203, GEN-206.
 template <class Sink>

@@ -17,14 +17,12 @@ namespace ptspec::engine::detail {
 /// An event that has a vector. `from` is the IP of its FUP, an offset in CS.
 template <class Sink>
 constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t target,
-                        execution_context const& after, traced_event const& cfe,
-                        action::cycles_within takes) noexcept {
+                        execution_context const& after, traced_event const& cfe) noexcept {
     control_transfer how{.to = target};
     how.from = s.packet_ip(from);
     how.has_fup = true;
     how.pip = pip_if_changed(s, after);
     how.cfe = cfe;
-    how.takes = takes;
     transfer(s, to, how, after);
 }
 
@@ -51,11 +49,11 @@ constexpr void handle(generator_state& s, action::far_transfer const& e, Sink& t
 template <class Sink>
 constexpr void handle(generator_state& s, action::software_interrupt const& e, Sink& to) noexcept {
     auto const type = s.options.swintr_events ? packet::cfe_type::SWINTR : packet::cfe_type::INTR;
-    vectored(s, to, e.at, e.to, e.after, {type, e.vector}, e.takes);
+    vectored(s, to, e.at, e.to, e.after, {type, e.vector});
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::interrupt const& e, Sink& to) noexcept {
-    vectored(s, to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector}, e.takes);
+    vectored(s, to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector});
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::exception const& e, Sink& to) noexcept {
@@ -63,7 +61,7 @@ constexpr void handle(generator_state& s, action::exception const& e, Sink& to) 
     if (e.vector == action::exception::page_fault) {
         cfe.first = {true, packet::evd_type::PFA, e.cr2};
     }
-    vectored(s, to, e.at, e.to, e.after, cfe, e.takes);
+    vectored(s, to, e.at, e.to, e.after, cfe);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::kernel_visit const& e, Sink& to) noexcept {
@@ -100,7 +98,7 @@ constexpr void handle(generator_state& s, action::kernel_visit const& e, Sink& t
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::user_interrupt const& e, Sink& to) noexcept {
-    vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
+    vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector});
 }
 /// A processor that waits for a SIPI evaluates the enables when the SIPI arrives.
 template <class Sink>

@@ -129,7 +129,7 @@ private:
             auto const again = write_separately(count);
             if (again.wrong == most) { got = again; }
         }
-        if (got.wrong != most && crosses_as_recorded()) { got = {}; }
+        if (got.wrong != most && crosses_after_tnt()) { got = {}; }
         auto const& last = all_[count - 1];
         violation found{};
         if (got.wrong != most) {
@@ -139,7 +139,7 @@ private:
         uint64_t const end = last.offset + last.packet.length();
         bool const is_psb = last.packet.is<packet::psb>();
         ends_in_payload_ = got.ends_in_payload;
-        ends_in_tnt_ = held_ == 2 && has_cyc_with_tnt();
+        ends_in_tnt_ = is_full_tnt(last.packet);
         end_ = end;
         held_ -= count;
         for (unsigned i = 0; i < held_; ++i) { all_[i] = all_[count + i]; }
@@ -161,8 +161,8 @@ private:
         auto const& tsx = all_[first];
         return write_after(tsx.offset + tsx.packet.length(), false, first + 1, count);
     }
-    /// Writes held packets, `from` to `to`, after `begin`. Those that a batch refuses count as
-    /// placed, and CYCs whose place no trace shows.
+    /// Writes held packets, `from` to `to`, after `begin`. Those that a batch rejects, and CYCs for
+    /// which there is no evidence, count as placed.
     [[nodiscard]] constexpr auto write_after(uint64_t begin, bool in_payload, unsigned from,
                                              unsigned to) const noexcept -> attempt {
         writer_state before{};
@@ -208,11 +208,15 @@ private:
     [[nodiscard]] constexpr auto has_cyc_with_tnt() const noexcept -> bool {
         return all_[0].packet.is<packet::cyc>() && all_[1].packet.is<packet::tnt_short>();
     }
-    /// A CYC of two bytes and its TNT, after a CYC and a TNT that end one byte before a word: some
-    /// begin there, across the word.
-    [[nodiscard]] constexpr auto crosses_as_recorded() const noexcept -> bool {
-        return ends_in_tnt_ && held_ == 2 && has_cyc_with_tnt() && all_[0].packet.length() == 2 &&
-               (end_ - phase_) % 8 == 7 && all_[0].offset == end_ && all_[1].offset == end_ + 2;
+    [[nodiscard]] constexpr auto is_full_tnt(packet::any_packet const& one) const noexcept -> bool {
+        return one.is<packet::tnt_short>() &&
+               one.as<packet::tnt_short>().taken().count == how_.max_branches();
+    }
+    /// A CYC and its TNT that cross a word, directly after a full TNT: its last branch may have
+    /// retired in the same cycle as the first of the next TNT.
+    [[nodiscard]] constexpr auto crosses_after_tnt() const noexcept -> bool {
+        return ends_in_tnt_ && held_ == 2 && has_cyc_with_tnt() && all_[0].offset == end_ &&
+               all_[1].offset == end_ + all_[0].packet.length();
     }
 
     writer_options how_{};
@@ -221,7 +225,7 @@ private:
     bool may_end_ = false;
     bool in_psb_ = false;
     bool ends_in_payload_ = false;
-    bool ends_in_tnt_ = false;  ///< of which the CYC is in the same group
+    bool ends_in_tnt_ = false;  ///< a full one
     packet::block items_ = packet::block::none;
     unsigned held_ = 0;
     uint64_t end_ = 0;

@@ -90,6 +90,7 @@ class packet_batch {
     byte_array<writer_state::max_bytes + 16> bytes_{};  // `put` stores 16 bytes
     size_t size_ = 0;
     rule broken_ = rule::none;
+    bool cyc_crosses_ = false;  ///< the packet is a CYC that `pad_policy::skylake` does not align
     bool shares_word_ = false;  ///< the last packet may share its word: `pad_policy::broadwell`
     /// The MODEs whose place the next packet decides: `pad_policy::skylake`.
     unsigned held_size_ = 0;
@@ -183,17 +184,17 @@ class packet_batch {
             now_.bytes += time.length;
             time = {};
             align_whole(bytes.length);
-        } else if (as == placed_as::cyc && now_.cyc_crosses) {
+        } else if (cyc_crosses_) {
             align_whole(0);
         } else {
             align_whole(group + bytes.length);
         }
-        now_.cyc_crosses = false;
         put_held();
         put(time);
         put(bytes);
         now_.bytes += time.length;
         now_.ends_in_payload = is_wide_ip || is_status;
+        now_.cycles_at_tnt = 0;
     }
     /// Writes PADs so that the next bytes, of which some are held, do not cross a multiple of 8.
     constexpr void align_whole(size_t length) noexcept { align_by({.whole = length}); }
@@ -307,11 +308,16 @@ public:
     /// A branch, which enters the TNT buffer. The CYC of a TNT is written before its first branch.
     constexpr void branch(bool taken) noexcept {
         if (now_.tnt.count == 0 && now_.cyc_is_due(how_)) {
+            cyc_crosses_ = now_.cycles == now_.cycles_at_tnt;
             write(packet::cyc::of(now_.cycles));
+            cyc_crosses_ = false;
             now_.cycles = 0;
         }
         now_.add_branch(taken);
-        if (now_.tnt.count >= how_.max_branches()) { flush(); }
+        if (now_.tnt.count >= how_.max_branches()) {
+            flush();
+            now_.cycles_at_tnt = now_.cycles;
+        }
     }
     /// A TIP, which is deferred until after the current TNT if the options allow it.
     constexpr void defer(uint64_t ip) noexcept {
@@ -322,29 +328,24 @@ public:
         ++now_.deferred_count;
     }
 
-    /// A PSB+.
-    constexpr void add(psb_status const& status) noexcept {
+    /// A PSB+. `before_each(kind)` is called before each of its packets.
+    template <class BeforeEach>
+    constexpr void add(psb_status const& status, BeforeEach const& before_each) noexcept {
         if (status.tma.has_value && !status.tsc.has_value) {
             broken_ = rule::PKT_135;
             return;
         }
-        auto const add_if = [this](auto const& which) {
-            if (which.has_value) { this->add(which.value); }
+        auto const add_one = [&]<class Packet>(Packet const& which) {
+            before_each(Packet::about.id);
+            this->add(which);
+        };
+        auto const add_if = [&](auto const& which) {
+            if (which.has_value) { add_one(which.value); }
         };
         auto const add_times = [&] {
-            auto const add_mtc_after = [&](unsigned count) {
-                if (!status.mtc.has_value || status.mtc_after != count) { return; }
-                advance(status.cycles_until_mtc);
-                add_if(status.mtc);
-            };
-            add_mtc_after(0);
-            advance(status.cycles_until_tsc);
             add_if(status.tsc);
-            add_mtc_after(1);
             add_if(status.tma);
-            add_mtc_after(2);
             add_if(status.cbr);
-            add_mtc_after(3);
         };
         auto const add_context = [&] {
             bool const before = now_.has_context_ip;
@@ -354,9 +355,11 @@ public:
         };
         auto const add_exec = [&] { add_if(status.mode_exec); };
         auto const add_fup = [&] {
-            if (status.fup.has_value) { add_ip<packet::fup>(status.fup.value); }
+            if (!status.fup.has_value) { return; }
+            before_each(packet::kind::fup);
+            add_ip<packet::fup>(status.fup.value);
         };
-        add(packet::psb{});
+        add_one(packet::psb{});
         if (how_.in_psb == psb_order::skylake) {
             add_if(status.mode_tsx);
             add_exec();
@@ -375,7 +378,10 @@ public:
             add_exec();
             if (how_.in_psb != psb_order::atom) { add_fup(); }
         }
-        add(packet::psbend{});
+        add_one(packet::psbend{});
+    }
+    constexpr void add(psb_status const& status) noexcept {
+        add(status, [](packet::kind) {});
     }
 };
 

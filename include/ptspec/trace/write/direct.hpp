@@ -77,6 +77,7 @@ template <packet_sink Sink>
     if (how.pads != pad_policy::skylake) { return false; }
     unsigned const pads = detail::pads_before(now.bytes, now.ends_in_payload, {.whole = 1});
     if (!detail::append_with_tnt(to, now, detail::moved(bytes, pads), pads + 1)) { return false; }
+    now.cycles_at_tnt = now.cycles;
     now.ends_in_payload = false;
     return true;
 }

@@ -64,13 +64,13 @@ struct writer_state {
     bool has_context_ip = false;
     /// The last packet ended with a wide payload, after which `pad_policy::skylake` pads.
     bool ends_in_payload = false;
-    /// The next CYC may cross a multiple of 8, though `pad_policy::skylake` aligns it.
-    /// Source: GEN-010.
-    bool cyc_crosses = false;
     packet::block items = packet::block::none;
     packet::branches tnt{};  ///< the TNT buffer: branches that are in no packet yet
     uint64_t cycles = 0;     ///< since the last CYC
-    uint64_t bytes = 0;      ///< written so far
+    /// `cycles` when the last packet, a TNT, was completed; 0 after other packets. A CYC of the
+    /// same cycle may cross a multiple of 8: `pad_policy::skylake` aligns others. Source: GEN-010.
+    uint64_t cycles_at_tnt = 0;
+    uint64_t bytes = 0;  ///< written so far
     unsigned deferred_count = 0;
     uint64_t deferred[max_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
 
@@ -151,12 +151,6 @@ struct psb_status {
     optional<packet::mode_tsx> mode_tsx{};
     optional<packet::mode_exec> mode_exec{};
     optional<uint64_t> fup{};  ///< the IP, when PacketEn is 1
-    /// An MTC that falls due meanwhile, and how many of TSC, TMA and CBR precede it.
-    /// Source: GEN-171, GEN-172.
-    optional<packet::mtc> mtc{};
-    uint8_t mtc_after = 0;
-    uint64_t cycles_until_tsc = 0;
-    uint64_t cycles_until_mtc = 0;  ///< after TSC
 };
 
 }  // namespace ptspec::trace
