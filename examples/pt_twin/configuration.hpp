@@ -158,7 +158,8 @@ inline auto configuration_of(std::vector<recording> const& from, std::string_vie
                 left_context += !one.has_ip && !has_fup_before;
                 if (one.has_ip) { targets.push_back(one.ip); }
             }
-            if ((one.is(kind::tip) || one.is(kind::tip_pge)) && one.has_ip) {
+            bool const is_after_loss = one.is(kind::fup) && i != 0 && part.all[i - 1].is(kind::ovf);
+            if ((one.is(kind::tip) || one.is(kind::tip_pge) || is_after_loss) && one.has_ip) {
                 ips.push_back(one.ip);
             }
             if (one.has_ip && !one.is(kind::tip_pgd)) { has_user_ip |= is_user(one.ip); }

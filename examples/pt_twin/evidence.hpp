@@ -46,14 +46,9 @@ public:
     /// as if it fell. Source: GEN-010.
     [[nodiscard]] auto place_of(std::size_t i) const -> place {
         if (i == 0 || i >= all_.size()) { return {}; }
-        auto const& before = all_[i - 1];
         bool const has_cyc = is_at(i, kind::cyc) && i + 1 < all_.size();
         auto const& one = all_[has_cyc ? i + 1 : i];
-        trace::writer_state start;
-        start.bytes = before.end - begin_;
-        bool const is_wide_ip = before.has_ip && before.packet.length() >= 7;
-        start.ends_in_payload = is_wide_ip || before.is(kind::pip) || before.is(kind::vmcs) ||
-                                before.is(kind::tsc) || before.is(kind::tma);
+        auto start = state_before(i);
         auto how = write_options_;
         how.cyc = has_cyc;
         how.cyc_threshold = 0;
@@ -83,6 +78,11 @@ public:
     }
 
     [[nodiscard]] auto is_timing_of_rise(group const& in) const -> bool {
+        if (auto const tma = in.tma()) {
+            unsigned const freq = with_.mtc_freq;
+            std::uint64_t const count = tma->get<packet::tma::CTC>() >> freq;
+            if (!in.takes.fits(count, freq < 8 ? 8 : 16 - freq)) { return false; }
+        }
         return in.cbr() && in.tsc().has_value() == with_.tsc &&
                in.tma().has_value() == (with_.tsc && with_.mtc);
     }
@@ -90,7 +90,9 @@ public:
     /// True if TraceEn may fall before a later packet of a group that begins with MTCs.
     [[nodiscard]] auto may_fall_later(std::size_t i, group const& in) const -> bool {
         for (std::size_t k = i + 1; k < in.next && !is_at(k - 1, kind::tsc); ++k) {
-            if (!is_at(k, kind::tma) && !is_at(k, kind::cbr) && may_have_fallen(k)) { return true; }
+            bool const begins = !is_at(k, kind::tma) && !is_at(k, kind::cbr) &&
+                                !is_at(k - 1, kind::cyc);
+            if (begins && may_have_fallen(k)) { return true; }
         }
         return false;
     }
@@ -99,7 +101,14 @@ public:
     [[nodiscard]] auto rises_at(std::size_t i) const -> bool {
         if (is_at(i, kind::psb)) {
             auto const in = psb_plus_at(all_, i);
-            return !is_broadwell_ && in.fup() && is_at(after_times(all_, in.next), kind::tip_pge);
+            std::size_t const next = after_times(all_, in.next);
+            if (!is_broadwell_) { return in.fup() && is_at(next, kind::tip_pge); }
+            // One for the rise, and one for TIP.PGE.
+            bool const has_context = in.pip() || in.tsx();
+            if (in.fup() || !has_context || !is_at(next, kind::psb)) { return false; }
+            auto const of_pge = psb_plus_at(all_, next);
+            return of_pge.fup() && of_pge.tsc() == in.tsc() &&
+                   is_at(after_times(all_, of_pge.next), kind::tip_pge);
         }
         auto const in = timing_at(all_, i);
         if (!is_timing_of_rise(in)) { return false; }
@@ -202,7 +211,7 @@ public:
 
     /// True if packets before the next possible rise contradict OS: TraceEn fell meanwhile.
     [[nodiscard]] auto has_other_os(std::size_t i, privilege who) const -> bool {
-        if (!with_.os || with_.cr3_filter) { return false; }
+        if (!with_.os || with_.cr3_filter || !may_enter_after_rise(i)) { return false; }
         for (std::size_t k = i; k < all_.size(); ++k) {
             if (all_[k].is(kind::pip)) { return !who.os; }
             if (all_[k].is(kind::psb)) {
@@ -223,7 +232,7 @@ public:
     [[nodiscard]] auto is_alone(std::size_t i) const -> bool {
         if (i + 1 >= all_.size() || is_at(i + 1, kind::cyc)) { return true; }
         auto const& next = all_[i + 1];
-        if (next.is(kind::ovf)) { return next.offset != all_[i].end; }
+        if (next.is(kind::ovf)) { return next.offset != all_[i].end || !place_of(i).is_plain; }
         bool is_timed = false;
         packet::visit(
             [&](auto const& one) {
@@ -233,7 +242,33 @@ public:
         return !is_timed;
     }
 
+    /// True if the packets stand as one event writes them.
+    [[nodiscard]] auto stand_together(std::size_t first, std::size_t last) const -> bool {
+        if (first == 0) { return true; }
+        trace::packet_batch<> trial{state_before(first), write_options_};
+        for (std::size_t k = first; k <= last; ++k) { trial.add(all_[k].packet); }
+        trial.finish();
+        return trial.state().bytes == all_[last].end - begin_;
+    }
+
 private:
+    /// The first TIP.PGE after a rise of TraceEn has a MODE.Exec, or a PSB+ stands before it.
+    [[nodiscard]] auto may_enter_after_rise(std::size_t i) const -> bool {
+        for (std::size_t k = i; k < all_.size(); ++k) {
+            if (all_[k].is(kind::psb) || all_[k].is(kind::mode_exec)) { return true; }
+            if (all_[k].is(kind::tip_pge)) { return false; }
+        }
+        return true;
+    }
+    [[nodiscard]] auto state_before(std::size_t i) const -> trace::writer_state {
+        auto const& before = all_[i - 1];
+        trace::writer_state start;
+        start.bytes = before.end - begin_;
+        bool const is_wide_ip = before.has_ip && before.packet.length() >= 7;
+        start.ends_in_payload = is_wide_ip || before.is(kind::pip) || before.is(kind::vmcs) ||
+                                before.is(kind::tsc) || before.is(kind::tma);
+        return start;
+    }
     /// True for a TIP.PGE with more bytes than the last IP asks for: the first after a rise.
     [[nodiscard]] auto has_wide_form(seen const& one, trace::writer_state const& writer) const
         -> bool {

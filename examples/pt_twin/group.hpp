@@ -39,11 +39,30 @@ public:
     [[nodiscard]] auto has_mtc() const -> bool {
         return std::any_of(items_.begin(), items_.end(), [](item const& it) { return it.is_mtc; });
     }
+    [[nodiscard]] auto has_mtc_after_tsc() const -> bool {
+        return std::any_of(items_.begin(), items_.end(),
+                           [](item const& it) { return it.is_mtc && it.before != kind::tsc; });
+    }
     /// The first count of an MTC.
     [[nodiscard]] auto first_mtc() const -> std::uint64_t {
         auto const it = std::find_if(items_.begin(), items_.end(),
                                      [](item const& one) { return one.is_mtc; });
         return it->count;
+    }
+    /// True if the MTCs are of an action whose TMA has this count, in `known` bits: one may be of
+    /// that count, the others are of the next ones.
+    [[nodiscard]] auto fits(std::uint64_t count, unsigned known) const -> bool {
+        std::uint64_t next = count + 1;
+        bool is_first = true;
+        for (auto const& one : items_) {
+            if (!one.is_mtc) { continue; }
+            bool const is_same = is_first && ((one.count ^ count) & low_bits(known)) == 0;
+            is_first = false;
+            if (is_same) { continue; }
+            if (((one.count ^ next) & low_bits(known)) != 0) { return false; }
+            ++next;
+        }
+        return true;
     }
     /// `reported` is the count that TMA reports, if the action has one.
     [[nodiscard]] auto text(std::optional<std::uint64_t> reported) const -> std::string {

@@ -115,7 +115,7 @@ private:
             run_.say("WRMSR TraceEn=0 at=" + hex(at) + " next=" + hex(at + 2));
         } else {
             if (run_.state().code.cpl != 0) {
-                run_.say("SYSCALL" + run_.code(true) + "->" + hex(run_.outside()));
+                run_.say("SYSRET" + run_.kernel_code(run_.who.os) + "->" + hex(run_.outside()));
             }
             run_.say("WRMSR TraceEn=0 at=" + hex(at) + " next=" + hex(at + 2) +
                      run_.takes_of(within));
@@ -287,7 +287,9 @@ private:
         std::size_t const next = in.next;
         bool const is_of_pge = in.fup() && evidence_.is_at(after_times(all_, next), kind::tip_pge);
         bool const is_rise = is_broadwell_ ? !in.fup() && i != 0 && all_[i - 1].is(kind::tip_pgd)
-                                           : evidence_.must_have_fallen(i) || is_of_pge;
+                                           : evidence_.must_have_fallen(i) || is_of_pge ||
+                                                 (evidence_.may_have_fallen(i) &&
+                                                  evidence_.has_other_os(i, run_.who));
         if (now_ == tracing::out && is_rise && run_.can_fall_outside()) { disable(0, {}); }
         if (now_ == tracing::off) { return rise_with_psb(i, in); }
         run_.set_clocks(in);
@@ -296,6 +298,7 @@ private:
             if (!run_.is_in_context()) { settle_vmcs(i); }
             if (in.pip()) { run_.set_pip(*in.pip()); }
             if (in.exec()) { run_.set_mode(*in.exec()); }
+            before_pge_ = in;
             return next;
         }
         if (in.fup()) {
@@ -311,7 +314,7 @@ private:
     }
 
     /// Transactions that begin or end where no packet shows it: the next PSB+ does.
-    void settle_transaction(std::size_t i) {
+    void settle_transaction(std::size_t i, bool is_lost = false) {
         for (std::size_t k = i; k < all_.size(); ++k) {
             if (all_[k].is(kind::ovf)) { return; }
             std::optional<packet::mode_tsx> tsx;
@@ -321,7 +324,8 @@ private:
             if (!tsx) { continue; }
             bool const is_in = is_in_transaction(*tsx) != begins_or_ends;
             if (is_in == (run_.state().tx_depth != 0)) { return; }
-            run_.visit_context(false);
+            if (!is_lost) { run_.visit_context(false); }
+            if (!is_lost && run_.is_in_context()) { return; }  // a packet would show it
             run_.say((is_in ? "XBEGIN at=" : "XEND at=") + hex(run_.ip()) +
                      " next=" + hex(run_.ip()));
             return;
@@ -369,17 +373,25 @@ private:
             return k;
         }
         if (enters && !is_broadwell_) {  // whose PSB+ before TIP.PGE has shown it
-            settle_transaction(i);
+            if (!evidence_.is_at(i, kind::pip)) { settle_transaction(i); }
             if (!run_.is_in_context()) { settle_vmcs(i); }
         }
         auto const& target = all_[k];
         within.add(target);
         bool const is_traced = enters || target.has_ip;
-        auto const takes = run_.takes_of(within);
+        auto const takes = before_pge_ ? joined(*before_pge_, within) : run_.takes_of(within);
+        before_pge_.reset();
         run_.say("SYSRET" + run_.code(is_traced, is_wide(target)) + takes + "->" +
                  hex(is_traced ? target.ip : run_.outside()));
         now_ = evidence_.is_at(k, kind::tip_pgd) ? tracing::out : tracing::on;
         return k + 1;
+    }
+    /// The moments of a PSB+ and of the TIP.PGE after it.
+    [[nodiscard]] auto joined(group const& in, time_within const& within) const -> std::string {
+        auto const first = run_.takes_of(in);
+        auto const second = within.text(std::nullopt);
+        if (first.empty() || second.empty()) { return first + second; }
+        return first + "," + second.substr(second.find('=') + 1);
     }
     /// True for an IP that code of the current width cannot have: a far transfer leads to it.
     [[nodiscard]] auto is_wide(seen const& one) const -> bool {
@@ -402,7 +414,10 @@ private:
     }
     /// MOV CR3, or the PIP of a far transfer.
     auto pip(std::size_t i) -> std::size_t {
-        if (now_ == tracing::out) { run_.visit_context(true); }
+        if (now_ == tracing::out) {
+            settle_transaction(i);
+            run_.visit_context(true);
+        }
         run_.set_pip(all_[i].as<packet::pip>());
         std::size_t const after = after_times(all_, i + 1);
         bool const is_far = evidence_.is_at(after, kind::mode_exec) ||
@@ -487,10 +502,8 @@ private:
         if (in.vmcs() && run_.state().vmcs != in.vmcs()->get<packet::vmcs::base>()) {
             run_.set_vmcs(*in.vmcs());
         }
-        if (auto const tsx = in.tsx();
-            tsx && (run_.state().tx_depth != 0) != is_in_transaction(*tsx)) {
-            run_.say((is_in_transaction(*tsx) ? "XBEGIN at=" : "XEND at=") + hex(run_.ip()));
-        }
+        settle_transaction(i + 1, true);
+        settle_context(i + 1);
         std::uint64_t const to = is_on ? all_[next].ip : run_.outside();
         bool const is_in_context = is_on || in.pip() || in.tsx() ||
                                    (!is_psb_first && !with_.filters.empty());
@@ -519,7 +532,9 @@ private:
         bool const has_target = evidence_.is_at(target, kind::tip) ||
                                 evidence_.is_at(target, kind::tip_pge) ||
                                 (evidence_.is_at(target, kind::tip_pgd) && all_[target].has_ip);
-        bool const is_one = next >= all_.size() || has_fup || all_[next].offset == all_[i].end;
+        bool const is_one = next >= all_.size() || has_fup ||
+                            (all_[next].offset == all_[i].end &&
+                             (target != next || evidence_.stand_together(i, target)));
         if (aborts && has_target && is_one) {
             time_within within;
             for (std::size_t k = next; k <= target; ++k) { within.add(all_[k]); }
@@ -560,8 +575,10 @@ private:
             disable(0, {});
         }
         if (now_ == tracing::off && is_rise) { return rise(i, in); }
-        if (evidence_.is_at(i, kind::mtc)) { return run_.mtc(all_[i]), i + 1; }
-        if (evidence_.is_at(i, kind::cyc)) {
+        bool const is_group = is_rise && in.tma() && in.takes.has_mtc_after_tsc() &&
+                              in.takes.first_mtc() != run_.reported_by(in);
+        if (evidence_.is_at(i, kind::mtc) && !is_group) { return run_.mtc(all_[i]), i + 1; }
+        if (evidence_.is_at(i, kind::cyc) && !is_group) {
             cycles(all_[i]);
             if (evidence_.is_alone(i)) { run_.say("wrap guard"); }
             return i + 1;
@@ -586,8 +603,9 @@ private:
     evidence evidence_;
     script_run run_;
     std::string setup_{};
-    bool is_told_ = false;    ///< the cycles of the next CYC have passed
-    std::string branches_{};  ///< not yet an event
+    bool is_told_ = false;               ///< the cycles of the next CYC have passed
+    std::string branches_{};             ///< not yet an event
+    std::optional<group> before_pge_{};  ///< the PSB+ that is generated with TIP.PGE
     tracing now_ = tracing::off;
 };
 
