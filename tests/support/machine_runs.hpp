@@ -157,9 +157,10 @@ private:
     std::uint64_t art_ = 0;
     random_moments moments_{};
     engine::code_width reported_width_ = engine::code_width::bits_64;
-    std::size_t pip_at_ = 0;  ///< number of instructions before the last PIP
-    bool had_psb_ = false;    ///< the last event produced a PSB+
-    bool lost_ = false;       ///< in an overflow that was forced
+    std::size_t pip_at_ = 0;    ///< number of instructions before the last PIP
+    bool had_psb_ = false;      ///< the last event produced a PSB+
+    bool has_packets_ = false;  ///< of the last event, without its moments
+    bool lost_ = false;         ///< in an overflow that was forced
     bool is_refused_ = false;
     bool is_finished_ = false;
 
@@ -196,6 +197,7 @@ private:
         auto const before = bytes();
         auto const since_psb = bytes_since_psb();
         auto const takes = moments_.draw([this](std::uint64_t n) { return dice_.roll(n); }, true);
+        has_packets_ = has_packets_without_moments(e);
         track_overflow([&] {
             is_refused_ = static_cast<bool>(unit_.on(e, memory_, takes).happened) || is_refused_;
         });
@@ -203,7 +205,16 @@ private:
         // Passing time produces no packet with a libipt event, except a PSB+.
         bool const is_time = same_as<Event, action::elapsed>;
         had_psb_ = bytes_since_psb() - since_psb != bytes() - before;
-        if (had_psb_ || (bytes() != before && !is_time)) { pip_at_ = 0; }
+        if (had_psb_ || (has_packets_ && !is_time)) { pip_at_ = 0; }
+    }
+    /// True if an event has packets, or bits of a TNT, besides the MTCs and CYCs of its moments.
+    template <class Event>
+    [[nodiscard]] auto has_packets_without_moments(Event const& e) -> bool {
+        auto trial = unit_;
+        recorder unused;
+        (void)trial.on(e, unused);
+        return trial.total().stored + trial.buffered().size() != bytes() ||
+               trial.state().writer.tnt.count != unit_.state().writer.tnt.count;
     }
     [[nodiscard]] auto bytes_since_psb() -> std::uint64_t {
         return unit_.msrs().status.get<status::PacketByteCnt>();
@@ -217,7 +228,6 @@ private:
     void execute(instruction const& what, Event const& e, bool has_own_fup = false) {
         bool const traced = is_traced();
         if (traced) { done_.back().ips.push_back(what.at); }
-        auto const from = bytes();
         auto const pip_at = pip_at_;
         execute_flow(e, traced, has_own_fup ? 1 : 0);
         if (!traced || unit_.state().in_overflow) { return; }
@@ -226,19 +236,17 @@ private:
             auto& now = done_.back();
             now.omitted_by_libipt.push_back({pip_at, now.ips.size() - pip_at});
         }
-        bool const is_pip = what.what == op::mov_cr3 && stays_enabled && bytes() != from;
+        bool const is_pip = what.what == op::mov_cr3 && stays_enabled && has_packets_;
         if (is_pip && !had_psb_) { pip_at_ = done_.back().ips.size(); }
         if (unit_.state().writer.tnt.count != 0) { pip_at_ = 0; }
     }
     /// Executes an event that control flow packets describe while tracing is on.
     template <class Event>
     void execute_flow(Event const& e, bool traced, std::size_t uncertain) {
-        auto const before = bytes();
         auto const stretches = done_.size();
         on(e);
-        bool const is_recorded = traced && bytes() != before &&
-                                 unit_.state().writer.tnt.count == 0 && !plan_.how.defers_tips &&
-                                 done_.size() == stretches;
+        bool const is_recorded = traced && has_packets_ && unit_.state().writer.tnt.count == 0 &&
+                                 !plan_.how.defers_tips && done_.size() == stretches;
         if (is_recorded && !unit_.state().in_overflow) {
             done_.back().certain = done_.back().ips.size() - uncertain;
         }
