@@ -3,7 +3,7 @@
 
 // A recorded trace and its twin, compared from PSB to PSB.
 
-#include "twin.hpp"
+#include "derivation.hpp"
 
 #include <cstdio>
 #include <utility>
@@ -43,8 +43,8 @@ inline auto line_at(byte_view bytes, std::size_t at) -> std::string {
     return line;
 }
 
-/// Adds the comparison of a part of the trace, at whose end PacketEn is 1 or not.
-inline void compare(byte_view real, byte_view made, recording const& from, bool is_tracing,
+/// Adds the comparison of a part of the trace. `is_whole`: its end is equal.
+inline void compare(byte_view real, byte_view made, recording const& from, bool is_whole,
                     unsigned shown, comparison& result) {
     auto const one = segments_of(real);
     auto const two = segments_of(made);
@@ -59,15 +59,7 @@ inline void compare(byte_view real, byte_view made, recording const& from, bool 
         std::size_t same = 0;
         while (same < a.size() && same < b.size() && a[same] == b[same]) { ++same; }
         bool const is_last = i + 2 == one.size();
-        // Of an event at the end some packets are not stored, and of a packet only its PADs.
-        bool const is_cut = is_last && same == a.size() && from.ends_in_event;
-        bool const has_cut_pads = is_last && same == b.size() && a.size() - same < 16 &&
-                                  std::all_of(
-                                      a.data() + same, a.data() + a.size(),
-                                      [](std::uint8_t byte) { return byte == 0; }) &&
-                                  (is_tracing ||
-                                   (from.alignment + from.end - from.begin) % 16 != 0);
-        bool const is_equal = (same == a.size() && same == b.size()) || is_cut || has_cut_pads;
+        bool const is_equal = (same == a.size() && same == b.size()) || (is_last && is_whole);
         result.equal += is_equal;
         result.equal_bytes += same;
         if (is_equal || result.shown == shown) { continue; }
@@ -82,17 +74,43 @@ inline void compare(byte_view real, byte_view made, recording const& from, bool 
     }
 }
 
-/// Runs the twins of all parts, and compares them.
+/// The packets of a part from a PSB on.
+inline auto rest_of(recording const& from, std::size_t psb) -> recording {
+    auto made = from;
+    made.all.erase(made.all.begin(), made.all.begin() + static_cast<std::ptrdiff_t>(psb));
+    made.begin = made.all.front().offset;
+    made.alignment = static_cast<unsigned>((from.alignment + made.begin - from.begin) % 16);
+    return made;
+}
+
+/// Runs the twins of all parts, and compares them. After a difference the twin begins again at the
+/// next PSB.
 inline auto compare_all(byte_view whole, std::vector<recording> const& parts,
                         configuration const& with, std::string_view kind, unsigned shown,
-                        machine& on) -> comparison {
+                        machine& on, derivation::options const& how = {}) -> comparison {
     comparison result;
-    for (auto const& from : parts) {
-        byte_view const real = whole.from(static_cast<std::size_t>(from.begin))
-                                   .first(static_cast<std::size_t>(from.end - from.begin));
-        twin made{from, with, kind, on, nullptr};
-        made.run();
-        compare(real, made.bytes(), from, made.is_tracing(), shown, result);
+    for (auto const& part : parts) {
+        recording from = part;
+        for (;;) {
+            byte_view const real = whole.from(static_cast<std::size_t>(from.begin))
+                                       .first(static_cast<std::size_t>(from.end - from.begin));
+            derivation made{from, real, with, kind, on, nullptr, how};
+            std::size_t const at = made.run();
+            std::size_t next = std::max(at, std::size_t{1});
+            while (next < from.all.size() && !from.all[next].is(packet::kind::psb)) { ++next; }
+            bool const is_whole = next == from.all.size();
+            auto compared = from;
+            auto bytes = real;
+            if (!is_whole) {
+                auto const end = from.all[next].offset;
+                bytes = real.first(static_cast<std::size_t>(end - from.begin));
+                compared.end = end;
+                compared.ends_in_damage = false;
+            }
+            compare(bytes, made.bytes(), compared, at == from.all.size(), shown, result);
+            if (is_whole) { break; }
+            from = rest_of(from, next);
+        }
     }
     return result;
 }
@@ -117,7 +135,7 @@ inline auto best_kind(byte_view whole, std::vector<recording> const& parts, mach
     for (auto const& one : engine::model_kinds) {
         std::string_view const name{one.name.data(), one.name.size()};
         auto const with = configuration_of(parts, name);
-        auto const result = compare_all(whole, beginnings, with, name, 0, on);
+        auto const result = compare_all(whole, beginnings, with, name, 0, on, {.revises = false});
         auto const score = [](comparison const& of) { return std::pair{of.equal, of.equal_bytes}; };
         // What a processor does goes before what the manual says.
         bool const is_better = best.empty() || score(result) > score(of_best) ||

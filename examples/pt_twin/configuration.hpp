@@ -36,7 +36,8 @@ struct configuration {
     bool fup_on_ptwrite = false;
     bool branches = false;
     unsigned mtc_freq = 3;
-    bool has_tsx = false;
+    bool has_tsx = false;  // a PSB+ has MODE.TSX
+    bool has_transactions = false;
     bool has_vmcs = false;
     bool cr3_filter = false;
     std::uint64_t cr3_match = 0;
@@ -201,10 +202,11 @@ inline auto configuration_of(std::vector<recording> const& from, std::string_vie
     made.ptwrite = has(kind::ptw);
     made.fup_on_ptwrite = with_fup > least;
     made.has_vmcs = has(kind::vmcs) || has_status(kind::vmcs);
+    made.has_transactions = has(kind::mode_tsx) || has_status(kind::mode_tsx);
     made.has_tsx = with_context != 0 ? has_status(kind::mode_tsx) : has(kind::mode_tsx);
     made.branches = has(kind::tnt_short) || has(kind::tnt_long) || has(kind::tip) ||
                     has(kind::tip_pge);
-    if (left_range != 0 || (made.os && without_ip != 0)) {
+    if (left_range != 0 || without_ip > (is_damaged ? psbs / 8 : 0)) {
         made.filters = ranges_of(std::move(ips), std::move(targets), is_damaged ? 1 : 0);
     }
     if (made.os && left_context > least && made.filters.empty()) {

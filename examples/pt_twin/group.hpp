@@ -35,6 +35,16 @@ public:
             has_cycles_ = false;
         }
     }
+    /// The packet that the last MTCs and CYCs precede is not stored.
+    void end_before(kind expected) {
+        if (has_cycles_) { waiting_.push_back({cycles_, 0, false, {}}); }
+        for (auto& waits : waiting_) {
+            waits.before = expected;
+            items_.push_back(waits);
+        }
+        waiting_.clear();
+        has_cycles_ = false;
+    }
     [[nodiscard]] auto empty() const -> bool { return items_.empty(); }
     [[nodiscard]] auto has_mtc() const -> bool {
         return std::any_of(items_.begin(), items_.end(), [](item const& it) { return it.is_mtc; });
@@ -135,6 +145,7 @@ inline auto psb_plus_at(std::vector<seen> const& all, std::size_t from) -> group
             return made;
         }
     }
+    made.takes.end_before(made.cbr() ? kind::psbend : made.tsc() ? kind::cbr : kind::tsc);
     return made;
 }
 

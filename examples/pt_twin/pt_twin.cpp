@@ -122,9 +122,11 @@ auto run_tool(tool::command_line& line) -> int {
         tool::output out;
         for (auto const& from : parts) {
             std::string script;
-            twin made{from, with, kind, *on, &script};
-            made.run();
-            out.write("setup " + made.setup() + "\n" + script);
+            auto const real = whole.from(static_cast<std::size_t>(from.begin))
+                                  .first(static_cast<std::size_t>(from.end - from.begin));
+            derivation made{from, real, with, kind, *on, &script, {}};
+            (void)made.run();
+            out.write("setup " + made.result().setup() + "\n" + script);
         }
         out.close();
         return 0;

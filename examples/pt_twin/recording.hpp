@@ -40,7 +40,6 @@ struct recording {
     std::uint64_t end = 0;
     bool ends_in_pads = false;
     bool ends_in_damage = false;  // the last segment is not known completely
-    bool ends_in_event = false;   // the end is inside a PSB+, or between FUP and TIP
     unsigned alignment = 0;       // of `begin` in the output buffer, modulo 16
 };
 
@@ -139,20 +138,6 @@ inline auto read(byte_view bytes, std::uint64_t base) -> std::vector<recording> 
         }
     }
     std::erase_if(parts, [](recording const& one) { return one.all.empty(); });
-    for (auto& made : parts) {
-        std::size_t last = made.all.size() - 1;
-        while (last != 0 && !made.all[last].is(kind::psb) && !made.all[last].is(kind::psbend)) {
-            --last;
-        }
-        std::size_t event = made.all.size() - 1;
-        while (event != 0 && (made.all[event].is(kind::mtc) || made.all[event].is(kind::cyc) ||
-                              made.all[event].is(kind::pip) || made.all[event].is(kind::vmcs) ||
-                              made.all[event].is(kind::mode_exec))) {
-            --event;
-        }
-        made.ends_in_event = made.all[last].is(kind::psb) || made.all[event].is(kind::fup) ||
-                             made.all[event].is(kind::mode_tsx);
-    }
     return parts;
 }
 

@@ -29,18 +29,37 @@ inline auto hex(std::uint64_t value) -> std::string {
     return {text + at, sizeof text - at};
 }
 
-/// Executes events, and writes them to a script. What is known of the code that is traced is kept
-/// here, also where the machine executes other code.
+/// What is known of the code that is traced, also where the machine executes other code.
+struct traced_code {
+    privilege who{};  ///< OS and User now
+    std::uint64_t cr3 = 0;
+    bool non_root = false;
+    engine::code_width width = engine::code_width::bits_64;
+};
+
+/// Executes events, and writes them to a script.
 class script_run {
 public:
     /// `script` receives the events, one a line, unless it is null.
     script_run(configuration const& with, machine& on, std::string* script)
         : with_{with}, machine_{on}, script_{script} {}
 
-    privilege who{};  ///< OS and User now
-    std::uint64_t cr3 = 0;
-    bool non_root = false;
-    engine::code_width width = engine::code_width::bits_64;
+    traced_code traced{};
+
+    /// The state between two events.
+    struct moment {
+        machine::moment on;
+        traced_code traced{};
+        std::size_t length = 0;  // of the script
+    };
+    [[nodiscard]] auto save() const -> moment {
+        return {machine_.save(), traced, script_ != nullptr ? script_->size() : 0};
+    }
+    void restore(moment const& from) {
+        machine_.restore(from.on);
+        traced = from.traced;
+        if (script_ != nullptr) { script_->resize(from.length); }
+    }
 
     [[nodiscard]] auto state() const -> engine::generator_state const& {
         return machine_.unit().state();
@@ -56,18 +75,20 @@ public:
     }
     [[nodiscard]] auto mode_name() const -> char const* {
         using engine::code_width;
-        return width == code_width::bits_64 ? "64" : width == code_width::bits_32 ? "32" : "16";
+        return traced.width == code_width::bits_64   ? "64"
+               : traced.width == code_width::bits_32 ? "32"
+                                                     : "16";
     }
-    [[nodiscard]] auto traced_cpl() const -> char const* { return who.os ? "0" : "3"; }
+    [[nodiscard]] auto traced_cpl() const -> char const* { return traced.who.os ? "0" : "3"; }
     /// True for the CPL of code that is not traced because of it.
-    [[nodiscard]] auto cpl_leaves() const -> bool { return !who.os || !who.user; }
+    [[nodiscard]] auto cpl_leaves() const -> bool { return !traced.who.os || !traced.who.user; }
     /// True if code that is not traced may execute while TraceEn is 1.
     [[nodiscard]] auto can_be_out() const -> bool {
         return cpl_leaves() || !with_.filters.empty() || with_.cr3_filter;
     }
     /// True if code at CPL 0 that is not traced may clear TraceEn.
     [[nodiscard]] auto can_fall_outside() const -> bool {
-        return !who.os || !with_.filters.empty() || with_.cr3_filter;
+        return !traced.who.os || !with_.filters.empty() || with_.cr3_filter;
     }
     [[nodiscard]] auto can_leave_context() const -> bool {
         return cpl_leaves() || with_.cr3_filter;
@@ -85,30 +106,32 @@ public:
     }
     [[nodiscard]] auto other_cr3() const -> std::uint64_t { return with_.cr3_match ^ 0x1000; }
     /// Arguments for the context of the traced code, or of code that is not traced.
-    [[nodiscard]] auto code(bool traced, bool is_wide = false) const -> std::string {
+    [[nodiscard]] auto code(bool is_traced, bool is_wide = false) const -> std::string {
         auto const& now = state().code;
-        std::string text = std::string{" CPL="} + (traced                ? traced_cpl()
-                                                   : who.os && !who.user ? "3"
-                                                                         : "0");
-        bool const by_cr3 = !traced && with_.cr3_filter && !cpl_leaves();
-        std::uint64_t const next = by_cr3 ? other_cr3() : cr3;
+        std::string text = std::string{" CPL="} + (is_traced ? traced_cpl()
+                                                   : traced.who.os && !traced.who.user ? "3"
+                                                                                       : "0");
+        bool const by_cr3 = !is_traced && with_.cr3_filter && !cpl_leaves();
+        std::uint64_t const next = by_cr3 ? other_cr3() : traced.cr3;
         if (now.cr3 != next) { text += " CR3=" + hex(next); }
         using engine::code_width;
         bool const is_64 = now.width == code_width::bits_64;
         if (is_wide && !is_64) { text += " mode=64"; }
-        if (!is_wide && now.width != width) { text += std::string{" mode="} + mode_name(); }
-        if (now.vmx_non_root != non_root) { text += non_root ? " VMX=nonroot" : " VMX=root"; }
+        if (!is_wide && now.width != traced.width) { text += std::string{" mode="} + mode_name(); }
+        if (now.vmx_non_root != traced.non_root) {
+            text += traced.non_root ? " VMX=nonroot" : " VMX=root";
+        }
         return text;
     }
     /// The same for a VM entry, which without an argument leads to non-root operation.
-    [[nodiscard]] auto entered(bool traced) const -> std::string {
-        auto const text = code(traced);
+    [[nodiscard]] auto entered(bool is_traced) const -> std::string {
+        auto const text = code(is_traced);
         if (text.find(" VMX=") != std::string::npos) { return text; }
-        return text + (non_root ? " VMX=nonroot" : " VMX=root");
+        return text + (traced.non_root ? " VMX=nonroot" : " VMX=root");
     }
     /// Arguments for the code at CPL 0 that sets TraceEn.
     [[nodiscard]] auto kernel_code(bool is_traced) const -> std::string {
-        auto text = code(is_traced && who.os);
+        auto text = code(is_traced && traced.who.os);
         if (auto const at = text.find(" CPL=3"); at != std::string::npos) { text[at + 5] = '0'; }
         return text;
     }
@@ -121,14 +144,14 @@ public:
         say("VMPTRLD " + hex(from.get<packet::vmcs::base>()) + " next=" + hex(ip()));
     }
     void set_pip(packet::pip const& from) {
-        cr3 = from.get<packet::pip::CR3>();
-        non_root = from.get<packet::pip::NR>();
+        traced.cr3 = from.get<packet::pip::CR3>();
+        traced.non_root = from.get<packet::pip::NR>();
     }
     void set_mode(packet::mode_exec const& from) {
         using mode = packet::mode_exec;
-        width = from.get<mode::CS_L>()   ? engine::code_width::bits_64
-                : from.get<mode::CS_D>() ? engine::code_width::bits_32
-                                         : engine::code_width::bits_16;
+        traced.width = from.get<mode::CS_L>()   ? engine::code_width::bits_64
+                       : from.get<mode::CS_D>() ? engine::code_width::bits_32
+                                                : engine::code_width::bits_16;
     }
     /// Goes to code outside of the filters whose context is traced, or not: GEN-170.
     void visit_context(bool is_traced) {

@@ -4,6 +4,7 @@
 // From the packets of a recorded trace to a script of what the processor did. The machine of
 // pt_model runs the script.
 
+#include "choices.hpp"
 #include "script_run.hpp"
 
 #include <common/trace_script/machine.hpp>
@@ -23,7 +24,7 @@ class twin {
 public:
     /// `on` is the machine to use. `script` receives the events, one a line, unless it is null.
     twin(recording const& from, configuration const& with, std::string_view kind_name, machine& on,
-         std::string* script)
+         std::string* script, std::uint32_t forgotten = 0)
         : all_{from.all},
           begin_{from.begin - from.alignment},
           ends_in_pads_{from.ends_in_pads},
@@ -31,9 +32,10 @@ public:
           is_broadwell_{kind_name == "broadwell"},
           machine_{on},
           evidence_{from, with_, kind_name},
-          run_{with_, on, script} {
+          run_{with_, on, script},
+          choices_{forgotten} {
         auto const first = psb_plus_at(all_, 0);
-        run_.who = evidence_.privilege_from(0, true, {with_.os, true});
+        run_.traced.who = evidence_.privilege_from(0, true, {with_.os, true});
         std::size_t pge = after_times(all_, first.next);
         if (evidence_.is_at(pge, kind::mode_exec)) { pge = after_times(all_, pge + 1); }
         bool const is_enable = evidence_.is_at(pge, kind::tip_pge);
@@ -59,11 +61,37 @@ public:
     }
 
     twin(twin const&) = delete;  // parts refer to others
-    void run() {
-        for (std::size_t i = 0; i < all_.size();) { i = step(i); }
+    /// Runs the machine through the packet with this index, and others of the same action. Returns
+    /// the index of the next.
+    auto step(std::size_t i, std::uint32_t others) -> std::size_t {
+        choices_.begin(others);
+        return step(i);
+    }
+    /// The number of questions in the last step.
+    [[nodiscard]] auto asked() const -> unsigned { return choices_.count(); }
+    /// Runs the machine through the end of the trace.
+    void end() {
         say_branches();
         if (ends_in_pads_ && now_ == tracing::out) { disable(0, {}); }
         run_.say("ACM begin");  // the last branches
+    }
+    /// The state between two steps.
+    struct moment {
+        script_run::moment run;
+        bool is_told = false;
+        std::string branches{};
+        std::optional<group> before_pge{};
+        int now = 0;
+    };
+    [[nodiscard]] auto save() const -> moment {
+        return {run_.save(), is_told_, branches_, before_pge_, static_cast<int>(now_)};
+    }
+    void restore(moment const& from) {
+        run_.restore(from.run);
+        is_told_ = from.is_told;
+        branches_ = from.branches;
+        before_pge_ = from.before_pge;
+        now_ = static_cast<tracing>(from.now);
     }
     /// True if PacketEn is 1 at the end.
     [[nodiscard]] auto is_tracing() const -> bool { return now_ == tracing::on; }
@@ -80,8 +108,8 @@ private:
         // What the packets show are facts, not choices.
         text += ", psb_keeps_remainder=0, psb_step=1, psb_after_overflow=2, has_tsx=" +
                 flag(with_.has_tsx);
-        text += ", TraceEn=" + flag(now_ != tracing::off) + ", OS=" + flag(run_.who.os) +
-                ", User=" + flag(run_.who.user) + ", TSCEn=" + flag(with_.tsc) +
+        text += ", TraceEn=" + flag(now_ != tracing::off) + ", OS=" + flag(run_.traced.who.os) +
+                ", User=" + flag(run_.traced.who.user) + ", TSCEn=" + flag(with_.tsc) +
                 ", MTCEn=" + flag(with_.mtc) + ", MTCFreq=" + hex(with_.mtc_freq) +
                 ", CYCEn=" + flag(with_.cyc) + ", PSBFreq=F, PTWEn=" + flag(with_.ptwrite) +
                 ", FUPonPTW=" + flag(with_.fup_on_ptwrite) + ", BranchEn=" + flag(with_.branches);
@@ -92,10 +120,10 @@ private:
         if (with_.cr3_filter) { text += ", CR3Filter=1, CR3_MATCH=" + hex(with_.cr3_match); }
         if (now_ == tracing::out && !with_.filters.empty()) { text += ", FilterEn=0"; }
         if (alignment != 0) { text += ", OutputOffset=" + hex(alignment); }
-        text += std::string{", conceal=exits+entries, VMX="} + (run_.non_root    ? "nonroot"
-                                                                : with_.has_vmcs ? "root"
-                                                                                 : "off");
-        return text + ", mode=" + run_.mode_name() + ", CR3=" + hex(run_.cr3) +
+        text += std::string{", conceal=exits+entries, VMX="} + (run_.traced.non_root ? "nonroot"
+                                                                : with_.has_vmcs     ? "root"
+                                                                                     : "off");
+        return text + ", mode=" + run_.mode_name() + ", CR3=" + hex(run_.traced.cr3) +
                ", CPL=" + (now_ == tracing::on ? run_.traced_cpl() : "0") + ", IP=" + hex(ip) +
                ", cycles=0";
     }
@@ -109,13 +137,14 @@ private:
     // ----------------------------------------------------------------- TraceEn falls and rises
 
     void disable(std::uint64_t at, time_within const& within) {
-        if (now_ == tracing::on && !run_.who.os) {  // WRMSR needs CPL 0
+        if (now_ == tracing::on && !run_.traced.who.os) {  // WRMSR needs CPL 0
             run_.say("interrupt next=" + hex(at) + run_.code(false) + run_.takes_of(within) + "->" +
                      hex(run_.outside()));
             run_.say("WRMSR TraceEn=0 at=" + hex(at) + " next=" + hex(at + 2));
         } else {
             if (run_.state().code.cpl != 0) {
-                run_.say("SYSRET" + run_.kernel_code(run_.who.os) + "->" + hex(run_.outside()));
+                run_.say("SYSRET" + run_.kernel_code(run_.traced.who.os) + "->" +
+                         hex(run_.outside()));
             }
             run_.say("WRMSR TraceEn=0 at=" + hex(at) + " next=" + hex(at + 2) +
                      run_.takes_of(within));
@@ -124,11 +153,18 @@ private:
     }
     /// The arguments OS and User of an access that sets TraceEn, at this packet.
     auto privilege_argument(std::size_t i) -> std::string {
-        auto const before = run_.who;
-        run_.who = evidence_.privilege_from(i, now_ == tracing::off, run_.who);
+        auto const before = run_.traced.who;
+        auto const evident = evidence_.privilege_from(i, now_ == tracing::off, before);
+        if (with_.os) {
+            run_.traced.who.os = before.os != choices_.ask(question::os, evident.os != before.os);
+            bool const is_other = !run_.traced.who.os ? !before.user : evident.user != before.user;
+            run_.traced.who.user = before.user != choices_.ask(question::user, is_other);
+        }
         std::string text;
-        if (run_.who.os != before.os) { text += run_.who.os ? " OS=1" : " OS=0"; }
-        if (run_.who.user != before.user) { text += run_.who.user ? " User=1" : " User=0"; }
+        if (run_.traced.who.os != before.os) { text += run_.traced.who.os ? " OS=1" : " OS=0"; }
+        if (run_.traced.who.user != before.user) {
+            text += run_.traced.who.user ? " User=1" : " User=0";
+        }
         return text;
     }
     /// TraceEn rises with a PSB+, by WRMSR, or by a VM entry to code that has no WRMSR.
@@ -144,7 +180,7 @@ private:
         std::size_t pge = has_mode ? after_times(all_, mode + 1) : mode;
         if (is_broadwell_ && evidence_.is_at(mode, kind::psb)) {  // the PSB+ before each TIP.PGE
             auto const before = psb_plus_at(all_, mode);
-            if (before.fup() && run_.who.os && before.tsc() == in.tsc()) {
+            if (before.fup() && run_.traced.who.os && before.tsc() == in.tsc()) {
                 run_.set_context(before);
                 pge = after_times(all_, before.next);
             }
@@ -152,10 +188,12 @@ private:
         bool const in_context = in.fup() || in.pip() || in.tsx();
         // Time passes before TIP.PGE.
         bool const waits = !is_broadwell_ && pge != in.next + (has_mode ? 1 : 0);
-        bool const is_on = evidence_.is_at(pge, kind::tip_pge) && !(waits && run_.can_be_out()) &&
-                           (run_.state().options.psb_of_enable_has_fup
-                                ? in.fup().has_value()
-                                : in_context || !run_.can_be_out());
+        bool const is_on = evidence_.is_at(pge, kind::tip_pge) &&
+                           choices_.ask(question::traced,
+                                        !(waits && run_.can_be_out()) &&
+                                            (run_.state().options.psb_of_enable_has_fup
+                                                 ? in.fup().has_value()
+                                                 : in_context || !run_.can_be_out()));
         if (!is_on) {
             run_.say("SYSRET" + run_.kernel_code(in_context) + "->" + hex(run_.outside()));
             run_.say("WRMSR TraceEn=1 at=" + hex(in.fup().value_or(run_.outside())) + os +
@@ -169,7 +207,7 @@ private:
         if (has_mode) { run_.set_mode(all_[mode].as<packet::mode_exec>()); }
         std::uint64_t const to = all_[pge].ip;
         std::uint64_t const at = in.fup().value_or(to - 2);
-        if (at == to || !run_.who.os) {
+        if (at == to || !run_.traced.who.os) {
             run_.say("VM entry at=" + hex(at) + " TraceEn=1" + os + run_.entered(true) + takes +
                      "->" + hex(to));
         } else {
@@ -192,8 +230,9 @@ private:
         } else if (evidence_.is_at(next, kind::mode_exec)) {
             pge = after_times(all_, next + 1);
         }
-        bool const is_on = pge != next && evidence_.is_at(pge, kind::tip_pge) && run_.who.os &&
-                           with_.filters.empty();
+        bool const is_on = pge != next && evidence_.is_at(pge, kind::tip_pge) &&
+                           choices_.ask(question::traced,
+                                        run_.traced.who.os && with_.filters.empty());
         settle_context(i);
         settle_transaction(i);
         run_.say("WRMSR PacketByteCnt=5");
@@ -211,8 +250,9 @@ private:
             return pge + 1;
         }
         std::string privileges = os;
-        if (run_.who.os && with_.filters.empty() && !with_.cr3_filter) {  // a TIP.PGE would follow
-            run_.who.os = false;
+        if (run_.traced.who.os && with_.filters.empty() &&
+            !with_.cr3_filter) {  // a TIP.PGE would follow
+            run_.traced.who.os = false;
             privileges = " OS=0";
         }
         run_.say("SYSRET" + run_.kernel_code(false) + "->" + hex(run_.outside()));
@@ -232,6 +272,7 @@ private:
             case kind::cyc:
                 if (is_told_) {
                     is_told_ = false;
+                    if (!is_tnt(i + 1)) { branches_ += 'N'; }  // in a TNT that is lost
                     return i + 1;
                 }
                 break;
@@ -264,10 +305,12 @@ private:
     /// A CYC after a TNT that is not aligned has the cycle in which the TNT was completed: its
     /// cycles passed before the last branch of the TNT. Source: GEN-010.
     void branches(std::size_t i, packet::branches taken) {
-        bool const is_told =
-            evidence_.is_at(i + 1, kind::cyc) &&
-            (evidence_.is_at(i + 2, kind::tnt_short) || evidence_.is_at(i + 2, kind::tnt_long)) &&
-            (all_[i + 1].offset - begin_) % 8 + (all_[i + 1].end - all_[i + 1].offset) > 8;
+        bool const is_told = evidence_.is_at(i + 1, kind::cyc) &&
+                             choices_.ask(
+                                 question::told,
+                                 is_unaligned(i + 1) &&
+                                     (is_tnt(i + 2) ||
+                                      evidence_.is_at(after_times(all_, i + 1), kind::ovf)));
         for (unsigned left = taken.count; left != 0; --left) {
             if (is_told && left == 1) {
                 say_branches();
@@ -277,6 +320,12 @@ private:
             branches_ += (taken.bits >> (left - 1) & 1) != 0 ? 'T' : 'N';
         }
         if (branches_.size() > 1000) { say_branches(); }
+    }
+    [[nodiscard]] auto is_tnt(std::size_t i) const -> bool {
+        return evidence_.is_at(i, kind::tnt_short) || evidence_.is_at(i, kind::tnt_long);
+    }
+    [[nodiscard]] auto is_unaligned(std::size_t i) const -> bool {
+        return (all_[i].offset - begin_) % 8 + (all_[i].end - all_[i].offset) > 8;
     }
     void cycles(seen const& one) {
         run_.say("cycles " + std::to_string(one.as<packet::cyc>().value()));
@@ -289,8 +338,11 @@ private:
         bool const is_rise = is_broadwell_ ? !in.fup() && i != 0 && all_[i - 1].is(kind::tip_pgd)
                                            : evidence_.must_have_fallen(i) || is_of_pge ||
                                                  (evidence_.may_have_fallen(i) &&
-                                                  evidence_.has_other_os(i, run_.who));
-        if (now_ == tracing::out && is_rise && run_.can_fall_outside()) { disable(0, {}); }
+                                                  evidence_.has_other_os(i, run_.traced.who));
+        if (now_ == tracing::out && run_.can_fall_outside() &&
+            choices_.ask(question::fell, is_rise)) {
+            disable(0, {});
+        }
         if (now_ == tracing::off) { return rise_with_psb(i, in); }
         run_.set_clocks(in);
         if (is_broadwell_ && now_ == tracing::out && is_of_pge) {
@@ -305,31 +357,41 @@ private:
             run_.say("fall through->" + hex(*in.fup()));
         } else if (now_ == tracing::out && in.is_complete) {
             bool const vmcs_tells = with_.has_vmcs && run_.state().options.vmcs_needs_context;
-            if (with_.has_tsx || run_.who.os || vmcs_tells) {
-                run_.visit_context(in.tsx() || in.pip() || (vmcs_tells && in.vmcs()));
-            }
+            bool const tells = with_.has_tsx || run_.traced.who.os || vmcs_tells;
+            bool const is_told = in.tsx() || in.pip() || (vmcs_tells && in.vmcs());
+            visit_context(tells ? is_told : run_.is_in_context());
         }
         run_.say("psb due" + run_.takes_of(in));
         return next;
     }
 
+    /// Goes to code outside of the filters that is in the context or not, as evidence has it.
+    void visit_context(bool evident) {
+        if (with_.filters.empty()) { return; }
+        run_.visit_context(choices_.ask(question::context, evident));
+    }
     /// Transactions that begin or end where no packet shows it: the next PSB+ does.
     void settle_transaction(std::size_t i, bool is_lost = false) {
+        if (!with_.has_transactions ||
+            !choices_.ask(question::transaction, has_other_transaction(i))) {
+            return;
+        }
+        bool const is_in = run_.state().tx_depth == 0;
+        if (!is_lost) { run_.visit_context(false); }
+        if (!is_lost && run_.is_in_context()) { return; }  // a packet would show it
+        run_.say((is_in ? "XBEGIN at=" : "XEND at=") + hex(run_.ip()) + " next=" + hex(run_.ip()));
+    }
+    [[nodiscard]] auto has_other_transaction(std::size_t i) const -> bool {
         for (std::size_t k = i; k < all_.size(); ++k) {
-            if (all_[k].is(kind::ovf)) { return; }
+            if (all_[k].is(kind::ovf)) { return false; }
             std::optional<packet::mode_tsx> tsx;
             bool const begins_or_ends = all_[k].is(kind::mode_tsx);
             if (begins_or_ends) { tsx = all_[k].as<packet::mode_tsx>(); }
             if (all_[k].is(kind::psb)) { tsx = psb_plus_at(all_, k).tsx(); }
             if (!tsx) { continue; }
-            bool const is_in = is_in_transaction(*tsx) != begins_or_ends;
-            if (is_in == (run_.state().tx_depth != 0)) { return; }
-            if (!is_lost) { run_.visit_context(false); }
-            if (!is_lost && run_.is_in_context()) { return; }  // a packet would show it
-            run_.say((is_in ? "XBEGIN at=" : "XEND at=") + hex(run_.ip()) +
-                     " next=" + hex(run_.ip()));
-            return;
+            return (is_in_transaction(*tsx) != begins_or_ends) != (run_.state().tx_depth != 0);
         }
+        return false;
     }
     /// CR3 and the VMCS that changed where no packet shows it: the next PSB+ does.
     void settle_context(std::size_t i) {
@@ -346,10 +408,11 @@ private:
         for (std::size_t k = i; k < all_.size() && !all_[k].is(kind::vmcs); ++k) {
             if (!all_[k].is(kind::psb)) { continue; }
             auto const in = psb_plus_at(all_, k);
-            if (in.vmcs() && run_.state().vmcs != in.vmcs()->get<packet::vmcs::base>()) {
-                run_.set_vmcs(*in.vmcs());
+            if (in.vmcs()) {
+                bool const is_other = run_.state().vmcs != in.vmcs()->get<packet::vmcs::base>();
+                if (choices_.ask(question::vmcs, is_other)) { run_.set_vmcs(*in.vmcs()); }
+                break;
             }
-            if (in.vmcs()) { break; }
             k = in.next - 1;
         }
     }
@@ -369,6 +432,10 @@ private:
             within.add(all_[k]);
         }
         bool const enters = evidence_.is_at(k, kind::tip_pge);
+        if (k == all_.size()) {  // the target is not stored
+            run_.say("SYSRET" + run_.code(true) + run_.takes_of(within) + "->" + hex(run_.ip()));
+            return k;
+        }
         if (!enters && !evidence_.is_at(k, kind::tip) && !evidence_.is_at(k, kind::tip_pgd)) {
             return k;
         }
@@ -395,7 +462,7 @@ private:
     }
     /// True for an IP that code of the current width cannot have: a far transfer leads to it.
     [[nodiscard]] auto is_wide(seen const& one) const -> bool {
-        return one.has_ip && run_.width != engine::code_width::bits_64 && one.ip >> 32 != 0;
+        return one.has_ip && run_.traced.width != engine::code_width::bits_64 && one.ip >> 32 != 0;
     }
     void leave(seen const& one) {
         // With an IP the filter range is left, without one the context.
@@ -423,10 +490,12 @@ private:
         bool const is_far = evidence_.is_at(after, kind::mode_exec) ||
                             (now_ == tracing::out && evidence_.is_at(after, kind::tip_pge));
         bool const is_new = run_.state().code.cr3 !=
-                            run_.cr3;  // a far transfer has no PIP without a new CR3
+                            run_.traced.cr3;  // a far transfer has no PIP without a new CR3
         constexpr std::size_t most_moments = 6;
-        if (is_far && is_new && after - i <= most_moments) { return far_transfer(i); }
-        run_.say("MOV CR3," + hex(run_.cr3) + " next=" + hex(run_.ip()));
+        if (is_far && choices_.ask(question::transfer, is_new && after - i <= most_moments)) {
+            return far_transfer(i);
+        }
+        run_.say("MOV CR3," + hex(run_.traced.cr3) + " next=" + hex(run_.ip()));
         return i + 1;
     }
     /// An asynchronous event, or another one with a FUP: its packets up to the target.
@@ -461,7 +530,7 @@ private:
         auto const& last = all_[k];
         within.add(last);
         bool const is_traced = is_tip || last.has_ip;
-        if (!is_traced && run_.who.os) {
+        if (!is_traced && choices_.ask(question::fell, run_.traced.who.os)) {
             disable(from, within);
             return k + 1;
         }
@@ -476,7 +545,10 @@ private:
         std::size_t next = i + 1;
         group in;
         bool const has_cyc = i != 0 && evidence_.is_at(i - 1, kind::cyc);
-        if (evidence_.rises_at(next) && !has_cyc) {  // TraceEn fell while packets were lost
+        bool const may_rise = evidence_.may_be_rise(next) || evidence_.is_at(next, kind::mtc) ||
+                              evidence_.is_at(next, kind::cyc);
+        // TraceEn fell while packets were lost
+        if (may_rise && choices_.ask(question::lost_fall, evidence_.rises_at(next) && !has_cyc)) {
             disable(0, {});
             run_.say("resolved at=" + hex(run_.ip()));
             return next;
@@ -505,8 +577,10 @@ private:
         settle_transaction(i + 1, true);
         settle_context(i + 1);
         std::uint64_t const to = is_on ? all_[next].ip : run_.outside();
-        bool const is_in_context = is_on || in.pip() || in.tsx() ||
-                                   (!is_psb_first && !with_.filters.empty());
+        bool const is_in_context = is_on ||
+                                   choices_.ask(question::context,
+                                                in.pip() || in.tsx() ||
+                                                    (!is_psb_first && !with_.filters.empty()));
         run_.say("SYSRET" + run_.code(is_in_context) + "->" + hex(to));
         now_ = is_on ? tracing::on : tracing::out;
         std::string takes;
@@ -528,14 +602,16 @@ private:
         std::size_t const next = i + (has_fup ? 2 : 1);
         std::uint64_t const at = has_fup ? all_[i + 1].ip : run_.outside();
         if (now_ == tracing::out) { run_.visit_context(true); }
-        std::size_t const target = after_times(all_, next);
+        std::size_t target = after_times(all_, next);
+        bool const has_mode = evidence_.is_at(target, kind::mode_exec);
+        if (has_mode) { target = after_times(all_, target + 1); }
         bool const has_target = evidence_.is_at(target, kind::tip) ||
                                 evidence_.is_at(target, kind::tip_pge) ||
                                 (evidence_.is_at(target, kind::tip_pgd) && all_[target].has_ip);
         bool const is_one = next >= all_.size() || has_fup ||
                             (all_[next].offset == all_[i].end &&
-                             (target != next || evidence_.stand_together(i, target)));
-        if (aborts && has_target && is_one) {
+                             (has_mode || target != next || evidence_.stand_together(i, target)));
+        if (aborts && has_target && choices_.ask(question::transfer, is_one)) {
             time_within within;
             for (std::size_t k = next; k <= target; ++k) { within.add(all_[k]); }
             auto const takes = run_.takes_of(within);
@@ -567,20 +643,24 @@ private:
         auto const in = timing_at(all_, i);
         bool const is_rise = evidence_.is_timing_of_rise(in);
         if (now_ == tracing::out && is_rise && run_.can_fall_outside() &&
-            (evidence_.must_have_fallen(i) ||
-             (evidence_.may_have_fallen(i) && !evidence_.may_fall_later(i, in) &&
-              (evidence_.explains_mode(i, run_.who, run_.state()) ||
-               evidence_.has_other_os(in.next, run_.who))) ||
-             (is_broadwell_ && evidence_.rises_at(i)))) {
+            choices_.ask(question::fell,
+                         evidence_.must_have_fallen(i) ||
+                             (evidence_.may_have_fallen(i) && !evidence_.may_fall_later(i, in) &&
+                              (evidence_.explains_mode(i, run_.traced.who, run_.state()) ||
+                               evidence_.has_other_os(in.next, run_.traced.who))) ||
+                             (is_broadwell_ && evidence_.rises_at(i)))) {
             disable(0, {});
         }
         if (now_ == tracing::off && is_rise) { return rise(i, in); }
-        bool const is_group = is_rise && in.tma() && in.takes.has_mtc_after_tsc() &&
-                              in.takes.first_mtc() != run_.reported_by(in);
+        bool const is_early = evidence_.is_at(i, kind::mtc) || evidence_.is_at(i, kind::cyc);
+        bool const is_group = is_early && in.tsc() &&
+                              choices_.ask(question::stop,
+                                           is_rise && in.tma() && in.takes.has_mtc_after_tsc() &&
+                                               in.takes.first_mtc() != run_.reported_by(in));
         if (evidence_.is_at(i, kind::mtc) && !is_group) { return run_.mtc(all_[i]), i + 1; }
         if (evidence_.is_at(i, kind::cyc) && !is_group) {
             cycles(all_[i]);
-            if (evidence_.is_alone(i)) { run_.say("wrap guard"); }
+            if (choices_.ask(question::guard, evidence_.is_alone(i))) { run_.say("wrap guard"); }
             return i + 1;
         }
         if (in.next == i) { return i + 1; }
@@ -602,6 +682,7 @@ private:
     machine& machine_;
     evidence evidence_;
     script_run run_;
+    choices choices_;
     std::string setup_{};
     bool is_told_ = false;               ///< the cycles of the next CYC have passed
     std::string branches_{};             ///< not yet an event

@@ -31,7 +31,7 @@ WHOLE = {"hase-cf-bdw": "broadwell", "lldb-3842849": "broadwell", "xdc-foo": "sk
          "google-m7-piped-idx3": "skylake", "dr-hello-static-c": "skylake",
          "xdc-kernel": "skylake", "xdc-avscript32": "skylake", "lldb-core51": "skylake"}
 # Of the segments of damaged copies, those that are equal: all but the ones with damage in them.
-DAMAGED = {"bad-xdc-foo-noise": (7, 8), "bad-xdc-mruby-flip": (327, 336),
+DAMAGED = {"bad-xdc-foo-noise": (7, 8), "bad-xdc-mruby-flip": (328, 336),
            "bad-xdc-infloop-page00": (451, 451), "bad-xdc-infloop-wrap": (531, 531),
            "bad-xdc-unzip-wrap": (73, 73), "bad-xdc-foo-cut": (9, 9),
            "bad-keeper-traced-flip": (0, 0)}

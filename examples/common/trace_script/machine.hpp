@@ -123,6 +123,27 @@ public:
     }
     [[nodiscard]] constexpr auto unit() -> engine::trace_unit<>& { return unit_; }
 
+    /// The state between two events, without the bytes of the trace.
+    struct moment {
+        engine::trace_unit<> unit{cpu::capabilities{}};
+        std::uint64_t cycle = 0;
+        std::size_t depth = 0;
+        std::uint8_t core = 1;
+        bool fault = false;
+    };
+    [[nodiscard]] constexpr auto save() const -> moment {
+        return {unit_, cycle_, depth_, core_, fault_};
+    }
+    /// Goes back to a moment from which the trace has not wrapped around. The program's calls since
+    /// then are as they are.
+    constexpr void restore(moment const& from) {
+        unit_ = from.unit;
+        cycle_ = from.cycle;
+        depth_ = from.depth;
+        core_ = from.core;
+        fault_ = from.fault;
+    }
+
 private:
     static constexpr std::uint64_t kernel = 0xFFFF'8000'0010'0000;
     static constexpr std::size_t most_calls = 128;
