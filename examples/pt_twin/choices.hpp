@@ -18,6 +18,7 @@ enum class question : std::uint8_t {
     traced,       ///< the code that set TraceEn is traced
     context,      ///< code outside of the filters is in the context that is traced
     transaction,  ///< a transaction began or ended outside
+    cr3,          ///< CR3 changed outside
     vmcs,         ///< the VMCS changed outside
     stop,         ///< the clocks stopped before MTCs that precede a TSC
     guard,        ///< a CYC has no other packet: its counter was about to wrap
@@ -25,7 +26,7 @@ enum class question : std::uint8_t {
     transfer,     ///< packets are those of one transfer
     lost_fall,    ///< TraceEn fell while packets were lost
 };
-constexpr std::size_t question_count = 12;
+constexpr std::size_t question_count = 13;
 
 /// The answers in one step.
 class choices {

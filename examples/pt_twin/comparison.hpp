@@ -115,6 +115,23 @@ inline auto compare_all(byte_view whole, std::vector<recording> const& parts,
     return result;
 }
 
+/// How a trace was configured: the configuration by its packets, or another with which more
+/// segments are equal.
+inline auto best_configuration(byte_view whole, std::vector<recording> const& parts,
+                               std::string_view kind, machine& on) -> configuration {
+    auto best = configuration_of(parts, kind);
+    auto const of_best = compare_all(whole, parts, best, kind, 0, on);
+    std::size_t most = of_best.equal;
+    if (most == of_best.segments) { return best; }
+    for (auto const& other : alternatives_to(best)) {
+        auto const found = compare_all(whole, parts, other, kind, 0, on);
+        if (found.equal <= most) { continue; }
+        most = found.equal;
+        best = other;
+    }
+    return best;
+}
+
 /// The kind with most equal segments at the beginning of each part.
 inline auto best_kind(byte_view whole, std::vector<recording> const& parts, machine& on)
     -> std::string_view {

@@ -26,6 +26,12 @@ inline auto options_of(std::string_view kind_name) -> engine::model_options {
     return {};
 }
 
+/// OS and User.
+struct privilege {
+    bool os = false;
+    bool user = true;
+};
+
 struct configuration {
     bool os = false;   // PIPs; a rise of TraceEn may change it
     bool user = true;  // false: code at CPL > 0 is not traced
@@ -42,6 +48,8 @@ struct configuration {
     bool cr3_filter = false;
     std::uint64_t cr3_match = 0;
     std::vector<ip_range> filters{};
+    std::vector<ip_range> ranges{};    // that may be filters
+    std::optional<privilege> first{};  // at the beginning; without a value as packets show it
 };
 
 /// The ranges of IPs without the target of a TIP.PGD in between: up to four, those with most IPs.
@@ -206,9 +214,8 @@ inline auto configuration_of(std::vector<recording> const& from, std::string_vie
     made.has_tsx = with_context != 0 ? has_status(kind::mode_tsx) : has(kind::mode_tsx);
     made.branches = has(kind::tnt_short) || has(kind::tnt_long) || has(kind::tip) ||
                     has(kind::tip_pge);
-    if (left_range != 0 || without_ip > (is_damaged ? psbs / 8 : 0)) {
-        made.filters = ranges_of(std::move(ips), std::move(targets), is_damaged ? 1 : 0);
-    }
+    made.ranges = ranges_of(std::move(ips), std::move(targets), is_damaged ? 1 : 0);
+    if (left_range != 0 || without_ip > (is_damaged ? psbs / 8 : 0)) { made.filters = made.ranges; }
     if (made.os && left_context > least && made.filters.empty()) {
         made.user = has_user_ip;
         // With CR3Filter all PIPs have the CR3 that matches, and a PIP precedes each TIP.PGE.
@@ -217,6 +224,25 @@ inline auto configuration_of(std::vector<recording> const& from, std::string_vie
         made.cr3_filter = has_user_ip && made.filters.empty() && has_one_cr3 && entered == 0 &&
                           without_pip == 0;
         if (made.cr3_filter) { made.cr3_match = cr3s.front(); }
+    }
+    return made;
+}
+
+/// Others that a trace may have been recorded with: with filters that no TIP.PGD shows, without
+/// those that seem to be, and with another OS or User at the beginning.
+inline auto alternatives_to(configuration const& with) -> std::vector<configuration> {
+    std::vector<configuration> made;
+    std::optional<privilege> const firsts[] = {std::nullopt, privilege{false, true},
+                                               privilege{true, true}, privilege{true, false}};
+    for (auto const& first : firsts) {
+        if (first && !with.os) { break; }
+        for (bool const has_filters : {false, true}) {
+            if (!first && has_filters != with.filters.empty()) { continue; }
+            auto other = with;
+            other.first = first;
+            other.filters = has_filters ? with.ranges : std::vector<ip_range>{};
+            made.push_back(other);
+        }
     }
     return made;
 }

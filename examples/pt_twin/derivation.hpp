@@ -71,7 +71,8 @@ private:
     };
     using path = std::deque<choice_step>;
     static constexpr std::size_t most_steps = 48;  // to go back over
-    static constexpr std::size_t ahead = 64;       // packets after a difference, to be sure
+    static constexpr std::size_t most_waiting = 24;
+    static constexpr std::size_t ahead = 64;  // packets after a difference, to be sure
 
     struct progress {
         bool differs = false;
@@ -93,7 +94,7 @@ private:
                 if (steps.size() > most_steps) { steps.pop_front(); }
             }
             if (now.i == 0) { find_psb(); }
-            if (is_different(false)) { return {true, checked_, i}; }
+            if (is_different(false) || has_stopped(i)) { return {true, checked_, i}; }
         }
         if (until < from_.all.size()) { return {false, checked_, i}; }
         twin_.end();
@@ -113,7 +114,18 @@ private:
         std::size_t const both = std::min(made.size(), real_.size());
         while (checked_ < both && made[checked_] == real_[checked_]) { ++checked_; }
         if (checked_ < both) { return true; }
-        return at_end && !is_cut_ && !ends_alike(made.size());
+        return at_end && (is_cut_ ? checked_ != real_.size() : !ends_alike(made.size()));
+    }
+    /// True if many packets before this one are not in the bytes: branches wait for others, and no
+    /// other packet for long.
+    [[nodiscard]] auto has_stopped(std::size_t i) const -> bool {
+        if (checked_ == real_.size()) { return false; }
+        std::size_t waiting = 0;
+        for (std::size_t k = packet_at(checked_); k < i && waiting != most_waiting; ++k) {
+            auto const& one = from_.all[k];
+            waiting += !one.is(kind::tnt_short) && !one.is(kind::tnt_long) ? 1 : 0;
+        }
+        return waiting == most_waiting;
     }
     /// True if a twin of this size, which is equal so far, ends as the trace does: of the last
     /// action some packets are not stored, and of a packet only its PADs.

@@ -17,12 +17,6 @@ struct place {
     bool is_after_fall = false;
 };
 
-/// OS and User.
-struct privilege {
-    bool os = false;
-    bool user = true;
-};
-
 /// Answers about packets by their indexes.
 class evidence {
 public:

@@ -113,7 +113,7 @@ auto run_tool(tool::command_line& line) -> int {
     if (parts.empty()) { throw tool::failure{given.path + ": no PSB"}; }
     auto const on = std::make_unique<machine>();
     auto const kind = given.kind.empty() ? best_kind(whole, parts, *on) : given.kind;
-    auto const with = configuration_of(parts, kind);
+    auto const with = best_configuration(whole, parts, kind, *on);
     if (given.part > parts.size()) {
         throw tool::failure{"the trace has only " + std::to_string(parts.size()) + " parts"};
     }

@@ -35,7 +35,7 @@ public:
           run_{with_, on, script},
           choices_{forgotten} {
         auto const first = psb_plus_at(all_, 0);
-        run_.traced.who = evidence_.privilege_from(0, true, {with_.os, true});
+        run_.traced.who = with_.first.value_or(evidence_.privilege_from(0, true, {with_.os, true}));
         std::size_t pge = after_times(all_, first.next);
         if (evidence_.is_at(pge, kind::mode_exec)) { pge = after_times(all_, pge + 1); }
         bool const is_enable = evidence_.is_at(pge, kind::tip_pge);
@@ -80,17 +80,15 @@ public:
         script_run::moment run;
         bool is_told = false;
         std::string branches{};
-        std::optional<group> before_pge{};
         int now = 0;
     };
     [[nodiscard]] auto save() const -> moment {
-        return {run_.save(), is_told_, branches_, before_pge_, static_cast<int>(now_)};
+        return {run_.save(), is_told_, branches_, static_cast<int>(now_)};
     }
     void restore(moment const& from) {
         run_.restore(from.run);
         is_told_ = from.is_told;
         branches_ = from.branches;
-        before_pge_ = from.before_pge;
         now_ = static_cast<tracing>(from.now);
     }
     /// True if PacketEn is 1 at the end.
@@ -172,8 +170,7 @@ private:
         auto const os = privilege_argument(i);
         run_.set_clocks(in);
         run_.set_context(in);
-        settle_context(i);
-        settle_transaction(i);
+        settle(i, true);
         run_.say("WRMSR PacketByteCnt=0");
         std::size_t const mode = after_times(all_, in.next);
         bool const has_mode = evidence_.is_at(mode, kind::mode_exec);
@@ -233,8 +230,7 @@ private:
         bool const is_on = pge != next && evidence_.is_at(pge, kind::tip_pge) &&
                            choices_.ask(question::traced,
                                         run_.traced.who.os && with_.filters.empty());
-        settle_context(i);
-        settle_transaction(i);
+        settle(i, true);
         run_.say("WRMSR PacketByteCnt=5");
         if (is_on) {
             if (evidence_.is_at(next, kind::mode_exec)) {
@@ -334,7 +330,9 @@ private:
     auto psb(std::size_t i) -> std::size_t {
         auto const in = psb_plus_at(all_, i);
         std::size_t const next = in.next;
-        bool const is_of_pge = in.fup() && evidence_.is_at(after_times(all_, next), kind::tip_pge);
+        std::size_t const pge = after_times(all_, next);
+        bool const is_of_pge = in.fup() && (evidence_.is_at(pge, kind::tip_pge) ||
+                                            (is_broadwell_ && pge == all_.size()));
         bool const is_rise = is_broadwell_ ? !in.fup() && i != 0 && all_[i - 1].is(kind::tip_pgd)
                                            : evidence_.must_have_fallen(i) || is_of_pge ||
                                                  (evidence_.may_have_fallen(i) &&
@@ -345,17 +343,11 @@ private:
         }
         if (now_ == tracing::off) { return rise_with_psb(i, in); }
         run_.set_clocks(in);
-        if (is_broadwell_ && now_ == tracing::out && is_of_pge) {
-            settle_transaction(i);
-            if (!run_.is_in_context()) { settle_vmcs(i); }
-            if (in.pip()) { run_.set_pip(*in.pip()); }
-            if (in.exec()) { run_.set_mode(*in.exec()); }
-            before_pge_ = in;
-            return next;
-        }
+        if (is_broadwell_ && now_ == tracing::out && is_of_pge) { return enter_with_psb(i, in); }
         if (in.fup()) {
             run_.say("fall through->" + hex(*in.fup()));
         } else if (now_ == tracing::out && in.is_complete) {
+            settle(i, false);
             bool const vmcs_tells = with_.has_vmcs && run_.state().options.vmcs_needs_context;
             bool const tells = with_.has_tsx || run_.traced.who.os || vmcs_tells;
             bool const is_told = in.tsx() || in.pip() || (vmcs_tells && in.vmcs());
@@ -370,16 +362,34 @@ private:
         if (with_.filters.empty()) { return; }
         run_.visit_context(choices_.ask(question::context, evident));
     }
-    /// Transactions that begin or end where no packet shows it: the next PSB+ does.
-    void settle_transaction(std::size_t i, bool is_lost = false) {
-        if (!with_.has_transactions ||
-            !choices_.ask(question::transaction, has_other_transaction(i))) {
-            return;
+    /// What changed where no packet shows it: transactions, CR3 and the VMCS. The next PSB+ does.
+    /// `is_silent`: TraceEn is 0, or packets are lost.
+    void settle(std::size_t i, bool is_silent) {
+        bool const is_other_transaction = with_.has_transactions &&
+                                          choices_.ask(question::transaction,
+                                                       has_other_transaction(i));
+        auto const pip = next_pip(i);
+        bool const is_other_cr3 = pip &&
+                                  choices_.ask(question::cr3,
+                                               pip->get<packet::pip::CR3>() != run_.traced.cr3 ||
+                                                   pip->get<packet::pip::NR>() !=
+                                                       run_.traced.non_root);
+        auto const vmcs = next_vmcs(i);
+        bool const is_other_vmcs = vmcs &&
+                                   choices_.ask(question::vmcs, vmcs->get<packet::vmcs::base>() !=
+                                                                    run_.state().vmcs);
+        if (!is_other_transaction && !is_other_cr3 && !is_other_vmcs) { return; }
+        if (!is_silent) { run_.visit_context(false); }
+        if (!is_silent && run_.is_in_context()) { return; }  // packets would show it
+        if (is_other_transaction) {
+            run_.say((run_.state().tx_depth == 0 ? "XBEGIN at=" : "XEND at=") + hex(run_.ip()) +
+                     " next=" + hex(run_.ip()));
         }
-        bool const is_in = run_.state().tx_depth == 0;
-        if (!is_lost) { run_.visit_context(false); }
-        if (!is_lost && run_.is_in_context()) { return; }  // a packet would show it
-        run_.say((is_in ? "XBEGIN at=" : "XEND at=") + hex(run_.ip()) + " next=" + hex(run_.ip()));
+        if (is_other_cr3) {
+            run_.set_pip(*pip);
+            if (!is_silent) { run_.say("SYSRET" + run_.code(false) + "->" + hex(run_.outside())); }
+        }
+        if (is_other_vmcs) { run_.set_vmcs(*vmcs); }
     }
     [[nodiscard]] auto has_other_transaction(std::size_t i) const -> bool {
         for (std::size_t k = i; k < all_.size(); ++k) {
@@ -393,28 +403,24 @@ private:
         }
         return false;
     }
-    /// CR3 and the VMCS that changed where no packet shows it: the next PSB+ does.
-    void settle_context(std::size_t i) {
+    /// The PIP of the next PSB+ that has one, unless another PIP precedes it.
+    [[nodiscard]] auto next_pip(std::size_t i) const -> std::optional<packet::pip> {
         for (std::size_t k = i; k < all_.size() && !all_[k].is(kind::pip); ++k) {
             if (!all_[k].is(kind::psb)) { continue; }
             auto const in = psb_plus_at(all_, k);
-            if (in.pip()) { run_.set_pip(*in.pip()); }
-            if (in.pip()) { break; }
+            if (in.pip()) { return in.pip(); }
             k = in.next - 1;
         }
-        settle_vmcs(i);
+        return std::nullopt;
     }
-    void settle_vmcs(std::size_t i) {
+    [[nodiscard]] auto next_vmcs(std::size_t i) const -> std::optional<packet::vmcs> {
         for (std::size_t k = i; k < all_.size() && !all_[k].is(kind::vmcs); ++k) {
             if (!all_[k].is(kind::psb)) { continue; }
             auto const in = psb_plus_at(all_, k);
-            if (in.vmcs()) {
-                bool const is_other = run_.state().vmcs != in.vmcs()->get<packet::vmcs::base>();
-                if (choices_.ask(question::vmcs, is_other)) { run_.set_vmcs(*in.vmcs()); }
-                break;
-            }
+            if (in.vmcs()) { return in.vmcs(); }
             k = in.next - 1;
         }
+        return std::nullopt;
     }
     /// PIP, MODE.Exec and the target of a far transfer, or a TIP.PGE.
     auto far_transfer(std::size_t i) -> std::size_t {
@@ -433,25 +439,38 @@ private:
         }
         bool const enters = evidence_.is_at(k, kind::tip_pge);
         if (k == all_.size()) {  // the target is not stored
-            run_.say("SYSRET" + run_.code(true) + run_.takes_of(within) + "->" + hex(run_.ip()));
+            run_.say("SYSRET" + run_.code(true) + run_.takes_of(within) + "->" +
+                     hex(with_.filters.empty() ? run_.ip() : with_.filters.front().first));
             return k;
         }
         if (!enters && !evidence_.is_at(k, kind::tip) && !evidence_.is_at(k, kind::tip_pgd)) {
             return k;
         }
         if (enters && !is_broadwell_) {  // whose PSB+ before TIP.PGE has shown it
-            if (!evidence_.is_at(i, kind::pip)) { settle_transaction(i); }
-            if (!run_.is_in_context()) { settle_vmcs(i); }
+            if (!evidence_.is_at(i, kind::pip)) { settle(i, false); }
         }
         auto const& target = all_[k];
         within.add(target);
         bool const is_traced = enters || target.has_ip;
-        auto const takes = before_pge_ ? joined(*before_pge_, within) : run_.takes_of(within);
-        before_pge_.reset();
+        auto const takes = run_.takes_of(within);
         run_.say("SYSRET" + run_.code(is_traced, is_wide(target)) + takes + "->" +
                  hex(is_traced ? target.ip : run_.outside()));
         now_ = evidence_.is_at(k, kind::tip_pgd) ? tracing::out : tracing::on;
         return k + 1;
+    }
+    /// A PSB+ before a TIP.PGE: broadwell generates one before each.
+    auto enter_with_psb(std::size_t i, group const& in) -> std::size_t {
+        settle(i, false);
+        if (in.pip()) { run_.set_pip(*in.pip()); }
+        if (in.exec()) { run_.set_mode(*in.exec()); }
+        std::size_t const pge = after_times(all_, in.next);
+        time_within within;
+        for (std::size_t k = in.next; k <= pge && k < all_.size(); ++k) { within.add(all_[k]); }
+        bool const is_stored = pge < all_.size();
+        run_.say("SYSRET" + run_.code(true, is_stored && is_wide(all_[pge])) + joined(in, within) +
+                 "->" + hex(is_stored ? all_[pge].ip : *in.fup()));
+        now_ = tracing::on;
+        return is_stored ? pge + 1 : pge;
     }
     /// The moments of a PSB+ and of the TIP.PGE after it.
     [[nodiscard]] auto joined(group const& in, time_within const& within) const -> std::string {
@@ -482,7 +501,7 @@ private:
     /// MOV CR3, or the PIP of a far transfer.
     auto pip(std::size_t i) -> std::size_t {
         if (now_ == tracing::out) {
-            settle_transaction(i);
+            settle(i, false);
             run_.visit_context(true);
         }
         run_.set_pip(all_[i].as<packet::pip>());
@@ -574,8 +593,7 @@ private:
         if (in.vmcs() && run_.state().vmcs != in.vmcs()->get<packet::vmcs::base>()) {
             run_.set_vmcs(*in.vmcs());
         }
-        settle_transaction(i + 1, true);
-        settle_context(i + 1);
+        settle(i + 1, true);
         std::uint64_t const to = is_on ? all_[next].ip : run_.outside();
         bool const is_in_context = is_on ||
                                    choices_.ask(question::context,
@@ -612,6 +630,12 @@ private:
                             (all_[next].offset == all_[i].end &&
                              (has_mode || target != next || evidence_.stand_together(i, target)));
         if (aborts && has_target && choices_.ask(question::transfer, is_one)) {
+            if (has_mode) {
+                run_.set_mode(all_[after_times(all_, next)].as<packet::mode_exec>());
+                if (now_ == tracing::out && run_.state().code.width != run_.traced.width) {
+                    run_.say("SYSRET" + run_.code(true) + "->" + hex(run_.outside()));
+                }
+            }
             time_within within;
             for (std::size_t k = next; k <= target; ++k) { within.add(all_[k]); }
             auto const takes = run_.takes_of(within);
@@ -684,9 +708,8 @@ private:
     script_run run_;
     choices choices_;
     std::string setup_{};
-    bool is_told_ = false;               ///< the cycles of the next CYC have passed
-    std::string branches_{};             ///< not yet an event
-    std::optional<group> before_pge_{};  ///< the PSB+ that is generated with TIP.PGE
+    bool is_told_ = false;    ///< the cycles of the next CYC have passed
+    std::string branches_{};  ///< not yet an event
     tracing now_ = tracing::off;
 };
 
