@@ -36,21 +36,18 @@ public:
     auto run() -> std::size_t {
         auto steps = path{};
         std::size_t i = 0;
-        std::uint64_t budget = 20'000;
+        std::uint64_t budget = most_trials + 20 * from_.all.size();
         for (;;) {
             auto const reached = advance(i, from_.all.size(), steps);
             if (!reached.differs) { return from_.all.size(); }
-            if (!how_.revises || !revise(steps, reached, budget)) {
-                // The bytes up to the difference again: trials wrote over them.
-                if (!steps.empty()) {
-                    path unused;
-                    (void)attempt(steps.front(), 0, from_.all.size(), unused);
-                }
-                return packet_at(reached.at);
+            bool const goes_on = how_.revises && revise(steps, reached, budget);
+            // Trials wrote over the bytes.
+            if (!steps.empty()) {
+                path unused;
+                i = goes_on ? steps.back().i : from_.all.size();
+                (void)attempt(steps.front(), 0, i, unused);
             }
-            i = steps.back().i;
-            twin_.restore(steps.back().before);
-            checked_ = steps.back().checked;
+            if (!goes_on) { return packet_at(reached.at); }
             steps.pop_back();
         }
     }
@@ -72,7 +69,8 @@ private:
     using path = std::deque<choice_step>;
     static constexpr std::size_t most_steps = 48;  // to go back over
     static constexpr std::size_t most_waiting = 24;
-    static constexpr std::size_t ahead = 64;  // packets after a difference, to be sure
+    static constexpr std::uint64_t most_trials = 20'000;  // steps, for a difference
+    static constexpr std::size_t ahead = 64;              // packets after a difference, to be sure
 
     struct progress {
         bool differs = false;
@@ -153,8 +151,9 @@ private:
     };
     /// Finds other answers in the last steps with which the bytes are equal beyond `at`, and keeps
     /// the steps up to the first of them. False if there are none.
-    auto revise(path& steps, progress const& reached, std::uint64_t& budget) -> bool {
+    auto revise(path& steps, progress const& reached, std::uint64_t& left) -> bool {
         std::size_t const at = reached.at;
+        std::uint64_t const budget = std::min(left, most_trials);
         used_ = 0;
         std::size_t const until = std::min(reached.next + ahead, from_.all.size());
         auto const kept = others_;
@@ -177,12 +176,12 @@ private:
                 auto const best = second.back();
                 others_[more[best.step].i] ^= best.others;
                 steps.resize(found[n].step + 1);
-                budget -= std::min(budget, used_);
+                left -= std::min(left, used_);
                 return true;
             }
             others_ = kept;
         }
-        budget -= std::min(budget, used_);
+        left -= std::min(left, used_);
         if (found.empty()) { return false; }
         auto const best = found.front();
         if (best.at <= at) { return false; }
