@@ -40,19 +40,25 @@ public:
     void begin(std::uint32_t others) {
         others_ = others;
         count_ = 0;
+        asked_ = 0;
     }
     [[nodiscard]] auto ask(question which, bool evident) -> bool {
         bool const is_known = (known_ >> static_cast<unsigned>(which) & 1) != 0;
+        asked_ |= std::uint32_t{1} << static_cast<unsigned>(which);
         if (!is_known || count_ == most) { return is_known && evident; }
         bool const is_other = (others_ >> count_ & 1) != 0;
         ++count_;
         return evident != is_other;
+    }
+    [[nodiscard]] auto has_asked(question which) const -> bool {
+        return (asked_ >> static_cast<unsigned>(which) & 1) != 0;
     }
     [[nodiscard]] auto count() const -> unsigned { return count_; }
 
 private:
     std::uint32_t others_ = 0;
     unsigned count_ = 0;
+    std::uint32_t asked_ = 0;
     std::uint32_t known_;
 };
 

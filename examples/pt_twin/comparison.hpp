@@ -128,6 +128,7 @@ inline auto best_configuration(byte_view whole, std::vector<recording> const& pa
         if (found.equal <= most) { continue; }
         most = found.equal;
         best = other;
+        if (most == found.segments) { break; }
     }
     return best;
 }

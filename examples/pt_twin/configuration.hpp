@@ -127,6 +127,7 @@ private:
 inline auto configuration_of(std::vector<recording> const& from, std::string_view kind_name)
     -> configuration {
     bool const enable_has_fup = options_of(kind_name).psb_of_enable_has_fup;
+    bool const vmcs_needs_context = options_of(kind_name).vmcs_needs_context;
     std::uint64_t counts[256] = {};
     std::uint64_t in_psbs[256] = {};
     std::uint64_t psbs = 0;
@@ -192,7 +193,8 @@ inline auto configuration_of(std::vector<recording> const& from, std::string_vie
                 enters = psb_plus_at(part.all, pge).tsc() == in.tsc();
             }
             bool const is_enable = !enable_has_fup && enters;
-            without_ip += in.is_complete && (in.tsx() || in.pip()) && !in.fup() && !is_enable;
+            bool const in_context = in.tsx() || in.pip() || (vmcs_needs_context && in.vmcs());
+            without_ip += in.is_complete && in_context && !in.fup() && !is_enable;
         }
     }
     bool const is_damaged = from.size() > 1;
@@ -204,7 +206,7 @@ inline auto configuration_of(std::vector<recording> const& from, std::string_vie
     configuration made;
     made.os = has(kind::pip) || has_status(kind::pip);
     made.tsc = has(kind::tsc);
-    made.mtc = has(kind::mtc);
+    made.mtc = has(kind::mtc) || has(kind::tma);
     made.cyc = has(kind::cyc);
     made.mtc_freq = freq.best();
     made.ptwrite = has(kind::ptw);
@@ -234,14 +236,19 @@ inline auto alternatives_to(configuration const& with) -> std::vector<configurat
     std::vector<configuration> made;
     std::optional<privilege> const firsts[] = {std::nullopt, privilege{false, true},
                                                privilege{true, true}, privilege{true, false}};
-    for (auto const& first : firsts) {
-        if (first && !with.os) { break; }
-        for (bool const has_filters : {false, true}) {
-            if (!first && has_filters != with.filters.empty()) { continue; }
-            auto other = with;
-            other.first = first;
-            other.filters = has_filters ? with.ranges : std::vector<ip_range>{};
-            made.push_back(other);
+    for (bool const has_tsx : {with.has_tsx, !with.has_tsx}) {
+        if (has_tsx != with.has_tsx && !with.has_transactions) { continue; }
+        for (auto const& first : firsts) {
+            if (first && !with.os) { break; }
+            for (bool const has_filters : {false, true}) {
+                bool const is_same = has_filters != with.filters.empty();
+                if (!first && is_same && has_tsx == with.has_tsx) { continue; }
+                auto other = with;
+                other.has_tsx = has_tsx;
+                other.first = first;
+                other.filters = has_filters ? with.ranges : std::vector<ip_range>{};
+                made.push_back(other);
+            }
         }
     }
     return made;

@@ -63,11 +63,13 @@ private:
     struct choice_step {
         std::size_t i = 0;
         unsigned asked = 0;
+        bool is_kept = false;  // longer than others
         std::size_t checked = 0;
         twin::moment before{};
     };
     using path = std::deque<choice_step>;
-    static constexpr std::size_t most_steps = 48;  // to go back over
+    static constexpr std::size_t most_steps = 60;  // to go back over
+    static constexpr std::size_t most_kept = 12;
     static constexpr std::size_t most_waiting = 24;
     static constexpr std::uint64_t most_trials = 20'000;  // steps, for a difference
     static constexpr std::size_t ahead = 64;              // packets after a difference, to be sure
@@ -81,15 +83,16 @@ private:
     /// Runs steps from `i` up to `until` or a difference.
     auto advance(std::size_t i, std::size_t until, path& steps) -> progress {
         while (i < until) {
-            choice_step now{i, 0, checked_, twin_.save()};
+            choice_step now{i, 0, false, checked_, twin_.save()};
             auto const found = others_.find(i);
             before_last_ = bytes().size();
             i = twin_.step(i, found == others_.end() ? 0 : found->second);
             ++used_;
             now.asked = twin_.asked();
+            now.is_kept = twin_.asked_of_os();
             if (now.asked != 0) {
                 steps.push_back(std::move(now));
-                if (steps.size() > most_steps) { steps.pop_front(); }
+                if (steps.size() > most_steps) { forget_one(steps); }
             }
             if (now.i == 0) { find_psb(); }
             if (is_different(false) || has_stopped(i)) { return {true, checked_, i}; }
@@ -105,6 +108,13 @@ private:
             if (made[lead_] == 0x02 && made[lead_ + 1] == 0x82) { return; }
         }
         lead_ = 0;
+    }
+    /// Drops the first step that is not kept, or the first if many are.
+    static void forget_one(path& steps) {
+        std::size_t kept = 0;
+        while (kept != most_kept && steps[kept].is_kept) { ++kept; }
+        if (kept == most_kept) { kept = 0; }
+        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(kept));
     }
     /// Compares the bytes that are new.
     auto is_different(bool at_end) -> bool {

@@ -69,6 +69,8 @@ public:
     }
     /// The number of questions in the last step.
     [[nodiscard]] auto asked() const -> unsigned { return choices_.count(); }
+    /// True if one of them was about OS: its answer may tell only much later.
+    [[nodiscard]] auto asked_of_os() const -> bool { return choices_.has_asked(question::os); }
     /// Runs the machine through the end of the trace.
     void end() {
         say_branches();
@@ -331,8 +333,9 @@ private:
         auto const in = psb_plus_at(all_, i);
         std::size_t const next = in.next;
         std::size_t const pge = after_times(all_, next);
-        bool const is_of_pge = in.fup() && (evidence_.is_at(pge, kind::tip_pge) ||
-                                            (is_broadwell_ && pge == all_.size()));
+        bool const is_cut_before_pge = is_broadwell_ && pge == all_.size() && in.exec();
+        bool const is_of_pge = is_cut_before_pge ||
+                               (in.fup() && evidence_.is_at(pge, kind::tip_pge));
         bool const is_rise = is_broadwell_ ? !in.fup() && i != 0 && all_[i - 1].is(kind::tip_pgd)
                                            : evidence_.must_have_fallen(i) || is_of_pge ||
                                                  (evidence_.may_have_fallen(i) &&
@@ -348,15 +351,20 @@ private:
             run_.say("fall through->" + hex(*in.fup()));
         } else if (now_ == tracing::out && in.is_complete) {
             settle(i, false);
-            bool const vmcs_tells = with_.has_vmcs && run_.state().options.vmcs_needs_context;
-            bool const tells = with_.has_tsx || run_.traced.who.os || vmcs_tells;
-            bool const is_told = in.tsx() || in.pip() || (vmcs_tells && in.vmcs());
-            visit_context(tells ? is_told : run_.is_in_context());
+            bool const tells = with_.has_tsx || run_.traced.who.os || vmcs_tells();
+            visit_context(tells ? has_context(in) : run_.is_in_context());
         }
         run_.say("psb due" + run_.takes_of(in));
         return next;
     }
 
+    [[nodiscard]] auto vmcs_tells() const -> bool {
+        return with_.has_vmcs && run_.state().options.vmcs_needs_context;
+    }
+    /// True if ContextEn is 1, as a PSB+ shows it.
+    [[nodiscard]] auto has_context(group const& in) const -> bool {
+        return in.tsx() || in.pip() || (vmcs_tells() && in.vmcs());
+    }
     /// Goes to code outside of the filters that is in the context or not, as evidence has it.
     void visit_context(bool evident) {
         if (with_.filters.empty()) { return; }
@@ -439,8 +447,7 @@ private:
         }
         bool const enters = evidence_.is_at(k, kind::tip_pge);
         if (k == all_.size()) {  // the target is not stored
-            run_.say("SYSRET" + run_.code(true) + run_.takes_of(within) + "->" +
-                     hex(with_.filters.empty() ? run_.ip() : with_.filters.front().first));
+            run_.say("SYSRET" + run_.code(true) + run_.takes_of(within) + "->" + hex(inside()));
             return k;
         }
         if (!enters && !evidence_.is_at(k, kind::tip) && !evidence_.is_at(k, kind::tip_pgd)) {
@@ -458,6 +465,10 @@ private:
         now_ = evidence_.is_at(k, kind::tip_pgd) ? tracing::out : tracing::on;
         return k + 1;
     }
+    /// An address that the filters do not exclude.
+    [[nodiscard]] auto inside() const -> std::uint64_t {
+        return with_.filters.empty() ? run_.ip() : with_.filters.front().first;
+    }
     /// A PSB+ before a TIP.PGE: broadwell generates one before each.
     auto enter_with_psb(std::size_t i, group const& in) -> std::size_t {
         settle(i, false);
@@ -468,7 +479,7 @@ private:
         for (std::size_t k = in.next; k <= pge && k < all_.size(); ++k) { within.add(all_[k]); }
         bool const is_stored = pge < all_.size();
         run_.say("SYSRET" + run_.code(true, is_stored && is_wide(all_[pge])) + joined(in, within) +
-                 "->" + hex(is_stored ? all_[pge].ip : *in.fup()));
+                 "->" + hex(is_stored ? all_[pge].ip : in.fup().value_or(inside())));
         now_ = tracing::on;
         return is_stored ? pge + 1 : pge;
     }
@@ -597,7 +608,7 @@ private:
         std::uint64_t const to = is_on ? all_[next].ip : run_.outside();
         bool const is_in_context = is_on ||
                                    choices_.ask(question::context,
-                                                in.pip() || in.tsx() ||
+                                                has_context(in) ||
                                                     (!is_psb_first && !with_.filters.empty()));
         run_.say("SYSRET" + run_.code(is_in_context) + "->" + hex(to));
         now_ = is_on ? tracing::on : tracing::out;
@@ -665,7 +676,8 @@ private:
     /// time passed.
     auto time(std::size_t i) -> std::size_t {
         auto const in = timing_at(all_, i);
-        bool const is_rise = evidence_.is_timing_of_rise(in);
+        bool const is_cut = in.next == all_.size() && in.next != i && in.tsc();
+        bool const is_rise = is_cut || evidence_.is_timing_of_rise(in);
         if (now_ == tracing::out && is_rise && run_.can_fall_outside() &&
             choices_.ask(question::fell,
                          evidence_.must_have_fallen(i) ||
