@@ -31,6 +31,10 @@ struct comparison {
     std::size_t damaged = 0;
     unsigned shown = 0;
     std::string differences{};
+
+    [[nodiscard]] auto score() const -> std::pair<std::size_t, std::uint64_t> {
+        return {equal, equal_bytes};
+    }
 };
 
 inline auto line_at(byte_view bytes, std::size_t at) -> std::string {
@@ -120,15 +124,13 @@ inline auto compare_all(byte_view whole, std::vector<recording> const& parts,
 inline auto best_configuration(byte_view whole, std::vector<recording> const& parts,
                                std::string_view kind, machine& on) -> configuration {
     auto best = configuration_of(parts, kind);
-    auto const of_best = compare_all(whole, parts, best, kind, 0, on);
-    std::size_t most = of_best.equal;
-    if (most == of_best.segments) { return best; }
+    auto of_best = compare_all(whole, parts, best, kind, 0, on);
     for (auto const& other : alternatives_to(best)) {
+        if (of_best.equal == of_best.segments) { break; }
         auto const found = compare_all(whole, parts, other, kind, 0, on);
-        if (found.equal <= most) { continue; }
-        most = found.equal;
+        if (found.score() <= of_best.score()) { continue; }
+        of_best = found;
         best = other;
-        if (most == found.segments) { break; }
     }
     return best;
 }
@@ -154,10 +156,9 @@ inline auto best_kind(byte_view whole, std::vector<recording> const& parts, mach
         std::string_view const name{one.name.data(), one.name.size()};
         auto const with = configuration_of(parts, name);
         auto const result = compare_all(whole, beginnings, with, name, 0, on, {.revises = false});
-        auto const score = [](comparison const& of) { return std::pair{of.equal, of.equal_bytes}; };
         // What a processor does goes before what the manual says.
-        bool const is_better = best.empty() || score(result) > score(of_best) ||
-                               (score(result) == score(of_best) && best == "manual");
+        bool const is_better = best.empty() || result.score() > of_best.score() ||
+                               (result.score() == of_best.score() && best == "manual");
         if (is_better) {
             best = name;
             of_best = result;

@@ -153,74 +153,90 @@ private:
         return static_cast<std::size_t>(after - from_.all.begin()) - 1;
     }
 
-    /// What a trial found: how far the bytes are equal.
+    /// Other answers in a step, and in a later one, and how far the bytes are then equal.
     struct trial {
         std::size_t step = 0;
         std::uint32_t others = 0;
         std::size_t at = 0;
+        std::size_t later = 0;  // index of the packet
+        std::uint32_t others_later = 0;
     };
-    /// Finds other answers in the last steps with which the bytes are equal beyond `at`, and keeps
-    /// the steps up to the first of them. False if there are none.
+    /// What a difference is tried with.
+    struct search {
+        std::size_t at = 0;     // the difference
+        std::size_t until = 0;  // the packet up to which steps run
+        std::uint64_t most = 0;
+        std::vector<trial> found{};
+        bool is_done = false;  // the last one has no difference
+    };
+    /// Finds other answers in the last steps with which the bytes are equal beyond a difference, and
+    /// keeps the steps up to the first of them. False if there are none.
     auto revise(path& steps, progress const& reached, std::uint64_t& left) -> bool {
-        std::size_t const at = reached.at;
-        std::uint64_t const budget = std::min(left, most_trials);
+        search now{reached.at, std::min(reached.next + ahead, from_.all.size()),
+                   std::min(left, most_trials)};
         used_ = 0;
-        std::size_t const until = std::min(reached.next + ahead, from_.all.size());
-        auto const kept = others_;
-        std::vector<trial> found;
-        auto const first = try_all(steps, at, until, budget, found);
-        bool is_clean = first;
-        std::stable_sort(found.begin(), found.end(),
-                         [](trial const& a, trial const& b) { return a.at > b.at; });
-        if (!is_clean) {
-            for (std::size_t n = 0; n < found.size() && n < 12 && used_ < budget; ++n) {
-                if (found[n].at < at) { break; }
-                path more;
-                (void)attempt(steps[found[n].step], found[n].others, until, more);
-                if (!more.empty()) { more.pop_front(); }
-                std::vector<trial> second;
-                if (!try_all(more, at, until, budget, second)) {
-                    others_ = kept;
-                    continue;
-                }
-                auto const best = second.back();
-                others_[more[best.step].i] ^= best.others;
-                steps.resize(found[n].step + 1);
-                left -= std::min(left, used_);
-                return true;
-            }
-            others_ = kept;
-        }
+        try_one(steps, now);
+        if (!now.is_done) { try_two(steps, now); }
+        if (!now.is_done) { try_two_in_one_step(steps, now); }
         left -= std::min(left, used_);
-        if (found.empty()) { return false; }
-        auto const best = found.front();
-        if (best.at <= at) { return false; }
-        others_[steps[best.step].i] ^= best.others;
-        steps.resize(best.step + 1);
+        auto const best = std::max_element(
+            now.found.begin(), now.found.end(),
+            [](trial const& a, trial const& b) { return a.at < b.at; });
+        if (best == now.found.end() || best->at <= now.at) { return false; }
+        others_[steps[best->step].i] ^= best->others;
+        if (best->others_later != 0) { others_[best->later] ^= best->others_later; }
+        steps.resize(best->step + 1);
         return true;
     }
-    /// Tries the other answers of all steps, the last ones first. True if the last trial that was
-    /// added to `found` has no difference.
-    auto try_all(path const& steps, std::size_t at, std::size_t until, std::uint64_t budget,
-                 std::vector<trial>& found) -> bool {
-        for (unsigned both = 0; both < 2; ++both) {
-            for (std::size_t n = steps.size(); n-- != 0;) {
-                unsigned const asked = steps[n].asked;
-                for (unsigned a = 0; a < asked; ++a) {
-                    for (unsigned b = both ? a + 1 : a; b < (both ? asked : a + 1); ++b) {
-                        if (used_ >= budget) { return false; }
-                        std::uint32_t const others = std::uint32_t{1} << a | std::uint32_t{1} << b;
-                        path unused;
-                        auto const reached = attempt(steps[n], others, until, unused);
-                        others_[steps[n].i] ^= others;
-                        bool const is_clean = !reached.differs && reached.at > at;
-                        found.push_back({n, others, is_clean ? real_.size() + 1 : reached.at});
-                        if (is_clean) { return true; }
-                    }
+    /// Another answer in each step, the last ones first.
+    void try_one(path const& steps, search& now) {
+        for (std::size_t n = steps.size(); n-- != 0;) {
+            for (unsigned a = 0; a < steps[n].asked; ++a) {
+                if (!try_with(steps, n, std::uint32_t{1} << a, now)) { return; }
+            }
+        }
+    }
+    void try_two_in_one_step(path const& steps, search& now) {
+        for (std::size_t n = steps.size(); n-- != 0;) {
+            for (unsigned a = 0; a < steps[n].asked; ++a) {
+                for (unsigned b = a + 1; b < steps[n].asked; ++b) {
+                    auto const both = std::uint32_t{1} << a | std::uint32_t{1} << b;
+                    if (!try_with(steps, n, both, now)) { return; }
                 }
             }
         }
-        return false;
+    }
+    /// After the best of the first trials, of equal ones the last steps, each answer in later steps.
+    void try_two(path const& steps, search& now) {
+        auto firsts = now.found;
+        std::stable_sort(firsts.begin(), firsts.end(),
+                         [](trial const& a, trial const& b) { return a.at > b.at; });
+        constexpr std::size_t most_firsts = 24;
+        if (firsts.size() > most_firsts) { firsts.resize(most_firsts); }
+        for (auto const& first : firsts) {
+            path more;
+            (void)attempt(steps[first.step], first.others, now.until, more);
+            if (!more.empty() && more.front().i == steps[first.step].i) { more.pop_front(); }
+            search then{now.at, now.until, now.most};
+            try_one(more, then);
+            others_[steps[first.step].i] ^= first.others;
+            for (auto const& second : then.found) {
+                now.found.push_back(
+                    {first.step, first.others, second.at, more[second.step].i, second.others});
+            }
+            now.is_done = then.is_done;
+            if (now.is_done || used_ >= now.most) { return; }
+        }
+    }
+    /// False if that was the last one.
+    auto try_with(path const& steps, std::size_t n, std::uint32_t others, search& now) -> bool {
+        if (used_ >= now.most) { return false; }
+        path unused;
+        auto const reached = attempt(steps[n], others, now.until, unused);
+        others_[steps[n].i] ^= others;
+        now.is_done = !reached.differs && reached.at > now.at;
+        now.found.push_back({n, others, now.is_done ? real_.size() + 1 : reached.at});
+        return !now.is_done;
     }
     /// Runs from a step with other answers.
     auto attempt(choice_step const& from, std::uint32_t others, std::size_t until, path& steps)
