@@ -169,8 +169,8 @@ private:
         std::vector<trial> found{};
         bool is_done = false;  // the last one has no difference
     };
-    /// Finds other answers in the last steps with which the bytes are equal beyond a difference, and
-    /// keeps the steps up to the first of them. False if there are none.
+    /// Finds other answers in the last steps with which the bytes are equal beyond a difference,
+    /// and keeps the steps up to the first of them. False if there are none.
     auto revise(path& steps, progress const& reached, std::uint64_t& left) -> bool {
         search now{reached.at, std::min(reached.next + ahead, from_.all.size()),
                    std::min(left, most_trials)};
@@ -206,7 +206,7 @@ private:
             }
         }
     }
-    /// After the best of the first trials, of equal ones the last steps, each answer in later steps.
+    /// After the best of the first trials, each answer in later steps.
     void try_two(path const& steps, search& now) {
         auto firsts = now.found;
         std::stable_sort(firsts.begin(), firsts.end(),

@@ -346,8 +346,7 @@ auto main(int count, char** arguments) -> int {
         auto const bytes = system.trace();
         byte_view const whole{bytes.data(), bytes.size()};
         auto const parts = pt_twin::read_samples(whole, whole.size());
-        auto const with =
-            pt_twin::best_configuration(whole, parts, system.kind_name(), *on);
+        auto const with = pt_twin::best_configuration(whole, parts, system.kind_name(), *on);
         auto const found = pt_twin::compare_all(whole, parts, with, system.kind_name(), 1, *on);
         segments += found.segments;
         bool const is_equal = found.equal == found.segments && parts.size() == 1 &&
