@@ -87,47 +87,65 @@ inline auto rest_of(recording const& from, std::size_t psb) -> recording {
     return made;
 }
 
-/// Runs the twins of all parts, and compares them. After a difference the twin begins again at the
-/// next PSB.
+/// Runs the twin of a part. After a difference another one begins at the next PSB. `visit` gets
+/// each, the packets and bytes up to where it ends, and whether it ends as the part does.
+template <class Visit>
+void run_twins(byte_view whole, recording from, configuration const& with, std::string_view kind,
+               machine& on, std::string* script, derivation::options const& how, Visit&& visit) {
+    for (;;) {
+        auto const real = whole.from(static_cast<std::size_t>(from.begin))
+                              .first(static_cast<std::size_t>(from.end - from.begin));
+        derivation made{from, real, with, kind, on, script, how};
+        std::size_t const at = made.run();
+        std::size_t next = std::max(at, std::size_t{1});
+        while (next < from.all.size() && !from.all[next].is(packet::kind::psb)) { ++next; }
+        if (next == from.all.size()) { return visit(made, from, real, at == next); }
+        auto until = from;
+        until.end = from.all[next].offset;
+        until.ends_in_damage = false;
+        visit(made, until, real.first(static_cast<std::size_t>(until.end - from.begin)), false);
+        from = rest_of(from, next);
+    }
+}
+
+/// Compares the twins of all parts.
 inline auto compare_all(byte_view whole, std::vector<recording> const& parts,
                         configuration const& with, std::string_view kind, unsigned shown,
                         machine& on, derivation::options const& how = {}) -> comparison {
     comparison result;
     for (auto const& part : parts) {
-        recording from = part;
-        for (;;) {
-            byte_view const real = whole.from(static_cast<std::size_t>(from.begin))
-                                       .first(static_cast<std::size_t>(from.end - from.begin));
-            derivation made{from, real, with, kind, on, nullptr, how};
-            std::size_t const at = made.run();
-            std::size_t next = std::max(at, std::size_t{1});
-            while (next < from.all.size() && !from.all[next].is(packet::kind::psb)) { ++next; }
-            bool const is_whole = next == from.all.size();
-            auto compared = from;
-            auto bytes = real;
-            if (!is_whole) {
-                auto const end = from.all[next].offset;
-                bytes = real.first(static_cast<std::size_t>(end - from.begin));
-                compared.end = end;
-                compared.ends_in_damage = false;
-            }
-            compare(bytes, made.bytes(), compared, at == from.all.size(), shown, result);
-            if (is_whole) { break; }
-            from = rest_of(from, next);
-        }
+        run_twins(
+            whole, part, with, kind, on, nullptr, how,
+            [&](derivation const& made, recording const& from, byte_view real, bool is_whole) {
+                compare(real, made.bytes(), from, is_whole, shown, result);
+            });
     }
     return result;
+}
+
+/// The scripts of the twins of a part, each after a line with its setup.
+inline auto scripts_of(byte_view whole, recording const& part, configuration const& with,
+                       std::string_view kind, machine& on) -> std::string {
+    std::string all;
+    std::string script;
+    run_twins(whole, part, with, kind, on, &script, {},
+              [&](derivation const& made, recording const&, byte_view, bool) {
+                  all += "setup " + made.result().setup() + "\n" + script;
+                  script.clear();
+              });
+    return all;
 }
 
 /// How a trace was configured: the configuration by its packets, or another with which more
 /// segments are equal.
 inline auto best_configuration(byte_view whole, std::vector<recording> const& parts,
-                               std::string_view kind, machine& on) -> configuration {
+                               std::string_view kind, machine& on,
+                               derivation::options const& how = {}) -> configuration {
     auto best = configuration_of(parts, kind);
-    auto of_best = compare_all(whole, parts, best, kind, 0, on);
+    auto of_best = compare_all(whole, parts, best, kind, 0, on, how);
     for (auto const& other : alternatives_to(best)) {
         if (of_best.equal == of_best.segments) { break; }
-        auto const found = compare_all(whole, parts, other, kind, 0, on);
+        auto const found = compare_all(whole, parts, other, kind, 0, on, how);
         if (found.score() <= of_best.score()) { continue; }
         of_best = found;
         best = other;

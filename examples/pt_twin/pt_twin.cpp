@@ -32,8 +32,9 @@ of packets.
   --part N                  only the N-th part of a damaged trace. A part begins at a PSB and ends
                             at damage, where pieces are joined, at memory that was not written (more
                             than 64 zeros), or at the end; the first is 1
-  --events                  print the script instead of the comparison. pt_model runs that of one
-                            part; see --part. A line `setup SETUP` precedes the events of each
+  --events                  print the script instead of the comparison. A line `setup SETUP`
+                            precedes the events of each part; pt_model runs those of one. After a
+                            difference a script ends, and another one begins at the next PSB
   --differences N           show the first difference of N segments; the default is 3
   -h, --help                print this text
 
@@ -120,14 +121,7 @@ auto run_tool(tool::command_line& line) -> int {
     if (given.part != 0) { parts = {parts[given.part - 1]}; }
     if (given.events) {
         tool::output out;
-        for (auto const& from : parts) {
-            std::string script;
-            auto const real = whole.from(static_cast<std::size_t>(from.begin))
-                                  .first(static_cast<std::size_t>(from.end - from.begin));
-            derivation made{from, real, with, kind, *on, &script, {}};
-            (void)made.run();
-            out.write("setup " + made.result().setup() + "\n" + script);
-        }
+        for (auto const& from : parts) { out.write(scripts_of(whole, from, with, kind, *on)); }
         out.close();
         return 0;
     }

@@ -7,6 +7,11 @@
 // tries COUNT seeds from SEED on, and prints those whose traces are not equal; FILE gets the last
 // of these traces. Exit status: 0 if LEAST traces are equal, without it if all are.
 //
+//   twin_of_model --questions COUNT SEED
+//
+// takes from the derivation each question about what packets do not say, one at a time. Exit
+// status: 0 if each is needed by one of the traces.
+//
 // A mechanism is something that a processor may do, such as to change a mode. Each is drawn with
 // its own odds, from never to always.
 
@@ -329,35 +334,73 @@ private:
     action::moment moments_[3]{};
 };
 
+/// A trace of a random system, compared with its twin.
+struct twin_test {
+    std::string kind;
+    std::vector<std::uint8_t> bytes;
+    std::size_t parts = 0;
+    pt_twin::comparison found;
+    bool is_equal = false;
+};
+auto run_test(std::uint64_t seed, pt_twin::machine& on, std::uint32_t forgotten) -> twin_test {
+    random_system system{seed};
+    twin_test made{system.kind_name(), system.trace(), 0, {}, false};
+    byte_view const whole{made.bytes.data(), made.bytes.size()};
+    auto const parts = pt_twin::read_samples(whole, whole.size());
+    pt_twin::derivation::options const how{.forgotten = forgotten};
+    auto const with = pt_twin::best_configuration(whole, parts, made.kind, on, how);
+    made.parts = parts.size();
+    made.found = pt_twin::compare_all(whole, parts, with, made.kind, 1, on, how);
+    made.is_equal = made.found.equal == made.found.segments && made.parts == 1 &&
+                    (made.found.damaged == 0 || system.is_cut);
+    return made;
+}
+
+/// Each question with the answer no: the first trace that is then not equal.
+auto test_questions(std::uint64_t first, std::uint64_t traces, pt_twin::machine& on) -> bool {
+    bool is_good = true;
+    for (unsigned which = 0; which != pt_twin::question_count; ++which) {
+        std::uint64_t seed = first;
+        while (seed != first + traces && run_test(seed, on, std::uint32_t{1} << which).is_equal) {
+            ++seed;
+        }
+        if (seed == first + traces) {
+            std::printf("question %u: no trace needs it\n", which);
+            is_good = false;
+        } else {
+            std::printf("question %u: seed %llu needs it\n", which,
+                        static_cast<unsigned long long>(seed));
+        }
+    }
+    return is_good;
+}
+
 }  // namespace
 
 auto main(int count, char** arguments) -> int {
+    bool const asks = count > 1 && std::string_view{arguments[1]} == "--questions";
+    int const skipped = asks ? 1 : 0;
     auto const number = [&](int at, std::uint64_t other) {
+        at += skipped;
         return count > at ? std::strtoull(arguments[at], nullptr, 10) : other;
     };
     std::uint64_t const traces = number(1, 100);
     std::uint64_t const first = number(2, 1);
     std::uint64_t const least = number(3, traces);
     auto const on = std::make_unique<pt_twin::machine>();
+    if (asks) { return test_questions(first, traces, *on) ? 0 : 1; }
     std::uint64_t equal = 0;
     std::uint64_t segments = 0;
     for (std::uint64_t seed = first; seed < first + traces; ++seed) {
-        random_system system{seed};
-        auto const bytes = system.trace();
-        byte_view const whole{bytes.data(), bytes.size()};
-        auto const parts = pt_twin::read_samples(whole, whole.size());
-        auto const with = pt_twin::best_configuration(whole, parts, system.kind_name(), *on);
-        auto const found = pt_twin::compare_all(whole, parts, with, system.kind_name(), 1, *on);
-        segments += found.segments;
-        bool const is_equal = found.equal == found.segments && parts.size() == 1 &&
-                              (found.damaged == 0 || system.is_cut);
-        equal += is_equal;
-        if (is_equal) { continue; }
+        auto const one = run_test(seed, *on, 0);
+        segments += one.found.segments;
+        equal += one.is_equal;
+        if (one.is_equal) { continue; }
         std::printf("seed %llu, kind %s: segments %zu of %zu equal, %zu parts\n%s",
-                    static_cast<unsigned long long>(seed), system.kind_name().c_str(), found.equal,
-                    found.segments, parts.size(), found.differences.c_str());
+                    static_cast<unsigned long long>(seed), one.kind.c_str(), one.found.equal,
+                    one.found.segments, one.parts, one.found.differences.c_str());
         if (std::FILE* const out = count > 4 ? std::fopen(arguments[4], "wb") : nullptr) {
-            std::fwrite(bytes.data(), 1, bytes.size(), out);
+            std::fwrite(one.bytes.data(), 1, one.bytes.size(), out);
             std::fclose(out);
         }
     }
