@@ -81,16 +81,6 @@ public:
                in.tma().has_value() == (with_.tsc && with_.mtc);
     }
 
-    /// True if TraceEn may fall before a later packet of a group that begins with MTCs.
-    [[nodiscard]] auto may_fall_later(std::size_t i, group const& in) const -> bool {
-        for (std::size_t k = i + 1; k < in.next && !is_at(k - 1, kind::tsc); ++k) {
-            bool const begins = !is_at(k, kind::tma) && !is_at(k, kind::cbr) &&
-                                !is_at(k - 1, kind::cyc);
-            if (begins && may_have_fallen(k)) { return true; }
-        }
-        return false;
-    }
-
     /// True if TraceEn rises at a packet, whatever precedes it.
     [[nodiscard]] auto rises_at(std::size_t i) const -> bool {
         if (is_at(i, kind::psb)) {
@@ -234,15 +224,6 @@ public:
             },
             next.packet);
         return !is_timed;
-    }
-
-    /// True if the packets stand as one event writes them.
-    [[nodiscard]] auto stand_together(std::size_t first, std::size_t last) const -> bool {
-        if (first == 0) { return true; }
-        trace::packet_batch<> trial{state_before(first), write_options_};
-        for (std::size_t k = first; k <= last; ++k) { trial.add(all_[k].packet); }
-        trial.finish();
-        return trial.state().bytes == all_[last].end - begin_;
     }
 
 private:

@@ -49,10 +49,6 @@ public:
     [[nodiscard]] auto has_mtc() const -> bool {
         return std::any_of(items_.begin(), items_.end(), [](item const& it) { return it.is_mtc; });
     }
-    [[nodiscard]] auto has_mtc_after_tsc() const -> bool {
-        return std::any_of(items_.begin(), items_.end(),
-                           [](item const& it) { return it.is_mtc && it.before != kind::tsc; });
-    }
     /// The first count of an MTC.
     [[nodiscard]] auto first_mtc() const -> std::uint64_t {
         auto const it = std::find_if(items_.begin(), items_.end(),

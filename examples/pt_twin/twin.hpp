@@ -637,9 +637,7 @@ private:
         bool const has_target = evidence_.is_at(target, kind::tip) ||
                                 evidence_.is_at(target, kind::tip_pge) ||
                                 (evidence_.is_at(target, kind::tip_pgd) && all_[target].has_ip);
-        bool const is_one = next >= all_.size() || has_fup ||
-                            (all_[next].offset == all_[i].end &&
-                             (has_mode || target != next || evidence_.stand_together(i, target)));
+        bool const is_one = next >= all_.size() || has_fup || all_[next].offset == all_[i].end;
         if (aborts && has_target && choices_.ask(question::transfer, is_one)) {
             if (has_mode) {
                 run_.set_mode(all_[after_times(all_, next)].as<packet::mode_exec>());
@@ -681,7 +679,7 @@ private:
         if (now_ == tracing::out && is_rise && run_.can_fall_outside() &&
             choices_.ask(question::fell,
                          evidence_.must_have_fallen(i) ||
-                             (evidence_.may_have_fallen(i) && !evidence_.may_fall_later(i, in) &&
+                             (evidence_.may_have_fallen(i) &&
                               (evidence_.explains_mode(i, run_.traced.who, run_.state()) ||
                                evidence_.has_other_os(in.next, run_.traced.who))) ||
                              (is_broadwell_ && evidence_.rises_at(i)))) {
@@ -689,10 +687,7 @@ private:
         }
         if (now_ == tracing::off && is_rise) { return rise(i, in); }
         bool const is_early = evidence_.is_at(i, kind::mtc) || evidence_.is_at(i, kind::cyc);
-        bool const is_group = is_early && in.tsc() &&
-                              choices_.ask(question::stop,
-                                           is_rise && in.tma() && in.takes.has_mtc_after_tsc() &&
-                                               in.takes.first_mtc() != run_.reported_by(in));
+        bool const is_group = is_early && in.tsc() && choices_.ask(question::stop, false);
         if (evidence_.is_at(i, kind::mtc) && !is_group) { return run_.mtc(all_[i]), i + 1; }
         if (evidence_.is_at(i, kind::cyc) && !is_group) {
             cycles(all_[i]);
