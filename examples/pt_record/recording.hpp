@@ -67,7 +67,7 @@ struct settings {
     /// The options of the trace unit. Every decoder reads its RETs.
     [[nodiscard]] auto options() const -> engine::model_options {
         auto how = engine::options_of(kind);
-        how.on_ret_mismatch = engine::ret_mismatch::clear;
+        how.on_ret_mismatch = trace::ret_mismatch::clear;
         return how;
     }
 };

@@ -139,6 +139,7 @@
 #include <ptspec/trace/events.hpp>
 #include <ptspec/trace/event_name.hpp>
 #include <ptspec/trace/flow_query.hpp>
+#include <ptspec/trace/return_stack.hpp>
 #include <ptspec/trace/write/state.hpp>
 #include <ptspec/trace/write/batch.hpp>
 #include <ptspec/trace/write/direct.hpp>
@@ -163,7 +164,6 @@
 #include <ptspec/engine/model_kind.hpp>
 #include <ptspec/engine/byte_queue.hpp>
 #include <ptspec/engine/clocks.hpp>
-#include <ptspec/engine/return_stack.hpp>
 #include <ptspec/engine/state.hpp>
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/engine/access_result.hpp>

@@ -16895,6 +16895,81 @@ private:
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/return_stack.hpp ----
+
+namespace ptspec::trace {
+
+/// The effect on the return stack of a near RET whose target differs from the top entry. The RET is
+/// not compressed in any case. Decoders keep a return stack, too, and differ in this case.
+///
+/// Source: GEN-133, GEN-134.
+enum class ret_mismatch : uint8_t {
+    pop,    ///< every RET pops, as in the manual; libipt misreads some later RETs
+    keep,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
+    clear,  ///< no later RET is compressed against an older CALL: both decode correctly
+};
+
+/// The return addresses of traced near CALLs. A RET to the top entry is compressed to one TNT bit.
+///
+/// Shape:  at most 64 addresses; one more drops the oldest.
+/// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
+class return_stack {
+public:
+    static constexpr unsigned most = 64;
+
+    /// A near CALL was traced. `next` is the address after it.
+    constexpr void push(uint64_t next) noexcept {
+        top_ = (top_ + 1) % most;
+        entries_[top_] = next;
+        count_ += count_ < most ? 1 : 0;
+    }
+    /// A near RET to `to`. `compared` is the mask of the address bits that the RET pops. Returns
+    /// true, and pops, if the top entry matches. `on_mismatch` is the effect of a mismatch.
+    [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
+                                     ret_mismatch on_mismatch = ret_mismatch::pop) noexcept
+        -> bool {
+        if (count_ == 0) { return false; }
+        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
+        if (leads_there || on_mismatch == ret_mismatch::pop) {
+            top_ = (top_ + most - 1) % most;
+            --count_;
+        } else if (on_mismatch == ret_mismatch::clear) {
+            clear();
+        }
+        return leads_there;
+    }
+    /// A near RET that was compressed: pops the top entry, its target. There must be one.
+    [[nodiscard]] constexpr auto take() noexcept -> uint64_t {
+        uint64_t const to = entries_[top_];
+        top_ = (top_ + most - 1) % most;
+        --count_;
+        return to;
+    }
+    constexpr void clear() noexcept { count_ = 0; }
+
+    [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
+    /// Entry `i`, counted from the oldest. `i` must be below `size()`.
+    [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
+        return entries_[(top_ + most + 1 - count_ + i) % most];
+    }
+
+    friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
+        -> bool {
+        if (one.count_ != two.count_) { return false; }
+        for (unsigned i = 0; i < one.count_; ++i) {
+            if (one[i] != two[i]) { return false; }
+        }
+        return true;
+    }
+
+private:
+    uint64_t entries_[most] = {};
+    unsigned top_ = 0;
+    unsigned count_ = 0;
+};
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/trace/write/state.hpp ----
 
 namespace ptspec::trace {
@@ -19221,16 +19296,6 @@ struct overflow_end {
 
 namespace ptspec::engine {
 
-/// The effect on the return stack of a near RET whose target differs from the top entry. The RET is
-/// not compressed in any case. Decoders keep a return stack, too, and differ in this case.
-///
-/// Source: GEN-133, GEN-134.
-enum class ret_mismatch : uint8_t {
-    pop,    ///< every RET pops, as in the manual; libipt misreads some later RETs
-    keep,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
-    clear,  ///< no later RET is compressed against an older CALL: both decode correctly
-};
-
 /// The packets for a branch into a TraceStop range during an overflow. Tracing stops at once.
 ///
 /// Source: GEN-230.
@@ -19278,7 +19343,7 @@ struct model_options {
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
     /// A CFE of IRET also for SYSRET, SYSEXIT, ERETU and ERETS: GEN-301.
     bool iret_at_all_returns = false;
-    ret_mismatch on_ret_mismatch = ret_mismatch::pop;  ///< GEN-134
+    trace::ret_mismatch on_ret_mismatch = trace::ret_mismatch::pop;  ///< GEN-134
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// If PacketEn is 1: OVF, PSB+, FUP instead of OVF, FUP, PSB+. libipt rejects this: GEN-228.
     bool psb_before_ovf_fup = false;
@@ -19326,7 +19391,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
     visit("iret_at_all_returns", how.iret_at_all_returns, uint64_t{0}, uint64_t{1});
     visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
-          uint64_t{underlying(ret_mismatch::clear)});
+          uint64_t{underlying(trace::ret_mismatch::clear)});
     visit("psb_after_overflow", how.psb_after_overflow, uint64_t{0},
           uint64_t{underlying(psb_after_ovf::never)});
     visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});
@@ -19636,64 +19701,6 @@ struct counted_cycles {
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/return_stack.hpp ----
-
-namespace ptspec::engine {
-
-/// The return addresses of traced near CALLs. A RET to the top entry is compressed to one TNT bit.
-///
-/// Shape:  at most 64 addresses; one more drops the oldest.
-/// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
-class return_stack {
-public:
-    static constexpr unsigned most = 64;
-
-    /// A near CALL was traced. `next` is the address after it.
-    constexpr void push(uint64_t next) noexcept {
-        top_ = (top_ + 1) % most;
-        entries_[top_] = next;
-        count_ += count_ < most ? 1 : 0;
-    }
-    /// A near RET to `to`. `compared` is the mask of the address bits that the RET pops. Returns
-    /// true, and pops, if the top entry matches. `on_mismatch` is the effect of a mismatch.
-    [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
-                                     ret_mismatch on_mismatch = ret_mismatch::pop) noexcept
-        -> bool {
-        if (count_ == 0) { return false; }
-        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
-        if (leads_there || on_mismatch == ret_mismatch::pop) {
-            top_ = (top_ + most - 1) % most;
-            --count_;
-        } else if (on_mismatch == ret_mismatch::clear) {
-            clear();
-        }
-        return leads_there;
-    }
-    constexpr void clear() noexcept { count_ = 0; }
-
-    [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
-    /// Entry `i`, counted from the oldest. `i` must be below `size()`.
-    [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
-        return entries_[(top_ + most + 1 - count_ + i) % most];
-    }
-
-    friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
-        -> bool {
-        if (one.count_ != two.count_) { return false; }
-        for (unsigned i = 0; i < one.count_; ++i) {
-            if (one[i] != two[i]) { return false; }
-        }
-        return true;
-    }
-
-private:
-    uint64_t entries_[most] = {};
-    unsigned top_ = 0;
-    unsigned count_ = 0;
-};
-
-}  // namespace ptspec::engine
-
 // ---- ptspec/engine/detail/fast_ips.hpp ----
 
 namespace ptspec::engine {
@@ -19796,7 +19803,7 @@ struct generator_state {
 
     trace::writer_state writer{};
     trace::writer_options write_options{};  ///< from IA32_RTIT_CTL and `options`
-    return_stack calls{};
+    trace::return_stack calls{};
     engine::clocks clocks{};
     decoder_view view{};
     vmx_concealment concealment{};
@@ -22007,7 +22014,7 @@ struct unit_codec {
             each(self.ctl_at_start.raw);
             each(self.ended_by);
             each(self.flushing, 2);
-            each(self.calls, return_stack::most);
+            each(self.calls, trace::return_stack::most);
             each(self.bytes);
         }
     };
@@ -22091,7 +22098,7 @@ template <size_t Depth>
 struct unit_image {
     /// The maximum size in bytes.
     static constexpr size_t most = detail::unit_codec::min_bytes<Depth>() +
-                                   sizeof(uint64_t) * return_stack::most + Depth;
+                                   sizeof(uint64_t) * trace::return_stack::most + Depth;
 
     byte_array<most> bytes{};
     size_t size = 0;

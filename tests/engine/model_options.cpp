@@ -106,7 +106,7 @@ TEST_CASE("the defaults are those of the catalogue") {
     static_assert(!how.swintr_events);                                                 // GEN-301
     static_assert(!how.iret_at_all_returns);                                           // GEN-301
     static_assert(how.psb_after_overflow == engine::psb_after_ovf::where_needed);
-    static_assert(how.on_ret_mismatch == engine::ret_mismatch::pop);  // GEN-133, GEN-134
+    static_assert(how.on_ret_mismatch == trace::ret_mismatch::pop);  // GEN-133, GEN-134
     static_assert(!how.psb_before_ovf_fup);                           // GEN-228
     static_assert(!how.has_tsx);                                      // GEN-170
     static_assert(how.cycle_counter_bits == 32);                      // GEN-217

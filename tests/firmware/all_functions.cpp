@@ -1531,11 +1531,11 @@ auto fw_clocks(cpu::capabilities const& of, engine::clocks& now, uint64_t art,
            now.cbr_packet(engine::core_to_bus_of(of)).raw +
            engine::count_cycles(art, tsc, 32, false).cycles;
 }
-auto fw_return_stack(engine::return_stack& calls, uint64_t next) noexcept -> bool {
+auto fw_return_stack(trace::return_stack& calls, uint64_t next) noexcept -> bool {
     calls.push(next);
     bool const known = calls.pop(next, ~uint64_t{0}) && calls[0] == next && calls.size() != 0;
     calls.clear();
-    return known && calls == engine::return_stack{};
+    return known && calls == trace::return_stack{};
 }
 auto fw_byte_queue(engine::byte_queue<64>& queue, uint8_t const* data, size_t size) noexcept
     -> size_t {

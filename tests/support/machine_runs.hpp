@@ -58,7 +58,7 @@ struct plan {
 
 /// A random configuration, on a processor of this kind; for `manual`, with random options.
 inline auto random_plan(dice& from, engine::model_kind_info const& of) -> plan {
-    using engine::ret_mismatch;
+    using trace::ret_mismatch;
     plan made;
     auto& with = made.with;
     with = programs::random_setting(from);

@@ -3,19 +3,10 @@
 
 #include <ptspec/access/msr_state.hpp>
 #include <ptspec/engine/output/options.hpp>
+#include <ptspec/trace/return_stack.hpp>
 #include <ptspec/trace/write/state.hpp>
 
 namespace ptspec::engine {
-
-/// The effect on the return stack of a near RET whose target differs from the top entry. The RET is
-/// not compressed in any case. Decoders keep a return stack, too, and differ in this case.
-///
-/// Source: GEN-133, GEN-134.
-enum class ret_mismatch : uint8_t {
-    pop,    ///< every RET pops, as in the manual; libipt misreads some later RETs
-    keep,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
-    clear,  ///< no later RET is compressed against an older CALL: both decode correctly
-};
 
 /// The packets for a branch into a TraceStop range during an overflow. Tracing stops at once.
 ///
@@ -64,7 +55,7 @@ struct model_options {
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
     /// A CFE of IRET also for SYSRET, SYSEXIT, ERETU and ERETS: GEN-301.
     bool iret_at_all_returns = false;
-    ret_mismatch on_ret_mismatch = ret_mismatch::pop;  ///< GEN-134
+    trace::ret_mismatch on_ret_mismatch = trace::ret_mismatch::pop;  ///< GEN-134
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// If PacketEn is 1: OVF, PSB+, FUP instead of OVF, FUP, PSB+. libipt rejects this: GEN-228.
     bool psb_before_ovf_fup = false;
@@ -112,7 +103,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
     visit("iret_at_all_returns", how.iret_at_all_returns, uint64_t{0}, uint64_t{1});
     visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
-          uint64_t{underlying(ret_mismatch::clear)});
+          uint64_t{underlying(trace::ret_mismatch::clear)});
     visit("psb_after_overflow", how.psb_after_overflow, uint64_t{0},
           uint64_t{underlying(psb_after_ovf::never)});
     visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});

@@ -8,7 +8,7 @@
 #include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/clocks.hpp>
 #include <ptspec/engine/detail/fast_ips.hpp>
-#include <ptspec/engine/return_stack.hpp>
+#include <ptspec/trace/return_stack.hpp>
 #include <ptspec/trace/write/batch.hpp>
 
 namespace ptspec::engine {
@@ -60,7 +60,7 @@ struct generator_state {
 
     trace::writer_state writer{};
     trace::writer_options write_options{};  ///< from IA32_RTIT_CTL and `options`
-    return_stack calls{};
+    trace::return_stack calls{};
     engine::clocks clocks{};
     decoder_view view{};
     vmx_concealment concealment{};

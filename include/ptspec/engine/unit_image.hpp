@@ -131,7 +131,7 @@ struct unit_codec {
             each(self.ctl_at_start.raw);
             each(self.ended_by);
             each(self.flushing, 2);
-            each(self.calls, return_stack::most);
+            each(self.calls, trace::return_stack::most);
             each(self.bytes);
         }
     };
@@ -215,7 +215,7 @@ template <size_t Depth>
 struct unit_image {
     /// The maximum size in bytes.
     static constexpr size_t most = detail::unit_codec::min_bytes<Depth>() +
-                                   sizeof(uint64_t) * return_stack::most + Depth;
+                                   sizeof(uint64_t) * trace::return_stack::most + Depth;
 
     byte_array<most> bytes{};
     size_t size = 0;

@@ -229,7 +229,7 @@ TEST_CASE("branches within a filter range write no TIP.PGD, those that leave it 
 
 TEST_CASE("the effect of a mismatching RET on the call stack is a model option") {
     // GEN-133, GEN-134
-    using engine::ret_mismatch;
+    using trace::ret_mismatch;
     auto const returned = [](ret_mismatch how) {
         auto from = traced::started("OS=0");
         from.how.on_ret_mismatch = how;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/engine/return_stack.hpp>
+#include <ptspec/trace/return_stack.hpp>
 #include <ptspec/base/raw_bits.hpp>
 
 #include <support/check_twice.hpp>
@@ -8,7 +8,7 @@
 #include <initializer_list>
 
 using namespace ptspec;
-using engine::return_stack;
+using trace::return_stack;
 
 namespace {
 
@@ -35,7 +35,7 @@ TEST_CASE("a mismatching return pops the entry") {  // GEN-133, GEN-134
                calls.pop(0x10, all_bits);
     });
     CHECK_TWICE([](auto value) {  // or keeps all entries, or clears them
-        using engine::ret_mismatch;
+        using trace::ret_mismatch;
         bool good = true;
         for (auto const how : {ret_mismatch::keep, ret_mismatch::clear}) {
             return_stack calls;
@@ -102,7 +102,7 @@ TEST_CASE("clears_stack suits decoders that pop on every RET and on compressed R
                 pops_always.push(to);
                 pops_compressed.push(to);
             } else {
-                bool const compressed = calls.pop(to, all_bits, engine::ret_mismatch::clear);
+                bool const compressed = calls.pop(to, all_bits, trace::ret_mismatch::clear);
                 bool const top_leads_there = pops_always.pop(to, all_bits);
                 good = good && (!compressed || top_leads_there);
                 if (compressed) { good = good && pops_compressed.pop(to, all_bits); }

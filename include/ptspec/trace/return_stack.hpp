@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/model_options.hpp>
+#include <ptspec/base/bits.hpp>
 
-namespace ptspec::engine {
+namespace ptspec::trace {
+
+/// The effect on the return stack of a near RET whose target differs from the top entry. The RET is
+/// not compressed in any case. Decoders keep a return stack, too, and differ in this case.
+///
+/// Source: GEN-133, GEN-134.
+enum class ret_mismatch : uint8_t {
+    pop,    ///< every RET pops, as in the manual; libipt misreads some later RETs
+    keep,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
+    clear,  ///< no later RET is compressed against an older CALL: both decode correctly
+};
 
 /// The return addresses of traced near CALLs. A RET to the top entry is compressed to one TNT bit.
 ///
@@ -34,6 +44,13 @@ public:
         }
         return leads_there;
     }
+    /// A near RET that was compressed: pops the top entry, its target. There must be one.
+    [[nodiscard]] constexpr auto take() noexcept -> uint64_t {
+        uint64_t const to = entries_[top_];
+        top_ = (top_ + most - 1) % most;
+        --count_;
+        return to;
+    }
     constexpr void clear() noexcept { count_ = 0; }
 
     [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
@@ -57,4 +74,4 @@ private:
     unsigned count_ = 0;
 };
 
-}  // namespace ptspec::engine
+}  // namespace ptspec::trace
