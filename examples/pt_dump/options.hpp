@@ -3,14 +3,12 @@
 
 // What the options of pt_dump select.
 
-#include "../common/tool.hpp"
+#include "../common/numbers.hpp"
 #include "../common/trace_file.hpp"
 
-#include <ptspec/cpu/quirks.hpp>
 #include <ptspec/engine/check_options.hpp>
 #include <ptspec/ptspec.hpp>
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -69,58 +67,6 @@ struct settings {
     }
 };
 
-/// A number from 0 to `most`, decimal or with 0x hexadecimal.
-inline auto parse_number(std::string_view text, std::uint64_t most)
-    -> std::optional<std::uint64_t> {
-    bool const is_hex = text.starts_with("0x") || text.starts_with("0X");
-    if (is_hex) { text.remove_prefix(2); }
-    std::uint64_t value = 0;
-    auto const end = text.data() + text.size();
-    auto const [stop, error] = std::from_chars(text.data(), end, value, is_hex ? 16 : 10);
-    if (error != std::errc{} || stop != end || value > most) { return std::nullopt; }
-    return value;
-}
-
-/// Numbers between separators.
-inline auto parse_numbers(std::string_view text, char separator,
-                          std::vector<std::uint64_t> const& most)
-    -> std::optional<std::vector<std::uint64_t>> {
-    std::vector<std::uint64_t> found;
-    for (bool is_last = false; !is_last;) {
-        auto const end = text.find(separator);
-        is_last = end == std::string_view::npos;
-        auto const value = found.size() < most.size()
-                               ? parse_number(text.substr(0, end), most[found.size()])
-                               : std::nullopt;
-        if (!value) { return std::nullopt; }
-        found.push_back(*value);
-        if (!is_last) { text.remove_prefix(end + 1); }
-    }
-    return found;
-}
-
-namespace detail {
-
-inline auto number_of(tool::command_line& line, std::string_view takes, std::uint64_t most,
-                      std::uint64_t least = 0) -> std::uint64_t {
-    auto const option = line.argument();
-    auto const value = parse_number(line.value(), most);
-    if (!value || *value < least) { throw tool::failure{option + " takes " + std::string{takes}}; }
-    return *value;
-}
-inline auto numbers_of(tool::command_line& line, std::string_view takes, char separator,
-                       std::vector<std::uint64_t> const& most, std::size_t least)
-    -> std::vector<std::uint64_t> {
-    auto const option = line.argument();
-    auto const found = parse_numbers(line.value(), separator, most);
-    if (!found || found->size() < least) {
-        throw tool::failure{option + " takes " + std::string{takes}};
-    }
-    return *found;
-}
-
-}  // namespace detail
-
 /// Takes an option that describes the clocks. Returns false when it is another option.
 inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
     constexpr std::uint64_t any = ~std::uint64_t{0};
@@ -129,17 +75,17 @@ inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
     if (line.is("--mtc-freq")) {
         how.given.mtc_freq = true;
         clock.mtc_freq = static_cast<std::uint8_t>(
-            detail::number_of(line, "MTCFreq, a number from 0 to 15", 15));
+            tool::number_of(line, "MTCFreq, a number from 0 to 15", 15));
     } else if (line.is("--cyc-thresh")) {
         how.given.cyc_thresh = true;
         clock.cyc_thresh = static_cast<std::uint8_t>(
-            detail::number_of(line, "CycThresh, a number from 0 to 15", 15));
+            tool::number_of(line, "CycThresh, a number from 0 to 15", 15));
     } else if (line.is("--non-turbo")) {
         clock.max_non_turbo_ratio = static_cast<std::uint8_t>(
-            detail::number_of(line, "a ratio from 1 to 255", 255, 1));
+            tool::number_of(line, "a ratio from 1 to 255", 255, 1));
     } else if (line.is("--tsc-ratio")) {
         constexpr std::string_view takes = "EBX/EAX of CPUID.15H, like 168/2";
-        auto const found = detail::numbers_of(line, takes, '/', {any32, any32}, 2);
+        auto const found = tool::numbers_of(line, takes, '/', {any32, any32}, 2);
         if (found[0] == 0 || found[1] == 0) {
             throw tool::failure{"--tsc-ratio takes " + std::string{takes}};
         }
@@ -148,11 +94,11 @@ inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
     } else if (line.is("--monotonic")) {
         clock.monotonic = true;
     } else if (line.is("--tsc-reference")) {
-        clock.tsc_reference = detail::number_of(line, "a TSC of 64 bits, not 0", any, 1);
+        clock.tsc_reference = tool::number_of(line, "a TSC of 64 bits, not 0", any, 1);
     } else if (line.is("--guest")) {
         clock.is_guest = true;
     } else if (line.is("--guest-tsc")) {
-        auto const found = detail::numbers_of(
+        auto const found = tool::numbers_of(
             line, "OFFSET,MULTIPLIER: TSC offset and TSC multiplier of the VMCS", ',', {any, any},
             2);
         if (found[1] == 0) { throw tool::failure{"--guest-tsc takes a MULTIPLIER above 0"}; }
@@ -160,10 +106,10 @@ inline auto take_clock_option(tool::command_line& line, settings& how) -> bool {
         clock.guest_tsc.offset = found[0];
         clock.guest_tsc.multiplier = found[1];
     } else if (line.is("--tsc-hz")) {
-        how.to_ns.frequency = detail::number_of(line, "a frequency from 1 to 10000000000 Hz",
-                                                10'000'000'000, 1);
+        how.to_ns.frequency = tool::number_of(line, "a frequency from 1 to 10000000000 Hz",
+                                              10'000'000'000, 1);
     } else if (line.is("--perf-clock")) {
-        auto const found = detail::numbers_of(
+        auto const found = tool::numbers_of(
             line, "SHIFT,MULT,ZERO: time_shift up to 32, time_mult and time_zero of perf", ',',
             {32, any32, any}, 3);
         how.to_ns.perf = {.shift = static_cast<std::uint16_t>(found[0]),
@@ -186,21 +132,11 @@ inline auto settings_for(settings how, trace_file::stream const& from) -> settin
 }
 
 inline auto take_stream(tool::command_line& line) -> std::uint64_t {
-    return detail::number_of(line, "the number of a stream; --streams lists them", 0xFFFF'FFFF);
+    return tool::number_of(line, "the number of a stream; --streams lists them", 0xFFFF'FFFF);
 }
 
 inline auto take_jobs(tool::command_line& line) -> unsigned {
-    return static_cast<unsigned>(detail::number_of(line, "a number from 1 to 256", 256, 1));
-}
-
-/// The quirks of the processor that --cpu names.
-inline auto take_cpu(tool::command_line& line) -> cpu::quirk_set {
-    auto const found = detail::numbers_of(
-        line, "FAMILY/MODEL or FAMILY/MODEL/STEPPING in decimal, like 6/94/3", '/',
-        {255 + 15, 255, 15}, 2);
-    auto const part = [](std::uint64_t value) { return static_cast<unsigned>(value); };
-    return cpu::quirks_of(
-        cpu::cpu_model{part(found[0]), part(found[1]), found.size() == 3 ? part(found[2]) : 0});
+    return static_cast<unsigned>(tool::number_of(line, "a number from 1 to 256", 256, 1));
 }
 
 }  // namespace pt_dump

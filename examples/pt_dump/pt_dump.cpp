@@ -509,7 +509,7 @@ auto run(tool::command_line& line) -> int {
         } else if (line.is("--time")) {
             how.time = true;
         } else if (line.is("--cpu")) {
-            how.quirks = how.clock.quirks = take_cpu(line);
+            how.quirks = how.clock.quirks = tool::take_cpu(line);
             has_cpu = how.given.quirks = true;
         } else if (line.is("--kind")) {
             how.kinds = kinds_of(line.value());

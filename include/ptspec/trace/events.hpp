@@ -26,9 +26,11 @@ namespace ptspec::trace {
 ///
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
-/// Shape:  a value of about 4 KB. A copy continues independently.
+/// Shape:  a value of about 4 KB. A copy continues independently. `Room` is the number of events
+///         that it holds, 16 or more.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `binder` and `clock`.
-template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
+template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all,
+          unsigned Room = 32>
 class event_reader : public read_by_next<event> {
 public:
     /// Reads a whole trace from its first PSB on; from its first byte if `how.sync` is false. Then
@@ -66,8 +68,16 @@ public:
 
     /// The next event. It stays valid until the next call.
     [[nodiscard]] constexpr auto next() noexcept -> event const& {
-        if (first_ == ready_) [[unlikely]] { refill(); }
+        if (first_ == ready_) [[unlikely]] { refill(buffer{}); }
         return events_[first_++];
+    }
+    /// The next event after some branches that need no binding: `out` gets these, and no event is
+    /// made of them. It has the members of `detail::event_buffer`, which return false to stop; then
+    /// there may be no event, and the result is nullptr. Most packets of a trace are such branches.
+    template <class Out>
+    [[nodiscard]] constexpr auto next_after(Out out) noexcept -> event const* {
+        if (first_ == ready_) { refill(out); }
+        return first_ == ready_ ? nullptr : &events_[first_++];
     }
     /// The state of the processor after the last event that `next` returned.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
@@ -80,7 +90,7 @@ private:
     using kind = packet::kind;
 
     static constexpr reader_options from_first_psb{.sync = true};
-    static constexpr unsigned room = 32;
+    static constexpr unsigned room = Room;
     /// The maximum number of events pending for one IP. More are returned without an IP. One packet
     /// adds up to three events.
     static constexpr unsigned max_pending = room - 6;
@@ -91,7 +101,11 @@ private:
     // those of them that are `resumed` happened. [first_pending(), count_) are pending: their IP is
     // not known yet.
 
-    constexpr void refill() noexcept {
+    /// Branches that need no binding become events.
+    struct buffer {};
+
+    template <class Out>
+    constexpr void refill(Out out) noexcept {
         unsigned const waiting = count_ - ready_;
         for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
         first_ = ready_ = 0;
@@ -102,11 +116,13 @@ private:
             if (has_item_) {
                 has_item_ = false;
                 add(item_);
-            } else if (!needs_single_packets()) {
-                read_simple_packets();
-            } else {
+            } else if (needs_single_packets()) {
                 (void)errata_.skip(reader_);
                 add(reader_.next());
+            } else if constexpr (same_as<Out, buffer>) {
+                read_simple_packets();
+            } else if (!pass_simple_packets(out)) {
+                return;
             }
         }
         if (!has_last_ip_) [[unlikely]] { hide_ips(); }
@@ -118,19 +134,31 @@ private:
             events_[i].ip = events_[i].to = 0;
         }
     }
+    /// How to visit packets now.
+    template <class Out>
+    [[nodiscard]] constexpr auto visitor_for(Out out) noexcept
+        -> detail::simple_packets<Clock, Out> {
+        bool const has_no_pending = count_ == 0;
+        bool const takes_branches = binder_.binds_branches() && has_no_pending;
+        return {out, &clock_, &item_, &binder_, &disabled_, takes_branches, has_no_pending};
+    }
     [[gnu::noinline]]  // inlined, a trace without CYCs takes 4 % more instructions (g++ 12)
     constexpr void
     read_simple_packets() noexcept {
-        bool const has_no_pending = count_ == 0;
-        bool const takes_branches = binder_.binds_branches() && has_no_pending;
-        detail::simple_packets<Clock> plain{events_ + count_, events_ + room, &clock_,       &item_,
-                                            &binder_,         takes_branches, has_no_pending};
+        auto plain = visitor_for(detail::event_buffer<Clock>{events_ + count_, events_ + room});
         (void)reader_.for_each(plain);
-        if (has_no_pending) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
-        if (count_ != 0 && events_[count_ - 1].what == event_type::disabled) {
-            disabled_ = {events_[count_ - 1].has_to, events_[count_ - 1].to};
+        if (plain.has_no_pending) {
+            count_ = ready_ = static_cast<unsigned>(plain.out.next - events_);
         }
         has_item_ = plain.has_stopped;
+    }
+    /// False if `out` has stopped.
+    template <class Out>
+    constexpr auto pass_simple_packets(Out out) noexcept -> bool {
+        auto plain = visitor_for(out);
+        (void)reader_.for_each(plain);
+        has_item_ = plain.has_stopped;
+        return has_item_ || !plain.out.has_stopped();
     }
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
         return quirks_.bits != 0 && (errata_.needs_next() || quirks_.has(cpu::quirk::bdm64));
@@ -599,11 +627,6 @@ private:
         if (bound.completes && !may_be_compound) { complete_pending(); }
     }
 
-    struct known_ip {
-        bool is_known = false;
-        uint64_t ip = 0;
-    };
-
     reader<Hook, Packets> reader_;
     Clock clock_;
     binder binder_;
@@ -616,8 +639,8 @@ private:
     bool has_last_ip_ = true;    ///< a PSB was read
     bool has_item_ = false;      ///< `item_` is the next item
     bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
-    known_ip disabled_{};        ///< the IP of the last TIP.PGD
-    known_ip stopped_{};         ///< where the core clock stopped
+    detail::known_ip disabled_{};        ///< the IP of the last TIP.PGD
+    detail::known_ip stopped_{};         ///< where the core clock stopped
     item item_{};
     execution_state before_{};     ///< before the events that are ready
     bool is_interrupted_ = false;  ///< other packets came after those of an INIT

@@ -6,16 +6,71 @@
 
 namespace ptspec::trace::detail {
 
-/// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
-/// pending, TNT and TIP. Stops at any other packet, when the event buffer is full, and after a
-/// TIP.PGE or TIP.PGD that needs no binding.
+/// Writes the events of packets that need no binding into a buffer.
 template <class Clock>
-struct simple_packets {
-    event* out;
+struct event_buffer {
+    event* next;
     event* end;
+
+    template <packet::packet_type Packet>
+    constexpr auto branches(Packet const& which, at where, Clock& clock) noexcept -> bool {
+        return write(event_type::branches, which, where, clock, false, false, 0, 0);
+    }
+    constexpr auto branch(packet::tip const& which, at where, Clock& clock) noexcept -> bool {
+        bool const has_to = which.has_ip();
+        return write(event_type::indirect_branch, which, where, clock, false, has_to, 0,
+                     has_to ? where.ip : 0);
+    }
+    constexpr auto disable(packet::tip_pgd const& which, at where, Clock& clock) noexcept -> bool {
+        bool const has_to = which.has_ip();
+        return write(event_type::disabled, which, where, clock, false, has_to, 0,
+                     has_to ? where.ip : 0);
+    }
+    constexpr auto enable(packet::tip_pge const& which, at where, Clock& clock) noexcept -> bool {
+        bool const has_ip = which.has_ip();
+        return write(event_type::enabled, which, where, clock, has_ip, false, has_ip ? where.ip : 0,
+                     0);
+    }
+
+private:
+    /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
+    template <packet::packet_type Packet>
+    constexpr auto write(event_type what, Packet const& which, at where, Clock& clock, bool has_ip,
+                         bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
+        next->what = what;
+        next->has_ip = has_ip;
+        next->has_to = has_to;
+        next->is_status = false;
+        next->error = packet::error::none;
+        next->broken = rule::none;
+        next->skipped = 0;
+        next->offset = where.offset;
+        next->ip = ip;
+        next->to = to;
+        next->packet = {which, where.length};
+        if constexpr (!__is_empty(Clock)) { next->when = clock.now(); }
+        clock.pass();
+        ++next;
+        return next != end;
+    }
+};
+
+/// The IP of the last TIP.PGD.
+struct known_ip {
+    bool is_known = false;
+    uint64_t ip = 0;
+};
+
+/// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
+/// pending, TNT and TIP. `Out` gets the branches, and returns false to stop. Stops at any other
+/// packet, and after a TIP.PGE or TIP.PGD that needs no binding.
+template <class Clock, class Out>
+struct simple_packets {
+    Out out;
     Clock* clock;
     item* stopped_at;
     binder* binds;
+    known_ip* disabled_at;
     bool takes_branches;
     bool has_no_pending;
     bool has_stopped = false;  ///< at an item
@@ -24,25 +79,21 @@ struct simple_packets {
         requires one_of<Packet, packet::tnt_short, packet::tnt_long>
     constexpr auto operator()(Packet const& which, at where) -> bool {
         if (!takes_branches) { return stop(which, where); }
-        write(event_type::branches, which, where, false, false, 0, 0);
-        return out != end;
+        return out.branches(which, where, *clock);
     }
     constexpr auto operator()(packet::tip const& which, at where) -> bool {
         if (!takes_branches) { return stop(which, where); }
-        bool const has_to = which.has_ip();
-        write(event_type::indirect_branch, which, where, false, has_to, 0, has_to ? where.ip : 0);
-        return out != end;
+        return out.branch(which, where, *clock);
     }
     constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
         if (!has_no_pending || !binds->try_end_tracing()) { return stop(which, where); }
-        bool const has_to = which.has_ip();
-        write(event_type::disabled, which, where, false, has_to, 0, has_to ? where.ip : 0);
+        *disabled_at = {which.has_ip(), where.ip};
+        (void)out.disable(which, where, *clock);
         return false;
     }
     constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
         if (!has_no_pending || !binds->try_start_tracing()) { return stop(which, where); }
-        bool const has_ip = which.has_ip();
-        write(event_type::enabled, which, where, has_ip, false, has_ip ? where.ip : 0, 0);
+        (void)out.enable(which, where, *clock);
         return false;
     }
     template <packet::packet_type Packet>
@@ -63,25 +114,6 @@ struct simple_packets {
     }
 
 private:
-    /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
-    template <packet::packet_type Packet>
-    constexpr void write(event_type what, Packet const& which, at where, bool has_ip, bool has_to,
-                         uint64_t ip, uint64_t to) {
-        out->what = what;
-        out->has_ip = has_ip;
-        out->has_to = has_to;
-        out->is_status = false;
-        out->error = packet::error::none;
-        out->broken = rule::none;
-        out->skipped = 0;
-        out->offset = where.offset;
-        out->ip = ip;
-        out->to = to;
-        out->packet = {which, where.length};
-        if constexpr (!__is_empty(Clock)) { out->when = clock->now(); }
-        clock->pass();
-        ++out;
-    }
     template <packet::packet_type Packet>
     constexpr auto stop(Packet const& which, at where) -> bool {
         return (*this)({.what = item_type::packet,

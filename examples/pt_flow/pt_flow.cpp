@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// pt_flow: the executed instructions of a trace. See `pt_flow --help`.
+
+#include "images.hpp"
+#include "listing.hpp"
+
+#include "../common/raw_trace.hpp"
+
+namespace {
+
+using namespace ptspec;
+
+constexpr std::string_view usage =
+    R"(usage: pt_flow [--instructions | --runs | --blocks | --edges] [--cpu F/M/S]
+               [--filter FIRST,LAST]..
+               [--image FILE@ADDRESS].. [--pages FILE.mem FILE.addr].. TRACE
+
+Prints what a raw trace says was executed. The bytes of the code come from images.
+
+  --instructions            the address of each instruction
+  --runs                    instructions that follow each other in memory, the default:
+                            `run START LAST n=N mode=M` for N instructions, the first at START, the
+                            last at LAST, in code of M bits
+  --blocks                  runs that end at branches: `block START LAST n=N mode=M`
+  --edges                   branches and events: `edge FROM TO`, with `not-taken` or `event`
+  --image FILE@ADDRESS      a file with code, at this address
+  --pages FILE.mem FILE.addr
+                            pages of 4096 bytes one after the other, and a text file with a line
+                            `0xADDRESS` for each, with ` unmapped` after it if the page is absent
+  --cpu FAMILY/MODEL[/STEPPING]
+                            apply the workarounds for the errata of this processor
+  --filter FIRST,LAST       an address range that is traced, up to four times: for processors that
+                            may not send where a branch leaves it (SKL014; see --cpu)
+  -h, --help                print this text
+
+A line `gap REASON offset=O from=F to=T` is printed where it is not known what was executed: packets
+were lost (overflow), the trace is damaged (damage), code is not in an image (missing-code) or is no
+instruction (no-instruction), or trace and code do not match (wrong-turn, endless-loop, no-target).
+
+Exit status: 0; 1 there are gaps, or there is no PSB; 2 wrong usage, or an unreadable file.
+)";
+
+enum class form : std::uint8_t { instructions, runs, blocks, edges };
+
+struct settings {
+    form what = form::runs;
+    flow::walk_options walk{};
+    std::string trace{};
+    pt_flow::images code{};
+};
+
+auto parse(tool::command_line& line) -> settings {
+    constexpr std::uint64_t any = ~std::uint64_t{0};
+    settings given;
+    while (line.next()) {
+        if (line.is_help()) {
+            tool::print(usage);
+            std::exit(0);
+        }
+        if (line.is("--instructions")) {
+            given.what = form::instructions;
+        } else if (line.is("--runs")) {
+            given.what = form::runs;
+        } else if (line.is("--blocks")) {
+            given.what = form::blocks;
+        } else if (line.is("--edges")) {
+            given.what = form::edges;
+        } else if (line.is("--image")) {
+            given.code.add_file("--image", line.value());
+        } else if (line.is("--pages")) {
+            auto const memory = line.value();
+            given.code.add_pages(memory, line.value());
+        } else if (line.is("--cpu")) {
+            given.walk.quirks = tool::take_cpu(line);
+        } else if (line.is("--filter")) {
+            auto const found = tool::numbers_of(line, "FIRST,LAST", ',', {any, any}, 2);
+            auto& how = given.walk;
+            if (how.filter_count == std::size(how.filters)) {
+                throw tool::failure{"there are at most four filters"};
+            }
+            how.filters[how.filter_count++] = {found[0], found[1]};
+        } else if (line.is_operand() && given.trace.empty()) {
+            given.trace = line.argument();
+        } else {
+            line.refuse();
+        }
+    }
+    if (given.trace.empty()) { throw tool::failure{"needs a trace; see --help"}; }
+    return given;
+}
+
+/// Walks the trace, and returns the exit status.
+template <class Listing>
+auto print(settings& given, flow::block_cache& cache) -> int {
+    tool::output out;
+    Listing to{{pt_flow::line_writer{out}}};
+    auto code = given.code.spans();
+    flow::walker walk{code, cache, given.walk};
+    tool::input in{given.trace};
+    std::vector<std::uint8_t> piece(std::size_t{1} << 20);
+    bool is_first = true;
+    bool is_last = false;
+    while (walk.run(to) == flow::walk_end::need_input) {
+        auto const count = is_last ? 0 : in.read(piece.data(), piece.size());
+        if (is_first) { tool::require_raw_trace(given.trace, {piece.data(), count}); }
+        is_first = false;
+        is_last = count < piece.size();
+        if (count == 0) {
+            walk.finish();
+        } else {
+            (void)walk.feed(borrowed_bytes{piece.data(), count});
+        }
+    }
+    to.end();
+    out.close();
+    return to.gaps == 0 ? 0 : 1;
+}
+
+auto run_tool(tool::command_line& line) -> int {
+    auto given = parse(line);
+    std::vector<flow::block> storage(std::size_t{1} << 16);
+    flow::block_cache cache{storage.data(), storage.size()};
+    switch (given.what) {
+        case form::instructions: return print<pt_flow::instruction_listing>(given, cache);
+        case form::runs: return print<pt_flow::run_listing>(given, cache);
+        case form::blocks: return print<pt_flow::block_listing>(given, cache);
+        case form::edges: return print<pt_flow::edge_listing>(given, cache);
+    }
+    return tool::failed;
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    return tool::run("pt_flow", count, arguments, run_tool);
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The executed instructions of a trace.
+
+#include <ptspec/flow/walker.hpp>

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/flow/block.hpp>
+
+namespace ptspec::flow {
+
+/// Blocks that were decoded, in storage of the caller: `block storage[16384]` is 1 MB. When it is
+/// full, blocks are replaced; no result depends on its size.
+class block_cache {
+public:
+    template <size_t Count>
+    constexpr explicit block_cache(block (&storage)[Count]) noexcept
+        : block_cache{storage, Count} {}
+    /// `count` is 1 to 2^32 - 1.
+    constexpr block_cache(block* storage, size_t count) noexcept
+        : blocks_{storage}, count_{static_cast<uint32_t>(count)} {}
+
+    /// Where a block belongs: there, or beside.
+    [[nodiscard]] constexpr auto slot_of(uint64_t ip) const noexcept -> uint32_t {
+        constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
+        return static_cast<uint32_t>((ip * golden >> 32) * count_ >> 32);
+    }
+    /// The block, or nullptr. It stays valid until the next `insert`.
+    [[nodiscard]] constexpr auto find(uint32_t slot, block_key const& key) const noexcept
+        -> block const* {
+        block const& one = blocks_[slot];
+        if (one.key == key && one.count != 0) [[likely]] { return &one; }
+        uint32_t const beside = beside_of(slot);
+        block const& other = blocks_[beside];
+        return other.key == key && other.count != 0 ? &other : nullptr;
+    }
+    /// Keeps a block, in the place of another one if there is no room.
+    constexpr auto insert(uint32_t slot, block const& made) noexcept -> block const* {
+        uint32_t to = slot;
+        if (blocks_[slot].count != 0) {
+            uint32_t const beside = beside_of(slot);
+            bool const is_free = blocks_[beside].count == 0;
+            if (is_free || takes_beside_) { to = beside; }
+            takes_beside_ = !takes_beside_;
+        }
+        block& kept = blocks_[to];
+        kept = made;
+        kept.slot_after = slot_of(made.end());
+        kept.slot_target = slot_of(made.target);
+        return &kept;
+    }
+    /// Forgets blocks with bytes in a range of packet IPs: the code there has changed.
+    constexpr void invalidate(uint64_t from, uint64_t size) noexcept {
+        for (uint32_t i = 0; i < count_; ++i) {
+            block& one = blocks_[i];
+            bool const is_in = one.key.ip - from < size || from - one.key.ip < one.size;
+            if (is_in) { one.count = 0; }
+        }
+    }
+    constexpr void clear() noexcept {
+        for (uint32_t i = 0; i < count_; ++i) { blocks_[i].count = 0; }
+    }
+
+private:
+    [[nodiscard]] constexpr auto beside_of(uint32_t slot) const noexcept -> uint32_t {
+        uint32_t const other = slot ^ 1;
+        return other < count_ ? other : slot;
+    }
+
+    block* blocks_;
+    uint32_t count_;
+    bool takes_beside_ = false;
+};
+
+}  // namespace ptspec::flow

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/base/address.hpp>
+#include <ptspec/base/bytes.hpp>
+
+/// Where the bytes of traced code come from.
+namespace ptspec::flow {
+
+/// Code in memory: `code(address, space)` returns the bytes from a linear address on, at least to
+/// the end of its page of 4 KB, or none if they are absent.
+///
+/// `space` is the number of an address space, which the caller gives to the walker: the same number
+/// and address always have the same bytes. What changes code, such as another CR3, mmap or a JIT
+/// compiler, is another number, or `block_cache::invalidate`.
+template <class Source>
+concept code_source = requires(Source& from, uint64_t address, uint32_t space) {
+    { from.code(address, space) } -> same_as<byte_view>;
+};
+
+/// Bytes at a linear address.
+struct code_span {
+    borrowed_bytes bytes;
+    uint64_t address = 0;
+
+    [[nodiscard]] constexpr auto code(uint64_t at, uint32_t /*space*/) const noexcept -> byte_view {
+        auto const all = bytes.view();
+        uint64_t const offset = at - address;
+        return offset < all.size() ? all.from(static_cast<size_t>(offset)) : byte_view{};
+    }
+};
+
+/// Several spans of one address space, sorted by address; they do not overlap.
+struct code_spans {
+    code_span const* first = nullptr;
+    size_t count = 0;
+
+    [[nodiscard]] constexpr auto code(uint64_t at, uint32_t space) const noexcept -> byte_view {
+        size_t low = 0;
+        size_t high = count;
+        while (low < high) {
+            size_t const middle = low + (high - low) / 2;
+            if (first[middle].address <= at) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return low == 0 ? byte_view{} : first[low - 1].code(at, space);
+    }
+};
+
+inline constexpr uint64_t code_page_size = 4096;
+
+/// Pages of 4 KB of one address space, sorted by address: `addresses[i]` is the address of page `i`
+/// of `bytes`.
+struct code_pages {
+    uint64_t const* addresses = nullptr;
+    size_t count = 0;
+    uint8_t const* bytes = nullptr;
+
+    [[nodiscard]] constexpr auto code(uint64_t at, uint32_t /*space*/) const noexcept -> byte_view {
+        uint64_t const page = align_down(at, code_page_size);
+        size_t low = 0;
+        size_t high = count;
+        while (low < high) {
+            size_t const middle = low + (high - low) / 2;
+            if (addresses[middle] < page) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if (low == count || addresses[low] != page) { return {}; }
+        auto const offset = static_cast<size_t>(at - page);
+        auto const size = static_cast<size_t>(code_page_size);
+        return {bytes + low * size + offset, size - offset};
+    }
+};
+
+/// Calls a function for the bytes: `read(address, space)`.
+template <class Read>
+struct code_callback {
+    Read read;
+
+    [[nodiscard]] constexpr auto code(uint64_t at, uint32_t space) -> byte_view {
+        return read(at, space);
+    }
+};
+template <class Read>
+code_callback(Read) -> code_callback<Read>;
+
+}  // namespace ptspec::flow

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/flow/block.hpp>
+#include <ptspec/trace/event.hpp>
+
+/// What a walker reports. A sink has a member function for each kind of report that it wants;
+/// nothing else costs time.
+namespace ptspec::flow {
+
+/// An executed instruction.
+struct executed {
+    uint64_t ip = 0;
+    uint32_t space = 0;
+    uint8_t length = 0;  ///< in bytes
+    instruction_class which = instruction_class::other;
+    code_width width = code_width::bits_64;
+};
+
+/// Executed instructions that follow each other in memory. An event in between splits a block.
+struct executed_block {
+    uint64_t ip = 0;
+    uint64_t last = 0;  ///< the address of the last instruction
+    uint32_t space = 0;
+    uint32_t size = 0;                                   ///< in bytes
+    uint32_t count = 0;                                  ///< instructions
+    instruction_class which = instruction_class::other;  ///< of the last one
+    code_width width = code_width::bits_64;
+};
+
+/// A transfer of control: an executed branch, taken or not, or an event.
+struct edge {
+    uint64_t from =
+        0;  ///< the address of the branch; of an event, the instruction that did not execute
+    uint64_t to = 0;
+    uint64_t after = 0;  ///< the address after the branch: where a CALL returns to
+    uint32_t space = 0;
+    instruction_class which = instruction_class::other;  ///< of the branch
+    bool is_taken = true;
+    bool is_asynchronous = false;  ///< an interrupt, exception or another event
+};
+
+/// Why it is not known what executed.
+enum class gap_reason : uint8_t {
+    none,
+    overflow,        ///< packets were lost: OVF
+    damage,          ///< the trace is damaged: `broken`
+    missing_code,    ///< the source has no bytes at `missing`
+    no_instruction,  ///< no processor executes the bytes at `from`
+    wrong_turn,      ///< the code has no branch as the packet says
+    endless_loop,    ///< the code never reaches a branch, or the IP of an event
+    no_target,       ///< a branch whose packet has no IP
+};
+
+/// Executed instructions that are not known.
+struct gap {
+    gap_reason why = gap_reason::none;
+    rule broken = rule::none;
+    bool has_from = false;
+    bool has_to = false;   ///< false: tracing was off, or the trace ended, before an IP was known
+    uint64_t from = 0;     ///< the first instruction that is not known
+    uint64_t to = 0;       ///< the first one after it that is known
+    uint64_t missing = 0;  ///< of missing code: a linear address
+    uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
+};
+
+template <class Sink>
+concept takes_instructions = requires(Sink& to, executed const& one) { to.instruction(one); };
+template <class Sink>
+concept takes_blocks = requires(Sink& to, executed_block const& one) { to.block(one); };
+template <class Sink>
+concept takes_edges = requires(Sink& to, edge const& one) { to.edge(one); };
+template <class Sink>
+concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
+/// Events other than branches, with their times.
+template <class Sink>
+concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
+
+template <class Sink>
+concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
+               takes_gaps<Sink> || takes_events<Sink>;
+
+}  // namespace ptspec::flow
