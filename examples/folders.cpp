@@ -14,6 +14,7 @@
 #include <ptspec/driver.hpp>
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/engine/output/output.hpp>
+#include <ptspec/flow.hpp>
 #include <ptspec/packet/decode.hpp>
 #include <ptspec/packet/encode.hpp>
 #include <ptspec/print/word.hpp>
@@ -204,6 +205,29 @@ auto first_broken_rule(byte_view bytes) -> rule {
     (void)reader.for_each(check);
     return first;
 }
+
+// What executed. A sink has a function for each kind of report that it wants.
+static_assert([] {
+    struct {
+        uint64_t count = 0;
+        uint64_t last = 0;
+        constexpr void instruction(flow::executed const& one) {
+            ++count;
+            last = one.ip;
+        }
+    } executed;
+    // At 401000H: NOP; JNZ 401000H. The trace: PSB, FUP 401000H, PSBEND, and a TNT: taken twice.
+    uint8_t const loop[] = {0x90, 0x75, 0xFD};
+    uint8_t const bytes[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02,
+                             0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x7D, 0x00,
+                             0x10, 0x40, 0x00, 0x00, 0x00, 0x02, 0x23, 0x0E};
+    flow::code_span image{loop, 0x40'1000};
+    flow::block blocks[16];
+    flow::block_cache cache{blocks};
+    flow::walker walk{borrowed_bytes{bytes}, image, cache};
+    return walk.run(executed) == flow::walk_end::end && executed.count == 4 &&
+           executed.last == 0x40'1001;
+}());
 
 }  // namespace
 

@@ -199,6 +199,14 @@
 #include <ptspec/vmx/keep_part.hpp>
 #include <ptspec/vmx/tdx.hpp>
 
+#include <ptspec/flow/code.hpp>
+#include <ptspec/flow/passage.hpp>
+#include <ptspec/flow/block.hpp>
+#include <ptspec/flow/block_cache.hpp>
+#include <ptspec/flow/sink.hpp>
+#include <ptspec/flow/walk_options.hpp>
+#include <ptspec/flow/walker.hpp>
+
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/simulate/fake_processor.hpp>

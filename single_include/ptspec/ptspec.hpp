@@ -16034,16 +16034,71 @@ private:
 
 namespace ptspec::trace::detail {
 
-/// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
-/// pending, TNT and TIP. Stops at any other packet, when the event buffer is full, and after a
-/// TIP.PGE or TIP.PGD that needs no binding.
+/// Writes the events of packets that need no binding into a buffer.
 template <class Clock>
-struct simple_packets {
-    event* out;
+struct event_buffer {
+    event* next;
     event* end;
+
+    template <packet::packet_type Packet>
+    constexpr auto branches(Packet const& which, at where, Clock& clock) noexcept -> bool {
+        return write(event_type::branches, which, where, clock, false, false, 0, 0);
+    }
+    constexpr auto branch(packet::tip const& which, at where, Clock& clock) noexcept -> bool {
+        bool const has_to = which.has_ip();
+        return write(event_type::indirect_branch, which, where, clock, false, has_to, 0,
+                     has_to ? where.ip : 0);
+    }
+    constexpr auto disable(packet::tip_pgd const& which, at where, Clock& clock) noexcept -> bool {
+        bool const has_to = which.has_ip();
+        return write(event_type::disabled, which, where, clock, false, has_to, 0,
+                     has_to ? where.ip : 0);
+    }
+    constexpr auto enable(packet::tip_pge const& which, at where, Clock& clock) noexcept -> bool {
+        bool const has_ip = which.has_ip();
+        return write(event_type::enabled, which, where, clock, has_ip, false, has_ip ? where.ip : 0,
+                     0);
+    }
+
+private:
+    /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
+    template <packet::packet_type Packet>
+    constexpr auto write(event_type what, Packet const& which, at where, Clock& clock, bool has_ip,
+                         bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
+        next->what = what;
+        next->has_ip = has_ip;
+        next->has_to = has_to;
+        next->is_status = false;
+        next->error = packet::error::none;
+        next->broken = rule::none;
+        next->skipped = 0;
+        next->offset = where.offset;
+        next->ip = ip;
+        next->to = to;
+        next->packet = {which, where.length};
+        if constexpr (!__is_empty(Clock)) { next->when = clock.now(); }
+        clock.pass();
+        ++next;
+        return next != end;
+    }
+};
+
+/// The IP of the last TIP.PGD.
+struct known_ip {
+    bool is_known = false;
+    uint64_t ip = 0;
+};
+
+/// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
+/// pending, TNT and TIP. `Out` gets the branches, and returns false to stop. Stops at any other
+/// packet, and after a TIP.PGE or TIP.PGD that needs no binding.
+template <class Clock, class Out>
+struct simple_packets {
+    Out out;
     Clock* clock;
     item* stopped_at;
     binder* binds;
+    known_ip* disabled_at;
     bool takes_branches;
     bool has_no_pending;
     bool has_stopped = false;  ///< at an item
@@ -16052,25 +16107,21 @@ struct simple_packets {
         requires one_of<Packet, packet::tnt_short, packet::tnt_long>
     constexpr auto operator()(Packet const& which, at where) -> bool {
         if (!takes_branches) { return stop(which, where); }
-        write(event_type::branches, which, where, false, false, 0, 0);
-        return out != end;
+        return out.branches(which, where, *clock);
     }
     constexpr auto operator()(packet::tip const& which, at where) -> bool {
         if (!takes_branches) { return stop(which, where); }
-        bool const has_to = which.has_ip();
-        write(event_type::indirect_branch, which, where, false, has_to, 0, has_to ? where.ip : 0);
-        return out != end;
+        return out.branch(which, where, *clock);
     }
     constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
         if (!has_no_pending || !binds->try_end_tracing()) { return stop(which, where); }
-        bool const has_to = which.has_ip();
-        write(event_type::disabled, which, where, false, has_to, 0, has_to ? where.ip : 0);
+        *disabled_at = {which.has_ip(), where.ip};
+        (void)out.disable(which, where, *clock);
         return false;
     }
     constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
         if (!has_no_pending || !binds->try_start_tracing()) { return stop(which, where); }
-        bool const has_ip = which.has_ip();
-        write(event_type::enabled, which, where, has_ip, false, has_ip ? where.ip : 0, 0);
+        (void)out.enable(which, where, *clock);
         return false;
     }
     template <packet::packet_type Packet>
@@ -16091,25 +16142,6 @@ struct simple_packets {
     }
 
 private:
-    /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
-    template <packet::packet_type Packet>
-    constexpr void write(event_type what, Packet const& which, at where, bool has_ip, bool has_to,
-                         uint64_t ip, uint64_t to) {
-        out->what = what;
-        out->has_ip = has_ip;
-        out->has_to = has_to;
-        out->is_status = false;
-        out->error = packet::error::none;
-        out->broken = rule::none;
-        out->skipped = 0;
-        out->offset = where.offset;
-        out->ip = ip;
-        out->to = to;
-        out->packet = {which, where.length};
-        if constexpr (!__is_empty(Clock)) { out->when = clock->now(); }
-        clock->pass();
-        ++out;
-    }
     template <packet::packet_type Packet>
     constexpr auto stop(Packet const& which, at where) -> bool {
         return (*this)({.what = item_type::packet,
@@ -16142,9 +16174,11 @@ namespace ptspec::trace {
 ///
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
-/// Shape:  a value of about 4 KB. A copy continues independently.
+/// Shape:  a value of about 4 KB. A copy continues independently. `Room` is the number of events
+///         that it holds, 16 or more.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `binder` and `clock`.
-template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all>
+template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all,
+          unsigned Room = 32>
 class event_reader : public read_by_next<event> {
 public:
     /// Reads a whole trace from its first PSB on; from its first byte if `how.sync` is false. Then
@@ -16182,8 +16216,15 @@ public:
 
     /// The next event. It stays valid until the next call.
     [[nodiscard]] constexpr auto next() noexcept -> event const& {
-        if (first_ == ready_) [[unlikely]] { refill(); }
+        if (first_ == ready_) [[unlikely]] { refill(buffer{}); }
         return events_[first_++];
+    }
+    /// The next event after branches that need no binding: `out` gets these instead, as
+    /// `detail::event_buffer` does, and returns false to stop: then the result may be nullptr.
+    template <class Out>
+    [[nodiscard]] constexpr auto next_after(Out out) noexcept -> event const* {
+        if (first_ == ready_) { refill(out); }
+        return first_ == ready_ ? nullptr : &events_[first_++];
     }
     /// The state of the processor after the last event that `next` returned.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
@@ -16196,7 +16237,7 @@ private:
     using kind = packet::kind;
 
     static constexpr reader_options from_first_psb{.sync = true};
-    static constexpr unsigned room = 32;
+    static constexpr unsigned room = Room;
     /// The maximum number of events pending for one IP. More are returned without an IP. One packet
     /// adds up to three events.
     static constexpr unsigned max_pending = room - 6;
@@ -16207,7 +16248,10 @@ private:
     // those of them that are `resumed` happened. [first_pending(), count_) are pending: their IP is
     // not known yet.
 
-    constexpr void refill() noexcept {
+    struct buffer {};  // of events
+
+    template <class Out>
+    constexpr void refill(Out out) noexcept {
         unsigned const waiting = count_ - ready_;
         for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
         first_ = ready_ = 0;
@@ -16218,11 +16262,13 @@ private:
             if (has_item_) {
                 has_item_ = false;
                 add(item_);
-            } else if (!needs_single_packets()) {
-                read_simple_packets();
-            } else {
+            } else if (needs_single_packets()) {
                 (void)errata_.skip(reader_);
                 add(reader_.next());
+            } else if constexpr (same_as<Out, buffer>) {
+                read_simple_packets();
+            } else if (!pass_simple_packets(out)) {
+                return;
             }
         }
         if (!has_last_ip_) [[unlikely]] { hide_ips(); }
@@ -16234,19 +16280,31 @@ private:
             events_[i].ip = events_[i].to = 0;
         }
     }
+    /// How to visit packets now.
+    template <class Out>
+    [[nodiscard]] constexpr auto visitor_for(Out out) noexcept
+        -> detail::simple_packets<Clock, Out> {
+        bool const has_no_pending = count_ == 0;
+        bool const takes_branches = binder_.binds_branches() && has_no_pending;
+        return {out, &clock_, &item_, &binder_, &disabled_, takes_branches, has_no_pending};
+    }
     [[gnu::noinline]]  // inlined, a trace without CYCs takes 4 % more instructions (g++ 12)
     constexpr void
     read_simple_packets() noexcept {
-        bool const has_no_pending = count_ == 0;
-        bool const takes_branches = binder_.binds_branches() && has_no_pending;
-        detail::simple_packets<Clock> plain{events_ + count_, events_ + room, &clock_,       &item_,
-                                            &binder_,         takes_branches, has_no_pending};
+        auto plain = visitor_for(detail::event_buffer<Clock>{events_ + count_, events_ + room});
         (void)reader_.for_each(plain);
-        if (has_no_pending) { count_ = ready_ = static_cast<unsigned>(plain.out - events_); }
-        if (count_ != 0 && events_[count_ - 1].what == event_type::disabled) {
-            disabled_ = {events_[count_ - 1].has_to, events_[count_ - 1].to};
+        if (plain.has_no_pending) {
+            count_ = ready_ = static_cast<unsigned>(plain.out.next - events_);
         }
         has_item_ = plain.has_stopped;
+    }
+    /// False if `out` has stopped.
+    template <class Out>
+    constexpr auto pass_simple_packets(Out out) noexcept -> bool {
+        auto plain = visitor_for(out);
+        (void)reader_.for_each(plain);
+        has_item_ = plain.has_stopped;
+        return has_item_ || !plain.out.has_stopped();
     }
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
         return quirks_.bits != 0 && (errata_.needs_next() || quirks_.has(cpu::quirk::bdm64));
@@ -16715,11 +16773,6 @@ private:
         if (bound.completes && !may_be_compound) { complete_pending(); }
     }
 
-    struct known_ip {
-        bool is_known = false;
-        uint64_t ip = 0;
-    };
-
     reader<Hook, Packets> reader_;
     Clock clock_;
     binder binder_;
@@ -16729,11 +16782,11 @@ private:
     unsigned ready_ = 0;
     unsigned held_ = 0;
     unsigned count_ = 0;
-    bool has_last_ip_ = true;    ///< a PSB was read
-    bool has_item_ = false;      ///< `item_` is the next item
-    bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
-    known_ip disabled_{};        ///< the IP of the last TIP.PGD
-    known_ip stopped_{};         ///< where the core clock stopped
+    bool has_last_ip_ = true;      ///< a PSB was read
+    bool has_item_ = false;        ///< `item_` is the next item
+    bool awaits_abort_ = false;    ///< BDM64: the first pending event is an indirect branch
+    detail::known_ip disabled_{};  ///< the IP of the last TIP.PGD
+    detail::known_ip stopped_{};   ///< where the core clock stopped
     item item_{};
     execution_state before_{};     ///< before the events that are ready
     bool is_interrupted_ = false;  ///< other packets came after those of an INIT
@@ -28301,6 +28354,1212 @@ template <same_as<cpu::capabilities> Capabilities>
 }
 
 }  // namespace ptspec::vmx::tdx
+
+// ---- ptspec/flow/code.hpp ----
+
+/// Where the bytes of traced code come from.
+namespace ptspec::flow {
+
+/// Code in memory: `code(address, space)` returns the bytes from a linear address on, at least to
+/// the end of its page of 4 KB, or none if they are absent.
+///
+/// `space` is the number of an address space, which the caller gives to the walker: the same number
+/// and address always have the same bytes. What changes code, such as another CR3, mmap or a JIT
+/// compiler, is another number, or `block_cache::invalidate`.
+template <class Source>
+concept code_source = requires(Source& from, uint64_t address, uint32_t space) {
+    { from.code(address, space) } -> same_as<byte_view>;
+};
+
+/// Bytes at a linear address.
+struct code_span {
+    borrowed_bytes bytes;
+    uint64_t address = 0;
+
+    [[nodiscard]] constexpr auto code(uint64_t at, uint32_t /*space*/) const noexcept -> byte_view {
+        auto const all = bytes.view();
+        uint64_t const offset = at - address;
+        return offset < all.size() ? all.from(static_cast<size_t>(offset)) : byte_view{};
+    }
+};
+
+/// Several spans of one address space, sorted by address; they do not overlap.
+struct code_spans {
+    code_span const* first = nullptr;
+    size_t count = 0;
+
+    [[nodiscard]] constexpr auto code(uint64_t at, uint32_t space) const noexcept -> byte_view {
+        size_t low = 0;
+        size_t high = count;
+        while (low < high) {
+            size_t const middle = low + (high - low) / 2;
+            if (first[middle].address <= at) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return low == 0 ? byte_view{} : first[low - 1].code(at, space);
+    }
+};
+
+inline constexpr uint64_t code_page_size = 4096;
+
+/// Pages of 4 KB of one address space, sorted by address: `addresses[i]` is the address of page `i`
+/// of `bytes`.
+struct code_pages {
+    uint64_t const* addresses = nullptr;
+    size_t count = 0;
+    uint8_t const* bytes = nullptr;
+
+    [[nodiscard]] constexpr auto code(uint64_t at, uint32_t /*space*/) const noexcept -> byte_view {
+        uint64_t const page = align_down(at, code_page_size);
+        size_t low = 0;
+        size_t high = count;
+        while (low < high) {
+            size_t const middle = low + (high - low) / 2;
+            if (addresses[middle] < page) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if (low == count || addresses[low] != page) { return {}; }
+        auto const offset = static_cast<size_t>(at - page);
+        auto const size = static_cast<size_t>(code_page_size);
+        return {bytes + low * size + offset, size - offset};
+    }
+};
+
+/// Calls a function for the bytes: `read(address, space)`.
+template <class Read>
+struct code_callback {
+    Read read;
+
+    [[nodiscard]] constexpr auto code(uint64_t at, uint32_t space) -> byte_view {
+        return read(at, space);
+    }
+};
+template <class Read>
+code_callback(Read) -> code_callback<Read>;
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/passage.hpp ----
+
+namespace ptspec::flow {
+
+/// How control leaves an instruction.
+///
+/// Source: GEN-110..114.
+enum class passage : uint8_t {
+    falls,        ///< to the next one, without a packet
+    jumps,        ///< to a known target, without a packet
+    conditional,  ///< a TNT bit tells
+    returns,      ///< a TNT bit, or a TIP
+    targets,      ///< a TIP has the target
+    interrupts,   ///< a FUP and a TIP: INT n
+};
+
+[[nodiscard]] constexpr auto passage_of(x86::instruction const& of) noexcept -> passage {
+    using enum x86::instruction_class;
+    switch (of.which) {
+        case conditional: return passage::conditional;
+        case direct_jump:
+        case direct_call: return passage::jumps;
+        case near_return: return passage::returns;
+        case indirect_jump:
+        case indirect_call:
+        case absolute_jump:
+        case far_jump:
+        case far_call:
+        case far_return:
+        case iret:
+        case syscall:
+        case sysret:
+        case sysenter:
+        case sysexit:
+        case uiret:
+        case eret:
+        case vm_entry:
+        case rsm: return passage::targets;
+        case software_interrupt: return of.vector == 4 ? passage::falls : passage::interrupts;
+        default: return passage::falls;
+    }
+}
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/block.hpp ----
+
+/// Straight runs of code, decoded once.
+namespace ptspec::flow {
+
+using cpu::code_width;
+using x86::instruction_class;
+
+/// What code is: where it begins, and how it is decoded.
+struct block_key {
+    uint64_t ip = 0;
+    uint32_t space = 0;
+    code_width width = code_width::bits_64;
+
+    friend constexpr auto operator==(block_key const&, block_key const&) -> bool = default;
+};
+
+/// Instructions that follow each other in memory. Only the last one has a class other than
+/// `instruction_class::other`: it may branch, have a packet or end tracing.
+///
+/// Shape:  64 bytes. IPs are those of packets.
+struct alignas(64) block {
+    static constexpr unsigned most_instructions = 32;
+
+    block_key key{};
+    uint64_t target = 0;       ///< of a direct branch
+    uint64_t lengths[2] = {};  ///< 4 bits an instruction, the first in the low bits
+    uint32_t slot_after = 0;   ///< places in the cache
+    uint32_t slot_target = 0;
+    uint16_t size = 0;  ///< in bytes
+    uint8_t count = 0;  ///< instructions; 0: no block
+    uint8_t last_length = 0;
+    instruction_class which = instruction_class::other;  ///< of the last instruction
+    flow::passage passage = flow::passage::falls;
+    bool pushes = false;  ///< a CALL whose return may be compressed: GEN-132
+
+    /// The address after the block.
+    [[nodiscard]] constexpr auto end() const noexcept -> uint64_t {
+        uint64_t const after = key.ip + size;
+        return key.width == code_width::bits_64 ? after : after & low_bits(32);
+    }
+    /// The address of the last instruction.
+    [[nodiscard]] constexpr auto last() const noexcept -> uint64_t {
+        return key.ip + size - last_length;
+    }
+    [[nodiscard]] constexpr auto length_of(unsigned i) const noexcept -> uint8_t {
+        return lengths[i / 16] >> i % 16 * 4 & 15;
+    }
+};
+
+/// Why a block has not been decoded.
+enum class block_error : uint8_t {
+    none,
+    missing_code,    ///< the bytes of the page at `missing` are absent
+    no_instruction,  ///< no processor executes the bytes
+};
+struct decoded_block {
+    block made{};
+    block_error error = block_error::none;
+    uint64_t missing = 0;  ///< a linear address
+};
+
+/// How the IPs of packets and of code belong together.
+struct ip_form {
+    cpu::ip_payload payload = cpu::ip_payload::linear;
+    uint64_t cs_base = 0;  ///< outside of 64-bit code
+
+    [[nodiscard]] constexpr auto linear_of(uint64_t ip, code_width width) const noexcept
+        -> uint64_t {
+        return cpu::linear_of_packet_ip(payload, segment(width), ip);
+    }
+    /// The target of a direct branch, as a packet would have it.
+    [[nodiscard]] constexpr auto target_of(x86::instruction const& of, uint64_t ip,
+                                           code_width width) const noexcept -> uint64_t {
+        if (width == code_width::bits_64) { return x86::target_of(of, ip, width); }
+        uint64_t const offset = cpu::offset_of_packet_ip(payload, segment(width), ip);
+        return cpu::packet_ip_of_offset(payload, segment(width), x86::target_of(of, offset, width));
+    }
+
+private:
+    [[nodiscard]] constexpr auto segment(code_width width) const noexcept -> cpu::code_segment {
+        return {cs_base, width == code_width::bits_64};
+    }
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// Decodes an instruction that may continue in another page.
+template <code_source Code>
+[[nodiscard]] constexpr auto decode_across(Code& code, byte_view here, uint64_t address,
+                                           block_key key, uint64_t& missing) -> x86::decoded {
+    auto const first = x86::decode(here, key.width);
+    if (first.error != x86::decode_error::truncated) { return first; }
+    byte_array<x86::instruction::most_bytes> bytes{};
+    copy_bytes(bytes.data(), here.data(), here.size());
+    byte_view const more = code.code(address + here.size(), key.space);
+    if (more.empty()) {
+        missing = address + here.size();
+        return first;
+    }
+    size_t const room = x86::instruction::most_bytes - here.size();
+    size_t const count = more.size() < room ? more.size() : room;
+    copy_bytes(bytes.data() + here.size(), more.data(), count);
+    auto const whole = x86::decode({bytes.data(), here.size() + count}, key.width);
+    if (whole.error == x86::decode_error::truncated) { missing = address + here.size() + count; }
+    return whole;
+}
+
+}  // namespace detail
+
+/// Decodes the block at an IP. It ends at the first instruction of another class than `other`,
+/// where the source has no more bytes, or after 32 instructions.
+///
+/// Errors: `block_error`, of the first instruction.
+/// Source: GEN-110, GEN-111, GEN-132.
+template <code_source Code>
+[[nodiscard]] constexpr auto decode_block(Code& code, block_key key, ip_form const& form)
+    -> decoded_block {
+    decoded_block got;
+    block& made = got.made;
+    made.key = key;
+    uint64_t const address = form.linear_of(key.ip, key.width);
+    byte_view const bytes = code.code(address, key.space);
+    if (bytes.empty()) { return {{}, block_error::missing_code, address}; }
+    while (made.count < block::most_instructions && made.size < bytes.size()) {
+        uint64_t const ip = made.end();
+        byte_view const here = bytes.from(made.size);
+        uint64_t missing = 0;
+        auto const one = detail::decode_across(code, here, address + made.size, key, missing);
+        if (!one) {
+            if (made.count != 0) { break; }  // the next block says so
+            bool const is_absent = one.error == x86::decode_error::truncated;
+            return {
+                {}, is_absent ? block_error::missing_code : block_error::no_instruction, missing};
+        }
+        made.lengths[made.count / 16] |= uint64_t{one.what.length} << made.count % 16 * 4;
+        made.count += 1;
+        made.size = static_cast<uint16_t>(made.size + one.what.length);
+        made.last_length = one.what.length;
+        if (one.what.which == instruction_class::other) { continue; }
+        made.which = one.what.which;
+        made.passage = passage_of(one.what);
+        bool const is_next = made.which == instruction_class::direct_call &&
+                             one.what.displacement == 0;
+        made.pushes = (made.which == instruction_class::direct_call && !is_next) ||
+                      made.which == instruction_class::indirect_call;
+        if (x86::is_direct(one.what)) { made.target = form.target_of(one.what, ip, key.width); }
+        break;
+    }
+    return got;
+}
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/block_cache.hpp ----
+
+namespace ptspec::flow {
+
+/// Blocks that were decoded, in storage of the caller: `block storage[16384]` is 1 MB. When it is
+/// full, blocks are replaced; no result depends on its size.
+class block_cache {
+public:
+    template <size_t Count>
+    constexpr explicit block_cache(block (&storage)[Count]) noexcept
+        : block_cache{storage, Count} {}
+    /// `count` is 1 to 2^32 - 1.
+    constexpr block_cache(block* storage, size_t count) noexcept
+        : blocks_{storage}, count_{static_cast<uint32_t>(count)} {}
+
+    /// Where a block belongs: there, or beside.
+    [[nodiscard]] constexpr auto slot_of(uint64_t ip) const noexcept -> uint32_t {
+        constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
+        return static_cast<uint32_t>((ip * golden >> 32) * count_ >> 32);
+    }
+    /// The block, or nullptr. It stays valid until the next `insert`.
+    [[nodiscard]] constexpr auto find(uint32_t slot, block_key const& key) const noexcept
+        -> block const* {
+        block const& one = blocks_[slot];
+        if (one.key == key && one.count != 0) [[likely]] { return &one; }
+        uint32_t const beside = beside_of(slot);
+        block const& other = blocks_[beside];
+        return other.key == key && other.count != 0 ? &other : nullptr;
+    }
+    /// Keeps a block, in the place of another one if there is no room.
+    constexpr auto insert(uint32_t slot, block const& made) noexcept -> block const* {
+        uint32_t to = slot;
+        if (blocks_[slot].count != 0) {
+            uint32_t const beside = beside_of(slot);
+            bool const is_free = blocks_[beside].count == 0;
+            if (is_free || takes_beside_) { to = beside; }
+            takes_beside_ = !takes_beside_;
+        }
+        block& kept = blocks_[to];
+        kept = made;
+        kept.slot_after = slot_of(made.end());
+        kept.slot_target = slot_of(made.target);
+        return &kept;
+    }
+    /// Forgets blocks with bytes in a range of packet IPs: the code there has changed.
+    constexpr void invalidate(uint64_t from, uint64_t size) noexcept {
+        for (uint32_t i = 0; i < count_; ++i) {
+            block& one = blocks_[i];
+            bool const is_in = one.key.ip - from < size || from - one.key.ip < one.size;
+            if (is_in) { one.count = 0; }
+        }
+    }
+    constexpr void clear() noexcept {
+        for (uint32_t i = 0; i < count_; ++i) { blocks_[i].count = 0; }
+    }
+
+private:
+    [[nodiscard]] constexpr auto beside_of(uint32_t slot) const noexcept -> uint32_t {
+        uint32_t const other = slot ^ 1;
+        return other < count_ ? other : slot;
+    }
+
+    block* blocks_;
+    uint32_t count_;
+    bool takes_beside_ = false;
+};
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/sink.hpp ----
+
+/// What a walker reports. A sink has a member function for each kind of report that it wants;
+/// nothing else costs time.
+namespace ptspec::flow {
+
+/// An executed instruction.
+struct executed {
+    uint64_t ip = 0;
+    uint32_t space = 0;
+    uint8_t length = 0;  ///< in bytes
+    instruction_class which = instruction_class::other;
+    code_width width = code_width::bits_64;
+};
+
+/// Executed instructions that follow each other in memory. An event in between splits a block.
+struct executed_block {
+    uint64_t ip = 0;
+    uint64_t last = 0;  ///< the address of the last instruction
+    uint32_t space = 0;
+    uint32_t size = 0;                                   ///< in bytes
+    uint32_t count = 0;                                  ///< instructions
+    instruction_class which = instruction_class::other;  ///< of the last one
+    code_width width = code_width::bits_64;
+};
+
+/// A transfer of control: an executed branch, taken or not, or an event.
+struct edge {
+    uint64_t from =
+        0;  ///< the address of the branch; of an event, the instruction that did not execute
+    uint64_t to = 0;
+    uint64_t after = 0;  ///< the address after the branch: where a CALL returns to
+    uint32_t space = 0;
+    instruction_class which = instruction_class::other;  ///< of the branch
+    bool is_taken = true;
+    bool is_asynchronous = false;  ///< an interrupt, exception or another event
+};
+
+/// Why it is not known what executed.
+enum class gap_reason : uint8_t {
+    none,
+    overflow,        ///< packets were lost: OVF
+    damage,          ///< the trace is damaged: `broken`
+    missing_code,    ///< the source has no bytes at `missing`
+    no_instruction,  ///< no processor executes the bytes at `from`
+    wrong_turn,      ///< the code has no branch as the packet says
+    endless_loop,    ///< the code never reaches a branch, or the IP of an event
+    no_target,       ///< a branch whose packet has no IP
+};
+
+/// Executed instructions that are not known.
+struct gap {
+    gap_reason why = gap_reason::none;
+    rule broken = rule::none;
+    bool has_from = false;
+    bool has_to = false;   ///< false: tracing was off, or the trace ended, before an IP was known
+    uint64_t from = 0;     ///< the first instruction that is not known
+    uint64_t to = 0;       ///< the first one after it that is known
+    uint64_t missing = 0;  ///< of missing code: a linear address
+    uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
+};
+
+template <class Sink>
+concept takes_instructions = requires(Sink& to, executed const& one) { to.instruction(one); };
+template <class Sink>
+concept takes_blocks = requires(Sink& to, executed_block const& one) { to.block(one); };
+template <class Sink>
+concept takes_edges = requires(Sink& to, edge const& one) { to.edge(one); };
+template <class Sink>
+concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
+/// Events other than those of branches, at their IPs.
+template <class Sink>
+concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
+
+template <class Sink>
+concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
+               takes_gaps<Sink> || takes_events<Sink>;
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/walk_options.hpp ----
+
+namespace ptspec::flow {
+
+/// What a walker does where code is absent.
+enum class on_missing_code : uint8_t {
+    gap,   ///< reports a gap, and resumes at the next IP of a packet
+    stop,  ///< returns; the caller supplies the code and calls again
+};
+
+/// IPs from `first` to `last`, inclusive, as IA32_RTIT_ADDRn_A and B have them.
+struct ip_range {
+    uint64_t first = 0;
+    uint64_t last = 0;
+
+    [[nodiscard]] constexpr auto contains(uint64_t ip) const noexcept -> bool {
+        return ip - first <= last - first;
+    }
+};
+
+/// How to walk code.
+struct walk_options {
+    on_missing_code missing = on_missing_code::gap;
+    ip_form ips{};  ///< of packets
+    cpu::quirk_set quirks{};
+    /// The effect on the return stack of a RET whose target differs: GEN-134. Recorded traces are
+    /// the same with each.
+    trace::ret_mismatch on_ret_mismatch = trace::ret_mismatch::pop;
+    /// The address ranges that are traced, for processors with SKL014: a TIP.PGD may lack its IP
+    /// where a direct branch leaves them.
+    ip_range filters[4] = {};
+    unsigned filter_count = 0;
+};
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/detail/code_walk.hpp ----
+
+namespace ptspec::flow::detail {
+
+/// A position in code, which packets move: what executed is reported to a sink.
+///
+/// Most functions return false if code is missing that the caller wants to supply; then the same
+/// call continues.
+///
+/// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139.
+template <code_source Code>
+class code_walk {
+public:
+    constexpr code_walk(Code& code, block_cache& cache, walk_options const& how) noexcept
+        : code_{&code}, cache_{&cache}, how_{how} {}
+
+    /// Tracing is on, and the IP is known.
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return is_known_; }
+    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return is_off_; }
+    /// Branches of the last TNT wait for a TIP.
+    [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
+    [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
+    [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return space_; }
+    constexpr void set_space(uint32_t space) noexcept { space_ = space; }
+    /// The offset of the packet that moves the position next.
+    constexpr void set_offset(uint64_t offset) noexcept { offset_ = offset; }
+    /// An event shows later where tracing resumes.
+    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return in_overflow_; }
+    constexpr void begin_overflow() noexcept {
+        (void)lose(gap_reason::overflow);
+        in_overflow_ = true;
+    }
+
+    /// Continues at an IP.
+    constexpr void go(uint64_t ip) noexcept {
+        ip_ = ip;
+        slot_ = cache_->slot_of(ip);
+    }
+    /// Tracing is on at an IP.
+    template <class Sink>
+    constexpr void resume(uint64_t ip, Sink& to) noexcept {
+        close_gap(to, true, ip);
+        is_known_ = true;
+        is_off_ = false;
+        in_overflow_ = false;
+        returns_.clear();
+        left_ = {};
+        settle_paging();
+        go(ip);
+    }
+    /// Tracing is off.
+    template <class Sink>
+    constexpr void leave(Sink& to) noexcept {
+        close_gap(to, false, 0);
+        is_known_ = false;
+        is_off_ = true;
+        in_overflow_ = false;
+        returns_.clear();
+        left_ = {};
+        settle_paging();
+    }
+
+    /// A gap begins, which is reported when an IP after it is known. Returns true.
+    [[gnu::noinline]] constexpr auto lose(gap_reason why, rule broken = rule::none) noexcept
+        -> bool {
+        if (gap_.why == gap_reason::none) {
+            gap_ = {.why = why,
+                    .broken = broken,
+                    .has_from = is_known_,
+                    .from = is_known_ ? ip_ : 0,
+                    .missing = why == gap_reason::missing_code ? missing_ : 0,
+                    .offset = offset_};
+        }
+        is_known_ = false;
+        is_off_ = false;
+        returns_.clear();
+        left_ = {};
+        return true;
+    }
+    template <class Sink>
+    constexpr void close_gap([[maybe_unused]] Sink& to, [[maybe_unused]] bool is_known,
+                             [[maybe_unused]] uint64_t ip) noexcept {
+        if (gap_.why == gap_reason::none) [[likely]] { return; }
+        gap_.has_to = is_known;
+        gap_.to = ip;
+        if constexpr (takes_gaps<Sink>) { to.gap(gap_); }
+        gap_ = {};
+    }
+
+    constexpr void clear_returns() noexcept { returns_.clear(); }
+    constexpr void set_width(packet::mode_exec const& which) noexcept {
+        state_.take(which);
+        width_ = state_.code_bits == 16   ? code_width::bits_16
+                 : state_.code_bits == 32 ? code_width::bits_32
+                                          : code_width::bits_64;
+    }
+    /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
+    constexpr void set_paging(packet::pip const& which) noexcept {
+        state_.take(which);
+        has_paging_ = true;
+    }
+    /// The address space changes here, if a PIP said so.
+    constexpr void settle_paging() noexcept {
+        if (!has_paging_) [[likely]] { return; }
+        has_paging_ = false;
+        if constexpr (requires { code_->space_of(state_); }) { space_ = code_->space_of(state_); }
+    }
+
+    // --------------------------------------------------------------------------- packets
+    // Each returns false if code is missing that the caller wants to supply.
+
+    template <class Sink>
+    constexpr auto add_branches(packet::branches taken, Sink& to) noexcept -> bool {
+        if (!is_known_) { return true; }
+        if (left_.count != 0) { return lose(gap_reason::wrong_turn); }
+        left_ = taken;
+        return walk_branches(to);
+    }
+    /// Walks over the branches of a TNT. Stops at a branch whose TIP comes after the TNT: PKT-275.
+    template <class Sink>
+    constexpr auto walk_branches(Sink& to) noexcept -> bool {
+        while (left_.count != 0) {
+            loop_guard guard{ip_};
+            block const* at = nullptr;
+            for (;;) {
+                at = here();
+                if (at == nullptr) { return lose_code(); }
+                if (at->passage > passage::jumps) { break; }
+                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+            }
+            bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
+            if (at->passage == passage::conditional) {
+                left_.count -= 1;
+                report(*at, to);
+                uint64_t const target = is_taken ? at->target : at->end();
+                report_edge(*at, target, is_taken, to);
+                go(target, is_taken ? at->slot_target : at->slot_after);
+            } else if (at->passage == passage::returns) {
+                if (!is_taken || returns_.size() == 0) { return lose(gap_reason::wrong_turn); }
+                left_.count -= 1;
+                report(*at, to);
+                uint64_t const target = returns_.take();
+                report_edge(*at, target, true, to);
+                go(target);
+            } else {
+                return at->passage == passage::targets || lose(gap_reason::wrong_turn);
+            }
+        }
+        return true;
+    }
+    /// A TIP. Where the code does not lead to its branch, the walk resumes at its target.
+    template <class Sink>
+    constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        if (is_known_ && !walk_target(has_to, target, to)) { return false; }
+        if (!is_known_ && has_to && !in_overflow_) { resume(target, to); }
+        return true;
+    }
+    /// A TIP.PGE.
+    template <class Sink>
+    constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) noexcept {
+        if (has_ip) { return resume(ip, to); }
+        leave(to);
+    }
+    /// A TIP.PGD.
+    template <class Sink>
+    constexpr auto add_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        if (is_known_ && !walk_to_end(has_to, target, to)) { return false; }
+        leave(to);
+        return true;
+    }
+    /// Walks to the first occurrence of an IP. Nothing is reported if the code does not lead there.
+    template <class Sink>
+    constexpr auto walk_until(uint64_t ip, Sink& to) noexcept -> bool {
+        if (left_.count != 0) { return lose(gap_reason::wrong_turn); }
+        auto const error = find_way_to(ip);
+        if (error == gap_reason::wrong_turn || error == gap_reason::endless_loop) {
+            return lose(error);
+        }
+        for (;;) {
+            if (ip_ == ip) { return true; }
+            block const* const at = here();
+            if (at == nullptr) { return lose_code(); }  // the cache does not keep it
+            if (ip - at->key.ip < at->size && report_up_to(*at, ip, to)) { return true; }
+            (void)pass(*at, to);
+        }
+    }
+    [[nodiscard]] constexpr auto find_way_to(uint64_t ip) noexcept -> gap_reason {
+        loop_guard guard{ip_};
+        uint64_t here = ip_;
+        uint32_t slot = slot_;
+        while (here != ip) {
+            block const* const at = block_at(here, slot);
+            if (at == nullptr) {
+                return block_error_ == block_error::no_instruction ? gap_reason::no_instruction
+                                                                   : gap_reason::missing_code;
+            }
+            if (ip - at->key.ip < at->size && instructions_before(*at, ip) != 0) { break; }
+            if (at->passage > passage::jumps) { return gap_reason::wrong_turn; }
+            bool const jumps = at->passage == passage::jumps;
+            here = jumps ? at->target : at->end();
+            slot = jumps ? at->slot_target : at->slot_after;
+            if (jumps && here != ip && guard.repeats(here)) { return gap_reason::endless_loop; }
+        }
+        return gap_reason::none;
+    }
+    /// Walks over the next instruction of a class, up to the next branch that has a packet.
+    template <class Sink>
+    constexpr auto walk_over(instruction_class which, Sink& to) noexcept -> bool {
+        loop_guard guard{ip_};
+        for (;;) {
+            block const* const at = here();
+            if (at == nullptr) { return lose_code(); }
+            if (at->passage > passage::jumps) { return true; }
+            bool const is_it = at->which == which;
+            if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+            if (is_it) { return true; }
+        }
+    }
+
+private:
+    constexpr void go(uint64_t ip, uint32_t slot) noexcept {
+        ip_ = ip;
+        slot_ = slot;
+    }
+    // --------------------------------------------------------------------------- blocks
+
+    [[nodiscard]] constexpr auto block_at(uint64_t ip, uint32_t slot) noexcept -> block const* {
+        block_key const key{ip, space_, width_};
+        block const* const found = cache_->find(slot, key);
+        return found != nullptr ? found : decode_at(slot, key);
+    }
+    /// The block at the current IP; nullptr if there is none: then call `lose_code`.
+    [[nodiscard]] constexpr auto here() noexcept -> block const* { return block_at(ip_, slot_); }
+    [[gnu::noinline]] constexpr auto decode_at(uint32_t slot, block_key key) noexcept
+        -> block const* {
+        auto const got = decode_block(*code_, key, how_.ips);
+        block_error_ = got.error;
+        missing_ = got.missing;
+        return got.error == block_error::none ? cache_->insert(slot, got.made) : nullptr;
+    }
+    /// Returns false if the caller wants to supply the code.
+    constexpr auto lose_code() noexcept -> bool {
+        if (block_error_ == block_error::no_instruction) {
+            return lose(gap_reason::no_instruction);
+        }
+        return how_.missing == on_missing_code::gap && lose(gap_reason::missing_code);
+    }
+
+    /// Finds a loop that has no packet: its IPs repeat.
+    class loop_guard {
+    public:
+        constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}
+        /// After a jump to `ip`.
+        constexpr auto repeats(uint64_t ip) noexcept -> bool {
+            if (ip == mark_) { return true; }
+            if (++steps_ == most_) {
+                steps_ = 0;
+                most_ *= 2;
+                mark_ = ip;
+            }
+            return false;
+        }
+
+    private:
+        uint64_t mark_;
+        uint64_t steps_ = 0;
+        uint64_t most_ = 16;
+    };
+
+    /// Reports the first `count` instructions of a block, of `size` bytes.
+    template <class Sink>
+    constexpr void report(block const& of, unsigned count, unsigned size, unsigned last_length,
+                          Sink& to) noexcept {
+        bool const is_whole = count == of.count;
+        if constexpr (takes_instructions<Sink>) {
+            executed one{of.key.ip, of.key.space, 0, instruction_class::other, of.key.width};
+            uint64_t lengths = of.lengths[0];
+            for (unsigned i = 0; i < count; ++i) {
+                if (i == 16) { lengths = of.lengths[1]; }
+                one.length = lengths & 15;
+                lengths >>= 4;
+                if (i + 1 == count && is_whole) { one.which = of.which; }
+                to.instruction(one);
+                one.ip += one.length;
+            }
+        }
+        if constexpr (takes_blocks<Sink>) {
+            to.block(executed_block{.ip = of.key.ip,
+                                    .last = of.key.ip + size - last_length,
+                                    .space = of.key.space,
+                                    .size = size,
+                                    .count = count,
+                                    .which = is_whole ? of.which : instruction_class::other,
+                                    .width = of.key.width});
+        }
+    }
+    template <class Sink>
+    constexpr void report(block const& of, Sink& to) noexcept {
+        report(of, of.count, of.size, of.last_length, to);
+    }
+    /// Reports a branch at the end of a block.
+    template <class Sink>
+    constexpr void report_edge([[maybe_unused]] block const& of, [[maybe_unused]] uint64_t target,
+                               [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& to) noexcept {
+        if constexpr (takes_edges<Sink>) {
+            to.edge(edge{.from = of.last(),
+                         .to = target,
+                         .after = of.end(),
+                         .space = of.key.space,
+                         .which = of.which,
+                         .is_taken = is_taken});
+        }
+    }
+    /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
+    /// Returns true if it jumped.
+    template <class Sink>
+    constexpr auto pass(block const& of, Sink& to) noexcept -> bool {
+        report(of, to);
+        if (of.passage == passage::falls) {
+            if (has_paging_ && of.which == instruction_class::mov_to_cr3) { settle_paging(); }
+            go(of.end(), of.slot_after);
+            return false;
+        }
+        report_edge(of, of.target, true, to);
+        if (of.pushes) { returns_.push(of.end()); }
+        go(of.target, of.slot_target);
+        return true;
+    }
+
+    // --------------------------------------------------------------------------- branches
+
+    /// Walks to the branch whose target a TIP has.
+    template <class Sink>
+    constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        loop_guard guard{ip_};
+        for (;;) {
+            block const* const at = here();
+            if (at == nullptr) { return lose_code(); }
+            if (at->passage <= passage::jumps) {
+                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                continue;
+            }
+            bool const returns = at->passage == passage::returns;
+            if (!returns && at->passage != passage::targets) {
+                return lose(gap_reason::wrong_turn);
+            }
+            report(*at, to);
+            if (returns) { pop_return(target); }
+            if (at->pushes) { returns_.push(at->end()); }
+            if (has_to) { report_edge(*at, target, true, to); }
+            settle_paging();
+            if (!has_to) { return lose(gap_reason::no_target); }
+            go(target);
+            return walk_branches(to);
+        }
+    }
+    /// A RET that was not compressed.
+    constexpr void pop_return(uint64_t target) noexcept {
+        unsigned const bits = width_ == code_width::bits_64 ? 64 : 32;
+        (void)returns_.pop(target, low_bits(bits), how_.on_ret_mismatch);
+    }
+    /// Walks to the branch, or the MOV CR3, at which tracing ends.
+    template <class Sink>
+    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        loop_guard guard{ip_};
+        for (;;) {
+            block const* const at = here();
+            if (at == nullptr) { return lose_code(); }
+            bool ends = false;
+            switch (at->passage) {
+                case passage::falls:
+                    // GEN-243: a MOV CR3 after which tracing is off has no PIP.
+                    ends = at->which == instruction_class::mov_to_cr3 &&
+                           (has_to ? target == at->end() : !has_paging_);
+                    break;
+                case passage::jumps:
+                    ends = has_to ? target == at->target : is_outside_filters(at->target);
+                    break;
+                case passage::conditional:
+                    if (has_to && target != at->target && target != at->end()) {
+                        return lose(gap_reason::wrong_turn);
+                    }
+                    ends = true;
+                    break;
+                case passage::returns:
+                case passage::targets: ends = true; break;
+                case passage::interrupts: return lose(gap_reason::wrong_turn);
+            }
+            if (!ends) {
+                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                continue;
+            }
+            report(*at, to);
+            if (has_to && at->passage != passage::falls) {
+                bool const is_taken = at->passage != passage::conditional || target == at->target;
+                report_edge(*at, target, is_taken, to);
+            }
+            return true;
+        }
+    }
+    [[nodiscard]] constexpr auto is_outside_filters(uint64_t ip) const noexcept -> bool {
+        if (!how_.quirks.has(cpu::quirk::skl014) || how_.filter_count == 0) { return false; }
+        for (unsigned i = 0; i < how_.filter_count; ++i) {
+            if (how_.filters[i].contains(ip)) { return false; }
+        }
+        return true;
+    }
+    /// The number of instructions of a block before an IP in it; 0 if no instruction begins there.
+    [[nodiscard]] static constexpr auto instructions_before(block const& of, uint64_t ip) noexcept
+        -> unsigned {
+        uint64_t at = of.key.ip;
+        unsigned i = 0;
+        for (; i < of.count && at < ip; ++i) { at += of.length_of(i); }
+        return at == ip ? i : 0;
+    }
+    /// Reports the instructions of a block before an IP. False if no instruction begins there.
+    template <class Sink>
+    constexpr auto report_up_to(block const& of, uint64_t ip, Sink& to) noexcept -> bool {
+        unsigned const count = instructions_before(of, ip);
+        if (count == 0) { return false; }
+        report(of, count, static_cast<unsigned>(ip - of.key.ip), of.length_of(count - 1), to);
+        go(ip);
+        return true;
+    }
+
+    Code* code_;
+    block_cache* cache_;
+    walk_options how_;
+    uint64_t ip_ = 0;  ///< the next instruction, if `is_known_`
+    uint32_t slot_ = 0;
+    uint32_t space_ = 0;
+    code_width width_ = code_width::bits_64;
+    bool is_known_ = false;
+    bool is_off_ = false;
+    bool in_overflow_ = false;
+    bool has_paging_ = false;  ///< a PIP, which does not apply yet
+    block_error block_error_ = block_error::none;
+    packet::branches left_{};  ///< of the last TNT
+    uint64_t missing_ = 0;
+    uint64_t offset_ = 0;
+    gap gap_{};
+    trace::execution_state state_{};
+    trace::return_stack returns_{};
+};
+
+}  // namespace ptspec::flow::detail
+
+// ---- ptspec/flow/walker.hpp ----
+
+/// The executed instructions of a trace.
+namespace ptspec::flow {
+
+/// Why a walker returned.
+enum class walk_end : uint8_t {
+    end,           ///< the end of the trace
+    need_input,    ///< the chunk is consumed: call `feed()` with the next, or `finish()`
+    missing_code,  ///< the bytes at `missing()` are absent; the walk continues there
+};
+
+/// Walks the code that a trace describes, and reports what executed to a sink.
+///
+/// Branches that need no binding go from the reader to the walk; other packets become events first.
+/// Code is decoded once into blocks. Straight code is reported when a packet shows that it was
+/// executed. An IP of an event is reached at its first occurrence.
+///
+/// After damage, lost packets, absent code, or a packet that contradicts the code there is a gap;
+/// the walk resumes at the next packet with an IP.
+///
+/// Shape:  a value of at most 4 KB. It borrows the trace, the source and the cache.
+/// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139; those of `trace::event_reader`.
+template <code_source Code, trace::event_clock Clock = trace::no_clock>
+class walker {
+public:
+    /// Walks a whole trace from its first PSB on.
+    constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache, walk_options how = {},
+                     Clock clock = {}) noexcept
+        : reader_{whole, clock, how.quirks}, walk_{code, cache, how} {}
+    /// Walks a trace that arrives in chunks.
+    constexpr walker(Code& code, block_cache& cache, walk_options how = {},
+                     Clock clock = {}) noexcept
+        : reader_{clock, how.quirks}, walk_{code, cache, how} {}
+
+    /// Gives the next chunk: at the start, and after `walk_end::need_input`. At other times it
+    /// returns false and changes nothing.
+    [[nodiscard]] constexpr auto feed(borrowed_bytes chunk) noexcept -> bool {
+        return reader_.feed(chunk);
+    }
+    /// Ends the trace: no more chunks follow.
+    constexpr void finish() noexcept { reader_.finish(); }
+
+    /// Walks until the end of the trace or of the chunk, or until code is missing.
+    template <sink Sink>
+    constexpr auto run(Sink& to) noexcept -> walk_end {
+        for (;;) {
+            if (!proceed(to)) { return walk_end::missing_code; }
+            trace::event const* const next = reader_.next_after(direct<Sink>{this, &to});
+            if (next == nullptr) { return walk_end::missing_code; }
+            if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
+            event_ = *next;
+            walk_.set_offset(next->offset);
+            waits_ = waiting::event;
+            if (next->what == trace::event_type::end) {
+                waits_ = waiting::none;
+                walk_.close_gap(to, false, 0);
+                return walk_end::end;
+            }
+        }
+    }
+
+    /// The linear address whose page is absent: after `walk_end::missing_code`.
+    [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return walk_.missing(); }
+    /// The address space of the code.
+    [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return walk_.space(); }
+    /// Sets the address space of the code that follows.
+    constexpr void set_space(uint32_t space) noexcept { walk_.set_space(space); }
+    /// The clock, which may have read ahead.
+    [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return reader_.clock(); }
+
+private:
+    using event_type = trace::event_type;
+
+    /// What continues when the caller has supplied code.
+    enum class waiting : uint8_t { none, branches, branch, disable, event };
+
+    /// Takes branches from the reader.
+    template <class Sink>
+    struct direct {
+        walker* to;
+        Sink* sink;
+        bool stopped = false;
+
+        [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
+
+        template <class Packet>
+        constexpr auto branches(Packet const& which, trace::at where, Clock& clock) noexcept
+            -> bool {
+            clock.pass();
+            to->walk_.set_offset(where.offset);
+            if (!to->walk_.add_branches(which.taken(), *sink)) { return stop(waiting::branches); }
+            return true;
+        }
+        constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) noexcept
+            -> bool {
+            clock.pass();
+            to->walk_.set_offset(where.offset);
+            if (!to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
+                to->wait_for(which.has_ip(), where.ip);
+                return stop(waiting::branch);
+            }
+            return true;
+        }
+        constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock) noexcept
+            -> bool {
+            clock.pass();
+            to->walk_.set_offset(where.offset);
+            if (!to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
+                to->wait_for(which.has_ip(), where.ip);
+                return stop(waiting::disable);
+            }
+            return true;
+        }
+        constexpr auto enable(packet::tip_pge const& which, trace::at where, Clock& clock) noexcept
+            -> bool {
+            clock.pass();
+            to->walk_.set_offset(where.offset);
+            to->walk_.add_start(which.has_ip(), where.ip, *sink);
+            return true;
+        }
+
+    private:
+        constexpr auto stop(waiting what) noexcept -> bool {
+            to->waits_ = what;
+            stopped = true;
+            return false;
+        }
+    };
+
+    constexpr void wait_for(bool has_to, uint64_t to) noexcept {
+        event_.has_to = has_to;
+        event_.to = to;
+    }
+    /// Continues what waits for code. Returns false if code is missing.
+    template <class Sink>
+    constexpr auto proceed(Sink& to) noexcept -> bool {
+        bool is_done = true;
+        switch (waits_) {
+            case waiting::none: return true;
+            case waiting::branches: is_done = walk_.walk_branches(to); break;
+            case waiting::branch: is_done = walk_.add_target(event_.has_to, event_.to, to); break;
+            case waiting::disable: is_done = walk_.add_end(event_.has_to, event_.to, to); break;
+            case waiting::event: is_done = apply_event(to); break;
+        }
+        if (!is_done) { return false; }
+        waits_ = waiting::none;
+        return true;
+    }
+
+    // --------------------------------------------------------------------------- events
+
+    template <class Sink>
+    constexpr auto apply_event(Sink& to) noexcept -> bool {
+        if (!walk_event(to)) { return false; }
+        if constexpr (takes_events<Sink>) {
+            if (event_.what > event_type::disabled) { to.event(event_); }
+        }
+        return true;
+    }
+    template <class Sink>
+    constexpr auto walk_event(Sink& to) noexcept -> bool {
+        auto const& e = event_;
+        switch (e.what) {
+            case event_type::branches: return walk_.add_branches(e.branches(), to);
+            case event_type::indirect_branch: return walk_.add_target(e.has_to, e.to, to);
+            case event_type::disabled: return walk_.add_end(e.has_to, e.to, to);
+            case event_type::enabled: walk_.add_start(e.has_ip, e.ip, to); return true;
+            case event_type::async_branch: return interrupt(to);
+            case event_type::async_disabled:
+                if (walk_.is_known() && !walk_.walk_until(e.ip, to)) { return false; }
+                if (walk_.is_known() && e.has_to) { report_interrupt(to); }
+                walk_.leave(to);
+                return true;
+            case event_type::overflow: walk_.begin_overflow(); return true;
+            case event_type::resumed:
+                if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
+                if (e.has_ip) { walk_.resume(e.ip, to); }
+                return true;
+            case event_type::psb: return psb(to);
+            case event_type::exec_mode:
+                walk_.set_width(e.packet.as<packet::mode_exec>());
+                return true;
+            case event_type::paging: return page(to);
+            case event_type::damage:
+                if (e.error == packet::error::none && changes_no_ip()) { return true; }
+                return walk_.lose(gap_reason::damage, e.broken);
+            case event_type::resynced:
+            case event_type::lost:
+                if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
+                return true;
+            case event_type::ptwrite:
+            case event_type::transaction:
+            case event_type::exstop:
+            case event_type::mwait:
+            case event_type::pwre:
+            case event_type::pebs_end:
+            case event_type::control_flow:
+            case event_type::trigger: return visit(to);
+            default: return true;
+        }
+    }
+    /// Damage to the order of packets: a wrong time, or while tracing is off.
+    [[nodiscard]] constexpr auto changes_no_ip() const noexcept -> bool {
+        return walk_.is_off() || packet::unbound_kinds.has(event_.packet.kind());
+    }
+    /// A PIP. Without an IP it is that of the next MOV CR3, far transfer or VM entry.
+    template <class Sink>
+    constexpr auto page(Sink& to) noexcept -> bool {
+        walk_.set_paging(event_.packet.as<packet::pip>());
+        if (walk_.is_known() && !event_.is_status && !event_.has_ip) {
+            return walk_.has_branches() || walk_.walk_over(instruction_class::mov_to_cr3, to);
+        }
+        walk_.settle_paging();
+        return true;
+    }
+    /// An event at an IP that does not change the flow.
+    template <class Sink>
+    constexpr auto visit(Sink& to) noexcept -> bool {
+        auto const& e = event_;
+        if (e.is_status) { return true; }
+        if (!e.has_ip) {
+            bool const is_ptwrite = e.what == event_type::ptwrite;
+            if (!walk_.is_known() || !is_ptwrite || walk_.has_branches()) { return true; }
+            return walk_.walk_over(instruction_class::ptwrite, to);
+        }
+        if (!walk_.is_known()) {
+            if (!walk_.in_overflow() && !walk_.is_off()) { walk_.resume(e.ip, to); }
+            return true;
+        }
+        return walk_.has_branches() || walk_.find_way_to(e.ip) == gap_reason::wrong_turn ||
+               walk_.walk_until(e.ip, to);
+    }
+    /// An event at `event_.ip`, whose handler is at `event_.to`.
+    template <class Sink>
+    constexpr auto interrupt(Sink& to) noexcept -> bool {
+        if (!walk_.is_known()) { walk_.resume(event_.ip, to); }
+        if (!walk_.walk_until(event_.ip, to)) { return false; }
+        if (!event_.has_to) { return walk_.lose(gap_reason::no_target); }
+        if (!walk_.is_known()) {
+            walk_.resume(event_.to, to);
+        } else {
+            report_interrupt(to);
+            walk_.go(event_.to);
+        }
+        walk_.settle_paging();
+        return true;
+    }
+    template <class Sink>
+    constexpr void report_interrupt([[maybe_unused]] Sink& to) noexcept {
+        if constexpr (takes_edges<Sink>) {
+            to.edge(edge{.from = event_.ip,
+                         .to = event_.to,
+                         .after = event_.ip,
+                         .space = walk_.space(),
+                         .is_asynchronous = true});
+        }
+    }
+    template <class Sink>
+    constexpr auto psb(Sink& to) noexcept -> bool {
+        if (walk_.in_overflow()) { return true; }  // `resumed` follows
+        if (!event_.has_ip) {
+            if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
+            walk_.leave(to);
+            return true;
+        }
+        if (walk_.is_known() && !walk_.walk_until(event_.ip, to)) { return false; }
+        if (walk_.is_known()) {
+            walk_.clear_returns();
+        } else {
+            walk_.resume(event_.ip, to);
+        }
+        return true;
+    }
+
+    trace::event_reader<Clock, trace::no_hook, packet::all, 20> reader_;
+    detail::code_walk<Code> walk_;
+    waiting waits_ = waiting::none;
+    trace::event event_{};
+};
+
+}  // namespace ptspec::flow
 
 // ---- ptspec/simulate/recording_port.hpp ----
 

@@ -72,7 +72,7 @@ template <class Sink>
 concept takes_edges = requires(Sink& to, edge const& one) { to.edge(one); };
 template <class Sink>
 concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
-/// Events other than branches, with their times.
+/// Events other than those of branches, at their IPs.
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
 

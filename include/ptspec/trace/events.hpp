@@ -71,9 +71,8 @@ public:
         if (first_ == ready_) [[unlikely]] { refill(buffer{}); }
         return events_[first_++];
     }
-    /// The next event after some branches that need no binding: `out` gets these, and no event is
-    /// made of them. It has the members of `detail::event_buffer`, which return false to stop; then
-    /// there may be no event, and the result is nullptr. Most packets of a trace are such branches.
+    /// The next event after branches that need no binding: `out` gets these instead, as
+    /// `detail::event_buffer` does, and returns false to stop: then the result may be nullptr.
     template <class Out>
     [[nodiscard]] constexpr auto next_after(Out out) noexcept -> event const* {
         if (first_ == ready_) { refill(out); }
@@ -101,8 +100,7 @@ private:
     // those of them that are `resumed` happened. [first_pending(), count_) are pending: their IP is
     // not known yet.
 
-    /// Branches that need no binding become events.
-    struct buffer {};
+    struct buffer {};  // of events
 
     template <class Out>
     constexpr void refill(Out out) noexcept {
@@ -636,11 +634,11 @@ private:
     unsigned ready_ = 0;
     unsigned held_ = 0;
     unsigned count_ = 0;
-    bool has_last_ip_ = true;    ///< a PSB was read
-    bool has_item_ = false;      ///< `item_` is the next item
-    bool awaits_abort_ = false;  ///< BDM64: the first pending event is an indirect branch
-    detail::known_ip disabled_{};        ///< the IP of the last TIP.PGD
-    detail::known_ip stopped_{};         ///< where the core clock stopped
+    bool has_last_ip_ = true;      ///< a PSB was read
+    bool has_item_ = false;        ///< `item_` is the next item
+    bool awaits_abort_ = false;    ///< BDM64: the first pending event is an indirect branch
+    detail::known_ip disabled_{};  ///< the IP of the last TIP.PGD
+    detail::known_ip stopped_{};   ///< where the core clock stopped
     item item_{};
     execution_state before_{};     ///< before the events that are ready
     bool is_interrupted_ = false;  ///< other packets came after those of an INIT

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/flow/block_cache.hpp>
+#include <ptspec/flow/sink.hpp>
+#include <ptspec/flow/walk_options.hpp>
+#include <ptspec/trace/binding.hpp>
+
+namespace ptspec::flow::detail {
+
+/// A position in code, which packets move: what executed is reported to a sink.
+///
+/// Most functions return false if code is missing that the caller wants to supply; then the same
+/// call continues.
+///
+/// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139.
+template <code_source Code>
+class code_walk {
+public:
+    constexpr code_walk(Code& code, block_cache& cache, walk_options const& how) noexcept
+        : code_{&code}, cache_{&cache}, how_{how} {}
+
+    /// Tracing is on, and the IP is known.
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return is_known_; }
+    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return is_off_; }
+    /// Branches of the last TNT wait for a TIP.
+    [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
+    [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
+    [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return space_; }
+    constexpr void set_space(uint32_t space) noexcept { space_ = space; }
+    /// The offset of the packet that moves the position next.
+    constexpr void set_offset(uint64_t offset) noexcept { offset_ = offset; }
+    /// An event shows later where tracing resumes.
+    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return in_overflow_; }
+    constexpr void begin_overflow() noexcept {
+        (void)lose(gap_reason::overflow);
+        in_overflow_ = true;
+    }
+
+    /// Continues at an IP.
+    constexpr void go(uint64_t ip) noexcept {
+        ip_ = ip;
+        slot_ = cache_->slot_of(ip);
+    }
+    /// Tracing is on at an IP.
+    template <class Sink>
+    constexpr void resume(uint64_t ip, Sink& to) noexcept {
+        close_gap(to, true, ip);
+        is_known_ = true;
+        is_off_ = false;
+        in_overflow_ = false;
+        returns_.clear();
+        left_ = {};
+        settle_paging();
+        go(ip);
+    }
+    /// Tracing is off.
+    template <class Sink>
+    constexpr void leave(Sink& to) noexcept {
+        close_gap(to, false, 0);
+        is_known_ = false;
+        is_off_ = true;
+        in_overflow_ = false;
+        returns_.clear();
+        left_ = {};
+        settle_paging();
+    }
+
+    /// A gap begins, which is reported when an IP after it is known. Returns true.
+    [[gnu::noinline]] constexpr auto lose(gap_reason why, rule broken = rule::none) noexcept
+        -> bool {
+        if (gap_.why == gap_reason::none) {
+            gap_ = {.why = why,
+                    .broken = broken,
+                    .has_from = is_known_,
+                    .from = is_known_ ? ip_ : 0,
+                    .missing = why == gap_reason::missing_code ? missing_ : 0,
+                    .offset = offset_};
+        }
+        is_known_ = false;
+        is_off_ = false;
+        returns_.clear();
+        left_ = {};
+        return true;
+    }
+    template <class Sink>
+    constexpr void close_gap([[maybe_unused]] Sink& to, [[maybe_unused]] bool is_known,
+                             [[maybe_unused]] uint64_t ip) noexcept {
+        if (gap_.why == gap_reason::none) [[likely]] { return; }
+        gap_.has_to = is_known;
+        gap_.to = ip;
+        if constexpr (takes_gaps<Sink>) { to.gap(gap_); }
+        gap_ = {};
+    }
+
+    constexpr void clear_returns() noexcept { returns_.clear(); }
+    constexpr void set_width(packet::mode_exec const& which) noexcept {
+        state_.take(which);
+        width_ = state_.code_bits == 16   ? code_width::bits_16
+                 : state_.code_bits == 32 ? code_width::bits_32
+                                          : code_width::bits_64;
+    }
+    /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
+    constexpr void set_paging(packet::pip const& which) noexcept {
+        state_.take(which);
+        has_paging_ = true;
+    }
+    /// The address space changes here, if a PIP said so.
+    constexpr void settle_paging() noexcept {
+        if (!has_paging_) [[likely]] { return; }
+        has_paging_ = false;
+        if constexpr (requires { code_->space_of(state_); }) { space_ = code_->space_of(state_); }
+    }
+
+    // --------------------------------------------------------------------------- packets
+    // Each returns false if code is missing that the caller wants to supply.
+
+    template <class Sink>
+    constexpr auto add_branches(packet::branches taken, Sink& to) noexcept -> bool {
+        if (!is_known_) { return true; }
+        if (left_.count != 0) { return lose(gap_reason::wrong_turn); }
+        left_ = taken;
+        return walk_branches(to);
+    }
+    /// Walks over the branches of a TNT. Stops at a branch whose TIP comes after the TNT: PKT-275.
+    template <class Sink>
+    constexpr auto walk_branches(Sink& to) noexcept -> bool {
+        while (left_.count != 0) {
+            loop_guard guard{ip_};
+            block const* at = nullptr;
+            for (;;) {
+                at = here();
+                if (at == nullptr) { return lose_code(); }
+                if (at->passage > passage::jumps) { break; }
+                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+            }
+            bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
+            if (at->passage == passage::conditional) {
+                left_.count -= 1;
+                report(*at, to);
+                uint64_t const target = is_taken ? at->target : at->end();
+                report_edge(*at, target, is_taken, to);
+                go(target, is_taken ? at->slot_target : at->slot_after);
+            } else if (at->passage == passage::returns) {
+                if (!is_taken || returns_.size() == 0) { return lose(gap_reason::wrong_turn); }
+                left_.count -= 1;
+                report(*at, to);
+                uint64_t const target = returns_.take();
+                report_edge(*at, target, true, to);
+                go(target);
+            } else {
+                return at->passage == passage::targets || lose(gap_reason::wrong_turn);
+            }
+        }
+        return true;
+    }
+    /// A TIP. Where the code does not lead to its branch, the walk resumes at its target.
+    template <class Sink>
+    constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        if (is_known_ && !walk_target(has_to, target, to)) { return false; }
+        if (!is_known_ && has_to && !in_overflow_) { resume(target, to); }
+        return true;
+    }
+    /// A TIP.PGE.
+    template <class Sink>
+    constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) noexcept {
+        if (has_ip) { return resume(ip, to); }
+        leave(to);
+    }
+    /// A TIP.PGD.
+    template <class Sink>
+    constexpr auto add_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        if (is_known_ && !walk_to_end(has_to, target, to)) { return false; }
+        leave(to);
+        return true;
+    }
+    /// Walks to the first occurrence of an IP. Nothing is reported if the code does not lead there.
+    template <class Sink>
+    constexpr auto walk_until(uint64_t ip, Sink& to) noexcept -> bool {
+        if (left_.count != 0) { return lose(gap_reason::wrong_turn); }
+        auto const error = find_way_to(ip);
+        if (error == gap_reason::wrong_turn || error == gap_reason::endless_loop) {
+            return lose(error);
+        }
+        for (;;) {
+            if (ip_ == ip) { return true; }
+            block const* const at = here();
+            if (at == nullptr) { return lose_code(); }  // the cache does not keep it
+            if (ip - at->key.ip < at->size && report_up_to(*at, ip, to)) { return true; }
+            (void)pass(*at, to);
+        }
+    }
+    [[nodiscard]] constexpr auto find_way_to(uint64_t ip) noexcept -> gap_reason {
+        loop_guard guard{ip_};
+        uint64_t here = ip_;
+        uint32_t slot = slot_;
+        while (here != ip) {
+            block const* const at = block_at(here, slot);
+            if (at == nullptr) {
+                return block_error_ == block_error::no_instruction ? gap_reason::no_instruction
+                                                                   : gap_reason::missing_code;
+            }
+            if (ip - at->key.ip < at->size && instructions_before(*at, ip) != 0) { break; }
+            if (at->passage > passage::jumps) { return gap_reason::wrong_turn; }
+            bool const jumps = at->passage == passage::jumps;
+            here = jumps ? at->target : at->end();
+            slot = jumps ? at->slot_target : at->slot_after;
+            if (jumps && here != ip && guard.repeats(here)) { return gap_reason::endless_loop; }
+        }
+        return gap_reason::none;
+    }
+    /// Walks over the next instruction of a class, up to the next branch that has a packet.
+    template <class Sink>
+    constexpr auto walk_over(instruction_class which, Sink& to) noexcept -> bool {
+        loop_guard guard{ip_};
+        for (;;) {
+            block const* const at = here();
+            if (at == nullptr) { return lose_code(); }
+            if (at->passage > passage::jumps) { return true; }
+            bool const is_it = at->which == which;
+            if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+            if (is_it) { return true; }
+        }
+    }
+
+private:
+    constexpr void go(uint64_t ip, uint32_t slot) noexcept {
+        ip_ = ip;
+        slot_ = slot;
+    }
+    // --------------------------------------------------------------------------- blocks
+
+    [[nodiscard]] constexpr auto block_at(uint64_t ip, uint32_t slot) noexcept -> block const* {
+        block_key const key{ip, space_, width_};
+        block const* const found = cache_->find(slot, key);
+        return found != nullptr ? found : decode_at(slot, key);
+    }
+    /// The block at the current IP; nullptr if there is none: then call `lose_code`.
+    [[nodiscard]] constexpr auto here() noexcept -> block const* { return block_at(ip_, slot_); }
+    [[gnu::noinline]] constexpr auto decode_at(uint32_t slot, block_key key) noexcept
+        -> block const* {
+        auto const got = decode_block(*code_, key, how_.ips);
+        block_error_ = got.error;
+        missing_ = got.missing;
+        return got.error == block_error::none ? cache_->insert(slot, got.made) : nullptr;
+    }
+    /// Returns false if the caller wants to supply the code.
+    constexpr auto lose_code() noexcept -> bool {
+        if (block_error_ == block_error::no_instruction) {
+            return lose(gap_reason::no_instruction);
+        }
+        return how_.missing == on_missing_code::gap && lose(gap_reason::missing_code);
+    }
+
+    /// Finds a loop that has no packet: its IPs repeat.
+    class loop_guard {
+    public:
+        constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}
+        /// After a jump to `ip`.
+        constexpr auto repeats(uint64_t ip) noexcept -> bool {
+            if (ip == mark_) { return true; }
+            if (++steps_ == most_) {
+                steps_ = 0;
+                most_ *= 2;
+                mark_ = ip;
+            }
+            return false;
+        }
+
+    private:
+        uint64_t mark_;
+        uint64_t steps_ = 0;
+        uint64_t most_ = 16;
+    };
+
+    /// Reports the first `count` instructions of a block, of `size` bytes.
+    template <class Sink>
+    constexpr void report(block const& of, unsigned count, unsigned size, unsigned last_length,
+                          Sink& to) noexcept {
+        bool const is_whole = count == of.count;
+        if constexpr (takes_instructions<Sink>) {
+            executed one{of.key.ip, of.key.space, 0, instruction_class::other, of.key.width};
+            uint64_t lengths = of.lengths[0];
+            for (unsigned i = 0; i < count; ++i) {
+                if (i == 16) { lengths = of.lengths[1]; }
+                one.length = lengths & 15;
+                lengths >>= 4;
+                if (i + 1 == count && is_whole) { one.which = of.which; }
+                to.instruction(one);
+                one.ip += one.length;
+            }
+        }
+        if constexpr (takes_blocks<Sink>) {
+            to.block(executed_block{.ip = of.key.ip,
+                                    .last = of.key.ip + size - last_length,
+                                    .space = of.key.space,
+                                    .size = size,
+                                    .count = count,
+                                    .which = is_whole ? of.which : instruction_class::other,
+                                    .width = of.key.width});
+        }
+    }
+    template <class Sink>
+    constexpr void report(block const& of, Sink& to) noexcept {
+        report(of, of.count, of.size, of.last_length, to);
+    }
+    /// Reports a branch at the end of a block.
+    template <class Sink>
+    constexpr void report_edge([[maybe_unused]] block const& of, [[maybe_unused]] uint64_t target,
+                               [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& to) noexcept {
+        if constexpr (takes_edges<Sink>) {
+            to.edge(edge{.from = of.last(),
+                         .to = target,
+                         .after = of.end(),
+                         .space = of.key.space,
+                         .which = of.which,
+                         .is_taken = is_taken});
+        }
+    }
+    /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
+    /// Returns true if it jumped.
+    template <class Sink>
+    constexpr auto pass(block const& of, Sink& to) noexcept -> bool {
+        report(of, to);
+        if (of.passage == passage::falls) {
+            if (has_paging_ && of.which == instruction_class::mov_to_cr3) { settle_paging(); }
+            go(of.end(), of.slot_after);
+            return false;
+        }
+        report_edge(of, of.target, true, to);
+        if (of.pushes) { returns_.push(of.end()); }
+        go(of.target, of.slot_target);
+        return true;
+    }
+
+    // --------------------------------------------------------------------------- branches
+
+    /// Walks to the branch whose target a TIP has.
+    template <class Sink>
+    constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        loop_guard guard{ip_};
+        for (;;) {
+            block const* const at = here();
+            if (at == nullptr) { return lose_code(); }
+            if (at->passage <= passage::jumps) {
+                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                continue;
+            }
+            bool const returns = at->passage == passage::returns;
+            if (!returns && at->passage != passage::targets) {
+                return lose(gap_reason::wrong_turn);
+            }
+            report(*at, to);
+            if (returns) { pop_return(target); }
+            if (at->pushes) { returns_.push(at->end()); }
+            if (has_to) { report_edge(*at, target, true, to); }
+            settle_paging();
+            if (!has_to) { return lose(gap_reason::no_target); }
+            go(target);
+            return walk_branches(to);
+        }
+    }
+    /// A RET that was not compressed.
+    constexpr void pop_return(uint64_t target) noexcept {
+        unsigned const bits = width_ == code_width::bits_64 ? 64 : 32;
+        (void)returns_.pop(target, low_bits(bits), how_.on_ret_mismatch);
+    }
+    /// Walks to the branch, or the MOV CR3, at which tracing ends.
+    template <class Sink>
+    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        loop_guard guard{ip_};
+        for (;;) {
+            block const* const at = here();
+            if (at == nullptr) { return lose_code(); }
+            bool ends = false;
+            switch (at->passage) {
+                case passage::falls:
+                    // GEN-243: a MOV CR3 after which tracing is off has no PIP.
+                    ends = at->which == instruction_class::mov_to_cr3 &&
+                           (has_to ? target == at->end() : !has_paging_);
+                    break;
+                case passage::jumps:
+                    ends = has_to ? target == at->target : is_outside_filters(at->target);
+                    break;
+                case passage::conditional:
+                    if (has_to && target != at->target && target != at->end()) {
+                        return lose(gap_reason::wrong_turn);
+                    }
+                    ends = true;
+                    break;
+                case passage::returns:
+                case passage::targets: ends = true; break;
+                case passage::interrupts: return lose(gap_reason::wrong_turn);
+            }
+            if (!ends) {
+                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                continue;
+            }
+            report(*at, to);
+            if (has_to && at->passage != passage::falls) {
+                bool const is_taken = at->passage != passage::conditional || target == at->target;
+                report_edge(*at, target, is_taken, to);
+            }
+            return true;
+        }
+    }
+    [[nodiscard]] constexpr auto is_outside_filters(uint64_t ip) const noexcept -> bool {
+        if (!how_.quirks.has(cpu::quirk::skl014) || how_.filter_count == 0) { return false; }
+        for (unsigned i = 0; i < how_.filter_count; ++i) {
+            if (how_.filters[i].contains(ip)) { return false; }
+        }
+        return true;
+    }
+    /// The number of instructions of a block before an IP in it; 0 if no instruction begins there.
+    [[nodiscard]] static constexpr auto instructions_before(block const& of, uint64_t ip) noexcept
+        -> unsigned {
+        uint64_t at = of.key.ip;
+        unsigned i = 0;
+        for (; i < of.count && at < ip; ++i) { at += of.length_of(i); }
+        return at == ip ? i : 0;
+    }
+    /// Reports the instructions of a block before an IP. False if no instruction begins there.
+    template <class Sink>
+    constexpr auto report_up_to(block const& of, uint64_t ip, Sink& to) noexcept -> bool {
+        unsigned const count = instructions_before(of, ip);
+        if (count == 0) { return false; }
+        report(of, count, static_cast<unsigned>(ip - of.key.ip), of.length_of(count - 1), to);
+        go(ip);
+        return true;
+    }
+
+    Code* code_;
+    block_cache* cache_;
+    walk_options how_;
+    uint64_t ip_ = 0;  ///< the next instruction, if `is_known_`
+    uint32_t slot_ = 0;
+    uint32_t space_ = 0;
+    code_width width_ = code_width::bits_64;
+    bool is_known_ = false;
+    bool is_off_ = false;
+    bool in_overflow_ = false;
+    bool has_paging_ = false;  ///< a PIP, which does not apply yet
+    block_error block_error_ = block_error::none;
+    packet::branches left_{};  ///< of the last TNT
+    uint64_t missing_ = 0;
+    uint64_t offset_ = 0;
+    gap gap_{};
+    trace::execution_state state_{};
+    trace::return_stack returns_{};
+};
+
+}  // namespace ptspec::flow::detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/quirk_set.hpp>
+#include <ptspec/flow/block.hpp>
+#include <ptspec/trace/return_stack.hpp>
+
+namespace ptspec::flow {
+
+/// What a walker does where code is absent.
+enum class on_missing_code : uint8_t {
+    gap,   ///< reports a gap, and resumes at the next IP of a packet
+    stop,  ///< returns; the caller supplies the code and calls again
+};
+
+/// IPs from `first` to `last`, inclusive, as IA32_RTIT_ADDRn_A and B have them.
+struct ip_range {
+    uint64_t first = 0;
+    uint64_t last = 0;
+
+    [[nodiscard]] constexpr auto contains(uint64_t ip) const noexcept -> bool {
+        return ip - first <= last - first;
+    }
+};
+
+/// How to walk code.
+struct walk_options {
+    on_missing_code missing = on_missing_code::gap;
+    ip_form ips{};  ///< of packets
+    cpu::quirk_set quirks{};
+    /// The effect on the return stack of a RET whose target differs: GEN-134. Recorded traces are
+    /// the same with each.
+    trace::ret_mismatch on_ret_mismatch = trace::ret_mismatch::pop;
+    /// The address ranges that are traced, for processors with SKL014: a TIP.PGD may lack its IP
+    /// where a direct branch leaves them.
+    ip_range filters[4] = {};
+    unsigned filter_count = 0;
+};
+
+}  // namespace ptspec::flow

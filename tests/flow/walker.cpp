@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/flow/walker.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/how_many.hpp>
+#include <support/machine_runs.hpp>
+#include <support/walked.hpp>
+
+#include <random>
+#include <vector>
+
+using namespace ptspec;
+using engine::model_kind;
+using flow::gap_reason;
+using test::made_code;
+using test::made_stream;
+using test::walk;
+namespace machine_code = test::machine_code;
+
+namespace {
+
+constexpr auto on(std::string_view text) -> made_stream { return {text, model_kind::manual}; }
+
+/// The code of a random program, one page at a time.
+struct program_code {
+    machine_code::code const& of;
+    std::vector<std::uint8_t>& page;
+    bool is_absent = false;
+
+    [[nodiscard]] auto code(std::uint64_t at, std::uint32_t) const -> byte_view {
+        if (is_absent) { return {}; }
+        page.resize(4096);
+        auto const most = static_cast<std::size_t>(4096 - at % 4096);
+        return {page.data(), of.read(at, page.data(), most)};
+    }
+};
+
+/// The instructions between overflows, and the gaps that have another reason.
+struct stretches {
+    std::vector<std::vector<std::uint64_t>> ips = std::vector<std::vector<std::uint64_t>>(1);
+    unsigned gaps = 0;
+
+    void instruction(flow::executed const& one) { ips.back().push_back(one.ip); }
+    void gap(flow::gap const& one) { gaps += one.why != gap_reason::overflow ? 1 : 0; }
+    void event(trace::event const& one) {
+        if (one.what == trace::event_type::overflow) { ips.emplace_back(); }
+    }
+    friend auto operator==(stretches const&, stretches const&) -> bool = default;
+};
+
+/// A random program, and its trace.
+struct traced_program {
+    std::mt19937_64 numbers;
+    test::dice from{[this](std::uint64_t sides) { return numbers() % sides; }};
+    machine_code::plan what;
+    machine_code::code program;
+    machine_code::machine machine;
+
+    explicit traced_program(std::uint64_t seed)
+        : numbers{seed},
+          what{machine_code::random_plan(from, test::programs::kind_of_run(seed))},
+          program{from},
+          machine{what, program, from} {
+        machine.run(3000);
+    }
+    [[nodiscard]] auto options() const -> flow::walk_options {
+        return {.on_ret_mismatch = what.how.on_ret_mismatch};
+    }
+    [[nodiscard]] auto trace() const -> borrowed_bytes {
+        return borrowed_bytes{machine.trace().data(), machine.trace().size()};
+    }
+    [[nodiscard]] auto walked(std::size_t cache_size) const -> stretches {
+        std::vector<flow::block> storage(cache_size);
+        flow::block_cache cache{storage.data(), storage.size()};
+        std::vector<std::uint8_t> page;
+        program_code code{program, page};
+        flow::walker walker{trace(), code, cache, options()};
+        stretches got;
+        (void)walker.run(got);
+        return got;
+    }
+};
+
+/// What was executed is reported, in order; before an overflow at least what packets show.
+auto agree(std::vector<machine_code::stretch> const& executed, stretches const& got) -> bool {
+    if (executed.size() != got.ips.size() || got.gaps != 0) { return false; }
+    for (std::size_t i = 0; i < executed.size(); ++i) {
+        auto const& all = executed[i].ips;
+        auto const& some = got.ips[i];
+        if (some.size() < executed[i].certain || some.size() > all.size()) { return false; }
+        if (!std::equal(some.begin(), some.end(), all.begin())) { return false; }
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("conditional branches, taken and not (PKT-277)") {
+    // 1000: NOP; JE 1005; NOP; NOP; 1005: JNE 1000; NOP
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"90 7402 90 90 75f9 90"});
+        auto const got = walk(value(on("ON 16 01")),
+                              code);  // not taken, taken, taken; then TIP.PGD
+        return got.executed("000 001 003 004 005 000 001 005") && got.gap_count == 0 &&
+               got.edge_count == 3 && !got.edges[0].is_taken && got.edges[0].from == 0x1001 &&
+               got.edges[1].from == 0x1005 && got.edges[1].to == 0x1000 && got.edges[2].is_taken;
+    });
+}
+
+TEST_CASE("direct jumps and calls have no packet; a compressed RET pops (PKT-276, GEN-132)") {
+    // 1000: CALL 1008; JMP RAX; NOP; 1008: JMP 100B; NOP; 100B: RET
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"e803000000 ffe0 90 eb01 90 c3"});
+        auto const got = walk(value(on("ON 06 2d0b10 01")), code);
+        return got.executed("000 008 00b 005 00b") && got.gap_count == 0 &&
+               got.edges[0].after == 0x1005 && got.edges[2].to == 0x1005 &&
+               got.edges[3].from == 0x1005 && got.edges[3].to == 0x100B;
+    });
+}
+
+TEST_CASE("a RET without an entry, and one whose bit is 0, are wrong turns (PKT-276)") {
+    CHECK_TWICE([](auto value) {
+        auto const ret = walk(value(on("ON 06")), value(made_code{"c3"}));
+        auto const call = walk(value(on("ON 04")), value(made_code{"e800000000 c3"}));
+        auto const zero = walk(value(on("ON 04")), value(made_code{"e801000000 90 c3"}));
+        return ret.lost(gap_reason::wrong_turn) && call.lost(gap_reason::wrong_turn) &&
+               zero.lost(gap_reason::wrong_turn) && zero.gaps[0].from == 0x1006;
+    });
+}
+
+TEST_CASE("a call with displacement 0 is not pushed (GEN-132)") {
+    // 1000: CALL 1006; NOP; 1006: CALL 100B; 100B: RET
+    CHECK_TWICE([](auto value) {
+        auto const got = walk(value(on("ON 06")), value(made_code{"e801000000 90 e800000000 c3"}));
+        return got.gap_count == 0 && got.executed("000 006 00b") && got.edges[2].to == 0x1005;
+    });
+}
+
+TEST_CASE("an uncompressed RET pops the entry that differs, or keeps it (GEN-134)") {
+    // 1000: CALL 1010; 1005: CALL 1010; 100A: NOPs; 1010: RET
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"e80b000000 e806000000 90 90 90 90 90 90 c3"});
+        // CALL, CALL from 1005 after a TIP; the RET goes elsewhere, and a RET compressed follows.
+        auto const stream = value(on("ON 2d0510 2d1010 06"));
+        flow::walk_options how{.on_ret_mismatch = trace::ret_mismatch::keep};
+        auto const pops = walk(stream, code);
+        auto const keeps = walk(stream, code, how);
+        return pops.lost(gap_reason::wrong_turn) && keeps.gap_count == 0 &&
+               keeps.executed("000 010 005 010 010");
+    });
+}
+
+TEST_CASE("a TIP may come after a TNT with later branches (PKT-275, GEN-145)") {
+    // 1000: JE 1002; JMP RAX; 1004: JE 1006
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"7400 ffe0 7400 90"});
+        auto const got = walk(value(on("ON 0c 2d0410")), code);
+        return got.executed("000 002 004") && got.gap_count == 0;
+    });
+}
+
+TEST_CASE("an event comes at the first occurrence of its IP, and may split a block") {
+    // 1000: NOP; NOP; JMP 1000
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"90 90 ebfc 90 90"});
+        auto const got = walk(value(on("ON 3d0110 2d0510")), code);
+        return got.executed("000") && got.gap_count == 0 && got.edge_count == 1 &&
+               got.edges[0].is_asynchronous && got.edges[0].from == 0x1001 &&
+               got.edges[0].to == 0x1005;
+    });
+}
+
+TEST_CASE("a loop without a packet ends, also where an event has another IP") {
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"90 90 ebfc 90 90"});
+        auto const branch = walk(value(on("ON 06")), code);
+        auto const event = walk(value(on("ON 3d0510 2d0510")), code);
+        auto const own = walk(value(on("ON 06")), value(made_code{"ebfe"}));
+        return branch.lost(gap_reason::endless_loop) && event.gap_count == 1 &&
+               event.gaps[0].why == gap_reason::endless_loop && event.gaps[0].to == 0x1005 &&
+               event.count == 0 && own.lost(gap_reason::endless_loop);
+    });
+}
+
+TEST_CASE("where tracing ends (GEN-101, GEN-102, GEN-243)") {
+    CHECK_TWICE([](auto value) {
+        // A conditional branch, without its TNT bit; the second of two jumps; MOV CR3, RAX.
+        auto const branch = walk(value(on("ON 01")), value(made_code{"90 7402 90"}));
+        auto const jump = walk(value(on("ON 210020")), value(made_code{"eb00 e9f90f0000"}));
+        auto const cr3 = walk(value(on("ON 01")), value(made_code{"90 0f22d8 90 ffe0"}));
+        auto const pip = walk(value(on("ON 0243000000000000 01")),
+                              value(made_code{"90 0f22d8 90 ffe0"}));
+        return branch.executed("000 001") && branch.edge_count == 0 && jump.executed("000 002") &&
+               jump.edges[1].to == 0x2000 && cr3.executed("000 001") &&
+               pip.executed("000 001 004 005") && pip.gap_count == 0;
+    });
+}
+
+TEST_CASE("absent code is a gap, or the walk waits for it") {
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"90 7402 90"});
+        auto const got = walk(value(on("ON 06 2d0110 01")), code);
+        return got.executed("000 001 001") && got.gap_count == 1 &&
+               got.gaps[0].why == gap_reason::missing_code && got.gaps[0].missing == 0x1005 &&
+               got.gaps[0].from == 0x1005 && got.gaps[0].to == 0x1001;
+    });
+}
+
+TEST_CASE("bytes that are no instruction, and an instruction that is cut (UD0 is one)") {
+    CHECK_TWICE([](auto value) {
+        auto const none = walk(value(on("ON 06")), value(made_code{"90 06"}));
+        auto const cut = walk(value(on("ON 06")), value(made_code{"90 e9"}));
+        return none.lost(gap_reason::no_instruction) && none.executed("000") &&
+               cut.lost(gap_reason::missing_code) && cut.gaps[0].missing == 0x1002;
+    });
+}
+
+TEST_CASE("lost packets are a gap up to the next IP (PKT-150)") {
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"90 7402 90 7400 90"});
+        auto const got = walk(value(on("ON 06 02f3 3d0310 06")), code);
+        return got.executed("000 001 003 004") && got.lost(gap_reason::overflow) &&
+               got.gaps[0].has_from && got.gaps[0].from == 0x1005 && got.gaps[0].to == 0x1003;
+    });
+}
+
+TEST_CASE("the return stack is empty after a PSB (GEN-135)") {
+    // 1000: CALL 1006; NOP; 1006: RET
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"e801000000 90 c3 7402"});
+        auto const psb = value(on("ON 3d0610 2d0610 PSB 99017d061000000000 0223 06"));
+        return walk(psb, code).lost(gap_reason::wrong_turn);
+    });
+}
+
+TEST_CASE("a direct branch that leaves a filter may have no IP (SKL014)") {
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"eb10 90 90 90 90 90 90 90 90 90 90 90 90 90 90 90 90"
+                                          "90 7400"});
+        flow::walk_options how{.quirks = {underlying(cpu::quirk::skl014)},
+                               .filters = {{0x1000, 0x100F}},
+                               .filter_count = 1};
+        auto const known = walk(value(on("ON 01")), code, how);
+        auto const unknown = walk(value(on("ON 01")), code);
+        return known.executed("000") && unknown.executed("000 012 013");
+    });
+}
+
+TEST_CASE("random programs: what was executed is reported, with any size of the cache") {
+    auto const count = test::usual_count / 2500;
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+        traced_program const one{seed};
+        if (!one.machine.succeeded()) { continue; }
+        auto const got = one.walked(4096);
+        CAPTURE(seed);
+        REQUIRE(agree(one.machine.executed(), got));
+        CHECK(one.walked(1) == got);
+        CHECK(one.walked(1 + seed % 64) == got);
+    }
+}
+
+TEST_CASE("random programs: a walk in chunks that stops where code is absent is the same") {
+    auto const count = test::usual_count / 10'000;
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+        traced_program const one{seed};
+        if (!one.machine.succeeded()) { continue; }
+        std::vector<flow::block> storage(16);
+        flow::block_cache cache{storage.data(), storage.size()};
+        std::vector<std::uint8_t> page;
+        program_code code{one.program, page, true};
+        auto how = one.options();
+        how.missing = flow::on_missing_code::stop;
+        flow::walker walker{code, cache, how};
+        std::mt19937_64 numbers{seed};
+        auto const whole = one.trace().view();
+        std::size_t at = 0;
+        std::vector<std::uint8_t> chunk;
+        stretches got;
+        for (bool is_done = false; !is_done;) {
+            switch (walker.run(got)) {
+                case flow::walk_end::need_input: {
+                    auto const size = std::min<std::size_t>(whole.size() - at, numbers() % 50);
+                    if (at == whole.size()) {
+                        walker.finish();
+                        break;
+                    }
+                    chunk.assign(whole.data() + at, whole.data() + at + size);
+                    at += size;
+                    REQUIRE(walker.feed(borrowed_bytes{chunk.data(), chunk.size()}));
+                    break;
+                }
+                case flow::walk_end::missing_code: code.is_absent = false; break;
+                case flow::walk_end::end: is_done = true; break;
+            }
+            if (numbers() % 8 == 0 && !is_done) {  // code is absent again
+                code.is_absent = true;
+                cache.clear();
+            }
+        }
+        CAPTURE(seed);
+        CHECK(got == one.walked(4096));
+    }
+}
