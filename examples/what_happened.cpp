@@ -5,6 +5,7 @@
 //
 //   what_happened TRACE [CPUID.15H:EBX CPUID.15H:EAX MTCFreq]
 
+#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/events.hpp>
 
 #include <cinttypes>

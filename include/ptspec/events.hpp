@@ -5,7 +5,9 @@
 
 #include <ptspec/cpu/quirks.hpp>
 #include <ptspec/cpu/code_segment.hpp>
+#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/event_name.hpp>
+#include <ptspec/trace/events.hpp>
 #include <ptspec/trace/flow_query.hpp>
 #include <ptspec/trace/time_conversion.hpp>

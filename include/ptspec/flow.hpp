@@ -3,4 +3,5 @@
 
 // The executed instructions of a trace.
 
+#include <ptspec/flow/coverage.hpp>
 #include <ptspec/flow/walker.hpp>

@@ -64,6 +64,7 @@
 #include <ptspec/cpu/quirk_set.hpp>
 #include <ptspec/cpu/quirks.hpp>
 #include <ptspec/cpu/periods.hpp>
+#include <ptspec/cpu/ip_payload.hpp>
 #include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/cpu/code_width.hpp>
 #include <ptspec/cpu/code_segment.hpp>
@@ -203,8 +204,10 @@
 #include <ptspec/flow/passage.hpp>
 #include <ptspec/flow/block.hpp>
 #include <ptspec/flow/block_cache.hpp>
+#include <ptspec/flow/run_cache.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
+#include <ptspec/flow/coverage.hpp>
 #include <ptspec/flow/walker.hpp>
 
 #include <ptspec/simulate/recording_port.hpp>

@@ -5872,13 +5872,9 @@ public:
 
 }  // namespace ptspec
 
-// ---- ptspec/cpu/capabilities.hpp ----
+// ---- ptspec/cpu/ip_payload.hpp ----
 
-/// The Intel PT capabilities that a processor enumerates.
 namespace ptspec::cpu {
-
-/// An output scheme of Intel PT.
-enum class output_scheme : uint8_t { single_range, topa, fabric };
 
 /// Which kind of address packets and IA32_RTIT_ADDRn hold.
 ///
@@ -5887,6 +5883,16 @@ enum class ip_payload : uint8_t {
     effective,  ///< offsets from the CS base, also called RIP or EIP
     linear,     ///< linear addresses, LIP
 };
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/capabilities.hpp ----
+
+/// The Intel PT capabilities that a processor enumerates.
+namespace ptspec::cpu {
+
+/// An output scheme of Intel PT.
+enum class output_scheme : uint8_t { single_range, topa, fabric };
 
 /// The level of Intel PT support in VMX operation, in historical order.
 ///
@@ -16051,13 +16057,15 @@ struct event_buffer {
     }
     constexpr auto disable(packet::tip_pgd const& which, at where, Clock& clock) noexcept -> bool {
         bool const has_to = which.has_ip();
-        return write(event_type::disabled, which, where, clock, false, has_to, 0,
-                     has_to ? where.ip : 0);
+        (void)write(event_type::disabled, which, where, clock, false, has_to, 0,
+                    has_to ? where.ip : 0);
+        return false;  // the state of the processor changes
     }
     constexpr auto enable(packet::tip_pge const& which, at where, Clock& clock) noexcept -> bool {
         bool const has_ip = which.has_ip();
-        return write(event_type::enabled, which, where, clock, has_ip, false, has_ip ? where.ip : 0,
-                     0);
+        (void)write(event_type::enabled, which, where, clock, has_ip, false, has_ip ? where.ip : 0,
+                    0);
+        return false;
     }
 
 private:
@@ -16090,8 +16098,8 @@ struct known_ip {
 };
 
 /// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
-/// pending, TNT and TIP. `Out` gets the branches, and returns false to stop. Stops at any other
-/// packet, and after a TIP.PGE or TIP.PGD that needs no binding.
+/// pending, TNT, TIP, TIP.PGE and TIP.PGD. `Out` gets these, and returns false to stop. Stops at
+/// any other packet.
 template <class Clock, class Out>
 struct simple_packets {
     Out out;
@@ -16116,13 +16124,13 @@ struct simple_packets {
     constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
         if (!has_no_pending || !binds->try_end_tracing()) { return stop(which, where); }
         *disabled_at = {which.has_ip(), where.ip};
-        (void)out.disable(which, where, *clock);
-        return false;
+        takes_branches = false;
+        return out.disable(which, where, *clock);
     }
     constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
         if (!has_no_pending || !binds->try_start_tracing()) { return stop(which, where); }
-        (void)out.enable(which, where, *clock);
-        return false;
+        takes_branches = binds->binds_branches();
+        return out.enable(which, where, *clock);
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
@@ -28403,7 +28411,7 @@ struct code_spans {
     }
 };
 
-inline constexpr uint64_t code_page_size = 4096;
+inline constexpr size_t code_page_size = 4096;
 
 /// Pages of 4 KB of one address space, sorted by address: `addresses[i]` is the address of page `i`
 /// of `bytes`.
@@ -28426,8 +28434,7 @@ struct code_pages {
         }
         if (low == count || addresses[low] != page) { return {}; }
         auto const offset = static_cast<size_t>(at - page);
-        auto const size = static_cast<size_t>(code_page_size);
-        return {bytes + low * size + offset, size - offset};
+        return {bytes + low * code_page_size + offset, code_page_size - offset};
     }
 };
 
@@ -28692,6 +28699,7 @@ public:
     }
     /// Forgets blocks with bytes in a range of packet IPs: the code there has changed.
     constexpr void invalidate(uint64_t from, uint64_t size) noexcept {
+        ++generation_;
         for (uint32_t i = 0; i < count_; ++i) {
             block& one = blocks_[i];
             bool const is_in = one.key.ip - from < size || from - one.key.ip < one.size;
@@ -28699,8 +28707,12 @@ public:
         }
     }
     constexpr void clear() noexcept {
+        ++generation_;
         for (uint32_t i = 0; i < count_; ++i) { blocks_[i].count = 0; }
     }
+
+    /// The number of times that code has changed.
+    [[nodiscard]] constexpr auto generation() const noexcept -> uint32_t { return generation_; }
 
 private:
     [[nodiscard]] constexpr auto beside_of(uint32_t slot) const noexcept -> uint32_t {
@@ -28709,6 +28721,77 @@ private:
     }
 
     block* blocks_;
+    uint32_t count_;
+    uint32_t generation_ = 0;
+    bool takes_beside_ = false;
+};
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/run_cache.hpp ----
+
+namespace ptspec::flow {
+
+/// What some branches of TNTs led to from an IP: the edges to count, and where the code continues.
+///
+/// Shape:  128 bytes, of which the first 64 suffice for most.
+struct alignas(128) run {
+    /// So many edges are counted always, and not in a loop: its end would be mispredicted.
+    static constexpr unsigned usual_edges = 6;
+    static constexpr unsigned most_edges = 16;
+    static constexpr unsigned most_pushes = 3;
+
+    uint64_t ip = 0;
+    uint64_t path = 0;   ///< the branches and their number, and the code size
+    uint64_t place = 0;  ///< address space, and the generation of the block cache
+    uint64_t end = 0;
+    uint32_t end_slot = 0;  ///< in the block cache
+    uint8_t taken = 0;      ///< of the branches; 0: the first one cannot be kept
+    uint8_t edges = 0;
+    uint8_t pushes = 0;
+    uint8_t depth = 0;                  ///< the most return addresses at a time, that were pushed
+    uint32_t counted[most_edges] = {};  ///< the index of each edge
+    uint64_t pushed[most_pushes] = {};  ///< return addresses
+};
+
+/// Runs that were walked, in storage of the caller: `run storage[4096]` is 512 KB. When it is full,
+/// runs are replaced; no result depends on its size.
+class run_cache {
+public:
+    /// At most this many branches are one run.
+    static constexpr unsigned most_branches = 32;
+
+    template <size_t Count>
+    constexpr explicit run_cache(run (&storage)[Count]) noexcept : run_cache{storage, Count} {}
+    /// `count` is 1 to 2^32 - 1.
+    constexpr run_cache(run* storage, size_t count) noexcept
+        : runs_{storage}, count_{static_cast<uint32_t>(count)} {}
+
+    /// The key of a run: branches, at most 32, and the code size.
+    [[nodiscard]] static constexpr auto path_of(packet::branches of, code_width width) noexcept
+        -> uint64_t {
+        return of.bits | uint64_t{of.count + 1} << 40 | uint64_t{underlying(width)} << 48;
+    }
+    /// The run with this key, or the place for one.
+    [[nodiscard]] constexpr auto at(uint64_t ip, uint64_t path, uint64_t place) noexcept -> run& {
+        constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
+        uint64_t const mixed = (ip ^ path * golden) * golden;
+        auto const slot = static_cast<uint32_t>((mixed >> 32) * count_ >> 32);
+        run& one = runs_[slot];
+        if (one.ip == ip && one.path == path && one.place == place) [[likely]] { return one; }
+        uint32_t const beside = slot ^ 1;
+        if (one.path == 0 || beside >= count_) { return one; }
+        run& other = runs_[beside];
+        if (other.ip == ip && other.path == path && other.place == place) { return other; }
+        takes_beside_ = !takes_beside_;
+        return other.path == 0 || takes_beside_ ? other : one;
+    }
+    constexpr void clear() noexcept {
+        for (uint32_t i = 0; i < count_; ++i) { runs_[i] = {}; }
+    }
+
+private:
+    run* runs_;
     uint32_t count_;
     bool takes_beside_ = false;
 };
@@ -28789,6 +28872,16 @@ concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
 
+/// Edges in any order, which are the same for the same branches from the same IP: runs of branches
+/// that were walked before need no walk. `runs()` is the cache for them, or nullptr.
+template <class Sink>
+concept takes_runs = takes_edges<Sink> && requires(Sink& to, edge const& one, run const& known) {
+    { to.runs() } -> same_as<run_cache*>;
+    { to.index_of(one) } -> same_as<uint32_t>;
+    to.count(to.index_of(one));
+    to.repeat(known);
+};
+
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
                takes_gaps<Sink> || takes_events<Sink>;
@@ -28827,6 +28920,93 @@ struct walk_options {
     /// where a direct branch leaves them.
     ip_range filters[4] = {};
     unsigned filter_count = 0;
+};
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/coverage.hpp ----
+
+namespace ptspec::flow {
+
+/// How to count edges.
+struct coverage_options {
+    bool saturates = false;  ///< a count stays at 255; otherwise it wraps to 0
+    bool not_taken = true;   ///< also conditional branches that were not taken
+    bool events = true;      ///< also interrupts and other events
+    /// Only edges from and to IPs in one of these ranges. None: all edges.
+    ip_range ranges[4] = {};
+    unsigned range_count = 0;
+    bool has_space = false;  ///< only edges in the address space `space`
+    uint32_t space = 0;
+};
+
+/// A sink that counts edges in a bitmap of the caller, as fuzzers use it: a byte for each index, to
+/// which several edges may belong.
+///
+/// With a `run_cache`, runs of branches that were walked before are counted without a walk; the
+/// counts are the same.
+class coverage {
+public:
+    /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
+    constexpr coverage(uint8_t* counts, size_t count, run_cache* runs = nullptr,
+                       coverage_options const& how = {}) noexcept
+        : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, runs_{runs}, how_{how} {}
+
+    /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
+    /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. `not_counted` if the options exclude
+    /// it.
+    [[nodiscard]] constexpr auto index_of(flow::edge const& one) const noexcept -> uint32_t {
+        if (!is_counted(one)) { return not_counted; }
+        return (hash(one.from) ^ hash(one.to) >> 1) & mask_;
+    }
+    static constexpr uint32_t not_counted = 0xFFFF'FFFF;
+
+    constexpr void count(uint32_t index) noexcept {
+        uint8_t& at = counts_[index];
+        at = static_cast<uint8_t>(how_.saturates && at == 255 ? 255 : at + 1);
+    }
+    /// Counts the edges of a run.
+    constexpr void repeat(run const& known) noexcept {
+        if (how_.saturates) {
+            for (unsigned i = 0; i < known.edges; ++i) { count(known.counted[i]); }
+            return;
+        }
+        uint8_t* const counts = counts_;  // a store to a byte may change every member
+        auto const times = static_cast<unsigned>(low_bits(known.edges));
+        for (unsigned i = 0; i < run::usual_edges; ++i) {
+            uint8_t& at = counts[known.counted[i]];
+            at = static_cast<uint8_t>(at + (times >> i & 1));
+        }
+        for (unsigned i = run::usual_edges; i < known.edges; ++i) { ++counts[known.counted[i]]; }
+    }
+    constexpr void edge(flow::edge const& one) noexcept {
+        uint32_t const index = index_of(one);
+        if (index != not_counted) { count(index); }
+    }
+    [[nodiscard]] constexpr auto runs() const noexcept -> run_cache* { return runs_; }
+
+private:
+    [[nodiscard]] static constexpr auto hash(uint64_t ip) noexcept -> uint32_t {
+        return static_cast<uint32_t>(ip * 0x9E37'79B9'7F4A'7C15 >> 32);
+    }
+    [[nodiscard]] constexpr auto is_counted(flow::edge const& one) const noexcept -> bool {
+        if (!one.is_taken && !how_.not_taken) { return false; }
+        if (one.is_asynchronous && !how_.events) { return false; }
+        if (how_.has_space && one.space != how_.space) { return false; }
+        if (how_.range_count == 0) { return true; }
+        return is_in_range(one.from) && is_in_range(one.to);
+    }
+    [[nodiscard]] constexpr auto is_in_range(uint64_t ip) const noexcept -> bool {
+        for (unsigned i = 0; i < how_.range_count; ++i) {
+            if (how_.ranges[i].contains(ip)) { return true; }
+        }
+        return false;
+    }
+
+    uint8_t* counts_;
+    uint32_t mask_;
+    run_cache* runs_;
+    coverage_options how_;
 };
 
 }  // namespace ptspec::flow
@@ -28877,7 +29057,7 @@ public:
         is_off_ = false;
         in_overflow_ = false;
         returns_.clear();
-        left_ = {};
+        left_ = later_ = {};
         settle_paging();
         go(ip);
     }
@@ -28889,7 +29069,7 @@ public:
         is_off_ = true;
         in_overflow_ = false;
         returns_.clear();
-        left_ = {};
+        left_ = later_ = {};
         settle_paging();
     }
 
@@ -28907,7 +29087,7 @@ public:
         is_known_ = false;
         is_off_ = false;
         returns_.clear();
-        left_ = {};
+        left_ = later_ = {};
         return true;
     }
     template <class Sink>
@@ -28942,42 +29122,49 @@ public:
     // --------------------------------------------------------------------------- packets
     // Each returns false if code is missing that the caller wants to supply.
 
+    /// A TNT. Sinks that take runs get its branches with those of the next TNTs, in `flush`.
     template <class Sink>
-    constexpr auto add_branches(packet::branches taken, Sink& to) noexcept -> bool {
+    constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
         if (!is_known_) { return true; }
-        if (left_.count != 0) { return lose(gap_reason::wrong_turn); }
-        left_ = taken;
-        return walk_branches(to);
+        if constexpr (takes_runs<Sink>) {
+            if (left_.count + more.count > run_cache::most_branches && !walk_branches(to)) {
+                later_ = more;
+                return false;
+            }
+        }
+        append(more);
+        if constexpr (takes_runs<Sink>) {
+            return true;
+        } else {
+            return walk_branches(to);
+        }
     }
-    /// Walks over the branches of a TNT. Stops at a branch whose TIP comes after the TNT: PKT-275.
+    /// Continues `add_branches` after code was missing.
+    template <class Sink>
+    constexpr auto continue_branches(Sink& to) noexcept -> bool {
+        if (!walk_branches(to)) { return false; }
+        append(later_);
+        later_ = {};
+        return true;
+    }
+    /// Walks over branches that wait.
+    template <class Sink>
+    [[nodiscard]] constexpr auto flush([[maybe_unused]] Sink& to) noexcept -> bool {
+        if constexpr (takes_runs<Sink>) {
+            return left_.count == 0 || walk_branches(to);
+        } else {
+            return true;
+        }
+    }
+    /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& to) noexcept -> bool {
+        if constexpr (takes_runs<Sink>) {
+            if (to.runs() != nullptr && !has_paging_) { return walk_runs(to); }
+        }
         while (left_.count != 0) {
-            loop_guard guard{ip_};
-            block const* at = nullptr;
-            for (;;) {
-                at = here();
-                if (at == nullptr) { return lose_code(); }
-                if (at->passage > passage::jumps) { break; }
-                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
-            }
-            bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
-            if (at->passage == passage::conditional) {
-                left_.count -= 1;
-                report(*at, to);
-                uint64_t const target = is_taken ? at->target : at->end();
-                report_edge(*at, target, is_taken, to);
-                go(target, is_taken ? at->slot_target : at->slot_after);
-            } else if (at->passage == passage::returns) {
-                if (!is_taken || returns_.size() == 0) { return lose(gap_reason::wrong_turn); }
-                left_.count -= 1;
-                report(*at, to);
-                uint64_t const target = returns_.take();
-                report_edge(*at, target, true, to);
-                go(target);
-            } else {
-                return at->passage == passage::targets || lose(gap_reason::wrong_turn);
-            }
+            auto const next = walk_branch(to);
+            if (next != walked::branch) { return next != walked::missing; }
         }
         return true;
     }
@@ -29162,6 +29349,130 @@ private:
 
     // --------------------------------------------------------------------------- branches
 
+    constexpr void append(packet::branches more) noexcept {
+        if (!is_known_) { return; }
+        if (left_.count + more.count > 64) {
+            (void)lose(gap_reason::wrong_turn);
+            return;
+        }
+        left_ = {left_.count + more.count, left_.bits << more.count | more.bits};
+    }
+    /// What ended the walk to a branch.
+    enum class walked : uint8_t {
+        branch,   ///< the branch was executed
+        waits,    ///< its TIP follows
+        lost,     ///< there is a gap
+        missing,  ///< code is missing that the caller wants to supply
+    };
+    /// Walks over the next branch of a TNT.
+    template <class Sink>
+    constexpr auto walk_branch(Sink& to) noexcept -> walked {
+        loop_guard guard{ip_};
+        block const* at = nullptr;
+        for (;;) {
+            at = here();
+            if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
+            if (at->passage > passage::jumps) { break; }
+            if (pass(*at, to) && guard.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
+        }
+        bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
+        if (at->passage == passage::conditional) {
+            left_.count -= 1;
+            report(*at, to);
+            uint64_t const target = is_taken ? at->target : at->end();
+            report_edge(*at, target, is_taken, to);
+            go(target, is_taken ? at->slot_target : at->slot_after);
+            return walked::branch;
+        }
+        if (at->passage == passage::targets) { return walked::waits; }
+        if (at->passage != passage::returns || !is_taken || returns_.size() == 0) {
+            return lose_at(gap_reason::wrong_turn);
+        }
+        left_.count -= 1;
+        report(*at, to);
+        uint64_t const target = returns_.take();
+        report_edge(*at, target, true, to);
+        go(target);
+        return walked::branch;
+    }
+    /// Walks over branches as far as they were walked before, and remembers the others.
+    template <takes_runs Sink>
+    constexpr auto walk_runs(Sink& to) noexcept -> bool {
+        uint64_t const place = uint64_t{space_} << 32 | cache_->generation();
+        while (left_.count != 0) {
+            constexpr unsigned most = run_cache::most_branches;
+            unsigned const count = left_.count < most ? left_.count : most;
+            packet::branches const next{count,
+                                        left_.bits >> (left_.count - count) & low_bits(count)};
+            uint64_t const path = run_cache::path_of(next, width_);
+            run& known = to.runs()->at(ip_, path, place);
+            bool const is_known = known.ip == ip_ && known.path == path && known.place == place;
+            if (is_known && known.taken != 0 &&
+                returns_.size() + known.depth <= trace::return_stack::most) [[likely]] {
+                to.repeat(known);
+                for (unsigned i = 0; i < known.pushes; ++i) { returns_.push(known.pushed[i]); }
+                go(known.end, known.end_slot);
+                left_.count -= known.taken;
+                continue;
+            }
+            auto const end = is_known
+                                 ? walk_branch(to)
+                                 : remember_run(known, {.ip = ip_, .path = path, .place = place},
+                                                count, to);
+            if (end != walked::branch) { return end != walked::missing; }
+        }
+        return true;
+    }
+    /// Counts edges, and keeps the run.
+    template <class Sink>
+    struct run_recorder {
+        Sink& to;
+        run made;
+        bool fits = true;  ///< `made` is what the branches led to
+
+        constexpr void edge(flow::edge const& one) noexcept {
+            uint32_t const index = to.index_of(one);
+            if (index != Sink::not_counted) {
+                to.count(index);
+                if (made.edges == run::most_edges) { fits = false; }
+                if (fits) { made.counted[made.edges++] = index; }
+            }
+            bool const returns = one.which == instruction_class::near_return;
+            bool const calls = one.which == instruction_class::direct_call && one.to != one.after;
+            // An entry of the stack from before the run may be another one next time.
+            if (returns && made.pushes == 0) { fits = false; }
+            if (calls && made.pushes == run::most_pushes) { fits = false; }
+            if (!fits) { return; }
+            if (returns) { --made.pushes; }
+            if (calls) { made.pushed[made.pushes++] = one.after; }
+            made.depth = made.pushes > made.depth ? made.pushes : made.depth;
+        }
+    };
+    template <class Sink>
+    [[gnu::noinline]] constexpr auto remember_run(run& to_keep, run const& begin, unsigned count,
+                                                  Sink& to) noexcept -> walked {
+        run_recorder<Sink> here{to, begin};
+        run last = begin;
+        auto end = walked::branch;
+        for (unsigned i = 1; i <= count && here.fits; ++i) {
+            end = walk_branch(here);
+            if (end != walked::branch) { break; }
+            if (!here.fits) { break; }
+            last = here.made;
+            last.taken = static_cast<uint8_t>(i);
+            last.end = ip_;
+            last.end_slot = slot_;
+        }
+        // Stores that wait for no other, each of 0.
+        for (unsigned i = last.edges; i < run::usual_edges; ++i) { last.counted[i] = i; }
+        if (last.taken != 0 || end == walked::branch) { to_keep = last; }
+        return end;
+    }
+    constexpr auto lose_at(gap_reason why) noexcept -> walked {
+        (void)lose(why);
+        return walked::lost;
+    }
+
     /// Walks to the branch whose target a TIP has.
     template <class Sink>
     constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
@@ -29199,25 +29510,17 @@ private:
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
-            bool ends = false;
-            switch (at->passage) {
-                case passage::falls:
-                    // GEN-243: a MOV CR3 after which tracing is off has no PIP.
-                    ends = at->which == instruction_class::mov_to_cr3 &&
-                           (has_to ? target == at->end() : !has_paging_);
-                    break;
-                case passage::jumps:
-                    ends = has_to ? target == at->target : is_outside_filters(at->target);
-                    break;
-                case passage::conditional:
-                    if (has_to && target != at->target && target != at->end()) {
-                        return lose(gap_reason::wrong_turn);
-                    }
-                    ends = true;
-                    break;
-                case passage::returns:
-                case passage::targets: ends = true; break;
-                case passage::interrupts: return lose(gap_reason::wrong_turn);
+            bool ends = true;
+            if (at->passage == passage::jumps) {
+                ends = has_to ? target == at->target : is_outside_filters(at->target);
+            } else if (at->passage == passage::falls) {
+                // GEN-243: a MOV CR3 after which tracing is off has no PIP.
+                ends = at->which == instruction_class::mov_to_cr3 &&
+                       (has_to ? target == at->end() : !has_paging_);
+            } else if (at->passage == passage::interrupts ||
+                       (at->passage == passage::conditional && has_to && target != at->target &&
+                        target != at->end())) {
+                return lose(gap_reason::wrong_turn);
             }
             if (!ends) {
                 if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
@@ -29268,7 +29571,8 @@ private:
     bool in_overflow_ = false;
     bool has_paging_ = false;  ///< a PIP, which does not apply yet
     block_error block_error_ = block_error::none;
-    packet::branches left_{};  ///< of the last TNT
+    packet::branches left_{};   ///< of the last TNTs
+    packet::branches later_{};  ///< of a TNT, after those
     uint64_t missing_ = 0;
     uint64_t offset_ = 0;
     gap gap_{};
@@ -29333,7 +29637,7 @@ public:
             walk_.set_offset(next->offset);
             waits_ = waiting::event;
             if (next->what == trace::event_type::end) {
-                waits_ = waiting::none;
+                if (!proceed(to)) { return walk_end::missing_code; }
                 walk_.close_gap(to, false, 0);
                 return walk_end::end;
             }
@@ -29376,7 +29680,7 @@ private:
             -> bool {
             clock.pass();
             to->walk_.set_offset(where.offset);
-            if (!to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
+            if (!to->walk_.flush(*sink) || !to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
                 to->wait_for(which.has_ip(), where.ip);
                 return stop(waiting::branch);
             }
@@ -29386,7 +29690,7 @@ private:
             -> bool {
             clock.pass();
             to->walk_.set_offset(where.offset);
-            if (!to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
+            if (!to->walk_.flush(*sink) || !to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
                 to->wait_for(which.has_ip(), where.ip);
                 return stop(waiting::disable);
             }
@@ -29418,9 +29722,13 @@ private:
         bool is_done = true;
         switch (waits_) {
             case waiting::none: return true;
-            case waiting::branches: is_done = walk_.walk_branches(to); break;
-            case waiting::branch: is_done = walk_.add_target(event_.has_to, event_.to, to); break;
-            case waiting::disable: is_done = walk_.add_end(event_.has_to, event_.to, to); break;
+            case waiting::branches: is_done = walk_.continue_branches(to); break;
+            case waiting::branch:
+                is_done = walk_.flush(to) && walk_.add_target(event_.has_to, event_.to, to);
+                break;
+            case waiting::disable:
+                is_done = walk_.flush(to) && walk_.add_end(event_.has_to, event_.to, to);
+                break;
             case waiting::event: is_done = apply_event(to); break;
         }
         if (!is_done) { return false; }
@@ -29432,7 +29740,7 @@ private:
 
     template <class Sink>
     constexpr auto apply_event(Sink& to) noexcept -> bool {
-        if (!walk_event(to)) { return false; }
+        if (!walk_.flush(to) || !walk_event(to)) { return false; }
         if constexpr (takes_events<Sink>) {
             if (event_.what > event_type::disabled) { to.event(event_); }
         }
@@ -29442,7 +29750,8 @@ private:
     constexpr auto walk_event(Sink& to) noexcept -> bool {
         auto const& e = event_;
         switch (e.what) {
-            case event_type::branches: return walk_.add_branches(e.branches(), to);
+            case event_type::branches:
+                return walk_.add_branches(e.branches(), to) && walk_.flush(to);
             case event_type::indirect_branch: return walk_.add_target(e.has_to, e.to, to);
             case event_type::disabled: return walk_.add_end(e.has_to, e.to, to);
             case event_type::enabled: walk_.add_start(e.has_ip, e.ip, to); return true;

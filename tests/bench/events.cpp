@@ -11,6 +11,7 @@
 
 #include <bench/paired.hpp>
 
+#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/events.hpp>
 
 #include <intel-pt.h>

@@ -107,10 +107,10 @@ TEST_CASE("the defaults are those of the catalogue") {
     static_assert(!how.iret_at_all_returns);                                           // GEN-301
     static_assert(how.psb_after_overflow == engine::psb_after_ovf::where_needed);
     static_assert(how.on_ret_mismatch == trace::ret_mismatch::pop);  // GEN-133, GEN-134
-    static_assert(!how.psb_before_ovf_fup);                           // GEN-228
-    static_assert(!how.has_tsx);                                      // GEN-170
-    static_assert(how.cycle_counter_bits == 32);                      // GEN-217
-    static_assert(how.overflow_ends_at == 0);                         // GEN-227
-    static_assert(!how.msrs_lag);                                     // REG-011
+    static_assert(!how.psb_before_ovf_fup);                          // GEN-228
+    static_assert(!how.has_tsx);                                     // GEN-170
+    static_assert(how.cycle_counter_bits == 32);                     // GEN-217
+    static_assert(how.overflow_ends_at == 0);                        // GEN-227
+    static_assert(!how.msrs_lag);                                    // REG-011
     CHECK(how.drained_at_once == ~size_t{0});
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <ptspec/flow/coverage.hpp>
 #include <ptspec/flow/walker.hpp>
 
 #include <support/check_twice.hpp>
@@ -68,6 +69,23 @@ struct traced_program {
     }
     [[nodiscard]] auto trace() const -> borrowed_bytes {
         return borrowed_bytes{machine.trace().data(), machine.trace().size()};
+    }
+    /// The counts of edges, with a cache for this many runs; with 0 none.
+    [[nodiscard]] auto counted(std::size_t runs, std::size_t blocks, std::size_t bytes) const
+        -> std::vector<std::uint8_t> {
+        std::vector<flow::block> storage(blocks);
+        flow::block_cache cache{storage.data(), storage.size()};
+        std::vector<flow::run> run_storage(runs);
+        flow::run_cache known{run_storage.data(), run_storage.size()};
+        std::vector<std::uint8_t> counts(bytes);
+        flow::coverage to{counts.data(), counts.size(), runs == 0 ? nullptr : &known};
+        std::vector<std::uint8_t> page;
+        program_code code{program, page};
+        for (int i = 0; i < 2; ++i) {  // cold and warm
+            flow::walker walker{trace(), code, cache, options()};
+            (void)walker.run(to);
+        }
+        return counts;
     }
     [[nodiscard]] auto walked(std::size_t cache_size) const -> stretches {
         std::vector<flow::block> storage(cache_size);
@@ -256,6 +274,18 @@ TEST_CASE("random programs: what was executed is reported, with any size of the 
         REQUIRE(agree(one.machine.executed(), got));
         CHECK(one.walked(1) == got);
         CHECK(one.walked(1 + seed % 64) == got);
+    }
+}
+
+TEST_CASE("random programs: the counts of edges are the same with any cache, cold and warm") {
+    auto const count = test::usual_count / 2500;
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+        traced_program const one{seed};
+        std::size_t const bytes = seed % 2 == 0 ? 65536 : 16;
+        auto const plain = one.counted(0, 4096, bytes);
+        CAPTURE(seed);
+        CHECK(one.counted(4096, 4096, bytes) == plain);
+        CHECK(one.counted(1 + seed % 7, 1 + seed % 50, bytes) == plain);
     }
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/flow_query.hpp>
 
 #include <fuzz/check.hpp>

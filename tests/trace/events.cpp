@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/events.hpp>
 
 #include <support/check_twice.hpp>
@@ -152,6 +153,21 @@ TEST_CASE("PTWRITE, with and without its FUP (PKT-172,174)") {
     EVENTS("ON 02b20100000000000000 3d1010", ON "ptwrite@1010");
     EVENTS("OFF 02b20100000000000000 5901 3d1010", OFF " ptwrite@1010");
     EVENTS("ON 02320100000000000000 02032000 06", ON "ptwrite cbr branches:T");
+}
+
+TEST_CASE("state() is that after the last event (PKT-140, GEN-100, GEN-101)") {
+    CHECK_TWICE([](auto value) {
+        // TIP.PGD, TIP.PGE, TNT, TIP.PGD: after each event tracing is on or off.
+        auto const whole = value(made_stream{"ON 01 310030 06 01", engine::model_kind::manual});
+        trace::event_reader<> from{whole.view()};
+        for (auto one = from.next(); one; one = from.next()) {
+            bool const is_on = from.state().enabled == trace::tracing::on;
+            if (one.what == trace::event_type::disabled && is_on) { return false; }
+            if (one.what == trace::event_type::enabled && !is_on) { return false; }
+            if (one.what == trace::event_type::branches && !is_on) { return false; }
+        }
+        return true;
+    });
 }
 
 TEST_CASE("C-states: one FUP for MWAIT, PWRE and EXSTOP; PWRX has their IP (PKT-181,188,189)") {

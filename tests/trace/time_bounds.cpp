@@ -3,6 +3,7 @@
 // TSC, MTC, CYC and thresholds, with a core clock that deviates as far as it may, sleep, dropped
 // MTCs, overflows, changes of frequency, and TSCs that jump. Environment: PTSPEC_TIME_BOUNDS, the
 // number of events; PTSPEC_TIME_BOUNDS_SHOW=1 prints the widths of the bounds.
+#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/events.hpp>
 
 #include <doctest/doctest.h>

@@ -5,6 +5,7 @@
 // mixture.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/generator.hpp>
+#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/events.hpp>
 
 #include <doctest/doctest.h>

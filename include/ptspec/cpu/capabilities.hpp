@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/cpu/ip_payload.hpp>
 #include <ptspec/base/address.hpp>
 #include <ptspec/cpu/periods.hpp>
 #include <ptspec/base/ports.hpp>
@@ -14,14 +15,6 @@ namespace ptspec::cpu {
 
 /// An output scheme of Intel PT.
 enum class output_scheme : uint8_t { single_range, topa, fabric };
-
-/// Which kind of address packets and IA32_RTIT_ADDRn hold.
-///
-/// Source: REG-079, REG-166.
-enum class ip_payload : uint8_t {
-    effective,  ///< offsets from the CS base, also called RIP or EIP
-    linear,     ///< linear addresses, LIP
-};
 
 /// The level of Intel PT support in VMX operation, in historical order.
 ///

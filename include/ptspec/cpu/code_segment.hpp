@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/base/bits.hpp>
+#include <ptspec/cpu/ip_payload.hpp>
 
 /// From the IPs of packets to linear addresses and to offsets in CS, and back.
 namespace ptspec::cpu {

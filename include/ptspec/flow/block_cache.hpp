@@ -47,6 +47,7 @@ public:
     }
     /// Forgets blocks with bytes in a range of packet IPs: the code there has changed.
     constexpr void invalidate(uint64_t from, uint64_t size) noexcept {
+        ++generation_;
         for (uint32_t i = 0; i < count_; ++i) {
             block& one = blocks_[i];
             bool const is_in = one.key.ip - from < size || from - one.key.ip < one.size;
@@ -54,8 +55,12 @@ public:
         }
     }
     constexpr void clear() noexcept {
+        ++generation_;
         for (uint32_t i = 0; i < count_; ++i) { blocks_[i].count = 0; }
     }
+
+    /// The number of times that code has changed.
+    [[nodiscard]] constexpr auto generation() const noexcept -> uint32_t { return generation_; }
 
 private:
     [[nodiscard]] constexpr auto beside_of(uint32_t slot) const noexcept -> uint32_t {
@@ -65,6 +70,7 @@ private:
 
     block* blocks_;
     uint32_t count_;
+    uint32_t generation_ = 0;
     bool takes_beside_ = false;
 };
 

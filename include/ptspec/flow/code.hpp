@@ -50,7 +50,7 @@ struct code_spans {
     }
 };
 
-inline constexpr uint64_t code_page_size = 4096;
+inline constexpr size_t code_page_size = 4096;
 
 /// Pages of 4 KB of one address space, sorted by address: `addresses[i]` is the address of page `i`
 /// of `bytes`.
@@ -73,8 +73,7 @@ struct code_pages {
         }
         if (low == count || addresses[low] != page) { return {}; }
         auto const offset = static_cast<size_t>(at - page);
-        auto const size = static_cast<size_t>(code_page_size);
-        return {bytes + low * size + offset, size - offset};
+        return {bytes + low * code_page_size + offset, code_page_size - offset};
     }
 };
 

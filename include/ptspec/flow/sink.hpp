@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/flow/block.hpp>
+#include <ptspec/flow/run_cache.hpp>
 #include <ptspec/trace/event.hpp>
 
 /// What a walker reports. A sink has a member function for each kind of report that it wants;
@@ -75,6 +76,16 @@ concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
 /// Events other than those of branches, at their IPs.
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
+
+/// Edges in any order, which are the same for the same branches from the same IP: runs of branches
+/// that were walked before need no walk. `runs()` is the cache for them, or nullptr.
+template <class Sink>
+concept takes_runs = takes_edges<Sink> && requires(Sink& to, edge const& one, run const& known) {
+    { to.runs() } -> same_as<run_cache*>;
+    { to.index_of(one) } -> same_as<uint32_t>;
+    to.count(to.index_of(one));
+    to.repeat(known);
+};
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||

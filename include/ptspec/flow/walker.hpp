@@ -57,7 +57,7 @@ public:
             walk_.set_offset(next->offset);
             waits_ = waiting::event;
             if (next->what == trace::event_type::end) {
-                waits_ = waiting::none;
+                if (!proceed(to)) { return walk_end::missing_code; }
                 walk_.close_gap(to, false, 0);
                 return walk_end::end;
             }
@@ -100,7 +100,7 @@ private:
             -> bool {
             clock.pass();
             to->walk_.set_offset(where.offset);
-            if (!to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
+            if (!to->walk_.flush(*sink) || !to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
                 to->wait_for(which.has_ip(), where.ip);
                 return stop(waiting::branch);
             }
@@ -110,7 +110,7 @@ private:
             -> bool {
             clock.pass();
             to->walk_.set_offset(where.offset);
-            if (!to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
+            if (!to->walk_.flush(*sink) || !to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
                 to->wait_for(which.has_ip(), where.ip);
                 return stop(waiting::disable);
             }
@@ -142,9 +142,13 @@ private:
         bool is_done = true;
         switch (waits_) {
             case waiting::none: return true;
-            case waiting::branches: is_done = walk_.walk_branches(to); break;
-            case waiting::branch: is_done = walk_.add_target(event_.has_to, event_.to, to); break;
-            case waiting::disable: is_done = walk_.add_end(event_.has_to, event_.to, to); break;
+            case waiting::branches: is_done = walk_.continue_branches(to); break;
+            case waiting::branch:
+                is_done = walk_.flush(to) && walk_.add_target(event_.has_to, event_.to, to);
+                break;
+            case waiting::disable:
+                is_done = walk_.flush(to) && walk_.add_end(event_.has_to, event_.to, to);
+                break;
             case waiting::event: is_done = apply_event(to); break;
         }
         if (!is_done) { return false; }
@@ -156,7 +160,7 @@ private:
 
     template <class Sink>
     constexpr auto apply_event(Sink& to) noexcept -> bool {
-        if (!walk_event(to)) { return false; }
+        if (!walk_.flush(to) || !walk_event(to)) { return false; }
         if constexpr (takes_events<Sink>) {
             if (event_.what > event_type::disabled) { to.event(event_); }
         }
@@ -166,7 +170,8 @@ private:
     constexpr auto walk_event(Sink& to) noexcept -> bool {
         auto const& e = event_;
         switch (e.what) {
-            case event_type::branches: return walk_.add_branches(e.branches(), to);
+            case event_type::branches:
+                return walk_.add_branches(e.branches(), to) && walk_.flush(to);
             case event_type::indirect_branch: return walk_.add_target(e.has_to, e.to, to);
             case event_type::disabled: return walk_.add_end(e.has_to, e.to, to);
             case event_type::enabled: walk_.add_start(e.has_ip, e.ip, to); return true;

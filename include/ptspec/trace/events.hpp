@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ptspec/trace/binder.hpp>
-#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/detail/simple_packets.hpp>
 #include <ptspec/trace/no_clock.hpp>
 #include <ptspec/trace/packet_errata.hpp>

@@ -4,6 +4,7 @@
 #include <ptspec/file/perf_data/decoder_config.hpp>
 #include <ptspec/file/perf_data/streams.hpp>
 #include <ptspec/trace/event_name.hpp>
+#include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/events.hpp>
 
 namespace ptspec::file::perf_data {

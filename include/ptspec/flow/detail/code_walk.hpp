@@ -50,7 +50,7 @@ public:
         is_off_ = false;
         in_overflow_ = false;
         returns_.clear();
-        left_ = {};
+        left_ = later_ = {};
         settle_paging();
         go(ip);
     }
@@ -62,7 +62,7 @@ public:
         is_off_ = true;
         in_overflow_ = false;
         returns_.clear();
-        left_ = {};
+        left_ = later_ = {};
         settle_paging();
     }
 
@@ -80,7 +80,7 @@ public:
         is_known_ = false;
         is_off_ = false;
         returns_.clear();
-        left_ = {};
+        left_ = later_ = {};
         return true;
     }
     template <class Sink>
@@ -115,42 +115,49 @@ public:
     // --------------------------------------------------------------------------- packets
     // Each returns false if code is missing that the caller wants to supply.
 
+    /// A TNT. Sinks that take runs get its branches with those of the next TNTs, in `flush`.
     template <class Sink>
-    constexpr auto add_branches(packet::branches taken, Sink& to) noexcept -> bool {
+    constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
         if (!is_known_) { return true; }
-        if (left_.count != 0) { return lose(gap_reason::wrong_turn); }
-        left_ = taken;
-        return walk_branches(to);
+        if constexpr (takes_runs<Sink>) {
+            if (left_.count + more.count > run_cache::most_branches && !walk_branches(to)) {
+                later_ = more;
+                return false;
+            }
+        }
+        append(more);
+        if constexpr (takes_runs<Sink>) {
+            return true;
+        } else {
+            return walk_branches(to);
+        }
     }
-    /// Walks over the branches of a TNT. Stops at a branch whose TIP comes after the TNT: PKT-275.
+    /// Continues `add_branches` after code was missing.
+    template <class Sink>
+    constexpr auto continue_branches(Sink& to) noexcept -> bool {
+        if (!walk_branches(to)) { return false; }
+        append(later_);
+        later_ = {};
+        return true;
+    }
+    /// Walks over branches that wait.
+    template <class Sink>
+    [[nodiscard]] constexpr auto flush([[maybe_unused]] Sink& to) noexcept -> bool {
+        if constexpr (takes_runs<Sink>) {
+            return left_.count == 0 || walk_branches(to);
+        } else {
+            return true;
+        }
+    }
+    /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& to) noexcept -> bool {
+        if constexpr (takes_runs<Sink>) {
+            if (to.runs() != nullptr && !has_paging_) { return walk_runs(to); }
+        }
         while (left_.count != 0) {
-            loop_guard guard{ip_};
-            block const* at = nullptr;
-            for (;;) {
-                at = here();
-                if (at == nullptr) { return lose_code(); }
-                if (at->passage > passage::jumps) { break; }
-                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
-            }
-            bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
-            if (at->passage == passage::conditional) {
-                left_.count -= 1;
-                report(*at, to);
-                uint64_t const target = is_taken ? at->target : at->end();
-                report_edge(*at, target, is_taken, to);
-                go(target, is_taken ? at->slot_target : at->slot_after);
-            } else if (at->passage == passage::returns) {
-                if (!is_taken || returns_.size() == 0) { return lose(gap_reason::wrong_turn); }
-                left_.count -= 1;
-                report(*at, to);
-                uint64_t const target = returns_.take();
-                report_edge(*at, target, true, to);
-                go(target);
-            } else {
-                return at->passage == passage::targets || lose(gap_reason::wrong_turn);
-            }
+            auto const next = walk_branch(to);
+            if (next != walked::branch) { return next != walked::missing; }
         }
         return true;
     }
@@ -335,6 +342,130 @@ private:
 
     // --------------------------------------------------------------------------- branches
 
+    constexpr void append(packet::branches more) noexcept {
+        if (!is_known_) { return; }
+        if (left_.count + more.count > 64) {
+            (void)lose(gap_reason::wrong_turn);
+            return;
+        }
+        left_ = {left_.count + more.count, left_.bits << more.count | more.bits};
+    }
+    /// What ended the walk to a branch.
+    enum class walked : uint8_t {
+        branch,   ///< the branch was executed
+        waits,    ///< its TIP follows
+        lost,     ///< there is a gap
+        missing,  ///< code is missing that the caller wants to supply
+    };
+    /// Walks over the next branch of a TNT.
+    template <class Sink>
+    constexpr auto walk_branch(Sink& to) noexcept -> walked {
+        loop_guard guard{ip_};
+        block const* at = nullptr;
+        for (;;) {
+            at = here();
+            if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
+            if (at->passage > passage::jumps) { break; }
+            if (pass(*at, to) && guard.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
+        }
+        bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
+        if (at->passage == passage::conditional) {
+            left_.count -= 1;
+            report(*at, to);
+            uint64_t const target = is_taken ? at->target : at->end();
+            report_edge(*at, target, is_taken, to);
+            go(target, is_taken ? at->slot_target : at->slot_after);
+            return walked::branch;
+        }
+        if (at->passage == passage::targets) { return walked::waits; }
+        if (at->passage != passage::returns || !is_taken || returns_.size() == 0) {
+            return lose_at(gap_reason::wrong_turn);
+        }
+        left_.count -= 1;
+        report(*at, to);
+        uint64_t const target = returns_.take();
+        report_edge(*at, target, true, to);
+        go(target);
+        return walked::branch;
+    }
+    /// Walks over branches as far as they were walked before, and remembers the others.
+    template <takes_runs Sink>
+    constexpr auto walk_runs(Sink& to) noexcept -> bool {
+        uint64_t const place = uint64_t{space_} << 32 | cache_->generation();
+        while (left_.count != 0) {
+            constexpr unsigned most = run_cache::most_branches;
+            unsigned const count = left_.count < most ? left_.count : most;
+            packet::branches const next{count,
+                                        left_.bits >> (left_.count - count) & low_bits(count)};
+            uint64_t const path = run_cache::path_of(next, width_);
+            run& known = to.runs()->at(ip_, path, place);
+            bool const is_known = known.ip == ip_ && known.path == path && known.place == place;
+            if (is_known && known.taken != 0 &&
+                returns_.size() + known.depth <= trace::return_stack::most) [[likely]] {
+                to.repeat(known);
+                for (unsigned i = 0; i < known.pushes; ++i) { returns_.push(known.pushed[i]); }
+                go(known.end, known.end_slot);
+                left_.count -= known.taken;
+                continue;
+            }
+            auto const end = is_known
+                                 ? walk_branch(to)
+                                 : remember_run(known, {.ip = ip_, .path = path, .place = place},
+                                                count, to);
+            if (end != walked::branch) { return end != walked::missing; }
+        }
+        return true;
+    }
+    /// Counts edges, and keeps the run.
+    template <class Sink>
+    struct run_recorder {
+        Sink& to;
+        run made;
+        bool fits = true;  ///< `made` is what the branches led to
+
+        constexpr void edge(flow::edge const& one) noexcept {
+            uint32_t const index = to.index_of(one);
+            if (index != Sink::not_counted) {
+                to.count(index);
+                if (made.edges == run::most_edges) { fits = false; }
+                if (fits) { made.counted[made.edges++] = index; }
+            }
+            bool const returns = one.which == instruction_class::near_return;
+            bool const calls = one.which == instruction_class::direct_call && one.to != one.after;
+            // An entry of the stack from before the run may be another one next time.
+            if (returns && made.pushes == 0) { fits = false; }
+            if (calls && made.pushes == run::most_pushes) { fits = false; }
+            if (!fits) { return; }
+            if (returns) { --made.pushes; }
+            if (calls) { made.pushed[made.pushes++] = one.after; }
+            made.depth = made.pushes > made.depth ? made.pushes : made.depth;
+        }
+    };
+    template <class Sink>
+    [[gnu::noinline]] constexpr auto remember_run(run& to_keep, run const& begin, unsigned count,
+                                                  Sink& to) noexcept -> walked {
+        run_recorder<Sink> here{to, begin};
+        run last = begin;
+        auto end = walked::branch;
+        for (unsigned i = 1; i <= count && here.fits; ++i) {
+            end = walk_branch(here);
+            if (end != walked::branch) { break; }
+            if (!here.fits) { break; }
+            last = here.made;
+            last.taken = static_cast<uint8_t>(i);
+            last.end = ip_;
+            last.end_slot = slot_;
+        }
+        // Stores that wait for no other, each of 0.
+        for (unsigned i = last.edges; i < run::usual_edges; ++i) { last.counted[i] = i; }
+        if (last.taken != 0 || end == walked::branch) { to_keep = last; }
+        return end;
+    }
+    constexpr auto lose_at(gap_reason why) noexcept -> walked {
+        (void)lose(why);
+        return walked::lost;
+    }
+
     /// Walks to the branch whose target a TIP has.
     template <class Sink>
     constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
@@ -372,25 +503,17 @@ private:
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
-            bool ends = false;
-            switch (at->passage) {
-                case passage::falls:
-                    // GEN-243: a MOV CR3 after which tracing is off has no PIP.
-                    ends = at->which == instruction_class::mov_to_cr3 &&
-                           (has_to ? target == at->end() : !has_paging_);
-                    break;
-                case passage::jumps:
-                    ends = has_to ? target == at->target : is_outside_filters(at->target);
-                    break;
-                case passage::conditional:
-                    if (has_to && target != at->target && target != at->end()) {
-                        return lose(gap_reason::wrong_turn);
-                    }
-                    ends = true;
-                    break;
-                case passage::returns:
-                case passage::targets: ends = true; break;
-                case passage::interrupts: return lose(gap_reason::wrong_turn);
+            bool ends = true;
+            if (at->passage == passage::jumps) {
+                ends = has_to ? target == at->target : is_outside_filters(at->target);
+            } else if (at->passage == passage::falls) {
+                // GEN-243: a MOV CR3 after which tracing is off has no PIP.
+                ends = at->which == instruction_class::mov_to_cr3 &&
+                       (has_to ? target == at->end() : !has_paging_);
+            } else if (at->passage == passage::interrupts ||
+                       (at->passage == passage::conditional && has_to && target != at->target &&
+                        target != at->end())) {
+                return lose(gap_reason::wrong_turn);
             }
             if (!ends) {
                 if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
@@ -441,7 +564,8 @@ private:
     bool in_overflow_ = false;
     bool has_paging_ = false;  ///< a PIP, which does not apply yet
     block_error block_error_ = block_error::none;
-    packet::branches left_{};  ///< of the last TNT
+    packet::branches left_{};   ///< of the last TNTs
+    packet::branches later_{};  ///< of a TNT, after those
     uint64_t missing_ = 0;
     uint64_t offset_ = 0;
     gap gap_{};

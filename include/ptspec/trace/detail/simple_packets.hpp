@@ -23,13 +23,15 @@ struct event_buffer {
     }
     constexpr auto disable(packet::tip_pgd const& which, at where, Clock& clock) noexcept -> bool {
         bool const has_to = which.has_ip();
-        return write(event_type::disabled, which, where, clock, false, has_to, 0,
-                     has_to ? where.ip : 0);
+        (void)write(event_type::disabled, which, where, clock, false, has_to, 0,
+                    has_to ? where.ip : 0);
+        return false;  // the state of the processor changes
     }
     constexpr auto enable(packet::tip_pge const& which, at where, Clock& clock) noexcept -> bool {
         bool const has_ip = which.has_ip();
-        return write(event_type::enabled, which, where, clock, has_ip, false, has_ip ? where.ip : 0,
-                     0);
+        (void)write(event_type::enabled, which, where, clock, has_ip, false, has_ip ? where.ip : 0,
+                    0);
+        return false;
     }
 
 private:
@@ -62,8 +64,8 @@ struct known_ip {
 };
 
 /// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
-/// pending, TNT and TIP. `Out` gets the branches, and returns false to stop. Stops at any other
-/// packet, and after a TIP.PGE or TIP.PGD that needs no binding.
+/// pending, TNT, TIP, TIP.PGE and TIP.PGD. `Out` gets these, and returns false to stop. Stops at
+/// any other packet.
 template <class Clock, class Out>
 struct simple_packets {
     Out out;
@@ -88,13 +90,13 @@ struct simple_packets {
     constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
         if (!has_no_pending || !binds->try_end_tracing()) { return stop(which, where); }
         *disabled_at = {which.has_ip(), where.ip};
-        (void)out.disable(which, where, *clock);
-        return false;
+        takes_branches = false;
+        return out.disable(which, where, *clock);
     }
     constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
         if (!has_no_pending || !binds->try_start_tracing()) { return stop(which, where); }
-        (void)out.enable(which, where, *clock);
-        return false;
+        takes_branches = binds->binds_branches();
+        return out.enable(which, where, *clock);
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/flow/coverage.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+using flow::coverage;
+using flow::edge;
+
+namespace {
+
+constexpr edge one{.from = 0x40'1000, .to = 0x40'1020};
+constexpr edge kernel{.from = 0xFFFF'FFFF'8100'0000, .to = 0x1000};
+
+}  // namespace
+
+TEST_CASE("the index of an edge, as documented") {
+    CHECK_TWICE([](auto value) {
+        uint8_t counts[65536 / 64] = {};  // the index needs no bytes
+        coverage const large{counts, value(size_t{65536})};
+        coverage const small{counts, value(size_t{8})};
+        return large.index_of(one) == 0x3A72 && large.index_of(kernel) == 0xC78B &&
+               small.index_of(one) == (0x3A72 & 7) && small.index_of(kernel) == (0xC78B & 7);
+    });
+}
+
+TEST_CASE("counts wrap, or stay at 255") {
+    CHECK_TWICE([](auto value) {
+        uint8_t wraps[8] = {};
+        uint8_t stays[8] = {};
+        coverage first{wraps, 8};
+        coverage second{stays, 8, nullptr, {.saturates = true}};
+        for (unsigned i = value(257U); i != 0; --i) {
+            first.edge(one);
+            second.edge(one);
+        }
+        auto const at = first.index_of(one);
+        return wraps[at] == 1 && stays[at] == 255;
+    });
+}
+
+TEST_CASE("which edges count") {
+    CHECK_TWICE([](auto value) {
+        auto const counts = [](flow::coverage_options const& how, edge const& which) {
+            uint8_t bytes[8] = {};
+            coverage to{bytes, 8, nullptr, how};
+            to.edge(which);
+            unsigned sum = 0;
+            for (auto const byte : bytes) { sum += byte; }
+            return sum == 1;
+        };
+        edge not_taken = value(one);
+        not_taken.is_taken = false;
+        edge event = one;
+        event.is_asynchronous = true;
+        edge elsewhere = one;
+        elsewhere.space = 3;
+        flow::coverage_options inside;
+        inside.ranges[0] = {0x40'1000, 0x40'1020};
+        inside.range_count = 1;
+        flow::coverage_options part = inside;
+        part.ranges[0].last = 0x40'101F;
+        flow::coverage_options two = part;
+        two.ranges[1] = {0x40'1020, 0x40'1020};
+        two.range_count = 2;
+        return counts({}, one) && counts({}, not_taken) && counts({}, event) &&
+               !counts({.not_taken = false}, not_taken) && counts({.not_taken = false}, one) &&
+               !counts({.events = false}, event) && counts(inside, one) &&
+               !counts(inside, kernel) && !counts(part, one) && counts(two, one) &&
+               counts({.has_space = true, .space = 3}, elsewhere) &&
+               !counts({.has_space = true, .space = 3}, one);
+    });
+}
+
+TEST_CASE("a run counts the same as its edges, with any number of them") {
+    CHECK_TWICE([](auto value) {
+        for (int i = 0; i < 2; ++i) {
+            bool const saturates = i == 1;
+            for (unsigned edges = 0; edges <= flow::run::most_edges; ++edges) {
+                uint8_t counts[64] = {};
+                counts[3] = 254;
+                coverage to{counts, 64, nullptr, {.saturates = saturates}};
+                flow::run known;
+                known.edges = static_cast<uint8_t>(value(edges));
+                for (auto& index : known.counted) { index = 3; }
+                to.repeat(known);
+                unsigned const sum = 254 + edges;
+                if (counts[3] != (saturates ? (sum > 255 ? 255 : sum) : (sum & 255))) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    });
+}
