@@ -72,7 +72,8 @@ struct code_pages {
             }
         }
         if (low == count || addresses[low] != page) { return {}; }
-        auto const offset = static_cast<size_t>(at - page);
+        uint64_t const in_page = at - page;
+        auto const offset = static_cast<size_t>(in_page);
         return {bytes + low * code_page_size + offset, code_page_size - offset};
     }
 };
