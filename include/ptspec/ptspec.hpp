@@ -208,6 +208,8 @@
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
 #include <ptspec/flow/coverage.hpp>
+#include <ptspec/flow/call_stack.hpp>
+#include <ptspec/flow/parts.hpp>
 #include <ptspec/flow/walker.hpp>
 
 #include <ptspec/simulate/recording_port.hpp>

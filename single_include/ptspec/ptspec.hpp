@@ -12873,6 +12873,14 @@ public:
         }
     }
 
+    /// The same values are known, and are equal.
+    friend constexpr auto operator==(known_state const& one, known_state const& two) noexcept
+        -> bool {
+        return one.known_ == two.known_ && (!one.has(mode) || one.code_bits_ == two.code_bits_) &&
+               (!one.has(tsx) || one.in_tx_ == two.in_tx_) &&
+               (!one.has(cr3) || (one.nr_ == two.nr_ && one.cr3_ == two.cr3_));
+    }
+
 private:
     static constexpr uint8_t mode = 1;
     static constexpr uint8_t tsx = 2;
@@ -12980,6 +12988,12 @@ public:
     /// A PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
     [[nodiscard]] constexpr auto must_enter() const noexcept -> bool {
         return has(must_be_entered);
+    }
+
+    /// Both bind all later packets alike.
+    [[nodiscard]] constexpr auto agrees_with(binder const& other) const noexcept -> bool {
+        return flags_ == other.flags_ && known_ == other.known_ &&
+               now_.enabled == other.now_.enabled;
     }
 
     /// Packets are lost: resets the state to unknown.
@@ -28869,6 +28883,12 @@ template <class Sink>
 concept takes_edges = requires(Sink& to, edge const& one) { to.edge(one); };
 template <class Sink>
 concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
+/// Tracing begins, or resumes after a gap, at this IP.
+template <class Sink>
+concept takes_starts = requires(Sink& to, uint64_t ip) { to.start(ip); };
+/// The time of the packet whose branches or event are reported next.
+template <class Sink>
+concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };
 /// Events other than those of branches, at their IPs.
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
@@ -28885,7 +28905,7 @@ concept takes_runs = takes_edges<Sink> && requires(Sink& to, edge const& one, ru
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
-               takes_gaps<Sink> || takes_events<Sink>;
+               takes_gaps<Sink> || takes_starts<Sink> || takes_times<Sink> || takes_events<Sink>;
 
 }  // namespace ptspec::flow
 
@@ -28921,6 +28941,9 @@ struct walk_options {
     /// where a direct branch leaves them.
     ip_range filters[4] = {};
     unsigned filter_count = 0;
+    /// The walk ends at the IP of the PSB+ at this offset, which the next part reports: `parts`.
+    uint64_t until = no_end;
+    static constexpr uint64_t no_end = ~uint64_t{0};
 };
 
 }  // namespace ptspec::flow
@@ -29012,6 +29035,314 @@ private:
 
 }  // namespace ptspec::flow
 
+// ---- ptspec/flow/call_stack.hpp ----
+
+/// Calls and returns, from the edges of a walk.
+namespace ptspec::flow {
+
+/// What opened a frame.
+enum class frame_kind : uint8_t {
+    call,         ///< a near or far CALL
+    system_call,  ///< SYSCALL, SYSENTER, INT n
+    event,        ///< an interrupt, exception or VM exit
+};
+
+/// A function, system call or handler that has not returned.
+struct frame {
+    uint64_t from = 0;   ///< the address of the CALL; of an event, the interrupted instruction
+    uint64_t to = 0;     ///< where it began
+    uint64_t after = 0;  ///< where it returns to
+    frame_kind kind = frame_kind::call;
+    /// Packets were lost since: it may have returned, and others may be open.
+    bool is_unsure = false;
+};
+
+/// A call, and the depth inside of it.
+struct call {
+    flow::frame frame{};
+    /// The number of frames that are open, less those that were open at the start and returned.
+    int64_t depth = 0;
+    trace::time when{};
+};
+
+/// A return, and the depth after it.
+struct call_return {
+    uint64_t from = 0;  ///< the address of the RET or IRET; 0 if it was not traced
+    uint64_t to = 0;
+    int64_t depth = 0;
+    /// The frames that it left: more than one after longjmp or an exception; 0 for a frame that
+    /// was open at the start, or too old for the storage.
+    uint32_t frames = 0;
+    trace::time when{};
+};
+
+template <class Sink>
+concept takes_calls = requires(Sink& to, call const& one, call_return const& other) {
+    to.call(one);
+    to.returned(other);
+};
+
+/// A sink of a walker that reports calls and returns to another one: `call(call)` and
+/// `returned(call_return)`.
+///
+/// It follows the code, not the processor: it lives across PSBs and lost packets, which only make
+/// its frames unsure. A RET to no frame that is open is a jump, as a coroutine or a retpoline makes
+/// it. A tail call is a jump, too. A CALL of the next instruction is none. Code that is filtered
+/// out returns where tracing begins again at the address after a CALL.
+///
+/// Shape:  frames in storage of the caller. When it is full the oldest frame is dropped, and the
+///         depth stays right.
+template <takes_calls Sink>
+class call_stack {
+public:
+    template <size_t Count>
+    constexpr call_stack(flow::frame (&storage)[Count], Sink& to) noexcept
+        : call_stack{storage, Count, to} {}
+    /// `most` is 1 or more.
+    constexpr call_stack(flow::frame* storage, size_t most, Sink& to) noexcept
+        : frames_{storage}, most_{most}, to_{to} {}
+
+    [[nodiscard]] constexpr auto depth() const noexcept -> int64_t { return depth_; }
+    /// The number of frames that are known.
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
+    /// Frame `i`, counted from the newest.
+    [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> flow::frame const& {
+        return frames_[(next_ + most_ - 1 - i) % most_];
+    }
+
+    constexpr void edge(flow::edge const& one) noexcept {
+        using enum instruction_class;
+        if (one.is_asynchronous) { return push(one, frame_kind::event); }
+        switch (one.which) {
+            case direct_call:
+                if (one.to == one.after) { return; }
+                [[fallthrough]];
+            case indirect_call:
+            case far_call: return push(one, frame_kind::call);
+            case syscall:
+            case sysenter: return push(one, frame_kind::system_call);
+            case near_return:
+            case far_return: return leave_to(one.to, one.from, false);
+            case sysret:
+            case sysexit: return leave_kernel(one, frame_kind::system_call);
+            case iret:
+            case uiret:
+            case eret:
+            case vm_entry:
+            case rsm: return leave_kernel(one, frame_kind::event);
+            default: return;
+        }
+    }
+    /// What returned while it was not traced.
+    constexpr void start(uint64_t ip) noexcept { leave_to(ip, 0, true); }
+    constexpr void gap(flow::gap const& one) noexcept {
+        for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
+        if constexpr (takes_gaps<Sink>) { to_.gap(one); }
+    }
+    constexpr void time(trace::time const& when) noexcept { when_ = when; }
+    // Other reports go to the sink.
+    constexpr void instruction(executed const& one) noexcept
+        requires takes_instructions<Sink>
+    {
+        to_.instruction(one);
+    }
+    constexpr void block(executed_block const& one) noexcept
+        requires takes_blocks<Sink>
+    {
+        to_.block(one);
+    }
+    constexpr void event(trace::event const& one) noexcept
+        requires takes_events<Sink>
+    {
+        to_.event(one);
+    }
+
+private:
+    [[nodiscard]] constexpr auto at(size_t i) noexcept -> flow::frame& {
+        return frames_[(next_ + most_ - 1 - i) % most_];
+    }
+    constexpr void push(flow::edge const& one, frame_kind kind) noexcept {
+        frames_[next_] = {one.from, one.to, one.after, kind, false};
+        next_ = (next_ + 1) % most_;
+        size_ += size_ < most_ ? 1 : 0;
+        ++depth_;
+        to_.call(call{(*this)[0], depth_, when_});
+    }
+    /// Leaves the frame that returns to `ip`, and those in it. A RET to none is a jump, unless
+    /// there are no frames: then it is one from before the start.
+    constexpr void leave_to(uint64_t ip, uint64_t from, bool is_start) noexcept {
+        for (size_t i = 0; i < size_; ++i) {
+            if (at(i).after == ip) { return leave(i + 1, from, ip); }
+        }
+        if (size_ == 0 && !is_start) { leave(0, from, ip); }
+    }
+    /// A handler may return elsewhere: leaves the newest frame of its kind, or of another entry of
+    /// the kernel.
+    constexpr void leave_kernel(flow::edge const& one, frame_kind kind) noexcept {
+        size_t other = size_;
+        for (size_t i = 0; i < size_; ++i) {
+            if (at(i).kind == frame_kind::call) { continue; }
+            if (at(i).after == one.to || at(i).kind == kind) {
+                return leave(i + 1, one.from, one.to);
+            }
+            if (other == size_) { other = i; }
+        }
+        if (other != size_) { return leave(other + 1, one.from, one.to); }
+        if (size_ == 0) { leave(0, one.from, one.to); }
+    }
+    constexpr void leave(size_t frames, uint64_t from, uint64_t to) noexcept {
+        next_ = (next_ + most_ - frames) % most_;
+        size_ -= frames;
+        depth_ -= frames == 0 ? 1 : static_cast<int64_t>(frames);
+        to_.returned(call_return{from, to, depth_, static_cast<uint32_t>(frames), when_});
+    }
+
+    flow::frame* frames_;
+    size_t most_;
+    Sink& to_;
+    size_t next_ = 0;
+    size_t size_ = 0;
+    int64_t depth_ = 0;
+    trace::time when_{};
+};
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/parts.hpp ----
+
+/// Divides a trace for walkers that run in parallel.
+namespace ptspec::flow {
+
+/// A part of a trace. It ends with the PSB+ with which the next part begins: straight code up to
+/// the IP of that PSB+ belongs to this part.
+struct part {
+    byte_view bytes{};
+    uint64_t offset = 0;  ///< of the first byte, in bytes from the start of the trace
+    /// For `walk_options::until`: where the next part begins, in bytes from the start of this one.
+    uint64_t until = walk_options::no_end;
+};
+
+namespace detail {
+
+/// Reads from a PSB up to the first packet of the control flow after a later PSB+: whether a reader
+/// that begins at the later one binds all packets alike.
+struct split_check {
+    uint64_t psb = 0;  ///< the offset of the later one
+    trace::binder binds{};
+    trace::binder begins{};     ///< at the later one
+    bool has_branch = false;    ///< since the first PSB: what was pending before it is settled
+    bool agrees = true;         ///< so far
+    bool is_settled = false;    ///< the trace can be cut
+    uint64_t psb_plus_end = 0;  ///< of the later one
+
+    template <packet::packet_type Packet>
+    constexpr auto operator()(Packet const& which, trace::at where) noexcept -> bool {
+        constexpr bool is_branch = one_of<Packet, packet::tnt_short, packet::tnt_long, packet::tip,
+                                          packet::tip_pge, packet::tip_pgd>;
+        constexpr bool is_flow = is_branch || same_as<Packet, packet::fup>;
+        if (where.offset == psb) {
+            agrees = !binds.in_overflow() && !binds.may_have_resumed() && !binds.in_event() &&
+                     !binds.is_lost();
+        }
+        auto const bound = binds.add(which, where);
+        if (where.offset < psb) {
+            has_branch |= is_branch;
+            return true;
+        }
+        auto const other = begins.add(which, where);
+        agrees = agrees && bound.to == other.to && bound.broken == rule::none &&
+                 other.broken == rule::none && bound.resumed == other.resumed;
+        if (psb_plus_end == 0) {
+            if (same_as<Packet, packet::psbend>) { psb_plus_end = where.offset + where.length; }
+            return true;
+        }
+        if (!is_flow) { return true; }
+        is_settled = agrees && has_branch && binds.agrees_with(begins);
+        return false;
+    }
+    constexpr auto operator()(trace::item const& one) const noexcept -> bool {
+        return one.what == trace::item_type::synced;  // otherwise there is damage
+    }
+};
+
+}  // namespace detail
+
+/// The parts of a trace, in order: at most `count`, not empty: `for (auto const& one : parts{trace,
+/// 4})`. Walkers that walk one part each report together the same instructions, blocks, edges, gaps
+/// and events as one walker that walks the trace.
+///
+/// A trace is cut only at a PSB that is reached without damage, before which no overflow and no
+/// event is pending, and whose PSB+ agrees with the packets before it.
+class parts {
+public:
+    constexpr parts(borrowed_bytes whole, size_t count) noexcept
+        : trace_{whole.view()}, count_{count == 0 ? 1 : count} {}
+
+    struct end_of_trace {};
+
+    class iterator {
+    public:
+        constexpr explicit iterator(parts const& of) noexcept : of_{of} { cut(); }
+        constexpr auto operator*() const noexcept -> part const& { return now_; }
+        constexpr auto operator++() noexcept -> iterator& {
+            begin_ = end_;
+            ++number_;
+            cut();
+            return *this;
+        }
+        constexpr auto operator==(end_of_trace) const noexcept -> bool {
+            return begin_ == of_.trace_.size();
+        }
+
+    private:
+        constexpr void cut() noexcept {
+            if (begin_ == of_.trace_.size()) { return; }
+            end_ = of_.cut_after(begin_, number_);
+            now_ = {of_.trace_.from(begin_), begin_};
+            if (end_ == of_.trace_.size()) { return; }
+            now_.bytes = now_.bytes.first(of_.end_of_psb_plus(end_) - begin_);
+            now_.until = end_ - begin_;
+        }
+
+        parts const& of_;
+        size_t begin_ = 0;
+        size_t end_ = 0;
+        size_t number_ = 1;
+        part now_{};
+    };
+
+    [[nodiscard]] constexpr auto begin() const noexcept -> iterator { return iterator{*this}; }
+    [[nodiscard]] constexpr auto end() const noexcept -> end_of_trace { return {}; }
+
+private:
+    /// Where part `number`, which begins at `begin`, ends.
+    [[nodiscard]] constexpr auto cut_after(size_t begin, size_t number) const noexcept -> size_t {
+        if (number >= count_) { return trace_.size(); }
+        size_t const wanted = trace_.size() / count_ * number;
+        size_t from = wanted > begin ? wanted : begin + 1;
+        for (;;) {
+            size_t const here = trace::find_split_point(trace_, from);
+            if (here == trace_.size() || end_of_psb_plus(here) != 0) { return here; }
+            from = here + 1;
+        }
+    }
+    /// The end of the PSB+ at a PSB; 0 if the trace cannot be cut there.
+    [[nodiscard]] constexpr auto end_of_psb_plus(size_t psb) const noexcept -> size_t {
+        size_t const before = trace::find_psb_before(trace_, psb);
+        if (before == trace::npos) { return 0; }
+        detail::split_check read{.psb = psb - before};
+        byte_view const rest = trace_.from(before);
+        (void)trace::reader{borrowed_bytes{rest.data(), rest.size()}}.for_each(read);
+        uint64_t const end = read.psb_plus_end;
+        return read.is_settled ? before + static_cast<size_t>(end) : 0;
+    }
+
+    byte_view trace_;
+    size_t count_;
+};
+
+}  // namespace ptspec::flow
+
 // ---- ptspec/flow/detail/code_walk.hpp ----
 
 namespace ptspec::flow::detail {
@@ -29061,6 +29392,7 @@ public:
         left_ = later_ = {};
         settle_paging();
         go(ip);
+        if constexpr (takes_starts<Sink>) { to.start(ip); }
     }
     /// Tracing is off.
     template <class Sink>
@@ -29102,6 +29434,7 @@ public:
     }
 
     constexpr void clear_returns() noexcept { returns_.clear(); }
+    constexpr void forget_width() noexcept { width_ = code_width::bits_64; }
     constexpr void set_width(packet::mode_exec const& which) noexcept {
         state_.take(which);
         width_ = state_.code_bits == 16   ? code_width::bits_16
@@ -29612,11 +29945,11 @@ public:
     /// Walks a whole trace from its first PSB on.
     constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
-        : reader_{whole, clock, how.quirks}, walk_{code, cache, how} {}
+        : reader_{whole, clock, how.quirks}, walk_{code, cache, how}, until_{how.until} {}
     /// Walks a trace that arrives in chunks.
     constexpr walker(Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
-        : reader_{clock, how.quirks}, walk_{code, cache, how} {}
+        : reader_{clock, how.quirks}, walk_{code, cache, how}, until_{how.until} {}
 
     /// Gives the next chunk: at the start, and after `walk_end::need_input`. At other times it
     /// returns false and changes nothing.
@@ -29631,12 +29964,14 @@ public:
     constexpr auto run(Sink& to) noexcept -> walk_end {
         for (;;) {
             if (!proceed(to)) { return walk_end::missing_code; }
+            if (has_ended_) { return walk_end::end; }
             trace::event const* const next = reader_.next_after(direct<Sink>{this, &to});
             if (next == nullptr) { return walk_end::missing_code; }
             if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
             event_ = *next;
             walk_.set_offset(next->offset);
             waits_ = waiting::event;
+            if constexpr (takes_times<Sink>) { to.time(next->when); }
             if (next->what == trace::event_type::end) {
                 if (!proceed(to)) { return walk_end::missing_code; }
                 walk_.close_gap(to, false, 0);
@@ -29672,15 +30007,13 @@ private:
         template <class Packet>
         constexpr auto branches(Packet const& which, trace::at where, Clock& clock) noexcept
             -> bool {
-            clock.pass();
-            to->walk_.set_offset(where.offset);
+            begin(where, clock);
             if (!to->walk_.add_branches(which.taken(), *sink)) { return stop(waiting::branches); }
             return true;
         }
         constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) noexcept
             -> bool {
-            clock.pass();
-            to->walk_.set_offset(where.offset);
+            begin(where, clock);
             if (!to->walk_.flush(*sink) || !to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
                 to->wait_for(which.has_ip(), where.ip);
                 return stop(waiting::branch);
@@ -29689,8 +30022,7 @@ private:
         }
         constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock) noexcept
             -> bool {
-            clock.pass();
-            to->walk_.set_offset(where.offset);
+            begin(where, clock);
             if (!to->walk_.flush(*sink) || !to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
                 to->wait_for(which.has_ip(), where.ip);
                 return stop(waiting::disable);
@@ -29699,13 +30031,17 @@ private:
         }
         constexpr auto enable(packet::tip_pge const& which, trace::at where, Clock& clock) noexcept
             -> bool {
-            clock.pass();
-            to->walk_.set_offset(where.offset);
+            begin(where, clock);
             to->walk_.add_start(which.has_ip(), where.ip, *sink);
             return true;
         }
 
     private:
+        constexpr void begin(trace::at where, Clock& clock) noexcept {
+            if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
+            clock.pass();
+            to->walk_.set_offset(where.offset);
+        }
         constexpr auto stop(waiting what) noexcept -> bool {
             to->waits_ = what;
             stopped = true;
@@ -29743,13 +30079,17 @@ private:
     constexpr auto apply_event(Sink& to) noexcept -> bool {
         if (!walk_.flush(to) || !walk_event(to)) { return false; }
         if constexpr (takes_events<Sink>) {
-            if (event_.what > event_type::disabled) { to.event(event_); }
+            if (event_.what > event_type::disabled && event_.offset < until_) { to.event(event_); }
         }
         return true;
     }
     template <class Sink>
     constexpr auto walk_event(Sink& to) noexcept -> bool {
         auto const& e = event_;
+        // A packet that does not depend on PacketEn ends an overflow: PKT-153.
+        if (walk_.in_overflow() && reader_.state().enabled == trace::tracing::off) {
+            walk_.leave(to);
+        }
         switch (e.what) {
             case event_type::branches:
                 return walk_.add_branches(e.branches(), to) && walk_.flush(to);
@@ -29770,6 +30110,7 @@ private:
             case event_type::psb: return psb(to);
             case event_type::exec_mode:
                 walk_.set_width(e.packet.as<packet::mode_exec>());
+                psb_has_mode_ = psb_has_mode_ || e.is_status;
                 return true;
             case event_type::paging: return page(to);
             case event_type::damage:
@@ -29848,14 +30189,25 @@ private:
     }
     template <class Sink>
     constexpr auto psb(Sink& to) noexcept -> bool {
-        if (walk_.in_overflow()) { return true; }  // `resumed` follows
+        if (!end_of_psb_plus(to)) { return false; }
+        // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
+        if (!psb_has_mode_) { walk_.forget_width(); }
+        psb_has_mode_ = false;
+        has_ended_ = event_.offset >= until_;
+        return true;
+    }
+    template <class Sink>
+    constexpr auto end_of_psb_plus(Sink& to) noexcept -> bool {
+        if (walk_.in_overflow() && event_.has_ip) { return true; }  // `resumed` follows
         if (!event_.has_ip) {
             if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
             walk_.leave(to);
             return true;
         }
         if (walk_.is_known() && !walk_.walk_until(event_.ip, to)) { return false; }
-        if (walk_.is_known()) {
+        if (event_.offset >= until_) {
+            walk_.close_gap(to, true, event_.ip);
+        } else if (walk_.is_known()) {
             walk_.clear_returns();
         } else {
             walk_.resume(event_.ip, to);
@@ -29865,7 +30217,10 @@ private:
 
     trace::event_reader<Clock, trace::no_hook, packet::all, 20> reader_;
     detail::code_walk<Code> walk_;
+    uint64_t until_;
     waiting waits_ = waiting::none;
+    bool psb_has_mode_ = false;  ///< the PSB+ that is read
+    bool has_ended_ = false;     ///< at `until_`
     trace::event event_{};
 };
 

@@ -180,3 +180,19 @@ TEST_CASE("packets bind the same one by one and as a visitor gets them") {
         return one.state().enabled == tracing::on && one.state().transaction;
     });
 }
+
+TEST_CASE("two binders agree if both bind all later packets alike") {
+    CHECK_TWICE([](auto value) {
+        using packet::ip_bytes;
+        auto const pge = value(packet::tip_pge::of(ip_bytes::sign_48, 0x1000));
+        trace::binder one;
+        trace::binder two;
+        bool const at_first = one.agrees_with(two);
+        (void)one.add(pge, trace::at{0, 0x1000, 7});
+        bool const on = one.agrees_with(two);
+        (void)two.add(pge, trace::at{100, 0x1000, 7});
+        bool const both = one.agrees_with(two);
+        (void)two.add(packet::ovf{}, trace::at{107, 0x1000, 2});
+        return at_first && !on && both && !one.agrees_with(two);
+    });
+}

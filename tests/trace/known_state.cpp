@@ -90,3 +90,26 @@ TEST_CASE("CR3 may change with SMI, RSM, and VM exits and entries (GEN-242,278,3
     CHECK(known.take(cr3_of(0x2000), true));
     CHECK(!known.take(cr3_of(0x1000), true));
 }
+
+TEST_CASE("two states are equal if the same values are known, and are equal") {
+    CHECK_TWICE([](auto value) {
+        known_state one;
+        known_state two;
+        (void)one.take(value(mode64), true);
+        (void)two.take(value(mode32), true);
+        bool const other_value = one == two;
+        (void)two.take(mode64, true);
+        bool const same = one == two;
+        (void)one.take(cr3_of(0x1000), true);
+        bool const more = one == two;
+        (void)two.take(cr3_of(0x1000, true), true);
+        bool const other_nr = one == two;
+        (void)one.take(in_tx, true);
+        (void)two.take(cr3_of(0x1000), true);
+        (void)two.take(mode_tsx{}, true);
+        bool const other_tx = one == two;
+        one.forget();
+        two.forget();
+        return !other_value && same && !more && !other_nr && !other_tx && one == two;
+    });
+}

@@ -73,6 +73,12 @@ template <class Sink>
 concept takes_edges = requires(Sink& to, edge const& one) { to.edge(one); };
 template <class Sink>
 concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
+/// Tracing begins, or resumes after a gap, at this IP.
+template <class Sink>
+concept takes_starts = requires(Sink& to, uint64_t ip) { to.start(ip); };
+/// The time of the packet whose branches or event are reported next.
+template <class Sink>
+concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };
 /// Events other than those of branches, at their IPs.
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
@@ -89,6 +95,6 @@ concept takes_runs = takes_edges<Sink> && requires(Sink& to, edge const& one, ru
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
-               takes_gaps<Sink> || takes_events<Sink>;
+               takes_gaps<Sink> || takes_starts<Sink> || takes_times<Sink> || takes_events<Sink>;
 
 }  // namespace ptspec::flow

@@ -35,6 +35,9 @@ struct walk_options {
     /// where a direct branch leaves them.
     ip_range filters[4] = {};
     unsigned filter_count = 0;
+    /// The walk ends at the IP of the PSB+ at this offset, which the next part reports: `parts`.
+    uint64_t until = no_end;
+    static constexpr uint64_t no_end = ~uint64_t{0};
 };
 
 }  // namespace ptspec::flow

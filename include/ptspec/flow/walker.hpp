@@ -31,11 +31,11 @@ public:
     /// Walks a whole trace from its first PSB on.
     constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
-        : reader_{whole, clock, how.quirks}, walk_{code, cache, how} {}
+        : reader_{whole, clock, how.quirks}, walk_{code, cache, how}, until_{how.until} {}
     /// Walks a trace that arrives in chunks.
     constexpr walker(Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
-        : reader_{clock, how.quirks}, walk_{code, cache, how} {}
+        : reader_{clock, how.quirks}, walk_{code, cache, how}, until_{how.until} {}
 
     /// Gives the next chunk: at the start, and after `walk_end::need_input`. At other times it
     /// returns false and changes nothing.
@@ -50,12 +50,14 @@ public:
     constexpr auto run(Sink& to) noexcept -> walk_end {
         for (;;) {
             if (!proceed(to)) { return walk_end::missing_code; }
+            if (has_ended_) { return walk_end::end; }
             trace::event const* const next = reader_.next_after(direct<Sink>{this, &to});
             if (next == nullptr) { return walk_end::missing_code; }
             if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
             event_ = *next;
             walk_.set_offset(next->offset);
             waits_ = waiting::event;
+            if constexpr (takes_times<Sink>) { to.time(next->when); }
             if (next->what == trace::event_type::end) {
                 if (!proceed(to)) { return walk_end::missing_code; }
                 walk_.close_gap(to, false, 0);
@@ -91,15 +93,13 @@ private:
         template <class Packet>
         constexpr auto branches(Packet const& which, trace::at where, Clock& clock) noexcept
             -> bool {
-            clock.pass();
-            to->walk_.set_offset(where.offset);
+            begin(where, clock);
             if (!to->walk_.add_branches(which.taken(), *sink)) { return stop(waiting::branches); }
             return true;
         }
         constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) noexcept
             -> bool {
-            clock.pass();
-            to->walk_.set_offset(where.offset);
+            begin(where, clock);
             if (!to->walk_.flush(*sink) || !to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
                 to->wait_for(which.has_ip(), where.ip);
                 return stop(waiting::branch);
@@ -108,8 +108,7 @@ private:
         }
         constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock) noexcept
             -> bool {
-            clock.pass();
-            to->walk_.set_offset(where.offset);
+            begin(where, clock);
             if (!to->walk_.flush(*sink) || !to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
                 to->wait_for(which.has_ip(), where.ip);
                 return stop(waiting::disable);
@@ -118,13 +117,17 @@ private:
         }
         constexpr auto enable(packet::tip_pge const& which, trace::at where, Clock& clock) noexcept
             -> bool {
-            clock.pass();
-            to->walk_.set_offset(where.offset);
+            begin(where, clock);
             to->walk_.add_start(which.has_ip(), where.ip, *sink);
             return true;
         }
 
     private:
+        constexpr void begin(trace::at where, Clock& clock) noexcept {
+            if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
+            clock.pass();
+            to->walk_.set_offset(where.offset);
+        }
         constexpr auto stop(waiting what) noexcept -> bool {
             to->waits_ = what;
             stopped = true;
@@ -162,13 +165,17 @@ private:
     constexpr auto apply_event(Sink& to) noexcept -> bool {
         if (!walk_.flush(to) || !walk_event(to)) { return false; }
         if constexpr (takes_events<Sink>) {
-            if (event_.what > event_type::disabled) { to.event(event_); }
+            if (event_.what > event_type::disabled && event_.offset < until_) { to.event(event_); }
         }
         return true;
     }
     template <class Sink>
     constexpr auto walk_event(Sink& to) noexcept -> bool {
         auto const& e = event_;
+        // A packet that does not depend on PacketEn ends an overflow: PKT-153.
+        if (walk_.in_overflow() && reader_.state().enabled == trace::tracing::off) {
+            walk_.leave(to);
+        }
         switch (e.what) {
             case event_type::branches:
                 return walk_.add_branches(e.branches(), to) && walk_.flush(to);
@@ -189,6 +196,7 @@ private:
             case event_type::psb: return psb(to);
             case event_type::exec_mode:
                 walk_.set_width(e.packet.as<packet::mode_exec>());
+                psb_has_mode_ = psb_has_mode_ || e.is_status;
                 return true;
             case event_type::paging: return page(to);
             case event_type::damage:
@@ -267,14 +275,25 @@ private:
     }
     template <class Sink>
     constexpr auto psb(Sink& to) noexcept -> bool {
-        if (walk_.in_overflow()) { return true; }  // `resumed` follows
+        if (!end_of_psb_plus(to)) { return false; }
+        // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
+        if (!psb_has_mode_) { walk_.forget_width(); }
+        psb_has_mode_ = false;
+        has_ended_ = event_.offset >= until_;
+        return true;
+    }
+    template <class Sink>
+    constexpr auto end_of_psb_plus(Sink& to) noexcept -> bool {
+        if (walk_.in_overflow() && event_.has_ip) { return true; }  // `resumed` follows
         if (!event_.has_ip) {
             if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
             walk_.leave(to);
             return true;
         }
         if (walk_.is_known() && !walk_.walk_until(event_.ip, to)) { return false; }
-        if (walk_.is_known()) {
+        if (event_.offset >= until_) {
+            walk_.close_gap(to, true, event_.ip);
+        } else if (walk_.is_known()) {
             walk_.clear_returns();
         } else {
             walk_.resume(event_.ip, to);
@@ -284,7 +303,10 @@ private:
 
     trace::event_reader<Clock, trace::no_hook, packet::all, 20> reader_;
     detail::code_walk<Code> walk_;
+    uint64_t until_;
     waiting waits_ = waiting::none;
+    bool psb_has_mode_ = false;  ///< the PSB+ that is read
+    bool has_ended_ = false;     ///< at `until_`
     trace::event event_{};
 };
 

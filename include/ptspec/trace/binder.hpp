@@ -54,6 +54,12 @@ public:
         return has(must_be_entered);
     }
 
+    /// Both bind all later packets alike.
+    [[nodiscard]] constexpr auto agrees_with(binder const& other) const noexcept -> bool {
+        return flags_ == other.flags_ && known_ == other.known_ &&
+               now_.enabled == other.now_.enabled;
+    }
+
     /// Packets are lost: resets the state to unknown.
     constexpr void restart() noexcept {
         now_ = {};

@@ -62,6 +62,14 @@ public:
         }
     }
 
+    /// The same values are known, and are equal.
+    friend constexpr auto operator==(known_state const& one, known_state const& two) noexcept
+        -> bool {
+        return one.known_ == two.known_ && (!one.has(mode) || one.code_bits_ == two.code_bits_) &&
+               (!one.has(tsx) || one.in_tx_ == two.in_tx_) &&
+               (!one.has(cr3) || (one.nr_ == two.nr_ && one.cr3_ == two.cr3_));
+    }
+
 private:
     static constexpr uint8_t mode = 1;
     static constexpr uint8_t tsx = 2;

@@ -53,6 +53,7 @@ public:
         left_ = later_ = {};
         settle_paging();
         go(ip);
+        if constexpr (takes_starts<Sink>) { to.start(ip); }
     }
     /// Tracing is off.
     template <class Sink>
@@ -94,6 +95,7 @@ public:
     }
 
     constexpr void clear_returns() noexcept { returns_.clear(); }
+    constexpr void forget_width() noexcept { width_ = code_width::bits_64; }
     constexpr void set_width(packet::mode_exec const& which) noexcept {
         state_.take(which);
         width_ = state_.code_bits == 16   ? code_width::bits_16

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/flow/sink.hpp>
+
+/// Calls and returns, from the edges of a walk.
+namespace ptspec::flow {
+
+/// What opened a frame.
+enum class frame_kind : uint8_t {
+    call,         ///< a near or far CALL
+    system_call,  ///< SYSCALL, SYSENTER, INT n
+    event,        ///< an interrupt, exception or VM exit
+};
+
+/// A function, system call or handler that has not returned.
+struct frame {
+    uint64_t from = 0;   ///< the address of the CALL; of an event, the interrupted instruction
+    uint64_t to = 0;     ///< where it began
+    uint64_t after = 0;  ///< where it returns to
+    frame_kind kind = frame_kind::call;
+    /// Packets were lost since: it may have returned, and others may be open.
+    bool is_unsure = false;
+};
+
+/// A call, and the depth inside of it.
+struct call {
+    flow::frame frame{};
+    /// The number of frames that are open, less those that were open at the start and returned.
+    int64_t depth = 0;
+    trace::time when{};
+};
+
+/// A return, and the depth after it.
+struct call_return {
+    uint64_t from = 0;  ///< the address of the RET or IRET; 0 if it was not traced
+    uint64_t to = 0;
+    int64_t depth = 0;
+    /// The frames that it left: more than one after longjmp or an exception; 0 for a frame that
+    /// was open at the start, or too old for the storage.
+    uint32_t frames = 0;
+    trace::time when{};
+};
+
+template <class Sink>
+concept takes_calls = requires(Sink& to, call const& one, call_return const& other) {
+    to.call(one);
+    to.returned(other);
+};
+
+/// A sink of a walker that reports calls and returns to another one: `call(call)` and
+/// `returned(call_return)`.
+///
+/// It follows the code, not the processor: it lives across PSBs and lost packets, which only make
+/// its frames unsure. A RET to no frame that is open is a jump, as a coroutine or a retpoline makes
+/// it. A tail call is a jump, too. A CALL of the next instruction is none. Code that is filtered
+/// out returns where tracing begins again at the address after a CALL.
+///
+/// Shape:  frames in storage of the caller. When it is full the oldest frame is dropped, and the
+///         depth stays right.
+template <takes_calls Sink>
+class call_stack {
+public:
+    template <size_t Count>
+    constexpr call_stack(flow::frame (&storage)[Count], Sink& to) noexcept
+        : call_stack{storage, Count, to} {}
+    /// `most` is 1 or more.
+    constexpr call_stack(flow::frame* storage, size_t most, Sink& to) noexcept
+        : frames_{storage}, most_{most}, to_{to} {}
+
+    [[nodiscard]] constexpr auto depth() const noexcept -> int64_t { return depth_; }
+    /// The number of frames that are known.
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
+    /// Frame `i`, counted from the newest.
+    [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> flow::frame const& {
+        return frames_[(next_ + most_ - 1 - i) % most_];
+    }
+
+    constexpr void edge(flow::edge const& one) noexcept {
+        using enum instruction_class;
+        if (one.is_asynchronous) { return push(one, frame_kind::event); }
+        switch (one.which) {
+            case direct_call:
+                if (one.to == one.after) { return; }
+                [[fallthrough]];
+            case indirect_call:
+            case far_call: return push(one, frame_kind::call);
+            case syscall:
+            case sysenter: return push(one, frame_kind::system_call);
+            case near_return:
+            case far_return: return leave_to(one.to, one.from, false);
+            case sysret:
+            case sysexit: return leave_kernel(one, frame_kind::system_call);
+            case iret:
+            case uiret:
+            case eret:
+            case vm_entry:
+            case rsm: return leave_kernel(one, frame_kind::event);
+            default: return;
+        }
+    }
+    /// What returned while it was not traced.
+    constexpr void start(uint64_t ip) noexcept { leave_to(ip, 0, true); }
+    constexpr void gap(flow::gap const& one) noexcept {
+        for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
+        if constexpr (takes_gaps<Sink>) { to_.gap(one); }
+    }
+    constexpr void time(trace::time const& when) noexcept { when_ = when; }
+    // Other reports go to the sink.
+    constexpr void instruction(executed const& one) noexcept
+        requires takes_instructions<Sink>
+    {
+        to_.instruction(one);
+    }
+    constexpr void block(executed_block const& one) noexcept
+        requires takes_blocks<Sink>
+    {
+        to_.block(one);
+    }
+    constexpr void event(trace::event const& one) noexcept
+        requires takes_events<Sink>
+    {
+        to_.event(one);
+    }
+
+private:
+    [[nodiscard]] constexpr auto at(size_t i) noexcept -> flow::frame& {
+        return frames_[(next_ + most_ - 1 - i) % most_];
+    }
+    constexpr void push(flow::edge const& one, frame_kind kind) noexcept {
+        frames_[next_] = {one.from, one.to, one.after, kind, false};
+        next_ = (next_ + 1) % most_;
+        size_ += size_ < most_ ? 1 : 0;
+        ++depth_;
+        to_.call(call{(*this)[0], depth_, when_});
+    }
+    /// Leaves the frame that returns to `ip`, and those in it. A RET to none is a jump, unless
+    /// there are no frames: then it is one from before the start.
+    constexpr void leave_to(uint64_t ip, uint64_t from, bool is_start) noexcept {
+        for (size_t i = 0; i < size_; ++i) {
+            if (at(i).after == ip) { return leave(i + 1, from, ip); }
+        }
+        if (size_ == 0 && !is_start) { leave(0, from, ip); }
+    }
+    /// A handler may return elsewhere: leaves the newest frame of its kind, or of another entry of
+    /// the kernel.
+    constexpr void leave_kernel(flow::edge const& one, frame_kind kind) noexcept {
+        size_t other = size_;
+        for (size_t i = 0; i < size_; ++i) {
+            if (at(i).kind == frame_kind::call) { continue; }
+            if (at(i).after == one.to || at(i).kind == kind) {
+                return leave(i + 1, one.from, one.to);
+            }
+            if (other == size_) { other = i; }
+        }
+        if (other != size_) { return leave(other + 1, one.from, one.to); }
+        if (size_ == 0) { leave(0, one.from, one.to); }
+    }
+    constexpr void leave(size_t frames, uint64_t from, uint64_t to) noexcept {
+        next_ = (next_ + most_ - frames) % most_;
+        size_ -= frames;
+        depth_ -= frames == 0 ? 1 : static_cast<int64_t>(frames);
+        to_.returned(call_return{from, to, depth_, static_cast<uint32_t>(frames), when_});
+    }
+
+    flow::frame* frames_;
+    size_t most_;
+    Sink& to_;
+    size_t next_ = 0;
+    size_t size_ = 0;
+    int64_t depth_ = 0;
+    trace::time when_{};
+};
+
+}  // namespace ptspec::flow

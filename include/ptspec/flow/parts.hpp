@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/flow/walk_options.hpp>
+#include <ptspec/trace/binder.hpp>
+#include <ptspec/trace/split.hpp>
+
+/// Divides a trace for walkers that run in parallel.
+namespace ptspec::flow {
+
+/// A part of a trace. It ends with the PSB+ with which the next part begins: straight code up to
+/// the IP of that PSB+ belongs to this part.
+struct part {
+    byte_view bytes{};
+    uint64_t offset = 0;  ///< of the first byte, in bytes from the start of the trace
+    /// For `walk_options::until`: where the next part begins, in bytes from the start of this one.
+    uint64_t until = walk_options::no_end;
+};
+
+namespace detail {
+
+/// Reads from a PSB up to the first packet of the control flow after a later PSB+: whether a reader
+/// that begins at the later one binds all packets alike.
+struct split_check {
+    uint64_t psb = 0;  ///< the offset of the later one
+    trace::binder binds{};
+    trace::binder begins{};     ///< at the later one
+    bool has_branch = false;    ///< since the first PSB: what was pending before it is settled
+    bool agrees = true;         ///< so far
+    bool is_settled = false;    ///< the trace can be cut
+    uint64_t psb_plus_end = 0;  ///< of the later one
+
+    template <packet::packet_type Packet>
+    constexpr auto operator()(Packet const& which, trace::at where) noexcept -> bool {
+        constexpr bool is_branch = one_of<Packet, packet::tnt_short, packet::tnt_long, packet::tip,
+                                          packet::tip_pge, packet::tip_pgd>;
+        constexpr bool is_flow = is_branch || same_as<Packet, packet::fup>;
+        if (where.offset == psb) {
+            agrees = !binds.in_overflow() && !binds.may_have_resumed() && !binds.in_event() &&
+                     !binds.is_lost();
+        }
+        auto const bound = binds.add(which, where);
+        if (where.offset < psb) {
+            has_branch |= is_branch;
+            return true;
+        }
+        auto const other = begins.add(which, where);
+        agrees = agrees && bound.to == other.to && bound.broken == rule::none &&
+                 other.broken == rule::none && bound.resumed == other.resumed;
+        if (psb_plus_end == 0) {
+            if (same_as<Packet, packet::psbend>) { psb_plus_end = where.offset + where.length; }
+            return true;
+        }
+        if (!is_flow) { return true; }
+        is_settled = agrees && has_branch && binds.agrees_with(begins);
+        return false;
+    }
+    constexpr auto operator()(trace::item const& one) const noexcept -> bool {
+        return one.what == trace::item_type::synced;  // otherwise there is damage
+    }
+};
+
+}  // namespace detail
+
+/// The parts of a trace, in order: at most `count`, not empty: `for (auto const& one : parts{trace,
+/// 4})`. Walkers that walk one part each report together the same instructions, blocks, edges, gaps
+/// and events as one walker that walks the trace.
+///
+/// A trace is cut only at a PSB that is reached without damage, before which no overflow and no
+/// event is pending, and whose PSB+ agrees with the packets before it.
+class parts {
+public:
+    constexpr parts(borrowed_bytes whole, size_t count) noexcept
+        : trace_{whole.view()}, count_{count == 0 ? 1 : count} {}
+
+    struct end_of_trace {};
+
+    class iterator {
+    public:
+        constexpr explicit iterator(parts const& of) noexcept : of_{of} { cut(); }
+        constexpr auto operator*() const noexcept -> part const& { return now_; }
+        constexpr auto operator++() noexcept -> iterator& {
+            begin_ = end_;
+            ++number_;
+            cut();
+            return *this;
+        }
+        constexpr auto operator==(end_of_trace) const noexcept -> bool {
+            return begin_ == of_.trace_.size();
+        }
+
+    private:
+        constexpr void cut() noexcept {
+            if (begin_ == of_.trace_.size()) { return; }
+            end_ = of_.cut_after(begin_, number_);
+            now_ = {of_.trace_.from(begin_), begin_};
+            if (end_ == of_.trace_.size()) { return; }
+            now_.bytes = now_.bytes.first(of_.end_of_psb_plus(end_) - begin_);
+            now_.until = end_ - begin_;
+        }
+
+        parts const& of_;
+        size_t begin_ = 0;
+        size_t end_ = 0;
+        size_t number_ = 1;
+        part now_{};
+    };
+
+    [[nodiscard]] constexpr auto begin() const noexcept -> iterator { return iterator{*this}; }
+    [[nodiscard]] constexpr auto end() const noexcept -> end_of_trace { return {}; }
+
+private:
+    /// Where part `number`, which begins at `begin`, ends.
+    [[nodiscard]] constexpr auto cut_after(size_t begin, size_t number) const noexcept -> size_t {
+        if (number >= count_) { return trace_.size(); }
+        size_t const wanted = trace_.size() / count_ * number;
+        size_t from = wanted > begin ? wanted : begin + 1;
+        for (;;) {
+            size_t const here = trace::find_split_point(trace_, from);
+            if (here == trace_.size() || end_of_psb_plus(here) != 0) { return here; }
+            from = here + 1;
+        }
+    }
+    /// The end of the PSB+ at a PSB; 0 if the trace cannot be cut there.
+    [[nodiscard]] constexpr auto end_of_psb_plus(size_t psb) const noexcept -> size_t {
+        size_t const before = trace::find_psb_before(trace_, psb);
+        if (before == trace::npos) { return 0; }
+        detail::split_check read{.psb = psb - before};
+        byte_view const rest = trace_.from(before);
+        (void)trace::reader{borrowed_bytes{rest.data(), rest.size()}}.for_each(read);
+        uint64_t const end = read.psb_plus_end;
+        return read.is_settled ? before + static_cast<size_t>(end) : 0;
+    }
+
+    byte_view trace_;
+    size_t count_;
+};
+
+}  // namespace ptspec::flow

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/flow/coverage.hpp>
+#include <ptspec/flow/parts.hpp>
+#include <ptspec/flow/walker.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/how_many.hpp>
+#include <support/machine_runs.hpp>
+#include <support/walked.hpp>
+
+#include <random>
+#include <vector>
+
+using namespace ptspec;
+namespace machine_code = test::machine_code;
+
+namespace {
+
+struct program_code {
+    machine_code::code const& of;
+    std::vector<std::uint8_t>& page;
+
+    [[nodiscard]] auto code(std::uint64_t at, std::uint32_t) const -> byte_view {
+        page.resize(4096);
+        auto const most = static_cast<std::size_t>(4096 - at % 4096);
+        return {page.data(), of.read(at, page.data(), most)};
+    }
+};
+
+/// Everything that is reported, as numbers.
+struct report {
+    std::vector<std::uint64_t> instructions{};
+    std::vector<std::uint64_t> edges{};
+    std::vector<std::uint64_t> gaps{};
+    std::vector<std::uint64_t> events{};
+    std::uint64_t offset = 0;  // of the part
+
+    void instruction(flow::executed const& one) { instructions.push_back(one.ip); }
+    void edge(flow::edge const& one) {
+        for (std::uint64_t const value : {one.from, one.to, one.after}) { edges.push_back(value); }
+    }
+    void gap(flow::gap const& one) {
+        for (std::uint64_t const value : {std::uint64_t{underlying(one.why)}, one.from, one.to}) {
+            gaps.push_back(value);
+        }
+    }
+    void event(trace::event const& one) {
+        events.push_back(one.offset + offset);
+        events.push_back(underlying(one.what));
+    }
+    void clear_offset() { offset = 0; }
+    friend auto operator==(report const&, report const&) -> bool = default;
+};
+
+auto walked(borrowed_bytes trace, machine_code::code const& program, flow::walk_options const& how,
+            std::size_t count, std::size_t& made) -> report {
+    std::vector<flow::block> storage(512);
+    flow::block_cache cache{storage.data(), storage.size()};
+    std::vector<std::uint8_t> page;
+    program_code code{program, page};
+    report got;
+    made = 0;
+    for (auto const& one : flow::parts{trace, count}) {
+        auto here = how;
+        here.until = one.until;
+        got.offset = one.offset;
+        flow::walker walker{borrowed_bytes{one.bytes.data(), one.bytes.size()}, code, cache, here};
+        CHECK(walker.run(got) == flow::walk_end::end);
+        ++made;
+    }
+    got.clear_offset();
+    return got;
+}
+
+}  // namespace
+
+TEST_CASE("random programs: any number of parts gives the same reports, also of damaged traces") {
+    auto const count = test::usual_count / 5000;
+    std::size_t cuts = 0;
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+        std::mt19937_64 numbers{seed};
+        test::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
+        auto const what = machine_code::random_plan(from, test::programs::kind_of_run(seed));
+        machine_code::code const program{from};
+        machine_code::machine machine{what, program, from};
+        machine.run(6000);
+        auto bytes = machine.trace();
+        if (seed % 2 != 0) {
+            for (int i = 0; i < 8; ++i) {
+                bytes[static_cast<std::size_t>(from.roll(bytes.size()))] ^=
+                    static_cast<std::uint8_t>(1U << from.roll(8));
+            }
+        }
+        flow::walk_options const how{.on_ret_mismatch = what.how.on_ret_mismatch};
+        borrowed_bytes const trace{bytes.data(), bytes.size()};
+        std::size_t made = 0;
+        auto const whole = walked(trace, program, how, 1, made);
+        for (std::size_t const wanted : {2, 3, 7, 1000}) {
+            auto const got = walked(trace, program, how, wanted, made);
+            CAPTURE(seed);
+            CAPTURE(wanted);
+            CHECK(made <= wanted);
+            CHECK(got.instructions == whole.instructions);
+            CHECK(got.edges == whole.edges);
+            CHECK(got.gaps == whole.gaps);
+            CHECK(got.events == whole.events);
+            cuts += made - 1;
+        }
+    }
+    CHECK(cuts > count);
+}
+
+TEST_CASE("no cut where an overflow is pending, and none without a packet of the control flow") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto kind = engine::model_kind::manual;
+        auto const parts_of = [](test::made_stream const& of) {
+            unsigned made = 0;
+            for (auto const& one : flow::parts{borrowed_bytes{of.bytes, of.size}, 9}) {
+                made += one.bytes.empty() ? 0U : 1U;
+            }
+            return made;
+        };
+        return parts_of(value(test::made_stream{"ON 06 ON 06 ON 06", kind})) == 3 &&
+               parts_of(value(test::made_stream{"ON 06 02f3 ON 06", kind})) == 1 &&
+               parts_of(value(test::made_stream{"ON ON ON", kind})) == 1 &&
+               parts_of(value(test::made_stream{"", kind})) == 0;
+    });
+}
