@@ -263,6 +263,30 @@ def x86():
             yield bytes([width]) + prefix + b"\x80" + rest
 
 
+def flow():
+    """Code: NOPs, branches within it, CALL, RET, indirect branches; and packets for them."""
+    chance = random.Random(8)
+    short = (b"\x90", b"\x74\x02", b"\x75\xf0", b"\xeb\x04", b"\xeb\xfe", b"\xc3", b"\xff\xe0",
+             b"\xff\xd0", b"\xe8\x10\0\0\0", b"\xe8\0\0\0\0", b"\x0f\x05", b"\x0f\x22\xd8",
+             b"\xcd\x80", b"\x48\xb8" + bytes(8), b"\xf3\x0f\xae\xe0", b"\xcf", b"\x06")
+    packets = (b"\x06", b"\x04", b"\x0c", b"\x16", b"\xfe", b"\x01", b"\x02\xf3", PSB + PSBEND,
+               PSB + b"\x99\x01\x7d\0\x10\0\0\0\0" + PSBEND,
+               b"\x02\xa3\x15\x2a\0\0\0\0", b"\x02\x43" + bytes(6), b"\x99\x01")
+    for number in range(160):
+        code = b"".join(chance.choices(short, k=chance.randrange(4, 60)))
+        code += b"\x90" * (-len(code) % 4)
+        trace = b""
+        for _ in range(chance.randrange(1, 60)):
+            if chance.random() < 0.4:
+                kind = chance.choice((0x2D, 0x3D, 0x31, 0x21))
+                trace += bytes([kind]) + (0x1000 + chance.randrange(len(code))).to_bytes(2, "little")
+            else:
+                trace += chance.choice(packets)
+        if number % 4 == 0:
+            trace = damaged(trace, chance)
+        yield bytes([min(len(code) // 4, 255), chance.randrange(16), number % 9]) + code + trace
+
+
 def perf_data():
     made = perf_data_files
     chance = random.Random(6)
@@ -319,7 +343,7 @@ def main(arguments):
         print(__doc__, file=sys.stderr)
         return 2
     for target in (decode, encode, reader, events, keep_part, psb, topa, output, guest, unit,
-                   shadow, script, x86, perf_data, winipt):
+                   shadow, script, x86, flow, perf_data, winipt):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(target()):

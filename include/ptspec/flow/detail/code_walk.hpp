@@ -32,6 +32,7 @@ public:
     constexpr void set_offset(uint64_t offset) noexcept { offset_ = offset; }
     /// An event shows later where tracing resumes.
     [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return in_overflow_; }
+    constexpr void end_overflow() noexcept { in_overflow_ = false; }
     constexpr void begin_overflow() noexcept {
         (void)lose(gap_reason::overflow);
         in_overflow_ = true;
@@ -120,7 +121,10 @@ public:
     /// A TNT. Sinks that take runs get its branches with those of the next TNTs, in `flush`.
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
-        if (!is_known_) { return true; }
+        if (!is_known_) {
+            in_overflow_ = false;
+            return true;
+        }
         if constexpr (takes_runs<Sink>) {
             if (left_.count + more.count > run_cache::most_branches && !walk_branches(to)) {
                 later_ = more;
@@ -166,8 +170,13 @@ public:
     /// A TIP. Where the code does not lead to its branch, the walk resumes at its target.
     template <class Sink>
     constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
-        if (is_known_ && !walk_target(has_to, target, to)) { return false; }
-        if (!is_known_ && has_to && !in_overflow_) { resume(target, to); }
+        if (!has_target_) {
+            if (is_known_ && !walk_target(has_to, target, to)) { return false; }
+            if (!is_known_ && has_to) { resume(target, to); }
+        }
+        has_target_ = true;  // should code be missing for the branches that waited
+        if (left_.count != 0 && !walk_branches(to)) { return false; }
+        has_target_ = false;
         return true;
     }
     /// A TIP.PGE.
@@ -490,7 +499,7 @@ private:
             settle_paging();
             if (!has_to) { return lose(gap_reason::no_target); }
             go(target);
-            return walk_branches(to);
+            return true;
         }
     }
     /// A RET that was not compressed.
@@ -564,6 +573,7 @@ private:
     bool is_known_ = false;
     bool is_off_ = false;
     bool in_overflow_ = false;
+    bool has_target_ = false;  ///< of the TIP that is walked
     bool has_paging_ = false;  ///< a PIP, which does not apply yet
     block_error block_error_ = block_error::none;
     packet::branches left_{};   ///< of the last TNTs
