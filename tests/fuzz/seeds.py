@@ -278,8 +278,9 @@ def flow():
         trace = b""
         for _ in range(chance.randrange(1, 60)):
             if chance.random() < 0.4:
-                kind = chance.choice((0x2D, 0x3D, 0x31, 0x21))
-                trace += bytes([kind]) + (0x1000 + chance.randrange(len(code))).to_bytes(2, "little")
+                target = 0x1000 + chance.randrange(len(code))
+                trace += bytes([chance.choice((0x2D, 0x3D, 0x31, 0x21))])
+                trace += target.to_bytes(2, "little")
             else:
                 trace += chance.choice(packets)
         if number % 4 == 0:
