@@ -210,11 +210,7 @@ auto first_broken_rule(byte_view bytes) -> rule {
 static_assert([] {
     struct {
         uint64_t count = 0;
-        uint64_t last = 0;
-        constexpr void instruction(flow::executed const& one) {
-            ++count;
-            last = one.ip;
-        }
+        constexpr void instruction(flow::executed const&) { ++count; }
     } executed;
     // At 401000H: NOP; JNZ 401000H. The trace: PSB, FUP 401000H, PSBEND, and a TNT: taken twice.
     uint8_t const loop[] = {0x90, 0x75, 0xFD};
@@ -225,8 +221,7 @@ static_assert([] {
     flow::block blocks[16];
     flow::block_cache cache{blocks};
     flow::walker walk{borrowed_bytes{bytes}, image, cache};
-    return walk.run(executed) == flow::walk_end::end && executed.count == 4 &&
-           executed.last == 0x40'1001;
+    return walk.run(executed) == flow::walk_end::end && executed.count == 4;
 }());
 
 }  // namespace

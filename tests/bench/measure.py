@@ -32,6 +32,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import traces  # noqa: E402
 
 ROOT = traces.ROOT
+FLOW_TRACE = "xdc-mruby"  # with 6.3 million executed instructions
 REAL = ["xdc-mruby", "xdc-infloop", "dr-hello-dyn", "xdc-foo", "dr-hello-static-b", "xdc-unzip"]
 
 
@@ -67,7 +68,13 @@ EVENTS = [  # with recorded traces only
     Row("times/real", 4, 10),
     Row("times/cyc", 3, 8),
 ]
-INSTRUCTIONS = [  # per packet or branch: at most the floor
+FLOW = [  # with recorded traces only: xdc-mruby, beside libipt's instruction decoder
+    Row("flow/instructions", 25, 60),
+    Row("flow/blocks", 40, 80),
+    Row("flow/coverage_cold", 40, 80),
+    Row("flow/coverage", 200, 400),
+]
+INSTRUCTIONS = [  # per packet, branch or executed instruction: at most the floor
     Row("next/real", 32, 24, 30),
     Row("next/cyc", 0, 0, 54),
     Row("next/user", 0, 0, 47),
@@ -97,10 +104,10 @@ BRANCHES = [  # millions per second: at least the floor
     Row("unit/cyc/skylake", 17, 50),
 ]
 SOURCES = [ROOT / "tests" / "bench" / f"{name}.cpp"
-           for name in ("read", "events", "unit", "write", "output", "their_summary")]
+           for name in ("read", "events", "flow", "unit", "write", "output", "their_summary")]
 SOURCES.insert(0, ROOT / "examples" / "pt_dump" / "pt_dump.cpp")  # the longest build first
 # Normally, and with --quick.
-MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"], "events": ["16", "2"]}
+MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"], "events": ["16", "2"], "flow": ["1", "1"]}
 
 
 def real_trace():
@@ -132,19 +139,22 @@ def build(pool, compilers, folder):
     return programs
 
 
-def ratios(programs, common, quick, kept):
+def ratios(programs, inputs, quick, kept):
     """{row: counters}, from Google Benchmark's JSON."""
-    wanted = "|".join(f"^{row.name}/" for row in ROWS + EVENTS)
+    wanted = "|".join(f"^{row.name}/" for row in ROWS + EVENTS + FLOW)
     found = {}
-    for program in (programs["read"], programs["write"], programs["events"]):
+    for name in MEGABYTES:
+        if name not in inputs:
+            continue  # no recorded traces
+        program = programs[name]
         out = kept / f"{program.name}.json"
-        run([str(program), *common, "--mega", MEGABYTES[program.name.split("-")[0]][int(quick)],
+        run([str(program), *inputs[name], "--mega", MEGABYTES[name][int(quick)],
              f"--benchmark_min_time={0.2 if quick else 5}", f"--benchmark_filter={wanted}",
              f"--benchmark_out={out}", "--benchmark_out_format=json"])
         for row in json.loads(out.read_text())["benchmarks"]:
             if row.get("error_occurred"):
                 raise SystemExit(f"{row['name']}: {row['error_message']}")
-            found[row["name"].removesuffix("/manual_time")] = row
+            found[re.sub("(/iterations:.*)?/manual_time$", "", row["name"])] = row
     return found
 
 
@@ -156,11 +166,11 @@ def branches(program, quick):
             for row in json.loads(ran.stdout)["benchmarks"]}
 
 
-def instructions(program, common, rows):
-    """{row: instructions per packet or branch}, of one pass each."""
+def instructions(program, inputs, rows):
+    """{row: instructions per packet, branch or executed instruction}, of one pass each."""
     with tempfile.TemporaryDirectory() as folder:
         ran = run(["valgrind", "--tool=callgrind", "--instr-atstart=no",
-                   f"--callgrind-out-file={folder}/counts", str(program), *common, "--mega", "1",
+                   f"--callgrind-out-file={folder}/counts", str(program), *inputs, "--mega", "1",
                    *[word for row in rows for word in ("--count", row)]])
         packets = dict(line.split() for line in ran.stdout.splitlines())
         # One dump for each row, with its name, and one at the end of the program.
@@ -217,28 +227,35 @@ def main():
         folder = pathlib.Path(name)
         kept = options.json or folder
         kept.mkdir(parents=True, exist_ok=True)
-        common = []
+        inputs = {"read": [], "write": []}
         real = real_trace()
         if real is None:
             print(f"no traces at {traces.folder()}: what is called real is made")
         else:
             (folder / "real.pt").write_bytes(real)
             (folder / "cyc.pt").write_bytes(traces.read(traces.folder() / "dr-hello-dyn.pt"))
-            common = ["--real", str(folder / "real.pt"), "--cyc", str(folder / "cyc.pt")]
+            for suffix in ("pt", "mem"):
+                (folder / f"flow.{suffix}").write_bytes(
+                    traces.read(traces.folder() / f"{FLOW_TRACE}.{suffix}"))
+            both = ["--real", str(folder / "real.pt"), "--cyc", str(folder / "cyc.pt")]
+            inputs = {"read": both, "write": both, "events": both,
+                      "flow": [str(folder / "flow.pt"), str(folder / "flow.mem"),
+                               str(traces.folder() / f"{FLOW_TRACE}.addr")]}
         # Builds and instruction counts run in parallel, before anything is timed.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             programs = build(pool, options.cxx, folder)
-            counting = {cxx: [pool.submit(instructions, program, common, counted_rows(name))
+            counting = {cxx: [pool.submit(instructions, program, inputs.get(name, []),
+                                          counted_rows(name))
                               for name, program in built.items()
-                              if counted_rows(name) and (real or name != "events")]
+                              if counted_rows(name) and (name in inputs or name == "unit")]
                         for cxx, built in programs.items()}
         counts = {cxx: {row: count for done in all_done for row, count in done.result().items()}
                   for cxx, all_done in counting.items()}
-        found = {cxx: ratios(built, common, options.quick, kept)
+        found = {cxx: ratios(built, inputs, options.quick, kept)
                  for cxx, built in programs.items()}
         print("times as fast as libipt".ljust(24) +
               "".join(f"{cxx + ' (min .. max)':>28}" for cxx in programs) + "   floor   aim")
-        for row in ROWS + (EVENTS if real else []):
+        for row in ROWS + (EVENTS + FLOW if real else []):
             line = row.name.ljust(24)
             for cxx in programs:
                 got = found[cxx][row.name]

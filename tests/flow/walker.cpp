@@ -331,3 +331,44 @@ TEST_CASE("random programs: a walk in chunks that stops where code is absent is 
         CHECK(got == one.walked(4096));
     }
 }
+
+TEST_CASE("next_input() begins another trace: nothing of the last one is left") {
+    CHECK_TWICE([](auto value) {
+        // CALL 1006 with an overflow, and in 32-bit code; then a RET without an entry.
+        auto const code = value(made_code{"e801000000 90 c3"});
+        auto const first = value(on("ON 3d0610 2d0610 9902 02f3"));
+        auto const second = value(on("ON 3d0610 2d0610 06"));
+        flow::block blocks[8] = {};
+        flow::block_cache cache{blocks};
+        flow::walker walker{borrowed_bytes{first.bytes, first.size}, code, cache};
+        test::walk_report one;
+        (void)walker.run(one);
+        walker.next_input(borrowed_bytes{second.bytes, second.size});
+        test::walk_report again;
+        (void)walker.run(again);
+        auto const fresh = walk(second, code);
+        return one.gap_count == 1 && again.gap_count == fresh.gap_count &&
+               again.count == fresh.count && fresh.executed("000 006");
+    });
+}
+
+TEST_CASE("random programs: next_input() is the same as a new walker") {
+    std::vector<flow::block> storage(64);
+    flow::block_cache cache{storage.data(), storage.size()};
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        traced_program const one{seed};
+        if (!one.machine.succeeded()) { continue; }
+        cache.clear();
+        std::vector<std::uint8_t> page;
+        program_code code{one.program, page};
+        auto const cut = one.trace().view().first(one.machine.trace().size() / 3 * 2);
+        flow::walker walker{borrowed_bytes{cut.data(), cut.size()}, code, cache, one.options()};
+        stretches unused;
+        (void)walker.run(unused);
+        stretches got;
+        walker.next_input(one.trace());
+        (void)walker.run(got);
+        CAPTURE(seed);
+        CHECK(got == one.walked(4096));
+    }
+}

@@ -31,11 +31,26 @@ public:
     /// Walks a whole trace from its first PSB on.
     constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
-        : reader_{whole, clock, how.quirks}, walk_{code, cache, how}, until_{how.until} {}
+        : reader_{whole, clock, how.quirks},
+          walk_{code, cache, how},
+          quirks_{how.quirks},
+          until_{how.until} {}
     /// Walks a trace that arrives in chunks.
     constexpr walker(Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
-        : reader_{clock, how.quirks}, walk_{code, cache, how}, until_{how.until} {}
+        : reader_{clock, how.quirks},
+          walk_{code, cache, how},
+          quirks_{how.quirks},
+          until_{how.until} {}
+
+    /// Begins another trace, as a new walker does. Caches and address space stay: what a fuzzer
+    /// needs for each execution.
+    constexpr void next_input(borrowed_bytes whole, Clock clock = {}) noexcept {
+        reader_ = reader{whole, clock, quirks_};
+        walk_.restart();
+        waits_ = waiting::none;
+        psb_may_resume_ = psb_has_mode_ = has_ended_ = false;
+    }
 
     /// Gives the next chunk: at the start, and after `walk_end::need_input`. At other times it
     /// returns false and changes nothing.
@@ -77,6 +92,7 @@ public:
 
 private:
     using event_type = trace::event_type;
+    using reader = trace::event_reader<Clock, trace::no_hook, packet::all, 20>;
 
     /// What continues when the caller has supplied code.
     enum class waiting : uint8_t { none, branches, branch, disable, event };
@@ -342,8 +358,9 @@ private:
         return true;
     }
 
-    trace::event_reader<Clock, trace::no_hook, packet::all, 20> reader_;
+    reader reader_;
     detail::code_walk<Code> walk_;
+    cpu::quirk_set quirks_;
     uint64_t until_;
     waiting waits_ = waiting::none;
     bool psb_may_resume_ = false;  ///< after an OVF, a PSB+ had an IP

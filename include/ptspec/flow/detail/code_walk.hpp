@@ -38,6 +38,16 @@ public:
         in_overflow_ = true;
     }
 
+    /// Nothing is known, as at first. The address space stays.
+    constexpr void restart() noexcept {
+        is_known_ = is_off_ = in_overflow_ = has_target_ = has_paging_ = false;
+        left_ = later_ = {};
+        gap_ = {};
+        state_ = {};
+        returns_.clear();
+        forget_width();
+    }
+
     /// Continues at an IP.
     constexpr void go(uint64_t ip) noexcept {
         ip_ = ip;
