@@ -192,7 +192,7 @@ private:
         now.output.base = {0x100'0000};
         now.output.mask_ptrs = {0xFF'FFFF};
         auto how = of_.options;
-        how.on_ret_mismatch = trace::ret_mismatch::clear;
+        how.on_ret_mismatch = ptspec::trace::ret_mismatch::clear;
         memory_ = {};
         log_ = {};
         unit_ = engine::trace_unit<>{

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// Recordings of pt_record, read with libipt's instruction flow decoder: the instructions of every
-// thread must be those of the emulator's log. See `--help`.
+// Recordings of pt_record, read with libipt's instruction flow decoder and with ptspec's walker: the
+// instructions of every thread must be those of the emulator's log. See `--help`.
 
 #include <differential/recorded_directory.hpp>
 #include <differential/recorded_samples.hpp>
+#include <differential/walked.hpp>
 
 #include <chrono>
 #include <cinttypes>
@@ -44,6 +45,7 @@ struct totals {
     std::uint64_t good = 0;
     std::uint64_t instructions = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t walked = 0;  ///< instructions of the walker
     std::uint64_t errors = 0;
     double seconds = 0;
 };
@@ -52,6 +54,20 @@ auto per_thousand(std::uint64_t bytes, std::uint64_t instructions) -> double {
     return instructions == 0
                ? 0
                : 1000.0 * static_cast<double>(bytes) / static_cast<double>(instructions);
+}
+
+/// Compares the walk of a thread with its log.
+auto is_walk_equal(std::vector<std::uint8_t> const& trace, code_pages const& code,
+                   recorded_thread const& of, instruction_log const& want, totals& sum) -> bool {
+    auto const got = walk(trace, code, of.thread);
+    bool const is_equal = got.log == want;
+    sum.walked += got.log.count();
+    if (!is_equal) {
+        std::printf("  the walker has %" PRIu64 " instructions with hash %016" PRIx64 ", %" PRIu64
+                    " gaps\n",
+                    got.log.count(), got.log.hash(), got.gaps);
+    }
+    return is_equal;
 }
 
 /// Checks one thread. Returns true if it is as its log says.
@@ -85,10 +101,11 @@ auto check(recorded_thread const& of, code_pages const& code, decoder_settings c
                     want.count(), want.hash(), got.log.hash());
     }
     for (auto const& error : got.first_errors) { std::printf("  %s\n", error.c_str()); }
+    bool const is_walked = code.has_versions() || is_walk_equal(trace, code, of, want, sum);
     sum.instructions += got.log.count();
     sum.bytes += bytes;
     sum.errors += got.errors;
-    return is_equal && got.errors == 0;
+    return is_equal && got.errors == 0 && is_walked;
 }
 
 /// Checks the threads of a directory. Returns false if one is not as its log says, or if something
@@ -134,10 +151,11 @@ auto check_all(command const& what) -> bool {
     for (auto const& directory : what.directories) { good = check(directory, what, sum) && good; }
     std::printf("%" PRIu64 " threads, %" PRIu64 " equal without errors: %" PRIu64
                 " instructions, %.1f bytes per 1000 instructions, %" PRIu64
-                " errors; %.1f million instructions a second\n",
+                " errors; %.1f million instructions a second; %" PRIu64 " walked\n",
                 sum.threads, sum.good, sum.instructions, per_thousand(sum.bytes, sum.instructions),
                 sum.errors,
-                sum.seconds > 0 ? static_cast<double>(sum.instructions) / sum.seconds / 1e6 : 0.0);
+                sum.seconds > 0 ? static_cast<double>(sum.instructions) / sum.seconds / 1e6 : 0.0,
+                sum.walked);
     return good;
 }
 

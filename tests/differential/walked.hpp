@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <differential/recording.hpp>
+
+#include <ptspec/flow.hpp>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+// The executed instructions of a recorded thread, as ptspec's walker finds them. Code that changed
+// while it was recorded is not followed.
+namespace differential::recording {
+
+/// The code of a thread, page by page.
+class walked_code {
+public:
+    explicit walked_code(code_pages const& of, std::uint32_t thread)
+        : code_{of, thread, [](auto const&) { return moment{}; }} {}
+
+    [[nodiscard]] auto code(std::uint64_t at, std::uint32_t) -> ptspec::byte_view {
+        auto const most = static_cast<std::size_t>(page_.size() - at % page_.size());
+        return {page_.data(), code_.read(at, page_.data(), most)};
+    }
+
+private:
+    code_of_thread code_;
+    std::array<std::uint8_t, code_pages::page_bytes> page_{};
+};
+
+/// Logs instructions as the emulator does.
+struct walked_log {
+    walked_code& code;
+    instruction_log log{};
+    std::uint64_t last = 0;
+    std::uint64_t gaps = 0;
+
+    void instruction(ptspec::flow::executed const& one) {
+        if (one.ip == last) {
+            auto const bytes = code.code(one.ip, one.space);
+            (void)log.add(one.ip, bytes.data(), bytes.size());
+        } else {
+            log.add(one.ip);
+        }
+        last = one.ip;
+    }
+    void gap(ptspec::flow::gap const&) { ++gaps; }
+};
+
+/// What a walk found.
+struct walked {
+    instruction_log log{};
+    std::uint64_t gaps = 0;
+};
+inline auto walk(std::vector<std::uint8_t> const& trace, code_pages const& pages,
+                 std::uint32_t thread) -> walked {
+    walked_code code{pages, thread};
+    std::vector<ptspec::flow::block> storage(std::size_t{1} << 16);
+    ptspec::flow::block_cache cache{storage.data(), storage.size()};
+    walked_log to{code};
+    // As libipt reads: GEN-134.
+    ptspec::flow::walker walker{ptspec::borrowed_bytes{trace.data(), trace.size()},
+                                code,
+                                cache,
+                                {.on_ret_mismatch = ptspec::trace::ret_mismatch::keep}};
+    (void)walker.run(to);
+    return {to.log, to.gaps};
+}
+
+}  // namespace differential::recording
