@@ -208,11 +208,10 @@ int main(int argc, char** argv) {
         return 1;
     }
     for (way const& one : ways) {
-        benchmark::RegisterBenchmark(
-            (std::string{"flow/"} + one.name).c_str(),
-            [&of, &with, one, &all](benchmark::State& state) {
-                row(state, of, *with, one, all.count);
-            })
+        benchmark::RegisterBenchmark((std::string{"flow/"} + one.name).c_str(),
+                                     [&of, &with, one, &all](benchmark::State& state) {
+                                         row(state, of, *with, one, all.count);
+                                     })
             ->UseManualTime()
             ->Iterations(3)
             ->Unit(benchmark::kMillisecond);

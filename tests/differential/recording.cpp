@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// Recordings of pt_record, read with libipt's instruction flow decoder and with ptspec's walker: the
-// instructions of every thread must be those of the emulator's log. See `--help`.
+// Recordings of pt_record, read with libipt's instruction flow decoder and with ptspec's walker:
+// the instructions of every thread must be those of the emulator's log. See `--help`.
 
 #include <differential/recorded_directory.hpp>
 #include <differential/recorded_samples.hpp>
