@@ -72,9 +72,8 @@ public:
     }
     /// All code, after the last `add_`.
     auto spans() -> flow::code_spans {
-        std::stable_sort(spans_.begin(), spans_.end(), [](auto const& one, auto const& two) {
-            return one.address < two.address;
-        });
+        std::sort(spans_.begin(), spans_.end(),
+                  [](auto const& one, auto const& two) { return one.address < two.address; });
         for (std::size_t i = 1; i < spans_.size(); ++i) {
             if (spans_[i].address - spans_[i - 1].address < spans_[i - 1].bytes.view().size()) {
                 throw tool::failure{"two images overlap"};

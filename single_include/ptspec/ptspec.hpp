@@ -29273,6 +29273,7 @@ struct split_check {
 ///
 /// A trace is cut only at a PSB that is reached without damage, before which no overflow and no
 /// event is pending, and whose PSB+ agrees with the packets before it.
+template <class Packets = packet::all>  // a plain class doubles the cost of including flow.hpp
 class parts {
 public:
     constexpr parts(borrowed_bytes whole, size_t count) noexcept
@@ -29321,7 +29322,7 @@ private:
         size_t const wanted = trace_.size() / count_ * number;
         size_t from = wanted > begin ? wanted : begin + 1;
         for (;;) {
-            size_t const here = trace::find_split_point(trace_, from);
+            size_t const here = trace::find_split_point<Packets>(trace_, from);
             if (here == trace_.size() || end_of_psb_plus(here) != 0) { return here; }
             from = here + 1;
         }
@@ -29332,7 +29333,8 @@ private:
         if (before == trace::npos) { return 0; }
         detail::split_check read{.psb = psb - before};
         byte_view const rest = trace_.from(before);
-        (void)trace::reader{borrowed_bytes{rest.data(), rest.size()}}.for_each(read);
+        (void)trace::reader<trace::no_hook, Packets>{borrowed_bytes{rest.data(), rest.size()}}
+            .for_each(read);
         uint64_t const end = read.psb_plus_end;
         return read.is_settled ? before + static_cast<size_t>(end) : 0;
     }

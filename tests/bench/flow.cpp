@@ -2,7 +2,7 @@
 // Measures how fast executed instructions are found, beside libipt's instruction decoder in the
 // same process.
 //
-//   flow TRACE MEMORY ADDRESSES [options of Google Benchmark]
+//   flow TRACE MEMORY ADDRESSES [--mega PASSES] [options of Google Benchmark]
 //   flow TRACE MEMORY ADDRESSES --count WAY ...
 //                            walks once, for callgrind, and prints the number of instructions
 //
@@ -213,7 +213,7 @@ int main(int argc, char** argv) {
                                          row(state, of, *with, one, all.count);
                                      })
             ->UseManualTime()
-            ->Iterations(3)
+            ->Iterations(static_cast<benchmark::IterationCount>(given.size >> 20))
             ->Unit(benchmark::kMillisecond);
     }
     benchmark::RunSpecifiedBenchmarks();

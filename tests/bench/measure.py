@@ -90,6 +90,10 @@ INSTRUCTIONS = [  # per packet, branch or executed instruction: at most the floo
     Row("events/cyc", 0, 0, 53),
     Row("times/real", 0, 0, 84),
     Row("times/cyc", 0, 0, 104),
+    Row("flow/instructions", 0, 0, 20),
+    Row("flow/blocks", 0, 0, 8.6),
+    Row("flow/coverage_cold", 0, 0, 8.5),
+    Row("flow/coverage", 0, 0, 6.8),
     Row("unit/branches", 110, 60, 64),
     Row("unit/branches/skylake", 110, 60, 75),
     Row("unit/ranges", 110, 60, 64),
@@ -106,8 +110,8 @@ BRANCHES = [  # millions per second: at least the floor
 SOURCES = [ROOT / "tests" / "bench" / f"{name}.cpp"
            for name in ("read", "events", "flow", "unit", "write", "output", "their_summary")]
 SOURCES.insert(0, ROOT / "examples" / "pt_dump" / "pt_dump.cpp")  # the longest build first
-# Normally, and with --quick.
-MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"], "events": ["16", "2"], "flow": ["1", "1"]}
+# Normally, and with --quick. For flow the number of passes.
+MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"], "events": ["16", "2"], "flow": ["5", "1"]}
 
 
 def real_trace():

@@ -49,7 +49,6 @@ struct report {
         events.push_back(underlying(one.what));
     }
     void clear_offset() { offset = 0; }
-    friend auto operator==(report const&, report const&) -> bool = default;
 };
 
 auto walked(borrowed_bytes trace, machine_code::code const& program, flow::walk_options const& how,
@@ -95,7 +94,7 @@ TEST_CASE("random programs: any number of parts gives the same reports, also of 
         borrowed_bytes const trace{bytes.data(), bytes.size()};
         std::size_t made = 0;
         auto const whole = walked(trace, program, how, 1, made);
-        for (std::size_t const wanted : {2, 3, 7, 1000}) {
+        for (std::size_t const wanted : {2U, 3U, 7U, 1000U}) {
             auto const got = walked(trace, program, how, wanted, made);
             CAPTURE(seed);
             CAPTURE(wanted);
