@@ -265,7 +265,7 @@ TEST_CASE("a direct branch that leaves a filter may have no IP (SKL014)") {
 }
 
 TEST_CASE("random programs: what was executed is reported, with any size of the cache") {
-    auto const count = test::usual_count / 2500;
+    auto const count = test::usual_count / 4000;
     for (std::uint64_t seed = 0; seed < count; ++seed) {
         traced_program const one{seed};
         if (!one.machine.succeeded()) { continue; }
@@ -278,7 +278,7 @@ TEST_CASE("random programs: what was executed is reported, with any size of the 
 }
 
 TEST_CASE("random programs: the counts of edges are the same with any cache, cold and warm") {
-    auto const count = test::usual_count / 2500;
+    auto const count = test::usual_count / 4000;
     for (std::uint64_t seed = 0; seed < count; ++seed) {
         traced_program const one{seed};
         std::size_t const bytes = seed % 2 == 0 ? 65536 : 16;
