@@ -36,8 +36,8 @@ public:
         return i < all_.size() && all_[i].is(which);
     }
 
-    /// Whether a packet, with the CYC before it, stands as if TraceEn did not fall before it, and
-    /// as if it fell. Source: GEN-010.
+    /// Whether a packet, with the CYC before it, stands where it would without a fall of TraceEn
+    /// before it, and where it would after one. Source: GEN-010.
     [[nodiscard]] auto place_of(std::size_t i) const -> place {
         if (i == 0 || i >= all_.size()) { return {}; }
         bool const has_cyc = is_at(i, kind::cyc) && i + 1 < all_.size();

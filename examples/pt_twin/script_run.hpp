@@ -189,7 +189,7 @@ public:
         std::uint64_t const count = state().clocks.art >> freq;
         return (count + ((payload - 1 - count) & 0xFF)) << freq | low_bits(freq);
     }
-    /// The count of the crystal clock that TMA reports, of which it has 16 bits. An MTC of the same
+    /// The count of the crystal clock whose low 16 bits TMA reports. An MTC of the same
     /// action has more.
     [[nodiscard]] auto art_of(std::uint64_t ctc, time_within const& takes) const -> std::uint64_t {
         unsigned const freq = with_.mtc_freq;

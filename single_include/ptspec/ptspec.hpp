@@ -16984,6 +16984,22 @@ enum class ret_mismatch : uint8_t {
     clear,  ///< no later RET is compressed against an older CALL: both decode correctly
 };
 
+/// True if a direct near CALL to `to` pushes the address after it, `next`. A CALL of the next
+/// instruction does not. An indirect CALL always does.
+///
+/// Source: GEN-132.
+[[nodiscard]] constexpr auto pushes_return(uint64_t to, uint64_t next) noexcept -> bool {
+    return to != next;
+}
+/// A mask of the address bits that a near RET pops.
+///
+/// Source: GEN-137.
+[[nodiscard]] constexpr auto popped_bits(cpu::code_width width) noexcept -> uint64_t {
+    return low_bits(width == cpu::code_width::bits_64   ? 64
+                    : width == cpu::code_width::bits_32 ? 32
+                                                        : 16);
+}
+
 /// The return addresses of traced near CALLs. A RET to the top entry is compressed to one TNT bit.
 ///
 /// Shape:  at most 64 addresses; one more drops the oldest.
@@ -20376,12 +20392,6 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
 /// Source: GEN-110..112, GEN-120..147, GEN-325, GEN-341.
 namespace ptspec::engine::detail {
 
-/// True for a call that pushes a return address which a RET can match. A call of the next
-/// instruction only reads the IP. Source: GEN-132.
-[[nodiscard]] constexpr auto pushes_return(action::direct_call const& e) noexcept -> bool {
-    return e.to != e.next;
-}
-
 /// Handles an action that completes no packet and changes no enable. Returns false if the action
 /// needs `handle`.
 [[nodiscard]] constexpr auto try_fast_path(generator_state& s,
@@ -20403,7 +20413,7 @@ namespace ptspec::engine::detail {
                                            action::direct_call const& e) noexcept -> bool {
     if (!s.is_fast_ip(e.to)) { return false; }
     s.ip = e.to;
-    if (pushes_return(e)) { s.calls.push(e.next); }
+    if (trace::pushes_return(e.to, e.next)) { s.calls.push(e.next); }
     return true;
 }
 
@@ -20465,7 +20475,8 @@ constexpr void handle(generator_state& s, action::direct_jump const& e, Sink& to
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::direct_call const& e, Sink& to) noexcept {
-    call(s, to, {.encoding = branch_encoding::none, .to = e.to}, pushes_return(e), e.next);
+    call(s, to, {.encoding = branch_encoding::none, .to = e.to}, trace::pushes_return(e.to, e.next),
+         e.next);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::indirect_jump const& e, Sink& to) noexcept {
@@ -20482,10 +20493,8 @@ constexpr void handle(generator_state& s, action::indirect_call const& e, Sink& 
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::near_return const& e, Sink& to) noexcept {
-    unsigned const popped_bits = s.code.width == code_width::bits_64   ? 64
-                                 : s.code.width == code_width::bits_32 ? 32
-                                                                       : 16;
-    bool const matches = s.calls.pop(e.to, low_bits(popped_bits), s.options.on_ret_mismatch);
+    uint64_t const popped = trace::popped_bits(s.code.width);
+    bool const matches = s.calls.pop(e.to, popped, s.options.on_ret_mismatch);
     bool const compressed = matches && !s.ctl<ctl::DisRETC>();
     if (!s.is_fast_ip(e.to)) {
         auto const encoding = compressed ? branch_encoding::tnt : branch_encoding::tip_undeferred;
@@ -28520,6 +28529,15 @@ namespace ptspec::flow {
 using cpu::code_width;
 using x86::instruction_class;
 
+/// True for a near CALL whose return may be compressed.
+///
+/// Source: GEN-132.
+[[nodiscard]] constexpr auto pushes_return(instruction_class which, uint64_t to,
+                                           uint64_t after) noexcept -> bool {
+    return which == instruction_class::indirect_call ||
+           (which == instruction_class::direct_call && trace::pushes_return(to, after));
+}
+
 /// What code is: where it begins, and how it is decoded.
 struct block_key {
     uint64_t ip = 0;
@@ -28591,6 +28609,15 @@ struct ip_form {
         return cpu::packet_ip_of_offset(payload, segment(width), x86::target_of(of, offset, width));
     }
 
+    /// The target of a RET to an address that a CALL pushed, perhaps in wider code. Source: GEN-137.
+    [[nodiscard]] constexpr auto popped(uint64_t pushed, code_width width) const noexcept
+        -> uint64_t {
+        if (width == code_width::bits_64) { return pushed; }
+        uint64_t const offset = cpu::offset_of_packet_ip(payload, segment(width), pushed);
+        return cpu::packet_ip_of_offset(payload, segment(width),
+                                        offset & trace::popped_bits(width));
+    }
+
 private:
     [[nodiscard]] constexpr auto segment(code_width width) const noexcept -> cpu::code_segment {
         return {cs_base, width == code_width::bits_64};
@@ -28656,11 +28683,8 @@ template <code_source Code>
         if (one.what.which == instruction_class::other) { continue; }
         made.which = one.what.which;
         made.passage = passage_of(one.what);
-        bool const is_next = made.which == instruction_class::direct_call &&
-                             one.what.displacement == 0;
-        made.pushes = (made.which == instruction_class::direct_call && !is_next) ||
-                      made.which == instruction_class::indirect_call;
         if (x86::is_direct(one.what)) { made.target = form.target_of(one.what, ip, key.width); }
+        made.pushes = pushes_return(made.which, made.target, made.end());
         break;
     }
     return got;
@@ -28749,7 +28773,7 @@ namespace ptspec::flow {
 
 /// What some branches of TNTs led to from an IP: the edges to count, and where the code continues.
 ///
-/// Shape:  128 bytes, of which the first 64 suffice for most.
+/// Shape:  128 bytes. A run with up to six edges and no pushed address is in the first 64.
 struct alignas(128) run {
     /// So many edges are counted always, and not in a loop: its end would be mispredicted.
     static constexpr unsigned usual_edges = 6;
@@ -28841,8 +28865,8 @@ struct executed_block {
 
 /// A transfer of control: an executed branch, taken or not, or an event.
 struct edge {
-    uint64_t from =
-        0;  ///< the address of the branch; of an event, the instruction that did not execute
+    /// The address of the branch; of an event, the address of the instruction that it interrupts.
+    uint64_t from = 0;
     uint64_t to = 0;
     uint64_t after = 0;  ///< the address after the branch: where a CALL returns to
     uint32_t space = 0;
@@ -29115,9 +29139,9 @@ public:
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
         switch (one.which) {
             case direct_call:
-                if (one.to == one.after) { return; }
-                [[fallthrough]];
             case indirect_call:
+                if (!pushes_return(one.which, one.to, one.after)) { return; }
+                return push(one, frame_kind::call);
             case far_call: return push(one, frame_kind::call);
             case syscall:
             case sysenter: return push(one, frame_kind::system_call);
@@ -29745,7 +29769,7 @@ private:
         }
         left_.count -= 1;
         report(*at, to);
-        uint64_t const target = returns_.take();
+        uint64_t const target = how_.ips.popped(returns_.take(), width_);
         report_edge(*at, target, true, to);
         go(target);
         return walked::branch;
@@ -29793,7 +29817,7 @@ private:
                 if (fits) { made.counted[made.edges++] = index; }
             }
             bool const returns = one.which == instruction_class::near_return;
-            bool const calls = one.which == instruction_class::direct_call && one.to != one.after;
+            bool const calls = pushes_return(one.which, one.to, one.after);
             // An entry of the stack from before the run may be another one next time.
             if (returns && made.pushes == 0) { fits = false; }
             if (calls && made.pushes == run::most_pushes) { fits = false; }
@@ -29844,7 +29868,9 @@ private:
                 return lose(gap_reason::wrong_turn);
             }
             report(*at, to);
-            if (returns) { pop_return(target); }
+            if (returns) {
+                (void)returns_.pop(target, trace::popped_bits(width_), how_.on_ret_mismatch);
+            }
             if (at->pushes) { returns_.push(at->end()); }
             if (has_to) { report_edge(*at, target, true, to); }
             settle_paging();
@@ -29852,11 +29878,6 @@ private:
             go(target);
             return true;
         }
-    }
-    /// A RET that was not compressed.
-    constexpr void pop_return(uint64_t target) noexcept {
-        unsigned const bits = width_ == code_width::bits_64 ? 64 : 32;
-        (void)returns_.pop(target, low_bits(bits), how_.on_ret_mismatch);
     }
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>

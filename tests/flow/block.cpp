@@ -72,7 +72,7 @@ TEST_CASE("a block has at most 32 instructions") {
 
 TEST_CASE("an instruction that continues in another page") {
     CHECK_TWICE([](auto value) {
-        // NOP; NOP; then JMP +5 of five bytes, of which three are in the second page.
+        // NOP; NOP; then JMP +5 of five bytes. Its last three are in the second page.
         auto const code = value(two_pages{{0x90, 0x90, 0xE9, 0x05, 0x00, 0x00, 0x00, 0x90}});
         auto const got = flow::decode_block(code, {0x1000, 0, code_width::bits_64}, {});
         auto absent = code;

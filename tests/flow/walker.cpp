@@ -154,6 +154,25 @@ TEST_CASE("a call with displacement 0 is not pushed (GEN-132)") {
     });
 }
 
+TEST_CASE("a compressed RET in narrower code pops fewer bits (GEN-137)") {
+    // At 1'0000'1000: CALL 1'0000'100A; then a far jump to 2000 in 32-bit code, whose RET leads to
+    // the low 32 bits of the address after the CALL.
+    CHECK_TWICE([](auto value) {
+        constexpr uint8_t wide[] = {0xE8, 5, 0, 0, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 0xFF, 0x28};
+        constexpr uint8_t narrow[] = {0xC3};
+        flow::code_span const spans[] = {{narrow, 0x2000}, {wide, 0x1'0000'1000}};
+        flow::code_spans const code{spans, 2};
+        auto const stream = value(on("PSB 9901 7d001000000100 0223 9902 6d002000000000 06"));
+        flow::block blocks[8] = {};
+        flow::block_cache cache{blocks};
+        flow::walker walker{borrowed_bytes{stream.bytes, stream.size}, code, cache};
+        test::walk_report got;
+        (void)walker.run(got);
+        return got.gap_count == 0 && got.edge_count == 3 && got.edges[0].after == 0x1'0000'1005 &&
+               got.edges[2].from == 0x2000 && got.edges[2].to == 0x1005;
+    });
+}
+
 TEST_CASE("an uncompressed RET pops the entry that differs, or keeps it (GEN-134)") {
     // 1000: CALL 1010; 1005: CALL 1010; 100A: NOPs; 1010: RET
     CHECK_TWICE([](auto value) {
@@ -371,4 +390,10 @@ TEST_CASE("random programs: next_input() is the same as a new walker") {
         CAPTURE(seed);
         CHECK(got == one.walked(4096));
     }
+}
+
+TEST_CASE("a walker has at most 4 KB, a block 64 bytes") {
+    static_assert(sizeof(flow::walker<flow::code_pages>) <= 4096);
+    static_assert(sizeof(flow::block) == 64);
+    CHECK_TWICE([](auto value) { return value(sizeof(flow::walker<flow::code_spans>)) <= 4096; });
 }

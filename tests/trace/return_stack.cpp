@@ -129,3 +129,18 @@ TEST_CASE("clear() empties a stack; stacks with the same entries are equal") {  
         return good && !(one == two);
     });
 }
+
+TEST_CASE("a direct CALL of the next instruction pushes nothing (GEN-132)") {
+    CHECK_TWICE([](auto value) {
+        return !trace::pushes_return(value(uint64_t{0x1005}), 0x1005) &&
+               trace::pushes_return(value(uint64_t{0x1006}), 0x1005);
+    });
+}
+
+TEST_CASE("a RET pops as many bits as its code has (GEN-137)") {
+    CHECK_TWICE([](auto value) {
+        return trace::popped_bits(value(cpu::code_width::bits_16)) == 0xFFFF &&
+               trace::popped_bits(value(cpu::code_width::bits_32)) == 0xFFFF'FFFF &&
+               trace::popped_bits(value(cpu::code_width::bits_64)) == ~uint64_t{0};
+    });
+}

@@ -4,6 +4,7 @@
 #include <ptspec/cpu/code_segment.hpp>
 #include <ptspec/flow/code.hpp>
 #include <ptspec/flow/passage.hpp>
+#include <ptspec/trace/return_stack.hpp>
 #include <ptspec/x86/decode.hpp>
 
 /// Straight runs of code, decoded once.
@@ -11,6 +12,15 @@ namespace ptspec::flow {
 
 using cpu::code_width;
 using x86::instruction_class;
+
+/// True for a near CALL whose return may be compressed.
+///
+/// Source: GEN-132.
+[[nodiscard]] constexpr auto pushes_return(instruction_class which, uint64_t to,
+                                           uint64_t after) noexcept -> bool {
+    return which == instruction_class::indirect_call ||
+           (which == instruction_class::direct_call && trace::pushes_return(to, after));
+}
 
 /// What code is: where it begins, and how it is decoded.
 struct block_key {
@@ -83,6 +93,15 @@ struct ip_form {
         return cpu::packet_ip_of_offset(payload, segment(width), x86::target_of(of, offset, width));
     }
 
+    /// The target of a RET to an address that a CALL pushed, perhaps in wider code. Source: GEN-137.
+    [[nodiscard]] constexpr auto popped(uint64_t pushed, code_width width) const noexcept
+        -> uint64_t {
+        if (width == code_width::bits_64) { return pushed; }
+        uint64_t const offset = cpu::offset_of_packet_ip(payload, segment(width), pushed);
+        return cpu::packet_ip_of_offset(payload, segment(width),
+                                        offset & trace::popped_bits(width));
+    }
+
 private:
     [[nodiscard]] constexpr auto segment(code_width width) const noexcept -> cpu::code_segment {
         return {cs_base, width == code_width::bits_64};
@@ -148,11 +167,8 @@ template <code_source Code>
         if (one.what.which == instruction_class::other) { continue; }
         made.which = one.what.which;
         made.passage = passage_of(one.what);
-        bool const is_next = made.which == instruction_class::direct_call &&
-                             one.what.displacement == 0;
-        made.pushes = (made.which == instruction_class::direct_call && !is_next) ||
-                      made.which == instruction_class::indirect_call;
         if (x86::is_direct(one.what)) { made.target = form.target_of(one.what, ip, key.width); }
+        made.pushes = pushes_return(made.which, made.target, made.end());
         break;
     }
     return got;

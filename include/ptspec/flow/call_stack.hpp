@@ -81,9 +81,9 @@ public:
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
         switch (one.which) {
             case direct_call:
-                if (one.to == one.after) { return; }
-                [[fallthrough]];
             case indirect_call:
+                if (!pushes_return(one.which, one.to, one.after)) { return; }
+                return push(one, frame_kind::call);
             case far_call: return push(one, frame_kind::call);
             case syscall:
             case sysenter: return push(one, frame_kind::system_call);

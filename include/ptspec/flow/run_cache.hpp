@@ -8,7 +8,7 @@ namespace ptspec::flow {
 
 /// What some branches of TNTs led to from an IP: the edges to count, and where the code continues.
 ///
-/// Shape:  128 bytes, of which the first 64 suffice for most.
+/// Shape:  128 bytes. A run with up to six edges and no pushed address is in the first 64.
 struct alignas(128) run {
     /// So many edges are counted always, and not in a loop: its end would be mispredicted.
     static constexpr unsigned usual_edges = 6;

@@ -31,8 +31,8 @@ struct executed_block {
 
 /// A transfer of control: an executed branch, taken or not, or an event.
 struct edge {
-    uint64_t from =
-        0;  ///< the address of the branch; of an event, the instruction that did not execute
+    /// The address of the branch; of an event, the address of the instruction that it interrupts.
+    uint64_t from = 0;
     uint64_t to = 0;
     uint64_t after = 0;  ///< the address after the branch: where a CALL returns to
     uint32_t space = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/base/bits.hpp>
+#include <ptspec/cpu/code_width.hpp>
 
 namespace ptspec::trace {
 
@@ -14,6 +15,22 @@ enum class ret_mismatch : uint8_t {
     keep,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
     clear,  ///< no later RET is compressed against an older CALL: both decode correctly
 };
+
+/// True if a direct near CALL to `to` pushes the address after it, `next`. A CALL of the next
+/// instruction does not. An indirect CALL always does.
+///
+/// Source: GEN-132.
+[[nodiscard]] constexpr auto pushes_return(uint64_t to, uint64_t next) noexcept -> bool {
+    return to != next;
+}
+/// A mask of the address bits that a near RET pops.
+///
+/// Source: GEN-137.
+[[nodiscard]] constexpr auto popped_bits(cpu::code_width width) noexcept -> uint64_t {
+    return low_bits(width == cpu::code_width::bits_64   ? 64
+                    : width == cpu::code_width::bits_32 ? 32
+                                                        : 16);
+}
 
 /// The return addresses of traced near CALLs. A RET to the top entry is compressed to one TNT bit.
 ///

@@ -10,12 +10,6 @@
 /// Source: GEN-110..112, GEN-120..147, GEN-325, GEN-341.
 namespace ptspec::engine::detail {
 
-/// True for a call that pushes a return address which a RET can match. A call of the next
-/// instruction only reads the IP. Source: GEN-132.
-[[nodiscard]] constexpr auto pushes_return(action::direct_call const& e) noexcept -> bool {
-    return e.to != e.next;
-}
-
 /// Handles an action that completes no packet and changes no enable. Returns false if the action
 /// needs `handle`.
 [[nodiscard]] constexpr auto try_fast_path(generator_state& s,
@@ -37,7 +31,7 @@ namespace ptspec::engine::detail {
                                            action::direct_call const& e) noexcept -> bool {
     if (!s.is_fast_ip(e.to)) { return false; }
     s.ip = e.to;
-    if (pushes_return(e)) { s.calls.push(e.next); }
+    if (trace::pushes_return(e.to, e.next)) { s.calls.push(e.next); }
     return true;
 }
 
@@ -99,7 +93,8 @@ constexpr void handle(generator_state& s, action::direct_jump const& e, Sink& to
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::direct_call const& e, Sink& to) noexcept {
-    call(s, to, {.encoding = branch_encoding::none, .to = e.to}, pushes_return(e), e.next);
+    call(s, to, {.encoding = branch_encoding::none, .to = e.to}, trace::pushes_return(e.to, e.next),
+         e.next);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::indirect_jump const& e, Sink& to) noexcept {
@@ -116,10 +111,8 @@ constexpr void handle(generator_state& s, action::indirect_call const& e, Sink& 
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::near_return const& e, Sink& to) noexcept {
-    unsigned const popped_bits = s.code.width == code_width::bits_64   ? 64
-                                 : s.code.width == code_width::bits_32 ? 32
-                                                                       : 16;
-    bool const matches = s.calls.pop(e.to, low_bits(popped_bits), s.options.on_ret_mismatch);
+    uint64_t const popped = trace::popped_bits(s.code.width);
+    bool const matches = s.calls.pop(e.to, popped, s.options.on_ret_mismatch);
     bool const compressed = matches && !s.ctl<ctl::DisRETC>();
     if (!s.is_fast_ip(e.to)) {
         auto const encoding = compressed ? branch_encoding::tnt : branch_encoding::tip_undeferred;

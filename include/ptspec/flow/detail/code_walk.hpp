@@ -404,7 +404,7 @@ private:
         }
         left_.count -= 1;
         report(*at, to);
-        uint64_t const target = returns_.take();
+        uint64_t const target = how_.ips.popped(returns_.take(), width_);
         report_edge(*at, target, true, to);
         go(target);
         return walked::branch;
@@ -452,7 +452,7 @@ private:
                 if (fits) { made.counted[made.edges++] = index; }
             }
             bool const returns = one.which == instruction_class::near_return;
-            bool const calls = one.which == instruction_class::direct_call && one.to != one.after;
+            bool const calls = pushes_return(one.which, one.to, one.after);
             // An entry of the stack from before the run may be another one next time.
             if (returns && made.pushes == 0) { fits = false; }
             if (calls && made.pushes == run::most_pushes) { fits = false; }
@@ -503,7 +503,9 @@ private:
                 return lose(gap_reason::wrong_turn);
             }
             report(*at, to);
-            if (returns) { pop_return(target); }
+            if (returns) {
+                (void)returns_.pop(target, trace::popped_bits(width_), how_.on_ret_mismatch);
+            }
             if (at->pushes) { returns_.push(at->end()); }
             if (has_to) { report_edge(*at, target, true, to); }
             settle_paging();
@@ -511,11 +513,6 @@ private:
             go(target);
             return true;
         }
-    }
-    /// A RET that was not compressed.
-    constexpr void pop_return(uint64_t target) noexcept {
-        unsigned const bits = width_ == code_width::bits_64 ? 64 : 32;
-        (void)returns_.pop(target, low_bits(bits), how_.on_ret_mismatch);
     }
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>
