@@ -16,8 +16,8 @@ using x86::instruction_class;
 /// True for a near CALL whose return may be compressed.
 ///
 /// Source: GEN-132.
-[[nodiscard]] constexpr auto pushes_return(instruction_class which, uint64_t to,
-                                           uint64_t after) noexcept -> bool {
+[[nodiscard]] constexpr auto is_pushing_call(instruction_class which, uint64_t to,
+                                             uint64_t after) noexcept -> bool {
     return which == instruction_class::indirect_call ||
            (which == instruction_class::direct_call && trace::pushes_return(to, after));
 }
@@ -93,7 +93,9 @@ struct ip_form {
         return cpu::packet_ip_of_offset(payload, segment(width), x86::target_of(of, offset, width));
     }
 
-    /// The target of a RET to an address that a CALL pushed, perhaps in wider code. Source: GEN-137.
+    /// The target of a RET to an address that a CALL pushed, perhaps in wider code.
+    ///
+    /// Source: GEN-137.
     [[nodiscard]] constexpr auto popped(uint64_t pushed, code_width width) const noexcept
         -> uint64_t {
         if (width == code_width::bits_64) { return pushed; }
@@ -168,7 +170,7 @@ template <code_source Code>
         made.which = one.what.which;
         made.passage = passage_of(one.what);
         if (x86::is_direct(one.what)) { made.target = form.target_of(one.what, ip, key.width); }
-        made.pushes = pushes_return(made.which, made.target, made.end());
+        made.pushes = is_pushing_call(made.which, made.target, made.end());
         break;
     }
     return got;

@@ -82,7 +82,7 @@ public:
         switch (one.which) {
             case direct_call:
             case indirect_call:
-                if (!pushes_return(one.which, one.to, one.after)) { return; }
+                if (!is_pushing_call(one.which, one.to, one.after)) { return; }
                 return push(one, frame_kind::call);
             case far_call: return push(one, frame_kind::call);
             case syscall:

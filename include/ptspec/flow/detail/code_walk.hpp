@@ -452,7 +452,7 @@ private:
                 if (fits) { made.counted[made.edges++] = index; }
             }
             bool const returns = one.which == instruction_class::near_return;
-            bool const calls = pushes_return(one.which, one.to, one.after);
+            bool const calls = is_pushing_call(one.which, one.to, one.after);
             // An entry of the stack from before the run may be another one next time.
             if (returns && made.pushes == 0) { fits = false; }
             if (calls && made.pushes == run::most_pushes) { fits = false; }
