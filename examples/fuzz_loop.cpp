@@ -61,9 +61,9 @@ void count_edges(flow::walker<Code>& walker, flow::coverage& counts, byte_view t
 auto main() -> int {
     flow::code_span const code{program, start};
     static flow::block blocks[256];
-    static flow::run runs[256];
+    static flow::path paths[256];
     flow::block_cache cache{blocks};
-    flow::run_cache known{runs};
+    flow::path_cache known{paths};
     std::vector<std::uint8_t> counts(65536);
     std::vector<bool> seen(counts.size());
     flow::coverage coverage{counts.data(), counts.size(), &known};

@@ -201,10 +201,10 @@
 #include <ptspec/vmx/tdx.hpp>
 
 #include <ptspec/flow/code.hpp>
-#include <ptspec/flow/passage.hpp>
+#include <ptspec/flow/branch_kind.hpp>
 #include <ptspec/flow/block.hpp>
 #include <ptspec/flow/block_cache.hpp>
-#include <ptspec/flow/run_cache.hpp>
+#include <ptspec/flow/path_cache.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
 #include <ptspec/flow/coverage.hpp>

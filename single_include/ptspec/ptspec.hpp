@@ -28476,29 +28476,29 @@ code_callback(Read) -> code_callback<Read>;
 
 }  // namespace ptspec::flow
 
-// ---- ptspec/flow/passage.hpp ----
+// ---- ptspec/flow/branch_kind.hpp ----
 
 namespace ptspec::flow {
 
-/// How control leaves an instruction.
+/// Which packet shows where control goes after an instruction.
 ///
 /// Source: GEN-110..114.
-enum class passage : uint8_t {
-    falls,        ///< to the next one, without a packet
-    jumps,        ///< to a known target, without a packet
-    conditional,  ///< a TNT bit tells
-    returns,      ///< a TNT bit, or a TIP
-    targets,      ///< a TIP has the target
-    interrupts,   ///< a FUP and a TIP: INT n
+enum class branch_kind : uint8_t {
+    none,         ///< to the next one, without a packet
+    direct,       ///< to the target in the instruction, without a packet
+    conditional,  ///< a TNT bit has the outcome
+    near_return,  ///< a TNT bit, or a TIP with the target
+    indirect,     ///< a TIP has the target: indirect branches, far transfers
+    interrupt,    ///< INT n: a FUP and a TIP
 };
 
-[[nodiscard]] constexpr auto passage_of(x86::instruction const& of) noexcept -> passage {
+[[nodiscard]] constexpr auto branch_kind_of(x86::instruction const& of) noexcept -> branch_kind {
     using enum x86::instruction_class;
     switch (of.which) {
-        case conditional: return passage::conditional;
+        case conditional: return branch_kind::conditional;
         case direct_jump:
-        case direct_call: return passage::jumps;
-        case near_return: return passage::returns;
+        case direct_call: return branch_kind::direct;
+        case near_return: return branch_kind::near_return;
         case indirect_jump:
         case indirect_call:
         case absolute_jump:
@@ -28513,9 +28513,10 @@ enum class passage : uint8_t {
         case uiret:
         case eret:
         case vm_entry:
-        case rsm: return passage::targets;
-        case software_interrupt: return of.vector == 4 ? passage::falls : passage::interrupts;
-        default: return passage::falls;
+        case rsm: return branch_kind::indirect;
+        // INTO has vector 4, and interrupts only after an overflow.
+        case software_interrupt: return of.vector == 4 ? branch_kind::none : branch_kind::interrupt;
+        default: return branch_kind::none;
     }
 }
 
@@ -28563,7 +28564,7 @@ struct alignas(64) block {
     uint8_t count = 0;  ///< instructions; 0: no block
     uint8_t last_length = 0;
     instruction_class which = instruction_class::other;  ///< of the last instruction
-    flow::passage passage = flow::passage::falls;
+    flow::branch_kind branch = flow::branch_kind::none;
     bool pushes = false;  ///< a CALL whose return may be compressed: GEN-132
 
     /// The address after the block.
@@ -28684,7 +28685,7 @@ template <code_source Code>
         made.last_length = one.what.length;
         if (one.what.which == instruction_class::other) { continue; }
         made.which = one.what.which;
-        made.passage = passage_of(one.what);
+        made.branch = branch_kind_of(one.what);
         if (x86::is_direct(one.what)) { made.target = form.target_of(one.what, ip, key.width); }
         made.pushes = is_pushing_call(made.which, made.target, made.end());
         break;
@@ -28693,6 +28694,28 @@ template <code_source Code>
 }
 
 }  // namespace ptspec::flow
+
+// ---- ptspec/flow/detail/slots.hpp ----
+
+/// Places in a table of the caller, of any size: an entry is in its slot or in the one beside.
+namespace ptspec::flow::detail {
+
+/// 2^64 divided by the golden ratio.
+inline constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
+
+[[nodiscard]] constexpr auto hash_of(uint64_t value) noexcept -> uint32_t {
+    return static_cast<uint32_t>(value * golden >> 32);
+}
+[[nodiscard]] constexpr auto slot_of(uint32_t hash, uint32_t count) noexcept -> uint32_t {
+    return static_cast<uint32_t>(uint64_t{hash} * count >> 32);
+}
+/// The slot beside; the last one may have none but itself.
+[[nodiscard]] constexpr auto slot_beside(uint32_t slot, uint32_t count) noexcept -> uint32_t {
+    uint32_t const other = slot ^ 1;
+    return other < count ? other : slot;
+}
+
+}  // namespace ptspec::flow::detail
 
 // ---- ptspec/flow/block_cache.hpp ----
 
@@ -28711,15 +28734,14 @@ public:
 
     /// Where a block belongs: there, or beside.
     [[nodiscard]] constexpr auto slot_of(uint64_t ip) const noexcept -> uint32_t {
-        constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
-        return static_cast<uint32_t>((ip * golden >> 32) * count_ >> 32);
+        return detail::slot_of(detail::hash_of(ip), count_);
     }
     /// The block, or nullptr. It stays valid until the next `insert`.
     [[nodiscard]] constexpr auto find(uint32_t slot, block_key const& key) const noexcept
         -> block const* {
         block const& one = blocks_[slot];
         if (one.key == key && one.count != 0) [[likely]] { return &one; }
-        uint32_t const beside = beside_of(slot);
+        uint32_t const beside = detail::slot_beside(slot, count_);
         block const& other = blocks_[beside];
         return other.key == key && other.count != 0 ? &other : nullptr;
     }
@@ -28727,7 +28749,7 @@ public:
     constexpr auto insert(uint32_t slot, block const& made) noexcept -> block const* {
         uint32_t to = slot;
         if (blocks_[slot].count != 0) {
-            uint32_t const beside = beside_of(slot);
+            uint32_t const beside = detail::slot_beside(slot, count_);
             bool const is_free = blocks_[beside].count == 0;
             if (is_free || takes_beside_) { to = beside; }
             takes_beside_ = !takes_beside_;
@@ -28756,11 +28778,6 @@ public:
     [[nodiscard]] constexpr auto generation() const noexcept -> uint32_t { return generation_; }
 
 private:
-    [[nodiscard]] constexpr auto beside_of(uint32_t slot) const noexcept -> uint32_t {
-        uint32_t const other = slot ^ 1;
-        return other < count_ ? other : slot;
-    }
-
     block* blocks_;
     uint32_t count_;
     uint32_t generation_ = 0;
@@ -28769,70 +28786,76 @@ private:
 
 }  // namespace ptspec::flow
 
-// ---- ptspec/flow/run_cache.hpp ----
+// ---- ptspec/flow/path_cache.hpp ----
 
 namespace ptspec::flow {
 
-/// What some branches of TNTs led to from an IP: the edges to count, and where the code continues.
+/// Branches of TNTs, from an IP on.
+struct path_key {
+    /// At most this many branches.
+    static constexpr unsigned most_branches = 32;
+
+    uint64_t ip = 0;
+    uint64_t branches = 0;  ///< their outcomes and number, and the code size; 0: no path
+    uint64_t place = 0;     ///< address space, and the generation of the block cache
+
+    constexpr path_key() noexcept = default;
+    constexpr path_key(block_key const& from, packet::branches of, uint32_t generation) noexcept
+        : ip{from.ip},
+          branches{of.bits | uint64_t{of.count} << 40 | uint64_t{underlying(from.width)} << 48},
+          place{uint64_t{from.space} << 32 | generation} {}
+
+    friend constexpr auto operator==(path_key const&, path_key const&) -> bool = default;
+};
+
+/// What these branches led to: the edges to count, and where the code continues.
 ///
-/// Shape:  128 bytes. A run with up to six edges and no pushed address is in the first 64.
-struct alignas(128) run {
-    /// So many edges are counted always, and not in a loop: its end would be mispredicted.
+/// Shape:  128 bytes. A path with up to six edges and no pushed address is in the first 64.
+struct alignas(128) path {
+    /// So many edges are counted always, and not in a loop, whose end would be mispredicted.
     static constexpr unsigned usual_edges = 6;
     static constexpr unsigned most_edges = 16;
     static constexpr unsigned most_pushes = 3;
 
-    uint64_t ip = 0;
-    uint64_t path = 0;   ///< the branches and their number, and the code size
-    uint64_t place = 0;  ///< address space, and the generation of the block cache
+    path_key key{};
     uint64_t end = 0;
     uint32_t end_slot = 0;  ///< in the block cache
     uint8_t taken = 0;      ///< of the branches; 0: the first one cannot be kept
     uint8_t edges = 0;
     uint8_t pushes = 0;
-    uint8_t depth = 0;                  ///< the most return addresses at a time, that were pushed
+    uint8_t depth = 0;                  ///< the most pushed addresses at a time
     uint32_t counted[most_edges] = {};  ///< the index of each edge
     uint64_t pushed[most_pushes] = {};  ///< return addresses
 };
 
-/// Runs that were walked, in storage of the caller: `run storage[4096]` is 512 KB. When it is full,
-/// runs are replaced; no result depends on its size.
-class run_cache {
+/// Paths that were walked, in storage of the caller: `path storage[4096]` is 512 KB. When it is
+/// full, paths are replaced; no result depends on its size.
+class path_cache {
 public:
-    /// At most this many branches are one run.
-    static constexpr unsigned most_branches = 32;
-
     template <size_t Count>
-    constexpr explicit run_cache(run (&storage)[Count]) noexcept : run_cache{storage, Count} {}
+    constexpr explicit path_cache(path (&storage)[Count]) noexcept : path_cache{storage, Count} {}
     /// `count` is 1 to 2^32 - 1.
-    constexpr run_cache(run* storage, size_t count) noexcept
-        : runs_{storage}, count_{static_cast<uint32_t>(count)} {}
+    constexpr path_cache(path* storage, size_t count) noexcept
+        : paths_{storage}, count_{static_cast<uint32_t>(count)} {}
 
-    /// The key of a run: branches, at most 32, and the code size.
-    [[nodiscard]] static constexpr auto path_of(packet::branches of, code_width width) noexcept
-        -> uint64_t {
-        return of.bits | uint64_t{of.count + 1} << 40 | uint64_t{underlying(width)} << 48;
-    }
-    /// The run with this key, or the place for one.
-    [[nodiscard]] constexpr auto at(uint64_t ip, uint64_t path, uint64_t place) noexcept -> run& {
-        constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
-        uint64_t const mixed = (ip ^ path * golden) * golden;
-        auto const slot = static_cast<uint32_t>((mixed >> 32) * count_ >> 32);
-        run& one = runs_[slot];
-        if (one.ip == ip && one.path == path && one.place == place) [[likely]] { return one; }
-        uint32_t const beside = slot ^ 1;
-        if (one.path == 0 || beside >= count_) { return one; }
-        run& other = runs_[beside];
-        if (other.ip == ip && other.path == path && other.place == place) { return other; }
+    /// The path with this key, or the place for one.
+    [[nodiscard]] constexpr auto at(path_key const& key) noexcept -> path& {
+        uint64_t const spread = key.branches * detail::golden;
+        uint32_t const slot = detail::slot_of(detail::hash_of(key.ip ^ spread), count_);
+        path& one = paths_[slot];
+        if (one.key == key) [[likely]] { return one; }
+        path& other = paths_[detail::slot_beside(slot, count_)];
+        if (one.key.branches == 0) { return one; }
+        if (other.key == key) { return other; }
         takes_beside_ = !takes_beside_;
-        return other.path == 0 || takes_beside_ ? other : one;
+        return other.key.branches == 0 || takes_beside_ ? other : one;
     }
     constexpr void clear() noexcept {
-        for (uint32_t i = 0; i < count_; ++i) { runs_[i] = {}; }
+        for (uint32_t i = 0; i < count_; ++i) { paths_[i] = {}; }
     }
 
 private:
-    run* runs_;
+    path* paths_;
     uint32_t count_;
     bool takes_beside_ = false;
 };
@@ -28919,11 +28942,11 @@ concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
 
-/// Edges in any order, which are the same for the same branches from the same IP: runs of branches
-/// that were walked before need no walk. `runs()` is the cache for them, or nullptr.
+/// Edges in any order, which are the same for the same branches from the same IP: branches that
+/// were walked before need no walk. `paths()` is the cache for them, or nullptr.
 template <class Sink>
-concept takes_runs = takes_edges<Sink> && requires(Sink& to, edge const& one, run const& known) {
-    { to.runs() } -> same_as<run_cache*>;
+concept takes_paths = takes_edges<Sink> && requires(Sink& to, edge const& one, path const& known) {
+    { to.paths() } -> same_as<path_cache*>;
     { to.index_of(one) } -> same_as<uint32_t>;
     to.count(to.index_of(one));
     to.repeat(known);
@@ -28993,21 +29016,21 @@ struct coverage_options {
 /// A sink that counts edges in a bitmap of the caller, as fuzzers use it: a byte for each index, to
 /// which several edges may belong.
 ///
-/// With a `run_cache`, runs of branches that were walked before are counted without a walk; the
-/// counts are the same.
+/// With a `path_cache`, branches that were walked before are counted without a walk; the counts are
+/// the same.
 class coverage {
 public:
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
-    constexpr coverage(uint8_t* counts, size_t count, run_cache* runs = nullptr,
+    constexpr coverage(uint8_t* counts, size_t count, path_cache* paths = nullptr,
                        coverage_options const& how = {}) noexcept
-        : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, runs_{runs}, how_{how} {}
+        : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, paths_{paths}, how_{how} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
     /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. `not_counted` if the options exclude
     /// it.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) const noexcept -> uint32_t {
         if (!is_counted(one)) { return not_counted; }
-        return (hash(one.from) ^ hash(one.to) >> 1) & mask_;
+        return (detail::hash_of(one.from) ^ detail::hash_of(one.to) >> 1) & mask_;
     }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
 
@@ -29015,30 +29038,27 @@ public:
         uint8_t& at = counts_[index];
         at = static_cast<uint8_t>(how_.saturates && at == 255 ? 255 : at + 1);
     }
-    /// Counts the edges of a run.
-    constexpr void repeat(run const& known) noexcept {
+    /// Counts the edges of a path.
+    constexpr void repeat(path const& known) noexcept {
         if (how_.saturates) {
             for (unsigned i = 0; i < known.edges; ++i) { count(known.counted[i]); }
             return;
         }
         uint8_t* const counts = counts_;  // a store to a byte may change every member
         auto const times = static_cast<unsigned>(low_bits(known.edges));
-        for (unsigned i = 0; i < run::usual_edges; ++i) {
+        for (unsigned i = 0; i < path::usual_edges; ++i) {
             uint8_t& at = counts[known.counted[i]];
             at = static_cast<uint8_t>(at + (times >> i & 1));
         }
-        for (unsigned i = run::usual_edges; i < known.edges; ++i) { ++counts[known.counted[i]]; }
+        for (unsigned i = path::usual_edges; i < known.edges; ++i) { ++counts[known.counted[i]]; }
     }
     constexpr void edge(flow::edge const& one) noexcept {
         uint32_t const index = index_of(one);
         if (index != not_counted) { count(index); }
     }
-    [[nodiscard]] constexpr auto runs() const noexcept -> run_cache* { return runs_; }
+    [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
 
 private:
-    [[nodiscard]] static constexpr auto hash(uint64_t ip) noexcept -> uint32_t {
-        return static_cast<uint32_t>(ip * 0x9E37'79B9'7F4A'7C15 >> 32);
-    }
     [[nodiscard]] constexpr auto is_counted(flow::edge const& one) const noexcept -> bool {
         if (!one.is_taken && !how_.not_taken) { return false; }
         if (one.is_asynchronous && !how_.events) { return false; }
@@ -29055,7 +29075,7 @@ private:
 
     uint8_t* counts_;
     uint32_t mask_;
-    run_cache* runs_;
+    path_cache* paths_;
     coverage_options how_;
 };
 
@@ -29388,8 +29408,8 @@ public:
         : code_{&code}, cache_{&cache}, how_{how} {}
 
     /// Tracing is on, and the IP is known.
-    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return is_known_; }
-    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return is_off_; }
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return now_ == tracing::on; }
+    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return now_ == tracing::off; }
     /// Branches of the last TNT wait for a TIP.
     [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
@@ -29407,11 +29427,10 @@ public:
 
     /// Nothing is known, as at first. The address space stays.
     constexpr void restart() noexcept {
-        is_known_ = is_off_ = in_overflow_ = has_target_ = has_paging_ = false;
-        left_ = later_ = {};
+        begin(tracing::unknown);
+        in_overflow_ = has_target_ = has_paging_ = false;
         gap_ = {};
         state_ = {};
-        returns_.clear();
         forget_width();
     }
 
@@ -29424,11 +29443,8 @@ public:
     template <class Sink>
     constexpr void resume(uint64_t ip, Sink& to) noexcept {
         close_gap(to, true, ip);
-        is_known_ = true;
-        is_off_ = false;
+        begin(tracing::on);
         in_overflow_ = false;
-        returns_.clear();
-        left_ = later_ = {};
         settle_paging();
         go(ip);
         if constexpr (takes_starts<Sink>) { to.start(ip); }
@@ -29437,11 +29453,8 @@ public:
     template <class Sink>
     constexpr void leave(Sink& to) noexcept {
         close_gap(to, false, 0);
-        is_known_ = false;
-        is_off_ = true;
+        begin(tracing::off);
         in_overflow_ = false;
-        returns_.clear();
-        left_ = later_ = {};
         settle_paging();
     }
 
@@ -29451,15 +29464,12 @@ public:
         if (gap_.why == gap_reason::none) {
             gap_ = {.why = why,
                     .broken = broken,
-                    .has_from = is_known_,
-                    .from = is_known_ ? ip_ : 0,
+                    .has_from = is_known(),
+                    .from = is_known() ? ip_ : 0,
                     .missing = why == gap_reason::missing_code ? missing_ : 0,
                     .offset = offset_};
         }
-        is_known_ = false;
-        is_off_ = false;
-        returns_.clear();
-        left_ = later_ = {};
+        begin(tracing::unknown);
         return true;
     }
     template <class Sink>
@@ -29495,21 +29505,21 @@ public:
     // --------------------------------------------------------------------------- packets
     // Each returns false if code is missing that the caller wants to supply.
 
-    /// A TNT. Sinks that take runs get its branches with those of the next TNTs, in `flush`.
+    /// A TNT. Sinks that take paths get its branches with those of the next TNTs, in `flush`.
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
-        if (!is_known_) {
+        if (!is_known()) {
             in_overflow_ = false;
             return true;
         }
-        if constexpr (takes_runs<Sink>) {
-            if (left_.count + more.count > run_cache::most_branches && !walk_branches(to)) {
+        if constexpr (takes_paths<Sink>) {
+            if (left_.count + more.count > path_key::most_branches && !walk_branches(to)) {
                 later_ = more;
                 return false;
             }
         }
         append(more);
-        if constexpr (takes_runs<Sink>) {
+        if constexpr (takes_paths<Sink>) {
             return true;
         } else {
             return walk_branches(to);
@@ -29526,7 +29536,7 @@ public:
     /// Walks over branches that wait.
     template <class Sink>
     [[nodiscard]] constexpr auto flush([[maybe_unused]] Sink& to) noexcept -> bool {
-        if constexpr (takes_runs<Sink>) {
+        if constexpr (takes_paths<Sink>) {
             return left_.count == 0 || walk_branches(to);
         } else {
             return true;
@@ -29535,8 +29545,8 @@ public:
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& to) noexcept -> bool {
-        if constexpr (takes_runs<Sink>) {
-            if (to.runs() != nullptr && !has_paging_) { return walk_runs(to); }
+        if constexpr (takes_paths<Sink>) {
+            if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
         }
         while (left_.count != 0) {
             auto const next = walk_branch(to);
@@ -29548,8 +29558,9 @@ public:
     template <class Sink>
     constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if (!has_target_) {
-            if (is_known_ && !walk_target(has_to, target, to)) { return false; }
-            if (!is_known_ && has_to) { resume(target, to); }
+            if (!flush(to)) { return false; }
+            if (is_known() && !walk_target(has_to, target, to)) { return false; }
+            if (!is_known() && has_to) { resume(target, to); }
         }
         has_target_ = true;  // should code be missing for the branches that waited
         if (left_.count != 0 && !walk_branches(to)) { return false; }
@@ -29565,7 +29576,7 @@ public:
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
-        if (is_known_ && !walk_to_end(has_to, target, to)) { return false; }
+        if (!flush(to) || (is_known() && !walk_to_end(has_to, target, to))) { return false; }
         leave(to);
         return true;
     }
@@ -29596,8 +29607,8 @@ public:
                                                                    : gap_reason::missing_code;
             }
             if (ip - at->key.ip < at->size && instructions_before(*at, ip) != 0) { break; }
-            if (at->passage > passage::jumps) { return gap_reason::wrong_turn; }
-            bool const jumps = at->passage == passage::jumps;
+            if (at->branch > branch_kind::direct) { return gap_reason::wrong_turn; }
+            bool const jumps = at->branch == branch_kind::direct;
             here = jumps ? at->target : at->end();
             slot = jumps ? at->slot_target : at->slot_after;
             if (jumps && here != ip && guard.repeats(here)) { return gap_reason::endless_loop; }
@@ -29611,7 +29622,7 @@ public:
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
-            if (at->passage > passage::jumps) { return true; }
+            if (at->branch > branch_kind::direct) { return true; }
             bool const is_it = at->which == which;
             if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
             if (is_it) { return true; }
@@ -29619,6 +29630,14 @@ public:
     }
 
 private:
+    using tracing = trace::tracing;
+
+    /// What the walk knew before no longer holds.
+    constexpr void begin(tracing now) noexcept {
+        now_ = now;
+        returns_.clear();
+        left_ = later_ = {};
+    }
     constexpr void go(uint64_t ip, uint32_t slot) noexcept {
         ip_ = ip;
         slot_ = slot;
@@ -29717,7 +29736,7 @@ private:
     template <class Sink>
     constexpr auto pass(block const& of, Sink& to) noexcept -> bool {
         report(of, to);
-        if (of.passage == passage::falls) {
+        if (of.branch == branch_kind::none) {
             if (has_paging_ && of.which == instruction_class::mov_to_cr3) { settle_paging(); }
             go(of.end(), of.slot_after);
             return false;
@@ -29731,7 +29750,7 @@ private:
     // --------------------------------------------------------------------------- branches
 
     constexpr void append(packet::branches more) noexcept {
-        if (!is_known_) { return; }
+        if (!is_known()) { return; }
         if (left_.count + more.count > 64) {
             (void)lose(gap_reason::wrong_turn);
             return;
@@ -29753,11 +29772,11 @@ private:
         for (;;) {
             at = here();
             if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
-            if (at->passage > passage::jumps) { break; }
+            if (at->branch > branch_kind::direct) { break; }
             if (pass(*at, to) && guard.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
         }
         bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
-        if (at->passage == passage::conditional) {
+        if (at->branch == branch_kind::conditional) {
             left_.count -= 1;
             report(*at, to);
             uint64_t const target = is_taken ? at->target : at->end();
@@ -29765,8 +29784,8 @@ private:
             go(target, is_taken ? at->slot_target : at->slot_after);
             return walked::branch;
         }
-        if (at->passage == passage::targets) { return walked::waits; }
-        if (at->passage != passage::returns || !is_taken || returns_.size() == 0) {
+        if (at->branch == branch_kind::indirect) { return walked::waits; }
+        if (at->branch != branch_kind::near_return || !is_taken || returns_.size() == 0) {
             return lose_at(gap_reason::wrong_turn);
         }
         left_.count -= 1;
@@ -29777,17 +29796,16 @@ private:
         return walked::branch;
     }
     /// Walks over branches as far as they were walked before, and remembers the others.
-    template <takes_runs Sink>
-    constexpr auto walk_runs(Sink& to) noexcept -> bool {
-        uint64_t const place = uint64_t{space_} << 32 | cache_->generation();
+    template <takes_paths Sink>
+    constexpr auto walk_paths(Sink& to) noexcept -> bool {
         while (left_.count != 0) {
-            constexpr unsigned most = run_cache::most_branches;
+            constexpr unsigned most = path_key::most_branches;
             unsigned const count = left_.count < most ? left_.count : most;
             packet::branches const next{count,
                                         left_.bits >> (left_.count - count) & low_bits(count)};
-            uint64_t const path = run_cache::path_of(next, width_);
-            run& known = to.runs()->at(ip_, path, place);
-            bool const is_known = known.ip == ip_ && known.path == path && known.place == place;
+            path_key const key{{ip_, space_, width_}, next, cache_->generation()};
+            path& known = to.paths()->at(key);
+            bool const is_known = known.key == key;
             if (is_known && known.taken != 0 &&
                 returns_.size() + known.depth <= trace::return_stack::most) [[likely]] {
                 to.repeat(known);
@@ -29796,33 +29814,31 @@ private:
                 left_.count -= known.taken;
                 continue;
             }
-            auto const end = is_known
-                                 ? walk_branch(to)
-                                 : remember_run(known, {.ip = ip_, .path = path, .place = place},
-                                                count, to);
+            auto const end = is_known ? walk_branch(to)
+                                      : remember_path(known, {.key = key}, count, to);
             if (end != walked::branch) { return end != walked::missing; }
         }
         return true;
     }
-    /// Counts edges, and keeps the run.
+    /// Counts edges, and keeps the path.
     template <class Sink>
-    struct run_recorder {
+    struct path_recorder {
         Sink& to;
-        run made;
+        path made;
         bool fits = true;  ///< `made` is what the branches led to
 
         constexpr void edge(flow::edge const& one) noexcept {
             uint32_t const index = to.index_of(one);
             if (index != Sink::not_counted) {
                 to.count(index);
-                if (made.edges == run::most_edges) { fits = false; }
+                if (made.edges == path::most_edges) { fits = false; }
                 if (fits) { made.counted[made.edges++] = index; }
             }
             bool const returns = one.which == instruction_class::near_return;
             bool const calls = is_pushing_call(one.which, one.to, one.after);
-            // An entry of the stack from before the run may be another one next time.
+            // An entry of the stack from before the path may be another one next time.
             if (returns && made.pushes == 0) { fits = false; }
-            if (calls && made.pushes == run::most_pushes) { fits = false; }
+            if (calls && made.pushes == path::most_pushes) { fits = false; }
             if (!fits) { return; }
             if (returns) { --made.pushes; }
             if (calls) { made.pushed[made.pushes++] = one.after; }
@@ -29830,10 +29846,10 @@ private:
         }
     };
     template <class Sink>
-    [[gnu::noinline]] constexpr auto remember_run(run& to_keep, run const& begin, unsigned count,
-                                                  Sink& to) noexcept -> walked {
-        run_recorder<Sink> here{to, begin};
-        run last = begin;
+    [[gnu::noinline]] constexpr auto remember_path(path& to_keep, path const& begin, unsigned count,
+                                                   Sink& to) noexcept -> walked {
+        path_recorder<Sink> here{to, begin};
+        path last = begin;
         auto end = walked::branch;
         for (unsigned i = 1; i <= count && here.fits; ++i) {
             end = walk_branch(here);
@@ -29845,7 +29861,7 @@ private:
             last.end_slot = slot_;
         }
         // Stores that wait for no other, each of 0.
-        for (unsigned i = last.edges; i < run::usual_edges; ++i) { last.counted[i] = i; }
+        for (unsigned i = last.edges; i < path::usual_edges; ++i) { last.counted[i] = i; }
         if (last.taken != 0 || end == walked::branch) { to_keep = last; }
         return end;
     }
@@ -29861,12 +29877,12 @@ private:
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
-            if (at->passage <= passage::jumps) {
+            if (at->branch <= branch_kind::direct) {
                 if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
-            bool const returns = at->passage == passage::returns;
-            if (!returns && at->passage != passage::targets) {
+            bool const returns = at->branch == branch_kind::near_return;
+            if (!returns && at->branch != branch_kind::indirect) {
                 return lose(gap_reason::wrong_turn);
             }
             report(*at, to);
@@ -29889,14 +29905,14 @@ private:
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             bool ends = true;
-            if (at->passage == passage::jumps) {
+            if (at->branch == branch_kind::direct) {
                 ends = has_to ? target == at->target : is_outside_filters(at->target);
-            } else if (at->passage == passage::falls) {
+            } else if (at->branch == branch_kind::none) {
                 // GEN-243: a MOV CR3 after which tracing is off has no PIP.
                 ends = at->which == instruction_class::mov_to_cr3 &&
                        (has_to ? target == at->end() : !has_paging_);
-            } else if (at->passage == passage::interrupts ||
-                       (at->passage == passage::conditional && has_to && target != at->target &&
+            } else if (at->branch == branch_kind::interrupt ||
+                       (at->branch == branch_kind::conditional && has_to && target != at->target &&
                         target != at->end())) {
                 return lose(gap_reason::wrong_turn);
             }
@@ -29905,8 +29921,9 @@ private:
                 continue;
             }
             report(*at, to);
-            if (has_to && at->passage != passage::falls) {
-                bool const is_taken = at->passage != passage::conditional || target == at->target;
+            if (has_to && at->branch != branch_kind::none) {
+                bool const is_taken = at->branch != branch_kind::conditional ||
+                                      target == at->target;
                 report_edge(*at, target, is_taken, to);
             }
             return true;
@@ -29940,12 +29957,11 @@ private:
     Code* code_;
     block_cache* cache_;
     walk_options how_;
-    uint64_t ip_ = 0;  ///< the next instruction, if `is_known_`
+    uint64_t ip_ = 0;  ///< the next instruction, if `is_known()`
     uint32_t slot_ = 0;
     uint32_t space_ = 0;
     code_width width_ = code_width::bits_64;
-    bool is_known_ = false;
-    bool is_off_ = false;
+    tracing now_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
     bool in_overflow_ = false;
     bool has_target_ = false;  ///< of the TIP that is walked
     bool has_paging_ = false;  ///< a PIP, which does not apply yet
@@ -30050,8 +30066,11 @@ public:
     [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return reader_.clock(); }
 
 private:
+    /// With the usual 32 a walker has more than 4 KB.
+    static constexpr unsigned events_at_once = 20;
+
     using event_type = trace::event_type;
-    using reader = trace::event_reader<Clock, trace::no_hook, packet::all, 20>;
+    using reader = trace::event_reader<Clock, trace::no_hook, packet::all, events_at_once>;
 
     /// What continues when the caller has supplied code.
     enum class waiting : uint8_t { none, branches, branch, disable, event };
@@ -30075,18 +30094,16 @@ private:
         constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) noexcept
             -> bool {
             begin(where, clock);
-            if (!to->walk_.flush(*sink) || !to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
-                to->wait_for(which.has_ip(), where.ip);
-                return stop(waiting::branch);
+            if (!to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
+                return stop_at(waiting::branch, which.has_ip(), where.ip);
             }
             return true;
         }
         constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock) noexcept
             -> bool {
             begin(where, clock);
-            if (!to->walk_.flush(*sink) || !to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
-                to->wait_for(which.has_ip(), where.ip);
-                return stop(waiting::disable);
+            if (!to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
+                return stop_at(waiting::disable, which.has_ip(), where.ip);
             }
             return true;
         }
@@ -30103,6 +30120,11 @@ private:
             clock.pass();
             to->walk_.set_offset(where.offset);
         }
+        constexpr auto stop_at(waiting what, bool has_to, uint64_t target) noexcept -> bool {
+            to->event_.has_to = has_to;
+            to->event_.to = target;
+            return stop(what);
+        }
         constexpr auto stop(waiting what) noexcept -> bool {
             to->waits_ = what;
             stopped = true;
@@ -30110,10 +30132,6 @@ private:
         }
     };
 
-    constexpr void wait_for(bool has_to, uint64_t to) noexcept {
-        event_.has_to = has_to;
-        event_.to = to;
-    }
     /// Continues what waits for code. Returns false if code is missing.
     template <class Sink>
     constexpr auto proceed(Sink& to) noexcept -> bool {
@@ -30121,12 +30139,8 @@ private:
         switch (waits_) {
             case waiting::none: return true;
             case waiting::branches: is_done = walk_.continue_branches(to); break;
-            case waiting::branch:
-                is_done = walk_.flush(to) && walk_.add_target(event_.has_to, event_.to, to);
-                break;
-            case waiting::disable:
-                is_done = walk_.flush(to) && walk_.add_end(event_.has_to, event_.to, to);
-                break;
+            case waiting::branch: is_done = walk_.add_target(event_.has_to, event_.to, to); break;
+            case waiting::disable: is_done = walk_.add_end(event_.has_to, event_.to, to); break;
             case waiting::event: is_done = apply_event(to); break;
         }
         if (!is_done) { return false; }

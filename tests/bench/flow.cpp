@@ -123,10 +123,10 @@ struct block_sum {
 /// Caches of the usual sizes.
 struct caches {
     flow::block block_storage[16384];
-    flow::run run_storage[8192];
+    flow::path path_storage[8192];
     uint8_t counts[65536];
     flow::block_cache blocks{block_storage};
-    flow::run_cache runs{run_storage};
+    flow::path_cache paths{path_storage};
 };
 
 template <class Sink>
@@ -137,7 +137,7 @@ void walk(recorded const& of, caches& with, Sink& to) {
 }
 void clear(caches& with) {
     with.blocks.clear();
-    with.runs.clear();
+    with.paths.clear();
 }
 
 using pass = void (*)(recorded const&, caches&);
@@ -154,7 +154,7 @@ void blocks(recorded const& of, caches& with) {
     benchmark::DoNotOptimize(to);
 }
 void coverage(recorded const& of, caches& with) {
-    flow::coverage to{with.counts, sizeof with.counts, &with.runs};
+    flow::coverage to{with.counts, sizeof with.counts, &with.paths};
     walk(of, with, to);
     benchmark::DoNotOptimize(with.counts);
 }

@@ -39,7 +39,7 @@ TEST_CASE("a block ends at the first instruction that may branch or have a packe
         return got.count == 3 && got.size == 8 && got.length_of(0) == 1 && got.length_of(1) == 5 &&
                got.length_of(2) == 2 && got.last() == 0x1006 && got.end() == 0x1008 &&
                got.target == 0x1000 && got.which == x86::instruction_class::conditional &&
-               got.passage == flow::passage::conditional && !got.pushes;
+               got.branch == flow::branch_kind::conditional && !got.pushes;
     });
     CHECK_TWICE([](auto value) {
         // PTWRITE EAX, STI, HLT: they fall through, and end a block.

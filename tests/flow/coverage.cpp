@@ -72,15 +72,15 @@ TEST_CASE("which edges count") {
     });
 }
 
-TEST_CASE("a run counts the same as its edges, with any number of them") {
+TEST_CASE("a path counts the same as its edges, with any number of them") {
     CHECK_TWICE([](auto value) {
         for (int i = 0; i < 2; ++i) {
             bool const saturates = i == 1;
-            for (unsigned edges = 0; edges <= flow::run::most_edges; ++edges) {
+            for (unsigned edges = 0; edges <= flow::path::most_edges; ++edges) {
                 uint8_t counts[64] = {};
                 counts[3] = 254;
                 coverage to{counts, 64, nullptr, {.saturates = saturates}};
-                flow::run known;
+                flow::path known;
                 known.edges = static_cast<uint8_t>(value(edges));
                 for (auto& index : known.counted) { index = 3; }
                 to.repeat(known);

@@ -75,8 +75,8 @@ struct traced_program {
         -> std::vector<std::uint8_t> {
         std::vector<flow::block> storage(blocks);
         flow::block_cache cache{storage.data(), storage.size()};
-        std::vector<flow::run> run_storage(runs);
-        flow::run_cache known{run_storage.data(), run_storage.size()};
+        std::vector<flow::path> path_storage(runs);
+        flow::path_cache known{path_storage.data(), path_storage.size()};
         std::vector<std::uint8_t> counts(bytes);
         flow::coverage to{counts.data(), counts.size(), runs == 0 ? nullptr : &known};
         std::vector<std::uint8_t> page;

@@ -3,7 +3,7 @@
 
 #include <ptspec/cpu/code_segment.hpp>
 #include <ptspec/flow/code.hpp>
-#include <ptspec/flow/passage.hpp>
+#include <ptspec/flow/branch_kind.hpp>
 #include <ptspec/trace/return_stack.hpp>
 #include <ptspec/x86/decode.hpp>
 
@@ -47,7 +47,7 @@ struct alignas(64) block {
     uint8_t count = 0;  ///< instructions; 0: no block
     uint8_t last_length = 0;
     instruction_class which = instruction_class::other;  ///< of the last instruction
-    flow::passage passage = flow::passage::falls;
+    flow::branch_kind branch = flow::branch_kind::none;
     bool pushes = false;  ///< a CALL whose return may be compressed: GEN-132
 
     /// The address after the block.
@@ -168,7 +168,7 @@ template <code_source Code>
         made.last_length = one.what.length;
         if (one.what.which == instruction_class::other) { continue; }
         made.which = one.what.which;
-        made.passage = passage_of(one.what);
+        made.branch = branch_kind_of(one.what);
         if (x86::is_direct(one.what)) { made.target = form.target_of(one.what, ip, key.width); }
         made.pushes = is_pushing_call(made.which, made.target, made.end());
         break;

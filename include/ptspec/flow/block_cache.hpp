@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/flow/block.hpp>
+#include <ptspec/flow/detail/slots.hpp>
 
 namespace ptspec::flow {
 
@@ -18,15 +19,14 @@ public:
 
     /// Where a block belongs: there, or beside.
     [[nodiscard]] constexpr auto slot_of(uint64_t ip) const noexcept -> uint32_t {
-        constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
-        return static_cast<uint32_t>((ip * golden >> 32) * count_ >> 32);
+        return detail::slot_of(detail::hash_of(ip), count_);
     }
     /// The block, or nullptr. It stays valid until the next `insert`.
     [[nodiscard]] constexpr auto find(uint32_t slot, block_key const& key) const noexcept
         -> block const* {
         block const& one = blocks_[slot];
         if (one.key == key && one.count != 0) [[likely]] { return &one; }
-        uint32_t const beside = beside_of(slot);
+        uint32_t const beside = detail::slot_beside(slot, count_);
         block const& other = blocks_[beside];
         return other.key == key && other.count != 0 ? &other : nullptr;
     }
@@ -34,7 +34,7 @@ public:
     constexpr auto insert(uint32_t slot, block const& made) noexcept -> block const* {
         uint32_t to = slot;
         if (blocks_[slot].count != 0) {
-            uint32_t const beside = beside_of(slot);
+            uint32_t const beside = detail::slot_beside(slot, count_);
             bool const is_free = blocks_[beside].count == 0;
             if (is_free || takes_beside_) { to = beside; }
             takes_beside_ = !takes_beside_;
@@ -63,11 +63,6 @@ public:
     [[nodiscard]] constexpr auto generation() const noexcept -> uint32_t { return generation_; }
 
 private:
-    [[nodiscard]] constexpr auto beside_of(uint32_t slot) const noexcept -> uint32_t {
-        uint32_t const other = slot ^ 1;
-        return other < count_ ? other : slot;
-    }
-
     block* blocks_;
     uint32_t count_;
     uint32_t generation_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/flow/run_cache.hpp>
+#include <ptspec/flow/path_cache.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
 
@@ -22,21 +22,21 @@ struct coverage_options {
 /// A sink that counts edges in a bitmap of the caller, as fuzzers use it: a byte for each index, to
 /// which several edges may belong.
 ///
-/// With a `run_cache`, runs of branches that were walked before are counted without a walk; the
-/// counts are the same.
+/// With a `path_cache`, branches that were walked before are counted without a walk; the counts are
+/// the same.
 class coverage {
 public:
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
-    constexpr coverage(uint8_t* counts, size_t count, run_cache* runs = nullptr,
+    constexpr coverage(uint8_t* counts, size_t count, path_cache* paths = nullptr,
                        coverage_options const& how = {}) noexcept
-        : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, runs_{runs}, how_{how} {}
+        : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, paths_{paths}, how_{how} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
     /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. `not_counted` if the options exclude
     /// it.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) const noexcept -> uint32_t {
         if (!is_counted(one)) { return not_counted; }
-        return (hash(one.from) ^ hash(one.to) >> 1) & mask_;
+        return (detail::hash_of(one.from) ^ detail::hash_of(one.to) >> 1) & mask_;
     }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
 
@@ -44,30 +44,27 @@ public:
         uint8_t& at = counts_[index];
         at = static_cast<uint8_t>(how_.saturates && at == 255 ? 255 : at + 1);
     }
-    /// Counts the edges of a run.
-    constexpr void repeat(run const& known) noexcept {
+    /// Counts the edges of a path.
+    constexpr void repeat(path const& known) noexcept {
         if (how_.saturates) {
             for (unsigned i = 0; i < known.edges; ++i) { count(known.counted[i]); }
             return;
         }
         uint8_t* const counts = counts_;  // a store to a byte may change every member
         auto const times = static_cast<unsigned>(low_bits(known.edges));
-        for (unsigned i = 0; i < run::usual_edges; ++i) {
+        for (unsigned i = 0; i < path::usual_edges; ++i) {
             uint8_t& at = counts[known.counted[i]];
             at = static_cast<uint8_t>(at + (times >> i & 1));
         }
-        for (unsigned i = run::usual_edges; i < known.edges; ++i) { ++counts[known.counted[i]]; }
+        for (unsigned i = path::usual_edges; i < known.edges; ++i) { ++counts[known.counted[i]]; }
     }
     constexpr void edge(flow::edge const& one) noexcept {
         uint32_t const index = index_of(one);
         if (index != not_counted) { count(index); }
     }
-    [[nodiscard]] constexpr auto runs() const noexcept -> run_cache* { return runs_; }
+    [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
 
 private:
-    [[nodiscard]] static constexpr auto hash(uint64_t ip) noexcept -> uint32_t {
-        return static_cast<uint32_t>(ip * 0x9E37'79B9'7F4A'7C15 >> 32);
-    }
     [[nodiscard]] constexpr auto is_counted(flow::edge const& one) const noexcept -> bool {
         if (!one.is_taken && !how_.not_taken) { return false; }
         if (one.is_asynchronous && !how_.events) { return false; }
@@ -84,7 +81,7 @@ private:
 
     uint8_t* counts_;
     uint32_t mask_;
-    run_cache* runs_;
+    path_cache* paths_;
     coverage_options how_;
 };
 

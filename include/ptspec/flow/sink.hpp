@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/flow/block.hpp>
-#include <ptspec/flow/run_cache.hpp>
+#include <ptspec/flow/path_cache.hpp>
 #include <ptspec/trace/event.hpp>
 
 /// What a walker reports. A sink has a member function for each kind of report that it wants;
@@ -83,11 +83,11 @@ concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
 
-/// Edges in any order, which are the same for the same branches from the same IP: runs of branches
-/// that were walked before need no walk. `runs()` is the cache for them, or nullptr.
+/// Edges in any order, which are the same for the same branches from the same IP: branches that
+/// were walked before need no walk. `paths()` is the cache for them, or nullptr.
 template <class Sink>
-concept takes_runs = takes_edges<Sink> && requires(Sink& to, edge const& one, run const& known) {
-    { to.runs() } -> same_as<run_cache*>;
+concept takes_paths = takes_edges<Sink> && requires(Sink& to, edge const& one, path const& known) {
+    { to.paths() } -> same_as<path_cache*>;
     { to.index_of(one) } -> same_as<uint32_t>;
     to.count(to.index_of(one));
     to.repeat(known);

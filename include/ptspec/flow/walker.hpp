@@ -91,8 +91,11 @@ public:
     [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return reader_.clock(); }
 
 private:
+    /// With the usual 32 a walker has more than 4 KB.
+    static constexpr unsigned events_at_once = 20;
+
     using event_type = trace::event_type;
-    using reader = trace::event_reader<Clock, trace::no_hook, packet::all, 20>;
+    using reader = trace::event_reader<Clock, trace::no_hook, packet::all, events_at_once>;
 
     /// What continues when the caller has supplied code.
     enum class waiting : uint8_t { none, branches, branch, disable, event };
@@ -116,18 +119,16 @@ private:
         constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) noexcept
             -> bool {
             begin(where, clock);
-            if (!to->walk_.flush(*sink) || !to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
-                to->wait_for(which.has_ip(), where.ip);
-                return stop(waiting::branch);
+            if (!to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
+                return stop_at(waiting::branch, which.has_ip(), where.ip);
             }
             return true;
         }
         constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock) noexcept
             -> bool {
             begin(where, clock);
-            if (!to->walk_.flush(*sink) || !to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
-                to->wait_for(which.has_ip(), where.ip);
-                return stop(waiting::disable);
+            if (!to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
+                return stop_at(waiting::disable, which.has_ip(), where.ip);
             }
             return true;
         }
@@ -144,6 +145,11 @@ private:
             clock.pass();
             to->walk_.set_offset(where.offset);
         }
+        constexpr auto stop_at(waiting what, bool has_to, uint64_t target) noexcept -> bool {
+            to->event_.has_to = has_to;
+            to->event_.to = target;
+            return stop(what);
+        }
         constexpr auto stop(waiting what) noexcept -> bool {
             to->waits_ = what;
             stopped = true;
@@ -151,10 +157,6 @@ private:
         }
     };
 
-    constexpr void wait_for(bool has_to, uint64_t to) noexcept {
-        event_.has_to = has_to;
-        event_.to = to;
-    }
     /// Continues what waits for code. Returns false if code is missing.
     template <class Sink>
     constexpr auto proceed(Sink& to) noexcept -> bool {
@@ -162,12 +164,8 @@ private:
         switch (waits_) {
             case waiting::none: return true;
             case waiting::branches: is_done = walk_.continue_branches(to); break;
-            case waiting::branch:
-                is_done = walk_.flush(to) && walk_.add_target(event_.has_to, event_.to, to);
-                break;
-            case waiting::disable:
-                is_done = walk_.flush(to) && walk_.add_end(event_.has_to, event_.to, to);
-                break;
+            case waiting::branch: is_done = walk_.add_target(event_.has_to, event_.to, to); break;
+            case waiting::disable: is_done = walk_.add_end(event_.has_to, event_.to, to); break;
             case waiting::event: is_done = apply_event(to); break;
         }
         if (!is_done) { return false; }

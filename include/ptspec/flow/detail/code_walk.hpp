@@ -21,8 +21,8 @@ public:
         : code_{&code}, cache_{&cache}, how_{how} {}
 
     /// Tracing is on, and the IP is known.
-    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return is_known_; }
-    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return is_off_; }
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return now_ == tracing::on; }
+    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return now_ == tracing::off; }
     /// Branches of the last TNT wait for a TIP.
     [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
@@ -40,11 +40,10 @@ public:
 
     /// Nothing is known, as at first. The address space stays.
     constexpr void restart() noexcept {
-        is_known_ = is_off_ = in_overflow_ = has_target_ = has_paging_ = false;
-        left_ = later_ = {};
+        begin(tracing::unknown);
+        in_overflow_ = has_target_ = has_paging_ = false;
         gap_ = {};
         state_ = {};
-        returns_.clear();
         forget_width();
     }
 
@@ -57,11 +56,8 @@ public:
     template <class Sink>
     constexpr void resume(uint64_t ip, Sink& to) noexcept {
         close_gap(to, true, ip);
-        is_known_ = true;
-        is_off_ = false;
+        begin(tracing::on);
         in_overflow_ = false;
-        returns_.clear();
-        left_ = later_ = {};
         settle_paging();
         go(ip);
         if constexpr (takes_starts<Sink>) { to.start(ip); }
@@ -70,11 +66,8 @@ public:
     template <class Sink>
     constexpr void leave(Sink& to) noexcept {
         close_gap(to, false, 0);
-        is_known_ = false;
-        is_off_ = true;
+        begin(tracing::off);
         in_overflow_ = false;
-        returns_.clear();
-        left_ = later_ = {};
         settle_paging();
     }
 
@@ -84,15 +77,12 @@ public:
         if (gap_.why == gap_reason::none) {
             gap_ = {.why = why,
                     .broken = broken,
-                    .has_from = is_known_,
-                    .from = is_known_ ? ip_ : 0,
+                    .has_from = is_known(),
+                    .from = is_known() ? ip_ : 0,
                     .missing = why == gap_reason::missing_code ? missing_ : 0,
                     .offset = offset_};
         }
-        is_known_ = false;
-        is_off_ = false;
-        returns_.clear();
-        left_ = later_ = {};
+        begin(tracing::unknown);
         return true;
     }
     template <class Sink>
@@ -128,21 +118,21 @@ public:
     // --------------------------------------------------------------------------- packets
     // Each returns false if code is missing that the caller wants to supply.
 
-    /// A TNT. Sinks that take runs get its branches with those of the next TNTs, in `flush`.
+    /// A TNT. Sinks that take paths get its branches with those of the next TNTs, in `flush`.
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
-        if (!is_known_) {
+        if (!is_known()) {
             in_overflow_ = false;
             return true;
         }
-        if constexpr (takes_runs<Sink>) {
-            if (left_.count + more.count > run_cache::most_branches && !walk_branches(to)) {
+        if constexpr (takes_paths<Sink>) {
+            if (left_.count + more.count > path_key::most_branches && !walk_branches(to)) {
                 later_ = more;
                 return false;
             }
         }
         append(more);
-        if constexpr (takes_runs<Sink>) {
+        if constexpr (takes_paths<Sink>) {
             return true;
         } else {
             return walk_branches(to);
@@ -159,7 +149,7 @@ public:
     /// Walks over branches that wait.
     template <class Sink>
     [[nodiscard]] constexpr auto flush([[maybe_unused]] Sink& to) noexcept -> bool {
-        if constexpr (takes_runs<Sink>) {
+        if constexpr (takes_paths<Sink>) {
             return left_.count == 0 || walk_branches(to);
         } else {
             return true;
@@ -168,8 +158,8 @@ public:
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& to) noexcept -> bool {
-        if constexpr (takes_runs<Sink>) {
-            if (to.runs() != nullptr && !has_paging_) { return walk_runs(to); }
+        if constexpr (takes_paths<Sink>) {
+            if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
         }
         while (left_.count != 0) {
             auto const next = walk_branch(to);
@@ -181,8 +171,9 @@ public:
     template <class Sink>
     constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if (!has_target_) {
-            if (is_known_ && !walk_target(has_to, target, to)) { return false; }
-            if (!is_known_ && has_to) { resume(target, to); }
+            if (!flush(to)) { return false; }
+            if (is_known() && !walk_target(has_to, target, to)) { return false; }
+            if (!is_known() && has_to) { resume(target, to); }
         }
         has_target_ = true;  // should code be missing for the branches that waited
         if (left_.count != 0 && !walk_branches(to)) { return false; }
@@ -198,7 +189,7 @@ public:
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
-        if (is_known_ && !walk_to_end(has_to, target, to)) { return false; }
+        if (!flush(to) || (is_known() && !walk_to_end(has_to, target, to))) { return false; }
         leave(to);
         return true;
     }
@@ -229,8 +220,8 @@ public:
                                                                    : gap_reason::missing_code;
             }
             if (ip - at->key.ip < at->size && instructions_before(*at, ip) != 0) { break; }
-            if (at->passage > passage::jumps) { return gap_reason::wrong_turn; }
-            bool const jumps = at->passage == passage::jumps;
+            if (at->branch > branch_kind::direct) { return gap_reason::wrong_turn; }
+            bool const jumps = at->branch == branch_kind::direct;
             here = jumps ? at->target : at->end();
             slot = jumps ? at->slot_target : at->slot_after;
             if (jumps && here != ip && guard.repeats(here)) { return gap_reason::endless_loop; }
@@ -244,7 +235,7 @@ public:
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
-            if (at->passage > passage::jumps) { return true; }
+            if (at->branch > branch_kind::direct) { return true; }
             bool const is_it = at->which == which;
             if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
             if (is_it) { return true; }
@@ -252,6 +243,14 @@ public:
     }
 
 private:
+    using tracing = trace::tracing;
+
+    /// What the walk knew before no longer holds.
+    constexpr void begin(tracing now) noexcept {
+        now_ = now;
+        returns_.clear();
+        left_ = later_ = {};
+    }
     constexpr void go(uint64_t ip, uint32_t slot) noexcept {
         ip_ = ip;
         slot_ = slot;
@@ -350,7 +349,7 @@ private:
     template <class Sink>
     constexpr auto pass(block const& of, Sink& to) noexcept -> bool {
         report(of, to);
-        if (of.passage == passage::falls) {
+        if (of.branch == branch_kind::none) {
             if (has_paging_ && of.which == instruction_class::mov_to_cr3) { settle_paging(); }
             go(of.end(), of.slot_after);
             return false;
@@ -364,7 +363,7 @@ private:
     // --------------------------------------------------------------------------- branches
 
     constexpr void append(packet::branches more) noexcept {
-        if (!is_known_) { return; }
+        if (!is_known()) { return; }
         if (left_.count + more.count > 64) {
             (void)lose(gap_reason::wrong_turn);
             return;
@@ -386,11 +385,11 @@ private:
         for (;;) {
             at = here();
             if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
-            if (at->passage > passage::jumps) { break; }
+            if (at->branch > branch_kind::direct) { break; }
             if (pass(*at, to) && guard.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
         }
         bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
-        if (at->passage == passage::conditional) {
+        if (at->branch == branch_kind::conditional) {
             left_.count -= 1;
             report(*at, to);
             uint64_t const target = is_taken ? at->target : at->end();
@@ -398,8 +397,8 @@ private:
             go(target, is_taken ? at->slot_target : at->slot_after);
             return walked::branch;
         }
-        if (at->passage == passage::targets) { return walked::waits; }
-        if (at->passage != passage::returns || !is_taken || returns_.size() == 0) {
+        if (at->branch == branch_kind::indirect) { return walked::waits; }
+        if (at->branch != branch_kind::near_return || !is_taken || returns_.size() == 0) {
             return lose_at(gap_reason::wrong_turn);
         }
         left_.count -= 1;
@@ -410,17 +409,16 @@ private:
         return walked::branch;
     }
     /// Walks over branches as far as they were walked before, and remembers the others.
-    template <takes_runs Sink>
-    constexpr auto walk_runs(Sink& to) noexcept -> bool {
-        uint64_t const place = uint64_t{space_} << 32 | cache_->generation();
+    template <takes_paths Sink>
+    constexpr auto walk_paths(Sink& to) noexcept -> bool {
         while (left_.count != 0) {
-            constexpr unsigned most = run_cache::most_branches;
+            constexpr unsigned most = path_key::most_branches;
             unsigned const count = left_.count < most ? left_.count : most;
             packet::branches const next{count,
                                         left_.bits >> (left_.count - count) & low_bits(count)};
-            uint64_t const path = run_cache::path_of(next, width_);
-            run& known = to.runs()->at(ip_, path, place);
-            bool const is_known = known.ip == ip_ && known.path == path && known.place == place;
+            path_key const key{{ip_, space_, width_}, next, cache_->generation()};
+            path& known = to.paths()->at(key);
+            bool const is_known = known.key == key;
             if (is_known && known.taken != 0 &&
                 returns_.size() + known.depth <= trace::return_stack::most) [[likely]] {
                 to.repeat(known);
@@ -429,33 +427,31 @@ private:
                 left_.count -= known.taken;
                 continue;
             }
-            auto const end = is_known
-                                 ? walk_branch(to)
-                                 : remember_run(known, {.ip = ip_, .path = path, .place = place},
-                                                count, to);
+            auto const end = is_known ? walk_branch(to)
+                                      : remember_path(known, {.key = key}, count, to);
             if (end != walked::branch) { return end != walked::missing; }
         }
         return true;
     }
-    /// Counts edges, and keeps the run.
+    /// Counts edges, and keeps the path.
     template <class Sink>
-    struct run_recorder {
+    struct path_recorder {
         Sink& to;
-        run made;
+        path made;
         bool fits = true;  ///< `made` is what the branches led to
 
         constexpr void edge(flow::edge const& one) noexcept {
             uint32_t const index = to.index_of(one);
             if (index != Sink::not_counted) {
                 to.count(index);
-                if (made.edges == run::most_edges) { fits = false; }
+                if (made.edges == path::most_edges) { fits = false; }
                 if (fits) { made.counted[made.edges++] = index; }
             }
             bool const returns = one.which == instruction_class::near_return;
             bool const calls = is_pushing_call(one.which, one.to, one.after);
-            // An entry of the stack from before the run may be another one next time.
+            // An entry of the stack from before the path may be another one next time.
             if (returns && made.pushes == 0) { fits = false; }
-            if (calls && made.pushes == run::most_pushes) { fits = false; }
+            if (calls && made.pushes == path::most_pushes) { fits = false; }
             if (!fits) { return; }
             if (returns) { --made.pushes; }
             if (calls) { made.pushed[made.pushes++] = one.after; }
@@ -463,10 +459,10 @@ private:
         }
     };
     template <class Sink>
-    [[gnu::noinline]] constexpr auto remember_run(run& to_keep, run const& begin, unsigned count,
-                                                  Sink& to) noexcept -> walked {
-        run_recorder<Sink> here{to, begin};
-        run last = begin;
+    [[gnu::noinline]] constexpr auto remember_path(path& to_keep, path const& begin, unsigned count,
+                                                   Sink& to) noexcept -> walked {
+        path_recorder<Sink> here{to, begin};
+        path last = begin;
         auto end = walked::branch;
         for (unsigned i = 1; i <= count && here.fits; ++i) {
             end = walk_branch(here);
@@ -478,7 +474,7 @@ private:
             last.end_slot = slot_;
         }
         // Stores that wait for no other, each of 0.
-        for (unsigned i = last.edges; i < run::usual_edges; ++i) { last.counted[i] = i; }
+        for (unsigned i = last.edges; i < path::usual_edges; ++i) { last.counted[i] = i; }
         if (last.taken != 0 || end == walked::branch) { to_keep = last; }
         return end;
     }
@@ -494,12 +490,12 @@ private:
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
-            if (at->passage <= passage::jumps) {
+            if (at->branch <= branch_kind::direct) {
                 if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
-            bool const returns = at->passage == passage::returns;
-            if (!returns && at->passage != passage::targets) {
+            bool const returns = at->branch == branch_kind::near_return;
+            if (!returns && at->branch != branch_kind::indirect) {
                 return lose(gap_reason::wrong_turn);
             }
             report(*at, to);
@@ -522,14 +518,14 @@ private:
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             bool ends = true;
-            if (at->passage == passage::jumps) {
+            if (at->branch == branch_kind::direct) {
                 ends = has_to ? target == at->target : is_outside_filters(at->target);
-            } else if (at->passage == passage::falls) {
+            } else if (at->branch == branch_kind::none) {
                 // GEN-243: a MOV CR3 after which tracing is off has no PIP.
                 ends = at->which == instruction_class::mov_to_cr3 &&
                        (has_to ? target == at->end() : !has_paging_);
-            } else if (at->passage == passage::interrupts ||
-                       (at->passage == passage::conditional && has_to && target != at->target &&
+            } else if (at->branch == branch_kind::interrupt ||
+                       (at->branch == branch_kind::conditional && has_to && target != at->target &&
                         target != at->end())) {
                 return lose(gap_reason::wrong_turn);
             }
@@ -538,8 +534,9 @@ private:
                 continue;
             }
             report(*at, to);
-            if (has_to && at->passage != passage::falls) {
-                bool const is_taken = at->passage != passage::conditional || target == at->target;
+            if (has_to && at->branch != branch_kind::none) {
+                bool const is_taken = at->branch != branch_kind::conditional ||
+                                      target == at->target;
                 report_edge(*at, target, is_taken, to);
             }
             return true;
@@ -573,12 +570,11 @@ private:
     Code* code_;
     block_cache* cache_;
     walk_options how_;
-    uint64_t ip_ = 0;  ///< the next instruction, if `is_known_`
+    uint64_t ip_ = 0;  ///< the next instruction, if `is_known()`
     uint32_t slot_ = 0;
     uint32_t space_ = 0;
     code_width width_ = code_width::bits_64;
-    bool is_known_ = false;
-    bool is_off_ = false;
+    tracing now_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
     bool in_overflow_ = false;
     bool has_target_ = false;  ///< of the TIP that is walked
     bool has_paging_ = false;  ///< a PIP, which does not apply yet
