@@ -13684,9 +13684,12 @@ enum class event_type : uint8_t {
 /// Units:  `when` in TSC ticks; all zero without a clock.
 struct event {
     event_type what = event_type::end;
+    /// PacketEn after its packet. `unknown` also after an OVF, until a packet shows whether tracing
+    /// resumes.
+    tracing enabled = tracing::unknown;
+    bool is_status = false;  ///< reported by a PSB+: not a change
     bool has_ip = false;
     bool has_to = false;
-    bool is_status = false;                     ///< reported by a PSB+: not a change
     packet::error error = packet::error::none;  ///< of damage to the bytes
     rule broken = rule::none;                   ///< of damage and notes
     uint32_t skipped = 0;                       ///< in bytes
@@ -16084,13 +16087,16 @@ struct event_buffer {
 
 private:
     /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
+    /// always_inline: without it times take 8 % more instructions (clang 19).
     template <packet::packet_type Packet>
-    constexpr auto write(event_type what, Packet const& which, at where, Clock& clock, bool has_ip,
-                         bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
+    [[gnu::always_inline]] constexpr auto write(event_type what, Packet const& which, at where,
+                                                Clock& clock, bool has_ip, bool has_to, uint64_t ip,
+                                                uint64_t to) noexcept -> bool {
         next->what = what;
+        next->enabled = what == event_type::disabled ? tracing::off : tracing::on;
+        next->is_status = false;
         next->has_ip = has_ip;
         next->has_to = has_to;
-        next->is_status = false;
         next->error = packet::error::none;
         next->broken = rule::none;
         next->skipped = 0;
@@ -16196,8 +16202,7 @@ namespace ptspec::trace {
 ///
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
-/// Shape:  a value of about 4 KB. A copy continues independently. `Room` is the number of events
-///         that it holds, 16 or more.
+/// Shape:  a value of about 4 KB with `Room` events, 16 or more. A copy continues independently.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `binder` and `clock`.
 template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all,
           unsigned Room = 32>
@@ -16271,7 +16276,6 @@ private:
     // not known yet.
 
     struct buffer {};  // of events
-
     template <class Out>
     constexpr void refill(Out out) noexcept {
         unsigned const waiting = count_ - ready_;
@@ -16302,30 +16306,29 @@ private:
             events_[i].ip = events_[i].to = 0;
         }
     }
-    /// How to visit packets now.
+    /// Visits packets up to one that needs binding, or until `out` stops.
     template <class Out>
-    [[nodiscard]] constexpr auto visitor_for(Out out) noexcept
-        -> detail::simple_packets<Clock, Out> {
+    constexpr auto visit_simple_packets(Out out) noexcept -> detail::simple_packets<Clock, Out> {
         bool const has_no_pending = count_ == 0;
         bool const takes_branches = binder_.binds_branches() && has_no_pending;
-        return {out, &clock_, &item_, &binder_, &disabled_, takes_branches, has_no_pending};
+        detail::simple_packets<Clock, Out> plain{
+            out, &clock_, &item_, &binder_, &disabled_, takes_branches, has_no_pending};
+        (void)reader_.for_each(plain);
+        has_item_ = plain.has_stopped;
+        return plain;
     }
     [[gnu::noinline]]  // inlined, a trace without CYCs takes 4 % more instructions (g++ 12)
     constexpr void
     read_simple_packets() noexcept {
-        auto plain = visitor_for(detail::event_buffer<Clock>{events_ + count_, events_ + room});
-        (void)reader_.for_each(plain);
-        if (plain.has_no_pending) {
-            count_ = ready_ = static_cast<unsigned>(plain.out.next - events_);
-        }
-        has_item_ = plain.has_stopped;
+        auto const plain = visit_simple_packets(
+            detail::event_buffer<Clock>{events_ + count_, events_ + room});
+        if (!plain.has_no_pending) { return; }
+        count_ = ready_ = static_cast<unsigned>(plain.out.next - events_);
     }
     /// False if `out` has stopped.
     template <class Out>
     constexpr auto pass_simple_packets(Out out) noexcept -> bool {
-        auto plain = visitor_for(out);
-        (void)reader_.for_each(plain);
-        has_item_ = plain.has_stopped;
+        auto const plain = visit_simple_packets(out);
         return has_item_ || !plain.out.has_stopped();
     }
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
@@ -16428,7 +16431,11 @@ private:
     // ------------------------------------------------------------------------- items
 
     constexpr auto made(event_type what, item const& got) noexcept -> event {
-        return {.what = what, .offset = got.offset, .packet = got.packet, .when = time_of(got)};
+        return {.what = what,
+                .enabled = binder_.in_overflow() ? tracing::unknown : binder_.state().enabled,
+                .offset = got.offset,
+                .packet = got.packet,
+                .when = time_of(got)};
     }
     /// The time of the packet that the clock has got last. Only some packets have a CYC: GEN-213.
     [[nodiscard]] constexpr auto time_of(item const& got) const noexcept -> time {
@@ -29417,18 +29424,11 @@ public:
     constexpr void set_space(uint32_t space) noexcept { space_ = space; }
     /// The offset of the packet that moves the position next.
     constexpr void set_offset(uint64_t offset) noexcept { offset_ = offset; }
-    /// An event shows later where tracing resumes.
-    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return in_overflow_; }
-    constexpr void end_overflow() noexcept { in_overflow_ = false; }
-    constexpr void begin_overflow() noexcept {
-        (void)lose(gap_reason::overflow);
-        in_overflow_ = true;
-    }
 
     /// Nothing is known, as at first. The address space stays.
     constexpr void restart() noexcept {
         begin(tracing::unknown);
-        in_overflow_ = has_target_ = has_paging_ = false;
+        has_target_ = has_paging_ = false;
         gap_ = {};
         state_ = {};
         forget_width();
@@ -29444,7 +29444,6 @@ public:
     constexpr void resume(uint64_t ip, Sink& to) noexcept {
         close_gap(to, true, ip);
         begin(tracing::on);
-        in_overflow_ = false;
         settle_paging();
         go(ip);
         if constexpr (takes_starts<Sink>) { to.start(ip); }
@@ -29454,7 +29453,6 @@ public:
     constexpr void leave(Sink& to) noexcept {
         close_gap(to, false, 0);
         begin(tracing::off);
-        in_overflow_ = false;
         settle_paging();
     }
 
@@ -29508,10 +29506,7 @@ public:
     /// A TNT. Sinks that take paths get its branches with those of the next TNTs, in `flush`.
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
-        if (!is_known()) {
-            in_overflow_ = false;
-            return true;
-        }
+        if (!is_known()) { return true; }
         if constexpr (takes_paths<Sink>) {
             if (left_.count + more.count > path_key::most_branches && !walk_branches(to)) {
                 later_ = more;
@@ -29962,9 +29957,8 @@ private:
     uint32_t space_ = 0;
     code_width width_ = code_width::bits_64;
     tracing now_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
-    bool in_overflow_ = false;
-    bool has_target_ = false;  ///< of the TIP that is walked
-    bool has_paging_ = false;  ///< a PIP, which does not apply yet
+    bool has_target_ = false;         ///< of the TIP that is walked
+    bool has_paging_ = false;         ///< a PIP, which does not apply yet
     block_error block_error_ = block_error::none;
     packet::branches left_{};   ///< of the last TNTs
     packet::branches later_{};  ///< of a TNT, after those
@@ -30024,7 +30018,7 @@ public:
         reader_ = reader{whole, clock, quirks_};
         walk_.restart();
         waits_ = waiting::none;
-        psb_may_resume_ = psb_has_mode_ = has_ended_ = false;
+        psb_has_mode_ = has_ended_ = false;
     }
 
     /// Gives the next chunk: at the start, and after `walk_end::need_input`. At other times it
@@ -30161,16 +30155,16 @@ private:
     template <class Sink>
     constexpr auto walk_event(Sink& to) noexcept -> bool {
         auto const& e = event_;
-        if (walk_.in_overflow() && shows_off()) { walk_.leave(to); }
+        // Lost packets may hide where tracing ended: PKT-140, PKT-153.
+        bool const is_lost = !walk_.is_known() && !walk_.is_off();
+        if (is_lost && e.enabled == trace::tracing::off) { walk_.leave(to); }
         if (!e.is_status && e.what != event_type::psb) { psb_has_mode_ = false; }  // it is cut
         switch (e.what) {
             case event_type::branches:
                 if (walk_.add_branches(e.branches(), to) && walk_.flush(to)) { return true; }
                 waits_ = waiting::branches;  // they are added
                 return false;
-            case event_type::indirect_branch:
-                walk_.end_overflow();
-                return walk_.add_target(e.has_to, e.to, to);
+            case event_type::indirect_branch: return walk_.add_target(e.has_to, e.to, to);
             case event_type::disabled: return walk_.add_end(e.has_to, e.to, to);
             case event_type::enabled: walk_.add_start(e.has_ip, e.ip, to); return true;
             case event_type::async_branch: return interrupt(to);
@@ -30179,10 +30173,7 @@ private:
                 if (walk_.is_known() && e.has_to) { report_interrupt(to); }
                 walk_.leave(to);
                 return true;
-            case event_type::overflow:
-                walk_.begin_overflow();
-                psb_may_resume_ = false;
-                return true;
+            case event_type::overflow: return walk_.lose(gap_reason::overflow);
             case event_type::resumed:
                 if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
                 if (e.has_ip) { walk_.resume(e.ip, to); }
@@ -30195,11 +30186,9 @@ private:
             case event_type::paging: return page(to);
             case event_type::damage:
                 if (e.error == packet::error::none && changes_no_ip()) { return true; }
-                if (ends_overflow()) { walk_.end_overflow(); }
                 return walk_.lose(gap_reason::damage, e.broken);
             case event_type::resynced:
             case event_type::lost:
-                walk_.end_overflow();
                 if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
                 return true;
             case event_type::ptwrite:
@@ -30211,37 +30200,6 @@ private:
             case event_type::control_flow:
             case event_type::trigger: return visit(to);
             default: return true;
-        }
-    }
-    /// Damage after which an overflow is over: to bytes, or by a packet of a branch.
-    [[nodiscard]] constexpr auto ends_overflow() const noexcept -> bool {
-        using packet::kind;
-        constexpr auto branches = packet::kinds_of(kind::tnt_short, kind::tnt_long, kind::tip,
-                                                   kind::tip_pgd);
-        return event_.error != packet::error::none || branches.has(event_.packet.kind());
-    }
-    /// After an OVF a packet that does not depend on PacketEn shows that tracing is off, unless a
-    /// PSB+ had an IP: PKT-153.
-    [[nodiscard]] constexpr auto shows_off() const noexcept -> bool {
-        if (event_.is_status || psb_may_resume_) { return false; }
-        switch (event_.what) {
-            case event_type::paging:
-            case event_type::vmcs:
-            case event_type::exec_mode:
-            case event_type::transaction:
-            case event_type::trace_stop:
-            case event_type::ptwrite:
-            case event_type::exstop:
-            case event_type::mwait:
-            case event_type::pwre:
-            case event_type::pwrx:
-            case event_type::pebs_group:
-            case event_type::pebs_item:
-            case event_type::pebs_end:
-            case event_type::event_data:
-            case event_type::control_flow:
-            case event_type::trigger: return true;
-            default: return false;
         }
     }
     /// Damage to the order of packets: a wrong time, or while tracing is off.
@@ -30269,7 +30227,7 @@ private:
             return walk_.walk_over(instruction_class::ptwrite, to);
         }
         if (!walk_.is_known()) {
-            if (!walk_.in_overflow() && !walk_.is_off()) { walk_.resume(e.ip, to); }
+            if (e.enabled == trace::tracing::on) { walk_.resume(e.ip, to); }
             return true;
         }
         return walk_.has_branches() || walk_.find_way_to(e.ip) == gap_reason::wrong_turn ||
@@ -30311,10 +30269,6 @@ private:
     }
     template <class Sink>
     constexpr auto end_of_psb_plus(Sink& to) noexcept -> bool {
-        if (walk_.in_overflow() && event_.has_ip) {  // `resumed` may follow
-            psb_may_resume_ = true;
-            return true;
-        }
         if (!event_.has_ip) {
             if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
             walk_.leave(to);
@@ -30325,7 +30279,7 @@ private:
             walk_.close_gap(to, true, event_.ip);
         } else if (walk_.is_known()) {
             walk_.clear_returns();
-        } else {
+        } else if (event_.enabled != trace::tracing::unknown) {
             walk_.resume(event_.ip, to);
         }
         return true;
@@ -30336,9 +30290,8 @@ private:
     cpu::quirk_set quirks_;
     uint64_t until_;
     waiting waits_ = waiting::none;
-    bool psb_may_resume_ = false;  ///< after an OVF, a PSB+ had an IP
-    bool psb_has_mode_ = false;    ///< the PSB+ that is read
-    bool has_ended_ = false;       ///< at `until_`
+    bool psb_has_mode_ = false;  ///< the PSB+ that is read
+    bool has_ended_ = false;     ///< at `until_`
     trace::event event_{};
 };
 

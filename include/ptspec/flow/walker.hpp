@@ -49,7 +49,7 @@ public:
         reader_ = reader{whole, clock, quirks_};
         walk_.restart();
         waits_ = waiting::none;
-        psb_may_resume_ = psb_has_mode_ = has_ended_ = false;
+        psb_has_mode_ = has_ended_ = false;
     }
 
     /// Gives the next chunk: at the start, and after `walk_end::need_input`. At other times it
@@ -186,16 +186,16 @@ private:
     template <class Sink>
     constexpr auto walk_event(Sink& to) noexcept -> bool {
         auto const& e = event_;
-        if (walk_.in_overflow() && shows_off()) { walk_.leave(to); }
+        // Lost packets may hide where tracing ended: PKT-140, PKT-153.
+        bool const is_lost = !walk_.is_known() && !walk_.is_off();
+        if (is_lost && e.enabled == trace::tracing::off) { walk_.leave(to); }
         if (!e.is_status && e.what != event_type::psb) { psb_has_mode_ = false; }  // it is cut
         switch (e.what) {
             case event_type::branches:
                 if (walk_.add_branches(e.branches(), to) && walk_.flush(to)) { return true; }
                 waits_ = waiting::branches;  // they are added
                 return false;
-            case event_type::indirect_branch:
-                walk_.end_overflow();
-                return walk_.add_target(e.has_to, e.to, to);
+            case event_type::indirect_branch: return walk_.add_target(e.has_to, e.to, to);
             case event_type::disabled: return walk_.add_end(e.has_to, e.to, to);
             case event_type::enabled: walk_.add_start(e.has_ip, e.ip, to); return true;
             case event_type::async_branch: return interrupt(to);
@@ -204,10 +204,7 @@ private:
                 if (walk_.is_known() && e.has_to) { report_interrupt(to); }
                 walk_.leave(to);
                 return true;
-            case event_type::overflow:
-                walk_.begin_overflow();
-                psb_may_resume_ = false;
-                return true;
+            case event_type::overflow: return walk_.lose(gap_reason::overflow);
             case event_type::resumed:
                 if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
                 if (e.has_ip) { walk_.resume(e.ip, to); }
@@ -220,11 +217,9 @@ private:
             case event_type::paging: return page(to);
             case event_type::damage:
                 if (e.error == packet::error::none && changes_no_ip()) { return true; }
-                if (ends_overflow()) { walk_.end_overflow(); }
                 return walk_.lose(gap_reason::damage, e.broken);
             case event_type::resynced:
             case event_type::lost:
-                walk_.end_overflow();
                 if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
                 return true;
             case event_type::ptwrite:
@@ -236,37 +231,6 @@ private:
             case event_type::control_flow:
             case event_type::trigger: return visit(to);
             default: return true;
-        }
-    }
-    /// Damage after which an overflow is over: to bytes, or by a packet of a branch.
-    [[nodiscard]] constexpr auto ends_overflow() const noexcept -> bool {
-        using packet::kind;
-        constexpr auto branches = packet::kinds_of(kind::tnt_short, kind::tnt_long, kind::tip,
-                                                   kind::tip_pgd);
-        return event_.error != packet::error::none || branches.has(event_.packet.kind());
-    }
-    /// After an OVF a packet that does not depend on PacketEn shows that tracing is off, unless a
-    /// PSB+ had an IP: PKT-153.
-    [[nodiscard]] constexpr auto shows_off() const noexcept -> bool {
-        if (event_.is_status || psb_may_resume_) { return false; }
-        switch (event_.what) {
-            case event_type::paging:
-            case event_type::vmcs:
-            case event_type::exec_mode:
-            case event_type::transaction:
-            case event_type::trace_stop:
-            case event_type::ptwrite:
-            case event_type::exstop:
-            case event_type::mwait:
-            case event_type::pwre:
-            case event_type::pwrx:
-            case event_type::pebs_group:
-            case event_type::pebs_item:
-            case event_type::pebs_end:
-            case event_type::event_data:
-            case event_type::control_flow:
-            case event_type::trigger: return true;
-            default: return false;
         }
     }
     /// Damage to the order of packets: a wrong time, or while tracing is off.
@@ -294,7 +258,7 @@ private:
             return walk_.walk_over(instruction_class::ptwrite, to);
         }
         if (!walk_.is_known()) {
-            if (!walk_.in_overflow() && !walk_.is_off()) { walk_.resume(e.ip, to); }
+            if (e.enabled == trace::tracing::on) { walk_.resume(e.ip, to); }
             return true;
         }
         return walk_.has_branches() || walk_.find_way_to(e.ip) == gap_reason::wrong_turn ||
@@ -336,10 +300,6 @@ private:
     }
     template <class Sink>
     constexpr auto end_of_psb_plus(Sink& to) noexcept -> bool {
-        if (walk_.in_overflow() && event_.has_ip) {  // `resumed` may follow
-            psb_may_resume_ = true;
-            return true;
-        }
         if (!event_.has_ip) {
             if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
             walk_.leave(to);
@@ -350,7 +310,7 @@ private:
             walk_.close_gap(to, true, event_.ip);
         } else if (walk_.is_known()) {
             walk_.clear_returns();
-        } else {
+        } else if (event_.enabled != trace::tracing::unknown) {
             walk_.resume(event_.ip, to);
         }
         return true;
@@ -361,9 +321,8 @@ private:
     cpu::quirk_set quirks_;
     uint64_t until_;
     waiting waits_ = waiting::none;
-    bool psb_may_resume_ = false;  ///< after an OVF, a PSB+ had an IP
-    bool psb_has_mode_ = false;    ///< the PSB+ that is read
-    bool has_ended_ = false;       ///< at `until_`
+    bool psb_has_mode_ = false;  ///< the PSB+ that is read
+    bool has_ended_ = false;     ///< at `until_`
     trace::event event_{};
 };
 

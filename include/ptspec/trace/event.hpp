@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/packet/any_packet.hpp>
+#include <ptspec/trace/binding.hpp>
 #include <ptspec/trace/time.hpp>
 
 /// What an event reader returns.
@@ -55,9 +56,12 @@ enum class event_type : uint8_t {
 /// Units:  `when` in TSC ticks; all zero without a clock.
 struct event {
     event_type what = event_type::end;
+    /// PacketEn after its packet. `unknown` also after an OVF, until a packet shows whether tracing
+    /// resumes.
+    tracing enabled = tracing::unknown;
+    bool is_status = false;  ///< reported by a PSB+: not a change
     bool has_ip = false;
     bool has_to = false;
-    bool is_status = false;                     ///< reported by a PSB+: not a change
     packet::error error = packet::error::none;  ///< of damage to the bytes
     rule broken = rule::none;                   ///< of damage and notes
     uint32_t skipped = 0;                       ///< in bytes

@@ -25,8 +25,7 @@ namespace ptspec::trace {
 ///
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
-/// Shape:  a value of about 4 KB. A copy continues independently. `Room` is the number of events
-///         that it holds, 16 or more.
+/// Shape:  a value of about 4 KB with `Room` events, 16 or more. A copy continues independently.
 /// Source: PKT-250..256, PKT-270..278; GEN-246; those of `binder` and `clock`.
 template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packets = packet::all,
           unsigned Room = 32>
@@ -100,7 +99,6 @@ private:
     // not known yet.
 
     struct buffer {};  // of events
-
     template <class Out>
     constexpr void refill(Out out) noexcept {
         unsigned const waiting = count_ - ready_;
@@ -131,30 +129,29 @@ private:
             events_[i].ip = events_[i].to = 0;
         }
     }
-    /// How to visit packets now.
+    /// Visits packets up to one that needs binding, or until `out` stops.
     template <class Out>
-    [[nodiscard]] constexpr auto visitor_for(Out out) noexcept
-        -> detail::simple_packets<Clock, Out> {
+    constexpr auto visit_simple_packets(Out out) noexcept -> detail::simple_packets<Clock, Out> {
         bool const has_no_pending = count_ == 0;
         bool const takes_branches = binder_.binds_branches() && has_no_pending;
-        return {out, &clock_, &item_, &binder_, &disabled_, takes_branches, has_no_pending};
+        detail::simple_packets<Clock, Out> plain{
+            out, &clock_, &item_, &binder_, &disabled_, takes_branches, has_no_pending};
+        (void)reader_.for_each(plain);
+        has_item_ = plain.has_stopped;
+        return plain;
     }
     [[gnu::noinline]]  // inlined, a trace without CYCs takes 4 % more instructions (g++ 12)
     constexpr void
     read_simple_packets() noexcept {
-        auto plain = visitor_for(detail::event_buffer<Clock>{events_ + count_, events_ + room});
-        (void)reader_.for_each(plain);
-        if (plain.has_no_pending) {
-            count_ = ready_ = static_cast<unsigned>(plain.out.next - events_);
-        }
-        has_item_ = plain.has_stopped;
+        auto const plain = visit_simple_packets(
+            detail::event_buffer<Clock>{events_ + count_, events_ + room});
+        if (!plain.has_no_pending) { return; }
+        count_ = ready_ = static_cast<unsigned>(plain.out.next - events_);
     }
     /// False if `out` has stopped.
     template <class Out>
     constexpr auto pass_simple_packets(Out out) noexcept -> bool {
-        auto plain = visitor_for(out);
-        (void)reader_.for_each(plain);
-        has_item_ = plain.has_stopped;
+        auto const plain = visit_simple_packets(out);
         return has_item_ || !plain.out.has_stopped();
     }
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
@@ -257,7 +254,11 @@ private:
     // ------------------------------------------------------------------------- items
 
     constexpr auto made(event_type what, item const& got) noexcept -> event {
-        return {.what = what, .offset = got.offset, .packet = got.packet, .when = time_of(got)};
+        return {.what = what,
+                .enabled = binder_.in_overflow() ? tracing::unknown : binder_.state().enabled,
+                .offset = got.offset,
+                .packet = got.packet,
+                .when = time_of(got)};
     }
     /// The time of the packet that the clock has got last. Only some packets have a CYC: GEN-213.
     [[nodiscard]] constexpr auto time_of(item const& got) const noexcept -> time {

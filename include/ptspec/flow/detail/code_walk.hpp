@@ -30,18 +30,11 @@ public:
     constexpr void set_space(uint32_t space) noexcept { space_ = space; }
     /// The offset of the packet that moves the position next.
     constexpr void set_offset(uint64_t offset) noexcept { offset_ = offset; }
-    /// An event shows later where tracing resumes.
-    [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool { return in_overflow_; }
-    constexpr void end_overflow() noexcept { in_overflow_ = false; }
-    constexpr void begin_overflow() noexcept {
-        (void)lose(gap_reason::overflow);
-        in_overflow_ = true;
-    }
 
     /// Nothing is known, as at first. The address space stays.
     constexpr void restart() noexcept {
         begin(tracing::unknown);
-        in_overflow_ = has_target_ = has_paging_ = false;
+        has_target_ = has_paging_ = false;
         gap_ = {};
         state_ = {};
         forget_width();
@@ -57,7 +50,6 @@ public:
     constexpr void resume(uint64_t ip, Sink& to) noexcept {
         close_gap(to, true, ip);
         begin(tracing::on);
-        in_overflow_ = false;
         settle_paging();
         go(ip);
         if constexpr (takes_starts<Sink>) { to.start(ip); }
@@ -67,7 +59,6 @@ public:
     constexpr void leave(Sink& to) noexcept {
         close_gap(to, false, 0);
         begin(tracing::off);
-        in_overflow_ = false;
         settle_paging();
     }
 
@@ -121,10 +112,7 @@ public:
     /// A TNT. Sinks that take paths get its branches with those of the next TNTs, in `flush`.
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
-        if (!is_known()) {
-            in_overflow_ = false;
-            return true;
-        }
+        if (!is_known()) { return true; }
         if constexpr (takes_paths<Sink>) {
             if (left_.count + more.count > path_key::most_branches && !walk_branches(to)) {
                 later_ = more;
@@ -575,9 +563,8 @@ private:
     uint32_t space_ = 0;
     code_width width_ = code_width::bits_64;
     tracing now_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
-    bool in_overflow_ = false;
-    bool has_target_ = false;  ///< of the TIP that is walked
-    bool has_paging_ = false;  ///< a PIP, which does not apply yet
+    bool has_target_ = false;         ///< of the TIP that is walked
+    bool has_paging_ = false;         ///< a PIP, which does not apply yet
     block_error block_error_ = block_error::none;
     packet::branches left_{};   ///< of the last TNTs
     packet::branches later_{};  ///< of a TNT, after those

@@ -36,13 +36,16 @@ struct event_buffer {
 
 private:
     /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
+    /// always_inline: without it times take 8 % more instructions (clang 19).
     template <packet::packet_type Packet>
-    constexpr auto write(event_type what, Packet const& which, at where, Clock& clock, bool has_ip,
-                         bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
+    [[gnu::always_inline]] constexpr auto write(event_type what, Packet const& which, at where,
+                                                Clock& clock, bool has_ip, bool has_to, uint64_t ip,
+                                                uint64_t to) noexcept -> bool {
         next->what = what;
+        next->enabled = what == event_type::disabled ? tracing::off : tracing::on;
+        next->is_status = false;
         next->has_ip = has_ip;
         next->has_to = has_to;
-        next->is_status = false;
         next->error = packet::error::none;
         next->broken = rule::none;
         next->skipped = 0;
