@@ -49,7 +49,7 @@ struct split_check {
                  other.broken == rule::none && bound.resumed == other.resumed;
         if (psb_plus_end == 0) {
             if (same_as<Packet, packet::psbend>) { psb_plus_end = where.offset + where.length; }
-            return true;
+            return !one_of<Packet, packet::ovf, packet::psb> || where.offset == psb;
         }
         if (!is_flow) { return true; }
         is_settled = agrees && has_branch && binds.agrees_with(begins);
