@@ -122,6 +122,10 @@ TEST_CASE("no cut where an overflow is pending, and none without a packet of the
         return parts_of(value(test::made_stream{"ON 06 ON 06 ON 06", kind})) == 3 &&
                parts_of(value(test::made_stream{"ON 06 02f3 ON 06", kind})) == 1 &&
                parts_of(value(test::made_stream{"ON ON ON", kind})) == 1 &&
+               // The first PSB+ has a PIP, the second has not: a reader that begins there knows less.
+               parts_of(value(test::made_stream{"PSB 0243000200000000 99017d001000000000 0223 06 "
+                                                "PSB 99017d001000000000 0223 06",
+                                                kind})) == 1 &&
                // An OVF, and another PSB, in the PSB+ at which the trace would be cut.
                parts_of(value(test::made_stream{"ON 06 PSB 02f3 ON 06", kind})) == 1 &&
                parts_of(value(test::made_stream{"ON 06 PSB ON 06", kind})) == 1 &&

@@ -8,6 +8,7 @@
 #include <support/walked.hpp>
 
 #include <random>
+#include <string>
 #include <vector>
 
 using namespace ptspec;
@@ -224,11 +225,12 @@ TEST_CASE("where tracing ends (GEN-101, GEN-102, GEN-243)") {
         // A conditional branch, without its TNT bit; the second of two jumps; MOV CR3, RAX.
         auto const branch = walk(value(on("ON 01")), value(made_code{"90 7402 90"}));
         auto const jump = walk(value(on("ON 210020")), value(made_code{"eb00 e9f90f0000"}));
+        auto const later = walk(value(on("ON 210020")), value(made_code{"0f22d8 e9f80f0000"}));
         auto const cr3 = walk(value(on("ON 01")), value(made_code{"90 0f22d8 90 ffe0"}));
         auto const pip = walk(value(on("ON 0243000000000000 01")),
                               value(made_code{"90 0f22d8 90 ffe0"}));
-        return branch.executed("000 001") && branch.edge_count == 0 && jump.executed("000 002") &&
-               jump.edges[1].to == 0x2000 && cr3.executed("000 001") &&
+        return later.executed("000 003") && branch.executed("000 001") && branch.edge_count == 0 &&
+               jump.executed("000 002") && jump.edges[1].to == 0x2000 && cr3.executed("000 001") &&
                pip.executed("000 001 004 005") && pip.gap_count == 0;
     });
 }
@@ -281,6 +283,184 @@ TEST_CASE("a direct branch that leaves a filter may have no IP (SKL014)") {
         auto const unknown = walk(value(on("ON 01")), code);
         return known.executed("000") && unknown.executed("000 012 013");
     });
+}
+
+TEST_CASE("branches of a TNT that are left at an event are a wrong turn (PKT-277)") {
+    // 1000: JE 1002; JMP RAX
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"7400 ffe0 90"});
+        return walk(value(on("ON 0c 3d0210 2d0410")), code).lost(gap_reason::wrong_turn);
+    });
+}
+
+TEST_CASE("a PTW without FUP shows that the next PTWRITE executed (GEN-300)") {
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"90 f30faee0 90 7400"});
+        return walk(value(on("ON 021200000000")), code).executed("000 001");
+    });
+}
+
+TEST_CASE("after an OVF a PIP shows that tracing is off (PKT-153)") {
+    CHECK_TWICE([](auto value) {
+        auto const got = walk(value(on("ON 02f3 0243000000000000 310010 06")),
+                              value(made_code{"7402 90"}));
+        return got.lost(gap_reason::overflow) && !got.gaps[0].has_to && got.executed("000");
+    });
+}
+
+TEST_CASE("after an OVF the IP of a PSB+ may not be that where tracing resumes (GEN-343)") {
+    CHECK_TWICE([](auto value) {
+        auto const got = walk(value(on("ON 02f3 ON 3d0310 06")), value(made_code{"7402 90 7400"}));
+        return got.lost(gap_reason::overflow) && got.gaps[0].to == 0x1003 && got.executed("003");
+    });
+}
+
+TEST_CASE("the walk resumes at the IP of an event that is no branch") {
+    // 1000: JE 1004, which is absent; 1002: PTWRITE EAX.
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"7408 f30faee0"});
+        auto const got = walk(value(on("ON 06 06 029200000000 3d0210")), code);
+        return got.lost(gap_reason::missing_code) && got.gaps[0].from == 0x100A &&
+               got.gaps[0].to == 0x1002;
+    });
+}
+
+TEST_CASE("the code size is that of the last PSB+ or MODE.Exec since (GEN-236)") {
+    // REX.W JE in 64-bit code; DEC EAX and JE in 32-bit code.
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"48 7400"});
+        auto const narrow = walk(value(on("PSB 9902 7d001000000000 0223 06")), code);
+        auto const forgets = walk(value(on("PSB 9902 7d001000000000 0223 01 PSB 0223 310010 06")),
+                                  code);
+        auto const is_cut = walk(value(on("PSB 9902 06 PSB 0223 310010 06")), code);
+        return narrow.executed("000 001") && forgets.executed("000 001 000") &&
+               is_cut.executed("000");
+    });
+}
+
+namespace {
+
+/// Code from an address on is absent until it was asked for.
+struct late_code {
+    made_code of;
+    std::uint64_t from;
+    bool& is_there;
+
+    [[nodiscard]] constexpr auto code(std::uint64_t at, std::uint32_t space) const -> byte_view {
+        auto const bytes = of.code(at, space);
+        if (is_there || bytes.empty() || at + bytes.size() <= from) { return bytes; }
+        return at >= from ? byte_view{} : bytes.first(static_cast<std::size_t>(from - at));
+    }
+};
+/// Walks a trace, and supplies the code when the walk stops.
+constexpr auto walk_late(made_stream const& trace, made_code const& of, std::uint64_t from,
+                         cpu::quirk_set quirks) -> test::walk_report {
+    bool is_there = false;
+    late_code const code{of, from, is_there};
+    test::walk_report made;
+    flow::block blocks[8] = {};
+    flow::block_cache cache{blocks};
+    flow::walker walker{borrowed_bytes{trace.bytes, trace.size},
+                        code,
+                        cache,
+                        {.missing = flow::on_missing_code::stop, .quirks = quirks}};
+    while (walker.run(made) == flow::walk_end::missing_code) {
+        if (is_there) { break; }
+        is_there = true;
+    }
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("a packet that waits for code is walked once") {
+    // 1000: JE 1002; JMP RAX; 1004: JE 1006
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"7400 ffe0 7400 90"});
+        auto const none = cpu::quirk_set{};
+        auto const single = cpu::quirks(cpu::quirk::skd007);  // all packets become events
+        auto const deferred = value(on("ON 0c 2d0410"));
+        auto const branches = value(on("ON 06"));
+        bool good = true;
+        for (int i = 0; i < 2; ++i) {
+            auto const quirks = i == 0 ? none : single;
+            good = good && walk_late(deferred, code, 0x1004, quirks).executed("000 002 004") &&
+                   walk_late(deferred, code, 0x1002, quirks).executed("000 002 004") &&
+                   walk_late(branches, code, 0x1000, quirks).executed("000");
+        }
+        return good;
+    });
+}
+
+namespace {
+
+/// The same addresses have other code in another address space.
+struct two_spaces {
+    made_code first;
+    made_code second;
+
+    [[nodiscard]] constexpr auto code(std::uint64_t at, std::uint32_t space) const -> byte_view {
+        return (space == 0 ? first : second).code(at, space);
+    }
+    [[nodiscard]] constexpr auto space_of(trace::execution_state const& of) const -> std::uint32_t {
+        return of.cr3 == 0x2000 ? 1 : 0;
+    }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a PIP changes the address space at the next MOV CR3 or far transfer (PKT-274, GEN-240)") {
+    // In the first space: NOP; MOV CR3, RAX; JE. In the second: NOPs, then JNE with other length.
+    CHECK_TWICE([](auto value) {
+        two_spaces const moves{made_code{"90 0f22d8 7400 7400"},
+                               made_code{"cccccccc 480f8500000000"}};
+        two_spaces const calls{made_code{"90 0f05 7400"}, made_code{"cc cc cc 90 7400"}};
+        auto const walked = [&](two_spaces const& code, made_stream const& trace) {
+            test::walk_report made;
+            flow::block blocks[8] = {};
+            flow::block_cache cache{blocks};
+            flow::walker walker{borrowed_bytes{trace.bytes, trace.size}, code, cache};
+            (void)walker.run(made);
+            return made;
+        };
+        // CR3 is bits 51:5 of the payload's 46 upper bits: 2000H is 8000H in bytes 2 to 7 >> 2.
+        auto const move = walked(moves, value(on("ON 0243000200000000 06")));
+        auto const call = walked(calls, value(on("ON 0243000200000000 2d0310 06")));
+        return move.executed("000 001 004") && move.edges[0].after == 0x100B &&
+               call.executed("000 001 003 004");
+    });
+}
+
+TEST_CASE("the counts are the same where the return stack is full, and after code has changed") {
+    // 1000: JE 100C; CALL 1020; CALL 1000; 100C: RET. 1020: CALL 1030; RET. 1030: RET. 72 times
+    // into the recursion, and out of it as far as the stack has entries. Each call of 1020 needs
+    // two, so that a full stack loses two.
+    std::string text{"ON"};
+    for (int i = 0; i < 36; ++i) { text += " b6"; }  // N T T N T T
+    for (int i = 0; i < 11; ++i) { text += " fe"; }
+    auto const trace = on(text);
+    made_code code{"740a e819000000 e8f4ffffff c3 90909090909090909090909090909090909090"
+                   "e80b000000 c3 90909090909090909090 c3"};
+    flow::block blocks[32];
+    flow::path paths[64];
+    flow::block_cache cache{blocks};
+    flow::path_cache known{paths};
+    auto const counted = [&](flow::path_cache* with) {
+        std::vector<std::uint8_t> counts(256);
+        flow::coverage to{counts.data(), counts.size(), with};
+        flow::walker walker{borrowed_bytes{trace.bytes, trace.size}, code, cache};
+        (void)walker.run(to);
+        return counts;
+    };
+    auto const plain = counted(nullptr);
+    CHECK(counted(&known) == plain);
+    CHECK(counted(&known) == plain);
+    code.bytes[3] = 0x1E;  // CALL 1025 instead of 1020
+    cache.invalidate(made_code::address, code.size);
+    auto const changed = counted(nullptr);
+    CHECK(changed != plain);
+    CHECK(counted(&known) == changed);
 }
 
 TEST_CASE("random programs: what was executed is reported, with any size of the cache") {

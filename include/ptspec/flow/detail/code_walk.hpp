@@ -509,9 +509,9 @@ private:
             if (at->branch == branch_kind::direct) {
                 ends = has_to ? target == at->target : is_outside_filters(at->target);
             } else if (at->branch == branch_kind::none) {
-                // GEN-243: a MOV CR3 after which tracing is off has no PIP.
+                // GEN-243: it has no PIP. The walk is past each MOV CR3 that has one.
                 ends = at->which == instruction_class::mov_to_cr3 &&
-                       (has_to ? target == at->end() : !has_paging_);
+                       (!has_to || target == at->end());
             } else if (at->branch == branch_kind::interrupt ||
                        (at->branch == branch_kind::conditional && has_to && target != at->target &&
                         target != at->end())) {
