@@ -29280,13 +29280,16 @@ namespace detail {
 /// Reads from a PSB up to the first packet of the control flow after a later PSB+: whether a reader
 /// that begins at the later one binds all packets alike.
 struct split_check {
-    uint64_t psb = 0;  ///< the offset of the later one
-    trace::binder binds{};
-    trace::binder begins{};     ///< at the later one
+    uint64_t psb;  ///< the offset of the later one
+    trace::binder binds;
+    trace::binder begins;       ///< at the later one
     bool has_branch = false;    ///< since the first PSB: what was pending before it is settled
     bool agrees = true;         ///< so far
     bool is_settled = false;    ///< the trace can be cut
     uint64_t psb_plus_end = 0;  ///< of the later one
+
+    constexpr split_check(uint64_t later_psb, cpu::quirk_set quirks) noexcept
+        : psb{later_psb}, binds{quirks}, begins{quirks} {}
 
     template <packet::packet_type Packet>
     constexpr auto operator()(Packet const& which, trace::at where) noexcept -> bool {
@@ -29329,8 +29332,9 @@ struct split_check {
 template <class Packets = packet::all>  // a plain class doubles the cost of including flow.hpp
 class parts {
 public:
-    constexpr parts(borrowed_bytes whole, size_t count) noexcept
-        : trace_{whole.view()}, count_{count == 0 ? 1 : count} {}
+    /// `quirks` are those of the walkers.
+    constexpr parts(borrowed_bytes whole, size_t count, cpu::quirk_set quirks = {}) noexcept
+        : trace_{whole.view()}, count_{count == 0 ? 1 : count}, quirks_{quirks} {}
 
     struct end_of_trace {};
 
@@ -29384,7 +29388,7 @@ private:
     [[nodiscard]] constexpr auto end_of_psb_plus(size_t psb) const noexcept -> size_t {
         size_t const before = trace::find_psb_before(trace_, psb);
         if (before == trace::npos) { return 0; }
-        detail::split_check read{.psb = psb - before};
+        detail::split_check read{psb - before, quirks_};
         byte_view const rest = trace_.from(before);
         (void)trace::reader<trace::no_hook, Packets>{borrowed_bytes{rest.data(), rest.size()}}
             .for_each(read);
@@ -29394,6 +29398,7 @@ private:
 
     byte_view trace_;
     size_t count_;
+    cpu::quirk_set quirks_;
 };
 
 }  // namespace ptspec::flow
@@ -29903,9 +29908,9 @@ private:
             if (at->branch == branch_kind::direct) {
                 ends = has_to ? target == at->target : is_outside_filters(at->target);
             } else if (at->branch == branch_kind::none) {
-                // GEN-243: a MOV CR3 after which tracing is off has no PIP.
+                // GEN-243: it has no PIP. The walk is past each MOV CR3 that has one.
                 ends = at->which == instruction_class::mov_to_cr3 &&
-                       (has_to ? target == at->end() : !has_paging_);
+                       (!has_to || target == at->end());
             } else if (at->branch == branch_kind::interrupt ||
                        (at->branch == branch_kind::conditional && has_to && target != at->target &&
                         target != at->end())) {

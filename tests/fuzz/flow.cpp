@@ -149,7 +149,7 @@ auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
     for (size_t i = 0; i < 64; ++i) { require(plain[i] == with_paths[i], "paths change no count"); }
 
     sums in_parts;
-    for (auto const& part : flow::parts{whole, 3}) {
+    for (auto const& part : flow::parts{whole, 3, how.quirks}) {
         auto here = how;
         here.until = part.until;
         flow::walker walker{borrowed_bytes{part.bytes.data(), part.bytes.size()}, code, large,

@@ -22,13 +22,16 @@ namespace detail {
 /// Reads from a PSB up to the first packet of the control flow after a later PSB+: whether a reader
 /// that begins at the later one binds all packets alike.
 struct split_check {
-    uint64_t psb = 0;  ///< the offset of the later one
-    trace::binder binds{};
-    trace::binder begins{};     ///< at the later one
+    uint64_t psb;  ///< the offset of the later one
+    trace::binder binds;
+    trace::binder begins;       ///< at the later one
     bool has_branch = false;    ///< since the first PSB: what was pending before it is settled
     bool agrees = true;         ///< so far
     bool is_settled = false;    ///< the trace can be cut
     uint64_t psb_plus_end = 0;  ///< of the later one
+
+    constexpr split_check(uint64_t later_psb, cpu::quirk_set quirks) noexcept
+        : psb{later_psb}, binds{quirks}, begins{quirks} {}
 
     template <packet::packet_type Packet>
     constexpr auto operator()(Packet const& which, trace::at where) noexcept -> bool {
@@ -71,8 +74,9 @@ struct split_check {
 template <class Packets = packet::all>  // a plain class doubles the cost of including flow.hpp
 class parts {
 public:
-    constexpr parts(borrowed_bytes whole, size_t count) noexcept
-        : trace_{whole.view()}, count_{count == 0 ? 1 : count} {}
+    /// `quirks` are those of the walkers.
+    constexpr parts(borrowed_bytes whole, size_t count, cpu::quirk_set quirks = {}) noexcept
+        : trace_{whole.view()}, count_{count == 0 ? 1 : count}, quirks_{quirks} {}
 
     struct end_of_trace {};
 
@@ -126,7 +130,7 @@ private:
     [[nodiscard]] constexpr auto end_of_psb_plus(size_t psb) const noexcept -> size_t {
         size_t const before = trace::find_psb_before(trace_, psb);
         if (before == trace::npos) { return 0; }
-        detail::split_check read{.psb = psb - before};
+        detail::split_check read{psb - before, quirks_};
         byte_view const rest = trace_.from(before);
         (void)trace::reader<trace::no_hook, Packets>{borrowed_bytes{rest.data(), rest.size()}}
             .for_each(read);
@@ -136,6 +140,7 @@ private:
 
     byte_view trace_;
     size_t count_;
+    cpu::quirk_set quirks_;
 };
 
 }  // namespace ptspec::flow
