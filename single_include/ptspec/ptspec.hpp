@@ -28401,13 +28401,39 @@ namespace ptspec::flow {
 /// Code in memory: `code(address, space)` returns the bytes from a linear address on, at least to
 /// the end of its page of 4 KB, or none if they are absent.
 ///
-/// `space` is the number of an address space, which the caller gives to the walker: the same number
-/// and address always have the same bytes. What changes code, such as another CR3, mmap or a JIT
-/// compiler, is another number, or `block_cache::invalidate`.
+/// `space` is the number of an address space: the same number and address always have the same
+/// bytes. What changes code, such as another CR3, mmap or a JIT compiler, is another number, or
+/// `block_cache::invalidate`. A source that has `space_of` gives the numbers; for others the caller
+/// gives them to the walker.
 template <class Source>
 concept code_source = requires(Source& from, uint64_t address, uint32_t space) {
     { from.code(address, space) } -> same_as<byte_view>;
 };
+
+/// A place in a walk.
+struct walk_place {
+    trace::execution_state state{};  ///< CR3, NR, VMCS and code size, as far as they are known
+    /// The time of the packet; only for a source that is asked at packets or branches.
+    trace::time when{};
+    uint64_t offset = 0;    ///< of the packet, in bytes from the start of the trace
+    unsigned branches = 0;  ///< of this TNT that were walked
+};
+
+/// Where a source is asked for the number of the address space: where a PIP applies, and, as its
+/// member `changes` says, before the code of each packet, or of each branch.
+enum class space_changes : uint8_t { at_paging, at_packets, at_branches };
+
+/// `space_of(place)` is the number of the address space of the code that follows.
+template <class Source>
+concept has_spaces = code_source<Source> && requires(Source& from, walk_place const& at) {
+    { from.space_of(at) } -> same_as<uint32_t>;
+};
+/// Where the address space of a source changes. Without a member `changes`, at PIPs.
+template <class Source>
+inline constexpr space_changes changes_of = space_changes::at_paging;
+template <class Source>
+    requires has_spaces<Source> && requires { Source::changes; }
+inline constexpr space_changes changes_of<Source> = Source::changes;
 
 /// Bytes at a linear address.
 struct code_span {
@@ -29427,15 +29453,21 @@ public:
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return space_; }
     constexpr void set_space(uint32_t space) noexcept { space_ = space; }
-    /// The offset of the packet that moves the position next.
-    constexpr void set_offset(uint64_t offset) noexcept { offset_ = offset; }
+    /// The packet that moves the position next.
+    constexpr void set_packet(uint64_t offset, [[maybe_unused]] trace::time const& when) noexcept {
+        offset_ = offset;
+        if constexpr (changes_of<Code> != space_changes::at_paging) {
+            place_.when = when;
+            ask_space();
+        }
+    }
 
     /// Nothing is known, as at first. The address space stays.
     constexpr void restart() noexcept {
         begin(tracing::unknown);
         has_target_ = has_paging_ = false;
         gap_ = {};
-        state_ = {};
+        place_ = {};
         forget_width();
     }
 
@@ -29488,21 +29520,21 @@ public:
     constexpr void clear_returns() noexcept { returns_.clear(); }
     constexpr void forget_width() noexcept { width_ = code_width::bits_64; }
     constexpr void set_width(packet::mode_exec const& which) noexcept {
-        state_.take(which);
-        width_ = state_.code_bits == 16   ? code_width::bits_16
-                 : state_.code_bits == 32 ? code_width::bits_32
-                                          : code_width::bits_64;
+        place_.state.take(which);
+        width_ = place_.state.code_bits == 16   ? code_width::bits_16
+                 : place_.state.code_bits == 32 ? code_width::bits_32
+                                                : code_width::bits_64;
     }
     /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
     constexpr void set_paging(packet::pip const& which) noexcept {
-        state_.take(which);
+        place_.state.take(which);
         has_paging_ = true;
     }
     /// The address space changes here, if a PIP said so.
     constexpr void settle_paging() noexcept {
         if (!has_paging_) [[likely]] { return; }
         has_paging_ = false;
-        if constexpr (requires { code_->space_of(state_); }) { space_ = code_->space_of(state_); }
+        ask_space();
     }
 
     // --------------------------------------------------------------------------- packets
@@ -29512,14 +29544,14 @@ public:
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
         if (!is_known()) { return true; }
-        if constexpr (takes_paths<Sink>) {
+        if constexpr (collects<Sink>) {
             if (left_.count + more.count > path_key::most_branches && !walk_branches(to)) {
                 later_ = more;
                 return false;
             }
         }
         append(more);
-        if constexpr (takes_paths<Sink>) {
+        if constexpr (collects<Sink>) {
             return true;
         } else {
             return walk_branches(to);
@@ -29536,7 +29568,7 @@ public:
     /// Walks over branches that wait.
     template <class Sink>
     [[nodiscard]] constexpr auto flush([[maybe_unused]] Sink& to) noexcept -> bool {
-        if constexpr (takes_paths<Sink>) {
+        if constexpr (collects<Sink>) {
             return left_.count == 0 || walk_branches(to);
         } else {
             return true;
@@ -29545,7 +29577,7 @@ public:
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& to) noexcept -> bool {
-        if constexpr (takes_paths<Sink>) {
+        if constexpr (takes_paths<Sink> && changes_of<Code> != space_changes::at_branches) {
             if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
         }
         while (left_.count != 0) {
@@ -29632,6 +29664,19 @@ public:
 private:
     using tracing = trace::tracing;
 
+    /// The branches of several TNTs are walked at once.
+    template <class Sink>
+    static constexpr bool collects = takes_paths<Sink> &&
+                                     changes_of<Code> == space_changes::at_paging;
+
+    constexpr void ask_space() noexcept {
+        if constexpr (has_spaces<Code>) {
+            bool const is_in_tnt = left_.count != 0;
+            place_.offset = is_in_tnt ? tnt_offset_ : offset_;
+            place_.branches = is_in_tnt ? tnt_count_ - left_.count : 0;
+            space_ = code_->space_of(place_);
+        }
+    }
     /// What the walk knew before no longer holds.
     constexpr void begin(tracing now) noexcept {
         now_ = now;
@@ -29756,6 +29801,10 @@ private:
             return;
         }
         left_ = {left_.count + more.count, left_.bits << more.count | more.bits};
+        if constexpr (has_spaces<Code>) {
+            tnt_offset_ = offset_;
+            tnt_count_ = left_.count;
+        }
     }
     /// What ended the walk to a branch.
     enum class walked : uint8_t {
@@ -29767,6 +29816,7 @@ private:
     /// Walks over the next branch of a TNT.
     template <class Sink>
     constexpr auto walk_branch(Sink& to) noexcept -> walked {
+        if constexpr (changes_of<Code> == space_changes::at_branches) { ask_space(); }
         loop_guard guard{ip_};
         block const* at = nullptr;
         for (;;) {
@@ -29969,8 +30019,10 @@ private:
     packet::branches later_{};  ///< of a TNT, after those
     uint64_t missing_ = 0;
     uint64_t offset_ = 0;
+    uint64_t tnt_offset_ = 0;  ///< of the TNT whose branches are left
+    unsigned tnt_count_ = 0;   ///< its branches, and those that were left before it
     gap gap_{};
-    trace::execution_state state_{};
+    walk_place place_{};
     trace::return_stack returns_{};
 };
 
@@ -30044,7 +30096,7 @@ public:
             if (next == nullptr) { return walk_end::missing_code; }
             if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
             event_ = *next;
-            walk_.set_offset(next->offset);
+            walk_.set_packet(next->offset, next->when);
             waits_ = waiting::event;
             if constexpr (takes_times<Sink>) { to.time(next->when); }
             if (next->what == trace::event_type::end) {
@@ -30116,8 +30168,8 @@ private:
     private:
         constexpr void begin(trace::at where, Clock& clock) noexcept {
             if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
+            to->walk_.set_packet(where.offset, clock.now());
             clock.pass();
-            to->walk_.set_offset(where.offset);
         }
         constexpr auto stop_at(waiting what, bool has_to, uint64_t target) noexcept -> bool {
             to->event_.has_to = has_to;

@@ -120,10 +120,14 @@ public:
             });
         }
         for (auto const& record : records_) {
+            std::uint32_t changes = 0;
             for_each_piece(record, [&](std::uint64_t number, piece const& one) {
                 auto& in = pages_[number];
-                if (in.has_versions) { in.versions.push_back(one); }
+                if (!in.has_versions) { return; }
+                in.versions.push_back(one);
+                changes = 1;
             });
+            changes_.push_back(changes_.back() + changes);
         }
         for (auto& [number, in] : pages_) {
             has_versions_ = has_versions_ || in.has_versions;
@@ -137,6 +141,10 @@ public:
 
     [[nodiscard]] auto all_records() const -> std::vector<code_record> const& { return records_; }
     [[nodiscard]] auto has_versions() const -> bool { return has_versions_; }
+    /// The number of the first `count` records that are in pages with versions.
+    [[nodiscard]] auto changes_before(std::size_t count) const -> std::uint32_t {
+        return changes_[count];
+    }
     [[nodiscard]] auto find(std::uint64_t number) const -> page const* {
         auto const found = pages_.find(number);
         return found == pages_.end() ? nullptr : &found->second;
@@ -145,6 +153,7 @@ public:
 private:
     std::vector<code_record> records_;
     std::unordered_map<std::uint64_t, page> pages_{};
+    std::vector<std::uint32_t> changes_{0};
     bool has_versions_ = false;
 
     template <class Visit>
@@ -185,10 +194,11 @@ public:
         }
     }
 
-    /// The moment matters only if some page has versions.
-    void advance(moment now) {
+    /// The moment matters only if some page has versions. Returns how often bytes have changed.
+    auto advance(moment now) -> std::uint32_t {
         while (next_own_ < own_.size() && own_[next_own_].when <= now) { ++next_own_; }
         limit_ = next_own_ < own_.size() ? own_[next_own_].record : of_.all_records().size();
+        return of_.changes_before(limit_);
     }
     /// Reads up to `most` bytes.
     auto read(std::uint64_t ip, std::uint8_t* to, std::size_t most) -> std::size_t {

@@ -402,8 +402,26 @@ struct two_spaces {
     [[nodiscard]] constexpr auto code(std::uint64_t at, std::uint32_t space) const -> byte_view {
         return (space == 0 ? first : second).code(at, space);
     }
-    [[nodiscard]] constexpr auto space_of(trace::execution_state const& of) const -> std::uint32_t {
-        return of.cr3 == 0x2000 ? 1 : 0;
+    [[nodiscard]] constexpr auto space_of(flow::walk_place const& at) const -> std::uint32_t {
+        return at.state.cr3 == 0x2000 ? 1 : 0;
+    }
+};
+
+/// Code that changes at a packet, or within one.
+template <flow::space_changes When>
+struct changing_code {
+    static constexpr auto changes = When;
+
+    made_code first;
+    made_code second;
+    std::uint64_t offset;
+    unsigned branches;
+
+    [[nodiscard]] constexpr auto code(std::uint64_t at, std::uint32_t space) const -> byte_view {
+        return (space == 0 ? first : second).code(at, space);
+    }
+    [[nodiscard]] constexpr auto space_of(flow::walk_place const& at) const -> std::uint32_t {
+        return at.offset > offset || (at.offset == offset && at.branches >= branches) ? 1 : 0;
     }
 };
 
@@ -429,6 +447,48 @@ TEST_CASE(
         auto const call = walked(calls, value(on("ON 0243000200000000 2d0310 06")));
         return move.executed("000 001 004") && move.edges[0].after == 0x100B &&
                call.executed("000 001 003 004");
+    });
+}
+
+TEST_CASE("code changes at a packet, and between the branches of a TNT, also where a TIP waits") {
+    // JE 1000 with one NOP before it, and with two. Taken five times: TNTs of 3 and of 2 branches.
+    CHECK_TWICE([](auto value) {
+        auto const walked = [](auto const& code, made_stream const& trace) {
+            test::walk_report made;
+            flow::block blocks[8] = {};
+            flow::block_cache cache{blocks};
+            flow::walker walker{borrowed_bytes{trace.bytes, trace.size}, code, cache};
+            (void)walker.run(made);
+            return made;
+        };
+        using enum flow::space_changes;
+        made_code before{"90 74fd"};
+        made_code after{"90 90 74fc"};
+        auto const loop = value(on("ON 1e 0e"));
+        bool good = true;
+        // At the packet at 1FH, 20H, and 21H, which is the end; within the first one.
+        for (unsigned i = 0; i < 3; ++i) {
+            changing_code<at_packets> const at{before, after, 0x1F + i, 0};
+            good = good && walked(at, loop).executed(i == 0   ? "000 001 002 000 001 002 000 001 "
+                                                                "002 000 001 002 000 001 002"
+                                                     : i == 1 ? "000 001 000 001 000 001 000 001 "
+                                                                "002 000 001 002"
+                                                              : "000 001 000 001 000 001 000 001 "
+                                                                "000 001");
+        }
+        changing_code<at_branches> const within{before, after, 0x1F, 2};
+        good = good && walked(within, loop)
+                           .executed("000 001 000 001 000 001 002 000 001 002 000 "
+                                     "001 002");
+        // NOP; JMP RAX, with the branch after it in the TNT before the TIP: PKT-275.
+        made_code jump{"90 ffe0 7400"};
+        made_code other{"90 ffe0 90 7400"};
+        changing_code<at_branches> const late{jump, other, 0x1F, 1};
+        changing_code<at_branches> const soon{jump, other, 0x1F, 0};
+        auto const deferred = value(on("ON 06 2d0310"));
+        good = good && walked(late, deferred).executed("000 001 003") &&
+               walked(soon, deferred).executed("000 001 003 004");
+        return good;
     });
 }
 

@@ -3,6 +3,8 @@
 
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
+#include <ptspec/trace/binding.hpp>
+#include <ptspec/trace/time.hpp>
 
 /// Where the bytes of traced code come from.
 namespace ptspec::flow {
@@ -10,13 +12,39 @@ namespace ptspec::flow {
 /// Code in memory: `code(address, space)` returns the bytes from a linear address on, at least to
 /// the end of its page of 4 KB, or none if they are absent.
 ///
-/// `space` is the number of an address space, which the caller gives to the walker: the same number
-/// and address always have the same bytes. What changes code, such as another CR3, mmap or a JIT
-/// compiler, is another number, or `block_cache::invalidate`.
+/// `space` is the number of an address space: the same number and address always have the same
+/// bytes. What changes code, such as another CR3, mmap or a JIT compiler, is another number, or
+/// `block_cache::invalidate`. A source that has `space_of` gives the numbers; for others the caller
+/// gives them to the walker.
 template <class Source>
 concept code_source = requires(Source& from, uint64_t address, uint32_t space) {
     { from.code(address, space) } -> same_as<byte_view>;
 };
+
+/// A place in a walk.
+struct walk_place {
+    trace::execution_state state{};  ///< CR3, NR, VMCS and code size, as far as they are known
+    /// The time of the packet; only for a source that is asked at packets or branches.
+    trace::time when{};
+    uint64_t offset = 0;    ///< of the packet, in bytes from the start of the trace
+    unsigned branches = 0;  ///< of this TNT that were walked
+};
+
+/// Where a source is asked for the number of the address space: where a PIP applies, and, as its
+/// member `changes` says, before the code of each packet, or of each branch.
+enum class space_changes : uint8_t { at_paging, at_packets, at_branches };
+
+/// `space_of(place)` is the number of the address space of the code that follows.
+template <class Source>
+concept has_spaces = code_source<Source> && requires(Source& from, walk_place const& at) {
+    { from.space_of(at) } -> same_as<uint32_t>;
+};
+/// Where the address space of a source changes. Without a member `changes`, at PIPs.
+template <class Source>
+inline constexpr space_changes changes_of = space_changes::at_paging;
+template <class Source>
+    requires has_spaces<Source> && requires { Source::changes; }
+inline constexpr space_changes changes_of<Source> = Source::changes;
 
 /// Bytes at a linear address.
 struct code_span {

@@ -70,7 +70,7 @@ public:
             if (next == nullptr) { return walk_end::missing_code; }
             if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
             event_ = *next;
-            walk_.set_offset(next->offset);
+            walk_.set_packet(next->offset, next->when);
             waits_ = waiting::event;
             if constexpr (takes_times<Sink>) { to.time(next->when); }
             if (next->what == trace::event_type::end) {
@@ -142,8 +142,8 @@ private:
     private:
         constexpr void begin(trace::at where, Clock& clock) noexcept {
             if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
+            to->walk_.set_packet(where.offset, clock.now());
             clock.pass();
-            to->walk_.set_offset(where.offset);
         }
         constexpr auto stop_at(waiting what, bool has_to, uint64_t target) noexcept -> bool {
             to->event_.has_to = has_to;

@@ -4,7 +4,6 @@
 #include <ptspec/flow/block_cache.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
-#include <ptspec/trace/binding.hpp>
 
 namespace ptspec::flow::detail {
 
@@ -28,15 +27,21 @@ public:
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return space_; }
     constexpr void set_space(uint32_t space) noexcept { space_ = space; }
-    /// The offset of the packet that moves the position next.
-    constexpr void set_offset(uint64_t offset) noexcept { offset_ = offset; }
+    /// The packet that moves the position next.
+    constexpr void set_packet(uint64_t offset, [[maybe_unused]] trace::time const& when) noexcept {
+        offset_ = offset;
+        if constexpr (changes_of<Code> != space_changes::at_paging) {
+            place_.when = when;
+            ask_space();
+        }
+    }
 
     /// Nothing is known, as at first. The address space stays.
     constexpr void restart() noexcept {
         begin(tracing::unknown);
         has_target_ = has_paging_ = false;
         gap_ = {};
-        state_ = {};
+        place_ = {};
         forget_width();
     }
 
@@ -89,21 +94,21 @@ public:
     constexpr void clear_returns() noexcept { returns_.clear(); }
     constexpr void forget_width() noexcept { width_ = code_width::bits_64; }
     constexpr void set_width(packet::mode_exec const& which) noexcept {
-        state_.take(which);
-        width_ = state_.code_bits == 16   ? code_width::bits_16
-                 : state_.code_bits == 32 ? code_width::bits_32
-                                          : code_width::bits_64;
+        place_.state.take(which);
+        width_ = place_.state.code_bits == 16   ? code_width::bits_16
+                 : place_.state.code_bits == 32 ? code_width::bits_32
+                                                : code_width::bits_64;
     }
     /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
     constexpr void set_paging(packet::pip const& which) noexcept {
-        state_.take(which);
+        place_.state.take(which);
         has_paging_ = true;
     }
     /// The address space changes here, if a PIP said so.
     constexpr void settle_paging() noexcept {
         if (!has_paging_) [[likely]] { return; }
         has_paging_ = false;
-        if constexpr (requires { code_->space_of(state_); }) { space_ = code_->space_of(state_); }
+        ask_space();
     }
 
     // --------------------------------------------------------------------------- packets
@@ -113,14 +118,14 @@ public:
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
         if (!is_known()) { return true; }
-        if constexpr (takes_paths<Sink>) {
+        if constexpr (collects<Sink>) {
             if (left_.count + more.count > path_key::most_branches && !walk_branches(to)) {
                 later_ = more;
                 return false;
             }
         }
         append(more);
-        if constexpr (takes_paths<Sink>) {
+        if constexpr (collects<Sink>) {
             return true;
         } else {
             return walk_branches(to);
@@ -137,7 +142,7 @@ public:
     /// Walks over branches that wait.
     template <class Sink>
     [[nodiscard]] constexpr auto flush([[maybe_unused]] Sink& to) noexcept -> bool {
-        if constexpr (takes_paths<Sink>) {
+        if constexpr (collects<Sink>) {
             return left_.count == 0 || walk_branches(to);
         } else {
             return true;
@@ -146,7 +151,7 @@ public:
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& to) noexcept -> bool {
-        if constexpr (takes_paths<Sink>) {
+        if constexpr (takes_paths<Sink> && changes_of<Code> != space_changes::at_branches) {
             if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
         }
         while (left_.count != 0) {
@@ -233,6 +238,19 @@ public:
 private:
     using tracing = trace::tracing;
 
+    /// The branches of several TNTs are walked at once.
+    template <class Sink>
+    static constexpr bool collects = takes_paths<Sink> &&
+                                     changes_of<Code> == space_changes::at_paging;
+
+    constexpr void ask_space() noexcept {
+        if constexpr (has_spaces<Code>) {
+            bool const is_in_tnt = left_.count != 0;
+            place_.offset = is_in_tnt ? tnt_offset_ : offset_;
+            place_.branches = is_in_tnt ? tnt_count_ - left_.count : 0;
+            space_ = code_->space_of(place_);
+        }
+    }
     /// What the walk knew before no longer holds.
     constexpr void begin(tracing now) noexcept {
         now_ = now;
@@ -357,6 +375,10 @@ private:
             return;
         }
         left_ = {left_.count + more.count, left_.bits << more.count | more.bits};
+        if constexpr (has_spaces<Code>) {
+            tnt_offset_ = offset_;
+            tnt_count_ = left_.count;
+        }
     }
     /// What ended the walk to a branch.
     enum class walked : uint8_t {
@@ -368,6 +390,7 @@ private:
     /// Walks over the next branch of a TNT.
     template <class Sink>
     constexpr auto walk_branch(Sink& to) noexcept -> walked {
+        if constexpr (changes_of<Code> == space_changes::at_branches) { ask_space(); }
         loop_guard guard{ip_};
         block const* at = nullptr;
         for (;;) {
@@ -570,8 +593,10 @@ private:
     packet::branches later_{};  ///< of a TNT, after those
     uint64_t missing_ = 0;
     uint64_t offset_ = 0;
+    uint64_t tnt_offset_ = 0;  ///< of the TNT whose branches are left
+    unsigned tnt_count_ = 0;   ///< its branches, and those that were left before it
     gap gap_{};
-    trace::execution_state state_{};
+    walk_place place_{};
     trace::return_stack returns_{};
 };
 
