@@ -3,7 +3,7 @@
 
 // The executed instructions of a trace.
 
+#include <ptspec/flow/block_counts.hpp>
 #include <ptspec/flow/call_stack.hpp>
-#include <ptspec/flow/coverage.hpp>
 #include <ptspec/flow/parts.hpp>
 #include <ptspec/flow/walker.hpp>

@@ -208,6 +208,7 @@
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
 #include <ptspec/flow/coverage.hpp>
+#include <ptspec/flow/block_counts.hpp>
 #include <ptspec/flow/call_stack.hpp>
 #include <ptspec/flow/parts.hpp>
 #include <ptspec/flow/walker.hpp>

@@ -28967,7 +28967,7 @@ template <class Sink>
 concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
-concept takes_starts = requires(Sink& to, uint64_t ip) { to.start(ip); };
+concept takes_starts = requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
 concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };
@@ -29026,6 +29026,8 @@ struct walk_options {
     /// The walk ends at the IP of the PSB+ at this offset, which the next part reports: `parts`.
     uint64_t until = no_end;
     static constexpr uint64_t no_end = ~uint64_t{0};
+    /// The trace continues another part: tracing does not begin at its first PSB.
+    bool continues = false;
 };
 
 }  // namespace ptspec::flow
@@ -29034,20 +29036,43 @@ struct walk_options {
 
 namespace ptspec::flow {
 
-/// How to count edges.
-struct coverage_options {
-    bool saturates = false;  ///< a count stays at 255; otherwise it wraps to 0
-    bool not_taken = true;   ///< also conditional branches that were not taken
-    bool events = true;      ///< also interrupts and other events
-    /// Only edges from and to IPs in one of these ranges. None: all edges.
+/// Which edges count.
+struct edge_filter {
+    bool not_taken = true;  ///< also conditional branches that were not taken
+    bool events = true;     ///< also interrupts and other events
+    /// Only IPs in one of these ranges. None: all.
     ip_range ranges[4] = {};
     unsigned range_count = 0;
-    bool has_space = false;  ///< only edges in the address space `space`
+    bool has_space = false;  ///< only the address space `space`
     uint32_t space = 0;
+
+    [[nodiscard]] constexpr auto takes(uint64_t ip, uint32_t in_space) const noexcept -> bool {
+        if (has_space && in_space != space) { return false; }
+        for (unsigned i = 0; i < range_count; ++i) {
+            if (ranges[i].contains(ip)) { return true; }
+        }
+        return range_count == 0;
+    }
+    /// Where it leads to counts.
+    [[nodiscard]] constexpr auto takes_target(edge const& one) const noexcept -> bool {
+        return (one.is_taken || not_taken) && (!one.is_asynchronous || events) &&
+               takes(one.to, one.space);
+    }
+    /// The edge counts.
+    [[nodiscard]] constexpr auto takes(edge const& one) const noexcept -> bool {
+        return takes_target(one) && takes(one.from, one.space);
+    }
 };
 
-/// A sink that counts edges in a bitmap of the caller, as fuzzers use it: a byte for each index, to
-/// which several edges may belong.
+/// How to count.
+struct coverage_options {
+    bool blocks = false;     ///< counts blocks: where an edge leads to, and where tracing begins
+    bool saturates = false;  ///< a count stays at 255; otherwise it wraps to 0
+    edge_filter filter{};
+};
+
+/// A sink that counts edges, or blocks, in a bitmap of the caller, as fuzzers use it: a byte for
+/// each index, to which several of them may belong.
 ///
 /// With a `path_cache`, branches that were walked before are counted without a walk; the counts are
 /// the same.
@@ -29059,10 +29084,13 @@ public:
         : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, paths_{paths}, how_{how} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
-    /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. `not_counted` if the options exclude
-    /// it.
+    /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. That of a block is H(to), modulo the
+    /// size. `not_counted` if the options exclude it.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) const noexcept -> uint32_t {
-        if (!is_counted(one)) { return not_counted; }
+        if (how_.blocks) {
+            return how_.filter.takes_target(one) ? block_index(one.to) : not_counted;
+        }
+        if (!how_.filter.takes(one)) { return not_counted; }
         return (detail::hash_of(one.from) ^ detail::hash_of(one.to) >> 1) & mask_;
     }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
@@ -29089,27 +29117,117 @@ public:
         uint32_t const index = index_of(one);
         if (index != not_counted) { count(index); }
     }
+    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+        if (how_.blocks && how_.filter.takes(ip, space)) { count(block_index(ip)); }
+    }
     [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
 
 private:
-    [[nodiscard]] constexpr auto is_counted(flow::edge const& one) const noexcept -> bool {
-        if (!one.is_taken && !how_.not_taken) { return false; }
-        if (one.is_asynchronous && !how_.events) { return false; }
-        if (how_.has_space && one.space != how_.space) { return false; }
-        if (how_.range_count == 0) { return true; }
-        return is_in_range(one.from) && is_in_range(one.to);
-    }
-    [[nodiscard]] constexpr auto is_in_range(uint64_t ip) const noexcept -> bool {
-        for (unsigned i = 0; i < how_.range_count; ++i) {
-            if (how_.ranges[i].contains(ip)) { return true; }
-        }
-        return false;
+    [[nodiscard]] constexpr auto block_index(uint64_t ip) const noexcept -> uint32_t {
+        return detail::hash_of(ip) & mask_;
     }
 
     uint8_t* counts_;
     uint32_t mask_;
     path_cache* paths_;
     coverage_options how_;
+};
+
+}  // namespace ptspec::flow
+
+// ---- ptspec/flow/block_counts.hpp ----
+
+namespace ptspec::flow {
+
+/// How often a block began.
+struct block_count {
+    uint64_t ip = 0;
+    uint32_t space = 0;
+    uint32_t count = 0;  ///< at most 2^32 - 1; 0: no entry
+};
+
+/// A sink that counts each block by its address: where an edge leads to, and where tracing begins.
+///
+/// Shape:  a table in storage of the caller, in no order. A block that finds none of 64 entries
+///         free is not counted, and then `is_full()`. With a `path_cache`, which must serve only
+///         this sink, the counts are the same.
+class block_counts {
+public:
+    template <size_t Count>
+    constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
+                                    edge_filter const& which = {}) noexcept
+        : block_counts{storage, Count, paths, which} {}
+    /// `most` is 1 to 2^32 - 2. All entries of `storage` are 0.
+    constexpr block_counts(block_count* storage, size_t most, path_cache* paths = nullptr,
+                           edge_filter const& which = {}) noexcept
+        : entries_{storage}, most_{static_cast<uint32_t>(most)}, paths_{paths}, which_{which} {}
+
+    /// The number of different blocks.
+    [[nodiscard]] constexpr auto size() const noexcept -> uint32_t { return size_; }
+    /// Blocks were not counted.
+    [[nodiscard]] constexpr auto is_full() const noexcept -> bool { return is_full_; }
+    /// How often the block at an IP began.
+    [[nodiscard]] constexpr auto count_of(uint64_t ip, uint32_t space = 0) const noexcept
+        -> uint32_t {
+        uint32_t const at = find(ip, space);
+        return at == not_counted ? 0 : entries_[at].count;
+    }
+
+    /// The entry of the block to which an edge leads, which is made if there is none.
+    [[nodiscard]] constexpr auto index_of(flow::edge const& one) noexcept -> uint32_t {
+        return which_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
+    }
+    static constexpr uint32_t not_counted = 0xFFFF'FFFF;
+    constexpr void count(uint32_t index) noexcept {
+        uint32_t& at = entries_[index].count;
+        size_ += at == 0 ? 1 : 0;
+        at += at == 0xFFFF'FFFF ? 0 : 1;
+    }
+    /// Counts the blocks of a path.
+    constexpr void repeat(path const& known) noexcept {
+        for (unsigned i = 0; i < known.edges; ++i) { count(known.counted[i]); }
+    }
+    constexpr void edge(flow::edge const& one) noexcept {
+        uint32_t const at = index_of(one);
+        if (at != not_counted) { count(at); }
+    }
+    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+        if (!which_.takes(ip, space)) { return; }
+        uint32_t const at = entry_of(ip, space);
+        if (at != not_counted) { count(at); }
+    }
+    [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
+
+private:
+    static constexpr uint32_t most_probes = 64;
+
+    /// The entry of a block, or a free one, or `not_counted`.
+    [[nodiscard]] constexpr auto find(uint64_t ip, uint32_t space) const noexcept -> uint32_t {
+        uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), most_);
+        for (uint32_t i = 0; i < most_probes && i < most_; ++i) {
+            block_count const& one = entries_[at];
+            if (one.count == 0 || (one.ip == ip && one.space == space)) { return at; }
+            at = at + 1 == most_ ? 0 : at + 1;
+        }
+        return not_counted;
+    }
+    constexpr auto entry_of(uint64_t ip, uint32_t space) noexcept -> uint32_t {
+        uint32_t const at = find(ip, space);
+        if (at == not_counted) {
+            is_full_ = true;
+        } else {
+            entries_[at].ip = ip;
+            entries_[at].space = space;
+        }
+        return at;
+    }
+
+    block_count* entries_;
+    uint32_t most_;
+    uint32_t size_ = 0;
+    bool is_full_ = false;
+    path_cache* paths_;
+    edge_filter which_;
 };
 
 }  // namespace ptspec::flow
@@ -29213,7 +29331,10 @@ public:
         }
     }
     /// What returned while it was not traced.
-    constexpr void start(uint64_t ip) noexcept { leave_to(ip, 0, true); }
+    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+        leave_to(ip, 0, true);
+        if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
+    }
     constexpr void gap(flow::gap const& one) noexcept {
         for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
         if constexpr (takes_gaps<Sink>) { to_.gap(one); }
@@ -29297,8 +29418,15 @@ namespace ptspec::flow {
 struct part {
     byte_view bytes{};
     uint64_t offset = 0;  ///< of the first byte, in bytes from the start of the trace
-    /// For `walk_options::until`: where the next part begins, in bytes from the start of this one.
+    /// Where the next part begins, in bytes from the start of this one.
     uint64_t until = walk_options::no_end;
+
+    /// The options for the walker of this part.
+    [[nodiscard]] constexpr auto options(walk_options how) const noexcept -> walk_options {
+        how.until = until;
+        how.continues = offset != 0;
+        return how;
+    }
 };
 
 namespace detail {
@@ -29350,8 +29478,10 @@ struct split_check {
 }  // namespace detail
 
 /// The parts of a trace, in order: at most `count`, not empty: `for (auto const& one : parts{trace,
-/// 4})`. Walkers that walk one part each report together the same instructions, blocks, edges, gaps
-/// and events as one walker that walks the trace.
+/// 4})`. Walkers that walk one part each, with its `options`, report together the same
+/// instructions, blocks, edges, starts, gaps and events as one walker that walks the trace. Counts
+/// of parts are added. A `call_stack` is given the edges, starts and gaps of all parts, in order.
+/// Times are those of a reader that begins with the part.
 ///
 /// A trace is cut only at a PSB that is reached without damage, before which no overflow and no
 /// event is pending, and whose PSB+ agrees with the packets before it.
@@ -29483,7 +29613,7 @@ public:
         begin(tracing::on);
         settle_paging();
         go(ip);
-        if constexpr (takes_starts<Sink>) { to.start(ip); }
+        if constexpr (takes_starts<Sink>) { to.start(ip, space_); }
     }
     /// Tracing is off.
     template <class Sink>
@@ -29602,8 +29732,10 @@ public:
     /// A TIP.PGE.
     template <class Sink>
     constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) noexcept {
-        if (has_ip) { return resume(ip, to); }
-        leave(to);
+        if (!has_ip) { return leave(to); }
+        // The PSB+ before it may have the same IP: GEN-176.
+        bool const has_started = is_known() && ip_ == ip && left_.count == 0;
+        if (!has_started) { resume(ip, to); }
     }
     /// A TIP.PGD.
     template <class Sink>
@@ -30060,14 +30192,16 @@ public:
         : reader_{whole, clock, how.quirks},
           walk_{code, cache, how},
           quirks_{how.quirks},
-          until_{how.until} {}
+          until_{how.until},
+          continues_{how.continues} {}
     /// Walks a trace that arrives in chunks.
     constexpr walker(Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
         : reader_{clock, how.quirks},
           walk_{code, cache, how},
           quirks_{how.quirks},
-          until_{how.until} {}
+          until_{how.until},
+          continues_{how.continues} {}
 
     /// Begins another trace, as a new walker does. Caches and address space stay: what a fuzzer
     /// needs for each execution.
@@ -30125,6 +30259,9 @@ private:
 
     /// What continues when the caller has supplied code.
     enum class waiting : uint8_t { none, branches, branch, disable, event };
+
+    /// The part before has reported it.
+    struct unreported {};
 
     /// Takes branches from the reader.
     template <class Sink>
@@ -30320,7 +30457,7 @@ private:
         if (!end_of_psb_plus(to)) { return false; }
         // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
         if (!psb_has_mode_) { walk_.forget_width(); }
-        psb_has_mode_ = false;
+        psb_has_mode_ = continues_ = false;
         has_ended_ = event_.offset >= until_;
         return true;
     }
@@ -30332,10 +30469,11 @@ private:
             return true;
         }
         if (walk_.is_known() && !walk_.walk_until(event_.ip, to)) { return false; }
-        if (event_.offset >= until_) {
-            walk_.close_gap(to, true, event_.ip);
-        } else if (walk_.is_known()) {
+        if (walk_.is_known()) {
             walk_.clear_returns();
+        } else if (continues_) {
+            unreported none;
+            walk_.resume(event_.ip, none);
         } else if (event_.enabled != trace::tracing::unknown) {
             walk_.resume(event_.ip, to);
         }
@@ -30346,6 +30484,7 @@ private:
     detail::code_walk<Code> walk_;
     cpu::quirk_set quirks_;
     uint64_t until_;
+    bool continues_;
     waiting waits_ = waiting::none;
     bool psb_has_mode_ = false;  ///< the PSB+ that is read
     bool has_ended_ = false;     ///< at `until_`

@@ -6,9 +6,10 @@
 //   flow TRACE MEMORY ADDRESSES --count WAY ...
 //                            walks once, for callgrind, and prints the number of instructions
 //
-// MEMORY has pages of 4096 bytes, ADDRESSES a line `0xADDRESS` for each. libipt maps the pages as
-// sections of the file. Ways: `instructions` reports each, with code that is decoded already;
-// `blocks` and `coverage_cold` begin with empty caches; `coverage` counts edges with full ones.
+// MEMORY has pages of 4096 bytes, ADDRESSES a line `0xADDRESS` for each, sorted. libipt maps pages
+// that follow each other as one section of the file. Ways: `instructions` reports each, with code
+// that is decoded already; `blocks` and `coverage_cold` begin with empty caches; `coverage` counts
+// edges with full ones.
 
 #include <bench/paired.hpp>
 
@@ -16,7 +17,6 @@
 
 #include <intel-pt.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -24,7 +24,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -41,27 +40,18 @@ auto read_file(char const* name) -> buffer {
 class recorded {
 public:
     recorded(char const* trace, char const* memory, char const* addresses)
-        : trace_{read_file(trace)}, memory_{memory} {
+        : trace_{read_file(trace)}, memory_{memory}, code_{read_file(memory)} {
         std::ifstream lines{addresses};
         std::string line;
-        for (size_t page = 0; std::getline(lines, line); ++page) {
-            if (line.find("unmapped") == std::string::npos) {
-                pages_.emplace_back(std::strtoull(line.c_str(), nullptr, 16), page);
-            }
-        }
-        std::sort(pages_.begin(), pages_.end());
-        buffer const bytes = read_file(memory);
-        for (auto const& [address, page] : pages_) {
-            sorted_.push_back(address);
-            auto const from = bytes.begin() + static_cast<std::ptrdiff_t>(page * page_size);
-            code_.insert(code_.end(), from, from + page_size);
+        while (std::getline(lines, line)) {
+            addresses_.push_back(std::strtoull(line.c_str(), nullptr, 16));
         }
     }
     [[nodiscard]] auto trace() const -> borrowed_bytes {
         return borrowed_bytes{trace_.data(), trace_.size()};
     }
     [[nodiscard]] auto code() const -> flow::code_pages {
-        return {sorted_.data(), sorted_.size(), code_.data()};
+        return {addresses_.data(), addresses_.size(), code_.data()};
     }
     /// The sum of the addresses of all instructions, as libipt finds them.
     auto they_walk() const -> uint64_t {
@@ -72,8 +62,12 @@ public:
         config.errata.bdm70 = 1;
         auto* const from = pt_insn_alloc_decoder(&config);
         auto* const image = pt_insn_get_image(from);
-        for (auto const& [address, page] : pages_) {
-            (void)pt_image_add_file(image, memory_, page * page_size, page_size, nullptr, address);
+        for (size_t first = 0, next = 0; first != addresses_.size(); first = next) {
+            for (next = first + 1; next != addresses_.size(); ++next) {
+                if (addresses_[next] != addresses_[next - 1] + page_size) { break; }
+            }
+            (void)pt_image_add_file(image, memory_, first * page_size, (next - first) * page_size,
+                                    nullptr, addresses_[first]);
         }
         uint64_t sum = 0;
         int status = pt_insn_sync_forward(from);
@@ -96,13 +90,12 @@ public:
     }
 
 private:
-    static constexpr int page_size = 4096;
+    static constexpr size_t page_size = 4096;
 
     buffer trace_;
     char const* memory_;
-    std::vector<std::pair<uint64_t, size_t>> pages_{};
-    std::vector<uint64_t> sorted_{};
-    buffer code_{};
+    std::vector<uint64_t> addresses_{};
+    buffer code_;
 };
 
 struct instruction_sum {

@@ -120,6 +120,17 @@ def real_trace():
     return b"".join(parts) if all(parts) else None
 
 
+def write_sorted_pages(folder):
+    """The code of the trace of flow, in the order of the addresses."""
+    memory = traces.read(traces.folder() / f"{FLOW_TRACE}.mem")
+    lines = (traces.folder() / f"{FLOW_TRACE}.addr").read_text().splitlines()
+    pages = sorted((int(line, 16), page) for page, line in enumerate(lines)
+                   if "unmapped" not in line)
+    (folder / "flow.mem").write_bytes(
+        b"".join(memory[page * 4096:(page + 1) * 4096] for _, page in pages))
+    (folder / "flow.addr").write_text("".join(f"{address:#x}\n" for address, _ in pages))
+
+
 def run(command):
     return subprocess.run(command, check=True, capture_output=True, text=True)
 
@@ -238,13 +249,12 @@ def main():
         else:
             (folder / "real.pt").write_bytes(real)
             (folder / "cyc.pt").write_bytes(traces.read(traces.folder() / "dr-hello-dyn.pt"))
-            for suffix in ("pt", "mem"):
-                (folder / f"flow.{suffix}").write_bytes(
-                    traces.read(traces.folder() / f"{FLOW_TRACE}.{suffix}"))
+            (folder / "flow.pt").write_bytes(traces.read(traces.folder() / f"{FLOW_TRACE}.pt"))
+            write_sorted_pages(folder)
             both = ["--real", str(folder / "real.pt"), "--cyc", str(folder / "cyc.pt")]
             inputs = {"read": both, "write": both, "events": both,
                       "flow": [str(folder / "flow.pt"), str(folder / "flow.mem"),
-                               str(traces.folder() / f"{FLOW_TRACE}.addr")]}
+                               str(folder / "flow.addr")]}
         # Builds and instruction counts run in parallel, before anything is timed.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             programs = build(pool, options.cxx, folder)

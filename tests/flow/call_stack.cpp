@@ -119,9 +119,9 @@ TEST_CASE("frames are unsure after a gap; code that is filtered out returns wher
         calls.gap(value(flow::gap{.why = flow::gap_reason::overflow}));
         calls.edge(call_of(0x2000, 0x6000));  // outside of a filter
         bool const sure = !calls[0].is_unsure && calls[1].is_unsure;
-        calls.start(0x2005);
+        calls.start(0x2005, 0);
         bool const back = calls.depth() == 1 && to.left.from == 0 && to.left.frames == 1;
-        calls.start(0x7000);  // somewhere else
+        calls.start(0x7000, 0);  // somewhere else
         return sure && back && calls.depth() == 1;
     });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/flow/coverage.hpp>
+#include <ptspec/flow/call_stack.hpp>
 #include <ptspec/flow/parts.hpp>
 #include <ptspec/flow/walker.hpp>
 
@@ -8,6 +8,7 @@
 #include <support/machine_runs.hpp>
 #include <support/walked.hpp>
 
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -27,48 +28,69 @@ struct program_code {
     }
 };
 
+/// Calls and returns, as numbers.
+struct call_report {
+    std::vector<std::uint64_t> all{};
+
+    void call(flow::call const& one) {
+        all.insert(all.end(),
+                   {one.frame.from, one.frame.to, static_cast<std::uint64_t>(one.depth)});
+    }
+    void returned(flow::call_return const& one) {
+        all.insert(all.end(), {one.from, one.to, static_cast<std::uint64_t>(one.depth)});
+    }
+};
+
 /// Everything that is reported, as numbers.
 struct report {
     std::vector<std::uint64_t> instructions{};
     std::vector<std::uint64_t> edges{};
     std::vector<std::uint64_t> gaps{};
     std::vector<std::uint64_t> events{};
+    std::vector<std::uint64_t> starts{};
+    call_report calls{};
+    flow::frame frames[40] = {};
+    flow::call_stack<call_report> stack{frames, calls};
     std::uint64_t offset = 0;  // of the part
 
     void instruction(flow::executed const& one) { instructions.push_back(one.ip); }
     void edge(flow::edge const& one) {
         for (std::uint64_t const value : {one.from, one.to, one.after}) { edges.push_back(value); }
+        stack.edge(one);
     }
     void gap(flow::gap const& one) {
         for (std::uint64_t const value : {std::uint64_t{underlying(one.why)}, one.from, one.to}) {
             gaps.push_back(value);
         }
+        stack.gap(one);
+    }
+    void start(std::uint64_t ip, std::uint32_t space) {
+        starts.push_back(ip);
+        stack.start(ip, space);
     }
     void event(trace::event const& one) {
         events.push_back(one.offset + offset);
         events.push_back(underlying(one.what));
     }
-    void clear_offset() { offset = 0; }
 };
 
 auto walked(borrowed_bytes trace, machine_code::code const& program, flow::walk_options const& how,
-            std::size_t count, std::size_t& made) -> report {
+            std::size_t count, std::size_t& made) -> std::unique_ptr<report> {
     std::vector<flow::block> storage(512);
     flow::block_cache cache{storage.data(), storage.size()};
     std::vector<std::uint8_t> page;
     program_code code{program, page};
-    report got;
+    auto to = std::make_unique<report>();
+    auto& got = *to;
     made = 0;
     for (auto const& one : flow::parts{trace, count}) {
-        auto here = how;
-        here.until = one.until;
         got.offset = one.offset;
-        flow::walker walker{borrowed_bytes{one.bytes.data(), one.bytes.size()}, code, cache, here};
+        flow::walker walker{borrowed_bytes{one.bytes.data(), one.bytes.size()}, code, cache,
+                            one.options(how)};
         CHECK(walker.run(got) == flow::walk_end::end);
         ++made;
     }
-    got.clear_offset();
-    return got;
+    return to;
 }
 
 }  // namespace
@@ -93,9 +115,11 @@ TEST_CASE("random programs: any number of parts gives the same reports, also of 
         flow::walk_options const how{.on_ret_mismatch = what.how.on_ret_mismatch};
         borrowed_bytes const trace{bytes.data(), bytes.size()};
         std::size_t made = 0;
-        auto const whole = walked(trace, program, how, 1, made);
+        auto const whole_report = walked(trace, program, how, 1, made);
+        auto const& whole = *whole_report;
         for (std::size_t const wanted : {2U, 3U, 7U, 1000U}) {
-            auto const got = walked(trace, program, how, wanted, made);
+            auto const part_report = walked(trace, program, how, wanted, made);
+            auto const& got = *part_report;
             CAPTURE(seed);
             CAPTURE(wanted);
             CHECK(made <= wanted);
@@ -103,6 +127,8 @@ TEST_CASE("random programs: any number of parts gives the same reports, also of 
             CHECK(got.edges == whole.edges);
             CHECK(got.gaps == whole.gaps);
             CHECK(got.events == whole.events);
+            CHECK(got.starts == whole.starts);
+            CHECK(got.calls.all == whole.calls.all);
             cuts += made - 1;
         }
     }

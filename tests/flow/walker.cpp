@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <ptspec/flow/block_counts.hpp>
 #include <ptspec/flow/coverage.hpp>
 #include <ptspec/flow/walker.hpp>
 
@@ -7,6 +8,7 @@
 #include <support/machine_runs.hpp>
 #include <support/walked.hpp>
 
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -87,6 +89,42 @@ struct traced_program {
             (void)walker.run(to);
         }
         return counts;
+    }
+    /// The counts of blocks, in the order of their addresses, with a cache for this many paths.
+    [[nodiscard]] auto blocks_counted(std::size_t paths) const
+        -> std::map<std::uint64_t, std::uint32_t> {
+        std::vector<flow::block> storage(64);
+        flow::block_cache cache{storage.data(), storage.size()};
+        std::vector<flow::path> path_storage(paths);
+        flow::path_cache known{path_storage.data(), path_storage.size()};
+        std::vector<flow::block_count> counts(4096);
+        flow::block_counts to{counts.data(), counts.size(), paths == 0 ? nullptr : &known};
+        std::vector<std::uint8_t> page;
+        program_code code{program, page};
+        for (int i = 0; i < 2; ++i) {
+            flow::walker walker{trace(), code, cache, options()};
+            (void)walker.run(to);
+        }
+        std::map<std::uint64_t, std::uint32_t> made;
+        for (auto const& one : counts) {
+            if (one.count != 0) { made[one.ip] = one.count; }
+        }
+        return made;
+    }
+    /// The same from the edges and starts of a walk.
+    [[nodiscard]] auto blocks_reached() const -> std::map<std::uint64_t, std::uint32_t> {
+        struct {
+            std::map<std::uint64_t, std::uint32_t> made{};
+            void edge(flow::edge const& one) { made[one.to] += 2; }
+            void start(std::uint64_t ip, std::uint32_t) { made[ip] += 2; }
+        } to;
+        std::vector<flow::block> storage(64);
+        flow::block_cache cache{storage.data(), storage.size()};
+        std::vector<std::uint8_t> page;
+        program_code code{program, page};
+        flow::walker walker{trace(), code, cache, options()};
+        (void)walker.run(to);
+        return to.made;
     }
     [[nodiscard]] auto walked(std::size_t cache_size) const -> stretches {
         std::vector<flow::block> storage(cache_size);
@@ -545,6 +583,9 @@ TEST_CASE("random programs: the counts of edges are the same with any cache, col
         CAPTURE(seed);
         CHECK(one.counted(4096, 4096, bytes) == plain);
         CHECK(one.counted(1 + seed % 7, 1 + seed % 50, bytes) == plain);
+        auto const blocks = one.blocks_reached();
+        CHECK(one.blocks_counted(0) == blocks);
+        CHECK(one.blocks_counted(1 + seed % 99) == blocks);
     }
 }
 

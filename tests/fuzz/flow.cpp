@@ -150,10 +150,8 @@ auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
 
     sums in_parts;
     for (auto const& part : flow::parts{whole, 3, how.quirks}) {
-        auto here = how;
-        here.until = part.until;
         flow::walker walker{borrowed_bytes{part.bytes.data(), part.bytes.size()}, code, large,
-                            here};
+                            part.options(how)};
         (void)walker.run(in_parts);
     }
     require(in_parts.edges == one.edges && in_parts.instructions == one.instructions,

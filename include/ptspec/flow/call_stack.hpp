@@ -100,7 +100,10 @@ public:
         }
     }
     /// What returned while it was not traced.
-    constexpr void start(uint64_t ip) noexcept { leave_to(ip, 0, true); }
+    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+        leave_to(ip, 0, true);
+        if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
+    }
     constexpr void gap(flow::gap const& one) noexcept {
         for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
         if constexpr (takes_gaps<Sink>) { to_.gap(one); }

@@ -7,20 +7,43 @@
 
 namespace ptspec::flow {
 
-/// How to count edges.
-struct coverage_options {
-    bool saturates = false;  ///< a count stays at 255; otherwise it wraps to 0
-    bool not_taken = true;   ///< also conditional branches that were not taken
-    bool events = true;      ///< also interrupts and other events
-    /// Only edges from and to IPs in one of these ranges. None: all edges.
+/// Which edges count.
+struct edge_filter {
+    bool not_taken = true;  ///< also conditional branches that were not taken
+    bool events = true;     ///< also interrupts and other events
+    /// Only IPs in one of these ranges. None: all.
     ip_range ranges[4] = {};
     unsigned range_count = 0;
-    bool has_space = false;  ///< only edges in the address space `space`
+    bool has_space = false;  ///< only the address space `space`
     uint32_t space = 0;
+
+    [[nodiscard]] constexpr auto takes(uint64_t ip, uint32_t in_space) const noexcept -> bool {
+        if (has_space && in_space != space) { return false; }
+        for (unsigned i = 0; i < range_count; ++i) {
+            if (ranges[i].contains(ip)) { return true; }
+        }
+        return range_count == 0;
+    }
+    /// Where it leads to counts.
+    [[nodiscard]] constexpr auto takes_target(edge const& one) const noexcept -> bool {
+        return (one.is_taken || not_taken) && (!one.is_asynchronous || events) &&
+               takes(one.to, one.space);
+    }
+    /// The edge counts.
+    [[nodiscard]] constexpr auto takes(edge const& one) const noexcept -> bool {
+        return takes_target(one) && takes(one.from, one.space);
+    }
 };
 
-/// A sink that counts edges in a bitmap of the caller, as fuzzers use it: a byte for each index, to
-/// which several edges may belong.
+/// How to count.
+struct coverage_options {
+    bool blocks = false;     ///< counts blocks: where an edge leads to, and where tracing begins
+    bool saturates = false;  ///< a count stays at 255; otherwise it wraps to 0
+    edge_filter filter{};
+};
+
+/// A sink that counts edges, or blocks, in a bitmap of the caller, as fuzzers use it: a byte for
+/// each index, to which several of them may belong.
 ///
 /// With a `path_cache`, branches that were walked before are counted without a walk; the counts are
 /// the same.
@@ -32,10 +55,13 @@ public:
         : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, paths_{paths}, how_{how} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
-    /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. `not_counted` if the options exclude
-    /// it.
+    /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. That of a block is H(to), modulo the
+    /// size. `not_counted` if the options exclude it.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) const noexcept -> uint32_t {
-        if (!is_counted(one)) { return not_counted; }
+        if (how_.blocks) {
+            return how_.filter.takes_target(one) ? block_index(one.to) : not_counted;
+        }
+        if (!how_.filter.takes(one)) { return not_counted; }
         return (detail::hash_of(one.from) ^ detail::hash_of(one.to) >> 1) & mask_;
     }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
@@ -62,21 +88,14 @@ public:
         uint32_t const index = index_of(one);
         if (index != not_counted) { count(index); }
     }
+    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+        if (how_.blocks && how_.filter.takes(ip, space)) { count(block_index(ip)); }
+    }
     [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
 
 private:
-    [[nodiscard]] constexpr auto is_counted(flow::edge const& one) const noexcept -> bool {
-        if (!one.is_taken && !how_.not_taken) { return false; }
-        if (one.is_asynchronous && !how_.events) { return false; }
-        if (how_.has_space && one.space != how_.space) { return false; }
-        if (how_.range_count == 0) { return true; }
-        return is_in_range(one.from) && is_in_range(one.to);
-    }
-    [[nodiscard]] constexpr auto is_in_range(uint64_t ip) const noexcept -> bool {
-        for (unsigned i = 0; i < how_.range_count; ++i) {
-            if (how_.ranges[i].contains(ip)) { return true; }
-        }
-        return false;
+    [[nodiscard]] constexpr auto block_index(uint64_t ip) const noexcept -> uint32_t {
+        return detail::hash_of(ip) & mask_;
     }
 
     uint8_t* counts_;

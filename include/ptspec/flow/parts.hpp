@@ -13,8 +13,15 @@ namespace ptspec::flow {
 struct part {
     byte_view bytes{};
     uint64_t offset = 0;  ///< of the first byte, in bytes from the start of the trace
-    /// For `walk_options::until`: where the next part begins, in bytes from the start of this one.
+    /// Where the next part begins, in bytes from the start of this one.
     uint64_t until = walk_options::no_end;
+
+    /// The options for the walker of this part.
+    [[nodiscard]] constexpr auto options(walk_options how) const noexcept -> walk_options {
+        how.until = until;
+        how.continues = offset != 0;
+        return how;
+    }
 };
 
 namespace detail {
@@ -66,8 +73,10 @@ struct split_check {
 }  // namespace detail
 
 /// The parts of a trace, in order: at most `count`, not empty: `for (auto const& one : parts{trace,
-/// 4})`. Walkers that walk one part each report together the same instructions, blocks, edges, gaps
-/// and events as one walker that walks the trace.
+/// 4})`. Walkers that walk one part each, with its `options`, report together the same
+/// instructions, blocks, edges, starts, gaps and events as one walker that walks the trace. Counts
+/// of parts are added. A `call_stack` is given the edges, starts and gaps of all parts, in order.
+/// Times are those of a reader that begins with the part.
 ///
 /// A trace is cut only at a PSB that is reached without damage, before which no overflow and no
 /// event is pending, and whose PSB+ agrees with the packets before it.

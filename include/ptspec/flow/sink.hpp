@@ -75,7 +75,7 @@ template <class Sink>
 concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
-concept takes_starts = requires(Sink& to, uint64_t ip) { to.start(ip); };
+concept takes_starts = requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
 concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };

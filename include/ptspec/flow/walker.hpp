@@ -34,14 +34,16 @@ public:
         : reader_{whole, clock, how.quirks},
           walk_{code, cache, how},
           quirks_{how.quirks},
-          until_{how.until} {}
+          until_{how.until},
+          continues_{how.continues} {}
     /// Walks a trace that arrives in chunks.
     constexpr walker(Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
         : reader_{clock, how.quirks},
           walk_{code, cache, how},
           quirks_{how.quirks},
-          until_{how.until} {}
+          until_{how.until},
+          continues_{how.continues} {}
 
     /// Begins another trace, as a new walker does. Caches and address space stay: what a fuzzer
     /// needs for each execution.
@@ -99,6 +101,9 @@ private:
 
     /// What continues when the caller has supplied code.
     enum class waiting : uint8_t { none, branches, branch, disable, event };
+
+    /// The part before has reported it.
+    struct unreported {};
 
     /// Takes branches from the reader.
     template <class Sink>
@@ -294,7 +299,7 @@ private:
         if (!end_of_psb_plus(to)) { return false; }
         // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
         if (!psb_has_mode_) { walk_.forget_width(); }
-        psb_has_mode_ = false;
+        psb_has_mode_ = continues_ = false;
         has_ended_ = event_.offset >= until_;
         return true;
     }
@@ -306,10 +311,11 @@ private:
             return true;
         }
         if (walk_.is_known() && !walk_.walk_until(event_.ip, to)) { return false; }
-        if (event_.offset >= until_) {
-            walk_.close_gap(to, true, event_.ip);
-        } else if (walk_.is_known()) {
+        if (walk_.is_known()) {
             walk_.clear_returns();
+        } else if (continues_) {
+            unreported none;
+            walk_.resume(event_.ip, none);
         } else if (event_.enabled != trace::tracing::unknown) {
             walk_.resume(event_.ip, to);
         }
@@ -320,6 +326,7 @@ private:
     detail::code_walk<Code> walk_;
     cpu::quirk_set quirks_;
     uint64_t until_;
+    bool continues_;
     waiting waits_ = waiting::none;
     bool psb_has_mode_ = false;  ///< the PSB+ that is read
     bool has_ended_ = false;     ///< at `until_`

@@ -57,7 +57,7 @@ public:
         begin(tracing::on);
         settle_paging();
         go(ip);
-        if constexpr (takes_starts<Sink>) { to.start(ip); }
+        if constexpr (takes_starts<Sink>) { to.start(ip, space_); }
     }
     /// Tracing is off.
     template <class Sink>
@@ -176,8 +176,10 @@ public:
     /// A TIP.PGE.
     template <class Sink>
     constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) noexcept {
-        if (has_ip) { return resume(ip, to); }
-        leave(to);
+        if (!has_ip) { return leave(to); }
+        // The PSB+ before it may have the same IP: GEN-176.
+        bool const has_started = is_known() && ip_ == ip && left_.count == 0;
+        if (!has_started) { resume(ip, to); }
     }
     /// A TIP.PGD.
     template <class Sink>

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/flow/coverage.hpp>
+
+namespace ptspec::flow {
+
+/// How often a block began.
+struct block_count {
+    uint64_t ip = 0;
+    uint32_t space = 0;
+    uint32_t count = 0;  ///< at most 2^32 - 1; 0: no entry
+};
+
+/// A sink that counts each block by its address: where an edge leads to, and where tracing begins.
+///
+/// Shape:  a table in storage of the caller, in no order. A block that finds none of 64 entries
+///         free is not counted, and then `is_full()`. With a `path_cache`, which must serve only
+///         this sink, the counts are the same.
+class block_counts {
+public:
+    template <size_t Count>
+    constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
+                                    edge_filter const& which = {}) noexcept
+        : block_counts{storage, Count, paths, which} {}
+    /// `most` is 1 to 2^32 - 2. All entries of `storage` are 0.
+    constexpr block_counts(block_count* storage, size_t most, path_cache* paths = nullptr,
+                           edge_filter const& which = {}) noexcept
+        : entries_{storage}, most_{static_cast<uint32_t>(most)}, paths_{paths}, which_{which} {}
+
+    /// The number of different blocks.
+    [[nodiscard]] constexpr auto size() const noexcept -> uint32_t { return size_; }
+    /// Blocks were not counted.
+    [[nodiscard]] constexpr auto is_full() const noexcept -> bool { return is_full_; }
+    /// How often the block at an IP began.
+    [[nodiscard]] constexpr auto count_of(uint64_t ip, uint32_t space = 0) const noexcept
+        -> uint32_t {
+        uint32_t const at = find(ip, space);
+        return at == not_counted ? 0 : entries_[at].count;
+    }
+
+    /// The entry of the block to which an edge leads, which is made if there is none.
+    [[nodiscard]] constexpr auto index_of(flow::edge const& one) noexcept -> uint32_t {
+        return which_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
+    }
+    static constexpr uint32_t not_counted = 0xFFFF'FFFF;
+    constexpr void count(uint32_t index) noexcept {
+        uint32_t& at = entries_[index].count;
+        size_ += at == 0 ? 1 : 0;
+        at += at == 0xFFFF'FFFF ? 0 : 1;
+    }
+    /// Counts the blocks of a path.
+    constexpr void repeat(path const& known) noexcept {
+        for (unsigned i = 0; i < known.edges; ++i) { count(known.counted[i]); }
+    }
+    constexpr void edge(flow::edge const& one) noexcept {
+        uint32_t const at = index_of(one);
+        if (at != not_counted) { count(at); }
+    }
+    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+        if (!which_.takes(ip, space)) { return; }
+        uint32_t const at = entry_of(ip, space);
+        if (at != not_counted) { count(at); }
+    }
+    [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
+
+private:
+    static constexpr uint32_t most_probes = 64;
+
+    /// The entry of a block, or a free one, or `not_counted`.
+    [[nodiscard]] constexpr auto find(uint64_t ip, uint32_t space) const noexcept -> uint32_t {
+        uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), most_);
+        for (uint32_t i = 0; i < most_probes && i < most_; ++i) {
+            block_count const& one = entries_[at];
+            if (one.count == 0 || (one.ip == ip && one.space == space)) { return at; }
+            at = at + 1 == most_ ? 0 : at + 1;
+        }
+        return not_counted;
+    }
+    constexpr auto entry_of(uint64_t ip, uint32_t space) noexcept -> uint32_t {
+        uint32_t const at = find(ip, space);
+        if (at == not_counted) {
+            is_full_ = true;
+        } else {
+            entries_[at].ip = ip;
+            entries_[at].space = space;
+        }
+        return at;
+    }
+
+    block_count* entries_;
+    uint32_t most_;
+    uint32_t size_ = 0;
+    bool is_full_ = false;
+    path_cache* paths_;
+    edge_filter which_;
+};
+
+}  // namespace ptspec::flow
