@@ -94,20 +94,42 @@ TEST_CASE("a path counts the same as its edges, with any number of them") {
     CHECK_TWICE([](auto value) {
         for (int i = 0; i < 2; ++i) {
             bool const saturates = i == 1;
-            for (unsigned edges = 0; edges <= flow::path::most_edges; ++edges) {
+            for (unsigned edges = 0; edges < flow::path::most_edges; ++edges) {
                 uint8_t counts[64] = {};
                 counts[3] = 254;
+                counts[10] = 255;
                 coverage to{counts, 64, nullptr, {.saturates = saturates}};
+                flow::path storage[1] = {};
+                flow::path_cache paths{storage};
                 flow::path known;
-                known.edges = static_cast<uint8_t>(value(edges));
-                for (auto& index : known.counted) { index = 3; }
-                to.repeat(known);
-                unsigned const sum = 254 + edges;
-                if (counts[3] != (saturates ? (sum > 255 ? 255 : sum) : (sum & 255))) {
-                    return false;
+                bool fits = true;
+                for (unsigned j = value(0U); j < edges; ++j) {
+                    fits = fits && known.count(3) && known.count(10 + j);
                 }
+                paths.keep(storage[0], known);
+                to.repeat(storage[0]);
+                unsigned const sum = 254 + edges;
+                bool good = fits && counts[3] == (saturates ? (sum > 255 ? 255 : sum) : sum & 255);
+                for (unsigned j = 1; j < 54; ++j) { good = good && counts[10 + j] == (j < edges); }
+                unsigned const last = edges == 0 || saturates ? 255 : 0;
+                if (!good || counts[10] != last || counts[0] != 0) { return false; }
             }
         }
         return true;
+    });
+}
+
+TEST_CASE("a path has room for some edges, each 255 times, and for indices of 24 bits") {
+    CHECK_TWICE([](auto value) {
+        flow::path known;
+        for (unsigned i = value(0U); i < 256; ++i) {
+            if (!known.count(7)) { return false; }
+        }
+        bool good = known.edges == 2 && known.times(0) == 255 && known.times(1) == 1;
+        good = good && known.count(0xFF'FFFF) && !known.count(0x100'0000);
+        for (unsigned i = known.edges; i < flow::path::most_edges; ++i) {
+            good = good && known.count(100 + i);
+        }
+        return good && !known.count(99) && known.count(100 + flow::path::most_edges - 1);
     });
 }

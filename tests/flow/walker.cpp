@@ -88,6 +88,20 @@ struct traced_program {
             flow::walker walker{trace(), code, cache, options()};
             (void)walker.run(to);
         }
+        flow::walker walker{code, cache, options()};
+        byte_view left = trace().view();
+        std::vector<std::uint8_t> chunk;  // of its own memory, which changes
+        while (walker.run(to) == flow::walk_end::need_input) {
+            if (left.empty()) {
+                walker.finish();
+                continue;
+            }
+            std::size_t const size = std::min(left.size(), 20 + left.size() % 100);
+            std::vector<std::uint8_t> next(left.data(), left.data() + size);
+            chunk.swap(next);
+            left = left.from(size);
+            (void)walker.feed(borrowed_bytes{chunk.data(), chunk.size()});
+        }
         return counts;
     }
     /// The counts of blocks, in the order of their addresses, with a cache for this many paths.

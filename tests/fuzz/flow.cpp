@@ -144,8 +144,12 @@ auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
     flow::coverage second{with_paths, 64, &paths};
     flow::walker counts{whole, code, large, how};
     flow::walker repeats{whole, code, large, how};
-    (void)counts.run(first);
-    (void)repeats.run(second);
+    for (int i = 0; i < 3; ++i) {
+        (void)counts.run(first);
+        (void)repeats.run(second);
+        counts.next_input(whole);
+        repeats.next_input(whole);
+    }
     for (size_t i = 0; i < 64; ++i) { require(plain[i] == with_paths[i], "paths change no count"); }
 
     sums in_parts;

@@ -42,6 +42,24 @@ template <class Raw>
 [[nodiscard]] constexpr auto first_bytes(wide_bits bits, unsigned count) noexcept -> wide_bits {
     return {bits.low & low_bits(8 * count), count > 8 ? bits.high & low_bits(8 * count - 64) : 0};
 }
+/// Masks of the first bytes of a `wide_bits`, by their number: two loads instead of shifts.
+struct byte_masks {
+    uint64_t low[17];
+    uint64_t high[17];
+};
+inline constexpr byte_masks first_bytes_masks = [] {
+    byte_masks all{};
+    for (unsigned i = 0; i <= 16; ++i) {
+        wide_bits const mask = first_bytes(~wide_bits{}, i);
+        all.low[i] = mask.low;
+        all.high[i] = mask.high;
+    }
+    return all;
+}();
+/// A mask of the first `count` bytes.
+[[nodiscard]] constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
+    return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
+}
 
 namespace detail {
 

@@ -62,6 +62,13 @@ struct alignas(64) block {
     [[nodiscard]] constexpr auto length_of(unsigned i) const noexcept -> uint8_t {
         return lengths[i / 16] >> i % 16 * 4 & 15;
     }
+    /// The number of instructions before an IP; 0 if no instruction begins there.
+    [[nodiscard]] constexpr auto count_before(uint64_t ip) const noexcept -> unsigned {
+        uint64_t at = key.ip;
+        unsigned i = 0;
+        for (; i < count && at < ip; ++i) { at += length_of(i); }
+        return at == ip ? i : 0;
+    }
 };
 
 /// Why a block has not been decoded.

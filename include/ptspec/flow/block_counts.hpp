@@ -44,14 +44,14 @@ public:
         return which_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
     }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
-    constexpr void count(uint32_t index) noexcept {
+    constexpr void count(uint32_t index, uint32_t times = 1) noexcept {
         uint32_t& at = entries_[index].count;
         size_ += at == 0 ? 1 : 0;
-        at += at == 0xFFFF'FFFF ? 0 : 1;
+        at = at > 0xFFFF'FFFF - times ? 0xFFFF'FFFF : at + times;
     }
     /// Counts the blocks of a path.
     constexpr void repeat(path const& known) noexcept {
-        for (unsigned i = 0; i < known.edges; ++i) { count(known.counted[i]); }
+        for (unsigned i = 0; i < known.edges; ++i) { count(known.index(i), known.times(i)); }
     }
     constexpr void edge(flow::edge const& one) noexcept {
         uint32_t const at = index_of(one);

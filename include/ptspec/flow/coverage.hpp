@@ -72,17 +72,26 @@ public:
     }
     /// Counts the edges of a path.
     constexpr void repeat(path const& known) noexcept {
+        uint8_t* const counts = counts_;  // a store to a byte may change every member
         if (how_.saturates) {
-            for (unsigned i = 0; i < known.edges; ++i) { count(known.counted[i]); }
+            for (unsigned i = 0; i < known.edges; ++i) {
+                uint8_t& at = counts[known.index(i)];
+                uint32_t const sum = at + known.times(i);
+                at = static_cast<uint8_t>(sum < 255 ? sum : 255);
+            }
             return;
         }
-        uint8_t* const counts = counts_;  // a store to a byte may change every member
-        auto const times = static_cast<unsigned>(low_bits(known.edges));
-        for (unsigned i = 0; i < path::usual_edges; ++i) {
-            uint8_t& at = counts[known.counted[i]];
-            at = static_cast<uint8_t>(at + (times >> i & 1));
-        }
-        for (unsigned i = path::usual_edges; i < known.edges; ++i) { ++counts[known.counted[i]]; }
+        auto const add = [&](uint32_t counted) {
+            uint8_t& at = counts[counted & path::index_mask];
+            at = static_cast<uint8_t>(at + (counted >> path::index_bits));
+        };
+        // Four at a time, which g++ does not unroll: most paths have no more.
+        auto const add_four = [&](uint32_t const* some) {
+            add(some[0]), add(some[1]), add(some[2]), add(some[3]);
+        };
+        static_assert(path::usual_edges == 4 && path::most_edges % 4 == 0);
+        add_four(known.first_counted);
+        for (unsigned i = 4; i < known.edges; i += 4) { add_four(known.more_counted + i - 4); }
     }
     constexpr void edge(flow::edge const& one) noexcept {
         uint32_t const index = index_of(one);

@@ -83,15 +83,20 @@ concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
 
-/// Edges in any order, which are the same for the same branches from the same IP: branches that
-/// were walked before need no walk. `paths()` is the cache for them, or nullptr.
+/// Reports of edges may be left out: see `takes_paths`.
 template <class Sink>
-concept takes_paths = takes_edges<Sink> && requires(Sink& to, edge const& one, path const& known) {
-    { to.paths() } -> same_as<path_cache*>;
-    { to.index_of(one) } -> same_as<uint32_t>;
-    to.count(to.index_of(one));
-    to.repeat(known);
-};
+concept may_take_paths = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
+/// Edges in any order, which are the same for the same branches from the same IP: branches that
+/// were walked before need no walk. `paths()` is the cache for them, or nullptr; it serves walkers
+/// of the same code and options, and sinks with the same indices.
+template <class Sink>
+concept takes_paths = may_take_paths<Sink> &&
+                      requires(Sink& to, edge const& one, path const& known) {
+                          { to.paths() } -> same_as<path_cache*>;
+                          { to.index_of(one) } -> same_as<uint32_t>;
+                          to.count(to.index_of(one));
+                          to.repeat(known);
+                      };
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||

@@ -144,6 +144,17 @@ private:
             return true;
         }
 
+        /// See `trace::knows_packets`.
+        template <class Reader>
+        constexpr auto known(uint8_t const* bytes, size_t room, uint64_t offset,
+                             Reader& by) noexcept -> trace::known_packets
+            requires takes_paths<Sink> && (!takes_times<Sink>) &&
+                     (changes_of<Code> == space_changes::at_paging) && (__is_empty(Clock))
+        {
+            return to->walk_.follow_paths(bytes, room, offset, by, *sink);
+        }
+        constexpr void forget() noexcept { to->walk_.forget_paths(); }
+
     private:
         constexpr void begin(trace::at where, Clock& clock) noexcept {
             if constexpr (takes_times<Sink>) { sink->time(clock.now()); }

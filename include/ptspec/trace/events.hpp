@@ -85,7 +85,6 @@ public:
 
 private:
     using kind = packet::kind;
-
     static constexpr reader_options from_first_psb{.sync = true};
     static constexpr unsigned room = Room;
     /// The maximum number of events pending for one IP. More are returned without an IP. One packet
@@ -151,6 +150,7 @@ private:
     /// False if `out` has stopped.
     template <class Out>
     constexpr auto pass_simple_packets(Out out) noexcept -> bool {
+        if constexpr (requires { out.forget(); }) { out.forget(); }  // other packets came
         auto const plain = visit_simple_packets(out);
         return has_item_ || !plain.out.has_stopped();
     }

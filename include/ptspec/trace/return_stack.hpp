@@ -46,6 +46,20 @@ public:
         entries_[top_] = next;
         count_ += count_ < most ? 1 : 0;
     }
+    /// Pushes addresses, among pushes and pops that had up to `depth` of its entries at once and
+    /// left these.
+    constexpr void push_all(uint64_t const* left, unsigned count, unsigned depth) noexcept {
+        count_ = count_ + depth <= most ? count_ : most - depth;
+        for (unsigned i = 0; i < count; ++i) { entries_[(top_ + 1 + i) % most] = left[i]; }
+        top_ = (top_ + count) % most;
+        count_ += count;
+    }
+    /// Pops `count` entries, 0 or 1, if there are so many.
+    constexpr void drop(unsigned count) noexcept {
+        count = count_ == 0 ? 0 : count;
+        top_ = (top_ + most - count) % most;
+        count_ -= count;
+    }
     /// A near RET to `to`. `compared` is the mask of the address bits that the RET pops. Returns
     /// true, and pops, if the top entry matches. `on_mismatch` is the effect of a mismatch.
     [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,

@@ -16,6 +16,20 @@ concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, at where) 
     visitor.pads(count, where);
 };
 
+/// Packets that a visitor has taken without a call: their size in bytes, and the last IP after
+/// them.
+struct known_packets {
+    size_t size = 0;
+    uint64_t last_ip = 0;
+};
+/// After a packet other than PAD, TNT and CYC the visitor is asked whether it knows the next ones:
+/// `visitor.known(bytes, room, offset)`. 16 bytes are readable from each of the first `room` bytes
+/// on, which begin at `offset` of the trace; the packets that it takes begin in these.
+template <class Visitor>
+concept knows_packets = requires(Visitor& visitor, uint8_t const* bytes) {
+    { visitor.known(bytes, size_t{}, uint64_t{}) } -> same_as<known_packets>;
+};
+
 namespace detail {
 
 template <class Visitor, class... Packets>

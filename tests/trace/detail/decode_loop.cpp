@@ -265,6 +265,43 @@ TEST_CASE("decode_loop updates the caller's visitor, whether it is copied or not
     });
 }
 
+namespace {
+
+/// Takes the next packets, if they are these.
+struct knowing_visitor {
+    byte_view expected;
+    uint64_t last_ip;
+    std::vector<uint64_t> tips{};
+    std::vector<size_t> rooms{};
+    unsigned branches = 0;
+
+    void operator()(packet::tip const&, trace::at where) { tips.push_back(where.ip); }
+    void operator()(packet::tnt_short const& which, trace::at) { branches += which.taken().count; }
+    auto known(uint8_t const* next, size_t room, uint64_t) -> trace::known_packets {
+        rooms.push_back(room);
+        for (size_t i = 0; i < expected.size(); ++i) {
+            if (next[i] != expected[i]) { return {}; }
+        }
+        return {expected.size(), last_ip};
+    }
+};
+
+}  // namespace
+
+TEST_CASE("packets that a visitor knows are not decoded, and leave their last IP") {
+    // TIP 1122H; TNT and TIP 3344H, which are known; TIP 6655H, of two bytes; TNT; PADs.
+    std::vector<uint8_t> in{0x2D, 0x22, 0x11, 0x0E, 0x2D, 0x44, 0x33, 0x2D, 0x55, 0x66, 0x1E};
+    in.resize(in.size() + 32);
+    auto const known = bytes(0x0E, 0x2D, 0x44, 0x33);
+    knowing_visitor visitor{byte_view{known}, 0xAAAA'0000'3344};
+    auto const after = decode_loop<packet::all>(byte_view{in}, 0, false, {}, visitor);
+    CHECK(visitor.tips == std::vector<uint64_t>{0x1122, 0xAAAA'0000'6655});
+    CHECK(visitor.branches == 3);
+    CHECK(visitor.rooms == std::vector<size_t>{in.size() - 15 - 3, in.size() - 15 - 10});
+    CHECK(after.place == in.size());
+    CHECK(after.last_ip == 0xAAAA'0000'6655);
+}
+
 TEST_CASE("a visitor template is called with packet types only") {
     CHECK_TWICE([](auto value) {
         auto const in = value(byte_array<40>{});

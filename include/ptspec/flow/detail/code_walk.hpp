@@ -2,8 +2,13 @@
 #pragma once
 
 #include <ptspec/flow/block_cache.hpp>
+#include <ptspec/flow/detail/loop_guard.hpp>
+#include <ptspec/flow/detail/path_recorder.hpp>
+#include <ptspec/flow/detail/path_trail.hpp>
+#include <ptspec/flow/detail/reports.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
+#include <ptspec/trace/visitor.hpp>
 
 namespace ptspec::flow::detail {
 
@@ -42,6 +47,7 @@ public:
         has_target_ = has_paging_ = false;
         gap_ = {};
         place_ = {};
+        forget_paths();
         forget_width();
     }
 
@@ -151,7 +157,8 @@ public:
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& to) noexcept -> bool {
-        if constexpr (takes_paths<Sink> && changes_of<Code> != space_changes::at_branches) {
+        trail_.before = nullptr;
+        if constexpr (repeats_paths<Sink>) {
             if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
         }
         while (left_.count != 0) {
@@ -164,6 +171,11 @@ public:
     template <class Sink>
     constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if (!has_target_) {
+            if constexpr (repeats_paths<Sink>) {
+                auto const end = has_to ? take_path(path_end::target, target, to) : walked::waits;
+                if (end == walked::branch) { return true; }
+                if (end == walked::missing) { return false; }
+            }
             if (!flush(to)) { return false; }
             if (is_known() && !walk_target(has_to, target, to)) { return false; }
             if (!is_known() && has_to) { resume(target, to); }
@@ -177,13 +189,33 @@ public:
     template <class Sink>
     constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) noexcept {
         if (!has_ip) { return leave(to); }
-        // The PSB+ before it may have the same IP: GEN-176.
-        bool const has_started = is_known() && ip_ == ip && left_.count == 0;
-        if (!has_started) { resume(ip, to); }
+        start_at(ip, to);
+        if constexpr (repeats_paths<Sink>) {
+            if (to.paths() == nullptr) { return; }
+            path_key const key{
+                {0, space_, width_}, {}, cache_->generation(), path_end::enabled, ip};
+            path& known = to.paths()->at(key);
+            if (known.key != key) {
+                path made{};
+                made.key = key;
+                made.end = ip;
+                to.paths()->keep(known, made);
+            }
+            trail_.last = &known;
+        }
     }
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        if constexpr (repeats_paths<Sink>) {
+            auto const how = has_to ? path_end::disabled_outside : path_end::disabled;
+            auto const end = take_path(how, has_to ? target : 0, to);
+            if (end == walked::branch) {
+                leave(to);
+                if (!has_to) { trail_.last = nullptr; }
+            }
+            if (end == walked::branch || end == walked::missing) { return end == walked::branch; }
+        }
         if (!flush(to) || (is_known() && !walk_to_end(has_to, target, to))) { return false; }
         leave(to);
         return true;
@@ -191,11 +223,10 @@ public:
     /// Walks to the first occurrence of an IP. Nothing is reported if the code does not lead there.
     template <class Sink>
     constexpr auto walk_until(uint64_t ip, Sink& to) noexcept -> bool {
-        if (left_.count != 0) { return lose(gap_reason::wrong_turn); }
+        using enum gap_reason;
+        if (left_.count != 0) { return lose(wrong_turn); }
         auto const error = find_way_to(ip);
-        if (error == gap_reason::wrong_turn || error == gap_reason::endless_loop) {
-            return lose(error);
-        }
+        if (error == wrong_turn || error == endless_loop) { return lose(error); }
         for (;;) {
             if (ip_ == ip) { return true; }
             block const* const at = here();
@@ -205,6 +236,7 @@ public:
         }
     }
     [[nodiscard]] constexpr auto find_way_to(uint64_t ip) noexcept -> gap_reason {
+        find_slot();
         loop_guard guard{ip_};
         uint64_t here = ip_;
         uint32_t slot = slot_;
@@ -214,7 +246,7 @@ public:
                 return block_error_ == block_error::no_instruction ? gap_reason::no_instruction
                                                                    : gap_reason::missing_code;
             }
-            if (ip - at->key.ip < at->size && instructions_before(*at, ip) != 0) { break; }
+            if (ip - at->key.ip < at->size && at->count_before(ip) != 0) { break; }
             if (at->branch > branch_kind::direct) { return gap_reason::wrong_turn; }
             bool const jumps = at->branch == branch_kind::direct;
             here = jumps ? at->target : at->end();
@@ -226,6 +258,7 @@ public:
     /// Walks over the next instruction of a class, up to the next branch that has a packet.
     template <class Sink>
     constexpr auto walk_over(instruction_class which, Sink& to) noexcept -> bool {
+        if constexpr (may_take_paths<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
             block const* const at = here();
@@ -237,13 +270,64 @@ public:
         }
     }
 
+    /// What is not a branch came, or is not a path.
+    constexpr void forget_paths() noexcept { trail_.forget(); }
+    /// Repeats the paths that follow, as the bytes of their packets show; and remembers the bytes.
+    /// `at`, `room` and `offset` are those of `trace::knows_packets`.
+    template <class Reader, takes_paths Sink>
+    constexpr auto follow_paths(uint8_t const* at, size_t room, uint64_t offset, Reader& by,
+                                Sink& to) noexcept -> trace::known_packets {
+        if (trail_.last == nullptr || trail_.last->key.end() == path_end::disabled) {
+            trail_.before = nullptr;
+            return {};
+        }
+        path_cache& paths = *to.paths();
+        trail_.link(paths, offset);
+        uint64_t const place = trail_.last->key.place;
+        size_t done = 0;
+        while (done < room) {
+            auto const* const next = trail_.next(paths, at + done);
+            if (next == nullptr) { break; }
+            path* const found = paths.path_of(*next);
+            if (found == nullptr || found->key.place != place) { break; }
+            auto const end = found->key.end();
+            if (end == path_end::target) {
+                if (!is_known()) { break; }
+                repeat(*found, to);
+            } else if (end == path_end::enabled) {
+                if (!by.start_tracing()) { break; }
+                start_at(found->end, to);
+            } else {
+                if (!is_known() || !by.end_tracing({true, found->end})) { break; }
+                repeat(*found, to);
+                leave(to);
+            }
+            done += next->size;
+            trail_.last = found;
+            trail_.before = nullptr;
+        }
+        trail_.offset = offset + done;
+        uint64_t const last_ip = trail_.last->end;
+        trail_.last = nullptr;
+        return {done, last_ip};
+    }
+
 private:
     using tracing = trace::tracing;
 
+    template <class Sink>
+    constexpr void start_at(uint64_t ip, Sink& to) noexcept {
+        // The PSB+ before it may have the same IP: GEN-176.
+        bool const has_started = is_known() && ip_ == ip && left_.count == 0;
+        if (!has_started) { resume(ip, to); }
+    }
     /// The branches of several TNTs are walked at once.
     template <class Sink>
     static constexpr bool collects = takes_paths<Sink> &&
                                      changes_of<Code> == space_changes::at_paging;
+    template <class Sink>
+    static constexpr bool repeats_paths = takes_paths<Sink> &&
+                                          changes_of<Code> != space_changes::at_branches;
 
     constexpr void ask_space() noexcept {
         if constexpr (has_spaces<Code>) {
@@ -262,6 +346,11 @@ private:
     constexpr void go(uint64_t ip, uint32_t slot) noexcept {
         ip_ = ip;
         slot_ = slot;
+    }
+    /// After a path, which leaves it open.
+    static constexpr uint32_t no_slot = 0xFFFF'FFFF;
+    constexpr void find_slot() noexcept {
+        if (slot_ == no_slot) { slot_ = cache_->slot_of(ip_); }
     }
     // --------------------------------------------------------------------------- blocks
 
@@ -287,71 +376,6 @@ private:
         return how_.missing == on_missing_code::gap && lose(gap_reason::missing_code);
     }
 
-    /// Finds a loop that has no packet: its IPs repeat.
-    class loop_guard {
-    public:
-        constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}
-        /// After a jump to `ip`.
-        constexpr auto repeats(uint64_t ip) noexcept -> bool {
-            if (ip == mark_) { return true; }
-            if (++steps_ == most_) {
-                steps_ = 0;
-                most_ *= 2;
-                mark_ = ip;
-            }
-            return false;
-        }
-
-    private:
-        uint64_t mark_;
-        uint64_t steps_ = 0;
-        uint64_t most_ = 16;
-    };
-
-    /// Reports the first `count` instructions of a block, of `size` bytes.
-    template <class Sink>
-    constexpr void report(block const& of, unsigned count, unsigned size, unsigned last_length,
-                          Sink& to) noexcept {
-        bool const is_whole = count == of.count;
-        if constexpr (takes_instructions<Sink>) {
-            executed one{of.key.ip, of.key.space, 0, instruction_class::other, of.key.width};
-            uint64_t lengths = of.lengths[0];
-            for (unsigned i = 0; i < count; ++i) {
-                if (i == 16) { lengths = of.lengths[1]; }
-                one.length = lengths & 15;
-                lengths >>= 4;
-                if (i + 1 == count && is_whole) { one.which = of.which; }
-                to.instruction(one);
-                one.ip += one.length;
-            }
-        }
-        if constexpr (takes_blocks<Sink>) {
-            to.block(executed_block{.ip = of.key.ip,
-                                    .last = of.key.ip + size - last_length,
-                                    .space = of.key.space,
-                                    .size = size,
-                                    .count = count,
-                                    .which = is_whole ? of.which : instruction_class::other,
-                                    .width = of.key.width});
-        }
-    }
-    template <class Sink>
-    constexpr void report(block const& of, Sink& to) noexcept {
-        report(of, of.count, of.size, of.last_length, to);
-    }
-    /// Reports a branch at the end of a block.
-    template <class Sink>
-    constexpr void report_edge([[maybe_unused]] block const& of, [[maybe_unused]] uint64_t target,
-                               [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& to) noexcept {
-        if constexpr (takes_edges<Sink>) {
-            to.edge(edge{.from = of.last(),
-                         .to = target,
-                         .after = of.end(),
-                         .space = of.key.space,
-                         .which = of.which,
-                         .is_taken = is_taken});
-        }
-    }
     /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
     /// Returns true if it jumped.
     template <class Sink>
@@ -392,6 +416,7 @@ private:
     /// Walks over the next branch of a TNT.
     template <class Sink>
     constexpr auto walk_branch(Sink& to) noexcept -> walked {
+        if constexpr (may_take_paths<Sink>) { find_slot(); }
         if constexpr (changes_of<Code> == space_changes::at_branches) { ask_space(); }
         loop_guard guard{ip_};
         block const* at = nullptr;
@@ -432,64 +457,89 @@ private:
             path_key const key{{ip_, space_, width_}, next, cache_->generation()};
             path& known = to.paths()->at(key);
             bool const is_known = known.key == key;
-            if (is_known && known.taken != 0 &&
-                returns_.size() + known.depth <= trace::return_stack::most) [[likely]] {
-                to.repeat(known);
-                for (unsigned i = 0; i < known.pushes; ++i) { returns_.push(known.pushed[i]); }
-                go(known.end, known.end_slot);
+            if (is_known && known.taken != 0) [[likely]] {
+                repeat(known, to);
                 left_.count -= known.taken;
                 continue;
             }
-            auto const end = is_known ? walk_branch(to)
-                                      : remember_path(known, {.key = key}, count, to);
+            auto const end = is_known ? walk_branch(to) : keep_path(known, key, count, to);
             if (end != walked::branch) { return end != walked::missing; }
         }
         return true;
     }
-    /// Counts edges, and keeps the path.
-    template <class Sink>
-    struct path_recorder {
-        Sink& to;
-        path made;
-        bool fits = true;  ///< `made` is what the branches led to
-
-        constexpr void edge(flow::edge const& one) noexcept {
-            uint32_t const index = to.index_of(one);
-            if (index != Sink::not_counted) {
-                to.count(index);
-                if (made.edges == path::most_edges) { fits = false; }
-                if (fits) { made.counted[made.edges++] = index; }
-            }
-            bool const returns = one.which == instruction_class::near_return;
-            bool const calls = is_pushing_call(one.which, one.to, one.after);
-            // An entry of the stack from before the path may be another one next time.
-            if (returns && made.pushes == 0) { fits = false; }
-            if (calls && made.pushes == path::most_pushes) { fits = false; }
-            if (!fits) { return; }
-            if (returns) { --made.pushes; }
-            if (calls) { made.pushed[made.pushes++] = one.after; }
-            made.depth = made.pushes > made.depth ? made.pushes : made.depth;
+    /// Walks over the branches that are left and over what follows them, as they were walked
+    /// before, or remembers them. `waits` and `lost`: something is left to be walked.
+    template <takes_paths Sink>
+    constexpr auto take_path(path_end end, uint64_t target, Sink& to) noexcept -> walked {
+        trail_.last = nullptr;
+        if (to.paths() == nullptr || has_paging_ || !is_known() ||
+            left_.count > path_key::most_branches) {
+            return walked::waits;
         }
-    };
+        packet::branches const taken{left_.count, left_.bits & low_bits(left_.count)};
+        path_key const key{{ip_, space_, width_}, taken, cache_->generation(), end, target};
+        path& known = to.paths()->at(key);
+        if (known.key != key) [[unlikely]] { return keep_path_to(known, key, to); }
+        if (known.taken == path::not_kept) { return walked::waits; }
+        repeat(known, to);
+        left_ = {};
+        trail_.last = &known;
+        return walked::branch;
+    }
+    template <takes_paths Sink>
+    constexpr void repeat(path const& known, Sink& to) noexcept {
+        to.repeat(known);
+        returns_.push_all(known.pushed, known.pushes, known.depth);
+        if (how_.on_ret_mismatch == trace::ret_mismatch::pop) {
+            returns_.drop(known.pops ? 1 : 0);
+        } else if (known.pops) {
+            (void)returns_.pop(known.end, trace::popped_bits(width_), how_.on_ret_mismatch);
+        }
+        ip_ = known.end;
+        slot_ = no_slot;
+    }
+
     template <class Sink>
-    [[gnu::noinline]] constexpr auto remember_path(path& to_keep, path const& begin, unsigned count,
-                                                   Sink& to) noexcept -> walked {
-        path_recorder<Sink> here{to, begin};
-        path last = begin;
+    [[gnu::noinline]] constexpr auto keep_path(path& kept, path_key const& key, unsigned count,
+                                               Sink& to) noexcept -> walked {
+        path_recorder<Sink> here{to};
+        here.made.key = key;
+        path last = here.made;
         auto end = walked::branch;
         for (unsigned i = 1; i <= count && here.fits; ++i) {
             end = walk_branch(here);
-            if (end != walked::branch) { break; }
-            if (!here.fits) { break; }
+            if (end != walked::branch || !here.fits) { break; }
             last = here.made;
             last.taken = static_cast<uint8_t>(i);
             last.end = ip_;
-            last.end_slot = slot_;
         }
-        // Stores that wait for no other, each of 0.
-        for (unsigned i = last.edges; i < path::usual_edges; ++i) { last.counted[i] = i; }
-        if (last.taken != 0 || end == walked::branch) { to_keep = last; }
+        if (last.taken != 0 || end == walked::branch) { to.paths()->keep(kept, last); }
         return end;
+    }
+    template <class Sink>
+    [[gnu::noinline]] constexpr auto keep_path_to(path& kept, path_key const& key,
+                                                  Sink& to) noexcept -> walked {
+        path_recorder<Sink> here{to};
+        path& made = here.made;
+        made.key = key;
+        made.end = key.to;
+        made.taken = path::not_kept;
+        while (left_.count != 0) {
+            auto const next = walk_branch(here);
+            if (next == walked::waits) { kept = made; }
+            if (next != walked::branch) { return next; }
+        }
+        here.is_compressed = false;
+        auto const end = key.end();
+        bool const is_done = end == path_end::target
+                                 ? walk_target(true, key.to, here)
+                                 : walk_to_end(end == path_end::disabled_outside, key.to, here);
+        if (!is_done) { return walked::missing; }
+        if (!is_known()) { return walked::lost; }
+        if (here.fits) { made.taken = 0; }
+        to.paths()->keep(kept, made);
+        trail_.last = here.fits ? &kept : nullptr;
+        return walked::branch;
     }
     constexpr auto lose_at(gap_reason why) noexcept -> walked {
         (void)lose(why);
@@ -499,6 +549,7 @@ private:
     /// Walks to the branch whose target a TIP has.
     template <class Sink>
     constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        if constexpr (may_take_paths<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
             block const* const at = here();
@@ -526,6 +577,7 @@ private:
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>
     constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+        if constexpr (may_take_paths<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
             block const* const at = here();
@@ -562,18 +614,10 @@ private:
         }
         return true;
     }
-    /// The number of instructions of a block before an IP in it; 0 if no instruction begins there.
-    [[nodiscard]] static constexpr auto instructions_before(block const& of, uint64_t ip) noexcept
-        -> unsigned {
-        uint64_t at = of.key.ip;
-        unsigned i = 0;
-        for (; i < of.count && at < ip; ++i) { at += of.length_of(i); }
-        return at == ip ? i : 0;
-    }
     /// Reports the instructions of a block before an IP. False if no instruction begins there.
     template <class Sink>
     constexpr auto report_up_to(block const& of, uint64_t ip, Sink& to) noexcept -> bool {
-        unsigned const count = instructions_before(of, ip);
+        unsigned const count = of.count_before(ip);
         if (count == 0) { return false; }
         report(of, count, static_cast<unsigned>(ip - of.key.ip), of.length_of(count - 1), to);
         go(ip);
@@ -599,6 +643,7 @@ private:
     unsigned tnt_count_ = 0;   ///< its branches, and those that were left before it
     gap gap_{};
     walk_place place_{};
+    path_trail trail_{};
     trace::return_stack returns_{};
 };
 

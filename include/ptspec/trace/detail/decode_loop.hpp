@@ -38,24 +38,6 @@ constexpr auto ip_update_of(unsigned form) noexcept -> ip_update {
     return {ip_updates.kept[form], ip_updates.taken[form], ip_updates.sign[form]};
 }
 
-struct byte_masks {
-    uint64_t low[lookahead_bytes + 1];
-    uint64_t high[lookahead_bytes + 1];
-};
-inline constexpr byte_masks first_bytes_masks = [] {
-    byte_masks all{};
-    for (unsigned i = 0; i <= lookahead_bytes; ++i) {
-        wide_bits const mask = first_bytes(~wide_bits{}, i);
-        all.low[i] = mask.low;
-        all.high[i] = mask.high;
-    }
-    return all;
-}();
-/// A mask of the first `count` bytes.
-constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
-    return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
-}
-
 /// The last IP after a packet. `payload` is the eight bytes after its first.
 constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) noexcept
     -> uint64_t {
@@ -216,6 +198,14 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                 keep_going = for_kind(opcode_infos<Packets>.which[row],
                                       visitor_call<copy_or_reference<Visitor>>{visitor, from, here},
                                       Packets{});
+                if constexpr (knows_packets<Visitor>) {
+                    if (keep_going && place < until) {
+                        auto const known = visitor.known(data + place, until - place,
+                                                         offset + place);
+                        place += known.size;
+                        if (known.size != 0) { last_ip = known.last_ip; }
+                    }
+                }
             }
             if (!keep_going) {
                 if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }

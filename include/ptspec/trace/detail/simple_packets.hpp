@@ -3,6 +3,7 @@
 
 #include <ptspec/trace/binder.hpp>
 #include <ptspec/trace/event.hpp>
+#include <ptspec/trace/visitor.hpp>
 
 namespace ptspec::trace::detail {
 
@@ -91,14 +92,11 @@ struct simple_packets {
         return out.branch(which, where, *clock);
     }
     constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
-        if (!has_no_pending || !binds->try_end_tracing()) { return stop(which, where); }
-        *disabled_at = {which.has_ip(), where.ip};
-        takes_branches = false;
+        if (!end_tracing({which.has_ip(), where.ip})) { return stop(which, where); }
         return out.disable(which, where, *clock);
     }
     constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
-        if (!has_no_pending || !binds->try_start_tracing()) { return stop(which, where); }
-        takes_branches = binds->binds_branches();
+        if (!start_tracing()) { return stop(which, where); }
         return out.enable(which, where, *clock);
     }
     template <packet::packet_type Packet>
@@ -106,8 +104,27 @@ struct simple_packets {
     constexpr void operator()(Packet const& which, at where) {
         if constexpr (same_as<Packet, packet::tsc>) { (void)binds->add(which, where); }
         (void)clock->add(which);
+        if constexpr (requires { out.forget(); }) { out.forget(); }
     }
     constexpr void pads(unsigned, at) {}
+    constexpr auto known(uint8_t const* bytes, size_t room, uint64_t offset) -> known_packets
+        requires requires(Out& to, simple_packets& by) { to.known(bytes, room, offset, by); }
+    {
+        return has_no_pending ? out.known(bytes, room, offset, *this) : known_packets{};
+    }
+    /// For a TIP.PGD. Returns false if it is not simple.
+    constexpr auto end_tracing(known_ip at) -> bool {
+        if (!has_no_pending || !binds->try_end_tracing()) { return false; }
+        *disabled_at = at;
+        takes_branches = false;
+        return true;
+    }
+    /// For a TIP.PGE.
+    constexpr auto start_tracing() -> bool {
+        if (!has_no_pending || !binds->try_start_tracing()) { return false; }
+        takes_branches = binds->binds_branches();
+        return true;
+    }
     template <packet::packet_type Packet>
     constexpr auto operator()(Packet const& which, at where) -> bool {
         return stop(which, where);
