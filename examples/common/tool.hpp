@@ -128,6 +128,21 @@ private:
     struct stat about_{};
 };
 
+/// The bytes of a file; it throws if there are more than `most`.
+inline auto read_all(std::string const& path, std::size_t most) -> std::vector<std::uint8_t> {
+    input in{path};
+    std::vector<std::uint8_t> all;
+    std::uint8_t piece[65536];
+    for (;;) {
+        std::size_t const count = in.read(piece, sizeof piece);
+        all.insert(all.end(), piece, piece + count);
+        if (all.size() > most) {
+            throw failure{path + ": more than " + std::to_string(most >> 20) + " MB"};
+        }
+        if (count < sizeof piece) { return all; }
+    }
+}
+
 /// A file opened for writing; `-` is standard output. On an error every function throws
 /// `closed_pipe` or `failure`.
 class output {

@@ -4,31 +4,16 @@
 // Code for pt_flow: files that are mapped at an address, and dumps of pages.
 
 #include "../common/numbers.hpp"
+#include "../common/tool.hpp"
 
 #include <ptspec/flow.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <vector>
 
 namespace pt_flow {
 
 using namespace ptspec;
-
-/// The bytes of a file, up to `most`.
-inline auto read_file(std::string const& path, std::size_t most) -> std::vector<std::uint8_t> {
-    tool::input in{path};
-    std::vector<std::uint8_t> all;
-    std::uint8_t piece[65536];
-    for (;;) {
-        std::size_t const count = in.read(piece, sizeof piece);
-        all.insert(all.end(), piece, piece + count);
-        if (all.size() > most) {
-            throw tool::failure{path + ": more than " + std::to_string(most >> 20) + " MB"};
-        }
-        if (count < sizeof piece) { return all; }
-    }
-}
 
 /// Code in one address space.
 class images {
@@ -42,15 +27,15 @@ public:
                                  ? std::nullopt
                                  : tool::parse_number(std::string_view{text}.substr(at + 1), any);
         if (!address) { throw tool::failure{option + " takes FILE@ADDRESS"}; }
-        files_.push_back(read_file(text.substr(0, at), most_bytes));
+        files_.push_back(tool::read_all(text.substr(0, at), most_bytes));
         add(*address, files_.back());
     }
     /// Pages of 4096 bytes one after the other, and a text file with the address of each: a line
     /// `0xADDRESS`, with ` unmapped` after it if the page is absent.
     void add_pages(std::string const& memory, std::string const& list) {
-        files_.push_back(read_file(memory, most_bytes));
+        files_.push_back(tool::read_all(memory, most_bytes));
         auto const& bytes = files_.back();
-        auto const text = read_file(list, most_bytes);
+        auto const text = tool::read_all(list, most_bytes);
         std::string_view rest{reinterpret_cast<char const*>(text.data()), text.size()};
         std::size_t page = 0;
         while (!rest.empty()) {

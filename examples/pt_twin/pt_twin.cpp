@@ -46,20 +46,6 @@ Exit status: 0 all segments are equal; 1 some are not, or there is no PSB; 2 wro
 of more than 16 MB.
 )";
 
-auto read_file(std::string const& path) -> std::vector<std::uint8_t> {
-    tool::input in{path};
-    std::vector<std::uint8_t> all;
-    std::uint8_t piece[65536];
-    for (;;) {
-        std::size_t const count = in.read(piece, sizeof piece);
-        all.insert(all.end(), piece, piece + count);
-        if (all.size() > max_bytes) { throw tool::failure{path + ": more than 16 MB"}; }
-        if (count < sizeof piece) { break; }
-    }
-    tool::require_raw_trace(path, byte_view{all});
-    return all;
-}
-
 struct arguments {
     std::string path;
     std::string_view kind{};  // empty: the best one
@@ -108,8 +94,9 @@ auto parse(tool::command_line& line) -> arguments {
 
 auto run_tool(tool::command_line& line) -> int {
     auto const given = parse(line);
-    auto const file = read_file(given.path);
+    auto const file = tool::read_all(given.path, max_bytes);
     byte_view const whole{file.data(), file.size()};
+    tool::require_raw_trace(given.path, whole);
     auto parts = read_samples(whole, given.sample != 0 ? given.sample : sample_size_of(whole));
     if (parts.empty()) { throw tool::failure{given.path + ": no PSB"}; }
     auto const on = std::make_unique<machine>();

@@ -9,7 +9,7 @@
 // MEMORY has pages of 4096 bytes, ADDRESSES a line `0xADDRESS` for each, sorted. libipt maps pages
 // that follow each other as one section of the file. Ways: `instructions` reports each, with code
 // that is decoded already; `blocks` and `coverage_cold` begin with empty caches; `coverage` counts
-// edges with full ones.
+// edges with full ones. Row `threads`: two threads of ours against one.
 
 #include <bench/paired.hpp>
 
@@ -24,6 +24,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -182,6 +183,37 @@ void row(benchmark::State& state, recorded const& of, caches& with, way const& o
                    }));
 }
 
+/// Two threads of ours, each with a part of the trace, against one.
+void threads_row(benchmark::State& state, recorded const& of, uint64_t instructions) {
+    std::unique_ptr<caches> with[2] = {std::make_unique<caches>(), std::make_unique<caches>()};
+    auto const walk_parts = [&](size_t count) {
+        uint64_t counts[2] = {};
+        auto const walk_part = [&](flow::part const& part, size_t number) {
+            auto code = of.code();
+            instruction_sum to;
+            flow::walker walker{borrowed_bytes{part.bytes.data(), part.bytes.size()}, code,
+                                with[number]->blocks, part.options({})};
+            (void)walker.run(to);
+            counts[number] = to.count;
+        };
+        {
+            std::vector<std::jthread> threads;
+            size_t number = 0;
+            for (auto const& part : flow::parts{of.trace(), count}) {
+                threads.emplace_back(walk_part, part, number++);
+            }
+        }
+        return counts[0] + counts[1];
+    };
+    if (walk_parts(2) != instructions || walk_parts(1) != instructions) {
+        return state.SkipWithError("two threads found other instructions than one");
+    }
+    auto const two = [&] { benchmark::DoNotOptimize(walk_parts(2)); };
+    auto const one = [&] { benchmark::DoNotOptimize(walk_parts(1)); };
+    bench::compare(state, static_cast<double>(instructions), bench::timed_threads(two),
+                   bench::timed_threads(one));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -216,6 +248,11 @@ int main(int argc, char** argv) {
             ->Iterations(static_cast<benchmark::IterationCount>(given.size >> 20))
             ->Unit(benchmark::kMillisecond);
     }
+    benchmark::RegisterBenchmark(
+        "flow/threads", [&](benchmark::State& state) { threads_row(state, of, all.count); })
+        ->UseManualTime()
+        ->Iterations(20)
+        ->Unit(benchmark::kMillisecond);
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
 }

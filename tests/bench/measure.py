@@ -73,6 +73,7 @@ FLOW = [  # with recorded traces only: xdc-mruby, beside libipt's instruction de
     Row("flow/blocks", 40, 80),
     Row("flow/coverage_cold", 40, 80),
     Row("flow/coverage", 200, 400),
+    Row("flow/threads", 1.8, 1.95),
 ]
 INSTRUCTIONS = [  # per packet, branch or executed instruction: at most the floor
     Row("next/real", 32, 24, 30),

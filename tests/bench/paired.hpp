@@ -5,6 +5,7 @@
 #include <valgrind/callgrind.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -36,6 +37,16 @@ auto time_of(Body const& body) -> double {
 template <class Body>
 auto timed(Body const& body) {
     return [&body] { return time_of(body); };
+}
+/// The same for a body that uses several threads: the time that passes.
+template <class Body>
+auto timed_threads(Body const& body) {
+    return [&body] {
+        auto const begin = std::chrono::steady_clock::now();
+        body();
+        auto const passed = std::chrono::steady_clock::now() - begin;
+        return std::chrono::duration<double, std::nano>(passed).count();
+    };
 }
 
 inline auto median(std::vector<double> values) -> double {

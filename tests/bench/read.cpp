@@ -36,6 +36,7 @@ using namespace ptspec;
 using bench::buffer;
 using bench::compare;
 using bench::timed;
+using bench::timed_threads;
 
 /// The result of a pass over a trace. The sums are over all packets.
 struct seen {
@@ -257,7 +258,7 @@ void thread_row(benchmark::State& state, buffer const& trace) {
     }
     auto const two = [&] { run(2); };
     auto const one = [&] { run(1); };
-    compare(state, static_cast<double>(trace.size()), timed(two), timed(one));
+    compare(state, static_cast<double>(trace.size()), timed_threads(two), timed_threads(one));
 }
 
 /// Threads that share no data: an upper bound of the speed-up on this machine.
@@ -272,7 +273,7 @@ void additions_row(benchmark::State& state) {
     };
     auto const two = [&] { run(2); };
     auto const one = [&] { run(1); };
-    compare(state, static_cast<double>(additions), timed(two), timed(one));
+    compare(state, static_cast<double>(additions), timed_threads(two), timed_threads(one));
 }
 
 /// One of our ways to read.

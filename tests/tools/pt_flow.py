@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Tests of pt_flow as a program: what libipt says was executed, and wrong usage.
 
-    pt_flow.py PT_FLOW
+    pt_flow.py PT_FLOW EDGE_HASH
 """
 
 import json
@@ -19,6 +19,7 @@ import skips  # noqa: E402
 import traces  # noqa: E402
 
 PT_FLOW = sys.argv.pop(1)
+EDGE_HASH = sys.argv.pop(1)
 # PSB, FUP 1000H, PSBEND, a TNT with one branch that is taken, and its loop: NOP; JNZ 1000H.
 TRACE = bytes.fromhex("0282" * 8 + "9901 7d001000000000 0223 06")
 LOOP = bytes.fromhex("90 75fd")
@@ -76,6 +77,22 @@ class Recorded(Folder):
                 self.assertEqual((status, error), (1 if gaps else 0, ""))
             found += 1
         self.assertEqual(found, 12)
+
+    def test_the_edges_of_recorded_traces_are_those_of_libxdc(self):
+        found = 0
+        for summary in sorted(traces.folder().glob("*.summary.json")):
+            name = summary.name.removesuffix(".summary.json")
+            expected = json.loads(summary.read_text()).get("libxdc_hash")
+            if expected is None or not (traces.folder() / f"{name}.addr").exists():
+                continue
+            trace = self.file("trace.pt", traces.recorded(name))
+            memory = self.file("code.mem", traces.read(traces.folder() / f"{name}.mem"))
+            done = subprocess.run([EDGE_HASH, trace, memory, traces.folder() / f"{name}.addr"],
+                                  capture_output=True, text=True, timeout=120)
+            with self.subTest(name):
+                self.assertEqual(done.stdout, f"{int(expected, 16):016x}\n" * 3, done.stderr)
+            found += 1
+        self.assertEqual(found, 5)
 
     def test_the_instructions_of_libipts_tests_are_those_that_ptxed_prints(self):
         found = 0

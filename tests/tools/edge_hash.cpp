@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// Prints the hash that libxdc has of the conditional branches of a trace.
+//
+//   edge_hash TRACE MEMORY ADDRESSES
+//
+// MEMORY and ADDRESSES are those of `pt_flow --pages`. The trace is walked three times: plainly,
+// and with a cache of paths that is empty, then full. Exit status: 0, 1 if the hashes differ, 2 if
+// a file cannot be read.
+
+#include <pt_flow/images.hpp>
+
+#include <ptspec/flow.hpp>
+
+#include <bit>
+#include <cinttypes>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+using table = std::vector<std::uint8_t>;
+
+/// The lower half of MurmurHash3, x64, 128 bits, of whole blocks of 16 bytes.
+auto murmur3(table const& bytes, std::uint64_t seed) -> std::uint64_t {
+    constexpr std::uint64_t c1 = 0x87C3'7B91'1142'53D5;
+    constexpr std::uint64_t c2 = 0x4CF5'AD43'2745'937F;
+    auto const mixed = [](std::uint64_t k) {
+        k = (k ^ k >> 33) * 0xFF51'AFD7'ED55'8CCD;
+        k = (k ^ k >> 33) * 0xC4CE'B9FE'1A85'EC53;
+        return k ^ k >> 33;
+    };
+    std::uint64_t h1 = seed;
+    std::uint64_t h2 = seed;
+    for (std::size_t i = 0; i + 16 <= bytes.size(); i += 16) {
+        h1 ^= std::rotl(load_le64(&bytes[i]) * c1, 31) * c2;
+        h1 = (std::rotl(h1, 27) + h2) * 5 + 0x52DC'E729;
+        h2 ^= std::rotl(load_le64(&bytes[i + 8]) * c2, 33) * c1;
+        h2 = (std::rotl(h2, 31) + h1) * 5 + 0x3849'5AB5;
+    }
+    h1 ^= bytes.size();
+    h2 ^= bytes.size();
+    h1 += h2;
+    h2 += h1;
+    return mixed(h1) + mixed(h2);
+}
+
+/// Conditional branches, taken or not, in 64 KB of bytes that wrap.
+struct conditional_counts {
+    static constexpr std::uint32_t not_counted = 0xFFFF'FFFF;
+
+    flow::path_cache* known;
+    table counts = table(65536);
+
+    [[nodiscard]] auto paths() const -> flow::path_cache* { return known; }
+    [[nodiscard]] auto index_of(flow::edge const& one) const -> std::uint32_t {
+        if (one.which != x86::instruction_class::conditional) { return not_counted; }
+        auto const spread = [](std::uint64_t ip) {
+            return (ip ^ ip >> 31) * 0x7FB5'D329'728E'A185;
+        };
+        return static_cast<std::uint16_t>(spread(one.to) ^ spread(one.from) >> 1);
+    }
+    void count(std::uint32_t index) { ++counts[index]; }
+    void edge(flow::edge const& one) {
+        auto const index = index_of(one);
+        if (index != not_counted) { count(index); }
+    }
+    void repeat(flow::path const& one) {
+        for (unsigned i = 0; i < one.edges; ++i) {
+            counts[one.index(i)] = static_cast<std::uint8_t>(counts[one.index(i)] + one.times(i));
+        }
+    }
+};
+
+auto run_tool(tool::command_line& line) -> int {
+    std::vector<std::string> files;
+    while (line.next()) { files.push_back(line.argument()); }
+    if (files.size() != 3) { throw tool::failure{"takes a trace, its memory and its addresses"}; }
+    auto const trace = tool::read_all(files[0], pt_flow::images::most_bytes);
+    pt_flow::images images;
+    images.add_pages(files[1], files[2]);
+    auto code = images.spans();
+    std::vector<flow::block> block_storage(16384);
+    std::vector<flow::path> path_storage(4096);
+    flow::block_cache blocks{block_storage.data(), block_storage.size()};
+    flow::path_cache paths{path_storage.data(), path_storage.size()};
+    flow::walker walker{borrowed_bytes{trace.data(), trace.size()}, code, blocks};
+    std::uint64_t found[3] = {};
+    for (int i = 0; i < 3; ++i) {
+        conditional_counts to{i == 0 ? nullptr : &paths};
+        (void)walker.run(to);
+        walker.next_input(borrowed_bytes{trace.data(), trace.size()});
+        found[i] = murmur3(to.counts, 0xAAAA'AAAA);
+        std::printf("%016" PRIx64 "\n", found[i]);
+    }
+    return found[0] == found[1] && found[0] == found[2] ? 0 : 1;
+}
+
+}  // namespace
+
+auto main(int argc, char** argv) -> int { return tool::run("edge_hash", argc, argv, run_tool); }
