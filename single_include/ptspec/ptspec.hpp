@@ -13238,7 +13238,10 @@ private:
                 break;
             case kind::pip: agrees = take(which.as<packet::pip>(), true); break;
             case kind::vmcs: now_.take(which.as<packet::vmcs>()); break;
-            case kind::mode_exec: agrees = take(which.as<packet::mode_exec>(), true); break;
+            case kind::mode_exec:
+                agrees = take(which.as<packet::mode_exec>(), true);
+                drop_event_unless_init();
+                break;
             case kind::mode_tsx: agrees = take(which.as<packet::mode_tsx>(), true); break;
             default: break;
         }
@@ -13248,6 +13251,12 @@ private:
         }
         psb_.add(which, where);
         return {.to = owner::status, .in_psb_plus = true};
+    }
+    /// A processor that waits for a SIPI is in real mode: GEN-290. After an OVF the FUP may be its.
+    constexpr void drop_event_unless_init() noexcept {
+        if (!has(event) || has(psb_resumes) || now_.code_bits == 16) { return; }
+        violate(rule::PKT_077, {event_at_, kind::fup});
+        set(event, false);
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
@@ -16561,9 +16570,7 @@ private:
     }
 
     /// After a packet while an asynchronous event is pending. If it is an INIT, its events wait for
-    /// the TIP of the SIPI, and what comes between is returned first.
-    ///
-    /// Source: GEN-290.
+    /// the TIP of the SIPI, and what comes between is returned first. Source: GEN-290.
     [[gnu::noinline]] constexpr void continue_event(item const& got, binding bound) noexcept {
         bool const is_fup = got.packet.is<packet::fup>();
         if (!binder_.in_event() || (is_fup && bound.to == owner::asynchronous)) {
@@ -16581,17 +16588,17 @@ private:
     /// The events of an INIT are pending again.
     constexpr void return_to_event() noexcept {
         if (!is_interrupted_) { return; }
-        is_interrupted_ = false;
         complete_pending();
         for (unsigned i = 0; i < aside_; ++i) { add_pending(set_aside_[i]); }
-        aside_ = 0;
+        is_interrupted_ = false, aside_ = 0;
     }
     constexpr void leave_event() noexcept {
         if (!is_interrupted_) { return; }
-        return_to_event();
-        complete_pending();
+        is_interrupted_ = false;
+        if (!binder_.in_psb_plus()) { complete_pending(); }  // else they are those of the PSB+
+        for (unsigned i = 0; i < aside_; ++i) { insert(first_pending(), set_aside_[i]); }
+        aside_ = 0;
     }
-
     constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
         auto one = made(bound.is_note ? event_type::note : event_type::damage, got);
         one.broken = broken;
@@ -30601,6 +30608,7 @@ public:
         reader_ = reader{whole, clock, quirks_};
         walk_.restart();
         waits_ = waiting::none;
+        psb_end_ = 0;
         psb_has_mode_ = has_ended_ = false;
     }
 
@@ -30799,9 +30807,11 @@ private:
             default: return true;
         }
     }
-    /// Damage to the order of packets: a wrong time, or while tracing is off.
+    /// Damage to the order of packets: a wrong time, while tracing is off, or before the IP of a
+    /// PSB+.
     [[nodiscard]] constexpr auto changes_no_ip() const noexcept -> bool {
-        return walk_.is_off() || packet::unbound_kinds.has(event_.packet.kind());
+        return walk_.is_off() || event_.offset < psb_end_ ||
+               packet::unbound_kinds.has(event_.packet.kind());
     }
     /// A PIP. Without an IP it is that of the next MOV CR3, far transfer or VM entry.
     template <class Sink>
@@ -30858,6 +30868,7 @@ private:
     template <class Sink>
     constexpr auto psb(Sink& to) noexcept -> bool {
         if (!end_of_psb_plus(to)) { return false; }
+        psb_end_ = event_.offset;
         // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
         if (!psb_has_mode_) { walk_.forget_width(); }
         psb_has_mode_ = continues_ = false;
@@ -30889,6 +30900,7 @@ private:
     uint64_t until_;
     bool continues_;
     waiting waits_ = waiting::none;
+    uint64_t psb_end_ = 0;       ///< the offset of the last PSBEND
     bool psb_has_mode_ = false;  ///< the PSB+ that is read
     bool has_ended_ = false;     ///< at `until_`
     trace::event event_{};

@@ -53,6 +53,7 @@ class Recorder:
         self.folder = folder
         self.tool = folder / "pt_record"
         self.verifier = folder / "verifier"
+        self.damage = folder / "damage"
 
     def build(self, pool):
         jobs = [["g++", *STRICT, ROOT / "examples/pt_record/pt_record.cpp", "-o", self.tool],
@@ -61,7 +62,9 @@ class Recorder:
                 ["g++", *STRICT, *PLUGIN, ROOT / "examples/pt_record/machine_plugin.cpp", "-o",
                  self.folder / "pt_record_machine.so"],
                 ["g++", *STRICT, ROOT / "tests/differential/recording.cpp", "-lipt", "-o",
-                 self.verifier]]
+                 self.verifier],
+                ["g++", *STRICT, ROOT / "tests/differential/damage.cpp", "-lipt", "-o",
+                 self.damage]]
         for source in PROGRAMS.glob("*.cpp"):
             static = ["-static"] if source.stem == "loops" else []
             jobs.append(["g++", "-std=c++20", "-O2", "-pthread", *static, source, "-o",
@@ -190,6 +193,17 @@ def ends_are_exact(recorder):
     return f"{'killed':11}{kills} times", good
 
 
+def survives_damage(recorder, count):
+    """What damaged copies of a recording have in common with the program's instructions."""
+    raw = recorder.folder / "raw_damaged"
+    shutil.rmtree(raw, ignore_errors=True)
+    run([recorder.tool, "-o", f"{raw}.data", "--raw", raw, "--check", "--ctl", "psb=2K",
+         recorder.folder / "exceptions"])
+    done = subprocess.run([recorder.damage, "--count", str(count), raw], capture_output=True,
+                          text=True, timeout=600)
+    return done.stdout.rstrip(), done.returncode == 0
+
+
 def perf_agrees(recorder, name):
     """perf finds the same instructions, names them by symbols, and has no complaint."""
     raw = recorder.folder / f"raw_perf_{name}"
@@ -232,6 +246,7 @@ def main():
             failed += not good
     others = [lambda: engines_agree(recorder, "bare"), lambda: engines_agree(recorder, "far"),
               lambda: ends_are_exact(recorder)]
+    others.append(lambda: survives_damage(recorder, 1000 if options.all else 60))
     others += [lambda letter=letter: engines_agree(recorder, "deaths", letter)
                for letter in "esfidthakcFX"]
     if shutil.which("perf") is None:

@@ -141,6 +141,8 @@ private:
         auto after = unit_.state().code;
         after.cpl = 0;
         after.cr3 = 0;
+        after.width = engine::code_width::bits_16;
+        after.real_mode = true;
         on(action::init{here, here, after, true});
         auto const between = roll(4);
         for (auto i = between; i != 0; --i) {

@@ -502,6 +502,18 @@ TEST_CASE(
     });
 }
 
+TEST_CASE("damage before a PSB+ does not end the walk that begins at its IP (GEN-176)") {
+    CHECK_TWICE([](auto value) {
+        made_code const loop{"90 75fd"};
+        // A TIP.PGD, or a TraceStop, and no TIP.PGE before the branches after the PSB+.
+        auto const disabled = walk(value(on("ON 01 ON 0e 0e")), loop);
+        auto const stopped = walk(value(on("ON 0283 ON 0e 0e")), loop);
+        constexpr auto four = "000 001 000 001 000 001 000 001";
+        return disabled.executed("000 001 000 001 000 001 000 001 000 001") &&
+               disabled.gap_count == 0 && stopped.executed(four) && stopped.gap_count == 1;
+    });
+}
+
 TEST_CASE("code changes at a packet, and between the branches of a TNT, also where a TIP waits") {
     // JE 1000 with one NOP before it, and with two. Taken five times: TNTs of 3 and of 2 branches.
     CHECK_TWICE([](auto value) {

@@ -367,21 +367,32 @@ TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-
 }
 
 TEST_CASE("the TIP of a SIPI ends the event of its INIT; packets between come first (GEN-290)") {
-    EVENTS("ON 3d1010 0243001000000000 ON 2d0020", ON ON "async@1010>2000 paging@2000");
+    // Before the SIPI the processor is in real mode.
+#define REAL "PSB CBR 99007d001000000000 0223"
+    EVENTS("ON 3d1010 0243001000000000 " REAL " 2d0020", ON ON "async@1010>2000 paging@2000");
     // Power events with their own FUP, CFE, MODE.Exec; two PSB+s.
-    EVENTS("ON 3d1010 0222 0010 02e2 3d1010 02a2 1001000000 ON ON 0213059a 9900 2d0020 06",
+    EVENTS("ON 3d1010 0222 0010 02e2 3d1010 02a2 1001000000 " REAL " " REAL " 0213059a 9900 2d0020 "
+           "06",
            ON "pwre@1010 exstop@1010 pwrx@1010 " ON ON "cfe async@1010>2000 exec_mode@2000 "
               "branches:T");
-    EVENTS("ON 3d1010 ON 01", ON ON "async_disabled@1010");
+    EVENTS("ON 3d1010 " REAL " 01", ON ON "async_disabled@1010");
     // No SIPI comes.
-    EVENTS("ON 3d1010 ON 06 2d0020", ON ON "async@1010 damage!PKT077 resumed@2000");
-    EVENTS("ON 3d1010 ON 02f3 3d2010", ON ON "async@1010 overflow resumed@1020");
-    EVENTS("ON 3d1010 ON", ON ON "async@1010");
-    EVENTS("ON 3d1010 ON 05", ON ON "async@1010 damage!PKT015 lost");
-    EVENTS("ON 3d1010 ON 3d2010 2d0020", ON ON "async@1010 damage!PKT077 async@1020>2000");
+    EVENTS("ON 3d1010 " REAL " 06 2d0020", ON ON "async@1010 damage!PKT077 resumed@2000");
+    EVENTS("ON 3d1010 " REAL " 02f3 3d2010", ON ON "async@1010 overflow resumed@1020");
+    EVENTS("ON 3d1010 " REAL, ON ON "async@1010");
+    EVENTS("ON 3d1010 " REAL " 05", ON ON "async@1010 damage!PKT015 lost");
+    EVENTS("ON 3d1010 " REAL " 3d2010 2d0020", ON ON "async@1010 damage!PKT077 async@1020>2000");
     // More packets than an INIT has: the event is returned without its end.
-    EVENTS("ON 3d1010 0243001000000000 0243002000000000 ON 2d0020",
+    EVENTS("ON 3d1010 0243001000000000 0243002000000000 " REAL " 2d0020",
            ON "async@1010 paging paging " ON "async>2000");
+#undef REAL
+    // In 32-bit and 64-bit code a PSB+ comes after no INIT: what was pending is damage, and the
+    // packets after it are read from the IP of the PSB+.
+    EVENTS("ON 3d1010 ON 06", ON "async@1010 damage!PKT077 " ON "branches:T");
+    EVENTS("ON 3d1010 PSB CBR 99027d001000000000 0223 2d0020",
+           ON "async@1010 damage!PKT077 " ON "indirect>2000");
+    EVENTS("ON 3d1010 0243001000000000 ON 06",
+           ON "async@1010 paging damage!PKT077 " ON "branches:T");
 }
 
 TEST_CASE("damage inside of a compound event comes before it (GEN-237,245)") {

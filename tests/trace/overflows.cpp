@@ -287,6 +287,9 @@ struct reference {
                 out.push_back("overflow");
                 return;
             case token::psb_on: {
+                // In 64-bit code it is not in an INIT: GEN-290. The FUP may be that of the OVF.
+                bool const breaks = in_event && !by_psb;
+                if (breaks) { report({break_event()}); }
                 set_event_aside();
                 stopped = false;
                 out.push_back(at("psb", ip));
@@ -294,7 +297,7 @@ struct reference {
                     if (at_psb[i].is_damage) { report({"GEN227"}); }
                     out.push_back(at("resumed", ip));
                 }
-                lost = lost && now == flow::on;
+                lost = lost && now == flow::on && !breaks;
                 if (overflow) {
                     by_psb = true;
                     set(flow::entering);

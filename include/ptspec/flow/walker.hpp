@@ -51,6 +51,7 @@ public:
         reader_ = reader{whole, clock, quirks_};
         walk_.restart();
         waits_ = waiting::none;
+        psb_end_ = 0;
         psb_has_mode_ = has_ended_ = false;
     }
 
@@ -249,9 +250,11 @@ private:
             default: return true;
         }
     }
-    /// Damage to the order of packets: a wrong time, or while tracing is off.
+    /// Damage to the order of packets: a wrong time, while tracing is off, or before the IP of a
+    /// PSB+.
     [[nodiscard]] constexpr auto changes_no_ip() const noexcept -> bool {
-        return walk_.is_off() || packet::unbound_kinds.has(event_.packet.kind());
+        return walk_.is_off() || event_.offset < psb_end_ ||
+               packet::unbound_kinds.has(event_.packet.kind());
     }
     /// A PIP. Without an IP it is that of the next MOV CR3, far transfer or VM entry.
     template <class Sink>
@@ -308,6 +311,7 @@ private:
     template <class Sink>
     constexpr auto psb(Sink& to) noexcept -> bool {
         if (!end_of_psb_plus(to)) { return false; }
+        psb_end_ = event_.offset;
         // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
         if (!psb_has_mode_) { walk_.forget_width(); }
         psb_has_mode_ = continues_ = false;
@@ -339,6 +343,7 @@ private:
     uint64_t until_;
     bool continues_;
     waiting waits_ = waiting::none;
+    uint64_t psb_end_ = 0;       ///< the offset of the last PSBEND
     bool psb_has_mode_ = false;  ///< the PSB+ that is read
     bool has_ended_ = false;     ///< at `until_`
     trace::event event_{};

@@ -270,7 +270,10 @@ private:
                 break;
             case kind::pip: agrees = take(which.as<packet::pip>(), true); break;
             case kind::vmcs: now_.take(which.as<packet::vmcs>()); break;
-            case kind::mode_exec: agrees = take(which.as<packet::mode_exec>(), true); break;
+            case kind::mode_exec:
+                agrees = take(which.as<packet::mode_exec>(), true);
+                drop_event_unless_init();
+                break;
             case kind::mode_tsx: agrees = take(which.as<packet::mode_tsx>(), true); break;
             default: break;
         }
@@ -280,6 +283,12 @@ private:
         }
         psb_.add(which, where);
         return {.to = owner::status, .in_psb_plus = true};
+    }
+    /// A processor that waits for a SIPI is in real mode: GEN-290. After an OVF the FUP may be its.
+    constexpr void drop_event_unless_init() noexcept {
+        if (!has(event) || has(psb_resumes) || now_.code_bits == 16) { return; }
+        violate(rule::PKT_077, {event_at_, kind::fup});
+        set(event, false);
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;

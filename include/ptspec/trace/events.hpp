@@ -346,9 +346,7 @@ private:
     }
 
     /// After a packet while an asynchronous event is pending. If it is an INIT, its events wait for
-    /// the TIP of the SIPI, and what comes between is returned first.
-    ///
-    /// Source: GEN-290.
+    /// the TIP of the SIPI, and what comes between is returned first. Source: GEN-290.
     [[gnu::noinline]] constexpr void continue_event(item const& got, binding bound) noexcept {
         bool const is_fup = got.packet.is<packet::fup>();
         if (!binder_.in_event() || (is_fup && bound.to == owner::asynchronous)) {
@@ -366,17 +364,17 @@ private:
     /// The events of an INIT are pending again.
     constexpr void return_to_event() noexcept {
         if (!is_interrupted_) { return; }
-        is_interrupted_ = false;
         complete_pending();
         for (unsigned i = 0; i < aside_; ++i) { add_pending(set_aside_[i]); }
-        aside_ = 0;
+        is_interrupted_ = false, aside_ = 0;
     }
     constexpr void leave_event() noexcept {
         if (!is_interrupted_) { return; }
-        return_to_event();
-        complete_pending();
+        is_interrupted_ = false;
+        if (!binder_.in_psb_plus()) { complete_pending(); }  // else they are those of the PSB+
+        for (unsigned i = 0; i < aside_; ++i) { insert(first_pending(), set_aside_[i]); }
+        aside_ = 0;
     }
-
     constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
         auto one = made(bound.is_note ? event_type::note : event_type::damage, got);
         one.broken = broken;

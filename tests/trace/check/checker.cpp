@@ -214,7 +214,7 @@ TEST_CASE("every FUP is bound, and every packet that needs a FUP has one (PKT-07
 }
 
 TEST_CASE("no PSB splits an event (GEN-006)") {
-    VIOLATES(manual, PKT_077, "ON !3d0510 ON 06", "ON 3d0510 ON 2d0020");  // INIT: GEN-290
+    VIOLATES(manual, PKT_077, "ON !3d0510 ON 06", "ON 3d0510 2d0020");  // of no INIT: GEN-290
     VIOLATES(manual, GEN_006, "ON 029200000000 !ON", "ON 029200000000 3d0510 ON");
     VIOLATES(manual, GEN_006, "ON 9901 !ON", "ON 9901 2d0020 ON");
     VIOLATES(manual, GEN_006, "ON 02220000 !ON", "ON 02220000 02a20000000000 ON");
