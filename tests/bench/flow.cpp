@@ -17,6 +17,7 @@
 
 #include <intel-pt.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -183,27 +184,31 @@ void row(benchmark::State& state, recorded const& of, caches& with, way const& o
                    }));
 }
 
-/// Two threads of ours, each with a part of the trace, against one.
+/// Two threads of ours, each of which takes the next part of the trace, against one.
 void threads_row(benchmark::State& state, recorded const& of, uint64_t instructions) {
     std::unique_ptr<caches> with[2] = {std::make_unique<caches>(), std::make_unique<caches>()};
     auto const walk_parts = [&](size_t count) {
-        uint64_t counts[2] = {};
-        auto const walk_part = [&](flow::part const& part, size_t number) {
+        std::vector<flow::part> parts;
+        for (auto const& part : flow::parts{of.trace(), 16}) { parts.push_back(part); }
+        std::atomic<size_t> next{0};
+        std::atomic<uint64_t> found{0};
+        auto const work = [&](size_t number) {
             auto code = of.code();
             instruction_sum to;
-            flow::walker walker{borrowed_bytes{part.bytes.data(), part.bytes.size()}, code,
-                                with[number]->blocks, part.options({})};
-            (void)walker.run(to);
-            counts[number] = to.count;
+            for (size_t i = next++; i < parts.size(); i = next++) {
+                auto const& part = parts[i];
+                flow::walker walker{borrowed_bytes{part.bytes.data(), part.bytes.size()}, code,
+                                    with[number]->blocks, part.options({})};
+                (void)walker.run(to);
+            }
+            found += to.count;
         };
         {
             std::vector<std::jthread> threads;
-            size_t number = 0;
-            for (auto const& part : flow::parts{of.trace(), count}) {
-                threads.emplace_back(walk_part, part, number++);
-            }
+            for (size_t i = 1; i < count; ++i) { threads.emplace_back(work, i); }
+            work(0);
         }
-        return counts[0] + counts[1];
+        return found.load();
     };
     if (walk_parts(2) != instructions || walk_parts(1) != instructions) {
         return state.SkipWithError("two threads found other instructions than one");
