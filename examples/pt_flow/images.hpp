@@ -5,6 +5,7 @@
 
 #include "../common/numbers.hpp"
 #include "../common/tool.hpp"
+#include "symbols.hpp"
 
 #include <ptspec/flow.hpp>
 
@@ -27,8 +28,29 @@ public:
                                  ? std::nullopt
                                  : tool::parse_number(std::string_view{text}.substr(at + 1), any);
         if (!address) { throw tool::failure{option + " takes FILE@ADDRESS"}; }
-        files_.push_back(tool::read_all(text.substr(0, at), most_bytes));
+        auto const path = text.substr(0, at);
+        files_.push_back(tool::read_all(path, most_bytes));
         add(*address, files_.back());
+        modules_.push_back({path, *address, files_.back().size()});
+    }
+    /// FILE[@ADDRESS]: an ELF file, with the address of its first byte if it is loaded anywhere.
+    void add_binary(std::string const& option, std::string const& text) {
+        auto const at = text.rfind('@');
+        auto const address = at == std::string::npos
+                                 ? std::optional<std::uint64_t>{0}
+                                 : tool::parse_number(std::string_view{text}.substr(at + 1), any);
+        if (!address) { throw tool::failure{option + " takes FILE or FILE@ADDRESS"}; }
+        auto const path = text.substr(0, at);
+        files_.push_back(tool::read_all(path, most_bytes));
+        auto const found = elf_file::read(byte_view{files_.back()});
+        if (!found) { throw tool::failure{path + ": not an ELF file of x86"}; }
+        auto const offset = found->is_relocatable() ? *address : 0;
+        for (auto const& one : found->segments()) {
+            if (!one.is_executable) { continue; }
+            add(one.address + offset, one.bytes);
+            modules_.push_back({path, one.address + offset, one.bytes.size()});
+        }
+        names_.add(*found, offset);
     }
     /// Pages of 4096 bytes one after the other, and a text file with the address of each: a line
     /// `0xADDRESS`, with ` unmapped` after it if the page is absent.
@@ -51,6 +73,13 @@ public:
             }
             if (space == std::string_view::npos) {
                 add(*address, byte_view{bytes}.from(page * page_size).first(page_size));
+                bool const continues = !modules_.empty() && modules_.back().path == memory &&
+                                       *address == modules_.back().address + modules_.back().size;
+                if (continues) {
+                    modules_.back().size += page_size;
+                } else {
+                    modules_.push_back({memory, *address, page_size});
+                }
             }
             ++page;
         }
@@ -67,6 +96,15 @@ public:
         return {spans_.data(), spans_.size()};
     }
 
+    [[nodiscard]] auto names() const -> symbols const& { return names_; }
+    /// Files with code, and where it is.
+    struct module {
+        std::string path;
+        std::uint64_t address;
+        std::uint64_t size;
+    };
+    [[nodiscard]] auto modules() const -> std::vector<module> const& { return modules_; }
+
 private:
     static constexpr std::uint64_t any = ~std::uint64_t{0};
     static constexpr std::size_t page_size = flow::code_page_size;
@@ -79,6 +117,8 @@ private:
 
     std::vector<std::vector<std::uint8_t>> files_{};
     std::vector<flow::code_span> spans_{};
+    std::vector<module> modules_{};
+    symbols names_{};
 };
 
 }  // namespace pt_flow

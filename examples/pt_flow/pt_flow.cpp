@@ -2,7 +2,9 @@
 
 // pt_flow: the executed instructions of a trace. See `pt_flow --help`.
 
+#include "calls.hpp"
 #include "images.hpp"
+#include "covered.hpp"
 #include "listing.hpp"
 
 #include "../common/raw_trace.hpp"
@@ -12,9 +14,10 @@ namespace {
 using namespace ptspec;
 
 constexpr std::string_view usage =
-    R"(usage: pt_flow [--instructions | --runs | --blocks | --edges] [--cpu F/M/S]
-               [--filter FIRST,LAST]..
-               [--image FILE@ADDRESS].. [--pages FILE.mem FILE.addr].. TRACE
+    R"(usage: pt_flow [--instructions | --runs | --blocks | --edges | --calls | --folded |
+                --drcov | --bitmap SIZE] [--cpu F/M/S] [--filter FIRST,LAST]..
+               [--binary FILE[@ADDRESS]].. [--image FILE@ADDRESS]..
+               [--pages FILE.mem FILE.addr].. TRACE
 
 Prints what a raw trace says was executed. The bytes of the code come from images.
 
@@ -24,6 +27,14 @@ Prints what a raw trace says was executed. The bytes of the code come from image
                             last at LAST, in code of M bits
   --blocks                  runs that end at branches: `block START LAST n=N mode=M`
   --edges                   branches and events: `edge FROM TO`, with `not-taken` or `event`
+  --calls                   a tree of calls: a line for each call, and for its end, with the number
+                            of instructions of the call and of what it called
+  --folded                  the number of instructions in each stack of functions, as flame graphs
+                            take it: `main;puts 12`
+  --drcov                   the blocks that executed, as a file of DynamoRIO's drcov, version 2
+  --bitmap SIZE             counts of edges, a byte each, at the index that flow::coverage documents
+  --binary FILE[@ADDRESS]   an ELF file, whose symbols name functions; the address is that of the
+                            first byte of a PIE or shared object
   --image FILE@ADDRESS      a file with code, at this address
   --pages FILE.mem FILE.addr
                             pages of 4096 bytes one after the other, and a text file with a line
@@ -41,14 +52,39 @@ instruction (no-instruction), or trace and code do not match (wrong-turn, endles
 Exit status: 0; 1 there are gaps, or there is no PSB; 2 wrong usage, or an unreadable file.
 )";
 
-enum class form : std::uint8_t { instructions, runs, blocks, edges };
+enum class form : std::uint8_t {
+    instructions,
+    runs,
+    blocks,
+    edges,
+    calls,
+    folded,
+    drcov,
+    bitmap,
+};
 
 struct settings {
     form what = form::runs;
+    std::size_t bitmap_size = 0;
     flow::walk_options walk{};
     std::string trace{};
     pt_flow::images code{};
 };
+
+/// A power of two from 8 to 2^31; `64K` is 65536.
+auto bitmap_size_of(std::string const& text) -> std::size_t {
+    std::string_view digits{text};
+    unsigned shift = 0;
+    if (digits.ends_with('K')) { shift = 10; }
+    if (digits.ends_with('M')) { shift = 20; }
+    if (shift != 0) { digits.remove_suffix(1); }
+    auto const found = tool::parse_number(digits, std::uint64_t{1} << 31 >> shift);
+    auto const size = found ? *found << shift : 0;
+    if (size < 8 || (size & (size - 1)) != 0) {
+        throw tool::failure{"--bitmap takes a power of two from 8 to 2048M"};
+    }
+    return static_cast<std::size_t>(size);
+}
 
 auto parse(tool::command_line& line) -> settings {
     constexpr std::uint64_t any = ~std::uint64_t{0};
@@ -66,6 +102,17 @@ auto parse(tool::command_line& line) -> settings {
             given.what = form::blocks;
         } else if (line.is("--edges")) {
             given.what = form::edges;
+        } else if (line.is("--calls")) {
+            given.what = form::calls;
+        } else if (line.is("--folded")) {
+            given.what = form::folded;
+        } else if (line.is("--drcov")) {
+            given.what = form::drcov;
+        } else if (line.is("--bitmap")) {
+            given.what = form::bitmap;
+            given.bitmap_size = bitmap_size_of(line.value());
+        } else if (line.is("--binary")) {
+            given.code.add_binary("--binary", line.value());
         } else if (line.is("--image")) {
             given.code.add_file("--image", line.value());
         } else if (line.is("--pages")) {
@@ -90,11 +137,9 @@ auto parse(tool::command_line& line) -> settings {
     return given;
 }
 
-/// Walks the trace, and returns the exit status.
-template <class Listing>
-auto print(settings& given, flow::block_cache& cache) -> int {
-    tool::output out;
-    Listing to{{pt_flow::line_writer{out}}};
+/// Walks the trace.
+template <class Sink>
+void walk_trace(settings& given, flow::block_cache& cache, Sink& to) {
     auto code = given.code.spans();
     flow::walker walk{code, cache, given.walk};
     tool::input in{given.trace};
@@ -112,7 +157,45 @@ auto print(settings& given, flow::block_cache& cache) -> int {
             (void)walk.feed(borrowed_bytes{piece.data(), count});
         }
     }
+}
+/// Prints a listing, and returns the exit status.
+template <class Listing>
+auto print(settings& given, flow::block_cache& cache) -> int {
+    tool::output out;
+    Listing to{{pt_flow::line_writer{out}}};
+    walk_trace(given, cache, to);
     to.end();
+    out.close();
+    return to.gaps == 0 ? 0 : 1;
+}
+/// The same of what takes calls.
+template <class Report>
+auto print_calls(settings& given, flow::block_cache& cache) -> int {
+    tool::output out;
+    Report to{out, given.code.names()};
+    std::vector<flow::frame> frames(pt_flow::most_frames);
+    flow::call_stack stack{frames.data(), frames.size(), to};
+    walk_trace(given, cache, stack);
+    to.end();
+    out.close();
+    return to.gaps == 0 ? 0 : 1;
+}
+auto print_blocks_covered(settings& given, flow::block_cache& cache) -> int {
+    pt_flow::covered_blocks to{given.code.modules()};
+    walk_trace(given, cache, to);
+    tool::output out;
+    to.write(out);
+    out.close();
+    return to.gaps == 0 ? 0 : 1;
+}
+auto print_bitmap(settings& given, flow::block_cache& cache) -> int {
+    std::vector<std::uint8_t> counts(given.bitmap_size);
+    std::vector<flow::path> storage(std::size_t{1} << 14);
+    flow::path_cache paths{storage.data(), storage.size()};
+    pt_flow::gap_counting_coverage to{counts.data(), counts.size(), &paths};
+    walk_trace(given, cache, to);
+    tool::output out;
+    out.write({reinterpret_cast<char const*>(counts.data()), counts.size()});
     out.close();
     return to.gaps == 0 ? 0 : 1;
 }
@@ -126,6 +209,10 @@ auto run_tool(tool::command_line& line) -> int {
         case form::runs: return print<pt_flow::run_listing>(given, cache);
         case form::blocks: return print<pt_flow::block_listing>(given, cache);
         case form::edges: return print<pt_flow::edge_listing>(given, cache);
+        case form::calls: return print_calls<pt_flow::call_tree>(given, cache);
+        case form::folded: return print_calls<pt_flow::folded_stacks>(given, cache);
+        case form::drcov: return print_blocks_covered(given, cache);
+        case form::bitmap: return print_bitmap(given, cache);
     }
     return tool::failed;
 }

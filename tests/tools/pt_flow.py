@@ -7,7 +7,9 @@
 
 import json
 import pathlib
+import random
 import re
+import struct
 import subprocess
 import sys
 import tarfile
@@ -130,6 +132,114 @@ class Recorded(Folder):
         self.assertEqual(found, 97)
 
 
+# At 1000H main: CALL leaf, RET; at 1006H leaf: NOP, RET.
+CALLING = bytes.fromhex("e801000000 c3 90 c3")
+# PSB, FUP 1000H, PSBEND; the RET of leaf is compressed; that of main leads to 2000H.
+CALLS = bytes.fromhex("0282" * 8 + "9901 7d001000000000 0223 06 2d0020")
+
+
+def made_elf(code, address, functions, is_shared=False):
+    """An ELF file of 64 bits with this code, and a symbol (name, address, size) for each function.
+    """
+    names = b"\0" + b"".join(name.encode() + b"\0" for name, _, _ in functions)
+    symbols = bytes(24)
+    for name, at, size in functions:
+        place = names.index(b"\0" + name.encode() + b"\0") + 1
+        symbols += struct.pack("<IBBHQQ", place, 0x12, 0, 1, at, size)
+    titles = b"\0.text\0.symtab\0.strtab\0.shstrtab\0"
+    parts = [code, symbols, names, titles]
+    offsets = []
+    body = b""
+    for part in parts:
+        offsets.append(0x78 + len(body))
+        body += part
+    sections = [(0, 0, 0, 0, 0, 0, 0), (1, 1, address, offsets[0], len(code), 0, 0),
+                (7, 2, 0, offsets[1], len(symbols), 3, 24),
+                (15, 3, 0, offsets[2], len(names), 0, 0),
+                (23, 3, 0, offsets[3], len(titles), 0, 0)]
+    table = b"".join(struct.pack("<IIQQQQIIQQ", name, kind, 0, at, offset, size, link, 0, 1, entry)
+                     for name, kind, at, offset, size, link, entry in sections)
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3 if is_shared else 2, 62, 1,
+                         address, 0x40, 0x78 + len(body), 0, 0x40, 0x38, 1, 0x40, 5, 4)
+    load = struct.pack("<IIQQQQQQ", 1, 5, offsets[0], address, address, len(code), len(code), 1)
+    return header + load + body + table
+
+
+class Calls(Folder):
+    FUNCTIONS = [("main", 0x1000, 6), ("leaf", 0x1006, 2)]
+
+    def setUp(self):
+        super().setUp()
+        self.binary = self.file("binary", made_elf(CALLING, 0x1000, self.FUNCTIONS))
+        self.trace = self.file("trace", CALLS)
+
+    def test_a_tree_of_calls(self):
+        expected = ("           2 | leaf();\n"
+                    "             | } /* a function that was called before the trace */\n")
+        self.assertEqual(run("--calls", "--binary", self.binary, self.trace), (0, expected, ""))
+
+    def test_the_stacks_of_a_flame_graph(self):
+        self.assertEqual(run("--folded", "--binary", self.binary, self.trace),
+                         (0, "main 2\nmain;leaf 2\n", ""))
+
+    def test_a_shared_object_has_an_address(self):
+        moved = [(name, at - 0x1000, size) for name, at, size in self.FUNCTIONS]
+        binary = self.file("shared", made_elf(CALLING, 0, moved, is_shared=True))
+        self.assertEqual(run("--folded", "--binary", f"{binary}@0x1000", self.trace),
+                         (0, "main 2\nmain;leaf 2\n", ""))
+
+    def test_without_symbols_functions_are_addresses(self):
+        image = f"{self.file('code', CALLING)}@0x1000"
+        self.assertEqual(run("--folded", "--image", image, self.trace),
+                         (0, "0x1000 2\n0x1000;0x1006 2\n", ""))
+
+    def test_a_gap_is_in_the_tree(self):
+        trace = self.file("lost", CALLS + bytes.fromhex("02f3 7d001000000000 06"))
+        status, out, _ = run("--calls", "--binary", self.binary, trace)
+        self.assertEqual(status, 1)
+        self.assertIn("/* not known: overflow from 0x2000 to main */", out)
+
+    def test_the_blocks_of_drcov(self):
+        done = subprocess.run([PT_FLOW, "--drcov", "--binary", self.binary, self.trace],
+                              capture_output=True)
+        text, _, table = done.stdout.partition(b" bbs\n")
+        self.assertEqual(text.decode().splitlines(), [
+            "DRCOV VERSION: 2", "DRCOV FLAVOR: drcov", "Module Table: version 2, count 1",
+            "Columns: id, base, end, entry, path", f"0, 0x1000, 0x1008, 0x0, {self.binary}",
+            "BB Table: 3"])
+        self.assertEqual(list(struct.iter_unpack("<IHH", table)), [(0, 5, 0), (5, 1, 0), (6, 2, 0)])
+
+    def test_the_bitmap_has_a_count_for_each_edge(self):
+        done = subprocess.run([PT_FLOW, "--bitmap", "1K", "--binary", self.binary, self.trace],
+                              capture_output=True)
+
+        def index(start, to):
+            def upper(value):
+                return (value * 0x9E3779B97F4A7C15 >> 32) & 0xFFFFFFFF
+            return (upper(start) ^ upper(to) >> 1) & 1023
+
+        expected = bytearray(1024)
+        for edge in ((0x1000, 0x1006), (0x1007, 0x1005), (0x1005, 0x2000)):
+            expected[index(*edge)] += 1
+        self.assertEqual((done.returncode, done.stdout), (0, bytes(expected)))
+
+    def test_damaged_binaries_are_refused_or_read(self):
+        numbers = random.Random(1)
+        good = self.binary.read_bytes()
+        statuses = set()
+        for _ in range(300):
+            data = bytearray(good)
+            for _ in range(numbers.randrange(1, 6)):
+                place = numbers.randrange(len(data))
+                data[place] = numbers.choice((0, 0xFF, numbers.randrange(256)))
+            if numbers.randrange(4) == 0:
+                del data[numbers.randrange(len(data)):]
+            status, _, error = run("--calls", "--binary", self.file("bad", data), self.trace)
+            self.assertIn(status, (0, 1, 2), error)
+            statuses.add(status)
+        self.assertEqual(statuses, {0, 1, 2})
+
+
 class CommandLine(Folder):
     def test_the_forms_of_output(self):
         image = f"{self.file('loop', LOOP)}@0x1000"
@@ -175,6 +285,10 @@ class CommandLine(Folder):
                 (["--image", self.folder / "none@0x1000", trace], "No such file"),
                 (["--image", f"{loop}@0x1000", "--image", f"{loop}@0x1002", trace], "overlap"),
                 (["--cpu", "six", trace], "--cpu takes"),
+                (["--bitmap", "60", trace], "--bitmap takes a power of two"),
+                (["--bitmap", "4096M", trace], "--bitmap takes a power of two"),
+                (["--binary", loop, trace], "not an ELF file"),
+                (["--binary", f"{loop}@x", trace], "--binary takes"),
                 (["--filter", "1", trace], "--filter takes"),
                 (["--filter", "1,2"] * 5 + [trace], "at most four filters"),
                 ([self.folder / "none"], "No such file")):

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// ELF files of x86-64 and 32-bit x86: what is loaded where, and the names of functions. The files
+// may be malicious: every offset is checked, and what does not fit is left out.
+
+#include <ptspec/base/bytes.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pt_flow {
+
+using namespace ptspec;
+
+/// Bytes of the file that are loaded at an address, as its program headers say.
+struct elf_segment {
+    std::uint64_t address = 0;
+    byte_view bytes{};
+    bool is_executable = false;
+};
+struct elf_symbol {
+    std::uint64_t address = 0;
+    std::uint64_t size = 0;  ///< 0: unknown
+    std::string name{};
+};
+
+/// A file that was read. The bytes must outlive it.
+class elf_file {
+public:
+    /// Nothing if it is no ELF file of x86.
+    static auto read(byte_view bytes) -> std::optional<elf_file> {
+        elf_file made{bytes};
+        if (!made.read_header()) { return std::nullopt; }
+        made.read_segments();
+        made.read_sections();
+        return made;
+    }
+
+    [[nodiscard]] auto segments() const -> std::vector<elf_segment> const& { return segments_; }
+    /// Functions, sorted by address, one for each address.
+    [[nodiscard]] auto symbols() const -> std::vector<elf_symbol> const& { return symbols_; }
+    /// It is loaded at any address: a PIE, or a shared object.
+    [[nodiscard]] auto is_relocatable() const -> bool { return type_ == 3; }
+
+private:
+    struct section {
+        std::uint32_t name = 0;
+        std::uint32_t type = 0;
+        std::uint64_t address = 0;
+        std::uint64_t offset = 0;
+        std::uint64_t size = 0;
+        std::uint32_t link = 0;
+        std::uint64_t entry_size = 0;
+    };
+    static constexpr std::uint32_t symtab = 2, rela = 4, nobits = 8, rel = 9, dynsym = 11;
+    static constexpr std::size_t most_sections = 65536;
+
+    explicit elf_file(byte_view bytes) : bytes_{bytes} {}
+
+    /// A number of 1 to 8 bytes; 0 outside of the file.
+    [[nodiscard]] auto number(std::uint64_t at, unsigned size) const -> std::uint64_t {
+        if (at > bytes_.size() || size > bytes_.size() - at) { return 0; }
+        std::uint64_t value = 0;
+        for (unsigned i = size; i-- != 0;) { value = value << 8 | bytes_[at + i]; }
+        return value;
+    }
+    /// An address or a size: 8 bytes, or 4 in files of 32 bits.
+    [[nodiscard]] auto word(std::uint64_t at) const -> std::uint64_t {
+        return number(at, is_wide_ ? 8 : 4);
+    }
+    /// As much of a part as the file has.
+    [[nodiscard]] auto part(std::uint64_t offset, std::uint64_t size) const -> byte_view {
+        if (offset >= bytes_.size()) { return {}; }
+        auto const rest = bytes_.from(static_cast<std::size_t>(offset));
+        return rest.first(static_cast<std::size_t>(std::min<std::uint64_t>(size, rest.size())));
+    }
+    [[nodiscard]] auto text(section const& in, std::uint64_t at) const -> std::string_view {
+        auto const all = part(in.offset, in.size);
+        if (in.type == nobits || at >= all.size()) { return {}; }
+        auto const* const first = reinterpret_cast<char const*>(all.data() + at);
+        std::string_view const rest{first, all.size() - static_cast<std::size_t>(at)};
+        return rest.substr(0, std::min<std::size_t>(rest.find('\0'), 4096));
+    }
+
+    auto read_header() -> bool {
+        constexpr unsigned x86 = 3, x86_64 = 62, little_endian = 1;
+        if (number(0, 4) != 0x464C'457F || number(5, 1) != little_endian) { return false; }
+        is_wide_ = number(4, 1) == 2;
+        type_ = static_cast<unsigned>(number(16, 2));
+        auto const machine = number(18, 2);
+        return machine == (is_wide_ ? x86_64 : x86) || machine == x86_64;
+    }
+    void read_segments() {
+        auto const table = word(is_wide_ ? 32 : 28);
+        auto const size = number(is_wide_ ? 54 : 42, 2);
+        auto const count = number(is_wide_ ? 56 : 44, 2);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            auto const at = table + i * size;
+            constexpr std::uint64_t load = 1;
+            if (number(at, 4) != load) { continue; }
+            auto const flags = number(at + (is_wide_ ? 4 : 24), 4);
+            auto const offset = word(at + (is_wide_ ? 8 : 4));
+            auto const address = word(at + (is_wide_ ? 16 : 8));
+            auto const bytes = part(offset, word(at + (is_wide_ ? 32 : 16)));
+            if (!bytes.empty()) { segments_.push_back({address, bytes, (flags & 1) != 0}); }
+        }
+    }
+    void read_sections() {
+        auto const table = word(is_wide_ ? 40 : 32);
+        auto const size = number(is_wide_ ? 58 : 46, 2);
+        auto const count = std::min<std::uint64_t>(number(is_wide_ ? 60 : 48, 2), most_sections);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            auto const at = table + i * size;
+            if (at >= bytes_.size()) { break; }
+            sections_.push_back(
+                {.name = static_cast<std::uint32_t>(number(at, 4)),
+                 .type = static_cast<std::uint32_t>(number(at + 4, 4)),
+                 .address = word(at + (is_wide_ ? 16 : 12)),
+                 .offset = word(at + (is_wide_ ? 24 : 16)),
+                 .size = word(at + (is_wide_ ? 32 : 20)),
+                 .link = static_cast<std::uint32_t>(number(at + (is_wide_ ? 40 : 24), 4)),
+                 .entry_size = word(at + (is_wide_ ? 56 : 36))});
+        }
+        names_ = static_cast<std::size_t>(number(is_wide_ ? 62 : 50, 2));
+        for (auto const& one : sections_) {
+            if (one.type == symtab || one.type == dynsym) { read_symbols(one); }
+        }
+        read_plt();
+        // The first of several names: a global one, else one with a size.
+        std::stable_sort(symbols_.begin(), symbols_.end(), [](auto const& one, auto const& two) {
+            return one.address < two.address;
+        });
+        symbols_.erase(std::unique(symbols_.begin(), symbols_.end(),
+                                   [](auto const& one, auto const& two) {
+                                       return one.address == two.address;
+                                   }),
+                       symbols_.end());
+    }
+    [[nodiscard]] auto section_at(std::uint64_t index) const -> section const* {
+        return index < sections_.size() ? &sections_[static_cast<std::size_t>(index)] : nullptr;
+    }
+    [[nodiscard]] auto name_of(section const& one) const -> std::string_view {
+        auto const* const names = section_at(names_);
+        return names == nullptr ? std::string_view{} : text(*names, one.name);
+    }
+    /// The name of symbol `index` of a table.
+    [[nodiscard]] auto symbol_name(section const& in, std::uint64_t index) const
+        -> std::string_view {
+        auto const* const names = section_at(in.link);
+        auto const at = in.offset + index * symbol_size();
+        return names == nullptr ? std::string_view{} : text(*names, number(at, 4));
+    }
+    [[nodiscard]] auto symbol_size() const -> std::uint64_t { return is_wide_ ? 24 : 16; }
+
+    void read_symbols(section const& in) {
+        auto const count = part(in.offset, in.size).size() / symbol_size();
+        for (std::uint64_t i = 0; i < count; ++i) {
+            auto const at = in.offset + i * symbol_size();
+            constexpr unsigned function = 2, indirect_function = 10;
+            auto const kind = number(at + (is_wide_ ? 4 : 12), 1) & 15;
+            auto const defined_in = number(at + (is_wide_ ? 6 : 14), 2);
+            if ((kind != function && kind != indirect_function) || defined_in == 0) { continue; }
+            auto const name = symbol_name(in, i);
+            if (name.empty()) { continue; }
+            symbols_.push_back(
+                {word(at + (is_wide_ ? 8 : 4)), word(at + (is_wide_ ? 16 : 8)), std::string{name}});
+        }
+    }
+    /// The entries of a procedure linkage table have the names of what they lead to.
+    void read_plt() {
+        constexpr std::uint64_t entry = 16;
+        section const* plain = nullptr;
+        section const* with_endbr = nullptr;
+        section const* relocations = nullptr;
+        for (auto const& one : sections_) {
+            auto const name = name_of(one);
+            if (name == ".plt") { plain = &one; }
+            if (name == ".plt.sec") { with_endbr = &one; }
+            bool const relocates = one.type == rela || one.type == rel;
+            if (relocates && (name == ".rela.plt" || name == ".rel.plt")) { relocations = &one; }
+        }
+        auto const* const table = with_endbr != nullptr ? with_endbr : plain;
+        if (table == nullptr || relocations == nullptr) { return; }
+        auto const* const symbols = section_at(relocations->link);
+        if (symbols == nullptr || symbols->type != dynsym) { return; }
+        std::uint64_t const size = is_wide_ ? 24 : 8;
+        auto const count = std::min<std::uint64_t>(
+            part(relocations->offset, relocations->size).size() / size, table->size / entry);
+        auto address = table->address + (table == plain ? entry : 0);
+        for (std::uint64_t i = 0; i < count; ++i, address += entry) {
+            auto const info = word(relocations->offset + i * size + (is_wide_ ? 8 : 4));
+            auto const name = symbol_name(*symbols, is_wide_ ? info >> 32 : info >> 8);
+            if (!name.empty()) { symbols_.push_back({address, entry, std::string{name} + "@plt"}); }
+        }
+    }
+
+    byte_view bytes_;
+    bool is_wide_ = false;
+    unsigned type_ = 0;
+    std::size_t names_ = 0;
+    std::vector<section> sections_{};
+    std::vector<elf_segment> segments_{};
+    std::vector<elf_symbol> symbols_{};
+};
+
+}  // namespace pt_flow

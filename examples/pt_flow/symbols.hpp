@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "elf.hpp"
+
+#include <charconv>
+
+namespace pt_flow {
+
+/// Names of functions, by address.
+class symbols {
+public:
+    /// Those of a file that is loaded `offset` above the addresses in it.
+    void add(elf_file const& of, std::uint64_t offset) {
+        for (auto const& one : of.symbols()) {
+            all_.push_back({one.address + offset, one.size, one.name});
+        }
+        std::stable_sort(all_.begin(), all_.end(), [](auto const& one, auto const& two) {
+            return one.address < two.address;
+        });
+    }
+    /// The function that contains an address, or nullptr. One of unknown size ends at the next.
+    [[nodiscard]] auto at(std::uint64_t address) const -> elf_symbol const* {
+        auto next = std::upper_bound(
+            all_.begin(), all_.end(), address,
+            [](std::uint64_t value, auto const& one) { return value < one.address; });
+        if (next == all_.begin()) { return nullptr; }
+        --next;
+        bool const is_in = next->size == 0 || address - next->address < next->size;
+        return is_in ? &*next : nullptr;
+    }
+    /// `name`, `name+0xOFFSET`, or the address.
+    [[nodiscard]] auto name_of(std::uint64_t address) const -> std::string {
+        auto const* const found = at(address);
+        if (found == nullptr) { return hex(address); }
+        return address == found->address ? found->name
+                                         : found->name + "+" + hex(address - found->address);
+    }
+
+private:
+    static auto hex(std::uint64_t value) -> std::string {
+        char digits[16];
+        auto const made = std::to_chars(digits, digits + sizeof digits, value, 16);
+        return "0x" + std::string{digits, made.ptr};
+    }
+
+    std::vector<elf_symbol> all_{};
+};
+
+}  // namespace pt_flow
