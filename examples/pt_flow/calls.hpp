@@ -102,6 +102,12 @@ private:
     bool is_event_ = false;    ///< of that call
 };
 
+/// Prints while the trace is walked, not at the end.
+template <class Report>
+inline constexpr bool prints_at_once = false;
+template <>
+inline constexpr bool prints_at_once<call_tree> = true;
+
 /// The number of instructions in each stack of functions, as flame graphs take them: `a;b;c 12`.
 class folded_stacks {
 public:

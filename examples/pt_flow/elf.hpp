@@ -20,6 +20,7 @@ using namespace ptspec;
 /// Bytes of the file that are loaded at an address, as its program headers say.
 struct elf_segment {
     std::uint64_t address = 0;
+    std::uint64_t offset = 0;  ///< in the file
     byte_view bytes{};
     bool is_executable = false;
 };
@@ -107,7 +108,7 @@ private:
             auto const offset = word(at + (is_wide_ ? 8 : 4));
             auto const address = word(at + (is_wide_ ? 16 : 8));
             auto const bytes = part(offset, word(at + (is_wide_ ? 32 : 16)));
-            if (!bytes.empty()) { segments_.push_back({address, bytes, (flags & 1) != 0}); }
+            if (!bytes.empty()) { segments_.push_back({address, offset, bytes, (flags & 1) != 0}); }
         }
     }
     void read_sections() {

@@ -6,6 +6,7 @@
 #include "images.hpp"
 #include "covered.hpp"
 #include "listing.hpp"
+#include "streams.hpp"
 
 #include "../common/raw_trace.hpp"
 
@@ -18,8 +19,11 @@ constexpr std::string_view usage =
                 --drcov | --bitmap SIZE] [--cpu F/M/S] [--filter FIRST,LAST]..
                [--binary FILE[@ADDRESS]].. [--image FILE@ADDRESS]..
                [--pages FILE.mem FILE.addr].. TRACE
+       pt_flow [--instructions | --runs | --blocks | --edges | --calls | --folded]
+               [--cpu F/M/S] [--tid N] [--symfs DIRECTORY] PERF.DATA
 
-Prints what a raw trace says was executed. The bytes of the code come from images.
+Prints what a trace says was executed: a raw trace, with code from images, or the threads of a
+perf.data file, with code from the files that its MMAP records name.
 
   --instructions            the address of each instruction
   --runs                    instructions that follow each other in memory, the default:
@@ -39,6 +43,8 @@ Prints what a raw trace says was executed. The bytes of the code come from image
   --pages FILE.mem FILE.addr
                             pages of 4096 bytes one after the other, and a text file with a line
                             `0xADDRESS` for each, with ` unmapped` after it if the page is absent
+  --tid N                   only the trace of this thread
+  --symfs DIRECTORY         where the files with code are, as they are below /
   --cpu FAMILY/MODEL[/STEPPING]
                             apply the workarounds for the errata of this processor
   --filter FIRST,LAST       an address range that is traced, up to four times: for processors that
@@ -69,6 +75,11 @@ struct settings {
     flow::walk_options walk{};
     std::string trace{};
     pt_flow::images code{};
+    bool has_images = false;
+    std::optional<std::uint64_t> tid{};
+    std::string symfs{};
+    bool has_cpu = false;
+    trace_file::opened* in = nullptr;
 };
 
 /// A power of two from 8 to 2^31; `64K` is 65536.
@@ -113,13 +124,22 @@ auto parse(tool::command_line& line) -> settings {
             given.bitmap_size = bitmap_size_of(line.value());
         } else if (line.is("--binary")) {
             given.code.add_binary("--binary", line.value());
+            given.has_images = true;
         } else if (line.is("--image")) {
             given.code.add_file("--image", line.value());
+            given.has_images = true;
         } else if (line.is("--pages")) {
             auto const memory = line.value();
             given.code.add_pages(memory, line.value());
+            given.has_images = true;
         } else if (line.is("--cpu")) {
             given.walk.quirks = tool::take_cpu(line);
+            given.has_cpu = true;
+        } else if (line.is("--tid")) {
+            given.tid = tool::parse_number(line.value(), any);
+            if (!given.tid) { throw tool::failure{"--tid takes a number"}; }
+        } else if (line.is("--symfs")) {
+            given.symfs = line.value();
         } else if (line.is("--filter")) {
             auto const found = tool::numbers_of(line, "FIRST,LAST", ',', {any, any}, 2);
             auto& how = given.walk;
@@ -142,7 +162,7 @@ template <class Sink>
 void walk_trace(settings& given, flow::block_cache& cache, Sink& to) {
     auto code = given.code.spans();
     flow::walker walk{code, cache, given.walk};
-    tool::input in{given.trace};
+    auto& in = *given.in;
     std::vector<std::uint8_t> piece(std::size_t{1} << 20);
     bool is_first = true;
     bool is_last = false;
@@ -200,10 +220,67 @@ auto print_bitmap(settings& given, flow::block_cache& cache) -> int {
     return to.gaps == 0 ? 0 : 1;
 }
 
+/// Walks the streams of a perf.data file, and returns the exit status. `make(code)` makes the sink.
+template <class Make>
+auto print_streams(settings const& given, trace_file::container const& file, pt_flow::processes& of,
+                   flow::block_cache& cache, tool::output& out, Make const& make) -> int {
+    std::uint64_t gaps = 0;
+    bool is_found = false;
+    for (auto const& one : file.streams) {
+        if (given.tid && one.tid != given.tid) { continue; }
+        is_found = true;
+        if (file.streams.size() > 1 && !given.tid) { out.write(one.label() + "\n"); }
+        auto how = given.walk;
+        if (!given.has_cpu) { how.quirks = one.how.clock.quirks; }
+        pt_flow::traced_code code{of, one};
+        auto to = make(code);
+        pt_flow::walk_stream(one, code, cache, how, to);
+        to.end();
+        gaps += to.gaps;
+    }
+    if (!is_found) { throw tool::failure{file.name + ": has no trace of this thread"}; }
+    out.close();
+    file.check();
+    return gaps == 0 ? 0 : 1;
+}
+auto print_perf_data(settings const& given, trace_file::container const& file,
+                     flow::block_cache& cache) -> int {
+    pt_flow::binaries files{given.symfs};
+    pt_flow::processes of{file::perf_data::open(file.from->bytes()), files};
+    tool::output out;
+    auto const listed = [&](auto const& make) {
+        return print_streams(given, file, of, cache, out, make);
+    };
+    auto const lines = [&]<class Listing>() {
+        return listed([&](auto&) { return Listing{{pt_flow::line_writer{out}}}; });
+    };
+    auto const calls = [&]<class Report>() {
+        return listed([&](auto& code) { return pt_flow::calls_by_thread<Report>{out, of, code}; });
+    };
+    switch (given.what) {
+        case form::instructions: return lines.operator()<pt_flow::instruction_listing>();
+        case form::runs: return lines.operator()<pt_flow::run_listing>();
+        case form::blocks: return lines.operator()<pt_flow::block_listing>();
+        case form::edges: return lines.operator()<pt_flow::edge_listing>();
+        case form::calls: return calls.operator()<pt_flow::call_tree>();
+        case form::folded: return calls.operator()<pt_flow::folded_stacks>();
+        case form::drcov:
+        case form::bitmap: break;
+    }
+    throw tool::failure{"--drcov and --bitmap take a raw trace"};
+}
+
 auto run_tool(tool::command_line& line) -> int {
     auto given = parse(line);
     std::vector<flow::block> storage(std::size_t{1} << 16);
     flow::block_cache cache{storage.data(), storage.size()};
+    trace_file::opened in{given.trace, false};
+    if (!in.is_raw()) {
+        if (given.has_images) { throw tool::failure{"a perf.data file names the files itself"}; }
+        return print_perf_data(given, in.streams(), cache);
+    }
+    if (given.tid) { throw tool::failure{"--tid takes a perf.data file"}; }
+    given.in = &in;
     switch (given.what) {
         case form::instructions: return print<pt_flow::instruction_listing>(given, cache);
         case form::runs: return print<pt_flow::run_listing>(given, cache);

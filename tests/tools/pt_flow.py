@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSL-1.0
 """Tests of pt_flow as a program: what libipt says was executed, and wrong usage.
 
-    pt_flow.py PT_FLOW EDGE_HASH
+    pt_flow.py PT_FLOW EDGE_HASH PT_RECORD
 """
 
 import json
 import pathlib
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -22,6 +23,10 @@ import traces  # noqa: E402
 
 PT_FLOW = sys.argv.pop(1)
 EDGE_HASH = sys.argv.pop(1)
+PT_RECORD = pathlib.Path(sys.argv.pop(1)).resolve()
+CAN_RECORD = (shutil.which("qemu-x86_64") is not None and
+              PT_RECORD.with_name("pt_record_qemu.so").exists())
+PERF = shutil.which("perf")
 # PSB, FUP 1000H, PSBEND, a TNT with one branch that is taken, and its loop: NOP; JNZ 1000H.
 TRACE = bytes.fromhex("0282" * 8 + "9901 7d001000000000 0223 06")
 LOOP = bytes.fromhex("90 75fd")
@@ -240,6 +245,91 @@ class Calls(Folder):
         self.assertEqual(statuses, {0, 1, 2})
 
 
+class PerfData(Folder):
+    """Recordings of pt_record: the emulator's logs say what executed."""
+
+    def setUp(self):
+        super().setUp()
+        if not CAN_RECORD:
+            skips.say("qemu-x86_64", "pt_flow")
+            self.skipTest("qemu-x86_64")
+        self.data = self.folder / "perf.data"
+
+    def record(self, *program):
+        raw = self.folder / "raw"
+        shutil.rmtree(raw, ignore_errors=True)
+        done = subprocess.run([PT_RECORD, "-o", self.data, "--check", "--raw", raw, *program],
+                              capture_output=True, text=True, timeout=120, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {path.name.split(".")[1]: path.read_text() for path in raw.glob("*.log")}
+
+    def log_of(self, tid):
+        status, out, error = run("--instructions", "--tid", tid, self.data)
+        self.assertEqual((status, error), (0, ""))
+        digest = 0xcbf29ce484222325
+        count = 0
+        for line in out.splitlines():
+            self.assertTrue(line.startswith("0x"), line)
+            digest = (digest ^ int(line, 16)) * 0x100000001b3 & (1 << 64) - 1
+            count += 1
+        return f"instructions {count} hash {digest:016x}\n"
+
+    def test_the_instructions_of_a_program_and_its_libraries(self):
+        for tid, expected in self.record("ls", "/").items():
+            self.assertEqual(self.log_of(tid), expected)
+
+    def test_the_instructions_of_processes_that_fork(self):
+        logs = self.record("sh", "-c", "(exit 3); (exit 4); true")
+        self.assertEqual(len(logs), 3)
+        for tid, expected in logs.items():
+            self.assertEqual(self.log_of(tid), expected)
+
+    def test_the_stacks_have_all_instructions(self):
+        (expected,) = self.record("true").values()
+        status, out, error = run("--folded", self.data)
+        self.assertEqual((status, error), (0, ""))
+        lines = out.splitlines()
+        self.assertRegex(lines[0], r"^thread \d+/\d+$")
+        counted = sum(int(line.rsplit(" ", 1)[1]) for line in lines[1:])
+        self.assertEqual(f"instructions {counted}", " ".join(expected.split()[:2]))
+
+    def test_the_calls_are_those_of_perf(self):
+        if PERF is None:
+            skips.say("perf", "the calls of pt_flow")
+            self.skipTest("perf")
+        self.record("true")
+        done = subprocess.run([PERF, "script", "-i", self.data, "--itrace=cr", "-F", "+flags"],
+                              capture_output=True, text=True, cwd=self.folder)
+        theirs = re.findall(r"branches:u: +(call|return) +([0-9a-f]+) .* => +([0-9a-f]+) ",
+                            done.stdout)
+        self.assertGreater(len(theirs), 500)
+        edges = iter(re.findall(r"^edge 0x(\w+) 0x(\w+)$", run("--edges", self.data)[1], re.M))
+        for _, start, to in theirs:  # in this order, among other branches
+            self.assertIn((start, to), edges)
+        tree = run("--calls", self.data)[1]
+        calls = len(re.findall(r"\(\);$|\(\) \{$", tree, re.M))
+        returns = len(re.findall(r"\(\);$|\} /\*", tree, re.M))
+        self.assertEqual(calls, sum(kind == "call" for kind, _, _ in theirs))
+        self.assertEqual(returns, sum(kind == "return" for kind, _, _ in theirs))
+
+    def test_files_that_are_not_there_are_named_once_and_are_gaps(self):
+        self.record("true")
+        status, out, error = run("--calls", "--symfs", self.folder / "none", self.data)
+        self.assertEqual(status, 1)
+        self.assertRegex(out, r"not known: missing-code")
+        self.assertEqual(len(error.splitlines()), len(set(error.splitlines())))
+        self.assertIn("cannot be read: its code is missing", error)
+
+    def test_wrong_usage(self):
+        self.record("true")
+        for arguments, message in ((["--tid", "1", self.data], "no trace of this thread"),
+                                   (["--drcov", self.data], "take a raw trace"),
+                                   (["--image", f"{self.data}@0", self.data], "names the files")):
+            status, _, error = run(*arguments)
+            self.assertEqual(status, 2)
+            self.assertIn(message, error)
+
+
 class CommandLine(Folder):
     def test_the_forms_of_output(self):
         image = f"{self.file('loop', LOOP)}@0x1000"
@@ -298,11 +388,11 @@ class CommandLine(Folder):
                 self.assertIn(message, error)
                 self.assertTrue(error.startswith("pt_flow: "))
 
-    def test_a_perf_data_file_is_refused(self):
+    def test_a_damaged_perf_data_file_is_an_error(self):
         file = self.file("perf.data", b"PERFILE2" + TRACE)
         status, out, error = run(file)
         self.assertEqual((status, out), (2, ""))
-        self.assertIn("is a perf.data file", error)
+        self.assertTrue(error.startswith("pt_flow: "))
 
     def test_help(self):
         status, out, error = run("--help")

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The processes of a perf.data file: which code was where, and which thread ran, at which time.
+
+#include "../common/trace_file.hpp"
+#include "elf.hpp"
+#include "symbols.hpp"
+
+#include <ptspec/file/perf_data/reader.hpp>
+#include <ptspec/flow/code.hpp>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pt_flow {
+
+using namespace ptspec;
+
+/// Files with code, each read once.
+class binaries {
+public:
+    struct binary {
+        std::unique_ptr<trace_file::memory> from{};
+        std::optional<elf_file> elf{};
+    };
+
+    /// `root` is put before each path.
+    explicit binaries(std::string root) : root_{std::move(root)} {}
+
+    /// A file, or nullptr. Why one cannot be read is said once.
+    auto find(std::string const& path) -> binary const* {
+        auto const [at, is_new] = all_.try_emplace(path);
+        if (is_new && !read(root_ + path, at->second)) {
+            std::string const text{std::string{tool::name} + ": " + root_ + path +
+                                   ": cannot be read: its code is missing\n"};
+            (void)!std::fwrite(text.data(), 1, text.size(), stderr);
+        }
+        return at->second.from == nullptr ? nullptr : &at->second;
+    }
+
+private:
+    static auto read(std::string const& path, binary& to) -> bool {
+        if (!path.starts_with('/')) { return false; }  // [vdso], //anon and others
+        try {
+            tool::input in{path};
+            if (in.size() == 0) { return false; }
+            to.from = std::make_unique<trace_file::memory>(in, std::string_view{});
+            to.elf = elf_file::read(to.from->bytes());
+            return true;
+        } catch (tool::failure const&) { return false; }
+    }
+
+    std::string root_;
+    std::map<std::string, binary> all_{};
+};
+
+/// Nanoseconds between which something happened.
+struct time_range {
+    std::uint64_t first = 0;
+    std::uint64_t last = ~std::uint64_t{0};
+};
+
+class processes {
+public:
+    static constexpr std::uint32_t no_process = 0xFFFF'FFFF;
+
+    processes(file::perf_data::input const& of, binaries& files) : files_{files} {
+        read(of);
+        for (auto& [cpu, all] : switches_) {
+            std::stable_sort(all.begin(), all.end(),
+                             [](auto const& one, auto const& two) { return one.time < two.time; });
+        }
+    }
+
+    /// The process of a thread; `no_process`: unknown.
+    [[nodiscard]] auto process_of(std::uint64_t tid) const -> std::uint32_t {
+        auto const found = processes_.find(tid);
+        return found == processes_.end() ? no_process : found->second;
+    }
+    /// The thread that a CPU executes; `no_process`: none, or it is not known in this range.
+    [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const
+        -> file::perf_data::thread_id {
+        constexpr file::perf_data::thread_id none{no_process, no_process};
+        auto const of = switches_.find(cpu);
+        if (of == switches_.end()) { return none; }
+        auto const* const first = last_before(of->second, when.first);
+        auto const* const last = last_before(of->second, when.last);
+        return first == nullptr || first != last ? none : first->thread;
+    }
+    /// The number of the address space of a process; 0: it is not known in this range.
+    [[nodiscard]] auto space_of(std::uint32_t process, time_range when) const -> std::uint32_t {
+        auto const of = versions_.find(process);
+        if (of == versions_.end()) { return 0; }
+        auto const* const first = last_before(of->second, when.first);
+        auto const* const last = last_before(of->second, when.last);
+        if (first != nullptr && first == last) { return first->space; }
+        if (last == nullptr) { return 0; }
+        // Code is mapped in one of them only.
+        version const* only = nullptr;
+        for (auto const* at = first == nullptr ? of->second.data() : first; at <= last; ++at) {
+            if (spaces_[at->space].empty()) { continue; }
+            if (only != nullptr) { return 0; }
+            only = at;
+        }
+        return only == nullptr ? 0 : only->space;
+    }
+    /// The bytes at an address, to the end of the mapping.
+    [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
+        if (space >= spaces_.size()) { return {}; }
+        auto const& all = spaces_[space];
+        auto next = all.upper_bound(address);
+        if (next == all.begin()) { return {}; }
+        auto const& [start, where] = *--next;
+        auto const offset = address - start;
+        if (offset >= where.size) { return {}; }
+        auto const* const from = files_.find(where.path);
+        if (from == nullptr) { return {}; }
+        auto const bytes = from->from->bytes();
+        auto const at = where.offset + offset;
+        if (at < where.offset || at >= bytes.size()) { return {}; }
+        auto const rest = bytes.from(static_cast<std::size_t>(at));
+        return rest.first(
+            static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), where.size - offset)));
+    }
+    /// The names of the functions of a process, at all times.
+    auto names_of(std::uint32_t process) -> symbols const& {
+        auto const [at, is_new] = names_.try_emplace(process);
+        if (is_new) {
+            std::set<std::pair<std::uint64_t, std::string>> known;
+            auto const of = versions_.find(process);
+            for (std::size_t i = 0; of != versions_.end() && i < of->second.size(); ++i) {
+                for (auto const& [start, where] : spaces_[of->second[i].space]) {
+                    bool const is_first = known.emplace(start - where.offset, where.path).second;
+                    if (is_first && known.size() < most_named) {
+                        add_names(at->second, start, where);
+                    }
+                }
+            }
+        }
+        return at->second;
+    }
+
+private:
+    static constexpr std::size_t most_named = 4096;  ///< mappings
+
+    struct mapped {
+        std::uint64_t size;
+        std::uint64_t offset;  ///< in the file
+        std::string path;
+    };
+    using space_map = std::map<std::uint64_t, mapped>;
+    struct version {
+        std::uint64_t time;
+        std::uint32_t space;
+    };
+    struct switched {
+        std::uint64_t time;
+        file::perf_data::thread_id thread;
+    };
+
+    template <class Entry>
+    static auto last_before(std::vector<Entry> const& all, std::uint64_t time) -> Entry const* {
+        auto const next = std::upper_bound(
+            all.begin(), all.end(), time,
+            [](std::uint64_t value, Entry const& one) { return value < one.time; });
+        return next == all.begin() ? nullptr : &*std::prev(next);
+    }
+
+    void read(file::perf_data::input const& of) {
+        namespace perf_data = file::perf_data;
+        std::vector<perf_data::record> all;
+        auto from = perf_data::records(of);
+        while (auto const one = from.next()) { all.push_back(one); }
+        // Records are in the order of buffers, each of a CPU.
+        std::stable_sort(all.begin(), all.end(), [](auto const& one, auto const& two) {
+            return one.id.time < two.id.time;
+        });
+        for (auto const& one : all) {
+            auto const time = one.id.time;
+            if (auto const fork = perf_data::read_as<perf_data::fork_record>(one)) {
+                processes_[fork->thread.tid] = fork->thread.pid;
+                auto const parent = versions_.find(fork->parent.pid);
+                bool const is_process = fork->thread.pid != fork->parent.pid;
+                if (is_process && parent != versions_.end()) {
+                    auto const code = spaces_[parent->second.back().space];
+                    versions_[fork->thread.pid].clear();
+                    begin_version(fork->thread.pid, 0, code);
+                }
+            } else if (auto const name = perf_data::read_as<perf_data::thread_name>(one)) {
+                processes_[name->thread.tid] = name->thread.pid;
+                if (name->exec) { begin_version(name->thread.pid, time, {}); }
+            } else if (auto const start = perf_data::read_as<perf_data::itrace_start_record>(one)) {
+                processes_[start->thread.tid] = start->thread.pid;
+            } else if (auto const map = perf_data::read_as<perf_data::mapping>(one)) {
+                if (!map->is_data) { add_mapping(map.value, time); }
+            } else if (auto const change = perf_data::read_as<perf_data::switch_record>(one)) {
+                auto thread = one.id.thread;
+                if (change->out) { thread = {no_process, no_process}; }
+                if (!change->out) { processes_[thread.tid] = thread.pid; }
+                switches_[one.id.cpu].push_back({time, thread});
+            }
+        }
+    }
+    /// Mappings that all versions have together. A process with more has no code from then on.
+    static constexpr std::size_t most_copies = std::size_t{1} << 20;
+
+    void begin_version(std::uint32_t process, std::uint64_t time, space_map code) {
+        copies_ += code.size();
+        if (copies_ > most_copies) { code.clear(); }
+        spaces_.push_back(std::move(code));
+        versions_[process].push_back({time, static_cast<std::uint32_t>(spaces_.size() - 1)});
+    }
+    void add_mapping(file::perf_data::mapping const& one, std::uint64_t time) {
+        constexpr std::uint32_t executable = 4;
+        if (one.is_mmap2 && (one.prot & executable) == 0) { return; }
+        auto const process = one.thread.pid;
+        processes_.try_emplace(one.thread.tid, process);
+        if (versions_[process].empty()) { begin_version(process, 0, {}); }
+        std::string const path{reinterpret_cast<char const*>(one.filename.data()),
+                               one.filename.size()};
+        auto const end = one.addr + one.len;
+        auto const* now = &spaces_[versions_[process].back().space];
+        auto const next = now->lower_bound(one.addr);
+        bool overlaps = next != now->end() && next->first < end;
+        if (next != now->begin()) {
+            auto const& [start, before] = *std::prev(next);
+            overlaps = overlaps || one.addr - start < before.size;
+        }
+        if (overlaps) {
+            auto rest = without(*now, one.addr, end);
+            begin_version(process, time, std::move(rest));
+        }
+        // Code that is mapped where none was cannot have executed before.
+        spaces_[versions_[process].back().space][one.addr] = {one.len, one.pgoff, path};
+    }
+    static auto without(space_map const& all, std::uint64_t first, std::uint64_t end) -> space_map {
+        space_map rest;
+        for (auto const& [start, where] : all) {
+            auto const last = start + where.size;
+            if (last <= first || start >= end) {
+                rest[start] = where;
+                continue;
+            }
+            if (start < first) { rest[start] = {first - start, where.offset, where.path}; }
+            if (last > end) { rest[end] = {last - end, where.offset + (end - start), where.path}; }
+        }
+        return rest;
+    }
+    void add_names(symbols& to, std::uint64_t start, mapped const& where) {
+        auto const* const from = files_.find(where.path);
+        if (from == nullptr || !from->elf) { return; }
+        for (auto const& one : from->elf->segments()) {
+            auto const in_segment = where.offset - one.offset;
+            bool const is_in = one.is_executable && where.offset + where.size > one.offset &&
+                               (where.offset < one.offset || in_segment < one.bytes.size());
+            // The address of the file's byte `offset` is `address + offset - one.offset`.
+            if (is_in) { return to.add(*from->elf, start - (one.address + in_segment)); }
+        }
+    }
+
+    binaries& files_;
+    std::map<std::uint64_t, std::uint32_t> processes_{};  ///< by thread
+    std::map<std::uint32_t, std::vector<version>> versions_{};
+    std::vector<space_map> spaces_{space_map{}};  ///< number 0 has no code
+    std::size_t copies_ = 0;
+    std::map<std::uint32_t, std::vector<switched>> switches_{};
+    std::map<std::uint32_t, symbols> names_{};
+};
+
+/// The code that a stream of a perf.data file executed.
+class traced_code {
+public:
+    static constexpr auto changes = flow::space_changes::at_packets;
+
+    traced_code(processes& in, trace_file::stream const& of) : in_{in}, of_{of} {
+        if (of.tid) { thread_ = {in.process_of(*of.tid), static_cast<std::uint32_t>(*of.tid)}; }
+    }
+
+    /// `no_process`: it is not known.
+    [[nodiscard]] auto thread() const -> file::perf_data::thread_id { return thread_; }
+    [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
+        auto const when = range_of(at.when);
+        if (!of_.tid && of_.cpu) { thread_ = in_.thread_on(*of_.cpu, when); }
+        return thread_.pid == processes::no_process ? 0 : in_.space_of(thread_.pid, when);
+    }
+    [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
+        return in_.code(address, space);
+    }
+
+private:
+    [[nodiscard]] auto range_of(trace::time const& when) const -> time_range {
+        auto const& to_ns = of_.how.to_ns;
+        if (to_ns.mult == 0 || !when.is_absolute() || when.is_guest) { return {}; }
+        time_range made;
+        made.first = to_ns.time_of(when.earliest);
+        if (when.latest != trace::time::unbounded) { made.last = to_ns.time_of(when.latest); }
+        return made;
+    }
+
+    processes& in_;
+    trace_file::stream const& of_;
+    file::perf_data::thread_id thread_{processes::no_process, processes::no_process};
+};
+
+}  // namespace pt_flow
