@@ -133,14 +133,8 @@ public:
     }
     void gap(flow::gap const&) { ++gaps; }
     void end() {
-        for (std::size_t i = 1; i < nodes_.size(); ++i) {
-            if (nodes_[i].count == 0) { continue; }
-            std::string text = names_of(nodes_[i].function);
-            for (auto at = nodes_[i].parent; at != 0; at = nodes_[at].parent) {
-                text.insert(0, names_of(nodes_[at].function) + ";");
-            }
-            to_.write(text + " " + std::to_string(nodes_[i].count) + "\n");
-        }
+        std::string stack;
+        for (auto const& [function, child] : nodes_[0].children) { print(child, stack); }
     }
 
     std::uint64_t gaps = 0;
@@ -158,9 +152,16 @@ private:
         std::map<std::uint64_t, std::size_t> children{};
     };
 
-    [[nodiscard]] auto names_of(std::uint64_t function) const -> std::string {
-        auto const* const found = names_.at(function);
-        return found == nullptr ? names_.name_of(function) : found->name;
+    /// `stack` is that of the callers.
+    void print(std::size_t at, std::string& stack) const {
+        auto const& of = nodes_[at];
+        auto const size = stack.size();
+        auto const* const found = names_.at(of.function);
+        stack += found == nullptr ? names_.name_of(of.function) : found->name;
+        if (of.count != 0) { to_.write(stack + " " + std::to_string(of.count) + "\n"); }
+        stack += ';';
+        for (auto const& [function, child] : of.children) { print(child, stack); }
+        stack.resize(size);
     }
     auto child_of(std::size_t parent, std::uint64_t address) -> std::size_t {
         auto const* const found = names_.at(address);

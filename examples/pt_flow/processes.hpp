@@ -110,6 +110,11 @@ public:
         }
         return only == nullptr ? 0 : only->space;
     }
+    /// The code of a process changes, so that the time matters.
+    [[nodiscard]] auto changes(std::uint32_t process) const -> bool {
+        auto const of = versions_.find(process);
+        return of != versions_.end() && of->second.size() > 1;
+    }
     /// The bytes at an address, to the end of the mapping.
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
         if (space >= spaces_.size()) { return {}; }
@@ -282,18 +287,26 @@ public:
         if (of.tid) { thread_ = {in.process_of(*of.tid), static_cast<std::uint32_t>(*of.tid)}; }
     }
 
+    /// The times of packets say where the code is.
+    [[nodiscard]] auto needs_time() const -> bool { return !of_.tid || in_.changes(thread_.pid); }
     /// `no_process`: it is not known.
-    [[nodiscard]] auto thread() const -> file::perf_data::thread_id { return thread_; }
+    [[nodiscard]] auto thread() const -> file::perf_data::thread_id const& { return thread_; }
     [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
-        auto const when = range_of(at.when);
-        if (!of_.tid && of_.cpu) { thread_ = in_.thread_on(*of_.cpu, when); }
-        return thread_.pid == processes::no_process ? 0 : in_.space_of(thread_.pid, when);
+        if (is_known_ && at.when == last_) { return space_; }
+        is_known_ = true;
+        last_ = at.when;
+        space_ = space_at(range_of(at.when));
+        return space_;
     }
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
         return in_.code(address, space);
     }
 
 private:
+    [[nodiscard]] auto space_at(time_range when) -> std::uint32_t {
+        if (!of_.tid && of_.cpu) { thread_ = in_.thread_on(*of_.cpu, when); }
+        return thread_.pid == processes::no_process ? 0 : in_.space_of(thread_.pid, when);
+    }
     [[nodiscard]] auto range_of(trace::time const& when) const -> time_range {
         auto const& to_ns = of_.how.to_ns;
         if (to_ns.mult == 0 || !when.is_absolute() || when.is_guest) { return {}; }
@@ -306,6 +319,9 @@ private:
     processes& in_;
     trace_file::stream const& of_;
     file::perf_data::thread_id thread_{processes::no_process, processes::no_process};
+    bool is_known_ = false;  ///< `space_` at `last_`
+    trace::time last_{};
+    std::uint32_t space_ = 0;
 };
 
 }  // namespace pt_flow

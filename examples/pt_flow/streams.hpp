@@ -8,21 +8,22 @@
 
 #include <ptspec/flow.hpp>
 #include <ptspec/trace/clock.hpp>
+#include <ptspec/trace/no_clock.hpp>
 
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace pt_flow {
 
 /// Walks a stream, from one gap to the next.
-template <class Sink>
+template <class Clock, class Sink>
 void walk_stream(trace_file::stream const& of, traced_code& code, flow::block_cache& cache,
-                 flow::walk_options const& how, Sink& to) {
-    trace::clock clock{trace_file::clock_of(of, {}, {})};
-    std::optional<flow::walker<traced_code, trace::clock>> walk;
+                 flow::walk_options const& how, Clock clock, Sink& to) {
+    std::optional<flow::walker<traced_code, Clock>> walk;
     walk.emplace(code, cache, how, clock);
     bool is_fed = false;
     auto const end_walk = [&] {
@@ -30,7 +31,7 @@ void walk_stream(trace_file::stream const& of, traced_code& code, flow::block_ca
         walk->finish();
         (void)walk->run(to);
         clock = walk->clock();
-        clock.lose();
+        if constexpr (!std::is_empty_v<Clock>) { clock.lose(); }
         walk.emplace(code, cache, how, clock);
         is_fed = false;
     };
@@ -42,6 +43,16 @@ void walk_stream(trace_file::stream const& of, traced_code& code, flow::block_ca
         },
         [&](trace_file::gap const&) { end_walk(); }, [](trace_file::partial const&) {});
     end_walk();
+}
+/// The same, with times where they are needed: a clock takes most of the time.
+template <class Sink>
+void walk_stream(trace_file::stream const& of, traced_code& code, flow::block_cache& cache,
+                 flow::walk_options const& how, Sink& to) {
+    if (code.needs_time()) {
+        walk_stream(of, code, cache, how, trace::clock{trace_file::clock_of(of, {}, {})}, to);
+    } else {
+        walk_stream(of, code, cache, how, trace::no_clock{}, to);
+    }
 }
 
 /// A report of calls for each thread.
@@ -76,8 +87,14 @@ private:
     };
 
     auto now() -> thread_calls& {
-        auto const thread = code_.thread();
-        if (last_ != nullptr && last_->thread == thread) { return *last_; }
+        auto const& thread = code_.thread();
+        if (last_ != nullptr && last_->thread.tid == thread.tid && last_->thread.pid == thread.pid)
+            [[likely]] {
+            return *last_;
+        }
+        return change_to(thread);
+    }
+    [[gnu::noinline]] auto change_to(file::perf_data::thread_id thread) -> thread_calls& {
         auto& found = all_[thread.tid];
         if (found == nullptr || !(found->thread == thread)) {
             found.reset(new thread_calls{thread, Report{to_, in_.names_of(thread.pid)}});

@@ -4,6 +4,7 @@
 #include "elf.hpp"
 
 #include <charconv>
+#include <unordered_map>
 
 namespace pt_flow {
 
@@ -29,15 +30,23 @@ public:
         bool const is_in = next->size == 0 || address - next->address < next->size;
         return is_in ? &*next : nullptr;
     }
-    /// `name`, `name+0xOFFSET`, or the address.
-    [[nodiscard]] auto name_of(std::uint64_t address) const -> std::string {
+    /// `name`, `name+0xOFFSET`, or the address. It stays valid until the next call.
+    [[nodiscard]] auto name_of(std::uint64_t address) const -> std::string const& {
+        if (names_.size() > most_kept) { names_.clear(); }
+        auto const [kept, is_new] = names_.try_emplace(address);
+        if (is_new) { kept->second = made_name(address); }
+        return kept->second;
+    }
+
+private:
+    static constexpr std::size_t most_kept = 65536;
+
+    [[nodiscard]] auto made_name(std::uint64_t address) const -> std::string {
         auto const* const found = at(address);
         if (found == nullptr) { return hex(address); }
         return address == found->address ? found->name
                                          : found->name + "+" + hex(address - found->address);
     }
-
-private:
     static auto hex(std::uint64_t value) -> std::string {
         char digits[16];
         auto const made = std::to_chars(digits, digits + sizeof digits, value, 16);
@@ -45,6 +54,7 @@ private:
     }
 
     std::vector<elf_symbol> all_{};
+    mutable std::unordered_map<std::uint64_t, std::string> names_{};
 };
 
 }  // namespace pt_flow
