@@ -18,6 +18,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import perf_data_files as made  # noqa: E402
 import skips  # noqa: E402
 import traces  # noqa: E402
 
@@ -328,6 +329,95 @@ class PerfData(Folder):
             status, _, error = run(*arguments)
             self.assertEqual(status, 2)
             self.assertIn(message, error)
+
+
+class Switches(Folder):
+    """One CPU executes two processes, whose code differs at the same addresses."""
+
+    CODE = {100: bytes.fromhex("90 75fd"), 200: bytes.fromhex("90 90 75fc")}  # NOPs; JNZ 401000H
+    MMAP2, SWITCH, OUT = 10, 14, 0x2000
+
+    def setUp(self):
+        super().setUp()
+        self.event = made.Event(config=0x600 | 3 << 14, sample_type=made.TID | made.TIME | made.CPU,
+                                ids=[1])
+
+    def end(self, process, time):
+        return made.id_end(self.event, process, time, 0), ""
+
+    def mapping(self, process, path, time=0, address=0x401000):
+        body = (made.u32(process, process) + made.u64(address, 0x1000, 0) + made.u32(0, 0) +
+                made.u64(0, 0) + made.u32(5, 2) + made.c_string(str(path).encode()))
+        return made.Record(self.MMAP2, body, "", misc=2, end=self.end(process, time))
+
+    def switch(self, process, time, is_out):
+        return made.Record(self.SWITCH, b"", "", misc=self.OUT * is_out,
+                           end=self.end(process, time))
+
+    @staticmethod
+    def slice_of(ticks, taken):
+        """From TSC `ticks` on the JNZ is taken so often, and then tracing ends."""
+        tsc = (ticks & (1 << 56) - 1).to_bytes(7, "little")
+        ctc = (ticks // 84 & 0xFFFF).to_bytes(2, "little")
+        start = made.PSB + b"\x19" + tsc + b"\x02\x73" + ctc + bytes(3) + made.PSBEND
+        branches = b"".join(b"\x06" for _ in range(taken))
+        return start + bytes.fromhex("9901 71001040000000") + branches + b"\x01"
+
+    def file_of(self, slices, records):
+        """`slices`: the process, the TSC, and how often its loop is taken. A TSC tick is 0.5 ns."""
+        trace = b""
+        for process, ticks, taken in slices:
+            trace += self.slice_of(ticks, taken)
+            records += [self.switch(process, 77 + ticks // 2 - 100, False),
+                        self.switch(process, 77 + ticks // 2 + 1000, True)]
+        records.append(made.auxtrace(made.padded(trace), tid=0xFFFFFFFF, cpu=0))
+        data = made.file_of([self.event], [made.info_of(), *records])[0]
+        return self.file("perf.data", data)
+
+    def expected(self, slices):
+        lines = []
+        for process, _, taken in slices:
+            size = len(self.CODE[process])
+            lines += [f"0x{0x401000 + i:x}" for i in range(size - 1)] * (taken + 1)
+        return lines
+
+    def test_no_instruction_goes_to_the_other_process(self):
+        numbers = random.Random(1)
+        paths = {process: self.file(f"code{process}", code) for process, code in self.CODE.items()}
+        for _ in range(20):
+            slices = [(numbers.choice((100, 200)), 84 * 8 * 100 * (i + 1), numbers.randrange(1, 9))
+                      for i in range(numbers.randrange(1, 30))]
+            records = [self.mapping(process, path) for process, path in paths.items()]
+            file = self.file_of(slices, records)
+            status, out, error = run("--instructions", file)
+            self.assertEqual((status, error), (0, ""))
+            self.assertEqual(out.splitlines(), self.expected(slices))
+            counts = {process: sum(len(self.expected([one])) for one in slices if one[0] == process)
+                      for process in self.CODE}
+            folded = run("--folded", file)[1].split("thread ")[1:]
+            self.assertEqual({int(one.split("/")[0]): int(one.split()[-1]) for one in folded},
+                             {process: count for process, count in counts.items() if count != 0})
+
+    def test_between_the_bounds_of_time_the_process_is_not_known(self):
+        paths = {process: self.file(f"code{process}", code) for process, code in self.CODE.items()}
+        ticks = 84 * 8 * 100
+        records = [self.mapping(process, path) for process, path in paths.items()]
+        # The switch is within the ticks up to the next MTC, which is due after 84 * 8.
+        records += [self.switch(200, 77 + ticks // 2 + 200, False)]
+        status, out, _ = run("--instructions", self.file_of([(100, ticks, 2)], records))
+        self.assertEqual(status, 1)
+        self.assertTrue(out.startswith("gap missing-code"), out)
+
+    def test_code_that_is_mapped_over_other_code_is_that_of_its_time(self):
+        first = self.file("first", self.CODE[100])
+        second = self.file("second", self.CODE[200])
+        slices = [(100, 84 * 800 * (i + 1), 3) for i in range(6)]
+        change = 77 + slices[3][1] // 2 - 50
+        records = [self.mapping(100, first), self.mapping(100, second, change)]
+        status, out, error = run("--instructions", self.file_of(slices, records))
+        self.assertEqual((status, error), (0, ""))
+        wanted = self.expected(slices[:3]) + self.expected([(200, 0, 3)] * 3)
+        self.assertEqual(out.splitlines(), wanted)
 
 
 class CommandLine(Folder):
