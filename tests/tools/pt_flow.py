@@ -252,7 +252,6 @@ class PerfData(Folder):
     def setUp(self):
         super().setUp()
         if not CAN_RECORD:
-            skips.say("qemu-x86_64", "pt_flow")
             self.skipTest("qemu-x86_64")
         self.data = self.folder / "perf.data"
 
@@ -296,8 +295,7 @@ class PerfData(Folder):
 
     def test_the_calls_are_those_of_perf(self):
         if PERF is None:
-            skips.say("perf", "the calls of pt_flow")
-            self.skipTest("perf")
+            self.skipTest("qemu-x86_64 and perf")
         self.record("true")
         done = subprocess.run([PERF, "script", "-i", self.data, "--itrace=cr", "-F", "+flags"],
                               capture_output=True, text=True, cwd=self.folder)
