@@ -156,6 +156,10 @@ TEST_CASE("no cut where an overflow is pending, and none without a packet of the
                parts_of(value(test::made_stream{"ON 06 02f3 3d1010 ON 06", kind})) == 2 &&
                parts_of(value(test::made_stream{"ON 06 02f3 3d1010 ON 06", kind}),
                         cpu::quirks(cpu::quirk::apl12)) == 1 &&
+               // With SKD007 these CYCs have an OVF in them.
+               parts_of(value(test::made_stream{"ON 06 9702f3 ON 06", kind})) == 2 &&
+               parts_of(value(test::made_stream{"ON 06 9702f3 ON 06", kind}),
+                        cpu::quirks(cpu::quirk::skd007)) == 1 &&
                // An OVF, and another PSB, in the PSB+ at which the trace would be cut.
                parts_of(value(test::made_stream{"ON 06 PSB 02f3 ON 06", kind})) == 1 &&
                parts_of(value(test::made_stream{"ON 06 PSB ON 06", kind})) == 1 &&
