@@ -29755,7 +29755,8 @@ private:
         byte_view const rest = trace_.from(before);
         (void)trace::reader<trace::no_hook, Packets>{borrowed_bytes{rest.data(), rest.size()}}
             .for_each(read);
-        size_t const end = before + static_cast<size_t>(read.psb_plus_end);
+        uint64_t const size = read.psb_plus_end;
+        size_t const end = before + static_cast<size_t>(size);
         bool const is_hidden = read.is_settled && may_hide_ovf(before, end);
         return read.is_settled && !is_hidden ? end : 0;
     }
