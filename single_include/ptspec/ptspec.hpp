@@ -29753,20 +29753,21 @@ private:
         if (before == trace::npos) { return 0; }
         detail::split_check read{psb - before, quirks_};
         byte_view const rest = trace_.from(before);
-        (void)trace::reader<trace::no_hook, Packets>{borrowed_bytes{rest.data(), rest.size()}}
-            .for_each(read);
-        uint64_t const size = read.psb_plus_end;
-        size_t const end = before + static_cast<size_t>(size);
-        bool const is_hidden = read.is_settled && may_hide_ovf(before, end);
-        return read.is_settled && !is_hidden ? end : 0;
-    }
-    /// With SKD007 the bytes of an OVF may be those of CYCs.
-    [[nodiscard]] constexpr auto may_hide_ovf(size_t from, size_t end) const noexcept -> bool {
-        if (!quirks_.has(cpu::quirk::skd007)) { return false; }
-        for (size_t i = from; i + 1 < end; ++i) {
-            if (trace_[i] == 0x02 && trace_[i + 1] == 0xF3) { return true; }
+        trace::reader<trace::no_hook, Packets> from{borrowed_bytes{rest.data(), rest.size()}};
+        trace::packet_errata errata{quirks_};
+        bool continues = true;
+        while (continues) {
+            auto const one = errata.next(from);
+            continues = one.what == trace::item_type::packet
+                            ? packet::visit(
+                                  [&](auto const& which) {
+                                      return read(which, {one.offset, one.ip, one.length});
+                                  },
+                                  one.packet)
+                            : read(one);
         }
-        return false;
+        uint64_t const end = read.psb_plus_end;
+        return read.is_settled ? before + static_cast<size_t>(end) : 0;
     }
 
     byte_view trace_;
