@@ -106,7 +106,7 @@ TEST_CASE("a path counts the same as its edges, with any number of them") {
                 for (unsigned j = value(0U); j < edges; ++j) {
                     fits = fits && known.count(3) && known.count(10 + j);
                 }
-                paths.keep(storage[0], known);
+                paths.insert(storage[0], known);
                 to.repeat(storage[0]);
                 unsigned const sum = 254 + edges;
                 bool good = fits && counts[3] == (saturates ? (sum > 255 ? 255 : sum) : sum & 255);

@@ -3,6 +3,8 @@
 
 #include <support/check_twice.hpp>
 
+#include <initializer_list>
+
 using namespace ptspec;
 using flow::code_width;
 using flow::path;
@@ -36,10 +38,76 @@ TEST_CASE("a path is found by its key, in a cache of any size") {
                 path_key const key{{ip, 0, code_width::bits_64}, {2, 1}, 7};
                 path_key const newer{{ip, 0, code_width::bits_64}, {2, 1}, 8};
                 path& kept = cache.at(key);
-                kept.key = key;
+                path made{};
+                made.key = key;
+                cache.insert(kept, made);
                 if (&cache.at(key) != &kept || cache.at(newer).key == newer) { return false; }
             }
         }
         return true;
+    });
+}
+
+TEST_CASE("the key of a path has the packet that ends it, and its IP") {
+    CHECK_TWICE([](auto value) {
+        using enum flow::path_end;
+        auto const key = [&](flow::path_end end, uint64_t to) {
+            return path_key{{0x1000, 0, code_width::bits_64}, {2, 1}, 7, end, value(to)};
+        };
+        bool good = key(tip, 0x2000) == key(tip, 0x2000) && key(tip, 0x2000) != key(tip, 0x2001);
+        for (auto const one : {none, tip, tip_pgd, tip_pgd_out, tip_pge}) {
+            for (auto const two : {none, tip, tip_pgd, tip_pgd_out, tip_pge}) {
+                good = good && (key(one, 0) == key(two, 0)) == (one == two);
+            }
+            good = good && key(one, 0).end() == one;
+        }
+        return good;
+    });
+}
+
+TEST_CASE("a successor is found by the bytes of its packets, as long as it is in the cache") {
+    CHECK_TWICE([](auto value) {
+        path storage[3] = {};
+        path_cache cache{storage};
+        for (auto& one : storage) { cache.insert(one, {}); }
+        path& first = storage[0];
+        bool good = cache.find_successor(first, 0, 0) == nullptr;
+        // Bytes 0 to 2, and 0 to 9; those after them differ.
+        cache.add_successor(first, storage[1], value(uint64_t{0xFFFF'FF33'2211}), 5, 3);
+        cache.add_successor(first, storage[2], 0x8877'6655'4433'2212, 0xFFAA99, 10);
+        auto const* const three = cache.find_successor(first, 0x1234'0033'2211, 77);
+        auto const* const ten = cache.find_successor(first, 0x8877'6655'4433'2212, 0xAA99);
+        good = good && three != nullptr && three->size == 3 && cache.find(*three) == &storage[1] &&
+               ten != nullptr && ten->size == 10 && cache.find(*ten) == &storage[2] &&
+               cache.find_successor(first, 0x8877'6655'4433'2212, 0xAB99) == nullptr &&
+               cache.find_successor(first, 0x1234'0033'2210, 77) == nullptr;
+        // A third one replaces the older of the two; a path that was replaced is not found.
+        cache.insert(storage[2], {});
+        good = good && cache.find(*ten) == nullptr;
+        cache.add_successor(first, storage[2], 1, 0, 1);
+        return good && cache.find_successor(first, 0x1234'0033'2211, 77) == nullptr &&
+               cache.find_successor(first, 0x8877'6655'4433'2212, 0xAA99) != nullptr &&
+               cache.find_successor(first, 0xFF01, 9)->size == 1;
+    });
+}
+
+TEST_CASE("a path follows another one that ends at its IP, or at the end of tracing") {
+    CHECK_TWICE([](auto value) {
+        using enum flow::path_end;
+        auto const made = [&](uint64_t ip, flow::path_end end, uint64_t to, uint32_t space = 0) {
+            path one{};
+            one.key = path_key{{ip, space, code_width::bits_64}, {1, 1}, 7, end, to};
+            one.end = value(to);
+            return one;
+        };
+        auto const jump = made(0x1000, tip, 0x2000);
+        auto const out = made(0x2000, tip_pgd_out, 0x3000);
+        auto const enter = made(0, tip_pge, 0x4000);
+        return made(0x2000, tip, 0x5000).follows(jump) && out.follows(jump) &&
+               made(0x4000, tip, 0x5000).follows(enter) && enter.follows(out) &&
+               !made(0x2001, tip, 0x5000).follows(jump) && !enter.follows(jump) &&
+               !made(0x3000, tip, 0x5000).follows(out) && !enter.follows(enter) &&
+               !made(0x2000, tip, 0x5000, 1).follows(jump) &&
+               !made(0x3000, tip, 0x1000).follows(made(0x2000, tip_pgd, 0x3000));
     });
 }

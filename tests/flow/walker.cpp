@@ -486,17 +486,9 @@ TEST_CASE(
         two_spaces const moves{made_code{"90 0f22d8 7400 7400"},
                                made_code{"cccccccc 480f8500000000"}};
         two_spaces const calls{made_code{"90 0f05 7400"}, made_code{"cc cc cc 90 7400"}};
-        auto const walked = [&](two_spaces const& code, made_stream const& trace) {
-            test::walk_report made;
-            flow::block blocks[8] = {};
-            flow::block_cache cache{blocks};
-            flow::walker walker{borrowed_bytes{trace.bytes, trace.size}, code, cache};
-            (void)walker.run(made);
-            return made;
-        };
         // CR3 is bits 51:5 of the payload's 46 upper bits: 2000H is 8000H in bytes 2 to 7 >> 2.
-        auto const move = walked(moves, value(on("ON 0243000200000000 06")));
-        auto const call = walked(calls, value(on("ON 0243000200000000 2d0310 06")));
+        auto const move = walk(value(on("ON 0243000200000000 06")), moves);
+        auto const call = walk(value(on("ON 0243000200000000 2d0310 06")), calls);
         return move.executed("000 001 004") && move.edges[0].after == 0x100B &&
                call.executed("000 001 003 004");
     });
@@ -517,14 +509,6 @@ TEST_CASE("damage before a PSB+ does not end the walk that begins at its IP (GEN
 TEST_CASE("code changes at a packet, and between the branches of a TNT, also where a TIP waits") {
     // JE 1000 with one NOP before it, and with two. Taken five times: TNTs of 3 and of 2 branches.
     CHECK_TWICE([](auto value) {
-        auto const walked = [](auto const& code, made_stream const& trace) {
-            test::walk_report made;
-            flow::block blocks[8] = {};
-            flow::block_cache cache{blocks};
-            flow::walker walker{borrowed_bytes{trace.bytes, trace.size}, code, cache};
-            (void)walker.run(made);
-            return made;
-        };
         using enum flow::space_changes;
         made_code before{"90 74fd"};
         made_code after{"90 90 74fc"};
@@ -533,15 +517,15 @@ TEST_CASE("code changes at a packet, and between the branches of a TNT, also whe
         // At the packet at 1FH, 20H, and 21H, which is the end; within the first one.
         for (unsigned i = 0; i < 3; ++i) {
             changing_code<at_packets> const at{before, after, 0x1F + i, 0};
-            good = good && walked(at, loop).executed(i == 0   ? "000 001 002 000 001 002 000 001 "
-                                                                "002 000 001 002 000 001 002"
-                                                     : i == 1 ? "000 001 000 001 000 001 000 001 "
-                                                                "002 000 001 002"
-                                                              : "000 001 000 001 000 001 000 001 "
-                                                                "000 001");
+            good = good && walk(loop, at).executed(i == 0   ? "000 001 002 000 001 002 000 001 "
+                                                              "002 000 001 002 000 001 002"
+                                                   : i == 1 ? "000 001 000 001 000 001 000 001 "
+                                                              "002 000 001 002"
+                                                            : "000 001 000 001 000 001 000 001 "
+                                                              "000 001");
         }
         changing_code<at_branches> const within{before, after, 0x1F, 2};
-        good = good && walked(within, loop)
+        good = good && walk(loop, within)
                            .executed("000 001 000 001 000 001 002 000 001 002 000 "
                                      "001 002");
         // NOP; JMP RAX, with the branch after it in the TNT before the TIP: PKT-275.
@@ -550,8 +534,8 @@ TEST_CASE("code changes at a packet, and between the branches of a TNT, also whe
         changing_code<at_branches> const late{jump, other, 0x1F, 1};
         changing_code<at_branches> const soon{jump, other, 0x1F, 0};
         auto const deferred = value(on("ON 06 2d0310"));
-        good = good && walked(late, deferred).executed("000 001 003") &&
-               walked(soon, deferred).executed("000 001 003 004");
+        good = good && walk(deferred, late).executed("000 001 003") &&
+               walk(deferred, soon).executed("000 001 003 004");
         return good;
     });
 }

@@ -74,8 +74,9 @@ struct walk_report {
 };
 
 /// Walks a trace of the kind `manual`, whose ON is at 1000H.
-constexpr auto walk(made_stream const& trace, made_code const& code,
-                    flow::walk_options const& how = {}) -> walk_report {
+template <flow::code_source Code>
+constexpr auto walk(made_stream const& trace, Code const& code, flow::walk_options const& how = {})
+    -> walk_report {
     walk_report made;
     flow::block blocks[8] = {};
     flow::block_cache cache{blocks};

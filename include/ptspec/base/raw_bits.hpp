@@ -42,7 +42,7 @@ template <class Raw>
 [[nodiscard]] constexpr auto first_bytes(wide_bits bits, unsigned count) noexcept -> wide_bits {
     return {bits.low & low_bits(8 * count), count > 8 ? bits.high & low_bits(8 * count - 64) : 0};
 }
-/// Masks of the first bytes of a `wide_bits`, by their number: two loads instead of shifts.
+/// Masks of the first 0 to 16 bytes of a `wide_bits`. A load takes less time than the shifts.
 struct byte_masks {
     uint64_t low[17];
     uint64_t high[17];

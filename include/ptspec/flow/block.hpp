@@ -62,7 +62,7 @@ struct alignas(64) block {
     [[nodiscard]] constexpr auto length_of(unsigned i) const noexcept -> uint8_t {
         return lengths[i / 16] >> i % 16 * 4 & 15;
     }
-    /// The number of instructions before an IP; 0 if no instruction begins there.
+    /// The number of instructions before an IP of the block; 0 if no instruction begins at it.
     [[nodiscard]] constexpr auto count_before(uint64_t ip) const noexcept -> unsigned {
         uint64_t at = key.ip;
         unsigned i = 0;

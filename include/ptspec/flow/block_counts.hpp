@@ -5,18 +5,19 @@
 
 namespace ptspec::flow {
 
-/// How often a block began.
+/// The number of executions of a block.
 struct block_count {
     uint64_t ip = 0;
     uint32_t space = 0;
     uint32_t count = 0;  ///< at most 2^32 - 1; 0: no entry
 };
 
-/// A sink that counts each block by its address: where an edge leads to, and where tracing begins.
+/// A sink that counts the executions of each block. A block begins at the target of an edge, and
+/// where tracing starts.
 ///
-/// Shape:  a table in storage of the caller, in no order. A block that finds none of 64 entries
-///         free is not counted, and then `is_full()`. With a `path_cache`, which must serve only
-///         this sink, the counts are the same.
+/// Shape:  a hash table in storage of the caller. A block is not counted if 64 consecutive entries
+///         are used by others; then `is_full()` is true. With a `path_cache`, which no other sink
+///         may share, the counts are the same.
 class block_counts {
 public:
     template <size_t Count>
@@ -30,16 +31,16 @@ public:
 
     /// The number of different blocks.
     [[nodiscard]] constexpr auto size() const noexcept -> uint32_t { return size_; }
-    /// Blocks were not counted.
+    /// Some blocks were not counted.
     [[nodiscard]] constexpr auto is_full() const noexcept -> bool { return is_full_; }
-    /// How often the block at an IP began.
+    /// The number of executions of the block at an IP.
     [[nodiscard]] constexpr auto count_of(uint64_t ip, uint32_t space = 0) const noexcept
         -> uint32_t {
         uint32_t const at = find(ip, space);
         return at == not_counted ? 0 : entries_[at].count;
     }
 
-    /// The entry of the block to which an edge leads, which is made if there is none.
+    /// The entry of the block to which an edge leads. Adds an entry if there is none.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) noexcept -> uint32_t {
         return which_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
     }

@@ -13,25 +13,25 @@ namespace ptspec::flow {
 /// the end of its page of 4 KB, or none if they are absent.
 ///
 /// `space` is the number of an address space: the same number and address always have the same
-/// bytes. What changes code, such as another CR3, mmap or a JIT compiler, is another number, or
-/// `block_cache::invalidate`. A source that has `space_of` gives the numbers; for others the caller
-/// gives them to the walker.
+/// bytes. After a change of code, as by another CR3, mmap or a JIT compiler, the number must be
+/// another one, or the caller calls `block_cache::invalidate`. The number is that of
+/// `source.space_of`, or, if there is no such function, of `walker::set_space`.
 template <class Source>
 concept code_source = requires(Source& from, uint64_t address, uint32_t space) {
     { from.code(address, space) } -> same_as<byte_view>;
 };
 
-/// A place in a walk.
+/// How far a walk is in the trace.
 struct walk_place {
     trace::execution_state state{};  ///< CR3, NR, VMCS and code size, as far as they are known
-    /// The time of the packet; only for a source that is asked at packets or branches.
+    /// The time of the packet, if the space changes `at_packets` or `at_branches`.
     trace::time when{};
     uint64_t offset = 0;    ///< of the packet, in bytes from the start of the trace
-    unsigned branches = 0;  ///< of this TNT that were walked
+    unsigned branches = 0;  ///< the number of branches of this TNT that were walked
 };
 
-/// Where a source is asked for the number of the address space: where a PIP applies, and, as its
-/// member `changes` says, before the code of each packet, or of each branch.
+/// Where the number of the address space may change: where a PIP applies, also at each packet, or
+/// also at each branch. The walker calls `space_of` there.
 enum class space_changes : uint8_t { at_paging, at_packets, at_branches };
 
 /// `space_of(place)` is the number of the address space of the code that follows.
@@ -39,7 +39,7 @@ template <class Source>
 concept has_spaces = code_source<Source> && requires(Source& from, walk_place const& at) {
     { from.space_of(at) } -> same_as<uint32_t>;
 };
-/// Where the address space of a source changes. Without a member `changes`, at PIPs.
+/// `Source::changes`, or `at_paging` for a source without it.
 template <class Source>
 inline constexpr space_changes changes_of = space_changes::at_paging;
 template <class Source>

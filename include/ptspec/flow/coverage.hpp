@@ -24,7 +24,7 @@ struct edge_filter {
         }
         return range_count == 0;
     }
-    /// Where it leads to counts.
+    /// The block to which an edge leads counts.
     [[nodiscard]] constexpr auto takes_target(edge const& one) const noexcept -> bool {
         return (one.is_taken || not_taken) && (!one.is_asynchronous || events) &&
                takes(one.to, one.space);
@@ -37,7 +37,7 @@ struct edge_filter {
 
 /// How to count.
 struct coverage_options {
-    bool blocks = false;     ///< counts blocks: where an edge leads to, and where tracing begins
+    bool blocks = false;     ///< count blocks, which begin at targets of edges and at starts
     bool saturates = false;  ///< a count stays at 255; otherwise it wraps to 0
     edge_filter filter{};
 };
@@ -45,7 +45,7 @@ struct coverage_options {
 /// A sink that counts edges, or blocks, in a bitmap of the caller, as fuzzers use it: a byte for
 /// each index, to which several of them may belong.
 ///
-/// With a `path_cache`, branches that were walked before are counted without a walk; the counts are
+/// With a `path_cache`, branches that were walked before are counted without a walk. The counts are
 /// the same.
 class coverage {
 public:
@@ -72,7 +72,7 @@ public:
     }
     /// Counts the edges of a path.
     constexpr void repeat(path const& known) noexcept {
-        uint8_t* const counts = counts_;  // a store to a byte may change every member
+        uint8_t* const counts = counts_;  // loaded once: a store to a byte may alias it
         if (how_.saturates) {
             for (unsigned i = 0; i < known.edges; ++i) {
                 uint8_t& at = counts[known.index(i)];
@@ -85,7 +85,7 @@ public:
             uint8_t& at = counts[counted & path::index_mask];
             at = static_cast<uint8_t>(at + (counted >> path::index_bits));
         };
-        // Four at a time, which g++ does not unroll: most paths have no more.
+        // Most paths have up to four edges. g++ does not unroll a loop.
         auto const add_four = [&](uint32_t const* some) {
             add(some[0]), add(some[1]), add(some[2]), add(some[3]);
         };

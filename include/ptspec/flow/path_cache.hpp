@@ -8,23 +8,23 @@
 
 namespace ptspec::flow {
 
-/// What follows the branches of a path, and belongs to it.
+/// The packet that ends a path.
 enum class path_end : uint8_t {
-    none,
-    target,            ///< a TIP
-    disabled,          ///< a TIP.PGD without an IP
-    disabled_outside,  ///< a TIP.PGD with an IP
-    enabled,           ///< a TIP.PGE, before which tracing was off
+    none,         ///< the last TNT
+    tip,          ///< with an IP
+    tip_pgd,      ///< without an IP
+    tip_pgd_out,  ///< with an IP
+    tip_pge,      ///< with an IP; the path has no branches
 };
 
-/// Branches of TNTs, from an IP on, and what follows them.
+/// The start of a path, its branches, and the packet that ends it.
 struct path_key {
     /// At most this many branches.
     static constexpr unsigned most_branches = 32;
 
     uint64_t ip = 0;
-    uint64_t to = 0;        ///< the IP of the TIP or TIP.PGD
-    uint64_t branches = 0;  ///< outcomes and number, code size, and what follows; 0: no path
+    uint64_t to = 0;        ///< the IP of the packet that ends it
+    uint64_t branches = 0;  ///< outcomes and number, code size, and `path_end`; 0: no path
     uint64_t place = 0;     ///< address space, and the generation of the block cache
 
     constexpr path_key() noexcept = default;
@@ -40,50 +40,52 @@ struct path_key {
         return static_cast<path_end>(branches >> 52 & 15);
     }
     friend constexpr auto operator==(path_key const& one, path_key const& two) noexcept -> bool {
-        // One branch for all: they differ seldom.
+        // Without a branch for each member: keys are usually equal.
         return ((one.ip ^ two.ip) | (one.to ^ two.to) | (one.branches ^ two.branches) |
                 (one.place ^ two.place)) == 0;
     }
 };
 
-/// A path that came after another one, and the bytes of its packets.
-struct next_path {
-    uint64_t low = 0;     ///< bytes 0 to 7
-    uint64_t high = 0;    ///< bytes 8 to 15
-    uint32_t number = 0;  ///< of the path, as `path::number`
-    uint32_t place = 0;   ///< in the cache
-    uint32_t size = 0;    ///< in bytes; 0: none
+/// A path that followed another one, and the bytes of its packets.
+struct path_successor {
+    uint64_t low = 0;    ///< bytes 0 to 7
+    uint64_t high = 0;   ///< bytes 8 to 15
+    uint32_t id = 0;     ///< `path::id`
+    uint32_t index = 0;  ///< of the path in the cache
+    uint32_t size = 0;   ///< of the packets, in bytes; 0: no successor
 };
 
-/// What these branches led to: the edges to count, and where the code continues.
+/// The effect of a path: the edges to count, the changes of the return stack, and the next IP.
 ///
-/// Shape:  256 bytes. What a path with up to four edges and no pushed address needs is in the first
-///         64, and what came after it in the next.
+/// Shape:  256 bytes. Cache line 0 has all of a path with up to four edges and no pushed address,
+///         cache line 1 its successors.
 struct alignas(64) path {
-    /// So many edges are counted always, and not in a loop, whose end would be mispredicted.
+    /// This many edges are always counted: the end of a loop would be mispredicted.
     static constexpr unsigned usual_edges = 4;
     static constexpr unsigned most_edges = 24;
-    static constexpr unsigned most_next = 2;
+    static constexpr unsigned most_successors = 2;
     static constexpr unsigned most_pushes = 6;
     static constexpr unsigned index_bits = 24;
     static constexpr uint32_t index_mask = (1U << index_bits) - 1;
     static constexpr unsigned most_times = 255;
-    static constexpr uint8_t not_kept = 255;
+    static constexpr uint8_t not_repeatable = 255;
 
     path_key key{};
-    uint64_t end = 0;   ///< where the code continues
-    uint8_t taken = 0;  ///< of the branches; 0: the first one cannot be kept; `not_kept`
+    uint64_t end = 0;  ///< the next IP
+    /// The number of branches that the path covers, if `path_end::none` ends it; or
+    /// `not_repeatable`.
+    uint8_t taken = 0;
     uint8_t edges = 0;
-    uint8_t pushes : 3 = 0;
-    bool pops : 1 = false;  ///< at last there is a RET that is not compressed
-    uint8_t depth = 0;      ///< the most pushed addresses at a time
-    uint32_t number = 0;    ///< of all paths that were kept; 0: not to be followed
+    uint8_t pushes : 3 = 0;  ///< return addresses that it leaves on the return stack
+    bool pops : 1 = false;   ///< it ends with a RET that is not compressed
+    uint8_t depth = 0;       ///< the maximum number of its addresses on the return stack
+    uint32_t id = 0;         ///< unique in the cache
     uint32_t first_counted[usual_edges] = {};
-    next_path next[most_next] = {};
+    path_successor successors[most_successors] = {};
     uint32_t more_counted[most_edges - usual_edges] = {};
     uint64_t pushed[most_pushes] = {};  ///< return addresses
 
-    /// The index of an edge, in bits 23 and below, and how often it counts.
+    /// An edge: its index in bits 23:0, and in bits 31:24 the number of times that it counts.
     [[nodiscard]] constexpr auto counted(unsigned edge) const noexcept -> uint32_t {
         return edge < usual_edges ? first_counted[edge] : more_counted[edge - usual_edges];
     }
@@ -96,6 +98,15 @@ struct alignas(64) path {
     }
     [[nodiscard]] constexpr auto times(unsigned edge) const noexcept -> uint32_t {
         return counted(edge) >> index_bits;
+    }
+    /// The path begins where `before` ends.
+    [[nodiscard]] constexpr auto follows(path const& before) const noexcept -> bool {
+        if (key.end() == path_end::tip_pge) {
+            return before.key.end() == path_end::tip_pgd_out && key.place == before.key.place;
+        }
+        bool const is_on = before.key.end() == path_end::tip ||
+                           before.key.end() == path_end::tip_pge;
+        return is_on && key.ip == before.end && key.place == before.key.place;
     }
     /// Counts an edge. Returns false if there is no room.
     [[nodiscard]] constexpr auto count(uint32_t with) noexcept -> bool {
@@ -128,47 +139,47 @@ public:
         path& one = paths_[slot];
         return one.key == key ? one : beside(one, slot, key);
     }
-    /// Keeps a path in a place that `at` has returned.
-    constexpr void keep(path& place, path const& made) noexcept {
-        place = made;
-        if (++last_number_ == 0) {  // after 2^32 paths an old number would name another one
+    /// Stores a path in a place that `at` returned.
+    constexpr void insert(path& place, path const& made) noexcept {
+        if (++last_id_ == 0) {  // ids are used up: an old one would name another path
             clear();
-            last_number_ = 1;
-            place = made;
+            last_id_ = 1;
         }
-        place.number = last_number_;
-        // Edges are counted four at a time. These count 0 times, without waiting for each other.
+        place = made;
+        place.id = last_id_;
+        // Edges are counted four at a time: the unused ones count 0 times, each at another index,
+        // so that no store depends on another.
         for (unsigned i = made.edges; i < path::most_edges; ++i) { place.counted(i) = i % 8; }
     }
-    /// The path that came after `last` with these bytes, or nullptr.
-    [[nodiscard]] constexpr auto after(path const& last, uint64_t low, uint64_t high) noexcept
-        -> next_path const* {
-        // Two at a time: a branch for each would be mispredicted.
-        for (unsigned i = 0; i < path::most_next; i += 2) {
-            bool const is_first = is_next(last.next[i], low, high);
-            next_path const& one = is_first ? last.next[i] : last.next[i + 1];
-            if (is_first || is_next(one, low, high)) { return &one; }
-        }
-        return nullptr;
+    /// The successor of a path whose packets begin with these 16 bytes, or nullptr.
+    [[nodiscard]] constexpr auto find_successor(path const& of, uint64_t low,
+                                                uint64_t high) const noexcept
+        -> path_successor const* {
+        static_assert(path::most_successors == 2);
+        // One branch for both: which one matches is unpredictable.
+        bool const is_first = matches(of.successors[0], low, high);
+        path_successor const& one = of.successors[is_first ? 0 : 1];
+        return is_first || matches(one, low, high) ? &one : nullptr;
     }
-    /// The path of a `next_path`, or nullptr if another one has its place.
-    [[nodiscard]] constexpr auto path_of(next_path const& one) noexcept -> path* {
-        path& found = paths_[one.place];
-        return found.number == one.number ? &found : nullptr;
+    /// The path of a successor, or nullptr if it was replaced.
+    [[nodiscard]] constexpr auto find(path_successor const& one) noexcept -> path* {
+        path& found = paths_[one.index];
+        return found.id == one.id ? &found : nullptr;
     }
-    /// `next` came after `last`, with packets of `size` bytes, 1 to 16.
-    constexpr void link(path& last, path const& next, uint64_t low, uint64_t high,
-                        uint32_t size) noexcept {
-        for (unsigned i = path::most_next - 1; i != 0; --i) { last.next[i] = last.next[i - 1]; }
-        last.next[0] = {low & first_bytes(size), high & next_bytes(size), next.number,
-                        static_cast<uint32_t>(&next - paths_), size};
+    /// Adds a successor, in place of the older one. Its packets have `size` bytes, 1 to 16.
+    constexpr void add_successor(path& to, path const& next, uint64_t low, uint64_t high,
+                                 uint32_t size) noexcept {
+        wide_bits const mask = first_bytes_mask(size);
+        to.successors[1] = to.successors[0];
+        to.successors[0] = {low & mask.low, high & mask.high, next.id,
+                            static_cast<uint32_t>(&next - paths_), size};
     }
     constexpr void clear() noexcept {
         for (uint32_t i = 0; i < count_; ++i) { paths_[i] = {}; }
     }
 
 private:
-    /// A path has one of these places.
+    /// The number of places that a path may have.
     static constexpr uint32_t ways = 4;
 
     [[gnu::noinline]] constexpr auto beside(path& one, uint32_t slot, path_key const& key) noexcept
@@ -186,22 +197,17 @@ private:
         return paths_[place < count_ ? place : slot];
     }
 
-    static constexpr auto is_next(next_path const& one, uint64_t low, uint64_t high) noexcept
+    static constexpr auto matches(path_successor const& one, uint64_t low, uint64_t high) noexcept
         -> bool {
-        uint64_t const differ = ((low ^ one.low) & first_bytes(one.size)) |
-                                ((high ^ one.high) & next_bytes(one.size)) | (one.size == 0);
-        return differ == 0;
-    }
-    static constexpr auto first_bytes(uint32_t size) noexcept -> uint64_t {
-        return first_bytes_masks.low[size];
-    }
-    static constexpr auto next_bytes(uint32_t size) noexcept -> uint64_t {
-        return first_bytes_masks.high[size];
+        wide_bits const mask = first_bytes_mask(one.size);
+        uint64_t const differences = ((low ^ one.low) & mask.low) |
+                                     ((high ^ one.high) & mask.high) | (one.size == 0);
+        return differences == 0;
     }
 
     path* paths_;
     uint32_t count_;
-    uint32_t last_number_ = 0;
+    uint32_t last_id_ = 0;
     uint32_t next_way_ = 0;
 };
 

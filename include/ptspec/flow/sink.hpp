@@ -83,14 +83,14 @@ concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
 
-/// Reports of edges may be left out: see `takes_paths`.
 template <class Sink>
-concept may_take_paths = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
-/// Edges in any order, which are the same for the same branches from the same IP: branches that
-/// were walked before need no walk. `paths()` is the cache for them, or nullptr; it serves walkers
-/// of the same code and options, and sinks with the same indices.
+concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
+/// A sink that counts edges, in any order. Instead of reporting the edges of branches that it
+/// walked before, a walker may call `repeat(path)`. `paths()` is the cache of paths, or nullptr. It
+/// may be shared by walkers of the same code with the same options, and by sinks whose `index_of`
+/// agrees.
 template <class Sink>
-concept takes_paths = may_take_paths<Sink> &&
+concept takes_paths = takes_only_edges<Sink> &&
                       requires(Sink& to, edge const& one, path const& known) {
                           { to.paths() } -> same_as<path_cache*>;
                           { to.index_of(one) } -> same_as<uint32_t>;

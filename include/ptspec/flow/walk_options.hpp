@@ -38,7 +38,7 @@ struct walk_options {
     /// The walk ends at the IP of the PSB+ at this offset, which the next part reports: `parts`.
     uint64_t until = no_end;
     static constexpr uint64_t no_end = ~uint64_t{0};
-    /// The trace continues another part: tracing does not begin at its first PSB.
+    /// The trace is a later part of another trace: its first PSB+ is not a start of tracing.
     bool continues = false;
 };
 

@@ -52,7 +52,7 @@ public:
         walk_.restart();
         waits_ = waiting::none;
         psb_end_ = 0;
-        psb_has_mode_ = has_ended_ = false;
+        psb_has_mode_ = has_ended_ = continues_ = false;
     }
 
     /// Gives the next chunk: at the start, and after `walk_end::need_input`. At other times it
@@ -103,8 +103,7 @@ private:
     /// What continues when the caller has supplied code.
     enum class waiting : uint8_t { none, branches, branch, disable, event };
 
-    /// The part before has reported it.
-    struct unreported {};
+    struct null_sink {};
 
     /// Takes branches from the reader.
     template <class Sink>
@@ -145,16 +144,17 @@ private:
             return true;
         }
 
-        /// See `trace::knows_packets`.
-        template <class Reader>
-        constexpr auto known(uint8_t const* bytes, size_t room, uint64_t offset,
-                             Reader& by) noexcept -> trace::known_packets
+        /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
+        template <class Binds>
+        constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset,
+                            Binds& binds) noexcept -> trace::skipped_packets
             requires takes_paths<Sink> && (!takes_times<Sink>) &&
                      (changes_of<Code> == space_changes::at_paging) && (__is_empty(Clock))
         {
-            return to->walk_.follow_paths(bytes, room, offset, by, *sink);
+            return to->walk_.skip_known_paths(bytes, room, offset, binds, *sink);
         }
-        constexpr void forget() noexcept { to->walk_.forget_paths(); }
+        /// Other packets came.
+        constexpr void end_skipping() noexcept { to->walk_.end_skipping(); }
 
     private:
         constexpr void begin(trace::at where, Clock& clock) noexcept {
@@ -329,7 +329,7 @@ private:
         if (walk_.is_known()) {
             walk_.clear_returns();
         } else if (continues_) {
-            unreported none;
+            null_sink none;  // the walker of the part before reports the start
             walk_.resume(event_.ip, none);
         } else if (event_.enabled != trace::tracing::unknown) {
             walk_.resume(event_.ip, to);

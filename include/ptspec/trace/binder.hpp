@@ -284,7 +284,7 @@ private:
         psb_.add(which, where);
         return {.to = owner::status, .in_psb_plus = true};
     }
-    /// A processor that waits for a SIPI is in real mode: GEN-290. After an OVF the FUP may be its.
+    /// Ends an event at a PSB+, but not an INIT, which leads to real mode: GEN-290.
     constexpr void drop_event_unless_init() noexcept {
         if (!has(event) || has(psb_resumes) || now_.code_bits == 16) { return; }
         violate(rule::PKT_077, {event_at_, kind::fup});

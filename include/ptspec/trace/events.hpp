@@ -150,7 +150,7 @@ private:
     /// False if `out` has stopped.
     template <class Out>
     constexpr auto pass_simple_packets(Out out) noexcept -> bool {
-        if constexpr (requires { out.forget(); }) { out.forget(); }  // other packets came
+        if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
         auto const plain = visit_simple_packets(out);
         return has_item_ || !plain.out.has_stopped();
     }

@@ -16,18 +16,18 @@ concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, at where) 
     visitor.pads(count, where);
 };
 
-/// Packets that a visitor has taken without a call: their size in bytes, and the last IP after
-/// them.
-struct known_packets {
-    size_t size = 0;
-    uint64_t last_ip = 0;
+/// The packets that a visitor skips.
+struct skipped_packets {
+    size_t size = 0;       ///< in bytes; 0: none
+    uint64_t last_ip = 0;  ///< LastIP after them
 };
-/// After a packet other than PAD, TNT and CYC the visitor is asked whether it knows the next ones:
-/// `visitor.known(bytes, room, offset)`. 16 bytes are readable from each of the first `room` bytes
-/// on, which begin at `offset` of the trace; the packets that it takes begin in these.
+/// The visitor may skip packets that it recognizes by their bytes. `visitor.skip(bytes, room,
+/// offset)` is called after each packet other than PAD, TNT and CYC. `bytes` are those of the next
+/// packets, at `offset` of the trace. The skipped packets must begin in the first `room` bytes;
+/// from each of these, 16 bytes are readable.
 template <class Visitor>
-concept knows_packets = requires(Visitor& visitor, uint8_t const* bytes) {
-    { visitor.known(bytes, size_t{}, uint64_t{}) } -> same_as<known_packets>;
+concept skips_packets = requires(Visitor& visitor, uint8_t const* bytes) {
+    { visitor.skip(bytes, size_t{}, uint64_t{}) } -> same_as<skipped_packets>;
 };
 
 namespace detail {

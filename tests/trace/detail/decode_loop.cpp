@@ -267,8 +267,8 @@ TEST_CASE("decode_loop updates the caller's visitor, whether it is copied or not
 
 namespace {
 
-/// Takes the next packets, if they are these.
-struct knowing_visitor {
+/// Skips the next packets if they have these bytes.
+struct skipping_visitor {
     byte_view expected;
     uint64_t last_ip;
     std::vector<uint64_t> tips{};
@@ -277,7 +277,7 @@ struct knowing_visitor {
 
     void operator()(packet::tip const&, trace::at where) { tips.push_back(where.ip); }
     void operator()(packet::tnt_short const& which, trace::at) { branches += which.taken().count; }
-    auto known(uint8_t const* next, size_t room, uint64_t) -> trace::known_packets {
+    auto skip(uint8_t const* next, size_t room, uint64_t) -> trace::skipped_packets {
         rooms.push_back(room);
         for (size_t i = 0; i < expected.size(); ++i) {
             if (next[i] != expected[i]) { return {}; }
@@ -288,12 +288,12 @@ struct knowing_visitor {
 
 }  // namespace
 
-TEST_CASE("packets that a visitor knows are not decoded, and leave their last IP") {
-    // TIP 1122H; TNT and TIP 3344H, which are known; TIP 6655H, of two bytes; TNT; PADs.
+TEST_CASE("packets that a visitor skips are not decoded, and LastIP is what it returns") {
+    // TIP 1122H; TNT and TIP 3344H, which are skipped; TIP 6655H, of two bytes; TNT; PADs.
     std::vector<uint8_t> in{0x2D, 0x22, 0x11, 0x0E, 0x2D, 0x44, 0x33, 0x2D, 0x55, 0x66, 0x1E};
     in.resize(in.size() + 32);
     auto const known = bytes(0x0E, 0x2D, 0x44, 0x33);
-    knowing_visitor visitor{byte_view{known}, 0xAAAA'0000'3344};
+    skipping_visitor visitor{byte_view{known}, 0xAAAA'0000'3344};
     auto const after = decode_loop<packet::all>(byte_view{in}, 0, false, {}, visitor);
     CHECK(visitor.tips == std::vector<uint64_t>{0x1122, 0xAAAA'0000'6655});
     CHECK(visitor.branches == 3);

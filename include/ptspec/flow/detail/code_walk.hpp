@@ -4,7 +4,7 @@
 #include <ptspec/flow/block_cache.hpp>
 #include <ptspec/flow/detail/loop_guard.hpp>
 #include <ptspec/flow/detail/path_recorder.hpp>
-#include <ptspec/flow/detail/path_trail.hpp>
+#include <ptspec/flow/detail/path_chain.hpp>
 #include <ptspec/flow/detail/reports.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
@@ -37,7 +37,7 @@ public:
         offset_ = offset;
         if constexpr (changes_of<Code> != space_changes::at_paging) {
             place_.when = when;
-            ask_space();
+            update_space();
         }
     }
 
@@ -47,7 +47,7 @@ public:
         has_target_ = has_paging_ = false;
         gap_ = {};
         place_ = {};
-        forget_paths();
+        end_skipping();
         forget_width();
     }
 
@@ -114,7 +114,7 @@ public:
     constexpr void settle_paging() noexcept {
         if (!has_paging_) [[likely]] { return; }
         has_paging_ = false;
-        ask_space();
+        update_space();
     }
 
     // --------------------------------------------------------------------------- packets
@@ -124,14 +124,14 @@ public:
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
         if (!is_known()) { return true; }
-        if constexpr (collects<Sink>) {
+        if constexpr (merges_tnts<Sink>) {
             if (left_.count + more.count > path_key::most_branches && !walk_branches(to)) {
                 later_ = more;
                 return false;
             }
         }
         append(more);
-        if constexpr (collects<Sink>) {
+        if constexpr (merges_tnts<Sink>) {
             return true;
         } else {
             return walk_branches(to);
@@ -148,7 +148,7 @@ public:
     /// Walks over branches that wait.
     template <class Sink>
     [[nodiscard]] constexpr auto flush([[maybe_unused]] Sink& to) noexcept -> bool {
-        if constexpr (collects<Sink>) {
+        if constexpr (merges_tnts<Sink>) {
             return left_.count == 0 || walk_branches(to);
         } else {
             return true;
@@ -157,8 +157,8 @@ public:
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& to) noexcept -> bool {
-        trail_.before = nullptr;
-        if constexpr (repeats_paths<Sink>) {
+        chain_.previous = nullptr;
+        if constexpr (uses_paths<Sink>) {
             if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
         }
         while (left_.count != 0) {
@@ -171,8 +171,9 @@ public:
     template <class Sink>
     constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if (!has_target_) {
-            if constexpr (repeats_paths<Sink>) {
-                auto const end = has_to ? take_path(path_end::target, target, to) : walked::waits;
+            if constexpr (uses_paths<Sink>) {
+                chain_.current = nullptr;
+                auto const end = has_to ? repeat_path(path_end::tip, target, to) : walked::waits;
                 if (end == walked::branch) { return true; }
                 if (end == walked::missing) { return false; }
             }
@@ -190,30 +191,29 @@ public:
     constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) noexcept {
         if (!has_ip) { return leave(to); }
         start_at(ip, to);
-        if constexpr (repeats_paths<Sink>) {
+        if constexpr (uses_paths<Sink>) {
             if (to.paths() == nullptr) { return; }
             path_key const key{
-                {0, space_, width_}, {}, cache_->generation(), path_end::enabled, ip};
+                {0, space_, width_}, {}, cache_->generation(), path_end::tip_pge, ip};
             path& known = to.paths()->at(key);
             if (known.key != key) {
                 path made{};
                 made.key = key;
                 made.end = ip;
-                to.paths()->keep(known, made);
+                to.paths()->insert(known, made);
             }
-            trail_.last = &known;
+            chain_.current = &known;
         }
     }
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
-        if constexpr (repeats_paths<Sink>) {
-            auto const how = has_to ? path_end::disabled_outside : path_end::disabled;
-            auto const end = take_path(how, has_to ? target : 0, to);
-            if (end == walked::branch) {
-                leave(to);
-                if (!has_to) { trail_.last = nullptr; }
-            }
+        if constexpr (uses_paths<Sink>) {
+            chain_.current = nullptr;
+            auto const how = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
+            auto const end = repeat_path(how, has_to ? target : 0, to);
+            if (end == walked::branch) { leave(to); }
+            if (!has_to) { chain_.current = nullptr; }
             if (end == walked::branch || end == walked::missing) { return end == walked::branch; }
         }
         if (!flush(to) || (is_known() && !walk_to_end(has_to, target, to))) { return false; }
@@ -258,7 +258,7 @@ public:
     /// Walks over the next instruction of a class, up to the next branch that has a packet.
     template <class Sink>
     constexpr auto walk_over(instruction_class which, Sink& to) noexcept -> bool {
-        if constexpr (may_take_paths<Sink>) { find_slot(); }
+        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
             block const* const at = here();
@@ -270,45 +270,45 @@ public:
         }
     }
 
-    /// What is not a branch came, or is not a path.
-    constexpr void forget_paths() noexcept { trail_.forget(); }
-    /// Repeats the paths that follow, as the bytes of their packets show; and remembers the bytes.
-    /// `at`, `room` and `offset` are those of `trace::knows_packets`.
-    template <class Reader, takes_paths Sink>
-    constexpr auto follow_paths(uint8_t const* at, size_t room, uint64_t offset, Reader& by,
-                                Sink& to) noexcept -> trace::known_packets {
-        if (trail_.last == nullptr || trail_.last->key.end() == path_end::disabled) {
-            trail_.before = nullptr;
+    /// Known paths do not continue over the packets that came.
+    constexpr void end_skipping() noexcept { chain_.reset(); }
+    /// Skips the packets of paths that followed each other before. `bytes`, `room` and `offset` are
+    /// those of `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
+    template <class Binds, takes_paths Sink>
+    constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
+                                    Binds& binds, Sink& to) noexcept -> trace::skipped_packets {
+        if (chain_.current == nullptr) {
+            chain_.previous = nullptr;
             return {};
         }
         path_cache& paths = *to.paths();
-        trail_.link(paths, offset);
-        uint64_t const place = trail_.last->key.place;
+        chain_.record(paths, offset);
+        uint64_t const place = chain_.current->key.place;
         size_t done = 0;
         while (done < room) {
-            auto const* const next = trail_.next(paths, at + done);
+            auto const* const next = chain_.find_next(paths, bytes + done);
             if (next == nullptr) { break; }
-            path* const found = paths.path_of(*next);
+            path* const found = paths.find(*next);
             if (found == nullptr || found->key.place != place) { break; }
             auto const end = found->key.end();
-            if (end == path_end::target) {
+            if (end == path_end::tip) {
                 if (!is_known()) { break; }
-                repeat(*found, to);
-            } else if (end == path_end::enabled) {
-                if (!by.start_tracing()) { break; }
+                apply(*found, to);
+            } else if (end == path_end::tip_pge) {
+                if (!binds.start_tracing()) { break; }
                 start_at(found->end, to);
             } else {
-                if (!is_known() || !by.end_tracing({true, found->end})) { break; }
-                repeat(*found, to);
+                if (!is_known() || !binds.end_tracing({true, found->end})) { break; }
+                apply(*found, to);
                 leave(to);
             }
             done += next->size;
-            trail_.last = found;
-            trail_.before = nullptr;
+            chain_.current = found;
+            chain_.previous = nullptr;
         }
-        trail_.offset = offset + done;
-        uint64_t const last_ip = trail_.last->end;
-        trail_.last = nullptr;
+        chain_.offset = offset + done;
+        uint64_t const last_ip = chain_.current->end;
+        chain_.current = nullptr;
         return {done, last_ip};
     }
 
@@ -321,15 +321,15 @@ private:
         bool const has_started = is_known() && ip_ == ip && left_.count == 0;
         if (!has_started) { resume(ip, to); }
     }
-    /// The branches of several TNTs are walked at once.
+    /// Branches are collected from several TNTs, to walk more of them at once.
     template <class Sink>
-    static constexpr bool collects = takes_paths<Sink> &&
-                                     changes_of<Code> == space_changes::at_paging;
+    static constexpr bool merges_tnts = takes_paths<Sink> &&
+                                        changes_of<Code> == space_changes::at_paging;
     template <class Sink>
-    static constexpr bool repeats_paths = takes_paths<Sink> &&
-                                          changes_of<Code> != space_changes::at_branches;
+    static constexpr bool uses_paths = takes_paths<Sink> &&
+                                       changes_of<Code> != space_changes::at_branches;
 
-    constexpr void ask_space() noexcept {
+    constexpr void update_space() noexcept {
         if constexpr (has_spaces<Code>) {
             bool const is_in_tnt = left_.count != 0;
             place_.offset = is_in_tnt ? tnt_offset_ : offset_;
@@ -347,7 +347,7 @@ private:
         ip_ = ip;
         slot_ = slot;
     }
-    /// After a path, which leaves it open.
+    /// The slot of the IP is not known: a path was repeated.
     static constexpr uint32_t no_slot = 0xFFFF'FFFF;
     constexpr void find_slot() noexcept {
         if (slot_ == no_slot) { slot_ = cache_->slot_of(ip_); }
@@ -416,8 +416,8 @@ private:
     /// Walks over the next branch of a TNT.
     template <class Sink>
     constexpr auto walk_branch(Sink& to) noexcept -> walked {
-        if constexpr (may_take_paths<Sink>) { find_slot(); }
-        if constexpr (changes_of<Code> == space_changes::at_branches) { ask_space(); }
+        if constexpr (takes_only_edges<Sink>) { find_slot(); }
+        if constexpr (changes_of<Code> == space_changes::at_branches) { update_space(); }
         loop_guard guard{ip_};
         block const* at = nullptr;
         for (;;) {
@@ -446,7 +446,7 @@ private:
         go(target);
         return walked::branch;
     }
-    /// Walks over branches as far as they were walked before, and remembers the others.
+    /// Walks over branches: repeats known paths, and records others.
     template <takes_paths Sink>
     constexpr auto walk_paths(Sink& to) noexcept -> bool {
         while (left_.count != 0) {
@@ -458,20 +458,19 @@ private:
             path& known = to.paths()->at(key);
             bool const is_known = known.key == key;
             if (is_known && known.taken != 0) [[likely]] {
-                repeat(known, to);
+                apply(known, to);
                 left_.count -= known.taken;
                 continue;
             }
-            auto const end = is_known ? walk_branch(to) : keep_path(known, key, count, to);
+            auto const end = is_known ? walk_branch(to) : record_path(known, key, count, to);
             if (end != walked::branch) { return end != walked::missing; }
         }
         return true;
     }
-    /// Walks over the branches that are left and over what follows them, as they were walked
-    /// before, or remembers them. `waits` and `lost`: something is left to be walked.
+    /// Walks over the branches that are left, up to and including the branch of a TIP or TIP.PGD.
+    /// Repeats their path, or records it. `waits` and `lost`: the caller walks what is left.
     template <takes_paths Sink>
-    constexpr auto take_path(path_end end, uint64_t target, Sink& to) noexcept -> walked {
-        trail_.last = nullptr;
+    constexpr auto repeat_path(path_end end, uint64_t target, Sink& to) noexcept -> walked {
         if (to.paths() == nullptr || has_paging_ || !is_known() ||
             left_.count > path_key::most_branches) {
             return walked::waits;
@@ -479,15 +478,15 @@ private:
         packet::branches const taken{left_.count, left_.bits & low_bits(left_.count)};
         path_key const key{{ip_, space_, width_}, taken, cache_->generation(), end, target};
         path& known = to.paths()->at(key);
-        if (known.key != key) [[unlikely]] { return keep_path_to(known, key, to); }
-        if (known.taken == path::not_kept) { return walked::waits; }
-        repeat(known, to);
+        if (known.key != key) [[unlikely]] { return record_path_to_end(known, key, to); }
+        if (known.taken == path::not_repeatable) { return walked::waits; }
+        apply(known, to);
         left_ = {};
-        trail_.last = &known;
+        chain_.current = &known;
         return walked::branch;
     }
     template <takes_paths Sink>
-    constexpr void repeat(path const& known, Sink& to) noexcept {
+    constexpr void apply(path const& known, Sink& to) noexcept {
         to.repeat(known);
         returns_.push_all(known.pushed, known.pushes, known.depth);
         if (how_.on_ret_mismatch == trace::ret_mismatch::pop) {
@@ -500,8 +499,8 @@ private:
     }
 
     template <class Sink>
-    [[gnu::noinline]] constexpr auto keep_path(path& kept, path_key const& key, unsigned count,
-                                               Sink& to) noexcept -> walked {
+    [[gnu::noinline]] constexpr auto record_path(path& kept, path_key const& key, unsigned count,
+                                                 Sink& to) noexcept -> walked {
         path_recorder<Sink> here{to};
         here.made.key = key;
         path last = here.made;
@@ -513,17 +512,17 @@ private:
             last.taken = static_cast<uint8_t>(i);
             last.end = ip_;
         }
-        if (last.taken != 0 || end == walked::branch) { to.paths()->keep(kept, last); }
+        if (last.taken != 0 || end == walked::branch) { to.paths()->insert(kept, last); }
         return end;
     }
     template <class Sink>
-    [[gnu::noinline]] constexpr auto keep_path_to(path& kept, path_key const& key,
-                                                  Sink& to) noexcept -> walked {
+    [[gnu::noinline]] constexpr auto record_path_to_end(path& kept, path_key const& key,
+                                                        Sink& to) noexcept -> walked {
         path_recorder<Sink> here{to};
         path& made = here.made;
         made.key = key;
         made.end = key.to;
-        made.taken = path::not_kept;
+        made.taken = path::not_repeatable;
         while (left_.count != 0) {
             auto const next = walk_branch(here);
             if (next == walked::waits) { kept = made; }
@@ -531,14 +530,14 @@ private:
         }
         here.is_compressed = false;
         auto const end = key.end();
-        bool const is_done = end == path_end::target
+        bool const is_done = end == path_end::tip
                                  ? walk_target(true, key.to, here)
-                                 : walk_to_end(end == path_end::disabled_outside, key.to, here);
+                                 : walk_to_end(end == path_end::tip_pgd_out, key.to, here);
         if (!is_done) { return walked::missing; }
         if (!is_known()) { return walked::lost; }
         if (here.fits) { made.taken = 0; }
-        to.paths()->keep(kept, made);
-        trail_.last = here.fits ? &kept : nullptr;
+        to.paths()->insert(kept, made);
+        chain_.current = here.fits ? &kept : nullptr;
         return walked::branch;
     }
     constexpr auto lose_at(gap_reason why) noexcept -> walked {
@@ -549,7 +548,7 @@ private:
     /// Walks to the branch whose target a TIP has.
     template <class Sink>
     constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
-        if constexpr (may_take_paths<Sink>) { find_slot(); }
+        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
             block const* const at = here();
@@ -577,7 +576,7 @@ private:
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>
     constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
-        if constexpr (may_take_paths<Sink>) { find_slot(); }
+        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
             block const* const at = here();
@@ -643,7 +642,7 @@ private:
     unsigned tnt_count_ = 0;   ///< its branches, and those that were left before it
     gap gap_{};
     walk_place place_{};
-    path_trail trail_{};
+    path_chain chain_{};
     trace::return_stack returns_{};
 };
 

@@ -5,7 +5,7 @@
 
 namespace ptspec::flow::detail {
 
-/// Finds a loop that has no packet: its IPs repeat.
+/// Detects a loop without packets by a repeated IP.
 class loop_guard {
 public:
     constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}

@@ -5,13 +5,13 @@
 
 namespace ptspec::flow::detail {
 
-/// A sink that counts edges in another one, and keeps the path.
+/// A sink that counts edges in another sink, and records their path.
 template <class Sink>
 struct path_recorder {
     Sink& to;
     path made{};
-    bool fits = true;           ///< `made` is what the branches led to
-    bool is_compressed = true;  ///< RETs take an entry of the stack
+    bool fits = true;           ///< `made` has all edges and return addresses
+    bool is_compressed = true;  ///< a RET is compressed: it pops its target from the return stack
 
     constexpr void edge(flow::edge const& one) noexcept {
         uint32_t const index = to.index_of(one);
@@ -25,7 +25,7 @@ struct path_recorder {
             made.pops = true;
             return;
         }
-        // An entry of the stack from before the path may be another one next time.
+        // A RET that pops an address from before the path may have another target next time.
         if (returns && made.pushes == 0) { fits = false; }
         if (calls && made.pushes == path::most_pushes) { fits = false; }
         if (!fits) { return; }

@@ -3,7 +3,7 @@
 
 #include <ptspec/flow/sink.hpp>
 
-/// Blocks as reports to a sink.
+/// Reports blocks and their branches to a sink.
 namespace ptspec::flow::detail {
 
 /// Reports the first `count` instructions of a block, of `size` bytes.

@@ -198,12 +198,11 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                 keep_going = for_kind(opcode_infos<Packets>.which[row],
                                       visitor_call<copy_or_reference<Visitor>>{visitor, from, here},
                                       Packets{});
-                if constexpr (knows_packets<Visitor>) {
+                if constexpr (skips_packets<Visitor>) {
                     if (keep_going && place < until) {
-                        auto const known = visitor.known(data + place, until - place,
-                                                         offset + place);
-                        place += known.size;
-                        if (known.size != 0) { last_ip = known.last_ip; }
+                        auto const some = visitor.skip(data + place, until - place, offset + place);
+                        place += some.size;
+                        if (some.size != 0) { last_ip = some.last_ip; }
                     }
                 }
             }

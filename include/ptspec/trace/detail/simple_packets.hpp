@@ -104,22 +104,22 @@ struct simple_packets {
     constexpr void operator()(Packet const& which, at where) {
         if constexpr (same_as<Packet, packet::tsc>) { (void)binds->add(which, where); }
         (void)clock->add(which);
-        if constexpr (requires { out.forget(); }) { out.forget(); }
+        if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
     }
     constexpr void pads(unsigned, at) {}
-    constexpr auto known(uint8_t const* bytes, size_t room, uint64_t offset) -> known_packets
-        requires requires(Out& to, simple_packets& by) { to.known(bytes, room, offset, by); }
+    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets
+        requires requires(Out& to, simple_packets& by) { to.skip(bytes, room, offset, by); }
     {
-        return has_no_pending ? out.known(bytes, room, offset, *this) : known_packets{};
+        return has_no_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
     }
-    /// For a TIP.PGD. Returns false if it is not simple.
+    /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip at) -> bool {
         if (!has_no_pending || !binds->try_end_tracing()) { return false; }
         *disabled_at = at;
         takes_branches = false;
         return true;
     }
-    /// For a TIP.PGE.
+    /// The same for a TIP.PGE.
     constexpr auto start_tracing() -> bool {
         if (!has_no_pending || !binds->try_start_tracing()) { return false; }
         takes_branches = binds->binds_branches();
