@@ -28979,15 +28979,6 @@ struct alignas(64) path {
     [[nodiscard]] constexpr auto times(unsigned edge) const noexcept -> uint32_t {
         return counted(edge) >> index_bits;
     }
-    /// The path begins where `before` ends.
-    [[nodiscard]] constexpr auto follows(path const& before) const noexcept -> bool {
-        if (key.end() == path_end::tip_pge) {
-            return before.key.end() == path_end::tip_pgd_out && key.place == before.key.place;
-        }
-        bool const is_on = before.key.end() == path_end::tip ||
-                           before.key.end() == path_end::tip_pge;
-        return is_on && key.ip == before.end && key.place == before.key.place;
-    }
     /// Counts an edge. Returns false if there is no room.
     [[nodiscard]] constexpr auto count(uint32_t with) noexcept -> bool {
         for (unsigned i = 0; i < edges; ++i) {
@@ -29868,7 +29859,7 @@ struct path_chain {
     constexpr void record(path_cache& paths, uint64_t end) noexcept {
         constexpr uint64_t most_bytes = 16;
         bool const is_there = previous != nullptr && previous->id == previous_id;
-        if (is_there && end - offset <= most_bytes && current->follows(*previous)) {
+        if (is_there && end - offset <= most_bytes) {
             paths.add_successor(*previous, *current, low, high,
                                 static_cast<uint32_t>(end - offset));
         }
@@ -30215,13 +30206,12 @@ public:
         }
         path_cache& paths = *to.paths();
         chain_.record(paths, offset);
-        uint64_t const place = chain_.current->key.place;
         size_t done = 0;
         while (done < room) {
             auto const* const next = chain_.find_next(paths, bytes + done);
             if (next == nullptr) { break; }
             path* const found = paths.find(*next);
-            if (found == nullptr || found->key.place != place) { break; }
+            if (found == nullptr) { break; }
             auto const end = found->key.end();
             if (end == path_end::tip) {
                 if (!is_known()) { break; }

@@ -90,24 +90,3 @@ TEST_CASE("a successor is found by the bytes of its packets, as long as it is in
                cache.find_successor(first, 0xFF01, 9)->size == 1;
     });
 }
-
-TEST_CASE("a path follows another one that ends at its IP, or at the end of tracing") {
-    CHECK_TWICE([](auto value) {
-        using enum flow::path_end;
-        auto const made = [&](uint64_t ip, flow::path_end end, uint64_t to, uint32_t space = 0) {
-            path one{};
-            one.key = path_key{{ip, space, code_width::bits_64}, {1, 1}, 7, end, to};
-            one.end = value(to);
-            return one;
-        };
-        auto const jump = made(0x1000, tip, 0x2000);
-        auto const out = made(0x2000, tip_pgd_out, 0x3000);
-        auto const enter = made(0, tip_pge, 0x4000);
-        return made(0x2000, tip, 0x5000).follows(jump) && out.follows(jump) &&
-               made(0x4000, tip, 0x5000).follows(enter) && enter.follows(out) &&
-               !made(0x2001, tip, 0x5000).follows(jump) && !enter.follows(jump) &&
-               !made(0x3000, tip, 0x5000).follows(out) && !enter.follows(enter) &&
-               !made(0x2000, tip, 0x5000, 1).follows(jump) &&
-               !made(0x3000, tip, 0x1000).follows(made(0x2000, tip_pgd, 0x3000));
-    });
-}

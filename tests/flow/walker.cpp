@@ -494,6 +494,79 @@ TEST_CASE(
     });
 }
 
+namespace {
+
+/// The counts of edges are the same without and with a cache of paths, which is empty, then full.
+template <class Code>
+auto counts_agree(borrowed_bytes trace, Code const& code, flow::walk_options const& how = {})
+    -> bool {
+    std::vector<std::uint8_t> plain(64);
+    std::vector<std::uint8_t> repeated(64);
+    flow::path storage[8] = {};
+    flow::path_cache paths{storage};
+    flow::coverage first{plain.data(), plain.size()};
+    flow::coverage second{repeated.data(), repeated.size(), &paths};
+    for (int i = 0; i < 3; ++i) {
+        flow::block blocks[16] = {};
+        flow::block_cache cache{blocks};
+        flow::walker one{trace, code, cache, how};
+        flow::walker two{trace, code, cache, how};
+        (void)one.run(first);
+        (void)two.run(second);
+    }
+    return plain == repeated;
+}
+
+}  // namespace
+
+TEST_CASE("the counts are the same where a RET that is not compressed pops an entry (GEN-134)") {
+    // 1000: CALL 1010; RET. 1010: CALL 1020; RET. 1020: RET.
+    made_code const code{
+        "e80b000000 c3 90909090909090909090 e80b000000 c3 90909090909090909090 c3"};
+    // The RET at 1020 leads to 1000: the entry 1005 stays. Then three RETs pop 1015, 1005, 1005.
+    std::string text{"ON"};
+    for (int i = 0; i < 8; ++i) { text += " 2d0010 1e 2d0010"; }
+    auto const trace = on(text);
+    using enum trace::ret_mismatch;
+    for (auto const policy : {pop, keep, clear}) {
+        CHECK(counts_agree(borrowed_bytes{trace.bytes, trace.size}, code,
+                           {.on_ret_mismatch = policy}));
+    }
+    CHECK(walk(on("ON 2d0010 1e 2d0010"), code).executed("000 010 020 000 010 020 015 005 005"));
+}
+
+TEST_CASE("the counts are the same where branches are walked before the TIP of their path") {
+    // 1000: JE 1000; JMP RAX. Taken 40 times, in 7 bytes: the first 32 are another path.
+    made_code const code{"74fe ffe0"};
+    std::string text{"ON"};
+    for (int i = 0; i < 8; ++i) { text += " fe fe fe fe fe fe 5e 2d0010"; }
+    for (int i = 0; i < 8; ++i) { text += " 04 2d0010"; }
+    for (int i = 0; i < 8; ++i) { text += " fe fe fe fe fe fe fc 2d0010"; }
+    auto const trace = on(text);
+    CHECK(counts_agree(borrowed_bytes{trace.bytes, trace.size}, code));
+}
+
+TEST_CASE("the counts are the same with any number of PADs between packets") {
+    // JMP RAX at 1000H and at 1100H. The IPs of the TIPs differ in their last byte only.
+    std::vector<std::uint8_t> bytes(0x102);
+    bytes[0] = bytes[0x100] = 0xFF;
+    bytes[1] = bytes[0x101] = 0xE0;
+    flow::code_span const code{borrowed_bytes{bytes.data(), bytes.size()}, 0x1000};
+    std::mt19937_64 numbers{1};
+    for (unsigned pads = 0; pads < 24; ++pads) {
+        std::vector<std::uint8_t> trace;
+        auto const begin = on("ON");
+        trace.insert(trace.end(), begin.bytes, begin.bytes + begin.size);
+        for (int i = 0; i < 300; ++i) {
+            trace.resize(trace.size() + pads);
+            trace.insert(trace.end(),
+                         {0x2D, 0x00, static_cast<std::uint8_t>(numbers() % 2 + 0x10)});
+        }
+        CAPTURE(pads);
+        CHECK(counts_agree(borrowed_bytes{trace.data(), trace.size()}, code));
+    }
+}
+
 TEST_CASE("damage before a PSB+ does not end the walk that begins at its IP (GEN-176)") {
     CHECK_TWICE([](auto value) {
         made_code const loop{"90 75fd"};

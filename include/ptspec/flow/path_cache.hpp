@@ -99,15 +99,6 @@ struct alignas(64) path {
     [[nodiscard]] constexpr auto times(unsigned edge) const noexcept -> uint32_t {
         return counted(edge) >> index_bits;
     }
-    /// The path begins where `before` ends.
-    [[nodiscard]] constexpr auto follows(path const& before) const noexcept -> bool {
-        if (key.end() == path_end::tip_pge) {
-            return before.key.end() == path_end::tip_pgd_out && key.place == before.key.place;
-        }
-        bool const is_on = before.key.end() == path_end::tip ||
-                           before.key.end() == path_end::tip_pge;
-        return is_on && key.ip == before.end && key.place == before.key.place;
-    }
     /// Counts an edge. Returns false if there is no room.
     [[nodiscard]] constexpr auto count(uint32_t with) noexcept -> bool {
         for (unsigned i = 0; i < edges; ++i) {

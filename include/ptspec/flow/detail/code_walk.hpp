@@ -283,13 +283,12 @@ public:
         }
         path_cache& paths = *to.paths();
         chain_.record(paths, offset);
-        uint64_t const place = chain_.current->key.place;
         size_t done = 0;
         while (done < room) {
             auto const* const next = chain_.find_next(paths, bytes + done);
             if (next == nullptr) { break; }
             path* const found = paths.find(*next);
-            if (found == nullptr || found->key.place != place) { break; }
+            if (found == nullptr) { break; }
             auto const end = found->key.end();
             if (end == path_end::tip) {
                 if (!is_known()) { break; }

@@ -23,7 +23,7 @@ struct path_chain {
     constexpr void record(path_cache& paths, uint64_t end) noexcept {
         constexpr uint64_t most_bytes = 16;
         bool const is_there = previous != nullptr && previous->id == previous_id;
-        if (is_there && end - offset <= most_bytes && current->follows(*previous)) {
+        if (is_there && end - offset <= most_bytes) {
             paths.add_successor(*previous, *current, low, high,
                                 static_cast<uint32_t>(end - offset));
         }
