@@ -28,6 +28,13 @@ inline auto parse_number(std::string_view text, std::uint64_t most)
     return value;
 }
 
+/// `0x1f`.
+inline auto hex(std::uint64_t value) -> std::string {
+    char digits[16];
+    auto const made = std::to_chars(digits, digits + sizeof digits, value, 16);
+    return "0x" + std::string{digits, made.ptr};
+}
+
 /// Numbers between separators.
 inline auto parse_numbers(std::string_view text, char separator,
                           std::vector<std::uint64_t> const& most)

@@ -13,16 +13,17 @@
 
 namespace pt_flow {
 
-/// Frames that are open at a time. Of more the oldest are forgotten: the tree has no end of them.
+/// The maximum number of open frames. If there are more, the tree has no line for the end of the
+/// oldest.
 inline constexpr std::size_t most_frames = 65536;
 
-/// A line for each call and each return, when it happens:
+/// Prints a line for each call and each return, in the order of execution:
 ///
 ///              | main() {
 ///           12 |   puts@plt();
 ///          345 | } /* main */
 ///
-/// with the number of instructions of the call and of what it called.
+/// The number is that of the instructions of the call, including those of the functions it called.
 class call_tree {
 public:
     call_tree(tool::output& to, symbols const& names) : to_{to}, names_{names} {}
@@ -73,7 +74,7 @@ private:
         made += '\n';
         to_.write(made);
     }
-    /// The last call is no leaf.
+    /// Prints the last call, which is no leaf.
     void open_pending() {
         if (!is_pending_) { return; }
         is_pending_ = false;
@@ -102,13 +103,14 @@ private:
     bool is_event_ = false;    ///< of that call
 };
 
-/// Prints while the trace is walked, not at the end.
+/// The report prints during the walk, not at its end.
 template <class Report>
 inline constexpr bool prints_at_once = false;
 template <>
 inline constexpr bool prints_at_once<call_tree> = true;
 
-/// The number of instructions in each stack of functions, as flame graphs take them: `a;b;c 12`.
+/// Counts the instructions in each stack of functions. The output is the input of flame graphs:
+/// `a;b;c 12`.
 class folded_stacks {
 public:
     folded_stacks(tool::output& to, symbols const& names) : to_{to}, names_{names} {
@@ -140,7 +142,7 @@ public:
     std::uint64_t gaps = 0;
 
 private:
-    /// What is deeper, or more, counts as its caller.
+    /// Beyond these limits, instructions are counted for the caller.
     static constexpr std::size_t most_nodes = std::size_t{1} << 20;
     static constexpr unsigned most_depth = 1024;
 

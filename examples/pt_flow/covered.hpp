@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Which code executed: as a file of drcov, and as a bitmap of edges.
+// Code coverage: a file in the format of drcov, and a bitmap of edges.
 
 #include "images.hpp"
 
@@ -11,8 +11,8 @@
 
 namespace pt_flow {
 
-/// Counts edges; other reports of a walk are gaps.
-struct gap_counting_coverage : flow::coverage {
+/// Counts edges and gaps.
+struct edge_and_gap_counts : flow::coverage {
     using flow::coverage::coverage;
 
     std::uint64_t gaps = 0;
@@ -20,7 +20,7 @@ struct gap_counting_coverage : flow::coverage {
     void gap(flow::gap const&) { ++gaps; }
 };
 
-/// The blocks that executed. A block that an event splits is two.
+/// The executed blocks. An event splits a block into two.
 class covered_blocks {
 public:
     explicit covered_blocks(std::vector<images::module> const& in) : modules_{in} {}
@@ -33,8 +33,8 @@ public:
     }
     void gap(flow::gap const&) { ++gaps; }
 
-    /// Lines of text, then for each block its offset in the module (4 bytes), its size, and the
-    /// number of the module (2 bytes each).
+    /// Writes lines of text, then an entry for each block: its offset in the module (4 bytes), its
+    /// size (2 bytes), and the number of the module (2 bytes).
     void write(tool::output& to) const {
         std::string entries;
         std::size_t count = 0;
@@ -51,8 +51,8 @@ public:
         to.write("Columns: id, base, end, entry, path\n");
         for (std::size_t i = 0; i < modules_.size(); ++i) {
             auto const& one = modules_[i];
-            to.write(std::to_string(i) + ", " + hex(one.address) + ", " +
-                     hex(one.address + one.size) + ", 0x0, " + one.path + "\n");
+            to.write(std::to_string(i) + ", " + tool::hex(one.address) + ", " +
+                     tool::hex(one.address + one.size) + ", 0x0, " + one.path + "\n");
         }
         to.write("BB Table: " + std::to_string(count) + " bbs\n");
         to.write(entries);
@@ -67,11 +67,6 @@ private:
     }
     static void put(std::string& to, std::uint64_t value, unsigned size) {
         for (unsigned i = 0; i < size; ++i) { to += static_cast<char>(value >> 8 * i & 0xFF); }
-    }
-    static auto hex(std::uint64_t value) -> std::string {
-        char digits[16];
-        auto const made = std::to_chars(digits, digits + sizeof digits, value, 16);
-        return "0x" + std::string{digits, made.ptr};
     }
 
     std::vector<images::module> const& modules_;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// ELF files of x86-64 and 32-bit x86: what is loaded where, and the names of functions. The files
-// may be malicious: every offset is checked, and what does not fit is left out.
+// Reads ELF files of x86-64 and 32-bit x86: the segments that are loaded, and the names of
+// functions. A file may be malicious: every offset is checked, and parts outside of the file are
+// ignored.
 
 #include <ptspec/base/bytes.hpp>
 
@@ -17,7 +18,7 @@ namespace pt_flow {
 
 using namespace ptspec;
 
-/// Bytes of the file that are loaded at an address, as its program headers say.
+/// A PT_LOAD segment, without the bytes that are not in the file.
 struct elf_segment {
     std::uint64_t address = 0;
     std::uint64_t offset = 0;  ///< in the file
@@ -30,7 +31,7 @@ struct elf_symbol {
     std::string name{};
 };
 
-/// A file that was read. The bytes must outlive it.
+/// A view of an ELF file. It borrows the bytes.
 class elf_file {
 public:
     /// Nothing if it is no ELF file of x86.
@@ -45,7 +46,7 @@ public:
     [[nodiscard]] auto segments() const -> std::vector<elf_segment> const& { return segments_; }
     /// Functions, sorted by address, one for each address.
     [[nodiscard]] auto symbols() const -> std::vector<elf_symbol> const& { return symbols_; }
-    /// It is loaded at any address: a PIE, or a shared object.
+    /// ET_DYN: a PIE or a shared object, which may be loaded at any address.
     [[nodiscard]] auto is_relocatable() const -> bool { return type_ == 3; }
 
 private:
@@ -65,16 +66,14 @@ private:
 
     /// A number of 1 to 8 bytes; 0 outside of the file.
     [[nodiscard]] auto number(std::uint64_t at, unsigned size) const -> std::uint64_t {
-        if (at > bytes_.size() || size > bytes_.size() - at) { return 0; }
-        std::uint64_t value = 0;
-        for (unsigned i = size; i-- != 0;) { value = value << 8 | bytes_[at + i]; }
-        return value;
+        auto const bytes = part(at, size);
+        return bytes.size() == size ? load_le(bytes) : 0;
     }
     /// An address or a size: 8 bytes, or 4 in files of 32 bits.
     [[nodiscard]] auto word(std::uint64_t at) const -> std::uint64_t {
         return number(at, is_wide_ ? 8 : 4);
     }
-    /// As much of a part as the file has.
+    /// Bytes of the file, without those after its end.
     [[nodiscard]] auto part(std::uint64_t offset, std::uint64_t size) const -> byte_view {
         if (offset >= bytes_.size()) { return {}; }
         auto const rest = bytes_.from(static_cast<std::size_t>(offset));
@@ -132,7 +131,7 @@ private:
             if (one.type == symtab || one.type == dynsym) { read_symbols(one); }
         }
         read_plt();
-        // The first of several names: a global one, else one with a size.
+        // Of several names for an address, the first one is used.
         std::stable_sort(symbols_.begin(), symbols_.end(), [](auto const& one, auto const& two) {
             return one.address < two.address;
         });
@@ -172,7 +171,7 @@ private:
                 {word(at + (is_wide_ ? 8 : 4)), word(at + (is_wide_ ? 16 : 8)), std::string{name}});
         }
     }
-    /// The entries of a procedure linkage table have the names of what they lead to.
+    /// Names the entries of the procedure linkage table: `NAME@plt`.
     void read_plt() {
         constexpr std::uint64_t entry = 16;
         section const* plain = nullptr;

@@ -33,7 +33,7 @@ public:
         add(*address, files_.back());
         modules_.push_back({path, *address, files_.back().size()});
     }
-    /// FILE[@ADDRESS]: an ELF file, with the address of its first byte if it is loaded anywhere.
+    /// FILE[@ADDRESS]: an ELF file. ADDRESS is that of the first byte of a PIE or shared object.
     void add_binary(std::string const& option, std::string const& text) {
         auto const at = text.rfind('@');
         auto const address = at == std::string::npos
@@ -97,7 +97,7 @@ public:
     }
 
     [[nodiscard]] auto names() const -> symbols const& { return names_; }
-    /// Files with code, and where it is.
+    /// A file with code, and its addresses.
     struct module {
         std::string path;
         std::uint64_t address;

@@ -64,10 +64,11 @@ constexpr auto name_of(flow::gap_reason why) -> std::string_view {
 struct listing {
     line_writer to;
     std::uint64_t gaps = 0;
+    std::uint64_t walk_offset = 0;  ///< of the walk in the stream
 
     void print(flow::gap const& one) {
         ++gaps;
-        to.text("gap ").text(name_of(one.why)).text(" offset=").hex(one.offset);
+        to.text("gap ").text(name_of(one.why)).text(" offset=").hex(walk_offset + one.offset);
         if (one.broken != rule::none) { to.text(" rule=").text(rule_id{one.broken}.letters); }
         if (one.has_from) { to.text(" from=").hex(one.from); }
         if (one.has_to) { to.text(" to=").hex(one.to); }

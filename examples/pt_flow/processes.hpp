@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The processes of a perf.data file: which code was where, and which thread ran, at which time.
+// The processes of a perf.data file: the code in their address spaces, and the threads that CPUs
+// executed, by time.
 
 #include "../common/trace_file.hpp"
 #include "elf.hpp"
@@ -33,7 +34,7 @@ public:
     /// `root` is put before each path.
     explicit binaries(std::string root) : root_{std::move(root)} {}
 
-    /// A file, or nullptr. Why one cannot be read is said once.
+    /// A file; nullptr if it cannot be read, which is reported once.
     auto find(std::string const& path) -> binary const* {
         auto const [at, is_new] = all_.try_emplace(path);
         if (is_new && !read(root_ + path, at->second)) {
@@ -60,7 +61,7 @@ private:
     std::map<std::string, binary> all_{};
 };
 
-/// Nanoseconds between which something happened.
+/// Bounds of a time, in nanoseconds.
 struct time_range {
     std::uint64_t first = 0;
     std::uint64_t last = ~std::uint64_t{0};
@@ -101,7 +102,7 @@ public:
         auto const* const last = last_before(of->second, when.last);
         if (first != nullptr && first == last) { return first->space; }
         if (last == nullptr) { return 0; }
-        // Code is mapped in one of them only.
+        // The space is known if code is mapped in only one of these versions.
         version const* only = nullptr;
         for (auto const* at = first == nullptr ? of->second.data() : first; at <= last; ++at) {
             if (spaces_[at->space].empty()) { continue; }
@@ -110,7 +111,7 @@ public:
         }
         return only == nullptr ? 0 : only->space;
     }
-    /// The code of a process changes, so that the time matters.
+    /// The code of a process changes with time.
     [[nodiscard]] auto changes(std::uint32_t process) const -> bool {
         auto const of = versions_.find(process);
         return of != versions_.end() && of->second.size() > 1;
@@ -133,7 +134,7 @@ public:
         return rest.first(
             static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), where.size - offset)));
     }
-    /// The names of the functions of a process, at all times.
+    /// The names of the functions of a process, including those of code that was unmapped later.
     auto names_of(std::uint32_t process) -> symbols const& {
         auto const [at, is_new] = names_.try_emplace(process);
         if (is_new) {
@@ -182,7 +183,7 @@ private:
         std::vector<perf_data::record> all;
         auto from = perf_data::records(of);
         while (auto const one = from.next()) { all.push_back(one); }
-        // Records are in the order of buffers, each of a CPU.
+        // A file has one buffer of a CPU after the other.
         std::stable_sort(all.begin(), all.end(), [](auto const& one, auto const& two) {
             return one.id.time < two.id.time;
         });
@@ -212,7 +213,7 @@ private:
             }
         }
     }
-    /// Mappings that all versions have together. A process with more has no code from then on.
+    /// The maximum number of mappings in all versions together. Later versions have no code.
     static constexpr std::size_t most_copies = std::size_t{1} << 20;
 
     void begin_version(std::uint32_t process, std::uint64_t time, space_map code) {
@@ -241,7 +242,7 @@ private:
             auto rest = without(*now, one.addr, end);
             begin_version(process, time, std::move(rest));
         }
-        // Code that is mapped where none was cannot have executed before.
+        // No code was at these addresses before: this needs no new version.
         spaces_[versions_[process].back().space][one.addr] = {one.len, one.pgoff, path};
     }
     static auto without(space_map const& all, std::uint64_t first, std::uint64_t end) -> space_map {
@@ -287,9 +288,9 @@ public:
         if (of.tid) { thread_ = {in.process_of(*of.tid), static_cast<std::uint32_t>(*of.tid)}; }
     }
 
-    /// The times of packets say where the code is.
+    /// The code depends on the times of packets.
     [[nodiscard]] auto needs_time() const -> bool { return !of_.tid || in_.changes(thread_.pid); }
-    /// `no_process`: it is not known.
+    /// The executing thread; `no_process`: it is not known.
     [[nodiscard]] auto thread() const -> file::perf_data::thread_id const& { return thread_; }
     [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
         if (is_known_ && at.when == last_) { return space_; }

@@ -55,6 +55,10 @@ A line `gap REASON offset=O from=F to=T` is printed where it is not known what w
 were lost (overflow), the trace is damaged (damage), code is not in an image (missing-code) or is no
 instruction (no-instruction), or trace and code do not match (wrong-turn, endless-loop, no-target).
 
+Example:
+  $ printf 'psb\nfup ip=0x1000\npsbend\ntnt.8 bits=T\n' | pt_asm | pt_flow -
+  gap missing-code offset=0x15 from=0x1000 missing=0x1000
+
 Exit status: 0; 1 there are gaps, or there is no PSB; 2 wrong usage, or an unreadable file.
 )";
 
@@ -136,8 +140,7 @@ auto parse(tool::command_line& line) -> settings {
             given.walk.quirks = tool::take_cpu(line);
             given.has_cpu = true;
         } else if (line.is("--tid")) {
-            given.tid = tool::parse_number(line.value(), any);
-            if (!given.tid) { throw tool::failure{"--tid takes a number"}; }
+            given.tid = tool::number_of(line, "a number", any);
         } else if (line.is("--symfs")) {
             given.symfs = line.value();
         } else if (line.is("--filter")) {
@@ -188,7 +191,7 @@ auto print(settings& given, flow::block_cache& cache) -> int {
     out.close();
     return to.gaps == 0 ? 0 : 1;
 }
-/// The same of what takes calls.
+/// Prints a report of calls, and returns the exit status.
 template <class Report>
 auto print_calls(settings& given, flow::block_cache& cache) -> int {
     tool::output out;
@@ -200,7 +203,7 @@ auto print_calls(settings& given, flow::block_cache& cache) -> int {
     out.close();
     return to.gaps == 0 ? 0 : 1;
 }
-auto print_blocks_covered(settings& given, flow::block_cache& cache) -> int {
+auto print_drcov(settings& given, flow::block_cache& cache) -> int {
     pt_flow::covered_blocks to{given.code.modules()};
     walk_trace(given, cache, to);
     tool::output out;
@@ -212,7 +215,7 @@ auto print_bitmap(settings& given, flow::block_cache& cache) -> int {
     std::vector<std::uint8_t> counts(given.bitmap_size);
     std::vector<flow::path> storage(std::size_t{1} << 14);
     flow::path_cache paths{storage.data(), storage.size()};
-    pt_flow::gap_counting_coverage to{counts.data(), counts.size(), &paths};
+    pt_flow::edge_and_gap_counts to{counts.data(), counts.size(), &paths};
     walk_trace(given, cache, to);
     tool::output out;
     out.write({reinterpret_cast<char const*>(counts.data()), counts.size()});
@@ -288,7 +291,7 @@ auto run_tool(tool::command_line& line) -> int {
         case form::edges: return print<pt_flow::edge_listing>(given, cache);
         case form::calls: return print_calls<pt_flow::call_tree>(given, cache);
         case form::folded: return print_calls<pt_flow::folded_stacks>(given, cache);
-        case form::drcov: return print_blocks_covered(given, cache);
+        case form::drcov: return print_drcov(given, cache);
         case form::bitmap: return print_bitmap(given, cache);
     }
     return tool::failed;

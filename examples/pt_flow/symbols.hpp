@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "../common/numbers.hpp"
 #include "elf.hpp"
 
-#include <charconv>
 #include <unordered_map>
 
 namespace pt_flow {
@@ -11,7 +11,7 @@ namespace pt_flow {
 /// Names of functions, by address.
 class symbols {
 public:
-    /// Those of a file that is loaded `offset` above the addresses in it.
+    /// Adds the symbols of a file. Their addresses in memory are `offset` higher than in the file.
     void add(elf_file const& of, std::uint64_t offset) {
         for (auto const& one : of.symbols()) {
             all_.push_back({one.address + offset, one.size, one.name});
@@ -20,7 +20,8 @@ public:
             return one.address < two.address;
         });
     }
-    /// The function that contains an address, or nullptr. One of unknown size ends at the next.
+    /// The function that contains an address, or nullptr. A function of unknown size ends at the
+    /// next one.
     [[nodiscard]] auto at(std::uint64_t address) const -> elf_symbol const* {
         auto next = std::upper_bound(
             all_.begin(), all_.end(), address,
@@ -30,7 +31,7 @@ public:
         bool const is_in = next->size == 0 || address - next->address < next->size;
         return is_in ? &*next : nullptr;
     }
-    /// `name`, `name+0xOFFSET`, or the address. It stays valid until the next call.
+    /// `name`, `name+0xOFFSET`, or the address. The result is valid until the next call.
     [[nodiscard]] auto name_of(std::uint64_t address) const -> std::string const& {
         if (names_.size() > most_kept) { names_.clear(); }
         auto const [kept, is_new] = names_.try_emplace(address);
@@ -43,14 +44,9 @@ private:
 
     [[nodiscard]] auto made_name(std::uint64_t address) const -> std::string {
         auto const* const found = at(address);
-        if (found == nullptr) { return hex(address); }
+        if (found == nullptr) { return tool::hex(address); }
         return address == found->address ? found->name
-                                         : found->name + "+" + hex(address - found->address);
-    }
-    static auto hex(std::uint64_t value) -> std::string {
-        char digits[16];
-        auto const made = std::to_chars(digits, digits + sizeof digits, value, 16);
-        return "0x" + std::string{digits, made.ptr};
+                                         : found->name + "+" + tool::hex(address - found->address);
     }
 
     std::vector<elf_symbol> all_{};

@@ -3,6 +3,7 @@
 // timeline: draws Intel PT traces over time, as one HTML page. See `timeline --help`.
 
 #include "page.hpp"
+#include "../common/numbers.hpp"
 #include "../common/tool.hpp"
 #include "../common/trace_file.hpp"
 
@@ -80,35 +81,21 @@ struct settings {
     bool sync = true;
 };
 
-/// The number that the whole text is, up to `most`.
-auto parse_number(std::string_view text, std::uint64_t most, std::uint64_t& value) -> bool {
-    auto const [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && stop == text.data() + text.size() && value <= most;
-}
 /// The argument of the current option, a number up to `most`.
 auto number(tool::command_line& line, std::uint64_t least, std::uint64_t most) -> std::uint64_t {
-    auto const option = line.argument();
-    std::uint64_t value = 0;
-    if (!parse_number(line.value(), most, value) || value < least) {
-        throw tool::failure{option + " takes a number from " + std::to_string(least) + " to " +
-                            std::to_string(most)};
-    }
-    return value;
+    return tool::number_of(line,
+                           "a number from " + std::to_string(least) + " to " + std::to_string(most),
+                           most, least);
 }
 void set_tsc_ratio(tool::command_line& line, trace::clock_options& how) {
     constexpr std::uint64_t most = 0xFFFF'FFFF;
-    auto const text = line.value();
-    auto const slash = text.find('/');
-    std::uint64_t numerator = 0;
-    std::uint64_t denominator = 0;
-    if (slash == std::string::npos ||
-        !parse_number(std::string_view{text}.substr(0, slash), most, numerator) ||
-        !parse_number(std::string_view{text}.substr(slash + 1), most, denominator) ||
-        numerator == 0 || denominator == 0) {
-        throw tool::failure{"--tsc-ratio takes CPUID.15H EBX/EAX, as in 168/2"};
+    constexpr std::string_view takes = "CPUID.15H EBX/EAX, as in 168/2";
+    auto const found = tool::numbers_of(line, takes, '/', {most, most}, 2);
+    if (found[0] == 0 || found[1] == 0) {
+        throw tool::failure{"--tsc-ratio takes " + std::string{takes}};
     }
-    how.tsc_numerator = static_cast<std::uint32_t>(numerator);
-    how.tsc_denominator = static_cast<std::uint32_t>(denominator);
+    how.tsc_numerator = static_cast<std::uint32_t>(found[0]);
+    how.tsc_denominator = static_cast<std::uint32_t>(found[1]);
 }
 
 /// The status for several traces: the worst in the order no_psb, damaged.

@@ -71,6 +71,20 @@ struct decoder_settings {
     bool psb_of_enable_has_fup = false;   ///< a PSB+ before TIP.PGE has FUP or MODE.Exec
 };
 
+/// The configuration of libipt, without a trace.
+inline auto config_of(decoder_settings const& with) -> pt_config {
+    pt_config config;
+    pt_config_init(&config);
+    config.cpuid_0x15_eax = with.ratio_denominator;
+    config.cpuid_0x15_ebx = with.ratio_numerator;
+    config.mtc_freq = with.mtc_freq;
+    config.nom_freq = with.nominal;
+    config.cpu = with.cpu;
+    if (with.cpu.vendor != pcv_unknown) { (void)pt_cpu_errata(&config.errata, &config.cpu); }
+    if (with.psb_of_enable_has_fup) { config.errata.bdm70 = 1; }  // GEN-176
+    return config;
+}
+
 /// The result for one thread.
 struct reading {
     instruction_log log{};
@@ -98,17 +112,9 @@ public:
           used_{follows_versions_ ? ptspec::byte_view{trace} : ptspec::byte_view{}},
           code_{pages, thread, [&](auto const& of) { return used_.when(of); }} {
         if (trace.empty()) { return; }
-        pt_config config;
-        pt_config_init(&config);
+        auto config = config_of(with);
         config.begin = trace.data();
         config.end = trace.data() + trace.size();
-        config.cpuid_0x15_eax = with.ratio_denominator;
-        config.cpuid_0x15_ebx = with.ratio_numerator;
-        config.mtc_freq = with.mtc_freq;
-        config.nom_freq = with.nominal;
-        config.cpu = with.cpu;
-        if (with.cpu.vendor != pcv_unknown) { (void)pt_cpu_errata(&config.errata, &config.cpu); }
-        if (with.psb_of_enable_has_fup) { config.errata.bdm70 = 1; }  // GEN-176
         decoder_ = pt_insn_alloc_decoder(&config);
         auto* const image = decoder_ == nullptr ? nullptr : pt_insn_get_image(decoder_);
         if (image == nullptr) {

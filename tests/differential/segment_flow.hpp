@@ -127,16 +127,7 @@ private:
 class decoded_segments {
 public:
     decoded_segments(decoder_settings const& with, code_pages const& pages, std::uint32_t thread)
-        : code_{pages, thread, [](auto const&) { return moment{}; }} {
-        pt_config_init(&config_);
-        config_.cpuid_0x15_eax = with.ratio_denominator;
-        config_.cpuid_0x15_ebx = with.ratio_numerator;
-        config_.mtc_freq = with.mtc_freq;
-        config_.nom_freq = with.nominal;
-        config_.cpu = with.cpu;
-        if (with.cpu.vendor != pcv_unknown) { (void)pt_cpu_errata(&config_.errata, &config_.cpu); }
-        if (with.psb_of_enable_has_fup) { config_.errata.bdm70 = 1; }  // GEN-176
-    }
+        : config_{config_of(with)}, code_{pages, thread, [](auto const&) { return moment{}; }} {}
 
     /// Returns false if libipt refuses the configuration.
     template <class To>
@@ -162,7 +153,7 @@ public:
     }
 
 private:
-    pt_config config_{};
+    pt_config config_;
     code_of_thread code_;
 
     template <class To>

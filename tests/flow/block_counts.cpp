@@ -22,6 +22,17 @@ TEST_CASE("blocks are counted by address and address space") {
     });
 }
 
+TEST_CASE("a block of another address space at the same address has no entry in common") {
+    CHECK_TWICE([](auto value) {
+        block_count storage[1] = {};
+        block_counts counts{storage};
+        counts.start(0x1000, value(0U));
+        counts.start(0x1000, 1);
+        return counts.size() == 1 && counts.is_full() && counts.count_of(0x1000, 0) == 1 &&
+               counts.count_of(0x1000, 1) == 0;
+    });
+}
+
 TEST_CASE("a full table counts the blocks that it has, and says that it is full") {
     CHECK_TWICE([](auto value) {
         block_count storage[3] = {};

@@ -567,6 +567,30 @@ TEST_CASE("the counts are the same with any number of PADs between packets") {
     }
 }
 
+TEST_CASE("tracing starts once where a PSB+ and its TIP.PGE have the same IP (GEN-176)") {
+    CHECK_TWICE([](auto value) {
+        struct starts {
+            std::uint64_t ips[4] = {};
+            unsigned count = 0;
+
+            constexpr void start(std::uint64_t ip, std::uint32_t) { ips[count++ % 4] = ip; }
+        };
+        auto const started = [](made_stream const& trace) {
+            made_code const loop{"90 75fd 90 75fd"};
+            starts made;
+            flow::block blocks[8] = {};
+            flow::block_cache cache{blocks};
+            flow::walker walker{borrowed_bytes{trace.bytes, trace.size}, loop, cache};
+            (void)walker.run(made);
+            return made;
+        };
+        auto const same = started(value(on("ON 01 ON 71001000000000 06")));
+        auto const other = started(value(on("ON 01 ON 71031000000000 06")));
+        return same.count == 2 && same.ips[1] == 0x1000 && other.count == 3 &&
+               other.ips[2] == 0x1003;
+    });
+}
+
 TEST_CASE("damage before a PSB+ does not end the walk that begins at its IP (GEN-176)") {
     CHECK_TWICE([](auto value) {
         made_code const loop{"90 75fd"};

@@ -21,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
 import skips  # noqa: E402
 import traces  # noqa: E402
+from tool_checks import ToolChecks  # noqa: E402
 
 PT_FLOW = sys.argv.pop(1)
 EDGE_HASH = sys.argv.pop(1)
@@ -169,6 +170,22 @@ def made_elf(code, address, functions, is_shared=False):
                          address, 0x40, 0x78 + len(body), 0, 0x40, 0x38, 1, 0x40, 5, 4)
     load = struct.pack("<IIQQQQQQ", 1, 5, offsets[0], address, address, len(code), len(code), 1)
     return header + load + body + table
+
+
+SCRATCH = tempfile.TemporaryDirectory()
+CODE = pathlib.Path(SCRATCH.name, "code")
+CODE.write_bytes(LOOP)
+SMALL = pathlib.Path(SCRATCH.name, "small")
+SMALL.write_bytes(TRACE)
+
+
+class EveryTool(ToolChecks, unittest.TestCase):
+    TOOL = PT_FLOW
+    FORMS = ("--instructions", "--runs", "--blocks", "--edges", "--folded", "--drcov")
+    PRINTS = [*(([form, "--image", f"{CODE}@0x1000", str(SMALL)], b"") for form in FORMS),
+              (["--bitmap", "1K", "--image", f"{CODE}@0x1000", "-"], TRACE)]
+    READS = [[], ["--calls"]]
+    READS_STDIN = [["-"], ["--calls", "-"]]
 
 
 class Calls(Folder):

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <support/check_twice.hpp>
+#include <support/streams.hpp>
+
+#include <ptspec/trace/detail/simple_packets.hpp>
+#include <ptspec/trace/no_clock.hpp>
+#include <ptspec/trace/reader.hpp>
+
+using namespace ptspec;
+using test::bytes;
+using trace::detail::simple_packets;
+
+namespace {
+
+/// Counts calls.
+struct calls {
+    unsigned tnts = 0;
+    unsigned tips = 0;
+    unsigned skips = 0;
+    unsigned ends = 0;
+
+    template <class Packet>
+    constexpr auto branches(Packet const&, trace::at, trace::no_clock&) -> bool {
+        ++tnts;
+        return true;
+    }
+    constexpr auto branch(packet::tip const&, trace::at, trace::no_clock&) -> bool {
+        ++tips;
+        return true;
+    }
+    constexpr auto disable(packet::tip_pgd const&, trace::at, trace::no_clock&) -> bool {
+        return true;
+    }
+    constexpr auto enable(packet::tip_pge const&, trace::at, trace::no_clock&) -> bool {
+        return true;
+    }
+    template <class Binds>
+    constexpr auto skip(std::uint8_t const*, std::size_t, std::uint64_t, Binds&)
+        -> trace::skipped_packets {
+        ++skips;
+        return {};
+    }
+    constexpr void end_skipping() { ++ends; }
+};
+
+/// Reads packets after which PADs follow.
+template <std::size_t Size>
+constexpr auto read(byte_array<Size> const& packets, bool has_no_pending = true) -> calls {
+    std::uint8_t all[Size + 32] = {};
+    for (std::size_t i = 0; i < Size; ++i) { all[i] = packets.bytes[i]; }
+    trace::no_clock clock;
+    trace::item stopped_at;
+    trace::binder binds;
+    trace::detail::known_ip disabled_at;
+    simple_packets<trace::no_clock, calls> visitor{{},           &clock, &stopped_at,   &binds,
+                                                   &disabled_at, true,   has_no_pending};
+    (void)trace::reader{borrowed_bytes{all, sizeof all}, trace::reader_options{.sync = false}}
+        .for_each(visitor);
+    return visitor.out;
+}
+
+}  // namespace
+
+TEST_CASE("packets may be skipped after a TIP, but not over TSC, MTC and CYC") {
+    CHECK_TWICE([](auto value) {
+        auto const branches = read(value(bytes(0x0E, 0x2D, 0x22, 0x11, 0x0E)));
+        auto const cyc = read(value(bytes(0x2D, 0x22, 0x11, 0x2B, 0x0E)));
+        auto const mtc = read(value(bytes(0x2D, 0x22, 0x11, 0x59, 0x01, 0x0E)));
+        auto const tsc = read(value(bytes(0x2D, 0x22, 0x11, 0x19, 1, 0, 0, 0, 0, 0, 0, 0x0E)));
+        auto const pending = read(value(bytes(0x2D, 0x22, 0x11)), false);
+        return branches.tnts == 2 && branches.tips == 1 && branches.skips == 1 &&
+               branches.ends == 0 && cyc.ends == 1 && mtc.ends == 1 && tsc.ends == 1 &&
+               pending.tips == 1 && pending.skips == 0;
+    });
+}
