@@ -169,7 +169,7 @@ constexpr way ways[] = {{"instructions", instructions},
 
 void row(benchmark::State& state, recorded const& of, caches& with, way const& one,
          uint64_t count) {
-    // The caches of the processor are those after a pass of ours, not of libipt's.
+    // An untimed pass first: libipt has replaced the contents of the processor's caches.
     constexpr int passes = 5;
     auto const ours = [&] {
         one.ours(of, with);

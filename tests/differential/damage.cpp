@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// Recordings of pt_record, damaged without an OVF, read with ptspec's walker and with libipt's
-// instruction flow decoder: which of the executed instructions both report. See `--help`.
+// Damages recordings of pt_record, and compares the instructions that ptspec's walker and libipt's
+// instruction flow decoder report with the executed ones. See `--help`.
 
 #include <differential/damage_figures.hpp>
 #include <differential/damaged_copy.hpp>
@@ -63,7 +63,8 @@ public:
         if (all_.size() < 40) { throw failure{"fewer than 40 PSBs"}; }
     }
 
-    /// Whether ptspec and libipt report the same instructions of each segment of the whole trace.
+    /// True if ptspec and libipt report the same instructions for each segment of the undamaged
+    /// trace.
     auto is_usable() -> bool {
         logs_to theirs{all_};
         ours_.read(trace_, truth_);
@@ -121,7 +122,7 @@ private:
     decoded_segments theirs_;
     logs_to truth_{all_};
 
-    // Of one copy.
+    // State for one copy.
     std::string name_{};
     std::size_t first_ = 0;
     std::size_t last_ = 0;
@@ -158,7 +159,8 @@ private:
 
     using ips = std::span<std::uint64_t const>;
 
-    /// What executed in a segment; up to the last packet, if not `with_straight`.
+    /// The executed instructions of a segment. Without `with_straight`, those after its last packet
+    /// are not included.
     [[nodiscard]] auto executed(std::size_t number, bool with_straight) const -> ips {
         auto const& next = clean_.marks[number - first_ + 1];
         auto const begin = clean_.marks[number - first_].first;
@@ -174,8 +176,8 @@ private:
         }
         return true;
     }
-    /// What executed in the segments from which the bytes of [begin, end) are, and in those between
-    /// them that are missing; of the whole segment before them, the straight code after it.
+    /// The executed instructions of the segments that have a byte in [begin, end), and of missing
+    /// segments between them. Begins with the straight code after the undamaged segment before.
     [[nodiscard]] auto executed_in(copy const& damaged, whole_segment const* before,
                                    std::size_t begin, std::size_t end, std::size_t after) const
         -> std::vector<std::uint64_t> {
@@ -205,7 +207,7 @@ private:
         append_missing(after);
         return made;
     }
-    /// The segment before `done` has this byte.
+    /// Segment `done - 1` has this byte.
     [[nodiscard]] auto is_in(std::size_t from, std::size_t done) const -> bool {
         return done > first_ && from >= all_[done - 1].begin && from < all_[done - 1].end;
     }
@@ -216,7 +218,7 @@ private:
 
     // ------------------------------------------------------------------------------ comparison
 
-    /// Compares the whole segments, and what is reported between them.
+    /// Compares the undamaged segments, and the instructions between them.
     auto compare(report const& got, copy const& damaged, bool is_ours) -> figures {
         figures made{.gaps = got.gaps};
         std::size_t done = 0;

@@ -11,10 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
-// How much of what a decoder reports of a damaged trace executed.
+// Precision and recall of the instructions that a decoder reports for damaged traces.
 namespace differential::damage {
 
-/// The length of a longest common subsequence, 64 places at a time: Crochemore et al. 2001.
+/// The length of a longest common subsequence. Bit-parallel, 64 elements a word: Crochemore et al.
+/// 2001.
 inline auto common_instructions(std::span<std::uint64_t const> a, std::span<std::uint64_t const> b)
     -> std::size_t {
     std::size_t same = 0;
@@ -50,7 +51,7 @@ inline auto common_instructions(std::span<std::uint64_t const> a, std::span<std:
     return same;
 }
 
-/// What one decoder reported, of all copies.
+/// The sums of one decoder over all copies.
 struct figures {
     std::uint64_t reported = 0;  ///< of damaged segments
     std::uint64_t executed = 0;
@@ -80,8 +81,8 @@ struct row {
     std::uint64_t copies = 0;
     figures ours{};
     figures theirs{};
-    std::uint64_t resumed = 0;   ///< gaps of ptspec that end at an IP
-    std::uint64_t occurred = 0;  ///< at one that was executed
+    std::uint64_t resumed = 0;   ///< gaps of ptspec that end at a known IP
+    std::uint64_t occurred = 0;  ///< those at an executed IP
     std::uint64_t failures = 0;
 
     void add(row const& other) {

@@ -14,19 +14,19 @@
 #include <utility>
 #include <vector>
 
-// Traces that are damaged without an OVF, and what in them stayed whole.
+// Damaged copies of a trace, without an OVF, and their undamaged segments.
 namespace differential::damage {
 
 using namespace std::string_view_literals;
 
-/// What a PSB begins: the bytes up to the next PSB, and the length of the PSB+.
+/// The bytes from a PSB to the next one.
 struct segment {
     std::size_t begin = 0;
     std::size_t end = 0;
     std::size_t psb_plus = 0;  ///< in bytes, with PSB and PSBEND
 };
 
-/// The segments of a trace. The bytes before the first PSB are part of none.
+/// The segments of a trace. Bytes before the first PSB belong to no segment.
 inline auto segments_of(ptspec::byte_view trace) -> std::vector<segment> {
     std::vector<segment> made;
     auto const add = [&](auto const& one, ptspec::trace::at where) {
@@ -52,13 +52,12 @@ inline constexpr kind kinds[] = {kind::flip,  kind::overwrite, kind::remove, kin
 inline constexpr char const* names[] = {"bits flipped",  "bytes random",      "bytes removed",
                                         "bytes cleared", "packet before PSB", "chunk twice",
                                         "chunks swapped"};
-/// Without the kinds of `--more`.
+/// The number of kinds without `--more`.
 inline constexpr std::size_t usual_kinds = 3;
-/// Of the kinds after these, chunks are reported again, or in their new order: the shares of two
-/// decoders cannot be compared.
+/// The number of kinds for which decoders are compared. The other kinds repeat or reorder code.
 inline constexpr std::size_t comparable_kinds = 5;
 
-/// Packets that change what follows them.
+/// Packets that change how later packets are read.
 inline constexpr std::string_view packets[] = {"\x02\xF3"sv,                // OVF
                                                "\x02\x83"sv,                // TraceStop
                                                "\x99\x02"sv,                // MODE.Exec
@@ -91,7 +90,7 @@ void rotate(All& in, std::size_t begin, std::size_t middle, std::size_t end) {
     std::rotate(place(in, begin), place(in, middle), place(in, end));
 }
 
-/// A part of a trace, damaged: bytes, and where each comes from.
+/// A damaged part of a trace: the bytes, and the original offset of each.
 class copy {
 public:
     static constexpr std::size_t changed = ~std::size_t{0};
@@ -161,9 +160,9 @@ public:
 
     [[nodiscard]] auto size() const -> std::size_t { return bytes_.size(); }
     [[nodiscard]] auto bytes() -> std::vector<std::uint8_t>& { return bytes_; }
-    /// Where a byte was in the trace; `changed` if it is another one.
+    /// The original offset of a byte; `changed` for a new byte.
     [[nodiscard]] auto origin(std::size_t at) const -> std::size_t { return origin_[at]; }
-    /// The bytes from `at` on are those of the trace from `from` on.
+    /// The bytes from `at` on equal those of the trace from `from` on.
     [[nodiscard]] auto is_whole(std::size_t at, std::size_t from, std::size_t size) const -> bool {
         if (size > origin_.size() || at > origin_.size() - size) { return false; }
         for (std::size_t i = 0; i < size; ++i) {
@@ -182,16 +181,16 @@ private:
     }
 };
 
-/// A segment that is whole in a copy.
+/// An undamaged segment of a copy.
 struct whole_segment {
     std::size_t begin = 0;  ///< in the copy
     std::size_t end = 0;
     std::size_t number = 0;
-    /// The PSB+ of the next segment follows, whole: straight code up to its IP is known.
+    /// The undamaged PSB+ of the next segment follows: the straight code up to its IP is known.
     bool is_continued = false;
 };
 
-/// The whole ones of the segments [first, last); of `last`, only the PSB+ is in the copy.
+/// The undamaged segments of [first, last). The copy has only the PSB+ of segment `last`.
 inline auto whole_segments(copy const& in, std::vector<segment> const& all, std::size_t first,
                            std::size_t last) -> std::vector<whole_segment> {
     std::vector<whole_segment> made;

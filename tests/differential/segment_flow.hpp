@@ -8,14 +8,14 @@
 #include <cstdint>
 #include <vector>
 
-// The executed instructions that a decoder reports, divided at the PSB+s.
+// The instructions that a decoder reports for each segment of a trace.
 namespace differential::damage {
 
 using namespace recording;
 
-/// Where the code after a PSB+ begins.
+/// The first instruction of a segment.
 struct mark {
-    std::uint64_t offset = 0;  ///< in the segment, in bytes from the start of the trace
+    std::uint64_t offset = 0;  ///< of a byte of the segment, from the start of the trace
     std::size_t first = 0;     ///< the number of instructions before the IP of the PSB+
     std::size_t straight = 0;  ///< the same, before the straight code up to that IP
 };
@@ -26,7 +26,7 @@ struct resumption {
     std::uint64_t start = 0;  ///< where the walk resumes
 };
 
-/// What a decoder reports of a trace.
+/// All reports of a decoder for a trace.
 struct report {
     std::vector<std::uint64_t> ips{};
     std::vector<mark> marks{};
@@ -43,7 +43,7 @@ struct report {
     }
 };
 
-/// Reports of segments to `To`, which has these functions and `packet`, `begin`.
+/// Passes the reports of a walker to a `report_to` or `logs_to`.
 template <class To>
 struct segment_sink {
     To& to;
@@ -51,14 +51,14 @@ struct segment_sink {
     void instruction(ptspec::flow::executed const& one) { to.instruction(one.ip); }
     void gap(ptspec::flow::gap const& one) { to.gap(one.has_to, one.to); }
     void start(std::uint64_t ip, std::uint32_t) { to.start(ip); }
-    /// Comes before what the packet shows: also before the first event of a PSB+.
+    /// Called before the reports of each packet, also before those of a PSB+.
     void time(ptspec::trace::time const&) { to.packet(); }
     void event(ptspec::trace::event const& one) {
         if (one.what == ptspec::trace::event_type::psb) { to.begin(one.offset); }
     }
 };
 
-/// Keeps what is reported.
+/// Stores reports.
 struct report_to {
     report& made;
     std::size_t most = ~std::size_t{0};
@@ -83,7 +83,7 @@ struct report_to {
     }
 };
 
-/// Only counts and hashes what is reported of each segment.
+/// Counts and hashes the instructions of each segment.
 struct logs_to {
     std::vector<segment> const& all;
     std::vector<instruction_log> logs = std::vector<instruction_log>(all.size());
@@ -102,7 +102,7 @@ struct logs_to {
     void start(std::uint64_t) {}
 };
 
-/// ptspec's walker, which keeps the decoded code.
+/// Reads traces with ptspec's walker. Decoded code is kept between traces.
 class walked_segments {
 public:
     walked_segments(code_pages const& pages, std::uint32_t thread) : code_{pages, thread, {}} {}
@@ -123,7 +123,7 @@ private:
         code_, cache_, {.on_ret_mismatch = ptspec::trace::ret_mismatch::keep}};
 };
 
-/// libipt's instruction flow decoder. It synchronises after errors, as ptxed does.
+/// Reads traces with libipt's instruction flow decoder, which synchronises after errors.
 class decoded_segments {
 public:
     decoded_segments(decoder_settings const& with, code_pages const& pages, std::uint32_t thread)
@@ -162,7 +162,7 @@ private:
             if ((status & pts_event_pending) != 0) {
                 pt_event event{};
                 status = pt_insn_event(decoder, &event, sizeof event);
-                // A MODE.Exec of a PSB+, or, if that has none, the TIP.PGE after it.
+                // Only the MODE.Exec of a PSB+, or the TIP.PGE after it, shows that it was read.
                 bool const is_mode = event.type == ptev_exec_mode && event.status_update != 0;
                 if (status >= 0 && (is_mode || event.type == ptev_enabled)) {
                     std::uint64_t next = 0;  // packet that libipt reads

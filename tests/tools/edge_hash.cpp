@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// Prints the hash that libxdc has of the conditional branches of a trace.
+// Prints the hash of the conditional branches of a trace that libxdc's regression tests use.
 //
 //   edge_hash TRACE MEMORY ADDRESSES
 //
-// MEMORY and ADDRESSES are those of `pt_flow --pages`. The trace is walked three times: plainly,
-// and with a cache of paths that is empty, then full. Exit status: 0, 1 if the hashes differ, 2 if
-// a file cannot be read.
+// MEMORY and ADDRESSES are those of `pt_flow --pages`. The trace is walked three times: without a
+// cache of paths, with an empty one, and with a full one. Exit status: 0; 1 the hashes differ;
+// 2 a file cannot be read.
 
 #include <pt_flow/images.hpp>
 
@@ -23,7 +23,7 @@ namespace {
 using namespace ptspec;
 using table = std::vector<std::uint8_t>;
 
-/// The lower half of MurmurHash3, x64, 128 bits, of whole blocks of 16 bytes.
+/// The lower 64 bits of MurmurHash3_x64_128. The size must be a multiple of 16 bytes.
 auto murmur3(table const& bytes, std::uint64_t seed) -> std::uint64_t {
     constexpr std::uint64_t c1 = 0x87C3'7B91'1142'53D5;
     constexpr std::uint64_t c2 = 0x4CF5'AD43'2745'937F;
@@ -47,7 +47,7 @@ auto murmur3(table const& bytes, std::uint64_t seed) -> std::uint64_t {
     return mixed(h1) + mixed(h2);
 }
 
-/// Conditional branches, taken or not, in 64 KB of bytes that wrap.
+/// Counts conditional branches, taken or not, in a bitmap of 64 KB.
 struct conditional_counts {
     static constexpr std::uint32_t not_counted = 0xFFFF'FFFF;
 

@@ -371,7 +371,7 @@ class Switches(Folder):
 
     @staticmethod
     def slice_of(ticks, taken):
-        """From TSC `ticks` on the JNZ is taken so often, and then tracing ends."""
+        """A slice that begins at TSC `ticks`. The JNZ is taken `taken` times; then tracing ends."""
         tsc = (ticks & (1 << 56) - 1).to_bytes(7, "little")
         ctc = (ticks // 84 & 0xFFFF).to_bytes(2, "little")
         start = made.PSB + b"\x19" + tsc + b"\x02\x73" + ctc + bytes(3) + made.PSBEND
@@ -379,7 +379,7 @@ class Switches(Folder):
         return start + bytes.fromhex("9901 71001040000000") + branches + b"\x01"
 
     def file_of(self, slices, records):
-        """`slices`: the process, the TSC, and how often its loop is taken. A TSC tick is 0.5 ns."""
+        """`slices`: process, TSC, and number of taken branches. A TSC tick is 0.5 ns."""
         trace = b""
         for process, ticks, taken in slices:
             trace += self.slice_of(ticks, taken)
