@@ -153,6 +153,9 @@ public:
         check(to_ != nullptr);
     }
 
+    /// A file that is deleted when it is closed.
+    static auto temporary() -> output { return output{file{std::tmpfile(), std::fclose}}; }
+
     void write(std::string_view bytes) {
         check(std::fwrite(bytes.data(), 1, bytes.size(), to_) == bytes.size());
     }
@@ -161,6 +164,17 @@ public:
     void close() {
         flush();
         if (owned_) { check(std::fclose(owned_.release()) == 0); }
+    }
+
+    /// Writes all bytes of a temporary file to another output.
+    void copy_to(output& other) {
+        flush();
+        std::rewind(to_);
+        std::vector<char> piece(std::size_t{1} << 16);
+        while (auto const count = std::fread(piece.data(), 1, piece.size(), to_)) {
+            other.write({piece.data(), count});
+        }
+        check(std::ferror(to_) == 0);
     }
 
     /// Skips `count` bytes, at least 1; they read as zeros. Returns false and skips nothing where
@@ -183,6 +197,10 @@ public:
     }
 
 private:
+    explicit output(file temporary) : name_{"temporary file"}, owned_{std::move(temporary)} {
+        to_ = owned_.get();
+        check(to_ != nullptr);
+    }
     void check(bool done) const {
         if (done) { return; }
         if (errno == EPIPE) { throw closed_pipe{}; }
@@ -290,7 +308,9 @@ inline auto run(std::string_view tool_name, int count, char** arguments, int (*b
     try {
         command_line line{count, arguments};
         return body(line);
-    } catch (closed_pipe const&) { return failed; } catch (std::exception const& why) {
+    } catch (closed_pipe const&) { return failed; } catch (std::bad_alloc const&) {
+        detail::out_of_memory();
+    } catch (std::exception const& why) {
         (void)std::fflush(stdout);
         print_error(why.what());
         return failed;

@@ -473,10 +473,15 @@ public:
     /// The streams of the file. Call this once.
     [[nodiscard]] auto streams() -> container {
         container made;
-        made.from = std::make_unique<memory>(input_, head());
+        made.from = whole();
         made.name = input_.name();
         is_winipt_ ? detail::read_winipt(made) : detail::read_perf_data(made);
         return made;
+    }
+
+    /// All bytes. Call this instead of `read`.
+    [[nodiscard]] auto whole() -> std::unique_ptr<memory> {
+        return std::make_unique<memory>(input_, head());
     }
 
     /// As those of `tool::input`.

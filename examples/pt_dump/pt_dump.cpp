@@ -10,6 +10,8 @@
 #include "options.hpp"
 #include "streams.hpp"
 
+#include "../common/progress.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -190,32 +192,6 @@ auto worse(status one, status two) -> status {
 
 // ------------------------------------------------------------------------------------------ inputs
 
-/// A progress bar on standard error; shown only at a terminal.
-class progress {
-public:
-    explicit progress(std::uint64_t total)
-        : total_{::isatty(STDERR_FILENO) == 1 && total > 16U << 20 ? total : 0} {}
-    progress(progress const&) = delete;
-    auto operator=(progress const&) -> progress& = delete;
-    ~progress() {
-        if (shown_ >= 0) { std::fputs("\r\033[K", stderr); }
-    }
-
-    void at(std::uint64_t done) {
-        if (total_ == 0) { return; }
-        int const percent = static_cast<int>(std::min(done, total_) * 100 / total_);
-        if (percent == shown_) { return; }
-        shown_ = percent;
-        std::string const bar(static_cast<std::size_t>(percent / 2), '#');
-        std::fprintf(stderr, "\r[%-50s] %3d %%", bar.c_str(), percent);
-        std::fflush(stderr);
-    }
-
-private:
-    std::uint64_t total_;
-    int shown_ = -1;
-};
-
 template <class Report>
 auto dump_bytes(std::vector<std::uint8_t> const& bytes, settings const& how, output& out)
     -> status {
@@ -279,7 +255,7 @@ auto dump_stream(trace_file::stream const& from, std::string const& file, settin
     Report report{how, out};
     report.begin(file + " stream " + std::to_string(from.number) + ": " + from.label());
     std::uint64_t const size = from.bytes();
-    progress bar{size};
+    tool::progress bar{size};
     // The bytes of an AUX record with the flag PARTIAL begin within a segment.
     bool const in_threads = Report::is_splittable && how.jobs > 1 && from.partials() == 0;
     if constexpr (Report::is_splittable) {
@@ -332,7 +308,7 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
     if (!file.is_raw()) { return dump_streams<Report>(file.streams(), how, out); }
     if (how.stream) { throw tool::unreadable{file.name() + ": a raw trace has no streams"}; }
     Report report{how, out};
-    progress bar{file.size()};
+    tool::progress bar{file.size()};
     std::uint64_t size = 0;
     // Appends the next bytes. Returns false at the end.
     auto const more = [&](std::vector<std::uint8_t>& bytes) {
@@ -528,7 +504,7 @@ auto run(tool::command_line& line) -> int {
                                     "'02 03 18 00'"};
             }
             literals.push_back(*bytes);
-        } else if (auto const option = line.argument(); take_clock_option(line, how)) {
+        } else if (auto const option = line.argument(); trace_file::take_clock_option(line, how)) {
             clock_option = option;
         } else {
             line.refuse();

@@ -43,7 +43,8 @@ inline void append_digits(std::string& out, std::uint64_t value, int base = 10) 
 
 /// Appends ` time=0xa0008-8+40`, and the nanoseconds where they are known. Before the first TSC,
 /// ` relative=0x28`; by the TSC of a guest, ` guest=0xa0008-8+40`.
-inline void append_text_time(std::string& out, trace::time const& when, conversion const& to_ns) {
+inline void append_text_time(std::string& out, trace::time const& when,
+                             trace_file::conversion const& to_ns) {
     char text[128];
     auto end = text;
     auto const put = [&](std::string_view letters) { end += letters.copy(end, letters.size()); };
@@ -73,7 +74,7 @@ inline void append_text_time(std::string& out, trace::time const& when, conversi
 
 /// Adds the same to a JSON object.
 template <class Fields>
-void append_json_time(Fields fields, trace::time const& when, conversion const& to_ns) {
+void append_json_time(Fields fields, trace::time const& when, trace_file::conversion const& to_ns) {
     fields.hex(!when.is_absolute() ? "relative" : when.is_guest ? "guest" : "time", when.tsc);
     if (!when.is_absolute()) { return; }
     fields.hex("earliest", when.earliest);

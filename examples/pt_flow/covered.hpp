@@ -4,6 +4,7 @@
 // Code coverage: a file in the format of drcov, and a bitmap of edges.
 
 #include "images.hpp"
+#include "report.hpp"
 
 #include <algorithm>
 #include <map>
@@ -11,31 +12,40 @@
 
 namespace pt_flow {
 
-/// Counts edges and gaps.
-struct edge_and_gap_counts : flow::coverage {
-    using flow::coverage::coverage;
+/// Counts edges.
+class edge_counts : public report {
+public:
+    edge_counts(tool::output& to, std::size_t size) : to_{to}, counts_(size) {}
 
-    std::uint64_t gaps = 0;
+    [[nodiscard]] auto wants() const -> wanted override { return {.edges = true}; }
+    void edge(flow::edge const& one) override {
+        if (is_shown) { coverage_.edge(one); }
+    }
+    void end() override {
+        to_.write({reinterpret_cast<char const*>(counts_.data()), counts_.size()});
+    }
 
-    void gap(flow::gap const&) { ++gaps; }
+private:
+    tool::output& to_;
+    std::vector<std::uint8_t> counts_;
+    flow::coverage coverage_{counts_.data(), counts_.size()};
 };
 
 /// The executed blocks. An event splits a block into two.
-class covered_blocks {
+class covered_blocks : public report {
 public:
-    explicit covered_blocks(std::vector<images::module> const& in) : modules_{in} {}
+    covered_blocks(tool::output& to, std::vector<images::module> const& in)
+        : to_{to}, modules_{in} {}
 
-    std::uint64_t gaps = 0;
-
-    void block(flow::executed_block const& one) {
+    [[nodiscard]] auto wants() const -> wanted override { return {.blocks = true}; }
+    void block(flow::executed_block const& one) override {
+        if (!is_shown) { return; }
         auto& size = sizes_[one.ip];
         size = std::max(size, one.size);
     }
-    void gap(flow::gap const&) { ++gaps; }
-
     /// Writes lines of text, then an entry for each block: its offset in the module (4 bytes), its
     /// size (2 bytes), and the number of the module (2 bytes).
-    void write(tool::output& to) const {
+    void end() override {
         std::string entries;
         std::size_t count = 0;
         for (auto const& [address, size] : sizes_) {
@@ -46,16 +56,16 @@ public:
             put(entries, found, 2);
             ++count;
         }
-        to.write("DRCOV VERSION: 2\nDRCOV FLAVOR: drcov\n");
-        to.write("Module Table: version 2, count " + std::to_string(modules_.size()) + "\n");
-        to.write("Columns: id, base, end, entry, path\n");
+        to_.write("DRCOV VERSION: 2\nDRCOV FLAVOR: drcov\n");
+        to_.write("Module Table: version 2, count " + std::to_string(modules_.size()) + "\n");
+        to_.write("Columns: id, base, end, entry, path\n");
         for (std::size_t i = 0; i < modules_.size(); ++i) {
             auto const& one = modules_[i];
-            to.write(std::to_string(i) + ", " + tool::hex(one.address) + ", " +
-                     tool::hex(one.address + one.size) + ", 0x0, " + one.path + "\n");
+            to_.write(std::to_string(i) + ", " + tool::hex(one.address) + ", " +
+                      tool::hex(one.address + one.size) + ", 0x0, " + one.path + "\n");
         }
-        to.write("BB Table: " + std::to_string(count) + " bbs\n");
-        to.write(entries);
+        to_.write("BB Table: " + std::to_string(count) + " bbs\n");
+        to_.write(entries);
     }
 
 private:
@@ -69,6 +79,7 @@ private:
         for (unsigned i = 0; i < size; ++i) { to += static_cast<char>(value >> 8 * i & 0xFF); }
     }
 
+    tool::output& to_;
     std::vector<images::module> const& modules_;
     std::map<std::uint64_t, std::uint32_t> sizes_{};
 };

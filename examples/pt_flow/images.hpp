@@ -86,6 +86,7 @@ public:
     }
     /// All code, after the last `add_`.
     auto spans() -> flow::code_spans {
+        names_.sort();
         std::sort(spans_.begin(), spans_.end(),
                   [](auto const& one, auto const& two) { return one.address < two.address; });
         for (std::size_t i = 1; i < spans_.size(); ++i) {

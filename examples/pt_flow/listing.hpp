@@ -4,42 +4,59 @@
 // What pt_flow prints: a line for each report of a walker.
 
 #include "../common/tool.hpp"
-
-#include <ptspec/flow.hpp>
+#include "report.hpp"
 
 #include <charconv>
+#include <string>
+#include <string_view>
 
 namespace pt_flow {
 
-using namespace ptspec;
-
-/// Builds a line, and writes it.
+/// Builds lines, and writes many of them at once.
 class line_writer {
 public:
     explicit line_writer(tool::output& to) : to_{to} {}
+    line_writer(line_writer const&) = delete;
+    auto operator=(line_writer const&) -> line_writer& = delete;
 
     auto text(std::string_view what) -> line_writer& {
-        for (char const letter : what) { line_[size_++] = letter; }
+        text_ += what;
         return *this;
     }
     auto hex(std::uint64_t value) -> line_writer& { return text("0x").number(value, 16); }
     auto decimal(std::uint64_t value) -> line_writer& { return number(value, 10); }
+    /// A decimal number, with blanks before it.
+    auto column(std::size_t width, std::uint64_t value) -> line_writer& {
+        auto const begin = text_.size();
+        number(value, 10);
+        auto const size = text_.size() - begin;
+        if (size < width) { text_.insert(begin, width - size, ' '); }
+        return *this;
+    }
+    auto blank(std::size_t count) -> line_writer& {
+        text_.append(count, ' ');
+        return *this;
+    }
     void end() {
-        line_[size_++] = '\n';
-        to_.write({line_, size_});
-        size_ = 0;
+        text_ += '\n';
+        if (text_.size() >= most) { flush(); }
+    }
+    void flush() {
+        to_.write(text_);
+        text_.clear();
     }
 
 private:
+    static constexpr std::size_t most = 65536;
+
     auto number(std::uint64_t value, int base) -> line_writer& {
-        auto const made = std::to_chars(line_ + size_, line_ + sizeof line_, value, base);
-        size_ = static_cast<std::size_t>(made.ptr - line_);
-        return *this;
+        char digits[20];
+        auto const made = std::to_chars(digits, digits + sizeof digits, value, base);
+        return text({digits, static_cast<std::size_t>(made.ptr - digits)});
     }
 
     tool::output& to_;
-    char line_[256];  // the longest has half of that
-    std::size_t size_ = 0;
+    std::string text_{};
 };
 
 constexpr auto bits_of(flow::code_width width) -> unsigned {
@@ -61,73 +78,97 @@ constexpr auto name_of(flow::gap_reason why) -> std::string_view {
 }
 
 /// What all listings share: gaps.
-struct listing {
-    line_writer to;
-    std::uint64_t gaps = 0;
-    std::uint64_t walk_offset = 0;  ///< of the walk in the stream
+class listing : public report {
+public:
+    explicit listing(tool::output& to) : to_{to} {}
 
-    void print(flow::gap const& one) {
-        ++gaps;
-        to.text("gap ").text(name_of(one.why)).text(" offset=").hex(walk_offset + one.offset);
-        if (one.broken != rule::none) { to.text(" rule=").text(rule_id{one.broken}.letters); }
-        if (one.has_from) { to.text(" from=").hex(one.from); }
-        if (one.has_to) { to.text(" to=").hex(one.to); }
-        if (one.why == flow::gap_reason::missing_code) { to.text(" missing=").hex(one.missing); }
-        to.end();
+    void gap(flow::gap const& one) override {
+        if (!is_shown) { return; }
+        to_.text("gap ").text(name_of(one.why)).text(" offset=").hex(one.offset);
+        if (one.broken != rule::none) { to_.text(" rule=").text(rule_id{one.broken}.letters); }
+        if (one.has_from) { to_.text(" from=").hex(one.from); }
+        if (one.has_to) { to_.text(" to=").hex(one.to); }
+        if (one.why == flow::gap_reason::missing_code) { to_.text(" missing=").hex(one.missing); }
+        to_.end();
     }
+    void end() override { to_.flush(); }
+
+protected:
+    line_writer to_;
 };
 
-struct instruction_listing : listing {
-    void instruction(flow::executed const& one) { to.hex(one.ip).end(); }
-    void gap(flow::gap const& one) { print(one); }
-    void end() {}
-};
-struct block_listing : listing {
-    void block(flow::executed_block const& one) {
-        to.text("block ").hex(one.ip).text(" ").hex(one.last).text(" n=").decimal(one.count);
-        to.text(" mode=").decimal(bits_of(one.width)).end();
+class instruction_listing : public listing {
+public:
+    using listing::listing;
+
+    [[nodiscard]] auto wants() const -> wanted override { return {.instructions = true}; }
+    void instruction(flow::executed const& one) override {
+        if (is_shown) { to_.hex(one.ip).end(); }
     }
-    void gap(flow::gap const& one) { print(one); }
-    void end() {}
 };
-struct edge_listing : listing {
-    void edge(flow::edge const& one) {
-        to.text("edge ").hex(one.from).text(" ").hex(one.to);
-        if (one.is_asynchronous) { to.text(" event"); }
-        if (!one.is_taken) { to.text(" not-taken"); }
-        to.end();
+class block_listing : public listing {
+public:
+    using listing::listing;
+
+    [[nodiscard]] auto wants() const -> wanted override { return {.blocks = true}; }
+    void block(flow::executed_block const& one) override {
+        if (!is_shown) { return; }
+        to_.text("block ").hex(one.ip).text(" ").hex(one.last).text(" n=").decimal(one.count);
+        to_.text(" mode=").decimal(bits_of(one.width)).end();
     }
-    void gap(flow::gap const& one) { print(one); }
-    void end() {}
+};
+class edge_listing : public listing {
+public:
+    using listing::listing;
+
+    [[nodiscard]] auto wants() const -> wanted override { return {.edges = true}; }
+    void edge(flow::edge const& one) override {
+        if (!is_shown) { return; }
+        to_.text("edge ").hex(one.from).text(" ").hex(one.to);
+        if (one.is_asynchronous) { to_.text(" event"); }
+        if (!one.is_taken) { to_.text(" not-taken"); }
+        to_.end();
+    }
 };
 /// Instructions that follow each other in memory, as long as the mode stays.
-struct run_listing : listing {
-    std::uint64_t start = 0;
-    std::uint64_t last = 0;
-    std::uint64_t next = 0;
-    std::uint64_t count = 0;
-    flow::code_width width{};
+class run_listing : public listing {
+public:
+    using listing::listing;
 
-    void block(flow::executed_block const& one) {
-        if (count != 0 && (one.ip != next || one.width != width)) { end(); }
-        if (count == 0) {
-            start = one.ip;
-            width = one.width;
+    [[nodiscard]] auto wants() const -> wanted override { return {.blocks = true}; }
+    void block(flow::executed_block const& one) override {
+        if (one.ip != next_ || one.width != width_ || !is_shown) { end_run(); }
+        if (!is_shown) { return; }
+        if (count_ == 0) {
+            start_ = one.ip;
+            width_ = one.width;
         }
-        count += one.count;
-        last = one.last;
-        next = one.ip + one.size;
+        count_ += one.count;
+        last_ = one.last;
+        next_ = one.ip + one.size;
     }
-    void gap(flow::gap const& one) {
-        end();
-        print(one);
+    void gap(flow::gap const& one) override {
+        end_run();
+        listing::gap(one);
     }
-    void end() {
-        if (count == 0) { return; }
-        to.text("run ").hex(start).text(" ").hex(last).text(" n=").decimal(count);
-        to.text(" mode=").decimal(bits_of(width)).end();
-        count = 0;
+    void end() override {
+        end_run();
+        listing::end();
     }
+
+private:
+    void end_run() {
+        if (count_ == 0) { return; }
+        to_.text("run ").hex(start_).text(" ").hex(last_).text(" n=").decimal(count_);
+        to_.text(" mode=").decimal(bits_of(width_)).end();
+        count_ = 0;
+    }
+
+    std::uint64_t start_ = 0;
+    std::uint64_t last_ = 0;
+    std::uint64_t next_ = 0;
+    std::uint64_t count_ = 0;
+    flow::code_width width_{};
 };
 
 }  // namespace pt_flow

@@ -6,6 +6,7 @@
 
 #include "../common/trace_file.hpp"
 #include "elf.hpp"
+#include "report.hpp"
 #include "symbols.hpp"
 
 #include <ptspec/file/perf_data/reader.hpp>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,7 +25,15 @@ namespace pt_flow {
 
 using namespace ptspec;
 
-/// Files with code, each read once.
+/// Where the files with code are.
+struct code_files {
+    std::string root{};      ///< before each path
+    std::string vdso{};      ///< the vDSO; empty: by its build id
+    std::string kernel{};    ///< a copy of /proc/kcore, or vmlinux
+    std::string kallsyms{};  ///< a copy of /proc/kallsyms
+};
+
+/// Files with code, each read once. Threads may share it.
 class binaries {
 public:
     struct binary {
@@ -31,16 +41,14 @@ public:
         std::optional<elf_file> elf{};
     };
 
-    /// `root` is put before each path.
-    explicit binaries(std::string root) : root_{std::move(root)} {}
+    explicit binaries(code_files where) : where_{std::move(where)} {}
 
     /// A file; nullptr if it cannot be read, which is reported once.
     auto find(std::string const& path) -> binary const* {
+        std::lock_guard const held{lock_};
         auto const [at, is_new] = all_.try_emplace(path);
-        if (is_new && !read(root_ + path, at->second)) {
-            std::string const text{std::string{tool::name} + ": " + root_ + path +
-                                   ": cannot be read: its code is missing\n"};
-            (void)!std::fwrite(text.data(), 1, text.size(), stderr);
+        if (is_new && !read(where_.root + path, at->second)) {
+            tool::print_error(where_.root + path + ": cannot be read: its code is missing");
         }
         return at->second.from == nullptr ? nullptr : &at->second;
     }
@@ -57,7 +65,8 @@ private:
         } catch (tool::failure const&) { return false; }
     }
 
-    std::string root_;
+    code_files where_;
+    std::mutex lock_{};
     std::map<std::string, binary> all_{};
 };
 
@@ -69,7 +78,8 @@ struct time_range {
 
 class processes {
 public:
-    static constexpr std::uint32_t no_process = 0xFFFF'FFFF;
+    /// The space of a guest: it has no code.
+    static constexpr std::uint32_t guest_space = 1;
 
     processes(file::perf_data::input const& of, binaries& files) : files_{files} {
         read(of);
@@ -85,9 +95,8 @@ public:
         return found == processes_.end() ? no_process : found->second;
     }
     /// The thread that a CPU executes; `no_process`: none, or it is not known in this range.
-    [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const
-        -> file::perf_data::thread_id {
-        constexpr file::perf_data::thread_id none{no_process, no_process};
+    [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const -> thread_id {
+        constexpr thread_id none{no_process, no_process};
         auto const of = switches_.find(cpu);
         if (of == switches_.end()) { return none; }
         auto const* const first = last_before(of->second, when.first);
@@ -136,6 +145,7 @@ public:
     }
     /// The names of the functions of a process, including those of code that was unmapped later.
     auto names_of(std::uint32_t process) -> symbols const& {
+        std::lock_guard const held{names_lock_};
         auto const [at, is_new] = names_.try_emplace(process);
         if (is_new) {
             std::set<std::pair<std::uint64_t, std::string>> known;
@@ -148,6 +158,7 @@ public:
                     }
                 }
             }
+            at->second.sort();
         }
         return at->second;
     }
@@ -167,7 +178,7 @@ private:
     };
     struct switched {
         std::uint64_t time;
-        file::perf_data::thread_id thread;
+        thread_id thread;
     };
 
     template <class Entry>
@@ -273,26 +284,34 @@ private:
     binaries& files_;
     std::map<std::uint64_t, std::uint32_t> processes_{};  ///< by thread
     std::map<std::uint32_t, std::vector<version>> versions_{};
-    std::vector<space_map> spaces_{space_map{}};  ///< number 0 has no code
+    std::vector<space_map> spaces_{2};  ///< number 0, and `guest_space`, have no code
     std::size_t copies_ = 0;
     std::map<std::uint32_t, std::vector<switched>> switches_{};
+    std::mutex names_lock_{};
     std::map<std::uint32_t, symbols> names_{};
 };
 
-/// The code that a stream of a perf.data file executed.
+/// The code that a trace executed: that of a stream of a perf.data file, or of images.
 class traced_code {
 public:
     static constexpr auto changes = flow::space_changes::at_packets;
 
-    traced_code(processes& in, trace_file::stream const& of) : in_{in}, of_{of} {
+    explicit traced_code(flow::code_spans images) : images_{images} {}
+    traced_code(processes& in, trace_file::stream const& of) : in_{&in}, of_{&of} {
         if (of.tid) { thread_ = {in.process_of(*of.tid), static_cast<std::uint32_t>(*of.tid)}; }
     }
 
     /// The code depends on the times of packets.
-    [[nodiscard]] auto needs_time() const -> bool { return !of_.tid || in_.changes(thread_.pid); }
-    /// The executing thread; `no_process`: it is not known.
-    [[nodiscard]] auto thread() const -> file::perf_data::thread_id const& { return thread_; }
+    [[nodiscard]] auto needs_time() const -> bool {
+        return in_ != nullptr && (!of_->tid || in_->changes(thread_.pid));
+    }
+    /// The executing thread, which changes; `no_process` where it is not known.
+    [[nodiscard]] auto executing() const -> thread_id const* {
+        return in_ == nullptr ? nullptr : &thread_;
+    }
     [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
+        if (in_ == nullptr) { return 0; }
+        if (at.state.non_root) { return processes::guest_space; }
         if (is_known_ && at.when == last_) { return space_; }
         is_known_ = true;
         last_ = at.when;
@@ -300,16 +319,16 @@ public:
         return space_;
     }
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
-        return in_.code(address, space);
+        return in_ == nullptr ? images_.code(address, space) : in_->code(address, space);
     }
 
 private:
     [[nodiscard]] auto space_at(time_range when) -> std::uint32_t {
-        if (!of_.tid && of_.cpu) { thread_ = in_.thread_on(*of_.cpu, when); }
-        return thread_.pid == processes::no_process ? 0 : in_.space_of(thread_.pid, when);
+        if (!of_->tid && of_->cpu) { thread_ = in_->thread_on(*of_->cpu, when); }
+        return thread_.pid == no_process ? 0 : in_->space_of(thread_.pid, when);
     }
     [[nodiscard]] auto range_of(trace::time const& when) const -> time_range {
-        auto const& to_ns = of_.how.to_ns;
+        auto const& to_ns = of_->how.to_ns;
         if (to_ns.mult == 0 || !when.is_absolute() || when.is_guest) { return {}; }
         time_range made;
         made.first = to_ns.time_of(when.earliest);
@@ -317,9 +336,10 @@ private:
         return made;
     }
 
-    processes& in_;
-    trace_file::stream const& of_;
-    file::perf_data::thread_id thread_{processes::no_process, processes::no_process};
+    processes* in_ = nullptr;
+    trace_file::stream const* of_ = nullptr;
+    flow::code_spans images_{};
+    thread_id thread_{no_process, no_process};
     bool is_known_ = false;  ///< `space_` at `last_`
     trace::time last_{};
     std::uint32_t space_ = 0;

@@ -4,6 +4,7 @@
 #include "../common/numbers.hpp"
 #include "elf.hpp"
 
+#include <charconv>
 #include <unordered_map>
 
 namespace pt_flow {
@@ -14,8 +15,37 @@ public:
     /// Adds the symbols of a file. Their addresses in memory are `offset` higher than in the file.
     void add(elf_file const& of, std::uint64_t offset) {
         for (auto const& one : of.symbols()) {
-            all_.push_back({one.address + offset, one.size, one.name});
+            all_.push_back({one.address + offset, one.size, tool::one_line(one.name)});
         }
+    }
+    /// Adds a text with a line `START SIZE NAME` for each function, in hexadecimal: the map of a
+    /// JIT compiler. Other lines are ignored.
+    void add_map(std::string_view text) {
+        for_each_line(text, [&](std::string_view line) {
+            auto const start = take_hex(line);
+            auto const size = take_hex(line);
+            if (start && size && !line.empty()) {
+                all_.push_back({*start, *size, tool::one_line(line)});
+            }
+        });
+    }
+    /// Adds a text with a line `ADDRESS TYPE NAME` for each symbol of a kernel, with a tab and the
+    /// module after the name: /proc/kallsyms. Other lines, and other symbols than functions, are
+    /// ignored.
+    void add_kallsyms(std::string_view text) {
+        for_each_line(text, [&](std::string_view line) {
+            auto const address = take_hex(line);
+            constexpr std::string_view functions = "tTwW";
+            bool const is_function = address && *address != 0 && line.size() > 2 &&
+                                     line[1] == ' ' &&
+                                     functions.find(line[0]) != std::string_view::npos;
+            if (!is_function) { return; }
+            line.remove_prefix(2);
+            all_.push_back({*address, 0, tool::one_line(line.substr(0, line.find('\t')))});
+        });
+    }
+    /// Call this after the last symbol was added.
+    void sort() {
         std::stable_sort(all_.begin(), all_.end(), [](auto const& one, auto const& two) {
             return one.address < two.address;
         });
@@ -31,26 +61,59 @@ public:
         bool const is_in = next->size == 0 || address - next->address < next->size;
         return is_in ? &*next : nullptr;
     }
+
+private:
+    template <class Take>
+    static void for_each_line(std::string_view text, Take const& take) {
+        while (!text.empty()) {
+            auto const end = std::min(text.find('\n'), text.size());
+            take(text.substr(0, end));
+            text.remove_prefix(std::min(end + 1, text.size()));
+        }
+    }
+    /// Takes a hexadecimal number and the blank after it.
+    static auto take_hex(std::string_view& line) -> std::optional<std::uint64_t> {
+        if (line.starts_with("0x")) { line.remove_prefix(2); }
+        std::uint64_t value = 0;
+        auto const* const end = line.data() + line.size();
+        auto const [stop, error] = std::from_chars(line.data(), end, value, 16);
+        if (error != std::errc{} || stop == end || *stop != ' ') { return std::nullopt; }
+        line.remove_prefix(static_cast<std::size_t>(stop - line.data()) + 1);
+        return value;
+    }
+
+    std::vector<elf_symbol> all_{};
+};
+
+/// The names of addresses, which are kept. It borrows the symbols.
+class address_names {
+public:
+    explicit address_names(symbols const& of) : of_{of} {}
+
     /// `name`, `name+0xOFFSET`, or the address. The result is valid until the next call.
-    [[nodiscard]] auto name_of(std::uint64_t address) const -> std::string const& {
-        if (names_.size() > most_kept) { names_.clear(); }
-        auto const [kept, is_new] = names_.try_emplace(address);
-        if (is_new) { kept->second = made_name(address); }
+    auto of(std::uint64_t address) -> std::string const& {
+        if (kept_.size() > most_kept) { kept_.clear(); }
+        auto const [kept, is_new] = kept_.try_emplace(address);
+        if (is_new) { kept->second = made(address); }
         return kept->second;
+    }
+    /// The function that contains an address, or nullptr.
+    [[nodiscard]] auto function_at(std::uint64_t address) const -> elf_symbol const* {
+        return of_.at(address);
     }
 
 private:
     static constexpr std::size_t most_kept = 65536;
 
-    [[nodiscard]] auto made_name(std::uint64_t address) const -> std::string {
-        auto const* const found = at(address);
+    [[nodiscard]] auto made(std::uint64_t address) const -> std::string {
+        auto const* const found = of_.at(address);
         if (found == nullptr) { return tool::hex(address); }
         return address == found->address ? found->name
                                          : found->name + "+" + tool::hex(address - found->address);
     }
 
-    std::vector<elf_symbol> all_{};
-    mutable std::unordered_map<std::uint64_t, std::string> names_{};
+    symbols const& of_;
+    std::unordered_map<std::uint64_t, std::string> kept_{};
 };
 
 }  // namespace pt_flow

@@ -5,6 +5,7 @@
     pt_flow.py PT_FLOW EDGE_HASH PT_RECORD
 """
 
+import hashlib
 import json
 import pathlib
 import random
@@ -86,6 +87,21 @@ class Recorded(Folder):
                 self.assertEqual((status, error), (1 if gaps else 0, ""))
             found += 1
         self.assertEqual(found, 12)
+
+    def test_the_output_does_not_depend_on_the_number_of_threads(self):
+        where = traces.folder()
+        trace = self.file("trace.pt", traces.recorded("xdc-mruby"))  # of three parts
+        memory = self.file("code.mem", traces.read(where / "xdc-mruby.mem"))
+        for form in ("--instructions", "--runs", "--blocks", "--edges", "--calls", "--folded",
+                     "--drcov", "--bitmap=64K"):
+            found = set()
+            for jobs in (1, 2, 7):
+                done = subprocess.run(
+                    [PT_FLOW, *form.split("="), "--jobs", str(jobs), "--pages", memory,
+                     where / "xdc-mruby.addr", trace], capture_output=True, timeout=120)
+                found.add((done.returncode, hashlib.sha256(done.stdout).digest(), done.stderr))
+            with self.subTest(form):
+                self.assertEqual(len(found), 1)
 
     def test_the_edges_of_recorded_traces_are_those_of_libxdc(self):
         found = 0
@@ -221,6 +237,43 @@ class Calls(Folder):
         status, out, _ = run("--calls", "--binary", self.binary, trace)
         self.assertEqual(status, 1)
         self.assertIn("/* not known: overflow from 0x2000 to main */", out)
+
+    def test_times_and_cycles(self):
+        # At 1000H main: CALL RAX, RET; at 1003H leaf: NOP, RET.
+        binary = self.file("indirect", made_elf(bytes.fromhex("ffd0 c3 90 c3"), 0x1000,
+                                                [("main", 0x1000, 3), ("leaf", 0x1003, 2)]))
+        # PSB, TSC 1000000, FUP 1000H, PSBEND; CYC 5, TIP 1003H; CYC 7, TNT: the RET of leaf.
+        trace = self.file("trace", bytes.fromhex(
+            "0282" * 8 + "19 40420f00000000 7d001000000000 0223 2b 2d0310 3b 06"))
+        line = f"{'':12}{1000000:10}{0:13}{7:13}{2:12} | leaf();\n"
+        self.assertEqual(run("--calls", "--times", "--binary", binary, trace), (0, line, ""))
+        seconds = f"{1:12}.000000000{0:13}{7:13}{2:12} | leaf();\n"
+        self.assertEqual(run("--calls", "--times", "--tsc-hz", 1000000, "--binary", binary, trace),
+                         (0, seconds, ""))
+        for times, expected in (("1000000-", "leaf();"), ("-999999", ""), ("1000001-", ""),
+                                ("1000000-1000000", "leaf();")):
+            status, out, _ = run("--calls", "--time", times, "--binary", binary, trace)
+            self.assertEqual((status, out.split("| ")[-1].strip()), (0, expected))
+
+    def test_a_part_of_the_bytes_from_a_psb_to_another(self):
+        image = f"{self.file('loop', LOOP)}@0x1000"
+        # The second part goes on where the first one ends; each has one more branch.
+        parts = [TRACE[:-1] + bytes([taken]) for taken in (0x06, 0x0E, 0x1E)]
+        begin = [0, len(parts[0]), len(parts[0] + parts[1])]
+        trace = self.file("trace", b"".join(parts))
+
+        def branches(*options):
+            status, out, error = run("--edges", *options, "--image", image, trace)
+            self.assertEqual((status, error), (0, ""))
+            return len(out.splitlines())
+
+        self.assertEqual(branches(), 6)
+        for start, end, expected in ((0, 1, 1), (begin[1], begin[2], 2),
+                                     (begin[1] + 1, begin[2], 2), (begin[2] - 1, begin[1], 0),
+                                     (begin[2], 1000, 3), (begin[0], begin[1] + 1, 3),
+                                     (1000, 2000, 3), (0, 0, 0)):
+            with self.subTest(start=start, end=end):
+                self.assertEqual(branches("--from", start, "--to", end), expected)
 
     def test_the_blocks_of_drcov(self):
         done = subprocess.run([PT_FLOW, "--drcov", "--binary", self.binary, self.trace],
@@ -413,6 +466,20 @@ class Switches(Folder):
             self.assertEqual({int(one.split("/")[0]): int(one.split()[-1]) for one in folded},
                              {process: count for process, count in counts.items() if count != 0})
 
+    def test_the_instructions_of_a_time(self):
+        paths = {process: self.file(f"code{process}", code) for process, code in self.CODE.items()}
+        slices = [((100, 200)[i % 2], 84 * 8 * 100 * (i + 1), i + 1) for i in range(8)]
+        file = self.file_of(slices, [self.mapping(process, path)
+                                     for process, path in paths.items()])
+        for first, last in ((0, 7), (2, 4), (5, 5), (6, 7)):
+            start, end = (77 + slices[i][1] // 2 for i in (first, last))
+            for times in (f"{start}-{end}", f"{start // 10**9}.{start % 10**9:09}-{end}"):
+                status, out, error = run("--instructions", "--time", times, file)
+                self.assertEqual((status, error), (0, ""))
+                self.assertEqual(out.splitlines(), self.expected(slices[first:last + 1]))
+        calls = run("--calls", "--times", file)[1]
+        self.assertEqual([line for line in calls.splitlines() if "thread" not in line], [])
+
     def test_between_the_bounds_of_time_the_process_is_not_known(self):
         paths = {process: self.file(f"code{process}", code) for process, code in self.CODE.items()}
         ticks = 84 * 8 * 100
@@ -486,6 +553,16 @@ class CommandLine(Folder):
                 (["--binary", f"{loop}@x", trace], "--binary takes"),
                 (["--filter", "1", trace], "--filter takes"),
                 (["--filter", "1,2"] * 5 + [trace], "at most four filters"),
+                (["--jobs", "0", trace], "--jobs takes"),
+                (["--times", trace], "--times takes --calls"),
+                (["--time", "5", trace], "--time takes"),
+                (["--time", "-", trace], "--time takes"),
+                (["--time", "9-5", trace], "--time takes"),
+                (["--time", "1.1234567891-", trace], "--time takes"),
+                (["--time", "1.x-", trace], "--time takes"),
+                (["--from", "x", trace], "--from takes"),
+                (["--stream", "0", trace], "take a perf.data file"),
+                (["--mtc-freq", "16", trace], "--mtc-freq takes"),
                 ([self.folder / "none"], "No such file")):
             with self.subTest(arguments):
                 status, out, error = run(*arguments)

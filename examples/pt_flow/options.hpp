@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What the options of pt_flow select.
+
+#include "../common/clock_options.hpp"
+#include "../common/numbers.hpp"
+#include "images.hpp"
+#include "processes.hpp"
+#include "walk.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace pt_flow {
+
+enum class form : std::uint8_t {
+    instructions,
+    runs,
+    blocks,
+    edges,
+    calls,
+    folded,
+    drcov,
+    bitmap,
+};
+
+struct settings {
+    form what = form::runs;
+    std::size_t bitmap_size = 0;
+    std::string trace{};
+    walk_settings walk{};
+    bool times = false;      ///< of calls
+    std::uint64_t from = 0;  ///< bytes of the trace
+    std::uint64_t to = ~std::uint64_t{0};
+    images code{};
+    bool has_images = false;
+    std::optional<std::uint64_t> tid{};
+    std::optional<std::uint64_t> stream{};
+    code_files files{};
+    trace_file::given_options given{};  ///< of the options of clocks
+
+    [[nodiscard]] auto has_bytes() const -> bool { return from != 0 || to != ~std::uint64_t{0}; }
+};
+
+namespace detail {
+
+/// A power of two from 8 to 2^31; `64K` is 65536.
+inline auto bitmap_size_of(std::string const& text) -> std::size_t {
+    std::string_view digits{text};
+    unsigned shift = 0;
+    if (digits.ends_with('K')) { shift = 10; }
+    if (digits.ends_with('M')) { shift = 20; }
+    if (shift != 0) { digits.remove_suffix(1); }
+    auto const found = tool::parse_number(digits, std::uint64_t{1} << 31 >> shift);
+    auto const size = found ? *found << shift : 0;
+    if (size < 8 || (size & (size - 1)) != 0) {
+        throw tool::failure{"--bitmap takes a power of two from 8 to 2048M"};
+    }
+    return static_cast<std::size_t>(size);
+}
+/// Ticks, or seconds with up to nine digits after the point.
+inline auto time_of(std::string_view text) -> std::optional<std::uint64_t> {
+    constexpr std::uint64_t any = ~std::uint64_t{0};
+    constexpr std::uint64_t second = 1'000'000'000;
+    auto const point = text.find('.');
+    if (point == std::string_view::npos) { return tool::parse_number(text, any); }
+    auto digits = std::string{text.substr(point + 1)};
+    if (digits.empty() || digits.size() > 9) { return std::nullopt; }
+    bool const is_decimal = std::all_of(digits.begin(), digits.end(),
+                                        [](char one) { return one >= '0' && one <= '9'; });
+    digits.resize(9, '0');
+    auto const whole = tool::parse_number(text.substr(0, point), any / second - 1);
+    auto const part = tool::parse_number(digits, second);
+    if (!is_decimal || !whole || !part) { return std::nullopt; }
+    return *whole * second + *part;
+}
+/// A-B, A- or -B.
+inline auto window_of(std::string const& text) -> time_window {
+    time_window made;
+    auto const dash = text.find('-');
+    bool right = dash != std::string::npos && text.size() > 1;
+    auto const take = [&](std::string_view part, std::uint64_t& to) {
+        if (part.empty()) { return; }
+        auto const found = time_of(part);
+        right = right && found;
+        if (found) { to = *found; }
+    };
+    if (right) {
+        take(std::string_view{text}.substr(0, dash), made.first);
+        take(std::string_view{text}.substr(dash + 1), made.last);
+    }
+    if (!right || made.first > made.last) {
+        throw tool::failure{"--time takes A-B, A- or -B, in seconds with a point, or in ticks"};
+    }
+    return made;
+}
+/// Takes an option that selects what is printed. Returns false when it is another option.
+inline auto take_form(tool::command_line& line, settings& to) -> bool {
+    constexpr std::pair<std::string_view, form> forms[] = {
+        {"--instructions", form::instructions},
+        {"--runs", form::runs},
+        {"--blocks", form::blocks},
+        {"--edges", form::edges},
+        {"--calls", form::calls},
+        {"--folded", form::folded},
+        {"--drcov", form::drcov},
+        {"--bitmap", form::bitmap},
+    };
+    for (auto const& [option, what] : forms) {
+        if (!line.is(option)) { continue; }
+        to.what = what;
+        if (what == form::bitmap) { to.bitmap_size = bitmap_size_of(line.value()); }
+        return true;
+    }
+    return false;
+}
+/// Takes an option that says where code is. Returns false when it is another option.
+inline auto take_code_option(tool::command_line& line, settings& to) -> bool {
+    if (line.is("--binary")) {
+        to.code.add_binary("--binary", line.value());
+        to.has_images = true;
+    } else if (line.is("--image")) {
+        to.code.add_file("--image", line.value());
+        to.has_images = true;
+    } else if (line.is("--pages")) {
+        auto const memory = line.value();
+        to.code.add_pages(memory, line.value());
+        to.has_images = true;
+    } else if (line.is("--symfs")) {
+        to.files.root = line.value();
+    } else if (line.is("--vdso")) {
+        to.files.vdso = line.value();
+    } else if (line.is("--kernel")) {
+        to.files.kernel = line.value();
+    } else if (line.is("--kallsyms")) {
+        to.files.kallsyms = line.value();
+    } else {
+        return false;
+    }
+    return true;
+}
+/// Takes an option that describes the clocks. Returns false when it is another option.
+inline auto take_clock_option(tool::command_line& line, settings& to) -> bool {
+    struct {
+        trace::clock_options& clock;
+        trace_file::conversion& to_ns;
+        trace_file::given_options& given;
+    } clocks{to.walk.clock, to.walk.to_ns, to.given};
+    return trace_file::take_clock_option(line, clocks);
+}
+inline void add_filter(tool::command_line& line, flow::walk_options& to) {
+    constexpr std::uint64_t any = ~std::uint64_t{0};
+    auto const found = tool::numbers_of(line, "FIRST,LAST", ',', {any, any}, 2);
+    if (to.filter_count == std::size(to.filters)) {
+        throw tool::failure{"there are at most four filters"};
+    }
+    to.filters[to.filter_count++] = {found[0], found[1]};
+}
+
+}  // namespace detail
+
+inline auto parse(tool::command_line& line, std::string_view usage) -> settings {
+    constexpr std::uint64_t any = ~std::uint64_t{0};
+    settings given;
+    given.walk.jobs = std::clamp(std::thread::hardware_concurrency(), 1U, 256U);
+    while (line.next()) {
+        if (line.is_help()) {
+            tool::print(usage);
+            std::exit(0);
+        }
+        if (detail::take_form(line, given) || detail::take_code_option(line, given) ||
+            detail::take_clock_option(line, given)) {
+            continue;
+        }
+        if (line.is("--cpu")) {
+            given.walk.options.quirks = tool::take_cpu(line);
+            given.given.quirks = true;
+        } else if (line.is("--filter")) {
+            detail::add_filter(line, given.walk.options);
+        } else if (line.is("--tid")) {
+            given.tid = tool::number_of(line, "a number", any);
+        } else if (line.is("--stream")) {
+            given.stream = tool::number_of(line, "a number", any);
+        } else if (line.is("--from")) {
+            given.from = tool::number_of(line, "an offset in the trace", any);
+        } else if (line.is("--to")) {
+            given.to = tool::number_of(line, "an offset in the trace", any);
+        } else if (line.is("--time")) {
+            given.walk.window = detail::window_of(line.value());
+        } else if (line.is("--times")) {
+            given.times = true;
+        } else if (line.is("--jobs")) {
+            given.walk.jobs = static_cast<unsigned>(
+                tool::number_of(line, "a number from 1 to 256", 256, 1));
+        } else if (line.is_operand() && given.trace.empty()) {
+            given.trace = line.argument();
+        } else {
+            line.refuse();
+        }
+    }
+    if (given.trace.empty()) { throw tool::failure{"needs a trace; see --help"}; }
+    if (given.times && given.what != form::calls) { throw tool::failure{"--times takes --calls"}; }
+    given.walk.clock.quirks = given.walk.options.quirks;
+    given.walk.clock.guest_tsc.near_by = given.walk.clock.tsc_reference;
+    return given;
+}
+
+}  // namespace pt_flow

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Keeps what a walker reports, for a report that may be in another thread.
+
+#include "report.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace pt_flow {
+
+/// What a walker reported, in order.
+class records {
+public:
+    struct start {
+        std::uint64_t ip;
+        std::uint32_t space;
+    };
+
+    /// Instructions in several blocks, the first at `ip`.
+    struct sum {
+        std::uint64_t ip = 0;
+        std::uint64_t count = 0;
+    };
+
+    using record = std::variant<flow::executed, flow::executed_block, sum, flow::edge, flow::gap,
+                                start, trace::time, thread_id>;
+
+    void add(record const& one) { all_.push_back(one); }
+    [[nodiscard]] auto size() const -> std::size_t { return all_.size(); }
+    void clear() { all_.clear(); }
+
+    /// Gives all to a report. `shows(time)` is false for times that are not wanted.
+    template <class Shows>
+    void replay(report& to, Shows const& shows) const {
+        for (auto const& any : all_) {
+            if (auto const* const instruction = std::get_if<flow::executed>(&any)) {
+                to.instruction(*instruction);
+            } else if (auto const* const block = std::get_if<flow::executed_block>(&any)) {
+                to.block(*block);
+            } else if (auto const* const all = std::get_if<sum>(&any)) {
+                to.executed(all->ip, all->count);
+            } else if (auto const* const edge = std::get_if<flow::edge>(&any)) {
+                to.edge(*edge);
+            } else if (auto const* const gap = std::get_if<flow::gap>(&any)) {
+                to.gaps += to.is_shown ? 1 : 0;
+                to.gap(*gap);
+            } else if (auto const* const begin = std::get_if<start>(&any)) {
+                to.start(begin->ip, begin->space);
+            } else if (auto const* const when = std::get_if<trace::time>(&any)) {
+                to.is_shown = shows(*when);
+                to.time(*when);
+            } else {
+                to.thread(std::get<thread_id>(any));
+            }
+        }
+    }
+
+private:
+    std::vector<record> all_{};
+};
+
+/// Records what a report wants. If there are many, `flush(records)` is called, unless it is empty.
+class recorder {
+public:
+    /// `thread` is the executing thread, which changes; or nullptr. `offset` is that of the walk in
+    /// the stream.
+    recorder(wanted const& of, std::uint64_t offset, thread_id const* thread,
+             std::function<void(records&)> flush = {})
+        : of_{of}, offset_{offset}, thread_{thread}, flush_{std::move(flush)} {}
+
+    void time(trace::time const& when) {
+        if (of_.times || of_.window) {
+            when_ = when;
+            is_told_ = false;
+        }
+    }
+    void executed(flow::executed const& one) {
+        tell(of_.window);
+        add(one);
+    }
+    void block(flow::executed_block const& one) {
+        if (of_.blocks) {
+            tell(of_.window);
+            add(one);
+        } else {
+            if (sum_.count == 0 || has_news(of_.window)) [[unlikely]] {
+                tell(of_.window);
+                sum_.ip = one.ip;
+            }
+            sum_.count += one.count;
+        }
+    }
+    void edge(flow::edge const& one) {
+        if (!of_.edges && is_jump(one)) { return; }
+        tell(true);
+        add(one);
+    }
+    void start(std::uint64_t ip, std::uint32_t space) {
+        tell(true);
+        add(records::start{ip, space});
+    }
+    void gap(flow::gap const& one) {
+        tell(true);
+        auto moved = one;
+        moved.offset += offset_;
+        add(moved);
+    }
+    /// What was recorded.
+    [[nodiscard]] auto all() -> records& {
+        add_sum();
+        return all_;
+    }
+
+private:
+    static constexpr std::size_t most = 16384;
+
+    [[nodiscard]] static auto is_jump(flow::edge const& one) -> bool {
+        using enum flow::instruction_class;
+        constexpr auto bit = [](flow::instruction_class which) {
+            return std::uint64_t{1} << static_cast<unsigned>(which);
+        };
+        constexpr auto jumps = bit(conditional) | bit(direct_jump) | bit(indirect_jump) |
+                               bit(absolute_jump);
+        return !one.is_asynchronous && (bit(one.which) & jumps) != 0;
+    }
+    [[nodiscard]] auto has_news(bool of_time) const -> bool {
+        return (thread_ != nullptr && !(*thread_ == last_thread_)) || (of_time && !is_told_);
+    }
+    /// Records the thread and, if it is wanted, the time, where they have changed.
+    void tell(bool needs_time) {
+        if (!has_news(needs_time)) { return; }
+        add_sum();
+        if (thread_ != nullptr && !(*thread_ == last_thread_)) {
+            last_thread_ = *thread_;
+            all_.add(last_thread_);
+        }
+        if (!is_told_ && needs_time) {
+            is_told_ = true;
+            all_.add(when_);
+        }
+    }
+    void add_sum() {
+        if (sum_.count == 0) { return; }
+        all_.add(sum_);
+        sum_.count = 0;
+    }
+    void add(records::record const& one) {
+        add_sum();
+        all_.add(one);
+        if (all_.size() >= most && flush_) [[unlikely]] { flush_(all_); }
+    }
+
+    wanted of_;
+    std::uint64_t offset_;
+    thread_id const* thread_;
+    std::function<void(records&)> flush_;
+    thread_id last_thread_{0, 0};
+    trace::time when_{};
+    bool is_told_ = true;  ///< `when_` is recorded
+    records::sum sum_{};   ///< not yet recorded
+    records all_{};
+};
+
+/// The sinks of a walker: one for each kind of report.
+struct instruction_recorder {
+    recorder& to;
+
+    void instruction(flow::executed const& one) { to.executed(one); }
+    void gap(flow::gap const& one) { to.gap(one); }
+};
+struct block_recorder {
+    recorder& to;
+
+    void block(flow::executed_block const& one) { to.block(one); }
+    void edge(flow::edge const& one) { to.edge(one); }
+    void start(std::uint64_t ip, std::uint32_t space) { to.start(ip, space); }
+    void gap(flow::gap const& one) { to.gap(one); }
+};
+
+}  // namespace pt_flow

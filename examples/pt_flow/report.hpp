@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What is made of a walk.
+
+#include "../common/clock_options.hpp"
+
+#include <ptspec/file/perf_data/record.hpp>
+#include <ptspec/flow.hpp>
+
+#include <cstdint>
+
+namespace pt_flow {
+
+using namespace ptspec;
+
+using thread_id = file::perf_data::thread_id;
+/// A process or thread that is not known.
+inline constexpr std::uint32_t no_process = 0xFFFF'FFFF;
+
+/// What a report takes. What it does not take costs no time.
+struct wanted {
+    bool instructions = false;  ///< else blocks and edges
+    bool edges = false;         ///< all, else those that open or close frames
+    bool blocks = false;        ///< each, else the sum of instructions
+    bool times = false;         ///< of edges
+    bool window = false;        ///< times of all, to know what is shown
+};
+
+/// Takes what a walker reports, in the order of execution.
+class report {
+public:
+    report() = default;
+    report(report const&) = delete;
+    auto operator=(report const&) -> report& = delete;
+    virtual ~report() = default;
+
+    [[nodiscard]] virtual auto wants() const -> wanted = 0;
+    virtual void instruction(flow::executed const&) {}
+    virtual void block(flow::executed_block const&) {}
+    /// Instructions since the last report, the first at `ip`.
+    virtual void executed(std::uint64_t /*ip*/, std::uint64_t /*count*/) {}
+    virtual void edge(flow::edge const&) {}
+    virtual void start(std::uint64_t /*ip*/, std::uint32_t /*space*/) {}
+    /// Its offset is that in the stream.
+    virtual void gap(flow::gap const&) {}
+    virtual void time(trace::time const&) {}
+    /// The thread that executes what follows.
+    virtual void thread(thread_id) {}
+    /// Nothing follows.
+    virtual void end() {}
+
+    std::uint64_t gaps = 0;  ///< that were shown
+    bool is_shown = true;    ///< false outside of the times that are wanted
+};
+
+/// The times that are shown.
+struct time_window {
+    std::uint64_t first = 0;
+    std::uint64_t last = ~std::uint64_t{0};
+
+    [[nodiscard]] auto contains(trace::time const& when, trace_file::conversion const& to_ns) const
+        -> bool {
+        if (!when.is_absolute() || when.is_guest) { return false; }
+        auto const now = to_ns.is_known() ? to_ns.ns(when.tsc) : when.tsc;
+        return first <= now && now <= last;
+    }
+};
+
+}  // namespace pt_flow

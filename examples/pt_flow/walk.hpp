@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Walks traces, in one thread or in several.
+
+#include "../common/in_order.hpp"
+#include "../common/progress.hpp"
+#include "../common/trace_file.hpp"
+#include "recorder.hpp"
+
+#include <ptspec/flow.hpp>
+#include <ptspec/trace/clock.hpp>
+#include <ptspec/trace/no_clock.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace pt_flow {
+
+/// Bytes of a trace, in pieces that continue each other.
+class stretch {
+public:
+    explicit stretch(std::uint64_t offset) : offset_{offset} {}
+
+    /// Adds bytes that live longer than this.
+    void add(byte_view piece) {
+        pieces_.push_back(piece);
+        size_ += piece.size();
+    }
+    /// The offset of the first byte in the trace or stream.
+    [[nodiscard]] auto offset() const -> std::uint64_t { return offset_; }
+    [[nodiscard]] auto size() const -> std::size_t { return size_; }
+    [[nodiscard]] auto pieces() const -> std::vector<byte_view> const& { return pieces_; }
+    /// All bytes. Several pieces are copied.
+    auto whole() -> byte_view {
+        if (pieces_.empty()) { return {}; }
+        if (pieces_.size() > 1) {
+            owned_.reserve(size_);
+            for (auto const& one : pieces_) { owned_.insert(owned_.end(), one.begin(), one.end()); }
+            pieces_ = {byte_view{owned_}};
+        }
+        return pieces_[0];
+    }
+    /// Keeps the bytes from the last PSB at or before byte `from` to the first one at or after
+    /// byte `to`: offsets in the trace or stream.
+    void keep(std::uint64_t from, std::uint64_t to) {
+        auto const all = whole();
+        auto const place = [&](std::uint64_t at) {
+            auto const in_here = at < offset_ ? 0 : at - offset_;
+            return static_cast<std::size_t>(std::min<std::uint64_t>(in_here, all.size()));
+        };
+        auto first = trace::find_psb_before(all, std::min(place(from) + 1, all.size()));
+        if (first == trace::npos) { first = 0; }
+        auto const last = to <= offset_ ? 0 : trace::find_psb(all, place(to));
+        auto const kept = all.first(std::min(last, all.size())).from(std::min(first, last));
+        offset_ += first;
+        size_ = kept.size();
+        pieces_ = {kept};
+    }
+
+private:
+    std::uint64_t offset_;
+    std::size_t size_ = 0;
+    std::vector<byte_view> pieces_{};
+    std::vector<std::uint8_t> owned_{};
+};
+
+/// The bytes of a stream, from one gap to the next.
+inline auto stretches_of(trace_file::stream const& of) -> std::vector<stretch> {
+    std::vector<stretch> made;
+    std::uint64_t offset = 0;
+    for (auto const& one : of.pieces) {
+        if (made.empty() || one.has_gap_before) { made.emplace_back(offset); }
+        if (!one.bytes.empty()) { made.back().add(one.bytes); }
+        offset += one.bytes.size();
+    }
+    return made;
+}
+
+/// How to walk.
+struct walk_settings {
+    flow::walk_options options{};
+    unsigned jobs = 1;
+    trace::clock_options clock{};
+    trace_file::conversion to_ns{};
+    std::optional<time_window> window{};  ///< the times that are shown
+    tool::progress* bar = nullptr;
+};
+
+namespace detail {
+
+/// Blocks of decoded code.
+class own_block_cache {
+public:
+    auto cache() -> flow::block_cache& { return cache_; }
+
+private:
+    std::vector<flow::block> storage_ = std::vector<flow::block>(std::size_t{1} << 16);
+    flow::block_cache cache_{storage_.data(), storage_.size()};
+};
+
+template <class Sink>
+struct timed : Sink {
+    void time(trace::time const& when) { this->to.time(when); }
+};
+
+/// Walks a stretch in this thread, with times, and reports.
+template <class Sink, class Code>
+void walk_stretch(stretch const& of, Code& code, flow::block_cache& cache, walk_settings const& how,
+                  trace::clock& clock, recorder& to, std::uint64_t& done) {
+    constexpr std::size_t most = std::size_t{4} << 20;  // bytes between two reports of progress
+    timed<Sink> sink{{to}};
+    flow::walker<Code, trace::clock> walk{code, cache, how.options, clock};
+    for (auto piece : of.pieces()) {
+        while (!piece.empty()) {
+            auto const now = piece.first(most);
+            piece = piece.from(now.size());
+            (void)walk.feed(borrowed_bytes{now.data(), now.size()});
+            (void)walk.run(sink);
+            done += now.size();
+            if (how.bar != nullptr) { how.bar->at(done); }
+        }
+    }
+    walk.finish();
+    (void)walk.run(sink);
+    clock = walk.clock();
+    clock.lose();
+}
+template <class Code, class Shows>
+void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings const& how,
+                   report& to, Shows const& shows) {
+    own_block_cache blocks;
+    trace::clock clock{how.clock};
+    std::uint64_t done = 0;
+    auto needs = to.wants();
+    needs.window = how.window.has_value();
+    auto const flush = [&](records& from) {
+        from.replay(to, shows);
+        from.clear();
+    };
+    for (auto const& one : all) {
+        recorder reports{needs, one.offset(), code.executing(), flush};
+        needs.instructions
+            ? walk_stretch<instruction_recorder>(one, code, blocks.cache(), how, clock, reports,
+                                                 done)
+            : walk_stretch<block_recorder>(one, code, blocks.cache(), how, clock, reports, done);
+        flush(reports.all());
+    }
+}
+
+/// Walks parts of the trace in several threads, and reports in order in this one.
+template <class Code, class Shows>
+void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings const& how,
+                     report& to, Shows const& shows) {
+    constexpr std::size_t grain = std::size_t{256} << 10;  // bytes of a part
+    struct piece {
+        flow::part part;
+        std::uint64_t offset;
+    };
+    std::vector<piece> parts;
+    for (auto& one : all) {
+        auto const bytes = one.whole();
+        flow::parts const cut{borrowed_bytes{bytes.data(), bytes.size()}, bytes.size() / grain + 1,
+                              how.options.quirks};
+        for (auto const& part : cut) { parts.push_back({part, one.offset() + part.offset}); }
+    }
+    struct worker {
+        Code code;
+        own_block_cache blocks{};
+    };
+    std::vector<std::unique_ptr<worker>> workers(how.jobs);
+    auto const wanted = to.wants();
+    struct result {
+        records reports{};
+        std::uint64_t end = 0;
+    };
+    auto const make = [&](unsigned number, std::size_t i) {
+        auto& by = workers[number];
+        if (by == nullptr) { by.reset(new worker{code}); }
+        auto const& [part, offset] = parts[i];
+        recorder reports{wanted, offset, by->code.executing()};
+        flow::walker walk{borrowed_bytes{part.bytes.data(), part.bytes.size()}, by->code,
+                          by->blocks.cache(), part.options(how.options)};
+        if (wanted.instructions) {
+            instruction_recorder sink{reports};
+            (void)walk.run(sink);
+        } else {
+            block_recorder sink{reports};
+            (void)walk.run(sink);
+        }
+        return result{std::move(reports.all()), offset + part.bytes.size()};
+    };
+    tool::in_order(parts.size(), how.jobs, make, [&](result const& one) {
+        one.reports.replay(to, shows);
+        if (how.bar != nullptr) { how.bar->at(one.end); }
+    });
+}
+
+}  // namespace detail
+
+/// Reports what executed. Between two stretches, packets are missing.
+template <class Code>
+void walk(std::vector<stretch>& all, Code& code, walk_settings const& how, report& to) {
+    to.is_shown = !how.window;
+    auto const shows = [&](trace::time const& when) {
+        return !how.window || how.window->contains(when, how.to_ns);
+    };
+    if (to.wants().times || how.window || code.needs_time()) {
+        detail::walk_in_order(all, code, how, to, shows);
+    } else {
+        detail::walk_in_threads(all, code, how, to, shows);
+    }
+}
+
+}  // namespace pt_flow
