@@ -3,6 +3,7 @@
 // Any bytes as a perf.data file: nothing outside of them is read, every error has a place, and
 // streams contain exactly the bytes of records. The two halves also as snapshots of one ring.
 
+#include <ptspec/file/perf_data/build_ids.hpp>
 #include <ptspec/file/perf_data/event_reader.hpp>
 
 #include <fuzz/check.hpp>
@@ -68,6 +69,7 @@ void check_record(whole_file of, record const& one) {
     of.contains(event.bytes);
     of.contains(event.id_bytes);
     of.contains(value_of<feature_record>(of, one).data);
+    of.contains(value_of<build_id_record>(of, one).filename);
     of.contains(value_of<compressed_record>(of, one).data);
 }
 
@@ -85,6 +87,16 @@ void check_events(whole_file of, input const& file) {
         static_cast<void>(sum);
     }
     require(bool{events.result()}, "open has read all events");
+}
+
+void check_build_ids(whole_file of, input const& file) {
+    auto all = build_ids(file);
+    while (auto const one = all.next()) {
+        of.contains(one.build_id);
+        of.contains(one.filename);
+        require(one.build_id.size() <= 20, "a build id has at most 20 bytes");
+    }
+    of.contains(all.result());
 }
 
 void check_streams(whole_file of, input const& file) {
@@ -158,6 +170,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     of.contains(file.result);
     if (file) {
         check_events(of, file);
+        check_build_ids(of, file);
         for (unsigned i = 0; i < 256; ++i) {
             auto const found = feature_of(file, static_cast<feature_id>(i));
             of.contains(found.bytes);

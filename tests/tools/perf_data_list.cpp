@@ -12,6 +12,7 @@
 //
 // A line is a word, then NAME=VALUE; numbers are decimal, bytes hexadecimal.
 
+#include <ptspec/file/perf_data/build_ids.hpp>
 #include <ptspec/file/perf_data/decoder_config.hpp>
 #include <ptspec/file/perf_data/streams.hpp>
 #include <ptspec/file/winipt.hpp>
@@ -261,6 +262,15 @@ void list_file(byte_view bytes) {
         put("wrong", underlying(found.result.error));
         std::printf("\n");
     }
+    auto ids = perf_data::build_ids(of);
+    while (auto const one = ids.next()) {
+        std::printf("build_id");
+        put("pid", one.pid);
+        put("id", one.build_id);
+        put("filename", one.filename);
+        std::printf("\n");
+    }
+    if (!ids.result()) { std::printf("build_id wrong=%u\n", underlying(ids.result().error)); }
     auto const cpuid = text_feature_of(of, perf_data::feature_id::cpuid);
     if (cpuid) {
         std::printf("cpuid");

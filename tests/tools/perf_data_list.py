@@ -265,6 +265,12 @@ class PerfDataList(unittest.TestCase):
             self.assertEqual(self.run_list("--stream", one["idx"], self.path),
                              first(block, "trace_data"))
 
+        ids = [fields_of(line) for line in lines if line.startswith("build_id ")]
+        blocks = [block for name, block in golden if name == "build_ids"]
+        self.assertEqual([(one["pid"], one["id"], one["filename"]) for one in ids],
+                         [(first(block, "pid"), first(block, "build_id_hash").hex(),
+                           first(block, "filename").hex()) for block in blocks])
+        self.assertEqual(len(ids), 66)
         strings = first(golden, "string_metadata")
         self.assertIn("cpuid string=" + first(first(strings, "cpu_id"), "value").hex(), lines)
         mask = int(first(golden, "metadata_mask"))

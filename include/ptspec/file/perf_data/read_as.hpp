@@ -330,6 +330,21 @@ struct reading<event_attr> {
 };
 
 template <>
+struct reading<build_id_record>
+    : reading_of<layout::header_build_id, record_type::header_build_id> {
+    static constexpr void read(record const& from, build_id_record& to) noexcept {
+        using layout::header_build_id;
+        auto const in = from.content;
+        bool const has_size = (from.misc & misc_build_id_size) != 0;
+        constexpr size_t most = header_build_id::longest;
+        size_t const size = has_size ? load<header_build_id::build_id_size>(in) : most;
+        to.pid = load<header_build_id::pid>(in);
+        to.build_id = in.from(header_build_id::build_id::first).first(size < most ? size : most);
+        to.filename = until_nul(in.from(header_build_id::bytes::size));
+    }
+};
+
+template <>
 struct reading<feature_record> : reading_of<layout::header_feature, record_type::header_feature> {
     static constexpr void read(record const& from, feature_record& to) noexcept {
         using layout::header_feature;

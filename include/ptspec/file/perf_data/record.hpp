@@ -297,6 +297,15 @@ struct id_index_record {
     }
 };
 
+/// PERF_RECORD_HEADER_BUILD_ID, or an entry of the feature BUILD_ID: see `build_ids`.
+struct build_id_record {
+    uint32_t pid = 0;      ///< FFFFFFFFH: of the kernel
+    byte_view build_id{};  ///< up to 20 bytes
+    byte_view filename{};  ///< without the NUL
+
+    constexpr explicit operator bool() const noexcept { return !filename.empty(); }
+};
+
 /// PERF_RECORD_HEADER_FEATURE.
 struct feature_record {
     uint64_t feature = 0;  ///< `feature_id`

@@ -65,6 +65,7 @@ inline constexpr uint16_t misc_mmap_data = 1 << 13;           ///< PERF_RECORD_M
 inline constexpr uint16_t misc_switch_out = 1 << 13;          ///< PERF_RECORD_MISC_SWITCH_OUT
 inline constexpr uint16_t misc_switch_out_preempt = 1 << 14;  ///< ..._MISC_SWITCH_OUT_PREEMPT
 inline constexpr uint16_t misc_mmap_build_id = 1 << 14;       ///< PERF_RECORD_MISC_MMAP_BUILD_ID
+inline constexpr uint16_t misc_build_id_size = 1 << 15;       ///< PERF_RECORD_MISC_BUILD_ID_SIZE
 
 /// Bits of `prot` of a MMAP2 record, and of its `flags`: those of mmap(2) on Linux.
 inline constexpr uint32_t prot_read = 1;
@@ -196,6 +197,7 @@ struct aux_flags : bit_word<aux_flags, uint64_t> {
 ///
 /// Source: Linux, tools/perf/util/header.h.
 enum class feature_id : uint8_t {
+    build_id = 2,
     cpuid = 9,
     pmu_mappings = 16,
     auxtrace = 18,
@@ -411,6 +413,17 @@ struct header_attr {
 struct header_tracing_data {
     struct data_size : member<8, uint32_t> {};
     struct bytes : byte_layout<header, data_size> {};
+};
+
+/// PERF_RECORD_HEADER_BUILD_ID, and an entry of the feature BUILD_ID. The file name follows.
+struct header_build_id {
+    static constexpr size_t longest = 20;
+
+    struct pid : member<8, uint32_t> {};
+    struct build_id : gap<12, 31> {};
+    struct build_id_size : member<32, uint8_t> {};  ///< if `misc_build_id_size` is set; else 20
+    struct reserved_1 : gap<33, 35> {};
+    struct bytes : byte_layout<header, pid, build_id, build_id_size, reserved_1> {};
 };
 
 /// PERF_RECORD_HEADER_FEATURE. The data of the feature follow.

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/file/perf_data/input.hpp>
+
+/// The build ids of the files with code.
+namespace ptspec::file::perf_data {
+
+/// Reads the build ids of a perf.data file, in order. A reader is a value.
+///
+/// Shape:  file layout: the entries of the feature BUILD_ID, whose type is 0; pipe layout: the
+///         records PERF_RECORD_HEADER_BUILD_ID.
+class build_id_reader {
+public:
+    /// The reader borrows the bytes of the file.
+    constexpr explicit build_id_reader(input const& of) noexcept {
+        if (of.layout == file_layout::pipe) {
+            bytes_ = of.bytes.first(of.data_end);
+            at_ = of.data_begin;
+            return;
+        }
+        auto const found = feature_of(of, feature_id::build_id);
+        if (found.result.error == read_error::no_feature) { return; }
+        result_ = found.result;
+        bytes_ = of.bytes.first(static_cast<size_t>(found.offset) + found.bytes.size());
+        at_ = static_cast<size_t>(found.offset);
+        is_feature_ = true;
+    }
+
+    /// The next build id, or none: at the end, or after an error. Those of no file are skipped.
+    ///
+    /// Errors: truncated; bad_record_size; record_too_short.
+    [[nodiscard]] constexpr auto next() noexcept -> build_id_record {
+        while (result_ && at_ < bytes_.size()) {
+            auto framed = detail::frame_at(bytes_, at_);
+            result_ = framed.result;
+            if (!result_) { break; }
+            at_ = framed.next;
+            auto& found = framed.found;
+            if (is_feature_) { found.type = record_type::header_build_id; }
+            if (found.type != record_type::header_build_id) { continue; }
+            auto const made = read_as<build_id_record>(found);
+            result_ = made.result;
+            if (made && made.value) { return made.value; }
+        }
+        return {};
+    }
+    /// Why there are no more build ids; at the end, and before, it is no error.
+    [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
+
+private:
+    byte_view bytes_{};
+    size_t at_ = 0;
+    bool is_feature_ = false;
+    read_status result_{};
+};
+
+[[nodiscard]] constexpr auto build_ids(input const& of) noexcept -> build_id_reader {
+    return build_id_reader{of};
+}
+
+}  // namespace ptspec::file::perf_data
