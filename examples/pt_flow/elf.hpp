@@ -48,6 +48,22 @@ public:
     [[nodiscard]] auto symbols() const -> std::vector<elf_symbol> const& { return symbols_; }
     /// ET_DYN: a PIE or a shared object, which may be loaded at any address.
     [[nodiscard]] auto is_relocatable() const -> bool { return type_ == 3; }
+    /// ET_CORE: an image of memory, as /proc/kcore.
+    [[nodiscard]] auto is_core() const -> bool { return type_ == 4; }
+    /// The build id of the linker; empty: it has none.
+    [[nodiscard]] auto build_id() const -> byte_view { return build_id_; }
+    /// The address of a symbol of any kind.
+    [[nodiscard]] auto address_of(std::string_view name) const -> std::optional<std::uint64_t> {
+        for (auto const& table : sections_) {
+            if (table.type != symtab) { continue; }
+            auto const count = part(table.offset, table.size).size() / symbol_size();
+            for (std::uint64_t i = 0; i < count; ++i) {
+                if (symbol_name(table, i) != name) { continue; }
+                return word(table.offset + i * symbol_size() + (is_wide_ ? 8 : 4));
+            }
+        }
+        return std::nullopt;
+    }
 
 private:
     struct section {
@@ -101,13 +117,36 @@ private:
         auto const count = number(is_wide_ ? 56 : 44, 2);
         for (std::uint64_t i = 0; i < count; ++i) {
             auto const at = table + i * size;
-            constexpr std::uint64_t load = 1;
-            if (number(at, 4) != load) { continue; }
+            constexpr std::uint64_t load = 1, note = 4;
+            auto const kind = number(at, 4);
+            if (kind != load && kind != note) { continue; }
             auto const flags = number(at + (is_wide_ ? 4 : 24), 4);
             auto const offset = word(at + (is_wide_ ? 8 : 4));
             auto const address = word(at + (is_wide_ ? 16 : 8));
             auto const bytes = part(offset, word(at + (is_wide_ ? 32 : 16)));
-            if (!bytes.empty()) { segments_.push_back({address, offset, bytes, (flags & 1) != 0}); }
+            if (kind == note) { read_notes(bytes); }
+            if (kind == load && !bytes.empty()) {
+                segments_.push_back({address, offset, bytes, (flags & 1) != 0});
+            }
+        }
+    }
+    /// Notes: the sizes of name and content, a type, the name, and the content, padded to 4 bytes.
+    void read_notes(byte_view rest) {
+        constexpr std::size_t head = 12, name_size = 4;
+        while (rest.size() > head) {
+            auto const name = load_le(rest.first(4));
+            auto const size = load_le(rest.from(4).first(4));
+            auto const type = load_le(rest.from(8).first(4));
+            rest = rest.from(head);
+            auto const padded_name = (name + 3) & ~std::uint64_t{3};
+            auto const padded_size = (size + 3) & ~std::uint64_t{3};
+            if (padded_name > rest.size() || padded_size > rest.size() - padded_name) { return; }
+            auto const content = rest.from(static_cast<std::size_t>(padded_name));
+            constexpr std::uint64_t gnu = 0x55'4E47, build_id = 3;  // "GNU"
+            if (name == name_size && load_le(rest.first(name_size)) == gnu && type == build_id) {
+                build_id_ = content.first(static_cast<std::size_t>(size));
+            }
+            rest = content.from(static_cast<std::size_t>(padded_size));
         }
     }
     void read_sections() {
@@ -203,6 +242,7 @@ private:
     bool is_wide_ = false;
     unsigned type_ = 0;
     std::size_t names_ = 0;
+    byte_view build_id_{};
     std::vector<section> sections_{};
     std::vector<elf_segment> segments_{};
     std::vector<elf_symbol> symbols_{};

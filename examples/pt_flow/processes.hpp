@@ -5,10 +5,11 @@
 // executed, by time.
 
 #include "../common/trace_file.hpp"
-#include "elf.hpp"
+#include "binaries.hpp"
 #include "report.hpp"
 #include "symbols.hpp"
 
+#include <ptspec/file/perf_data/build_ids.hpp>
 #include <ptspec/file/perf_data/reader.hpp>
 #include <ptspec/flow/code.hpp>
 
@@ -25,51 +26,6 @@ namespace pt_flow {
 
 using namespace ptspec;
 
-/// Where the files with code are.
-struct code_files {
-    std::string root{};      ///< before each path
-    std::string vdso{};      ///< the vDSO; empty: by its build id
-    std::string kernel{};    ///< a copy of /proc/kcore, or vmlinux
-    std::string kallsyms{};  ///< a copy of /proc/kallsyms
-};
-
-/// Files with code, each read once. Threads may share it.
-class binaries {
-public:
-    struct binary {
-        std::unique_ptr<trace_file::memory> from{};
-        std::optional<elf_file> elf{};
-    };
-
-    explicit binaries(code_files where) : where_{std::move(where)} {}
-
-    /// A file; nullptr if it cannot be read, which is reported once.
-    auto find(std::string const& path) -> binary const* {
-        std::lock_guard const held{lock_};
-        auto const [at, is_new] = all_.try_emplace(path);
-        if (is_new && !read(where_.root + path, at->second)) {
-            tool::print_error(where_.root + path + ": cannot be read: its code is missing");
-        }
-        return at->second.from == nullptr ? nullptr : &at->second;
-    }
-
-private:
-    static auto read(std::string const& path, binary& to) -> bool {
-        if (!path.starts_with('/')) { return false; }  // [vdso], //anon and others
-        try {
-            tool::input in{path};
-            if (in.size() == 0) { return false; }
-            to.from = std::make_unique<trace_file::memory>(in, std::string_view{});
-            to.elf = elf_file::read(to.from->bytes());
-            return true;
-        } catch (tool::failure const&) { return false; }
-    }
-
-    code_files where_;
-    std::mutex lock_{};
-    std::map<std::string, binary> all_{};
-};
-
 /// Bounds of a time, in nanoseconds.
 struct time_range {
     std::uint64_t first = 0;
@@ -82,7 +38,9 @@ public:
     static constexpr std::uint32_t guest_space = 1;
 
     processes(file::perf_data::input const& of, binaries& files) : files_{files} {
+        read_build_ids(of);
         read(of);
+        kernel_.emplace(files.where(), kernel_symbol_, kernel_address_);
         for (auto& [cpu, all] : switches_) {
             std::stable_sort(all.begin(), all.end(),
                              [](auto const& one, auto const& two) { return one.time < two.time; });
@@ -127,6 +85,8 @@ public:
     }
     /// The bytes at an address, to the end of the mapping.
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
+        if (space == guest_space) { return {}; }
+        if (address >> 63 != 0) { return kernel_->code(address); }
         if (space >= spaces_.size()) { return {}; }
         auto const& all = spaces_[space];
         auto next = all.upper_bound(address);
@@ -134,9 +94,9 @@ public:
         auto const& [start, where] = *--next;
         auto const offset = address - start;
         if (offset >= where.size) { return {}; }
-        auto const* const from = files_.find(where.path);
+        auto const* const from = files_.find(where.path, where.build_id);
         if (from == nullptr) { return {}; }
-        auto const bytes = from->from->bytes();
+        auto const bytes = from->bytes();
         auto const at = where.offset + offset;
         if (at < where.offset || at >= bytes.size()) { return {}; }
         auto const rest = bytes.from(static_cast<std::size_t>(at));
@@ -158,6 +118,8 @@ public:
                     }
                 }
             }
+            add_map(at->second, process);
+            at->second.set_kernel(kernel_->names());
             at->second.sort();
         }
         return at->second;
@@ -170,6 +132,7 @@ private:
         std::uint64_t size;
         std::uint64_t offset;  ///< in the file
         std::string path;
+        std::string build_id;  ///< in hexadecimal; empty: unknown
     };
     using space_map = std::map<std::uint64_t, mapped>;
     struct version {
@@ -189,6 +152,15 @@ private:
         return next == all.begin() ? nullptr : &*std::prev(next);
     }
 
+    static auto string_of(byte_view from) -> std::string {
+        return {reinterpret_cast<char const*>(from.data()), from.size()};
+    }
+    void read_build_ids(file::perf_data::input const& of) {
+        auto all = file::perf_data::build_ids(of);
+        while (auto const one = all.next()) {
+            build_ids_[string_of(one.filename)] = hex_of(one.build_id);
+        }
+    }
     void read(file::perf_data::input const& of) {
         namespace perf_data = file::perf_data;
         std::vector<perf_data::record> all;
@@ -233,14 +205,21 @@ private:
         spaces_.push_back(std::move(code));
         versions_[process].push_back({time, static_cast<std::uint32_t>(spaces_.size() - 1)});
     }
+    /// The mapping of a kernel: its name ends with that of a symbol, whose address is `pgoff`.
+    void take_kernel(std::string const& path, std::uint64_t pgoff) {
+        constexpr std::string_view kernel = "[kernel.kallsyms]";
+        if (!path.starts_with(kernel) || kernel_address_) { return; }
+        kernel_symbol_ = path.substr(kernel.size());
+        kernel_address_ = pgoff;
+    }
     void add_mapping(file::perf_data::mapping const& one, std::uint64_t time) {
         constexpr std::uint32_t executable = 4;
         if (one.is_mmap2 && (one.prot & executable) == 0) { return; }
         auto const process = one.thread.pid;
+        std::string const path = string_of(one.filename);
+        if (process == no_process) { return take_kernel(path, one.pgoff); }
         processes_.try_emplace(one.thread.tid, process);
         if (versions_[process].empty()) { begin_version(process, 0, {}); }
-        std::string const path{reinterpret_cast<char const*>(one.filename.data()),
-                               one.filename.size()};
         auto const end = one.addr + one.len;
         auto const* now = &spaces_[versions_[process].back().space];
         auto const next = now->lower_bound(one.addr);
@@ -254,7 +233,11 @@ private:
             begin_version(process, time, std::move(rest));
         }
         // No code was at these addresses before: this needs no new version.
-        spaces_[versions_[process].back().space][one.addr] = {one.len, one.pgoff, path};
+        auto const known = build_ids_.find(path);
+        auto const id = !one.build_id.empty()       ? hex_of(one.build_id)
+                        : known != build_ids_.end() ? known->second
+                                                    : std::string{};
+        spaces_[versions_[process].back().space][one.addr] = {one.len, one.pgoff, path, id};
     }
     static auto without(space_map const& all, std::uint64_t first, std::uint64_t end) -> space_map {
         space_map rest;
@@ -264,24 +247,46 @@ private:
                 rest[start] = where;
                 continue;
             }
-            if (start < first) { rest[start] = {first - start, where.offset, where.path}; }
-            if (last > end) { rest[end] = {last - end, where.offset + (end - start), where.path}; }
+            if (start < first) {
+                rest[start] = {first - start, where.offset, where.path, where.build_id};
+            }
+            if (last > end) {
+                rest[end] = {last - end, where.offset + (end - start), where.path, where.build_id};
+            }
         }
         return rest;
     }
     void add_names(symbols& to, std::uint64_t start, mapped const& where) {
-        auto const* const from = files_.find(where.path);
+        auto const* const from = files_.find(where.path, where.build_id);
         if (from == nullptr || !from->elf) { return; }
+        auto const* const debugging = files_.find_symbols(hex_of(from->elf->build_id()));
         for (auto const& one : from->elf->segments()) {
             auto const in_segment = where.offset - one.offset;
             bool const is_in = one.is_executable && where.offset + where.size > one.offset &&
                                (where.offset < one.offset || in_segment < one.bytes.size());
             // The address of the file's byte `offset` is `address + offset - one.offset`.
-            if (is_in) { return to.add(*from->elf, start - (one.address + in_segment)); }
+            if (!is_in) { continue; }
+            to.add(*from->elf, start - (one.address + in_segment));
+            if (debugging != nullptr && debugging->elf) {
+                to.add(*debugging->elf, start - (one.address + in_segment));
+            }
+            return;
         }
+    }
+    /// Adds the functions that a JIT compiler made, from the file that it writes for perf.
+    void add_map(symbols& to, std::uint32_t process) const {
+        auto const path = files_.where().root + "/tmp/perf-" + std::to_string(process) + ".map";
+        try {
+            auto const text = tool::read_all(path, std::size_t{1} << 28);
+            to.add_map({reinterpret_cast<char const*>(text.data()), text.size()});
+        } catch (tool::unreadable const&) { return; }
     }
 
     binaries& files_;
+    std::string kernel_symbol_{};
+    std::optional<std::uint64_t> kernel_address_{};
+    std::optional<kernel_code> kernel_{};
+    std::map<std::string, std::string> build_ids_{};      ///< by path
     std::map<std::uint64_t, std::uint32_t> processes_{};  ///< by thread
     std::map<std::uint32_t, std::vector<version>> versions_{};
     std::vector<space_map> spaces_{2};  ///< number 0, and `guest_space`, have no code

@@ -9,6 +9,8 @@
 #include "options.hpp"
 #include "walk.hpp"
 
+#include <filesystem>
+
 namespace {
 
 using namespace ptspec;
@@ -58,7 +60,15 @@ Code of a raw trace:
                             `0xADDRESS` for each, with ` unmapped` after it if the page is absent
 
 Code of a perf.data file:
-  --symfs DIRECTORY         where the files with code are, as they are below /
+  --symfs DIRECTORY         where the files with code are, as they are below /. A file with another
+                            build id than the recorded one is not used. Files are also taken from
+                            ~/.debug, where perf keeps them, and symbols from /usr/lib/debug and,
+                            for the code of JIT compilers, from /tmp/perf-PID.map
+  --vdso FILE               the vDSO of the recorded kernel, unless it is that of the running one
+  --kernel FILE             the code of the kernel: a copy of /proc/kcore, as `perf record --kcore`
+                            makes it, or vmlinux, without modules
+  --kallsyms FILE           the names of its functions: a copy of /proc/kallsyms. Of a directory of
+                            `perf record --kcore` both are known
 
 How the trace is read; of a perf.data file this is known:
   --cpu FAMILY/MODEL[/STEPPING]
@@ -209,8 +219,22 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
     return gaps == 0 ? 0 : 1;
 }
 
+/// What perf record --kcore writes beside the data.
+void take_kcore_directory(settings& given) {
+    namespace files = std::filesystem;
+    std::error_code ignored;
+    auto const directory = files::path{given.trace} / "kcore_dir";
+    auto const take = [&](std::string& to, char const* name) {
+        auto const path = directory / name;
+        if (to.empty() && files::is_regular_file(path, ignored)) { to = path.string(); }
+    };
+    take(given.files.kernel, "kcore");
+    take(given.files.kallsyms, "kallsyms");
+}
+
 auto run_tool(tool::command_line& line) -> int {
     auto given = pt_flow::parse(line, usage);
+    take_kcore_directory(given);
     trace_file::opened in{given.trace, false};
     tool::output out;
     if (!in.is_raw()) {

@@ -50,9 +50,12 @@ public:
             return one.address < two.address;
         });
     }
+    /// The symbols of the kernel, which has the upper half of the addresses.
+    void set_kernel(symbols const& of) { kernel_ = &of; }
     /// The function that contains an address, or nullptr. A function of unknown size ends at the
     /// next one.
     [[nodiscard]] auto at(std::uint64_t address) const -> elf_symbol const* {
+        if (kernel_ != nullptr && address >> 63 != 0) { return kernel_->at(address); }
         auto next = std::upper_bound(
             all_.begin(), all_.end(), address,
             [](std::uint64_t value, auto const& one) { return value < one.address; });
@@ -83,6 +86,7 @@ private:
     }
 
     std::vector<elf_symbol> all_{};
+    symbols const* kernel_ = nullptr;
 };
 
 /// The names of addresses, which are kept. It borrows the symbols.

@@ -7,6 +7,7 @@
 
 import hashlib
 import json
+import os
 import pathlib
 import random
 import re
@@ -17,6 +18,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
@@ -43,6 +45,7 @@ OTHER = {
 
 def run(*arguments, data=None):
     done = subprocess.run([PT_FLOW, *map(str, arguments)], capture_output=True, text=True,
+                          errors="surrogateescape",
                           timeout=120, input=data)
     return done.returncode, done.stdout, done.stderr
 
@@ -161,7 +164,10 @@ CALLING = bytes.fromhex("e801000000 c3 90 c3")
 CALLS = bytes.fromhex("0282" * 8 + "9901 7d001000000000 0223 06 2d0020")
 
 
-def made_elf(code, address, functions, is_shared=False):
+EXECUTABLE, SHARED, CORE = 2, 3, 4
+
+
+def made_elf(code, address, functions=(), kind=EXECUTABLE, build_id=b""):
     """An ELF file of 64 bits with this code, and a symbol (name, address, size) for each function.
     """
     names = b"\0" + b"".join(name.encode() + b"\0" for name, _, _ in functions)
@@ -170,11 +176,12 @@ def made_elf(code, address, functions, is_shared=False):
         place = names.index(b"\0" + name.encode() + b"\0") + 1
         symbols += struct.pack("<IBBHQQ", place, 0x12, 0, 1, at, size)
     titles = b"\0.text\0.symtab\0.strtab\0.shstrtab\0"
-    parts = [code, symbols, names, titles]
+    note = struct.pack("<III4s", 4, len(build_id), 3, b"GNU") + build_id + bytes(-len(build_id) % 4)
+    parts = [code, symbols, names, titles, note]
     offsets = []
     body = b""
     for part in parts:
-        offsets.append(0x78 + len(body))
+        offsets.append(0xB0 + len(body))
         body += part
     sections = [(0, 0, 0, 0, 0, 0, 0), (1, 1, address, offsets[0], len(code), 0, 0),
                 (7, 2, 0, offsets[1], len(symbols), 3, 24),
@@ -182,10 +189,11 @@ def made_elf(code, address, functions, is_shared=False):
                 (23, 3, 0, offsets[3], len(titles), 0, 0)]
     table = b"".join(struct.pack("<IIQQQQIIQQ", name, kind, 0, at, offset, size, link, 0, 1, entry)
                      for name, kind, at, offset, size, link, entry in sections)
-    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3 if is_shared else 2, 62, 1,
-                         address, 0x40, 0x78 + len(body), 0, 0x40, 0x38, 1, 0x40, 5, 4)
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", kind, 62, 1,
+                         address, 0x40, 0xB0 + len(body), 0, 0x40, 0x38, 2, 0x40, 5, 4)
     load = struct.pack("<IIQQQQQQ", 1, 5, offsets[0], address, address, len(code), len(code), 1)
-    return header + load + body + table
+    notes = struct.pack("<IIQQQQQQ", 4, 4, offsets[4], 0, 0, len(note), len(note), 4)
+    return header + load + (notes if build_id else bytes(56)) + body + table
 
 
 SCRATCH = tempfile.TemporaryDirectory()
@@ -223,7 +231,7 @@ class Calls(Folder):
 
     def test_a_shared_object_has_an_address(self):
         moved = [(name, at - 0x1000, size) for name, at, size in self.FUNCTIONS]
-        binary = self.file("shared", made_elf(CALLING, 0, moved, is_shared=True))
+        binary = self.file("shared", made_elf(CALLING, 0, moved, SHARED))
         self.assertEqual(run("--folded", "--binary", f"{binary}@0x1000", self.trace),
                          (0, "main 2\nmain;leaf 2\n", ""))
 
@@ -500,6 +508,160 @@ class Switches(Folder):
         self.assertEqual((status, error), (0, ""))
         wanted = self.expected(slices[:3]) + self.expected([(200, 0, 3)] * 3)
         self.assertEqual(out.splitlines(), wanted)
+
+
+class Code(Switches):
+    """Where the code of a perf.data file is."""
+
+    ID = bytes(range(20))
+    LEAF = [("leaf", 0x401000, 3)]
+
+    def setUp(self):
+        super().setUp()
+        self.slices = [(100, 84 * 800, 3)]
+        self.executed = ["0x401000", "0x401001"] * 4
+
+    def elf(self, name, build_id=b"", code=None, **how):
+        return self.file(name, made_elf(code or self.CODE[100], 0x401000, self.LEAF,
+                                        build_id=build_id, **how))
+
+    def mapped(self, path, offset=0xB0, build_id=b"", address=0x401000, process=100, feature=b""):
+        """A file with a mapping, that executes `slices`."""
+        identity = (struct.pack("<B3x20s", len(build_id), build_id) if build_id
+                    else made.u32(0, 0) + made.u64(0, 0))
+        body = (made.u32(process, process) + made.u64(address, 0x1000, offset) + identity +
+                made.u32(5, 2) + made.c_string(str(path).encode()))
+        records = [made.Record(self.MMAP2, body, "", misc=2 | (1 << 14 if build_id else 0),
+                               end=self.end(process, 0))]
+        self.file_of(self.slices, records)
+        if feature:
+            data = made.file_of([self.event], [made.info_of(), *records], {2: feature})[0]
+            self.file("perf.data", data)
+        return self.folder / "perf.data"
+
+    def entry(self, path, build_id):
+        name = made.c_string(str(path).encode())
+        return (struct.pack("<IHHI20sI", 0, 0, 36 + len(name), 100, build_id, 0) + name)
+
+    def check_code(self, file, *options, message=None):
+        status, out, error = run("--instructions", *options, file)
+        if message is None:
+            self.assertEqual((status, error), (0, ""))
+            self.assertEqual(out.splitlines(), self.executed)
+        else:
+            self.assertEqual(status, 1)
+            self.assertIn("gap missing-code", out)
+            self.assertIn(message, error)
+            self.assertEqual(len(error.splitlines()), 1)
+
+    def test_a_file_must_have_the_build_id_of_the_mapping(self):
+        right = self.elf("right", self.ID)
+        self.check_code(self.mapped(right, build_id=self.ID))
+        other = self.mapped(self.elf("other", self.ID[::-1]), build_id=self.ID)
+        self.check_code(other, message="has another build id than the recorded file, 000102")
+        without = self.mapped(self.elf("without"), build_id=self.ID)
+        self.check_code(without, message="has another build id")
+        self.check_code(self.mapped(self.folder / "none", build_id=self.ID), message="be read")
+
+    def test_a_file_must_have_the_build_id_of_the_table(self):
+        right = self.elf("right", self.ID)
+        self.check_code(self.mapped(right, feature=self.entry(right, self.ID)))
+        other = self.mapped(right, feature=self.entry(right, self.ID[::-1]))
+        self.check_code(other, message="has another build id than the recorded file, 131211")
+        self.check_code(self.mapped(right, feature=self.entry("/other", self.ID[::-1])))
+
+    def test_the_file_that_perf_keeps(self):
+        kept = self.folder / ".debug/.build-id/00" / self.ID[1:].hex()
+        kept.mkdir(parents=True)
+        (kept / "elf").write_bytes(self.elf("made", self.ID).read_bytes())
+        file = self.mapped(self.elf("changed", self.ID[::-1]), build_id=self.ID)
+        with unittest.mock.patch.dict(os.environ, HOME=str(self.folder)):
+            self.check_code(file)
+
+    def test_the_vdso(self):
+        vdso = self.elf("vdso", self.ID, kind=SHARED)
+        file = self.mapped("[vdso]", build_id=self.ID)
+        self.check_code(file, "--vdso", vdso)
+        self.check_code(file, "--vdso", self.elf("other", self.ID[::-1]),
+                        message="[vdso]: is not the recorded one")
+        self.check_code(file, message="[vdso]: is not the recorded one")
+        self.check_code(self.mapped("[vdso]"), message="see --vdso")
+
+    def test_the_names_of_debugging_symbols_and_of_a_jit_compiler(self):
+        code = self.file("code", made_elf(self.CODE[100], 0x401000, build_id=self.ID))
+        file = self.mapped(code)
+        self.assertEqual(run("--folded", file)[1], "thread 100/100\n0x401000 8\n")
+        symbols = self.folder / "usr/lib/debug/.build-id/00" / (self.ID[1:].hex() + ".debug")
+        symbols.parent.mkdir(parents=True)
+        symbols.write_bytes(self.elf("made").read_bytes())
+        root = self.folder / str(self.folder)[1:]
+        root.parent.mkdir(parents=True)
+        root.symlink_to(self.folder)
+        stacks = run("--folded", "--symfs", self.folder, file)[1]
+        self.assertEqual(stacks, "thread 100/100\nleaf 8\n")
+        symbols.unlink()
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        (self.folder / "tmp/perf-100.map").write_text(
+            "x\n401000 3 Lold;\n401000 3 Lmade;by a\x01compiler\n402000 3 other\n")
+        stacks = run("--folded", "--symfs", self.folder, file)[1]
+        self.assertEqual(stacks, "thread 100/100\nLmade:by a?compiler 8\n")
+
+    def kernel_file(self, records):
+        """The JNZ is at FFFFFFFF81000000H."""
+        trace = self.slice_of(84 * 800, 3).replace(
+            bytes.fromhex("71001040000000"), bytes.fromhex("d1000000 81ffffffff"))
+        records += [self.switch(100, 77 + 84 * 400 - 100, False),
+                    made.auxtrace(made.padded(trace), tid=0xFFFFFFFF, cpu=0)]
+        self.executed = ["0xffffffff81000000", "0xffffffff81000001"] * 4
+        data = made.file_of([self.event], [made.info_of(), *records])[0]
+        return self.file("perf.data", data)
+
+    def test_the_code_of_the_kernel(self):
+        address = 0xFFFFFFFF81000000
+        names = self.file("kallsyms", b"ffffffff81000000 T _text\nffffffff81000000 t start\n"
+                                      b"ffffffff81000001 D data\nffffffff82000000 t end\t[ext4]\n")
+        core = self.file("kcore", made_elf(self.CODE[100], address, kind=CORE))
+        self.check_code(self.kernel_file([]), "--kernel", core)
+        options = ["--kernel", core, "--kallsyms", names]
+        self.assertEqual(run("--folded", *options, self.folder / "perf.data")[1],
+                         "thread 100/100\nstart 8\n")
+        # vmlinux was linked 200000H lower.
+        linked = address - 0x200000
+        vmlinux = self.file("vmlinux", made_elf(self.CODE[100], linked, [("_stext", linked, 3)]))
+        body = (made.u32(0xFFFFFFFF, 0) + made.u64(address, 0x1000, address) +
+                made.c_string(b"[kernel.kallsyms]_stext"))
+        loaded = made.Record(1, body, "", misc=1, end=self.end(0, 0))
+        self.check_code(self.kernel_file([loaded]), "--kernel", vmlinux)
+        self.assertEqual(run("--folded", "--kernel", vmlinux, self.folder / "perf.data")[1],
+                         "thread 100/100\n_stext 8\n")
+        status, _, error = run("--folded", "--kernel", vmlinux, self.kernel_file([]))
+        self.assertEqual(status, 2)
+        self.assertIn("its address in the recording is not known", error)
+        status, out, _ = run("--instructions", self.kernel_file([]))
+        self.assertEqual(status, 1)
+        self.assertIn("gap missing-code", out)
+
+    def test_a_directory_with_the_code_of_the_kernel(self):
+        file = self.kernel_file([])
+        directory = self.folder / "recording"
+        (directory / "kcore_dir").mkdir(parents=True)
+        file.rename(directory / "data")
+        core = made_elf(self.CODE[100], 0xFFFFFFFF81000000, kind=CORE)
+        (directory / "kcore_dir/kcore").write_bytes(core)
+        self.check_code(directory)
+
+    def test_a_guest_has_no_code_of_the_host(self):
+        # A PIP with NR in the PSB+.
+        trace = self.slice_of(84 * 800, 3).replace(made.PSBEND,
+                                                   bytes.fromhex("0243010000000000") + made.PSBEND)
+        path = self.file("code100", self.CODE[100])
+        records = [self.mapping(100, path), self.switch(100, 77 + 84 * 400 - 100, False),
+                   made.auxtrace(made.padded(trace), tid=0xFFFFFFFF, cpu=0)]
+        file = self.file("perf.data", made.file_of([self.event], [made.info_of(), *records])[0])
+        status, out, _ = run("--instructions", file)
+        self.assertEqual(status, 1)
+        self.assertTrue(out.startswith("gap missing-code"), out)
+        self.assertNotIn("\n0x", out)
 
 
 class CommandLine(Folder):

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The files with the code of a perf.data file.
+
+#include "../common/trace_file.hpp"
+#include "elf.hpp"
+#include "symbols.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pt_flow {
+
+using namespace ptspec;
+
+/// Where the files with code are.
+struct code_files {
+    std::string root{};      ///< before each path
+    std::string vdso{};      ///< the vDSO; empty: by its build id
+    std::string kernel{};    ///< a copy of /proc/kcore, or vmlinux
+    std::string kallsyms{};  ///< a copy of /proc/kallsyms
+};
+
+inline auto hex_of(byte_view bytes) -> std::string {
+    constexpr char digits[] = "0123456789abcdef";
+    std::string made;
+    for (auto const byte : bytes) { (made += digits[byte >> 4]) += digits[byte & 15]; }
+    return made;
+}
+
+/// A file with code.
+struct binary {
+    std::unique_ptr<trace_file::memory> file{};
+    std::vector<std::uint8_t> copy{};  ///< of the vDSO of this process
+    std::optional<elf_file> elf{};
+
+    [[nodiscard]] auto bytes() const -> byte_view {
+        return file != nullptr ? file->bytes() : byte_view{copy};
+    }
+};
+
+/// Files with code, each read once. Threads may share it.
+class binaries {
+public:
+    explicit binaries(code_files where) : where_{std::move(where)} {}
+
+    /// A file with this build id, in hexadecimal, or with any, if it is empty; nullptr if there is
+    /// none, which is reported once.
+    auto find(std::string const& path, std::string const& build_id) -> binary const* {
+        std::lock_guard const held{lock_};
+        auto const [at, is_new] = all_.try_emplace({path, build_id});
+        if (is_new) {
+            at->second = path == "[vdso]" ? read_vdso(build_id) : read_file(path, build_id);
+        }
+        return at->second.get();
+    }
+    /// The debugging symbols of a file, which are not in it; nullptr: none.
+    auto find_symbols(std::string const& build_id) -> binary const* {
+        std::lock_guard const held{lock_};
+        if (build_id.size() <= 2) { return nullptr; }
+        auto const [at, is_new] = all_.try_emplace({{}, build_id});
+        if (is_new) {
+            at->second = read(where_.root + "/usr/lib/debug/.build-id/" + build_id.substr(0, 2) +
+                              "/" + build_id.substr(2) + ".debug");
+        }
+        return at->second.get();
+    }
+    [[nodiscard]] auto where() const -> code_files const& { return where_; }
+
+private:
+    using owned = std::unique_ptr<binary>;
+
+    static auto read(std::string const& path) -> owned {
+        try {
+            tool::input in{path};
+            if (in.size() == 0) { return nullptr; }
+            auto made = std::make_unique<binary>();
+            made->file = std::make_unique<trace_file::memory>(in, std::string_view{});
+            made->elf = elf_file::read(made->bytes());
+            return made;
+        } catch (tool::unreadable const&) { return nullptr; }
+    }
+    /// A file of the cache of perf, as `perf record` and `perf buildid-cache` fill it.
+    static auto read_cached(std::string const& build_id, std::string const& name) -> owned {
+        char const* const home = std::getenv("HOME");
+        if (home == nullptr || build_id.size() <= 2) { return nullptr; }
+        auto made = read(std::string{home} + "/.debug/.build-id/" + build_id.substr(0, 2) + "/" +
+                         build_id.substr(2) + "/" + name);
+        return is_right(made, build_id) ? std::move(made) : nullptr;
+    }
+    static auto is_right(owned const& one, std::string const& build_id) -> bool {
+        return one != nullptr &&
+               (build_id.empty() || (one->elf && hex_of(one->elf->build_id()) == build_id));
+    }
+    auto read_file(std::string const& path, std::string const& build_id) const -> owned {
+        auto made = path.starts_with('/') ? read(where_.root + path) : nullptr;  // not //anon
+        if (is_right(made, build_id)) { return made; }
+        if (auto cached = read_cached(build_id, "elf")) { return cached; }
+        bool const is_other = made != nullptr;
+        tool::print_error(where_.root + path +
+                          (is_other ? ": has another build id than the recorded file, " + build_id
+                                    : ": cannot be read") +
+                          ": its code is missing");
+        return nullptr;
+    }
+    auto read_vdso(std::string const& build_id) const -> owned {
+        if (!where_.vdso.empty()) {
+            auto made = read(where_.vdso);
+            if (is_right(made, build_id)) { return made; }
+        } else if (auto cached = read_cached(build_id, "vdso")) {
+            return cached;
+        } else if (!build_id.empty()) {
+            auto own = own_vdso();
+            if (is_right(own, build_id)) { return own; }
+        }
+        tool::print_error("[vdso]: is not the recorded one: its code is missing; see --vdso");
+        return nullptr;
+    }
+    /// That of the running kernel.
+    static auto own_vdso() -> owned {
+        std::ifstream maps{"/proc/self/maps"};
+        std::string line;
+        while (std::getline(maps, line)) {
+            unsigned long first = 0, end = 0;
+            bool const is_vdso = line.ends_with("[vdso]") &&
+                                 std::sscanf(line.c_str(), "%lx-%lx", &first, &end) == 2;
+            if (!is_vdso) { continue; }
+            auto const* const begin = reinterpret_cast<std::uint8_t const*>(first);
+            auto made = std::make_unique<binary>();
+            made->copy.assign(begin, begin + (end - first));
+            made->elf = elf_file::read(made->bytes());
+            return made;
+        }
+        return nullptr;
+    }
+
+    code_files where_;
+    std::mutex lock_{};
+    std::map<std::pair<std::string, std::string>, owned> all_{};
+};
+
+/// The code of the kernel and of its modules.
+class kernel_code {
+public:
+    /// `symbol` is at `address` in the recorded kernel: for vmlinux, which was linked for another
+    /// address.
+    kernel_code(code_files const& where, std::string const& symbol,
+                std::optional<std::uint64_t> address) {
+        if (!where.kernel.empty()) { read(where.kernel, symbol, address); }
+        if (!where.kallsyms.empty()) {
+            auto const text = tool::read_all(where.kallsyms, std::size_t{1} << 28);
+            names_.add_kallsyms({reinterpret_cast<char const*>(text.data()), text.size()});
+        }
+        names_.sort();
+    }
+
+    [[nodiscard]] auto code(std::uint64_t address) const -> byte_view {
+        auto next = all_.upper_bound(address);
+        if (next == all_.begin()) { return {}; }
+        auto const& [start, bytes] = *--next;
+        auto const offset = address - start;
+        return offset < bytes.size() ? bytes.from(static_cast<std::size_t>(offset)) : byte_view{};
+    }
+    [[nodiscard]] auto names() const -> symbols const& { return names_; }
+
+private:
+    void read(std::string const& path, std::string const& symbol,
+              std::optional<std::uint64_t> address) {
+        tool::input in{path};
+        file_ = std::make_unique<trace_file::memory>(in, std::string_view{});
+        auto const found = elf_file::read(file_->bytes());
+        if (!found) { throw tool::failure{path + ": is no ELF file of x86"}; }
+        std::uint64_t offset = 0;
+        if (!found->is_core()) {
+            auto const linked = found->address_of(symbol.empty() ? "_text" : symbol);
+            if (!linked || !address) {
+                throw tool::failure{path + ": its address in the recording is not known"};
+            }
+            offset = *address - *linked;
+        }
+        for (auto const& one : found->segments()) {
+            if (found->is_core() || one.is_executable) { all_[one.address + offset] = one.bytes; }
+        }
+        names_.add(*found, offset);
+    }
+
+    std::unique_ptr<trace_file::memory> file_{};
+    std::map<std::uint64_t, byte_view> all_{};
+    symbols names_{};
+};
+
+}  // namespace pt_flow
