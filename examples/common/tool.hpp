@@ -3,6 +3,7 @@
 
 // What all tools share: the command line, files, standard output and the exit status.
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -48,6 +49,16 @@ inline auto one_line(std::string_view text) -> std::string {
         if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7F') { letter = '?'; }
     }
     return line;
+}
+
+/// Calls `take(line)` for each line of a text.
+template <class Take>
+void for_each_line(std::string_view text, Take const& take) {
+    while (!text.empty()) {
+        auto const end = std::min(text.find('\n'), text.size());
+        take(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
 }
 
 /// A text from a script, made safe for messages: printable, and of bounded length.

@@ -36,6 +36,12 @@ inline auto hex_of(byte_view bytes) -> std::string {
     return made;
 }
 
+/// True for a path, its last part, or several.
+inline auto is_path(std::string_view path, std::string_view wanted) -> bool {
+    return path == wanted || (path.ends_with(wanted) && path.size() > wanted.size() &&
+                              path[path.size() - wanted.size() - 1] == '/');
+}
+
 /// A file with code.
 struct binary {
     std::unique_ptr<trace_file::memory> file{};
@@ -45,6 +51,13 @@ struct binary {
     [[nodiscard]] auto bytes() const -> byte_view {
         return file != nullptr ? file->bytes() : byte_view{copy};
     }
+};
+
+/// Where a part of a file is mapped.
+struct mapped_part {
+    std::uint64_t start;  ///< the address of the first byte
+    std::uint64_t size;
+    std::uint64_t offset;  ///< in the file
 };
 
 /// Files with code, each read once. Threads may share it.
@@ -62,6 +75,42 @@ public:
         }
         return at->second.get();
     }
+    /// The same for a file that is used only for its names: nothing is reported.
+    auto find_named(std::string const& path) -> binary const* {
+        std::lock_guard const held{lock_};
+        auto const [at, is_new] = all_.try_emplace({path, {}});
+        if (is_new) { at->second = path.starts_with('/') ? read(where_.root + path) : nullptr; }
+        return at->second.get();
+    }
+    /// Adds the names of the functions of a mapped file, and those of its debugging symbols.
+    void add_names(symbols& to, binary const* from, mapped_part const& of) {
+        if (from == nullptr || !from->elf) { return; }
+        auto const* const debugging = find_symbols(hex_of(from->elf->build_id()));
+        for (auto const& one : from->elf->segments()) {
+            auto const in_segment = of.offset - one.offset;
+            bool const is_in = one.is_executable && of.offset + of.size > one.offset &&
+                               (of.offset < one.offset || in_segment < one.bytes.size());
+            if (!is_in) { continue; }
+            // The address of the file's byte `offset` is `address + offset - one.offset`.
+            auto const moved = of.start - (one.address + in_segment);
+            to.add(*from->elf, moved);
+            if (debugging != nullptr && debugging->elf) { to.add(*debugging->elf, moved); }
+            return;
+        }
+    }
+    /// Adds the functions that a JIT compiler made, from the file that it writes for perf.
+    void add_map(symbols& to, std::uint64_t process) const {
+        auto const path = where_.root + "/tmp/perf-" + std::to_string(process) + ".map";
+        try {
+            auto const text = tool::read_all(path, std::size_t{1} << 28);
+            to.add_map({reinterpret_cast<char const*>(text.data()), text.size()});
+        } catch (tool::unreadable const&) { return; }
+    }
+    [[nodiscard]] auto where() const -> code_files const& { return where_; }
+
+private:
+    using owned = std::unique_ptr<binary>;
+
     /// The debugging symbols of a file, which are not in it; nullptr: none.
     auto find_symbols(std::string const& build_id) -> binary const* {
         std::lock_guard const held{lock_};
@@ -73,11 +122,6 @@ public:
         }
         return at->second.get();
     }
-    [[nodiscard]] auto where() const -> code_files const& { return where_; }
-
-private:
-    using owned = std::unique_ptr<binary>;
-
     static auto read(std::string const& path) -> owned {
         try {
             tool::input in{path};

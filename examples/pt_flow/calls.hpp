@@ -25,6 +25,8 @@ inline constexpr std::size_t most_frames = 65536;
 struct call_format {
     bool has_times = false;  ///< print times, durations and cycles
     trace_file::conversion to_ns{};
+    /// Print only functions at these addresses, if they are not empty.
+    std::vector<flow::ip_range> only{};
 };
 
 /// Takes the calls of one thread.
@@ -60,19 +62,24 @@ public:
 
     void executed(std::uint64_t, std::uint64_t count) override { count_ += count; }
     void call(flow::call const& one) override {
-        open_pending();
+        bool const is_hidden = !is_wanted(one.frame.to);
+        if (!is_hidden) { open_pending(); }
         if (open_.size() == most_frames) { open_.erase(open_.begin(), open_.begin() + 1024); }
-        open_.push_back({one.frame.to, one.depth, count_, one.when});
+        auto const depth = how_.only.empty() ? one.depth - 1 : shown_depth_;
+        open_.push_back({one.frame.to, depth, count_, one.when, is_hidden});
+        if (is_hidden) { return; }
+        ++shown_depth_;
+        pending_ = open_.back();
         is_pending_ = true;
         is_event_ = one.frame.kind == flow::frame_kind::event;
     }
     void returned(flow::call_return const& one) override {
         if (one.frames == 0) {
             open_pending();
-            if (!is_shown) { return; }
+            open_.clear();
+            if (!is_shown || !how_.only.empty()) { return; }
             begin_line(one.when, nullptr);
             end_line(one.depth, "} /* a function that was called before the trace */");
-            open_.clear();
             return;
         }
         for (std::uint32_t left = one.frames; left != 0 && !open_.empty(); --left) {
@@ -87,7 +94,10 @@ public:
         if (one.has_from) { text += " from " + names_.of(one.from); }
         if (one.has_to) { text += " to " + names_.of(one.to); }
         begin_line({}, nullptr);
-        end_line(open_.empty() ? 0 : open_.back().depth, text + " */");
+        end_line(!how_.only.empty() ? shown_depth_
+                 : open_.empty()    ? 0
+                                    : open_.back().depth + 1,
+                 text + " */");
     }
     void end() override {
         open_pending();
@@ -97,10 +107,17 @@ public:
 private:
     struct frame {
         std::uint64_t function;
-        std::int64_t depth;
+        std::int64_t depth;   ///< outside of it
         std::uint64_t count;  ///< of instructions before it
         trace::time when;
+        bool is_hidden;
     };
+
+    [[nodiscard]] auto is_wanted(std::uint64_t function) const -> bool {
+        return how_.only.empty() ||
+               std::any_of(how_.only.begin(), how_.only.end(),
+                           [&](auto const& one) { return one.contains(function); });
+    }
     /// A time in seconds, if the frequency of the TSC is known, or in ticks.
     void time_column(trace::time const& when) {
         constexpr std::size_t width = 22;
@@ -140,21 +157,23 @@ private:
         if (!is_pending_) { return; }
         is_pending_ = false;
         if (!is_shown) { return; }
-        auto const& last = open_.back();
-        begin_line(last.when, nullptr);
-        end_line(last.depth - 1, names_.of(last.function), is_event_ ? "() { /* event */" : "() {");
+        begin_line(pending_.when, nullptr);
+        end_line(pending_.depth, names_.of(pending_.function),
+                 is_event_ ? "() { /* event */" : "() {");
     }
     void close(trace::time const& when) {
         auto const last = open_.back();
         open_.pop_back();
+        if (last.is_hidden) { return; }
+        --shown_depth_;
         bool const is_leaf = is_pending_;
         if (is_shown) {
             begin_line(when, &last);
             auto const& name = names_.of(last.function);
             if (is_leaf) {
-                end_line(last.depth - 1, name, is_event_ ? "(); /* event */" : "();");
+                end_line(last.depth, name, is_event_ ? "(); /* event */" : "();");
             } else {
-                end_line(last.depth - 1, "} /* ", name, " */");
+                end_line(last.depth, "} /* ", name, " */");
             }
         }
         is_pending_ = false;
@@ -164,7 +183,9 @@ private:
     address_names names_;
     call_format how_;
     std::vector<frame> open_{};
+    std::int64_t shown_depth_ = 0;  ///< of the frames that are not hidden
     std::uint64_t count_ = 0;
+    frame pending_{};
     bool is_pending_ = false;  ///< the line of the last call is not printed
     bool is_event_ = false;    ///< of that call
 };

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace pt_flow {
@@ -29,6 +30,8 @@ struct elf_symbol {
     std::uint64_t address = 0;
     std::uint64_t size = 0;  ///< 0: unknown
     std::string name{};
+    bool is_weak = false;
+    bool is_global = false;
 };
 
 /// A view of an ELF file. It borrows the bytes.
@@ -169,11 +172,22 @@ private:
         for (auto const& one : sections_) {
             if (one.type == symtab || one.type == dynsym) { read_symbols(one); }
         }
+        choose_names();
         read_plt();
-        // Of several names for an address, the first one is used.
-        std::stable_sort(symbols_.begin(), symbols_.end(), [](auto const& one, auto const& two) {
-            return one.address < two.address;
-        });
+        choose_names();
+    }
+    /// Of several names for an address one is used: that of a function of known size, not weak,
+    /// global, with fewer underscores, the longest.
+    void choose_names() {
+        auto const underscores = [](elf_symbol const& one) {
+            return std::min(one.name.find_first_not_of('_'), one.name.size());
+        };
+        auto const key = [&](elf_symbol const& one) {
+            return std::tuple{one.address,    one.size == 0,    one.is_weak,
+                              !one.is_global, underscores(one), ~one.name.size()};
+        };
+        std::stable_sort(symbols_.begin(), symbols_.end(),
+                         [&](auto const& one, auto const& two) { return key(one) < key(two); });
         symbols_.erase(std::unique(symbols_.begin(), symbols_.end(),
                                    [](auto const& one, auto const& two) {
                                        return one.address == two.address;
@@ -200,14 +214,15 @@ private:
         auto const count = part(in.offset, in.size).size() / symbol_size();
         for (std::uint64_t i = 0; i < count; ++i) {
             auto const at = in.offset + i * symbol_size();
-            constexpr unsigned function = 2, indirect_function = 10;
-            auto const kind = number(at + (is_wide_ ? 4 : 12), 1) & 15;
+            constexpr unsigned function = 2, indirect_function = 10, global = 1, weak = 2;
+            auto const info = number(at + (is_wide_ ? 4 : 12), 1);
+            auto const kind = info & 15;
             auto const defined_in = number(at + (is_wide_ ? 6 : 14), 2);
             if ((kind != function && kind != indirect_function) || defined_in == 0) { continue; }
             auto const name = symbol_name(in, i);
             if (name.empty()) { continue; }
-            symbols_.push_back(
-                {word(at + (is_wide_ ? 8 : 4)), word(at + (is_wide_ ? 16 : 8)), std::string{name}});
+            symbols_.push_back({word(at + (is_wide_ ? 8 : 4)), word(at + (is_wide_ ? 16 : 8)),
+                                std::string{name}, info >> 4 == weak, info >> 4 == global});
         }
     }
     /// Names the entries of the procedure linkage table: `NAME@plt`.
@@ -230,12 +245,24 @@ private:
         std::uint64_t const size = is_wide_ ? 24 : 8;
         auto const count = std::min<std::uint64_t>(
             part(relocations->offset, relocations->size).size() / size, table->size / entry);
+        std::vector<elf_symbol> made;
         auto address = table->address + (table == plain ? entry : 0);
         for (std::uint64_t i = 0; i < count; ++i, address += entry) {
             auto const info = word(relocations->offset + i * size + (is_wide_ ? 8 : 4));
-            auto const name = symbol_name(*symbols, is_wide_ ? info >> 32 : info >> 8);
-            if (!name.empty()) { symbols_.push_back({address, entry, std::string{name} + "@plt"}); }
+            std::string name{symbol_name(*symbols, is_wide_ ? info >> 32 : info >> 8)};
+            if (name.empty() && is_wide_) {
+                name = name_at(number(relocations->offset + i * size + 16, 8));
+            }
+            if (!name.empty()) { made.push_back({address, entry, name + "@plt"}); }
         }
+        symbols_.insert(symbols_.end(), made.begin(), made.end());
+    }
+    /// The name of an indirect function, whose relocation has only its address.
+    [[nodiscard]] auto name_at(std::uint64_t address) const -> std::string {
+        auto const found = std::lower_bound(
+            symbols_.begin(), symbols_.end(), address,
+            [](elf_symbol const& one, std::uint64_t value) { return one.address < value; });
+        return found == symbols_.end() || found->address != address ? "" : found->name;
     }
 
     byte_view bytes_;

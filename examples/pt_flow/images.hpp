@@ -58,13 +58,10 @@ public:
         files_.push_back(tool::read_all(memory, most_bytes));
         auto const& bytes = files_.back();
         auto const text = tool::read_all(list, most_bytes);
-        std::string_view rest{reinterpret_cast<char const*>(text.data()), text.size()};
+        std::string_view const lines{reinterpret_cast<char const*>(text.data()), text.size()};
         std::size_t page = 0;
-        while (!rest.empty()) {
-            auto const end = std::min(rest.find('\n'), rest.size());
-            auto const line = rest.substr(0, end);
-            rest.remove_prefix(std::min(end + 1, rest.size()));
-            if (line.empty()) { continue; }
+        tool::for_each_line(lines, [&](std::string_view line) {
+            if (line.empty()) { return; }
             auto const space = line.find(' ');
             auto const address = tool::parse_number(line.substr(0, space), any);
             if (!address || (page + 1) * page_size > bytes.size()) {
@@ -82,7 +79,7 @@ public:
                 }
             }
             ++page;
-        }
+        });
     }
     /// All code, after the last `add_`.
     auto spans() -> flow::code_spans {

@@ -41,6 +41,7 @@ struct settings {
     bool has_images = false;
     std::optional<std::uint64_t> tid{};
     std::optional<std::uint64_t> stream{};
+    std::string dso{};  ///< the file whose calls are printed
     code_files files{};
     trace_file::given_options given{};  ///< of the options of clocks
 
@@ -184,6 +185,8 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             detail::add_filter(line, given.walk.options);
         } else if (line.is("--tid")) {
             given.tid = tool::number_of(line, "a number", any);
+        } else if (line.is("--dso")) {
+            given.dso = line.value();
         } else if (line.is("--stream")) {
             given.stream = tool::number_of(line, "a number", any);
         } else if (line.is("--from")) {
@@ -205,6 +208,9 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
     }
     if (given.trace.empty()) { throw tool::failure{"needs a trace; see --help"}; }
     if (given.times && given.what != form::calls) { throw tool::failure{"--times takes --calls"}; }
+    if (!given.dso.empty() && given.what != form::calls) {
+        throw tool::failure{"--dso takes --calls"};
+    }
     given.walk.clock.quirks = given.walk.options.quirks;
     given.walk.clock.guest_tsc.near_by = given.walk.clock.tsc_reference;
     return given;

@@ -103,6 +103,20 @@ public:
         return rest.first(
             static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), where.size - offset)));
     }
+    /// The addresses at which a process executes a file: a path, or the end of one.
+    [[nodiscard]] auto ranges_of(std::uint32_t process, std::string const& path) const
+        -> std::vector<flow::ip_range> {
+        std::vector<flow::ip_range> made;
+        auto const of = versions_.find(process);
+        for (std::size_t i = 0; of != versions_.end() && i < of->second.size(); ++i) {
+            for (auto const& [start, where] : spaces_[of->second[i].space]) {
+                if (where.size != 0 && is_path(where.path, path)) {
+                    made.push_back({start, start + (where.size - 1)});
+                }
+            }
+        }
+        return made;
+    }
     /// The names of the functions of a process, including those of code that was unmapped later.
     auto names_of(std::uint32_t process) -> symbols const& {
         std::lock_guard const held{names_lock_};
@@ -114,11 +128,12 @@ public:
                 for (auto const& [start, where] : spaces_[of->second[i].space]) {
                     bool const is_first = known.emplace(start - where.offset, where.path).second;
                     if (is_first && known.size() < most_named) {
-                        add_names(at->second, start, where);
+                        auto const* const from = files_.find(where.path, where.build_id);
+                        files_.add_names(at->second, from, {start, where.size, where.offset});
                     }
                 }
             }
-            add_map(at->second, process);
+            files_.add_map(at->second, process);
             at->second.set_kernel(kernel_->names());
             at->second.sort();
         }
@@ -256,32 +271,6 @@ private:
         }
         return rest;
     }
-    void add_names(symbols& to, std::uint64_t start, mapped const& where) {
-        auto const* const from = files_.find(where.path, where.build_id);
-        if (from == nullptr || !from->elf) { return; }
-        auto const* const debugging = files_.find_symbols(hex_of(from->elf->build_id()));
-        for (auto const& one : from->elf->segments()) {
-            auto const in_segment = where.offset - one.offset;
-            bool const is_in = one.is_executable && where.offset + where.size > one.offset &&
-                               (where.offset < one.offset || in_segment < one.bytes.size());
-            // The address of the file's byte `offset` is `address + offset - one.offset`.
-            if (!is_in) { continue; }
-            to.add(*from->elf, start - (one.address + in_segment));
-            if (debugging != nullptr && debugging->elf) {
-                to.add(*debugging->elf, start - (one.address + in_segment));
-            }
-            return;
-        }
-    }
-    /// Adds the functions that a JIT compiler made, from the file that it writes for perf.
-    void add_map(symbols& to, std::uint32_t process) const {
-        auto const path = files_.where().root + "/tmp/perf-" + std::to_string(process) + ".map";
-        try {
-            auto const text = tool::read_all(path, std::size_t{1} << 28);
-            to.add_map({reinterpret_cast<char const*>(text.data()), text.size()});
-        } catch (tool::unreadable const&) { return; }
-    }
-
     binaries& files_;
     std::string kernel_symbol_{};
     std::optional<std::uint64_t> kernel_address_{};

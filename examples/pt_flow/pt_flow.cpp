@@ -7,9 +7,13 @@
 #include "images.hpp"
 #include "listing.hpp"
 #include "options.hpp"
+#include "recordings.hpp"
 #include "walk.hpp"
 
+#include "../pt_record/recording.hpp"
+
 #include <filesystem>
+#include <functional>
 
 namespace {
 
@@ -20,9 +24,11 @@ using pt_flow::settings;
 constexpr std::string_view usage =
     R"(usage: pt_flow [FORM] [OPTION...] TRACE
        pt_flow [FORM] [OPTION...] PERF.DATA
+       pt_flow [FORM] [OPTION...] DIRECTORY
 
-Prints what a trace says was executed: a raw trace, with code from images, or the threads of a
-perf.data file, with code from the files that its MMAP records name.
+Prints what a trace says was executed: a raw trace, with code from images; the threads of a
+perf.data file, with code from the files that its MMAP records name; or those of a directory of
+pt_record --raw, which has the code, also that of JIT compilers.
 
 Forms of output:
   --instructions            the address of each instruction
@@ -48,6 +54,7 @@ What is walked and printed; all by default:
                             one at or after byte B
   --tid N                   only the trace of this thread
   --stream N                only this stream, by its number in pt_dump --streams
+  --dso FILE                with --calls: only calls of functions of this file, a path or its end
   --jobs N                  walk in up to N threads; by default in one for each processor. The
                             output does not depend on it
 
@@ -95,7 +102,8 @@ Exit status: 0; 1 there are gaps, or there is no PSB; 2 wrong usage, or an unrea
 )";
 
 /// Walks the bytes that are wanted.
-void walk(settings const& given, std::vector<pt_flow::stretch> all, pt_flow::traced_code& code,
+template <class Code>
+void walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
           pt_flow::walk_settings const& how, pt_flow::report& to) {
     if (given.from != 0 || given.to != ~std::uint64_t{0}) {
         for (auto& one : all) { one.keep(given.from, given.to); }
@@ -106,10 +114,11 @@ void walk(settings const& given, std::vector<pt_flow::stretch> all, pt_flow::tra
 
 using report = std::unique_ptr<pt_flow::report>;
 
-/// A report of calls. `names_of(process)` are its symbols.
-template <class NamesOf>
+/// A report of calls. `names_of(process)` are its symbols, `ranges_of(process)` the addresses of
+/// the functions that are printed, if only some are.
+template <class NamesOf, class RangesOf>
 auto calls_report(settings const& given, tool::output& to, trace_file::conversion const& to_ns,
-                  bool has_titles, NamesOf names_of) -> report {
+                  bool has_titles, NamesOf names_of, RangesOf ranges_of) -> report {
     auto const of = pt_flow::wanted{.times = given.times};
     using printer = std::unique_ptr<pt_flow::call_printer>;
     if (given.what == form::folded) {
@@ -118,9 +127,11 @@ auto calls_report(settings const& given, tool::output& to, trace_file::conversio
         };
         return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, false, make);
     }
-    pt_flow::call_format const how{given.times, to_ns};
-    auto const make = [&to, names_of, how](pt_flow::thread_id which) -> printer {
-        return std::make_unique<pt_flow::call_tree>(to, names_of(which.pid), how);
+    pt_flow::call_format const how{given.times, to_ns, {}};
+    auto const make = [&to, names_of, ranges_of, how](pt_flow::thread_id which) -> printer {
+        auto of_thread = how;
+        of_thread.only = ranges_of(which.pid);
+        return std::make_unique<pt_flow::call_tree>(to, names_of(which.pid), of_thread);
     };
     return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, true, make);
 }
@@ -145,7 +156,8 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
                   : listing_of(given, out);
     if (to == nullptr) {
         auto const names_of = [&](std::uint32_t) -> auto& { return given.code.names(); };
-        to = calls_report(given, out, given.walk.to_ns, false, names_of);
+        auto const all = [](std::uint32_t) { return std::vector<flow::ip_range>{}; };
+        to = calls_report(given, out, given.walk.to_ns, false, names_of, all);
     }
     tool::progress bar{bytes->bytes().size()};
     auto how = given.walk;
@@ -156,46 +168,23 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     return to->gaps == 0 ? 0 : 1;
 }
 
-/// Prints what a stream says, and returns the number of gaps.
-auto print_stream(settings const& given, trace_file::stream const& of, pt_flow::processes& in,
-                  tool::output& out, unsigned jobs, tool::progress* bar) -> std::uint64_t {
-    auto how = given.walk;
-    how.jobs = jobs;
-    how.bar = bar;
-    how.clock = trace_file::clock_of(of, how.clock, given.given);
-    how.clock.guest_tsc.near_by = how.clock.tsc_reference;
-    how.options.quirks = how.clock.quirks;
-    if (!how.to_ns.is_known()) { how.to_ns.perf = of.how.to_ns; }
-    pt_flow::traced_code code{in, of};
-    auto to = listing_of(given, out);
-    if (to == nullptr) {
-        auto const names_of = [&](std::uint32_t process) -> auto& { return in.names_of(process); };
-        to = calls_report(given, out, how.to_ns, true, names_of);
-    }
-    walk(given, pt_flow::stretches_of(of), code, how, *to);
-    return to->gaps;
-}
-/// Prints what the streams of a perf.data file say, and returns the exit status. Several streams
-/// are walked in parallel.
-auto print_perf_data(settings const& given, trace_file::container const& file, tool::output& out)
-    -> int {
-    if (given.what == form::drcov || given.what == form::bitmap) {
-        throw tool::failure{"--drcov and --bitmap take a raw trace"};
-    }
-    std::vector<trace_file::stream const*> wanted;
+/// A trace of several in a file or directory. `print(out, jobs, bar)` prints what it says, and
+/// returns the number of gaps.
+struct source {
+    std::string label;
     std::uint64_t size = 0;
-    for (auto const* const one : file.selected(given.stream)) {
-        if (given.tid && one->tid != given.tid) { continue; }
-        wanted.push_back(one);
-        size += one->bytes();
-    }
-    if (wanted.empty()) { throw tool::failure{file.name + ": has no trace of this thread"}; }
-    pt_flow::binaries files{given.files};
-    pt_flow::processes in{file::perf_data::open(file.from->bytes()), files};
+    std::function<std::uint64_t(tool::output&, unsigned, tool::progress*)> print;
+};
+
+/// Prints several traces, each after its label, and returns the exit status. They are walked in
+/// parallel.
+auto print_all(std::vector<source> const& all, unsigned jobs, tool::output& out) -> int {
+    std::uint64_t size = 0;
+    for (auto const& one : all) { size += one.size; }
     tool::progress bar{size};
     std::uint64_t gaps = 0;
-    if (wanted.size() == 1) {
-        gaps = print_stream(given, *wanted[0], in, out, given.walk.jobs, &bar);
+    if (all.size() == 1) {
+        gaps = all[0].print(out, jobs, &bar);
     } else {
         struct printed {
             tool::output text = tool::output::temporary();
@@ -204,19 +193,127 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
         };
         auto const make = [&](unsigned, std::size_t i) {
             printed made;
-            made.text.write(wanted[i]->label() + "\n");
-            made.gaps = print_stream(given, *wanted[i], in, made.text, 1, nullptr);
-            made.size = wanted[i]->bytes();
+            made.text.write(all[i].label + "\n");
+            made.gaps = all[i].print(made.text, 1, nullptr);
+            made.size = all[i].size;
             return made;
         };
         std::uint64_t done = 0;
-        tool::in_order(wanted.size(), given.walk.jobs, make, [&](printed& one) {
+        tool::in_order(all.size(), jobs, make, [&](printed& one) {
             one.text.copy_to(out);
             gaps += one.gaps;
             bar.at(done += one.size);
         });
     }
     return gaps == 0 ? 0 : 1;
+}
+/// A report of the threads of a file, for these forms only. `Processes` has their names.
+template <class Processes>
+auto report_of_threads(settings const& given, tool::output& to, trace_file::conversion const& to_ns,
+                       Processes& of) -> report {
+    auto made = listing_of(given, to);
+    if (made != nullptr) { return made; }
+    auto const names_of = [&of](std::uint32_t process) -> auto& { return of.names_of(process); };
+    auto const ranges_of = [&of, &given](std::uint32_t process) {
+        if (given.dso.empty()) { return std::vector<flow::ip_range>{}; }
+        auto ranges = of.ranges_of(process, given.dso);
+        if (ranges.empty()) { ranges.push_back({~std::uint64_t{0}, ~std::uint64_t{0}}); }
+        return ranges;
+    };
+    return calls_report(given, to, to_ns, true, names_of, ranges_of);
+}
+void require_form_of_threads(settings const& given) {
+    if (given.what == form::drcov || given.what == form::bitmap) {
+        throw tool::failure{"--drcov and --bitmap take a raw trace"};
+    }
+}
+
+auto print_perf_data(settings const& given, trace_file::container const& file, tool::output& out)
+    -> int {
+    require_form_of_threads(given);
+    pt_flow::binaries files{given.files};
+    pt_flow::processes in{file::perf_data::open(file.from->bytes()), files};
+    auto const print = [&](trace_file::stream const& of, tool::output& to, unsigned jobs,
+                           tool::progress* bar) {
+        auto how = given.walk;
+        how.jobs = jobs;
+        how.bar = bar;
+        how.clock = trace_file::clock_of(of, how.clock, given.given);
+        how.clock.guest_tsc.near_by = how.clock.tsc_reference;
+        how.options.quirks = how.clock.quirks;
+        if (!how.to_ns.is_known()) { how.to_ns.perf = of.how.to_ns; }
+        pt_flow::traced_code code{in, of};
+        auto const made = report_of_threads(given, to, how.to_ns, in);
+        walk(given, pt_flow::stretches_of(of), code, how, *made);
+        return made->gaps;
+    };
+    std::vector<source> all;
+    for (auto const* const one : file.selected(given.stream)) {
+        if (given.tid && one->tid != given.tid) { continue; }
+        all.push_back({one->label(), one->bytes(), [&print, one](auto& to, auto jobs, auto* bar) {
+                           return print(*one, to, jobs, bar);
+                       }});
+    }
+    if (all.empty()) { throw tool::failure{file.name + ": has no trace of this thread"}; }
+    return print_all(all, given.walk.jobs, out);
+}
+
+/// The settings of a walk of raw output of pt_record.
+auto walk_of(settings const& given, pt_record::raw_output const& of) -> pt_flow::walk_settings {
+    auto how = given.walk;
+    auto const said = of.settings();
+    auto const number = [&](char const* key, std::uint64_t most) {
+        auto const found = said.find(key);
+        auto const value = found == said.end() ? std::nullopt
+                                               : tool::parse_number(found->second, most);
+        return value.value_or(0);
+    };
+    auto& clock = how.clock;
+    constexpr std::uint64_t any = 0xFFFF'FFFF;
+    if (!given.given.mtc_freq) {
+        clock.mtc_freq = static_cast<std::uint8_t>(number("mtc_freq", 15));
+    }
+    if (clock.tsc_numerator == 0) {
+        clock.tsc_numerator = static_cast<std::uint32_t>(number("ratio_numerator", any));
+        clock.tsc_denominator = static_cast<std::uint32_t>(number("ratio_denominator", any));
+    }
+    if (clock.max_non_turbo_ratio == 0) {
+        clock.max_non_turbo_ratio = static_cast<std::uint8_t>(number("nominal", 255));
+    }
+    clock.tsc_age = trace::tsc_age_of(clock.tsc_numerator, clock.tsc_denominator);
+    if (!how.to_ns.is_known()) { how.to_ns.frequency = pt_record::tsc_mhz * 1'000'000; }
+    return how;
+}
+auto print_recording(settings const& given, tool::output& out) -> int {
+    require_form_of_threads(given);
+    if (given.stream) { throw tool::failure{"--stream takes a perf.data file"}; }
+    pt_flow::binaries files{given.files};
+    pt_flow::recorded_processes in{given.trace, files};
+    auto const how_all = walk_of(given, in.files());
+    auto const print = [&](pt_record::raw_output::thread const& of, tool::output& to,
+                           tool::progress* bar) {
+        auto how = how_all;
+        how.bar = bar;
+        tool::input file{in.files().path_of(of, "pt")};
+        trace_file::memory const bytes{file, std::string_view{}};
+        pt_flow::thread_id const which{static_cast<std::uint32_t>(of.process), of.tid};
+        pt_flow::recorded_code code{in.code_of(of.process), which, bytes.bytes()};
+        auto const made = report_of_threads(given, to, how.to_ns, in);
+        std::vector<pt_flow::stretch> all;
+        all.emplace_back(0).add(bytes.bytes());
+        walk(given, std::move(all), code, how, *made);
+        return made->gaps;
+    };
+    std::vector<source> all;
+    for (auto const& one : in.files().threads()) {
+        if (given.tid && one.tid != given.tid) { continue; }
+        std::error_code ignored;
+        auto const size = std::filesystem::file_size(in.files().path_of(one, "pt"), ignored);
+        all.push_back({"tid " + std::to_string(one.tid), ignored ? 0 : size,
+                       [&print, one](auto& to, auto, auto* bar) { return print(one, to, bar); }});
+    }
+    if (all.empty()) { throw tool::failure{given.trace + ": has no trace of this thread"}; }
+    return print_all(all, given.walk.jobs, out);
 }
 
 /// What perf record --kcore writes beside the data.
@@ -235,8 +332,14 @@ void take_kcore_directory(settings& given) {
 auto run_tool(tool::command_line& line) -> int {
     auto given = pt_flow::parse(line, usage);
     take_kcore_directory(given);
-    trace_file::opened in{given.trace, false};
     tool::output out;
+    if (pt_record::raw_output::is_there(given.trace)) {
+        if (given.has_images) { throw tool::failure{"a recording has its code"}; }
+        int const status = print_recording(given, out);
+        out.close();
+        return status;
+    }
+    trace_file::opened in{given.trace, false};
     if (!in.is_raw()) {
         if (given.has_images) { throw tool::failure{"a perf.data file names the files itself"}; }
         auto const file = in.streams();
@@ -245,8 +348,8 @@ auto run_tool(tool::command_line& line) -> int {
         file.check();
         return status;
     }
-    if (given.tid || given.stream) {
-        throw tool::failure{"--tid and --stream take a perf.data file"};
+    if (given.tid || given.stream || !given.dso.empty()) {
+        throw tool::failure{"--tid, --stream and --dso take a perf.data file"};
     }
     int const status = print_raw(given, in, out);
     out.close();

@@ -21,7 +21,7 @@ public:
     /// Adds a text with a line `START SIZE NAME` for each function, in hexadecimal: the map of a
     /// JIT compiler. Other lines are ignored.
     void add_map(std::string_view text) {
-        for_each_line(text, [&](std::string_view line) {
+        tool::for_each_line(text, [&](std::string_view line) {
             auto const start = take_hex(line);
             auto const size = take_hex(line);
             if (start && size && !line.empty()) {
@@ -33,7 +33,7 @@ public:
     /// module after the name: /proc/kallsyms. Other lines, and other symbols than functions, are
     /// ignored.
     void add_kallsyms(std::string_view text) {
-        for_each_line(text, [&](std::string_view line) {
+        tool::for_each_line(text, [&](std::string_view line) {
             auto const address = take_hex(line);
             constexpr std::string_view functions = "tTwW";
             bool const is_function = address && *address != 0 && line.size() > 2 &&
@@ -66,14 +66,6 @@ public:
     }
 
 private:
-    template <class Take>
-    static void for_each_line(std::string_view text, Take const& take) {
-        while (!text.empty()) {
-            auto const end = std::min(text.find('\n'), text.size());
-            take(text.substr(0, end));
-            text.remove_prefix(std::min(end + 1, text.size()));
-        }
-    }
     /// Takes a hexadecimal number and the blank after it.
     static auto take_hex(std::string_view& line) -> std::optional<std::uint64_t> {
         if (line.starts_with("0x")) { line.remove_prefix(2); }

@@ -200,18 +200,19 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
 
 }  // namespace detail
 
-/// Reports what executed. Between two stretches, packets are missing.
+/// Reports what executed. Between two stretches, packets are missing. Parts are walked in parallel
+/// if neither the report nor the code needs times.
 template <class Code>
 void walk(std::vector<stretch>& all, Code& code, walk_settings const& how, report& to) {
     to.is_shown = !how.window;
     auto const shows = [&](trace::time const& when) {
         return !how.window || how.window->contains(when, how.to_ns);
     };
-    if (to.wants().times || how.window || code.needs_time()) {
-        detail::walk_in_order(all, code, how, to, shows);
-    } else {
-        detail::walk_in_threads(all, code, how, to, shows);
+    if constexpr (requires { code.needs_time(); }) {
+        bool const is_timed = to.wants().times || how.window || code.needs_time();
+        if (!is_timed) { return detail::walk_in_threads(all, code, how, to, shows); }
     }
+    detail::walk_in_order(all, code, how, to, shows);
 }
 
 }  // namespace pt_flow

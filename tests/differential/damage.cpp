@@ -374,7 +374,7 @@ auto main(int count, char** arguments) -> int {
     try {
         return run(what) ? 0 : 1;
     } catch (failure const& why) {
-        std::printf("%s\n", why.text.c_str());
+        std::printf("%s\n", why.what());
         return 1;
     }
 }

@@ -3,6 +3,8 @@
 
 #include <differential/recording.hpp>
 
+#include <pt_record/raw_output.hpp>
+
 #include <ptspec/engine/model_kind.hpp>
 
 #include <algorithm>
@@ -25,9 +27,7 @@
 namespace differential::recording {
 
 /// Why a file cannot be used.
-struct failure {
-    std::string text;
-};
+using failure = tool::failure;
 
 inline auto read_file(std::string const& path) -> std::vector<std::uint8_t> {
     std::error_code error;
@@ -81,69 +81,33 @@ struct recorded_thread {
 
 class recorded_directory {
 public:
-    explicit recorded_directory(std::string path) : path_{std::move(path)} {
-        std::error_code error;
-        std::filesystem::directory_iterator const files{path_, error};
-        if (error) { throw failure{path_ + ": " + error.message()}; }
-        for (auto const& file : files) {
-            auto const name = file.path().filename().string();
-            if (name.ends_with(".pt")) { add_trace(name); }
-            if (name.ends_with(".events")) { add_events(name); }
-        }
-        if (threads_.empty()) { throw failure{path_ + ": no PID.TID.pt"}; }
-    }
+    explicit recorded_directory(std::string const& path) : path_{path}, files_{path} {}
 
     [[nodiscard]] auto processes() const -> std::set<std::uint64_t> {
         std::set<std::uint64_t> made;
-        for (auto const& [process, thread] : threads_) { made.insert(process); }
+        for (auto const& one : files_.threads()) { made.insert(one.process); }
         return made;
     }
     /// The threads of a process; only `which`, if it is not empty.
     [[nodiscard]] auto threads(std::uint64_t process, std::string const& which) const
         -> std::vector<recorded_thread> {
         std::vector<recorded_thread> made;
-        for (auto const& [of, thread] : threads_) {
-            auto const name = std::to_string(of) + "." + std::to_string(thread);
-            if (of != process || (!which.empty() && which != name)) { continue; }
-            made.push_back({thread, in_here(name + ".pt"), in_here(name + ".log")});
+        for (auto const& one : files_.threads()) {
+            auto const name = std::to_string(one.process) + "." + std::to_string(one.tid);
+            if (one.process != process || (!which.empty() && which != name)) { continue; }
+            made.push_back({one.tid, files_.path_of(one, "pt"), files_.path_of(one, "log")});
         }
         return made;
     }
     /// The code of a process: what its parents executed before they forked, and its own.
     [[nodiscard]] auto code(std::uint64_t process) const -> std::vector<code_record> {
-        std::vector<std::uint64_t> line{process};
-        for (auto next = parents_.find(process); next != parents_.end();
-             next = parents_.find(next->second)) {
-            if (std::find(line.begin(), line.end(), next->second) != line.end()) { break; }
-            line.push_back(next->second);
-        }
-        std::vector<code_record> all;
-        for (auto i = line.size(); i-- != 0;) {
-            auto const path = in_here(std::to_string(line[i]) + ".code");
-            auto read = read_records(read_file(path));
-            if (read.left != 0) {
-                std::printf("%s: the last record is incomplete: %zu bytes\n", path.c_str(),
-                            read.left);
-            }
-            for (auto& record : read.all) {
-                // A record without bytes with the child as address is the moment of the fork.
-                if (i != 0 && record.bytes.empty() && record.address == line[i - 1]) { break; }
-                all.push_back(std::move(record));
-            }
-        }
-        return all;
+        return files_.code(process);
     }
     [[nodiscard]] auto settings() const -> decoder_settings {
-        auto const path = in_here("settings");
-        auto const bytes = read_file(path);
-        std::istringstream in{std::string{bytes.begin(), bytes.end()}};
         decoder_settings made;
-        for (std::string line; std::getline(in, line);) {
-            auto const equal = line.find('=');
-            if (line.empty()) { continue; }
-            if (equal == std::string::npos ||
-                !set(made, line.substr(0, equal), line.substr(equal + 1))) {
-                throw failure{path + ": `" + line + "`"};
+        for (auto const& [key, value] : files_.settings()) {
+            if (!set(made, key, value)) {
+                throw failure{path_ + "/settings: `" + key + "=" + value + "`"};
             }
         }
         return made;
@@ -151,44 +115,8 @@ public:
 
 private:
     std::string path_;
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> threads_{};
-    std::map<std::uint64_t, std::uint64_t> parents_{};
+    pt_record::raw_output files_;
 
-    [[nodiscard]] auto in_here(std::string const& name) const -> std::string {
-        return path_ + "/" + name;
-    }
-    void add_trace(std::string const& name) {
-        auto const dot = name.find('.');
-        std::string_view const all{name};
-        auto const process = parse_number(all.substr(0, dot));
-        auto const rest = all.substr(dot + 1);
-        auto const thread = rest.size() < 3 ? std::nullopt
-                                            : parse_number(rest.substr(0, rest.size() - 3));
-        if (!process || !thread || *thread > 0xFFFF'FFFF) {
-            throw failure{in_here(name) + ": not PID.TID.pt"};
-        }
-        threads_.emplace_back(*process, static_cast<std::uint32_t>(*thread));
-        std::sort(threads_.begin(), threads_.end());
-    }
-    /// Takes the parents from lines `TIME fork TID NEWPID NEWTID`.
-    void add_events(std::string const& name) {
-        auto const parent = parse_number(name.substr(0, name.find('.')));
-        if (!parent) { throw failure{in_here(name) + ": not PID.events"}; }
-        auto const bytes = read_file(in_here(name));
-        std::istringstream in{std::string{bytes.begin(), bytes.end()}};
-        for (std::string line; std::getline(in, line);) {
-            std::istringstream words{line};
-            std::string time;
-            std::string what;
-            std::string thread;
-            std::string child;
-            words >> time >> what >> thread >> child;
-            if (what != "fork") { continue; }
-            auto const number = parse_number(child);
-            if (!number) { throw failure{in_here(name) + ": `" + line + "`"}; }
-            if (*number != *parent) { parents_[*number] = *parent; }
-        }
-    }
     /// Sets what the decoder needs, and ignores other keys. Returns false if the value is wrong.
     static auto set(decoder_settings& made, std::string const& key, std::string const& value)
         -> bool {

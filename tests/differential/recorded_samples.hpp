@@ -296,7 +296,7 @@ inline auto damaged() -> named {
     };
     auto const edit = [&](char const* what, auto const& act) {
         change(what, [&](recording& it) {
-            auto journal = read_records(it["10.code"]).all;
+            auto journal = pt_record::read_journal(ptspec::byte_view{it["10.code"]}).all;
             act(journal);
             it["10.code"].clear();
             add_code(it, 10, journal);

@@ -116,7 +116,7 @@ auto check(std::string const& directory, command const& what, totals& sum) -> bo
         try {
             act();
         } catch (failure const& why) {
-            std::printf("%s\n", why.text.c_str());
+            std::printf("%s\n", why.what());
             good = false;
         }
     };

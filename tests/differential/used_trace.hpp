@@ -3,9 +3,6 @@
 
 #include <differential/journal.hpp>
 
-#include <ptspec/trace/reader.hpp>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,27 +15,10 @@ namespace differential::recording {
 /// the TNT before it may still be unused.
 class used_trace {
 public:
-    explicit used_trace(ptspec::byte_view trace) {
-        ptspec::trace::reader from{trace};
-        for (auto item = from.next(); item; item = from.next()) {
-            if (item.what != ptspec::trace::item_type::packet) { continue; }
-            ptspec::packet::visit(
-                [&](auto const& one) {
-                    if constexpr (requires { one.taken().count; }) {
-                        tnts_.push_back({item.offset, one.taken().count});
-                    }
-                },
-                item.packet);
-        }
-    }
+    explicit used_trace(ptspec::byte_view trace) : moments_{trace} {}
 
-    /// When a record was made. A trace may have CYCs and PADs between the end of the trace at that
-    /// moment and the TNT that contains its branches.
     [[nodiscard]] auto when(moment_of_record const& of) const -> moment {
-        auto const next = std::lower_bound(
-            tnts_.begin(), tnts_.end(), of.offset,
-            [](tnt const& one, std::uint64_t offset) { return one.offset < offset; });
-        return {static_cast<std::size_t>(next - tnts_.begin()), of.branches, of.offset};
+        return moments_.when(of);
     }
     /// After libipt synchronised.
     void restart(std::uint64_t offset) {
@@ -52,28 +32,27 @@ public:
             if (may_use_branch && unused_ != 0 && --unused_ == 0) { ++next_; }
             return;
         }
-        bool const is_tnt = may_use_branch && next_ < tnts_.size() &&
-                            tnts_[next_].offset == offset_;
-        unused_ = is_tnt ? tnts_[next_].branches - 1 : 0;
+        bool const is_tnt = may_use_branch && next_ < tnts().size() &&
+                            tnts()[next_].offset == offset_;
+        unused_ = is_tnt ? tnts()[next_].branches - 1 : 0;
         offset_ = offset;
         if (unused_ == 0) { skip_to(offset); }
     }
     [[nodiscard]] auto now() const -> moment {
-        return {next_, unused_ == 0 ? 0 : tnts_[next_].branches - unused_, offset_};
+        return {next_, unused_ == 0 ? 0 : tnts()[next_].branches - unused_, offset_};
     }
 
 private:
-    struct tnt {
-        std::uint64_t offset;
-        unsigned branches;
-    };
-    std::vector<tnt> tnts_{};
+    pt_record::trace_moments moments_;
     std::size_t next_ = 0;  ///< the TNT with unused branches, or the next one
     std::uint64_t offset_ = 0;
     unsigned unused_ = 0;
 
+    [[nodiscard]] auto tnts() const -> std::vector<pt_record::trace_moments::tnt> const& {
+        return moments_.tnts();
+    }
     void skip_to(std::uint64_t offset) {
-        while (next_ < tnts_.size() && tnts_[next_].offset < offset) { ++next_; }
+        while (next_ < tnts().size() && tnts()[next_].offset < offset) { ++next_; }
     }
 };
 

@@ -34,7 +34,7 @@ public:
 
 private:
     bool changes_code_;
-    used_trace used_;
+    pt_record::trace_moments used_;
     code_of_thread code_;
     std::array<std::uint8_t, code_pages::page_bytes> page_{};
 };

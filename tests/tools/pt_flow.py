@@ -324,6 +324,15 @@ class Calls(Folder):
         self.assertEqual(statuses, {0, 1, 2})
 
 
+def log_of(listing):
+    """The line that the emulator writes for a thread."""
+    digest = 0xcbf29ce484222325
+    lines = listing.splitlines()
+    for line in lines:
+        digest = (digest ^ int(line, 16)) * 0x100000001b3 & (1 << 64) - 1
+    return f"instructions {len(lines)} hash {digest:016x}\n"
+
+
 class PerfData(Folder):
     """Recordings of pt_record: the emulator's logs say what executed."""
 
@@ -344,13 +353,7 @@ class PerfData(Folder):
     def log_of(self, tid):
         status, out, error = run("--instructions", "--tid", tid, self.data)
         self.assertEqual((status, error), (0, ""))
-        digest = 0xcbf29ce484222325
-        count = 0
-        for line in out.splitlines():
-            self.assertTrue(line.startswith("0x"), line)
-            digest = (digest ^ int(line, 16)) * 0x100000001b3 & (1 << 64) - 1
-            count += 1
-        return f"instructions {count} hash {digest:016x}\n"
+        return log_of(out)
 
     def test_the_instructions_of_a_program_and_its_libraries(self):
         for tid, expected in self.record("ls", "/").items():
@@ -388,6 +391,79 @@ class PerfData(Folder):
         returns = len(re.findall(r"\(\);$|\} /\*", tree, re.M))
         self.assertEqual(calls, sum(kind == "call" for kind, _, _ in theirs))
         self.assertEqual(returns, sum(kind == "return" for kind, _, _ in theirs))
+
+    def test_the_names_are_those_of_perf(self):
+        if PERF is None:
+            self.skipTest("qemu-x86_64 and perf")
+        self.record("ls", "/")
+        done = subprocess.run([PERF, "script", "-i", self.data, "--call-trace"],
+                              capture_output=True, text=True, cwd=self.folder)
+        theirs = re.findall(r"\t\s+(\S+)\s*$", done.stdout, re.M)
+        tree = run("--calls", self.data)[1]
+        ours = re.findall(r"\| +(\S+?)(?:\+0x\w+)?\(\)(?:;| \{)", tree)
+        self.assertGreater(len(theirs), 3000)
+        self.assertEqual(len(ours), len(theirs))
+        for our, their in zip(ours, theirs):
+            # perf has no names for the PLT entries of indirect functions, and no 0x.
+            self.assertTrue(our in (their, f"0x{their}") or
+                            (their == "@plt" and our.endswith("@plt")), (our, their))
+
+    def test_the_calls_of_one_file(self):
+        program = self.folder / "program"
+        source = self.file("program.c", b"""
+            #include <stdlib.h>
+            static int order(const void* a, const void* b) { return *(int*)a - *(int*)b; }
+            __attribute__((noinline)) int leaf(int x) { return x * 3; }
+            __attribute__((noinline)) int middle(int x) { return leaf(x) + leaf(x + 1); }
+            int main(void) { int v[2] = {2, 1}; qsort(v, 2, 4, order); return middle(v[0]) - 9; }
+        """)
+        subprocess.run([os.environ.get("CC", "gcc"), "-O1", "-o", program, source], check=True)
+        self.record(program)
+        found = []
+        for file in (program, "program"):
+            out = run("--calls", "--dso", file, self.data)[1]
+            found.append([line.split("| ")[1] for line in out.splitlines()[1:]])
+        self.assertEqual(found[0], found[1])
+        begin, end = found[0].index("main() {"), found[0].index("} /* main */")
+        self.assertEqual(found[0][begin:end], [
+            "main() {", "  qsort@plt() {", "    order();", "  } /* qsort@plt */", "  middle() {",
+            "    leaf();", "    leaf();", "  } /* middle */"])
+        none = run("--calls", "--dso", "rogram", self.data)[1]
+        self.assertEqual(len(none.splitlines()), 1)
+
+    def test_a_directory_of_raw_output_has_the_code(self):
+        jit = self.folder / "jit"
+        subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-O1", "-pthread",
+                        traces.ROOT / "tests/differential/programs/jit.cpp", "-o", jit], check=True)
+        raw = self.folder / "raw"
+        for program in (["sh", "-c", "(exit 3); true"], [jit]):
+            logs = self.record(*program)
+            for options in ((), ("--jobs", 1)):
+                for tid, expected in logs.items():
+                    status, out, error = run("--instructions", "--tid", tid, *options, raw)
+                    self.assertEqual((status, error), (0, ""))
+                    self.assertEqual(log_of(out), expected)
+        self.record("ls", "/")
+        self.assertEqual(run("--folded", raw), run("--folded", self.data))
+
+        def tree(*options):
+            return [re.sub(r"^ *[\d.]+", "", line)
+                    for line in run("--calls", *options)[1].splitlines()]
+
+        self.assertEqual(tree(raw), tree(self.data))
+        timed = run("--calls", "--times", raw)[1].splitlines()[1:]
+        self.assertEqual([line[48:] for line in timed],
+                         run("--calls", raw)[1].splitlines()[1:])
+        times = [float(line[:22]) for line in timed]
+        self.assertEqual(times, sorted(times))
+        for arguments, message in ((["--image", f"{self.data}@0", raw], "has its code"),
+                                   (["--tid", "1", raw], "no trace of this thread"),
+                                   (["--bitmap", "64", raw], "take a raw trace")):
+            status, _, error = run(*arguments)
+            self.assertEqual(status, 2)
+            self.assertIn(message, error)
+        (raw / "settings").write_text("nothing")
+        self.assertIn("'nothing'", run(raw)[2])
 
     def test_files_that_are_not_there_are_named_once_and_are_gaps(self):
         self.record("true")
@@ -717,6 +793,8 @@ class CommandLine(Folder):
                 (["--filter", "1,2"] * 5 + [trace], "at most four filters"),
                 (["--jobs", "0", trace], "--jobs takes"),
                 (["--times", trace], "--times takes --calls"),
+                (["--dso", "x", trace], "--dso takes --calls"),
+                (["--calls", "--dso", "x", trace], "take a perf.data file"),
                 (["--time", "5", trace], "--time takes"),
                 (["--time", "-", trace], "--time takes"),
                 (["--time", "9-5", trace], "--time takes"),

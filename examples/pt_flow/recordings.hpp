@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The raw output of pt_record: traces of threads, and the code that they executed.
+
+#include "../pt_record/raw_output.hpp"
+#include "binaries.hpp"
+#include "report.hpp"
+#include "symbols.hpp"
+
+#include <ptspec/flow/code.hpp>
+#include <ptspec/flow/walk_options.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace pt_flow {
+
+/// The processes of a recording. Threads may share it.
+class recorded_processes {
+public:
+    recorded_processes(std::string const& directory, binaries& files)
+        : of_{directory}, files_{files} {}
+
+    [[nodiscard]] auto files() const -> pt_record::raw_output const& { return of_; }
+    auto code_of(std::uint64_t process) -> pt_record::code_pages const& {
+        std::lock_guard const held{lock_};
+        auto& found = code_[process];
+        if (found == nullptr) {
+            found = std::make_unique<pt_record::code_pages>(of_.code(process));
+        }
+        return *found;
+    }
+    /// The addresses at which a process executes a file: a path, or the end of one.
+    [[nodiscard]] auto ranges_of(std::uint64_t process, std::string const& path) const
+        -> std::vector<flow::ip_range> {
+        std::vector<flow::ip_range> made;
+        for (auto const& one : of_.mappings(process)) {
+            if (one.size != 0 && is_path(one.path, path)) {
+                made.push_back({one.start, one.start + (one.size - 1)});
+            }
+        }
+        return made;
+    }
+    auto names_of(std::uint64_t process) -> symbols const& {
+        std::lock_guard const held{lock_};
+        auto const [at, is_new] = names_.try_emplace(process);
+        if (is_new) {
+            std::set<std::pair<std::uint64_t, std::string>> known;
+            for (auto const& one : of_.mappings(process)) {
+                bool const is_first = known.emplace(one.start - one.offset, one.path).second;
+                if (!is_first) { continue; }
+                files_.add_names(at->second, files_.find_named(one.path),
+                                 {one.start, one.size, one.offset});
+            }
+            files_.add_map(at->second, process);
+            at->second.sort();
+        }
+        return at->second;
+    }
+
+private:
+    pt_record::raw_output of_;
+    binaries& files_;
+    std::mutex lock_{};
+    std::map<std::uint64_t, std::unique_ptr<pt_record::code_pages>> code_{};
+    std::map<std::uint64_t, symbols> names_{};
+};
+
+/// The code of a recorded thread. A version of the code is an address space.
+class recorded_code {
+public:
+    static constexpr auto changes = flow::space_changes::at_branches;
+
+    recorded_code(pt_record::code_pages const& of, thread_id which, byte_view trace)
+        : thread_{which},
+          changes_code_{of.has_versions()},
+          moments_{changes_code_ ? trace : byte_view{}},
+          code_{of, which.tid, [&](auto const& when) { return moments_.when(when); }} {}
+    recorded_code(recorded_code const&) = delete;
+    auto operator=(recorded_code const&) -> recorded_code& = delete;
+
+    [[nodiscard]] auto executing() const -> thread_id const* { return &thread_; }
+    [[nodiscard]] auto code(std::uint64_t at, std::uint32_t /*space*/) -> byte_view {
+        auto const most = static_cast<std::size_t>(page_.size() - at % page_.size());
+        return {page_.data(), code_.read(at, page_.data(), most)};
+    }
+    [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
+        if (!changes_code_) { return 0; }
+        return code_.advance(moments_.when({.offset = at.offset, .branches = at.branches}));
+    }
+
+private:
+    thread_id thread_;
+    bool changes_code_;
+    pt_record::trace_moments moments_;
+    pt_record::code_of_thread code_;
+    std::array<std::uint8_t, pt_record::code_pages::page_bytes> page_{};
+};
+
+}  // namespace pt_flow
