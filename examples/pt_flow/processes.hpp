@@ -299,9 +299,13 @@ public:
     [[nodiscard]] auto needs_time() const -> bool {
         return in_ != nullptr && (!of_->tid || in_->changes(thread_.pid));
     }
-    /// The executing thread, which changes; `no_process` where it is not known.
-    [[nodiscard]] auto executing() const -> thread_id const* {
-        return in_ == nullptr ? nullptr : &thread_;
+    /// The executing thread, if it is always the same; nullptr also for a raw trace.
+    [[nodiscard]] auto constant_thread() const -> thread_id const* {
+        return in_ != nullptr && of_->tid ? &thread_ : nullptr;
+    }
+    /// The executing thread, if it changes; `no_process` where it is not known.
+    [[nodiscard]] auto changing_thread() const -> thread_id const* {
+        return in_ == nullptr || of_->tid ? nullptr : &thread_;
     }
     [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
         if (in_ == nullptr) { return 0; }

@@ -27,8 +27,13 @@ public:
         std::uint64_t count = 0;
     };
 
-    using record = std::variant<flow::executed, flow::executed_block, sum, flow::edge, flow::gap,
-                                start, trace::time, thread_id>;
+    /// A branch or event, after these instructions.
+    struct step {
+        sum before;
+        flow::edge edge;
+    };
+    using record = std::variant<step, flow::executed, flow::executed_block, sum, flow::gap, start,
+                                trace::time, thread_id>;
 
     void add(record const& one) { all_.push_back(one); }
     [[nodiscard]] auto size() const -> std::size_t { return all_.size(); }
@@ -38,14 +43,17 @@ public:
     template <class Shows>
     void replay(report& to, Shows const& shows) const {
         for (auto const& any : all_) {
-            if (auto const* const instruction = std::get_if<flow::executed>(&any)) {
+            if (auto const* const step_of = std::get_if<step>(&any)) {
+                if (step_of->before.count != 0) {
+                    to.executed(step_of->before.ip, step_of->before.count);
+                }
+                to.edge(step_of->edge);
+            } else if (auto const* const instruction = std::get_if<flow::executed>(&any)) {
                 to.instruction(*instruction);
             } else if (auto const* const block = std::get_if<flow::executed_block>(&any)) {
                 to.block(*block);
             } else if (auto const* const all = std::get_if<sum>(&any)) {
                 to.executed(all->ip, all->count);
-            } else if (auto const* const edge = std::get_if<flow::edge>(&any)) {
-                to.edge(*edge);
             } else if (auto const* const gap = std::get_if<flow::gap>(&any)) {
                 to.gaps += to.is_shown ? 1 : 0;
                 to.gap(*gap);
@@ -71,7 +79,11 @@ public:
     /// the stream.
     recorder(wanted const& of, std::uint64_t offset, thread_id const* thread,
              std::function<void(records&)> flush = {})
-        : of_{of}, offset_{offset}, thread_{thread}, flush_{std::move(flush)} {}
+        : of_{of},
+          offset_{offset},
+          thread_{thread},
+          flush_{std::move(flush)},
+          only_sums_{!of.blocks && !of.window && thread == nullptr} {}
 
     void time(trace::time const& when) {
         if (of_.times || of_.window) {
@@ -84,21 +96,22 @@ public:
         add(one);
     }
     void block(flow::executed_block const& one) {
-        if (of_.blocks) {
-            tell(of_.window);
-            add(one);
-        } else {
-            if (sum_.count == 0 || has_news(of_.window)) [[unlikely]] {
-                tell(of_.window);
-                sum_.ip = one.ip;
-            }
+        if (only_sums_) [[likely]] {
+            if (sum_.count == 0) { sum_.ip = one.ip; }
             sum_.count += one.count;
+            return;
         }
+        tell(of_.window);
+        if (of_.blocks) { return add(one); }
+        if (sum_.count == 0) { sum_.ip = one.ip; }
+        sum_.count += one.count;
     }
     void edge(flow::edge const& one) {
         if (!of_.edges && is_jump(one)) { return; }
         tell(true);
-        add(one);
+        all_.add(records::step{sum_, one});
+        sum_.count = 0;
+        flush_if_full();
     }
     void start(std::uint64_t ip, std::uint32_t space) {
         tell(true);
@@ -152,6 +165,9 @@ private:
     void add(records::record const& one) {
         add_sum();
         all_.add(one);
+        flush_if_full();
+    }
+    void flush_if_full() {
         if (all_.size() >= most && flush_) [[unlikely]] { flush_(all_); }
     }
 
@@ -159,6 +175,7 @@ private:
     std::uint64_t offset_;
     thread_id const* thread_;
     std::function<void(records&)> flush_;
+    bool only_sums_;  ///< of blocks, without their times and threads
     thread_id last_thread_{0, 0};
     trace::time when_{};
     bool is_told_ = true;  ///< `when_` is recorded

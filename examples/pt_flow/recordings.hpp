@@ -86,7 +86,8 @@ public:
     recorded_code(recorded_code const&) = delete;
     auto operator=(recorded_code const&) -> recorded_code& = delete;
 
-    [[nodiscard]] auto executing() const -> thread_id const* { return &thread_; }
+    [[nodiscard]] auto constant_thread() const -> thread_id const* { return &thread_; }
+    [[nodiscard]] static auto changing_thread() -> thread_id const* { return nullptr; }
     [[nodiscard]] auto code(std::uint64_t at, std::uint32_t /*space*/) -> byte_view {
         auto const most = static_cast<std::size_t>(page_.size() - at % page_.size());
         return {page_.data(), code_.read(at, page_.data(), most)};

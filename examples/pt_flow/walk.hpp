@@ -141,7 +141,7 @@ void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings co
         from.clear();
     };
     for (auto const& one : all) {
-        recorder reports{needs, one.offset(), code.executing(), flush};
+        recorder reports{needs, one.offset(), code.changing_thread(), flush};
         needs.instructions
             ? walk_stretch<instruction_recorder>(one, code, blocks.cache(), how, clock, reports,
                                                  done)
@@ -180,7 +180,7 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
         auto& by = workers[number];
         if (by == nullptr) { by.reset(new worker{code}); }
         auto const& [part, offset] = parts[i];
-        recorder reports{wanted, offset, by->code.executing()};
+        recorder reports{wanted, offset, by->code.changing_thread()};
         flow::walker walk{borrowed_bytes{part.bytes.data(), part.bytes.size()}, by->code,
                           by->blocks.cache(), part.options(how.options)};
         if (wanted.instructions) {
@@ -205,6 +205,7 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
 template <class Code>
 void walk(std::vector<stretch>& all, Code& code, walk_settings const& how, report& to) {
     to.is_shown = !how.window;
+    if (code.constant_thread() != nullptr) { to.thread(*code.constant_thread()); }
     auto const shows = [&](trace::time const& when) {
         return !how.window || how.window->contains(when, how.to_ns);
     };
