@@ -29026,11 +29026,10 @@ public:
     [[nodiscard]] constexpr auto find_successor(path const& of, uint64_t low,
                                                 uint64_t high) const noexcept
         -> path_successor const* {
-        static_assert(path::most_successors == 2);
-        // One branch for both: which one matches is unpredictable.
-        bool const is_first = matches(of.successors[0], low, high);
-        path_successor const& one = of.successors[is_first ? 0 : 1];
-        return is_first || matches(one, low, high) ? &one : nullptr;
+        for (path_successor const& one : of.successors) {
+            if (matches(one, low, high)) { return &one; }
+        }
+        return nullptr;
     }
     /// The path of a successor, or nullptr if it was replaced.
     [[nodiscard]] constexpr auto find(path_successor const& one) noexcept -> path* {
@@ -29953,6 +29952,7 @@ public:
     /// Branches of the last TNT wait for a TIP.
     [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
+    constexpr void skip_missing() noexcept { skipped_ = missing_; }
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return space_; }
     constexpr void set_space(uint32_t space) noexcept { space_ = space; }
     /// The packet that moves the position next.
@@ -30041,7 +30041,6 @@ public:
     }
 
     // --------------------------------------------------------------------------- packets
-    // Each returns false if code is missing that the caller wants to supply.
 
     /// A TNT. Sinks that take paths get its branches with those of the next TNTs, in `flush`.
     template <class Sink>
@@ -30295,7 +30294,8 @@ private:
         if (block_error_ == block_error::no_instruction) {
             return lose(gap_reason::no_instruction);
         }
-        return how_.missing == on_missing_code::gap && lose(gap_reason::missing_code);
+        bool const is_gap = how_.missing == on_missing_code::gap || missing_ == skipped_;
+        return is_gap && lose(gap_reason::missing_code);
     }
 
     /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
@@ -30559,6 +30559,7 @@ private:
     packet::branches left_{};   ///< of the last TNTs
     packet::branches later_{};  ///< of a TNT, after those
     uint64_t missing_ = 0;
+    uint64_t skipped_ = uint64_t{1} << 63;  ///< initially no canonical address
     uint64_t offset_ = 0;
     uint64_t tnt_offset_ = 0;  ///< of the TNT whose branches are left
     unsigned tnt_count_ = 0;   ///< its branches, and those that were left before it
@@ -30654,6 +30655,9 @@ public:
 
     /// The linear address whose page is absent: after `walk_end::missing_code`.
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return walk_.missing(); }
+    /// The code at `missing()` is not available: the walk goes on after a gap there, as always with
+    /// `on_missing_code::gap`.
+    constexpr void skip_missing() noexcept { walk_.skip_missing(); }
     /// The address space of the code.
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return walk_.space(); }
     /// Sets the address space of the code that follows.

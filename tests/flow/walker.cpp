@@ -739,6 +739,45 @@ TEST_CASE("random programs: a walk in chunks that stops where code is absent is 
     }
 }
 
+TEST_CASE("random programs: skip_missing() goes on as on_missing_code::gap does") {
+    /// Code of which some lines of 64 bytes are absent.
+    struct torn_code {
+        machine_code::code const& of;
+        std::uint64_t seed;
+        std::uint8_t bytes[64] = {};
+
+        [[nodiscard]] auto code(std::uint64_t at, std::uint32_t) -> byte_view {
+            if ((at / 64 * 0x9E37'79B9 + seed) % 5 == 0) { return {}; }
+            auto const most = static_cast<std::size_t>(64 - at % 64);
+            return {bytes, of.read(at, bytes, most)};
+        }
+    };
+    unsigned skipped = 0;
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        traced_program const one{seed};
+        if (!one.machine.succeeded()) { continue; }
+        torn_code code{one.program, seed};
+        flow::block blocks[64];
+        flow::block_cache cache{blocks};
+        auto how = one.options();
+        stretches expected;
+        flow::walker with_gaps{one.trace(), code, cache, how};
+        REQUIRE(with_gaps.run(expected) == flow::walk_end::end);
+        cache.clear();
+        how.missing = flow::on_missing_code::stop;
+        stretches got;
+        flow::walker stops{one.trace(), code, cache, how};
+        while (stops.run(got) == flow::walk_end::missing_code) {
+            stops.skip_missing();
+            ++skipped;
+            REQUIRE(skipped < 1'000'000);
+        }
+        CAPTURE(seed);
+        CHECK(got == expected);
+    }
+    CHECK(skipped > 100);
+}
+
 TEST_CASE("next_input() begins another trace: nothing of the last one is left") {
     CHECK_TWICE([](auto value) {
         // CALL 1006 with an overflow, and in 32-bit code; then a RET without an entry.

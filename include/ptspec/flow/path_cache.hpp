@@ -146,11 +146,10 @@ public:
     [[nodiscard]] constexpr auto find_successor(path const& of, uint64_t low,
                                                 uint64_t high) const noexcept
         -> path_successor const* {
-        static_assert(path::most_successors == 2);
-        // One branch for both: which one matches is unpredictable.
-        bool const is_first = matches(of.successors[0], low, high);
-        path_successor const& one = of.successors[is_first ? 0 : 1];
-        return is_first || matches(one, low, high) ? &one : nullptr;
+        for (path_successor const& one : of.successors) {
+            if (matches(one, low, high)) { return &one; }
+        }
+        return nullptr;
     }
     /// The path of a successor, or nullptr if it was replaced.
     [[nodiscard]] constexpr auto find(path_successor const& one) noexcept -> path* {

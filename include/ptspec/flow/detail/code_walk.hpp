@@ -30,6 +30,7 @@ public:
     /// Branches of the last TNT wait for a TIP.
     [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
+    constexpr void skip_missing() noexcept { skipped_ = missing_; }
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return space_; }
     constexpr void set_space(uint32_t space) noexcept { space_ = space; }
     /// The packet that moves the position next.
@@ -118,7 +119,6 @@ public:
     }
 
     // --------------------------------------------------------------------------- packets
-    // Each returns false if code is missing that the caller wants to supply.
 
     /// A TNT. Sinks that take paths get its branches with those of the next TNTs, in `flush`.
     template <class Sink>
@@ -372,7 +372,8 @@ private:
         if (block_error_ == block_error::no_instruction) {
             return lose(gap_reason::no_instruction);
         }
-        return how_.missing == on_missing_code::gap && lose(gap_reason::missing_code);
+        bool const is_gap = how_.missing == on_missing_code::gap || missing_ == skipped_;
+        return is_gap && lose(gap_reason::missing_code);
     }
 
     /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
@@ -636,6 +637,7 @@ private:
     packet::branches left_{};   ///< of the last TNTs
     packet::branches later_{};  ///< of a TNT, after those
     uint64_t missing_ = 0;
+    uint64_t skipped_ = uint64_t{1} << 63;  ///< initially no canonical address
     uint64_t offset_ = 0;
     uint64_t tnt_offset_ = 0;  ///< of the TNT whose branches are left
     unsigned tnt_count_ = 0;   ///< its branches, and those that were left before it
