@@ -2,8 +2,10 @@
 #pragma once
 
 // pt_dump --chrome-trace: a timeline in the trace event format, which Perfetto and chrome://tracing
-// open. Every input is a process with a track of traced intervals and one of address spaces.
+// open. Every input is a process with a track of traced intervals and one of address spaces, and
+// with a track of the calls of each thread.
 
+#include "calls.hpp"
 #include "events.hpp"
 
 #include <ptspec/ptspec.hpp>
@@ -35,7 +37,9 @@ public:
     static constexpr std::size_t piece_bytes = std::size_t{1} << 17;
     static constexpr bool is_splittable = false;
 
-    chrome_tracer(settings const& how, output& out) : how_{how}, out_{out} {}
+    chrome_tracer(settings const& how, output& out) : how_{how}, out_{out} {
+        if (how.calls != nullptr) { calls_.emplace(how); }
+    }
 
     void begin(std::string_view name) {
         (how_.to_ns.is_known() ? how_.shared->has_ns : how_.shared->has_ticks) = true;
@@ -47,6 +51,7 @@ public:
     [[nodiscard]] auto reader_after(trace::event_reader<trace::clock> const& before,
                                     trace_file::gap const& which) {
         begin_ = which.offset;
+        if (calls_) { calls_->skip_gap(); }
         if (has_scale_) {
             write_gap(which);
         } else {
@@ -62,6 +67,10 @@ public:
         }
     }
 
+    /// The bytes that `read` reads next.
+    void walk(byte_view bytes) {
+        if (calls_) { calls_->feed(bytes); }
+    }
     template <class Reader>
     void read(Reader& reader) {
         for (auto one = reader.next(); one; one = reader.next()) {
@@ -78,12 +87,14 @@ public:
         count_until(now_ / ticks_per_bin + 1);
         if (is_open_) { end_slice(flow_track); }
         if (has_space_) { end_slice(space_track); }
+        if (calls_) { write_calls(); }
         return totals_.result();
     }
 
 private:
     static constexpr unsigned flow_track = 1;
     static constexpr unsigned space_track = 2;
+    static constexpr unsigned first_call_track = 3;
     /// Branches are counted in bins of 10 units of `ts`.
     static constexpr std::uint64_t ticks_per_bin = 10'000;
     /// So many events may precede the first TSC. Their time is then that of this TSC.
@@ -254,6 +265,60 @@ private:
         }
     }
 
+    // ------------------------------------------------------------------------------ calls
+
+    /// A place in the unit of `now_`, and 1/1000 of it.
+    struct call_place {
+        std::uint64_t whole;
+        std::uint64_t fraction;
+    };
+    [[nodiscard]] auto place_of(calls::moment const& at) const -> call_place {
+        constexpr std::uint64_t one = std::uint64_t{1} << calls::fraction_bits;
+        auto const value = has_tsc_ ? at.time : at.offset;
+        auto whole = value / one;
+        auto fraction = value % one * 1000 / one;
+        if (!has_tsc_) { return {whole, fraction}; }
+        whole += calls_->found().first_time();
+        if (how_.to_ns.is_known()) {
+            auto const first = how_.to_ns.ns(whole);
+            fraction *= how_.to_ns.ns(whole + 1) - first;
+            return {first + fraction / 1000, fraction % 1000};
+        }
+        return {whole, fraction};
+    }
+    void write_calls() {
+        calls_->finish();
+        auto const& found = calls_->found();
+        for (std::size_t i = 0; i < found.threads().size(); ++i) {
+            auto const label = calls::label_of(found.threads()[i]);
+            name_thread(first_call_track + static_cast<unsigned>(i),
+                        label.empty() ? "calls" : "calls " + label);
+        }
+        for (auto const& one : found.result().all()) {
+            write_call(one);
+            out_.line_done();
+        }
+    }
+    void write_call(calls::bar const& one) {
+        auto const begin = place_of(one.begin);
+        auto const end = place_of(one.end);
+        auto const size = (end.whole - begin.whole) * 1000 + end.fraction - begin.fraction;
+        begin_event_at("X", first_call_track + one.lane, calls_->title_of(one), begin.whole,
+                       std::to_string(1000 + begin.fraction).substr(1));
+        auto& out = out_.text();
+        out += R"(,"dur":)";
+        detail::append_digits(out, size / 1'000'000);
+        out += '.';
+        out += std::to_string(1'000'000 + size % 1'000'000).substr(1);
+        auto fields = args();
+        if (one.kind != calls::bar_kind::gap) { fields.number("instructions", one.instructions); }
+        fields.number(one.kind == calls::bar_kind::gap ? "gaps" : "calls", one.count);
+        if (one.kind == calls::bar_kind::system_call) { fields.string("kind", "system call"); }
+        if (one.kind == calls::bar_kind::event) { fields.string("kind", "event"); }
+        if (one.is_unsure) { fields.string("end", "uncertain: packets were lost"); }
+        finish_args();
+    }
+
     // ------------------------------------------------------------------------------ JSON
 
     void next_object() {
@@ -272,8 +337,9 @@ private:
     void begin_event(std::string_view phase, unsigned track, std::string_view title) {
         begin_event_at(phase, track, title, now_);
     }
+    /// `more` are digits of the time that follow those of `ticks`.
     void begin_event_at(std::string_view phase, unsigned track, std::string_view title,
-                        std::uint64_t ticks) {
+                        std::uint64_t ticks, std::string_view more = {}) {
         next_object();
         auto& out = out_.text();
         out += R"({"ph":")";
@@ -284,6 +350,7 @@ private:
         detail::append_digits(out, track);
         out += R"(,"ts":)";
         append_ts(ticks);
+        out += more;
         if (title.empty()) { return; }
         out += R"(,"name":)";
         append_json_string(out, title);
@@ -322,6 +389,7 @@ private:
     output& out_;
     std::uint64_t begin_ = 0;  ///< offset of the reader's first byte in the trace
     event_totals totals_{};
+    std::optional<trace_calls> calls_{};
     std::vector<moment> early_{};
     bool has_scale_ = false;
     bool has_tsc_ = false;

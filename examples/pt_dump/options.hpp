@@ -16,6 +16,11 @@
 #include <string_view>
 #include <vector>
 
+namespace calls {
+struct options;
+struct process_code;
+}  // namespace calls
+
 namespace pt_dump {
 
 using namespace ptspec;
@@ -46,7 +51,10 @@ struct settings {
     std::optional<std::uint64_t> stream{};  ///< the stream to read, if only one
     trace_file::given_options given{};
     timeline_state* shared = nullptr;
-    unsigned* inputs = nullptr;  ///< how many traces were begun, this one included
+    calls::options* calls = nullptr;           ///< nullptr: without calls
+    calls::process_code* code = nullptr;       ///< of the file with the stream `from`
+    trace_file::stream const* from = nullptr;  ///< nullptr: a raw trace
+    unsigned* inputs = nullptr;                ///< how many traces were begun, this one included
 
     /// Each packet depends on all packets before it.
     [[nodiscard]] auto is_sequential() const -> bool {

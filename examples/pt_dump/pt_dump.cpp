@@ -3,6 +3,7 @@
 // pt_dump: lists the packets or the events of Intel PT traces, or summarises them. See `pt_dump
 // --help`.
 
+#include "calls.hpp"
 #include "check.hpp"
 #include "chrome_trace.hpp"
 #include "events.hpp"
@@ -70,6 +71,20 @@ an option replaces what the file says:
   --tsc-hz HZ     the frequency of the TSC: gives also nanoseconds
   --perf-clock SHIFT,MULT,ZERO
                   the same by perf's time_shift, time_mult and time_zero: the times of perf
+
+Calls, for --chrome-trace:
+  --calls         add the calls of each thread of a perf.data file, whose records name the files
+                  with code, or of a raw trace, with code from these options:
+  --binary FILE[@ADDRESS]
+                  an ELF file, whose symbols name functions; the address is that of the first byte
+                  of a PIE or shared object
+  --image FILE@ADDRESS
+                  a file with code, at this address
+  --pages FILE.mem FILE.addr
+                  pages of 4096 bytes one after the other, and a text file with a line `0xADDRESS`
+                  for each, with ` unmapped` after it if the page is absent
+  --symfs DIRECTORY, --vdso FILE, --kernel FILE, --kallsyms FILE
+                  where the code of a perf.data file is: see pt_flow --help
 
   -h, --help      print this text
 
@@ -144,7 +159,12 @@ The timeline of --chrome-trace has a process for each stream: a track with the t
 as instants interrupts, overflows, damage, PSBs, PTWRITEs and other rare events; a track with the
 values of CR3; counters of branches in every 10 units of time and of the core:bus ratio. The unit is
 a microsecond with --tsc-hz or --perf-clock, otherwise 1000 TSC ticks; without TSC packets 1000
-bytes. Times do not step back.
+bytes. Times do not step back. With --calls, each thread has a track with its calls, as slices with
+the number of instructions. Calls between two packets are placed by their number of instructions.
+Where tracing was disabled in between, an instruction counts as one tick. A process has up to
+200,000 slices of calls; where there are more calls, short ones that follow each other are one,
+`12 x NAME` or `12 calls`. Up to 64 threads of a stream, and 255 levels of each, have slices. In
+`not known: REASON` it is not known what was executed; that is no damage.
 
 JSON: every object has "offset" (a number, in bytes). A packet has "packet" (its name in the
 listing), "len", and its fields with their names in the listing. Fields are numbers, except that
@@ -192,13 +212,20 @@ auto worse(status one, status two) -> status {
 
 // ------------------------------------------------------------------------------------------ inputs
 
+/// Passes the next bytes of the trace to the reader of a report.
+template <class Report, class Reader>
+void feed(Report& report, Reader& reader, byte_view bytes) {
+    (void)reader.feed(bytes);
+    if constexpr (requires { report.walk(bytes); }) { report.walk(bytes); }
+}
+
 template <class Report>
 auto dump_bytes(std::vector<std::uint8_t> const& bytes, settings const& how, output& out)
     -> status {
     Report report{how, out};
     report.begin("--hex");
     auto reader = report.reader();
-    (void)reader.feed(byte_view{bytes});
+    feed(report, reader, byte_view{bytes});
     reader.finish();
     report.read(reader);
     return report.end(bytes.size());
@@ -265,7 +292,7 @@ auto dump_stream(trace_file::stream const& from, std::string const& file, settin
         auto reader = report.reader();
         std::uint64_t done = 0;
         auto const read = [&](byte_view bytes) {
-            (void)reader.feed(bytes);
+            feed(report, reader, bytes);
             report.read(reader);
             bar.at(done += bytes.size());
         };
@@ -290,10 +317,17 @@ template <class Report>
 auto dump_streams(trace_file::container const& file, settings const& how, output& out) -> status {
     if (!file.warning.empty()) { tool::print_error(file.name + ": " + file.warning); }
     auto const selected = file.selected(how.stream);
+    std::optional<calls::process_code> code;
+    if (how.calls != nullptr) {
+        calls::require_processes(file, *how.calls);
+        code.emplace(file, *how.calls);
+    }
     status worst = clean;
     for (auto const* one : selected) {
         if (one != selected.front()) { ++*how.inputs; }
         auto own = settings_for(how, *one);
+        own.from = one;
+        own.code = code ? &*code : nullptr;
         own.several = how.several || selected.size() > 1;
         worst = worse(worst, dump_stream<Report>(*one, file.name, own, out));
     }
@@ -325,7 +359,7 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
     auto const read_in_order = [&] {
         auto reader = report.reader();
         for (std::vector<std::uint8_t> piece; more(piece); piece.clear()) {
-            (void)reader.feed(byte_view{piece});
+            feed(report, reader, byte_view{piece});
             report.read(reader);
         }
         reader.finish();
@@ -422,6 +456,9 @@ void check_options(settings const& how, std::vector<std::string> const& given, b
     if (how.what == form::streams && how.jobs > 1) {
         throw tool::failure{"--streams reads no packets: leave out --jobs"};
     }
+    if (how.calls != nullptr && how.what != form::chrome_trace) {
+        throw tool::failure{"--calls needs --chrome-trace"};
+    }
     if (how.json && how.what == form::chrome_trace) {
         throw tool::failure{"--chrome-trace has its own JSON: leave out --json"};
     }
@@ -451,6 +488,7 @@ auto run(tool::command_line& line) -> int {
     std::vector<std::vector<std::uint8_t>> literals;
     std::vector<std::string> given;  // what is printed
     std::string clock_option;
+    calls::options code;
     bool has_cpu = false;
     auto const select = [&](form what) {
         if (how.what != what) { given.push_back(line.argument()); }
@@ -506,6 +544,8 @@ auto run(tool::command_line& line) -> int {
             literals.push_back(*bytes);
         } else if (auto const option = line.argument(); trace_file::take_clock_option(line, how)) {
             clock_option = option;
+        } else if (calls::take_option(line, code)) {
+            continue;
         } else {
             line.refuse();
         }
@@ -514,6 +554,8 @@ auto run(tool::command_line& line) -> int {
         throw tool::failure{"nothing to read: give a file, - for standard input, or --hex BYTES; "
                             "--help tells more"};
     }
+    code.check();
+    if (code.is_on) { how.calls = &code; }
     check_options(how, given, has_cpu, clock_option);
     bool const for_files = how.stream || how.winipt || how.what == form::streams;
     if (for_files && !literals.empty()) {

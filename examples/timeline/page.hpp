@@ -4,6 +4,7 @@
 // The page: its data as JSON, and the HTML around it.
 
 #include "stream.hpp"
+#include "page/calls.hpp"
 #include "page/markup.hpp"
 #include "page/script.hpp"
 #include "page/style.hpp"
@@ -94,7 +95,8 @@ public:
         fields_.begin("streams");
         out_ += '[';
     }
-    void add(stream const& one) {
+    /// `calls` are those of the trace, by `append_calls`; empty: none.
+    void add(stream const& one, std::string_view calls) {
         if (out_.back() != '[') { out_ += ','; }
         out_ += '{';
         fields_.string("name", one.name());
@@ -117,6 +119,10 @@ public:
         add_slices(one);
         add_states(one);
         add_events(one);
+        if (!calls.empty()) {
+            fields_.begin("calls");
+            out_ += calls;
+        }
         out_ += '}';
     }
     void end() { out_ += "]}"; }
@@ -309,6 +315,7 @@ void write_page(Output& to, std::string_view title, std::string_view data) {
     to.write(markup::before_script);
     to.write(script_of_data);
     to.write(script_of_view);
+    to.write(script_of_calls);
     to.write(script_of_input);
     to.write(markup::end);
 }

@@ -2,7 +2,9 @@
 
 // timeline: draws Intel PT traces over time, as one HTML page. See `timeline --help`.
 
+#include "call_lanes.hpp"
 #include "page.hpp"
+#include "part.hpp"
 #include "../common/numbers.hpp"
 #include "../common/tool.hpp"
 #include "../common/trace_file.hpp"
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +39,21 @@ and so may OUT.html for standard output.
   --non-turbo R      MSR_PLATFORM_INFO[15:8], the ratio of the TSC to the bus clock
   --cyc-thresh N     IA32_RTIT_CTL.CycThresh, 0 to 15
   --tsc-hz HZ        the frequency of the TSC: the page then has seconds instead of ticks
+  --calls            draw also the calls of each thread of a perf.data file, whose records name the
+                     files with code, or of a raw trace, with code from these options:
+  --binary FILE[@ADDRESS]
+                     an ELF file, whose symbols name functions; the address is that of the first
+                     byte of a PIE or shared object
+  --image FILE@ADDRESS
+                     a file with code, at this address
+  --pages FILE.mem FILE.addr
+                     pages of 4096 bytes one after the other, and a text file with a line
+                     `0xADDRESS` for each, with ` unmapped` after it if the page is absent
+  --symfs DIRECTORY, --vdso FILE, --kernel FILE, --kallsyms FILE
+                     where the code of a perf.data file is: see pt_flow --help
+  --time A-B         draw only the calls from time A to B, also A- and -B: since the first time of
+                     the page, as in 1.5ms-2ms; s, ms, us, ns or ticks
+  --from A, --to B   draw only the calls from byte A of a trace to byte B
   -h, --help         print this text
 
 For each trace the page has lanes over time: where it is traced, CR3, branches, the frequency of the
@@ -50,6 +68,16 @@ are known; an option replaces what the file says. All traces of a page have the 
 Where bytes of a stream are missing, tracing is unknown up to the next PSB; offsets count only the
 bytes that are there. The page says how often AUX records of the kernel tell this, and that tracing
 was off for a while.
+
+With --calls, a lane has a bar for each call: it spans the time from the call to the return, and
+lies below that of its caller. Bars have the name of the function, and the number of instructions
+with those of the functions it called. Functions that were called before the trace begin with it.
+Calls between two packets are placed by their number of instructions. Where tracing was disabled in
+between, as in the kernel, an instruction counts as one tick. A page takes 60,000 bars; where there
+are more calls, short ones that follow each other are one bar, `12 x NAME` or `12 calls`: --time
+draws each call of a short part. A stream has up to 64 threads, with up to 255 levels each.
+Where it is not known what was executed, as after an overflow or without code, the lane is hatched;
+that is no damage.
 
 Counts are exact. The page lists the first 6000 events of each lane, divided by the number of
 traces, and says where there are more.
@@ -68,6 +96,8 @@ enum status : std::uint8_t { clean = 0, damaged = 1, failed = tool::failed, no_p
 
 /// The most traces on a page.
 constexpr std::size_t most_traces = 256;
+/// The most bars of calls, in all traces.
+constexpr std::size_t most_bars = 60'000;
 
 struct settings {
     std::string out{};
@@ -79,6 +109,8 @@ struct settings {
     std::optional<std::uint64_t> stream{};
     bool winipt = false;
     bool sync = true;
+    calls::options calls{};
+    timeline::part part{};
 };
 
 /// The argument of the current option, a number up to `most`.
@@ -114,6 +146,7 @@ struct source {
     std::optional<trace_file::opened> raw{};
     trace_file::container all{};
     std::vector<trace_file::stream const*> streams{};
+    std::vector<std::uint8_t> piped{};  ///< the bytes of a pipe that is read twice
 };
 
 /// Opens a file, and reads the streams of a file of several. Other files are opened again when they
@@ -133,6 +166,7 @@ auto open_source(std::string const& name, settings const& how) -> source {
         }
         if (made.streams.empty()) { made.all.check(); }
         if (made.streams.empty()) { throw tool::unreadable{name + ": the streams are empty"}; }
+        if (how.calls.is_on) { calls::require_processes(made.all, how.calls); }
         return made;
     }
     if (how.stream) { throw tool::unreadable{made.name + ": a raw trace has no streams"}; }
@@ -141,17 +175,28 @@ auto open_source(std::string const& name, settings const& how) -> source {
     return made;
 }
 
-auto read_raw(source& from, settings const& how, limits most) -> stream {
+/// Calls `read(bytes)` for the pieces of a raw trace.
+template <class Read>
+void for_each_raw_piece(source& from, bool is_read_again, Read const& read) {
+    if (!from.piped.empty()) { return read(byte_view{from.piped}); }
     constexpr std::size_t piece_bytes = std::size_t{1} << 18;
+    bool const is_pipe = from.raw.has_value();
     if (!from.raw) { from.raw.emplace(from.name, false); }
     auto& file = *from.raw;
-    stream one{from.name, how.clock, most, how.sync};
     std::vector<std::uint8_t> piece(piece_bytes);
     while (!file.at_end()) {
         auto const count = file.read(piece.data(), piece.size());
-        if (count != 0) { one.feed(byte_view{piece.data(), count}); }
+        byte_view const bytes{piece.data(), count};
+        if (is_pipe && is_read_again) {
+            from.piped.insert(from.piped.end(), bytes.begin(), bytes.end());
+        }
+        if (count != 0) { read(bytes); }
     }
     from.raw.reset();
+}
+auto read_raw(source& from, settings const& how, limits most) -> stream {
+    stream one{from.name, how.clock, most, how.sync};
+    for_each_raw_piece(from, how.calls.is_on, [&](byte_view bytes) { one.feed(bytes); });
     if (one.bytes() == 0) { throw tool::unreadable{from.name + ": the file is empty"}; }
     one.finish();
     return one;
@@ -186,14 +231,21 @@ auto frequency_of(trace::time_conversion const& to_ns) -> std::uint64_t {
     return hz < 1 || hz > 1e12 ? 0 : static_cast<std::uint64_t>(hz + 0.5);
 }
 
+/// The clock of a page.
+struct page_clock {
+    trace::clock_options clock{};
+    std::uint64_t tsc_hz = 0;
+};
+
 /// Completes the clock of the page from that of the first stream that has one.
-void take_page_clock(std::vector<source> const& all, settings& page) {
+void take_page_clock(std::vector<source> const& all, trace_file::given_options given,
+                     page_clock& page) {
     bool const is_given = page.tsc_hz != 0;
     bool has_clock = false;
     for (auto const& file : all) {
         for (auto const* one : file.streams) {
             if (!has_clock && one->how.is_known) {
-                page.clock = trace_file::clock_of(*one, page.clock, page.given);
+                page.clock = trace_file::clock_of(*one, page.clock, given);
                 has_clock = true;
             }
             auto const hz = frequency_of(one->how.to_ns);
@@ -206,6 +258,96 @@ void take_page_clock(std::vector<source> const& all, settings& page) {
             }
         }
     }
+}
+
+/// The first TSC of a page.
+auto first_time_of(std::vector<stream> const& all) -> std::uint64_t {
+    std::uint64_t first = ~std::uint64_t{0};
+    for (auto const& one : all) {
+        if (one.is_timed()) { first = std::min(first, one.first_time()); }
+    }
+    return first;
+}
+
+/// Draws the calls of streams. Those that take few bars leave more to the others.
+class call_drawer {
+public:
+    call_drawer(settings& how, std::size_t streams, calls::window part)
+        : how_{how}, part_{part}, streams_left_{streams} {}
+
+    auto raw(source& from, stream const& of) -> std::string {
+        calls::recorder found{next_bars(), part_};
+        pt_flow::traced_code code{how_.calls.images.spans()};
+        calls::walk steps{code, how_.clock, found};
+        for_each_raw_piece(from, false, [&](byte_view bytes) { steps.feed(bytes); });
+        steps.finish();
+        return text(of, found, [this](calls::thread_id, calls::bar const& one) {
+            return calls::name_of(how_.calls, one);
+        });
+    }
+    auto of_stream(trace_file::stream const& from, calls::process_code& code, stream const& of)
+        -> std::string {
+        calls::recorder found{next_bars(), part_};
+        auto const clock = trace_file::clock_of(from, how_.clock, how_.given);
+        calls::walk_stream(from, code, clock, found);
+        return text(of, found, [&](calls::thread_id thread, calls::bar const& one) {
+            return code.name_of(thread, one);
+        });
+    }
+
+private:
+    static constexpr std::size_t least_bars = 256;
+
+    [[nodiscard]] auto next_bars() const -> std::size_t {
+        return std::max(bars_left_ / streams_left_, least_bars);
+    }
+    template <class NameOf>
+    auto text(stream const& of, calls::recorder const& from, NameOf const& name_of) -> std::string {
+        bars_left_ -= std::min(bars_left_, from.result().all().size());
+        --streams_left_;
+        std::string out;
+        call_lanes{out, of, from, name_of}.append();
+        return out;
+    }
+
+    settings& how_;
+    calls::window part_;
+    std::size_t streams_left_;
+    std::size_t bars_left_ = most_bars;
+};
+
+/// The calls of all streams.
+auto calls_of(std::vector<source>& sources, std::vector<stream> const& streams, settings& how,
+              std::uint64_t tsc_hz) -> std::vector<std::string> {
+    struct drawn {
+        source* file;
+        trace_file::stream const* from;  ///< nullptr: a raw trace
+        calls::process_code* code;
+        std::size_t index;
+    };
+    std::vector<drawn> all;
+    std::vector<std::unique_ptr<calls::process_code>> code;
+    for (auto& file : sources) {
+        if (file.streams.empty()) {
+            all.push_back({&file, nullptr, nullptr, all.size()});
+            continue;
+        }
+        code.push_back(std::make_unique<calls::process_code>(file.all, how.calls));
+        for (auto const* one : file.streams) {
+            all.push_back({&file, one, code.back().get(), all.size()});
+        }
+    }
+    std::stable_sort(all.begin(), all.end(), [&](drawn const& one, drawn const& two) {
+        return streams[one.index].bytes() < streams[two.index].bytes();
+    });
+    call_drawer draw{how, all.size(), how.part.window(first_time_of(streams), tsc_hz)};
+    std::vector<std::string> made(all.size());
+    for (auto const& one : all) {
+        auto const& of = streams[one.index];
+        made[one.index] = one.from == nullptr ? draw.raw(*one.file, of)
+                                              : draw.of_stream(*one.from, *one.code, of);
+    }
+    return made;
 }
 
 [[noreturn]] void refuse_count() {
@@ -257,10 +399,16 @@ auto run(tool::command_line& line) -> int {
             how.sync = false;
         } else if (line.is("--tsc-hz")) {
             how.tsc_hz = number(line, 1, 1'000'000'000'000);
+        } else if (auto const option = line.argument(); take_part(line, how.part)) {
+            how.calls.given = option;
+        } else if (calls::take_option(line, how.calls)) {
+            continue;
         } else {
             line.refuse();
         }
     }
+    how.calls.check();
+    how.part.check();
     if (!has_out) { throw tool::failure{"nowhere to write: give -o OUT.html; --help tells more"}; }
     if (files.empty()) {
         throw tool::failure{"nothing to read: give a trace, or - for standard input; --help tells "
@@ -287,8 +435,8 @@ auto run(tool::command_line& line) -> int {
             streams.push_back(read_stream(*one, file.name, how, most));
         }
     }
-    auto page = how;
-    take_page_clock(sources, page);
+    page_clock page{how.clock, how.tsc_hz};
+    take_page_clock(sources, how.given, page);
     if (!how.has_title) {
         auto const& name = sources.front().name;
         auto const slash = name.rfind('/');
@@ -299,7 +447,9 @@ auto run(tool::command_line& line) -> int {
     }
     std::string data;
     page_data to{data, how.title, page.clock, page.tsc_hz};
-    for (auto const& one : streams) { to.add(one); }
+    auto const text = how.calls.is_on ? calls_of(sources, streams, how, page.tsc_hz)
+                                      : std::vector<std::string>(streams.size());
+    for (std::size_t i = 0; i < streams.size(); ++i) { to.add(streams[i], text[i]); }
     to.end();
 
     tool::output out{how.out};

@@ -37,6 +37,24 @@ def events_of(page, stream):
                 offsets, times, types, columns["ip"], columns["to"], columns["text"], strict=True)]
 
 
+def calls_of(page, stream):
+    """The calls of a trace: for each lane its label and its bars, as dictionaries. Positions are in
+    bytes, or in ticks since the first time of the trace."""
+    calls = page["streams"][stream]["calls"]
+    lanes = {}
+    for lane in calls["lanes"]:
+        columns = {name: decode(lane[name]) for name in ("level", "kind", "count", "instructions")}
+        columns["name"] = [calls["names"][number] for number in decode(lane["name"])]
+        for place, size in (("offset", "bytes"), ("time", "ticks")):
+            if place in lane:
+                begins = undiff(lane[place])
+                columns[place] = [(begin / 1024, (begin + length) / 1024) for begin, length
+                                  in zip(begins, decode(lane[size]), strict=True)]
+        lanes[lane["label"]] = [dict(zip(columns, values)) for values
+                                in zip(*columns.values(), strict=True)]
+    return lanes
+
+
 def packets_of(listing):
     """The packets of a golden listing: (offset, name, fields)."""
     found = []

@@ -22,6 +22,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
 import timeline_page  # noqa: E402
+from elf_files import made_elf  # noqa: E402
 import skips  # noqa: E402
 import traces  # noqa: E402
 
@@ -368,6 +369,32 @@ class Browser(unittest.TestCase):
             self.assertTrue(all(fits for _, fits in shown), shown)
             self.assertEqual(len(shown) > 2, width == 1280)
             self.screenshot(f"processors-{width}")
+
+    def test_calls(self):
+        # At 1000H main: CALL leaf; RET. At 1006H leaf: NOP; RET. The TNT has the RET of leaf.
+        binary, trace = (pathlib.Path(self.scratch.name, name) for name in ("calling", "calls.pt"))
+        functions = [("main", 0x1000, 6), ("leaf", 0x1006, 2)]
+        binary.write_bytes(made_elf(bytes.fromhex("e801000000 c3 90 c3"), 0x1000, functions))
+        trace.write_bytes(bytes.fromhex("0282" * 8 + "9901 7d001000000000 0223 06 2d0020"))
+        for width, dark in ((1280, False), (400, True)):
+            self.open({}, "--calls", "--binary", binary, trace, width=width, dark=dark)
+            row, bar = self.run_script("""
+                const row = data.streams[0].rows.find(one => one.calls), lane = row.calls;
+                return [row.y, [lane.place.offset.begin[1], lane.place.offset.end[1]]];""")
+            x = self.run_script("return x_of(arguments[0])", sum(bar) / 2)
+            for level, name, count in ((0, "main", 4), (1, "leaf", 2)):
+                self.move_to(round(x), row + 16 * level + 8)
+                tip = self.tip()[0]
+                self.assertEqual((tip["Function"], tip["Instructions"]), (name, str(count)))
+            ActionChains(self.browser, duration=0).double_click().perform()
+            self.settle()
+            _, begin, end = self.view()
+            self.assertLessEqual(begin, bar[0])
+            self.assertGreaterEqual(end, bar[1])
+            self.assertLess(end - begin, 1.1 * (bar[1] - bar[0]))
+            self.move_to(width // 2, row + 24)
+            self.assertEqual(self.tip()[0]["Function"], "leaf")
+            self.screenshot(f"calls-{width}")
 
     def test_a_phone(self):
         self.open({"hello.pt": ("dr-hello-dyn", 1), "google.pt": ("google-m7-piped-idx0", 1)},

@@ -55,7 +55,8 @@ inline constexpr std::string_view before_data = R"html(</style>
   <li><i style="background: var(--off)"></i>not traced</li>
   <li><i style="background: var(--unknown)"></i>unknown</li>
   <li><i style="background: var(--conditional)"></i>conditional</li>
-  <li><i style="background: var(--indirect)"></i>indirect branches</li></ul></div>
+  <li><i style="background: var(--indirect)"></i>indirect branches</li>
+  <li id="calls_legend" hidden><i class="hatched"></i>calls not known</li></ul></div>
 <section aria-labelledby="events_title">
  <div class="bar"><h2 id="events_title">Events</h2>
   <label>Trace <select id="of_stream"></select></label>
@@ -79,7 +80,7 @@ inline constexpr std::string_view before_data = R"html(</style>
   <tr><th scope="row">Wheel, pinch</th><td>zoom at the pointer</td></tr>
   <tr><th scope="row">Drag, Shift + wheel</th><td>pan</td></tr>
   <tr><th scope="row">Shift + drag</th><td>zoom to the range</td></tr>
-  <tr><th scope="row">Double click</th><td>zoom in</td></tr>
+  <tr><th scope="row">Double click</th><td>zoom in, or to a call</td></tr>
   <tr><th scope="row">&larr; &rarr;</th><td>pan; with Shift by a page</td></tr>
   <tr><th scope="row">+ &minus;, &uarr; &darr;</th><td>zoom in, zoom out</td></tr>
   <tr><th scope="row">Home, 0</th><td>show everything</td></tr>

@@ -110,8 +110,11 @@ function load(s) {
     }
   }
   delete s.columns;
+  load_calls(s, shift);
 }
 data.streams.forEach(load);
+/** With calls one zooms to single instructions. */
+const has_calls = data.streams.some(s => s.calls);
 
 /** The number of elements <= value. */
 function upper_bound(sorted, value) {
@@ -163,7 +166,7 @@ for (const axis of axes) {
   const high = Math.max(1, ...of.map(s => s.known[axis][s.slices]));
   // The shortest view; numbers have 53 bits.
   extents[axis] = {from: 0, to: high,
-    least: Math.min(high, Math.max(is_time(axis) ? 20 : 16, high * 2 ** -40))};
+    least: Math.min(high, Math.max(has_calls ? .25 : is_time(axis) ? 20 : 16, high * 2 ** -40))};
 }
 /** Traces recorded at very different times are shown one below the other. */
 const first_axis = !time_streams.length ? 'offset'
@@ -232,7 +235,7 @@ function read_colours() {
   const style = getComputedStyle(document.documentElement);
   colours = {};
   for (const name of ['back', 'panel', 'line', 'text', 'soft', 'accent', 'track', 'on', 'off',
-    'unknown', 'conditional', 'indirect', 'clock', 'ratio', 'hue_s', 'hue_l', 'hue_text',
+    'unknown', 'conditional', 'indirect', 'clock', 'ratio', 'hue_s', 'hue_l', 'hue_text', 'call_l',
     ...data.lanes]) {
     colours[name] = style.getPropertyValue('--' + name).trim();
   }
@@ -259,6 +262,7 @@ function rows_of(s) {
     'event_trace', 'other']) {
     if (s.lanes[lane].count) { rows.push({lane, height: 16, draw: draw_marks}); }
   }
+  rows.push(...rows_of_calls(s));
   let y = 4;
   for (const row of rows) {
     row.title ??= lane_titles[row.lane];
@@ -607,10 +611,11 @@ function draw_stream(s) {
   const frame = frame_of(s, context);
   for (const row of s.rows) {
     row.note = '';
+    row.more = [];
     row.draw(row, frame);
   }
   for (const row of s.rows) {
-    const middle = row.y + row.height / 2;
+    const middle = row.y + Math.min(row.height, 52) / 2;
     context.textAlign = 'left';
     context.font = row.height < 20 ? small_font : normal_font;
     context.fillStyle = colours.text;
@@ -620,6 +625,8 @@ function draw_stream(s) {
       context.font = small_font;
       context.fillStyle = colours.soft;
       context.fillText(row.note, 10, middle + above, gutter - 14);
+      row.more.forEach((text, i) =>
+        context.fillText(text, 10, middle + above + 15 * (i + 1), gutter - 14));
     }
   }
 }
@@ -771,7 +778,12 @@ main.addEventListener('pointercancel', release);
 main.addEventListener('pointerleave', event => {
   if (event.pointerType === 'mouse') { hide_tip(); }
 });
-main.addEventListener('dblclick', event => zoom(.4, value_of(place_of(event))));
+main.addEventListener('dblclick', event => {
+  const found = call_under(event);
+  if (!found) { return zoom(.4, value_of(place_of(event))); }
+  const {begin, end} = found.lane.place[view.axis], room = .02 * (end[found.i] - begin[found.i]);
+  show(begin[found.i] - room, end[found.i] + room);
+});
 addEventListener('scroll', () => hide_tip(), {passive: true});
 
 // The tooltip.
@@ -855,6 +867,16 @@ function fill_rows(to, rows) {
   for (const [name, text] of rows) { terms.append(make('dt', name), make('dd', text)); }
   to.append(terms);
 }
+/** The call under a pointer; null for none. */
+function call_under(event) {
+  const under = document.elementFromPoint(event.clientX, event.clientY);
+  const s = under && data.streams.find(one => one.canvas === under), x = place_of(event);
+  if (!s?.place[view.axis] || x < gutter || x > width - pad_right) { return null; }
+  const y = event.clientY - s.canvas.getBoundingClientRect().top;
+  const row = s.rows.find(one => one.calls && y >= one.y && y < one.y + one.height);
+  const i = row ? call_at(row, x, y) : -1;
+  return i < 0 ? null : {s, lane: row.calls, i};
+}
 function hover(event) {
   // A captured pointer has another target.
   const under = document.elementFromPoint(event.clientX, event.clientY);
@@ -871,9 +893,14 @@ function hover(event) {
   const place = s.place[view.axis];
   const inside = value >= place[0] && value <= place[s.slices];
   const found = row ? nearest(s, row.lane, value, reach) : -1;
-  if (found < 0 && !inside) { tip.hidden = true; return; }
+  const call = call_under(event);
+  if (found < 0 && !inside && !call) { tip.hidden = true; return; }
   tip.replaceChildren();
-  if (inside) { fill_rows(tip, describe_place(s, row, x)); }
+  if (call) {
+    fill_rows(tip, describe_call(s, call.lane, call.i));
+  } else if (inside) {
+    fill_rows(tip, describe_place(s, row, x));
+  }
   if (found >= 0) {
     const part = make('div', '', {className: inside ? 'event' : ''});
     const dot = make('span', '', {className: 'dot'});
@@ -1094,6 +1121,25 @@ function fill_notes() {
   if (unsynced.length) {
     notes.push(`No PSB in ${names(unsynced)}: IPs and the mode of the code are unknown.`);
   }
+  for (const s of data.streams.filter(s => s.calls)) {
+    const {gaps, resolution, left_out, threads_left_out} = s.calls;
+    if (resolution) {
+      notes.push(`${short_name(s)} has more calls than a page takes: those that follow each other `
+        + `within ${grouped(resolution)} instructions and ticks are one bar. --time draws each `
+        + 'call of a short part.');
+    }
+    if (gaps) {
+      notes.push(`What ${short_name(s)} executed is not known in ${grouped(gaps)} `
+        + (gaps === 1 ? 'place, which is hatched.' : 'places, which are hatched.'));
+    }
+    if (left_out) {
+      notes.push(`${grouped(left_out)} deeply nested calls of ${short_name(s)} are not drawn.`);
+    }
+    if (threads_left_out) {
+      notes.push(`The calls of ${grouped(threads_left_out)} threads of ${short_name(s)} are not `
+        + 'drawn.');
+    }
+  }
   const skipped = data.streams.reduce((sum, s) => sum + s.skipped, 0);
   if (skipped) { notes.push(`${grouped(skipped)} bytes before a PSB are skipped.`); }
   element('notes').replaceChildren(...notes.map(text => make('li', text)));
@@ -1106,6 +1152,7 @@ function fill_summary() {
     ['Indirect branches', s => s.counts.indirect_branch ?? 0],
     ['Enabled', s => s.counts.enabled ?? 0],
     ['Disabled', s => (s.counts.disabled ?? 0) + (s.counts.async_disabled ?? 0)],
+    ...(has_calls ? [['Instructions', s => s.calls?.instructions ?? '']] : []),
     ['PSB', s => s.packets.psb ?? 0], ['CR3 changes', s => s.counts.paging ?? 0],
     ['Interrupts', s => s.lanes.interrupts.count], ['PTWRITE', s => s.counts.ptwrite ?? 0],
     ['Overflows', s => s.counts.overflow ?? 0], ['Damage', s => s.counts.damage ?? 0]];
@@ -1170,6 +1217,7 @@ function start() {
   element('of_lane').append(option('all', ''), ...data.lanes
     .filter(name => data.streams.some(s => s.lanes[name].count))
     .map(name => option(lane_titles[name], name)));
+  element('calls_legend').hidden = !has_calls;
   element('by_time').hidden = !time_streams.length;
   element('by_own').hidden = time_streams.length < 2;
   if (!time_streams.length) { element('axis').hidden = true; }

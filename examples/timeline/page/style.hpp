@@ -16,7 +16,7 @@ inline constexpr std::string_view style = R"css(
   --psb: #7a828e; --overflow: #c77700; --damage: #c62828; --interrupts: #5a4fcf;
   --ptwrite: #0f7f86; --power: #6b7f1a; --frequency: #0f7f86; --transactions: #a23b8c;
   --pebs: #9a5b13; --event_trace: #1f7a4d; --other: #7a828e; --tracing: #2f8f5b;
-  --context: #46617f; --hue_s: 52%; --hue_l: 62%; --hue_text: #16191d;
+  --context: #46617f; --hue_s: 52%; --hue_l: 62%; --hue_text: #16191d; --call_l: 74%;
 }
 @media (prefers-color-scheme: dark) {
   :root {
@@ -27,7 +27,7 @@ inline constexpr std::string_view style = R"css(
     --psb: #98a1ad; --overflow: #f0a63c; --damage: #ff6b6b; --interrupts: #9a92ff;
     --ptwrite: #43bac2; --power: #b1c653; --frequency: #43bac2; --transactions: #e07fcb;
     --pebs: #d99c55; --event_trace: #5cc492; --other: #98a1ad; --tracing: #3fae73;
-    --context: #8fb0d6; --hue_s: 42%; --hue_l: 52%; --hue_text: #0d0f12;
+    --context: #8fb0d6; --hue_s: 42%; --hue_l: 52%; --hue_text: #0d0f12; --call_l: 64%;
   }
 }
 * { box-sizing: border-box; }
@@ -80,6 +80,8 @@ canvas { display: block; width: 100%; }
   color: var(--soft); font-size: 12px; }
 .legend i { display: inline-block; width: 10px; height: 10px; border-radius: 2px;
   margin-right: 6px; }
+.legend .hatched { background: repeating-linear-gradient(135deg, var(--unknown) 0 1.5px,
+  transparent 1.5px 4px); }
 #range { margin: 0; color: var(--soft); font-size: 13px;
   font-variant-numeric: tabular-nums; }
 section { margin-top: 16px; }
