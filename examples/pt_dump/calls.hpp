@@ -16,8 +16,8 @@ class trace_calls {
 public:
     explicit trace_calls(settings const& how)
         : how_{how},
-          code_{how.from != nullptr ? pt_flow::traced_code{how.code->all, *how.from}
-                                    : pt_flow::traced_code{how.calls->images.spans()}},
+          code_{how.from != nullptr ? traced::traced_code{how.code->all, *how.from}
+                                    : traced::traced_code{how.calls->code.images.spans()}},
           walk_{code_, how.clock, found_} {}
 
     void feed(byte_view bytes) { walk_.feed(bytes); }
@@ -40,7 +40,7 @@ private:
 
     settings const& how_;
     calls::recorder found_{most_bars, {}};
-    pt_flow::traced_code code_;
+    traced::traced_code code_;
     calls::walk walk_;
 };
 

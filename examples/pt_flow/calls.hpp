@@ -4,9 +4,10 @@
 // The calls of a trace: as a tree, and as the stacks of a flame graph.
 
 #include "../common/clock_options.hpp"
+#include "../common/event_names.hpp"
+#include "../common/traced/symbols.hpp"
 #include "listing.hpp"
 #include "report.hpp"
-#include "symbols.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -57,7 +58,7 @@ public:
 /// The number is that of the instructions of the call, including those of the functions it called.
 class call_tree : public call_printer {
 public:
-    call_tree(tool::output& to, symbols const& names, call_format const& how)
+    call_tree(tool::output& to, traced::symbols const& names, call_format const& how)
         : to_{to}, names_{names}, how_{how} {}
 
     void executed(std::uint64_t, std::uint64_t count) override { count_ += count; }
@@ -90,7 +91,7 @@ public:
         open_pending();
         if (!is_shown) { return; }
         std::string text{"/* not known: "};
-        text += name_of(one.why);
+        text += events::name_of_gap(one.why);
         if (one.has_from) { text += " from " + names_.of(one.from); }
         if (one.has_to) { text += " to " + names_.of(one.to); }
         begin_line({}, nullptr);
@@ -180,7 +181,7 @@ private:
     }
 
     line_writer to_;
-    address_names names_;
+    traced::address_names names_;
     call_format how_;
     std::vector<frame> open_{};
     std::int64_t shown_depth_ = 0;  ///< of the frames that are not hidden
@@ -194,7 +195,7 @@ private:
 /// `a;b;c 12`.
 class folded_stacks : public call_printer {
 public:
-    folded_stacks(tool::output& to, symbols const& names) : to_{to}, names_{names} {
+    folded_stacks(tool::output& to, traced::symbols const& names) : to_{to}, names_{names} {
         nodes_.emplace_back();
     }
 
@@ -259,7 +260,7 @@ private:
     }
 
     tool::output& to_;
-    address_names names_;
+    traced::address_names names_;
     std::vector<node> nodes_{};
     std::size_t now_ = 0;
     std::uint64_t beyond_ = 0;  ///< calls that have no node

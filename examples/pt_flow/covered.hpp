@@ -3,7 +3,7 @@
 
 // Code coverage: a file in the format of drcov, and a bitmap of edges.
 
-#include "images.hpp"
+#include "../common/traced/images.hpp"
 #include "report.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ private:
 /// The executed blocks. An event splits a block into two.
 class covered_blocks : public report {
 public:
-    covered_blocks(tool::output& to, std::vector<images::module> const& in)
+    covered_blocks(tool::output& to, std::vector<traced::images::module> const& in)
         : to_{to}, modules_{in} {}
 
     [[nodiscard]] auto wants() const -> wanted override { return {.blocks = true}; }
@@ -80,7 +80,7 @@ private:
     }
 
     tool::output& to_;
-    std::vector<images::module> const& modules_;
+    std::vector<traced::images::module> const& modules_;
     std::map<std::uint64_t, std::uint32_t> sizes_{};
 };
 

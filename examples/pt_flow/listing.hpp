@@ -3,6 +3,7 @@
 
 // What pt_flow prints: a line for each report of a walker.
 
+#include "../common/event_names.hpp"
 #include "../common/tool.hpp"
 #include "report.hpp"
 
@@ -62,21 +63,6 @@ private:
 constexpr auto bits_of(flow::code_width width) -> unsigned {
     return width == flow::code_width::bits_64 ? 64 : width == flow::code_width::bits_32 ? 32 : 16;
 }
-constexpr auto name_of(flow::gap_reason why) -> std::string_view {
-    using enum flow::gap_reason;
-    switch (why) {
-        case none: return "none";
-        case overflow: return "overflow";
-        case damage: return "damage";
-        case missing_code: return "missing-code";
-        case no_instruction: return "no-instruction";
-        case wrong_turn: return "wrong-turn";
-        case endless_loop: return "endless-loop";
-        case no_target: return "no-target";
-    }
-    return "";
-}
-
 /// What all listings share: gaps.
 class listing : public report {
 public:
@@ -84,7 +70,7 @@ public:
 
     void gap(flow::gap const& one) override {
         if (!is_shown) { return; }
-        to_.text("gap ").text(name_of(one.why)).text(" offset=").hex(one.offset);
+        to_.text("gap ").text(events::name_of_gap(one.why)).text(" offset=").hex(one.offset);
         if (one.broken != rule::none) { to_.text(" rule=").text(rule_id{one.broken}.letters); }
         if (one.has_from) { to_.text(" from=").hex(one.from); }
         if (one.has_to) { to_.text(" to=").hex(one.to); }

@@ -5,8 +5,7 @@
 
 #include "../common/clock_options.hpp"
 #include "../common/numbers.hpp"
-#include "images.hpp"
-#include "processes.hpp"
+#include "../common/traced/options.hpp"
 #include "walk.hpp"
 
 #include <algorithm>
@@ -37,12 +36,10 @@ struct settings {
     bool times = false;      ///< of calls
     std::uint64_t from = 0;  ///< bytes of the trace
     std::uint64_t to = ~std::uint64_t{0};
-    images code{};
-    bool has_images = false;
+    traced::code_options code{};
     std::optional<std::uint64_t> tid{};
     std::optional<std::uint64_t> stream{};
-    std::string dso{};  ///< the file whose calls are printed
-    code_files files{};
+    std::string dso{};                  ///< the file whose calls are printed
     trace_file::given_options given{};  ///< of the options of clocks
 
     [[nodiscard]] auto has_bytes() const -> bool { return from != 0 || to != ~std::uint64_t{0}; }
@@ -120,31 +117,6 @@ inline auto take_form(tool::command_line& line, settings& to) -> bool {
     }
     return false;
 }
-/// Takes an option that says where code is. Returns false when it is another option.
-inline auto take_code_option(tool::command_line& line, settings& to) -> bool {
-    if (line.is("--binary")) {
-        to.code.add_binary("--binary", line.value());
-        to.has_images = true;
-    } else if (line.is("--image")) {
-        to.code.add_file("--image", line.value());
-        to.has_images = true;
-    } else if (line.is("--pages")) {
-        auto const memory = line.value();
-        to.code.add_pages(memory, line.value());
-        to.has_images = true;
-    } else if (line.is("--symfs")) {
-        to.files.root = line.value();
-    } else if (line.is("--vdso")) {
-        to.files.vdso = line.value();
-    } else if (line.is("--kernel")) {
-        to.files.kernel = line.value();
-    } else if (line.is("--kallsyms")) {
-        to.files.kallsyms = line.value();
-    } else {
-        return false;
-    }
-    return true;
-}
 /// Takes an option that describes the clocks. Returns false when it is another option.
 inline auto take_clock_option(tool::command_line& line, settings& to) -> bool {
     struct {
@@ -174,7 +146,7 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             tool::print(usage);
             std::exit(0);
         }
-        if (detail::take_form(line, given) || detail::take_code_option(line, given) ||
+        if (detail::take_form(line, given) || traced::take_code_option(line, given.code) ||
             detail::take_clock_option(line, given)) {
             continue;
         }

@@ -2,9 +2,9 @@
 
 // pt_flow: the executed instructions of a trace. See `pt_flow --help`.
 
+#include "../common/traced/processes.hpp"
 #include "calls.hpp"
 #include "covered.hpp"
-#include "images.hpp"
 #include "listing.hpp"
 #include "options.hpp"
 #include "recordings.hpp"
@@ -150,12 +150,12 @@ auto listing_of(settings const& given, tool::output& to) -> report {
 /// Prints what a raw trace says, and returns the exit status.
 auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> int {
     auto const bytes = in.whole();
-    pt_flow::traced_code code{given.code.spans()};
+    traced::traced_code code{given.code.images.spans()};
     auto to = given.what == form::drcov
-                  ? std::make_unique<pt_flow::covered_blocks>(out, given.code.modules())
+                  ? std::make_unique<pt_flow::covered_blocks>(out, given.code.images.modules())
                   : listing_of(given, out);
     if (to == nullptr) {
-        auto const names_of = [&](std::uint32_t) -> auto& { return given.code.names(); };
+        auto const names_of = [&](std::uint32_t) -> auto& { return given.code.images.names(); };
         auto const all = [](std::uint32_t) { return std::vector<flow::ip_range>{}; };
         to = calls_report(given, out, given.walk.to_ns, false, names_of, all);
     }
@@ -231,8 +231,8 @@ void require_form_of_threads(settings const& given) {
 auto print_perf_data(settings const& given, trace_file::container const& file, tool::output& out)
     -> int {
     require_form_of_threads(given);
-    pt_flow::binaries files{given.files};
-    pt_flow::processes in{file::perf_data::open(file.from->bytes()), files};
+    traced::binaries files{given.code.files};
+    traced::processes in{file::perf_data::open(file.from->bytes()), files};
     auto const print = [&](trace_file::stream const& of, tool::output& to, unsigned jobs,
                            tool::progress* bar) {
         auto how = given.walk;
@@ -242,7 +242,7 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
         how.clock.guest_tsc.near_by = how.clock.tsc_reference;
         how.options.quirks = how.clock.quirks;
         if (!how.to_ns.is_known()) { how.to_ns.perf = of.how.to_ns; }
-        pt_flow::traced_code code{in, of};
+        traced::traced_code code{in, of};
         auto const made = report_of_threads(given, to, how.to_ns, in);
         walk(given, pt_flow::stretches_of(of), code, how, *made);
         return made->gaps;
@@ -287,7 +287,7 @@ auto walk_of(settings const& given, pt_record::raw_output const& of) -> pt_flow:
 auto print_recording(settings const& given, tool::output& out) -> int {
     require_form_of_threads(given);
     if (given.stream) { throw tool::failure{"--stream takes a perf.data file"}; }
-    pt_flow::binaries files{given.files};
+    traced::binaries files{given.code.files};
     pt_flow::recorded_processes in{given.trace, files};
     auto const how_all = walk_of(given, in.files());
     auto const print = [&](pt_record::raw_output::thread const& of, tool::output& to,
@@ -325,8 +325,8 @@ void take_kcore_directory(settings& given) {
         auto const path = directory / name;
         if (to.empty() && files::is_regular_file(path, ignored)) { to = path.string(); }
     };
-    take(given.files.kernel, "kcore");
-    take(given.files.kallsyms, "kallsyms");
+    take(given.code.files.kernel, "kcore");
+    take(given.code.files.kallsyms, "kallsyms");
 }
 
 auto run_tool(tool::command_line& line) -> int {
@@ -334,14 +334,16 @@ auto run_tool(tool::command_line& line) -> int {
     take_kcore_directory(given);
     tool::output out;
     if (pt_record::raw_output::is_there(given.trace)) {
-        if (given.has_images) { throw tool::failure{"a recording has its code"}; }
+        if (given.code.has_images) { throw tool::failure{"a recording has its code"}; }
         int const status = print_recording(given, out);
         out.close();
         return status;
     }
     trace_file::opened in{given.trace, false};
     if (!in.is_raw()) {
-        if (given.has_images) { throw tool::failure{"a perf.data file names the files itself"}; }
+        if (given.code.has_images) {
+            throw tool::failure{"a perf.data file names the files itself"};
+        }
         auto const file = in.streams();
         int const status = print_perf_data(given, file, out);
         out.close();

@@ -3,10 +3,10 @@
 
 // The raw output of pt_record: traces of threads, and the code that they executed.
 
+#include "../common/traced/binaries.hpp"
+#include "../common/traced/symbols.hpp"
 #include "../pt_record/raw_output.hpp"
-#include "binaries.hpp"
 #include "report.hpp"
-#include "symbols.hpp"
 
 #include <ptspec/flow/code.hpp>
 #include <ptspec/flow/walk_options.hpp>
@@ -25,7 +25,7 @@ namespace pt_flow {
 /// The processes of a recording. Threads may share it.
 class recorded_processes {
 public:
-    recorded_processes(std::string const& directory, binaries& files)
+    recorded_processes(std::string const& directory, traced::binaries& files)
         : of_{directory}, files_{files} {}
 
     [[nodiscard]] auto files() const -> pt_record::raw_output const& { return of_; }
@@ -42,13 +42,13 @@ public:
         -> std::vector<flow::ip_range> {
         std::vector<flow::ip_range> made;
         for (auto const& one : of_.mappings(process)) {
-            if (one.size != 0 && is_path(one.path, path)) {
+            if (one.size != 0 && traced::is_path(one.path, path)) {
                 made.push_back({one.start, one.start + (one.size - 1)});
             }
         }
         return made;
     }
-    auto names_of(std::uint64_t process) -> symbols const& {
+    auto names_of(std::uint64_t process) -> traced::symbols const& {
         std::lock_guard const held{lock_};
         auto const [at, is_new] = names_.try_emplace(process);
         if (is_new) {
@@ -67,10 +67,10 @@ public:
 
 private:
     pt_record::raw_output of_;
-    binaries& files_;
+    traced::binaries& files_;
     std::mutex lock_{};
     std::map<std::uint64_t, std::unique_ptr<pt_record::code_pages>> code_{};
-    std::map<std::uint64_t, symbols> names_{};
+    std::map<std::uint64_t, traced::symbols> names_{};
 };
 
 /// The code of a recorded thread. A version of the code is an address space.

@@ -4,8 +4,8 @@
 // What is made of a walk.
 
 #include "../common/clock_options.hpp"
+#include "../common/traced/processes.hpp"
 
-#include <ptspec/file/perf_data/record.hpp>
 #include <ptspec/flow.hpp>
 
 #include <cstdint>
@@ -14,9 +14,8 @@ namespace pt_flow {
 
 using namespace ptspec;
 
-using thread_id = file::perf_data::thread_id;
-/// A process or thread that is not known.
-inline constexpr std::uint32_t no_process = 0xFFFF'FFFF;
+using traced::no_process;
+using traced::thread_id;
 
 /// What a report takes. What it does not take costs no time.
 struct wanted {

@@ -277,7 +277,7 @@ public:
 
     auto raw(source& from, stream const& of) -> std::string {
         calls::recorder found{next_bars(), part_};
-        pt_flow::traced_code code{how_.calls.images.spans()};
+        traced::traced_code code{how_.calls.code.images.spans()};
         calls::walk steps{code, how_.clock, found};
         for_each_raw_piece(from, false, [&](byte_view bytes) { steps.feed(bytes); });
         steps.finish();

@@ -8,7 +8,7 @@
 // cache of paths, with an empty one, and with a full one. Exit status: 0; 1 the hashes differ;
 // 2 a file cannot be read.
 
-#include <pt_flow/images.hpp>
+#include <common/traced/images.hpp>
 
 #include <ptspec/flow.hpp>
 
@@ -78,8 +78,8 @@ auto run_tool(tool::command_line& line) -> int {
     std::vector<std::string> files;
     while (line.next()) { files.push_back(line.argument()); }
     if (files.size() != 3) { throw tool::failure{"takes a trace, its memory and its addresses"}; }
-    auto const trace = tool::read_all(files[0], pt_flow::images::most_bytes);
-    pt_flow::images images;
+    auto const trace = tool::read_all(files[0], traced::images::most_bytes);
+    traced::images images;
     images.add_pages(files[1], files[2]);
     auto code = images.spans();
     std::vector<flow::block> block_storage(16384);

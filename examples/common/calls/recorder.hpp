@@ -4,7 +4,7 @@
 // Makes the bars of a flame chart of what a walker reports.
 
 #include "bars.hpp"
-#include "../../pt_flow/report.hpp"
+#include "../traced/processes.hpp"
 
 #include <ptspec/flow/call_stack.hpp>
 #include <ptspec/flow/code.hpp>
@@ -19,7 +19,7 @@
 namespace calls {
 
 using namespace ptspec;
-using pt_flow::thread_id;
+using traced::thread_id;
 
 /// The part of a trace whose calls are recorded: from a TSC to another, or from an offset in bytes.
 struct window {

@@ -6,8 +6,8 @@
 #include "names.hpp"
 #include "recorder.hpp"
 #include "../trace_file.hpp"
-#include "../../pt_flow/images.hpp"
-#include "../../pt_flow/processes.hpp"
+#include "../traced/options.hpp"
+#include "../traced/processes.hpp"
 
 #include <ptspec/flow.hpp>
 #include <ptspec/trace/clock.hpp>
@@ -27,9 +27,7 @@ namespace calls {
 struct options {
     bool is_on = false;
     std::string given{};  ///< an option that needs --calls
-    pt_flow::images images{};
-    bool has_images = false;
-    pt_flow::code_files files{};  ///< of perf.data files
+    traced::code_options code{};
 
     void check() const {
         if (!is_on && !given.empty()) { throw tool::failure{given + " needs --calls"}; }
@@ -41,29 +39,11 @@ inline auto take_option(tool::command_line& line, options& to) -> bool {
     auto const option = line.argument();
     if (line.is("--calls")) {
         to.is_on = true;
-        return true;
-    }
-    bool const is_image = line.is("--binary") || line.is("--image") || line.is("--pages");
-    if (line.is("--binary")) {
-        to.images.add_binary(option, line.value());
-    } else if (line.is("--image")) {
-        to.images.add_file(option, line.value());
-    } else if (line.is("--pages")) {
-        auto const memory = line.value();
-        to.images.add_pages(memory, line.value());
-    } else if (line.is("--symfs")) {
-        to.files.root = line.value();
-    } else if (line.is("--vdso")) {
-        to.files.vdso = line.value();
-    } else if (line.is("--kernel")) {
-        to.files.kernel = line.value();
-    } else if (line.is("--kallsyms")) {
-        to.files.kallsyms = line.value();
+    } else if (traced::take_code_option(line, to.code)) {
+        to.given = option;
     } else {
         return false;
     }
-    to.has_images = to.has_images || is_image;
-    to.given = option;
     return true;
 }
 
@@ -71,7 +51,7 @@ inline auto take_option(tool::command_line& line, options& to) -> bool {
 struct located_code {
     static constexpr auto changes = flow::space_changes::at_packets;
 
-    pt_flow::traced_code& from;
+    traced::traced_code& from;
     recorder& to;
     std::uint64_t begin = 0;  ///< of the walk, in the trace
 
@@ -90,7 +70,7 @@ struct located_code {
 /// Walks a trace that comes in pieces.
 class walk {
 public:
-    walk(pt_flow::traced_code& from, trace::clock_options const& how, recorder& to)
+    walk(traced::traced_code& from, trace::clock_options const& how, recorder& to)
         : code_{from, to},
           how_{.quirks = how.quirks},
           to_{to},
@@ -135,24 +115,21 @@ private:
 /// The code of a perf.data file.
 struct process_code {
     process_code(trace_file::container const& of, options const& how)
-        : binaries{how.files},
-          all{file::perf_data::open(of.from->bytes()), binaries},
-          files{file::perf_data::open(of.from->bytes())} {}
+        : binaries{how.code.files}, all{file::perf_data::open(of.from->bytes()), binaries} {}
 
     auto name_of(thread_id thread, bar const& one) -> std::string {
         return calls::name_of(one, all.names_of(thread.pid), [&](std::uint64_t address) {
-            return files.name_of(thread.pid, address);
+            return all.place_of(thread.pid, address);
         });
     }
 
-    pt_flow::binaries binaries;
-    pt_flow::processes all;
-    mapped_files files;
+    traced::binaries binaries;
+    traced::processes all;
 };
 
 /// The name of a function of a raw trace.
 inline auto name_of(options const& how, bar const& one) -> std::string {
-    return name_of(one, how.images.names(), [](std::uint64_t) { return std::string{}; });
+    return name_of(one, how.code.images.names(), [](std::uint64_t) { return std::string{}; });
 }
 
 /// Checks that the code of a file with streams can be found.
@@ -160,7 +137,7 @@ inline void require_processes(trace_file::container const& of, options const& ho
     if (of.layout == "winipt") {
         throw tool::failure{of.name + ": --calls takes a raw trace or a perf.data file"};
     }
-    if (how.has_images) {
+    if (how.code.has_images) {
         throw tool::failure{of.name + ": a perf.data file names the files with code itself"};
     }
 }
@@ -168,7 +145,7 @@ inline void require_processes(trace_file::container const& of, options const& ho
 /// Walks a stream of a perf.data file.
 inline void walk_stream(trace_file::stream const& of, process_code& in,
                         trace::clock_options const& how, recorder& to) {
-    pt_flow::traced_code code{in.all, of};
+    traced::traced_code code{in.all, of};
     walk steps{code, how, to};
     trace_file::for_each_piece(
         of, [&](byte_view bytes) { steps.feed(bytes); },

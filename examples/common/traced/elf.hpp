@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-namespace pt_flow {
+namespace traced {
 
 using namespace ptspec;
 
@@ -275,4 +275,4 @@ private:
     std::vector<elf_symbol> symbols_{};
 };
 
-}  // namespace pt_flow
+}  // namespace traced

@@ -3,7 +3,7 @@
 
 // The files with the code of a perf.data file.
 
-#include "../common/trace_file.hpp"
+#include "../trace_file.hpp"
 #include "elf.hpp"
 #include "symbols.hpp"
 
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace pt_flow {
+namespace traced {
 
 using namespace ptspec;
 
@@ -241,4 +241,4 @@ private:
     symbols names_{};
 };
 
-}  // namespace pt_flow
+}  // namespace traced

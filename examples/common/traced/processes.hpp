@@ -4,14 +4,14 @@
 // The processes of a perf.data file: the code in their address spaces, and the threads that CPUs
 // executed, by time.
 
-#include "../common/trace_file.hpp"
+#include "../trace_file.hpp"
 #include "binaries.hpp"
-#include "report.hpp"
 #include "symbols.hpp"
 
 #include <ptspec/file/perf_data/build_ids.hpp>
 #include <ptspec/file/perf_data/reader.hpp>
 #include <ptspec/flow/code.hpp>
+#include <ptspec/flow/walk_options.hpp>
 
 #include <algorithm>
 #include <map>
@@ -22,9 +22,13 @@
 #include <string>
 #include <vector>
 
-namespace pt_flow {
+namespace traced {
 
 using namespace ptspec;
+
+using thread_id = file::perf_data::thread_id;
+/// A process or thread that is not known.
+inline constexpr std::uint32_t no_process = 0xFFFF'FFFF;
 
 /// Bounds of a time, in nanoseconds.
 struct time_range {
@@ -116,6 +120,21 @@ public:
             }
         }
         return made;
+    }
+    /// `libc.so.6+0x2d1730`: the place in its file of code of a process; empty: no file is mapped
+    /// there.
+    [[nodiscard]] auto place_of(std::uint32_t process, std::uint64_t address) const -> std::string {
+        auto const of = versions_.find(process);
+        for (auto i = of == versions_.end() ? 0 : of->second.size(); i-- != 0;) {
+            auto const& all = spaces_[of->second[i].space];
+            auto next = all.upper_bound(address);
+            if (next == all.begin()) { continue; }
+            auto const& [start, where] = *--next;
+            if (address - start >= where.size) { continue; }
+            auto const name = where.path.substr(where.path.rfind('/') + 1);  // npos + 1 is 0
+            return name + '+' + tool::hex(where.offset + (address - start));
+        }
+        return "";
     }
     /// The names of the functions of a process, including those of code that was unmapped later.
     auto names_of(std::uint32_t process) -> symbols const& {
@@ -343,4 +362,4 @@ private:
     std::uint32_t space_ = 0;
 };
 
-}  // namespace pt_flow
+}  // namespace traced

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "../common/numbers.hpp"
+#include "../numbers.hpp"
 #include "elf.hpp"
 
 #include <charconv>
 #include <unordered_map>
 
-namespace pt_flow {
+namespace traced {
 
 /// Names of functions, by address.
 class symbols {
@@ -112,4 +112,4 @@ private:
     std::unordered_map<std::uint64_t, std::string> kept_{};
 };
 
-}  // namespace pt_flow
+}  // namespace traced

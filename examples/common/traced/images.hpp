@@ -3,8 +3,8 @@
 
 // Code for pt_flow: files that are mapped at an address, and dumps of pages.
 
-#include "../common/numbers.hpp"
-#include "../common/tool.hpp"
+#include "../numbers.hpp"
+#include "../tool.hpp"
 #include "symbols.hpp"
 
 #include <ptspec/flow.hpp>
@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace pt_flow {
+namespace traced {
 
 using namespace ptspec;
 
@@ -119,4 +119,4 @@ private:
     symbols names_{};
 };
 
-}  // namespace pt_flow
+}  // namespace traced
