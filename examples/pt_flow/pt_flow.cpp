@@ -41,7 +41,8 @@ Forms of output:
                             of instructions of the call and of what it called
   --folded                  the number of instructions in each stack of functions, as flame graphs
                             take it: `main;puts 12`
-  --drcov                   the blocks that executed, as a file of DynamoRIO's drcov, version 2
+  --drcov                   the blocks that executed, as a file of DynamoRIO's drcov, version 2: of
+                            all threads, like the next one
   --bitmap SIZE             counts of edges, a byte each, at the index that flow::coverage documents
 
 What is walked and printed; all by default:
@@ -109,7 +110,6 @@ void walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
         for (auto& one : all) { one.keep(given.from, given.to); }
     }
     pt_flow::walk(all, code, how, to);
-    to.end();
 }
 
 using report = std::unique_ptr<pt_flow::report>;
@@ -151,10 +151,11 @@ auto listing_of(settings const& given, tool::output& to) -> report {
 auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> int {
     auto const bytes = in.whole();
     traced::traced_code code{given.code.images.spans()};
-    auto to = given.what == form::drcov
-                  ? std::make_unique<pt_flow::covered_blocks>(out, given.code.images.modules())
-                  : listing_of(given, out);
-    if (to == nullptr) {
+    report to = listing_of(given, out);
+    if (given.what == form::drcov) {
+        to = std::make_unique<pt_flow::covered_blocks>(
+            out, [&](std::uint32_t, std::uint64_t at) { return given.code.images.module_at(at); });
+    } else if (to == nullptr) {
         auto const names_of = [&](std::uint32_t) -> auto& { return given.code.images.names(); };
         auto const all = [](std::uint32_t) { return std::vector<flow::ip_range>{}; };
         to = calls_report(given, out, given.walk.to_ns, false, names_of, all);
@@ -165,54 +166,30 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     std::vector<pt_flow::stretch> all;
     all.emplace_back(0).add(bytes->bytes());
     walk(given, std::move(all), code, how, *to);
+    to->end();
     return to->gaps == 0 ? 0 : 1;
 }
 
-/// A trace of several in a file or directory. `print(out, jobs, bar)` prints what it says, and
-/// returns the number of gaps.
+/// A trace of several in a file or directory. `walk(report, jobs, bar)` reports what it says.
 struct source {
     std::string label;
     std::uint64_t size = 0;
-    std::function<std::uint64_t(tool::output&, unsigned, tool::progress*)> print;
+    trace_file::conversion to_ns{};
+    std::function<void(pt_flow::report&, unsigned, tool::progress*)> walk;
 };
 
-/// Prints several traces, each after its label, and returns the exit status. They are walked in
-/// parallel.
-auto print_all(std::vector<source> const& all, unsigned jobs, tool::output& out) -> int {
-    std::uint64_t size = 0;
-    for (auto const& one : all) { size += one.size; }
-    tool::progress bar{size};
-    std::uint64_t gaps = 0;
-    if (all.size() == 1) {
-        gaps = all[0].print(out, jobs, &bar);
-    } else {
-        struct printed {
-            tool::output text = tool::output::temporary();
-            std::uint64_t gaps = 0;
-            std::uint64_t size = 0;
-        };
-        auto const make = [&](unsigned, std::size_t i) {
-            printed made;
-            made.text.write(all[i].label + "\n");
-            made.gaps = all[i].print(made.text, 1, nullptr);
-            made.size = all[i].size;
-            return made;
-        };
-        std::uint64_t done = 0;
-        tool::in_order(all.size(), jobs, make, [&](printed& one) {
-            one.text.copy_to(out);
-            gaps += one.gaps;
-            bar.at(done += one.size);
-        });
-    }
-    return gaps == 0 ? 0 : 1;
-}
-/// A report of the threads of a file, for these forms only. `Processes` has their names.
+/// A report of the threads of a file. `Processes` has their names.
 template <class Processes>
 auto report_of_threads(settings const& given, tool::output& to, trace_file::conversion const& to_ns,
                        Processes& of) -> report {
     auto made = listing_of(given, to);
     if (made != nullptr) { return made; }
+    if (given.what == form::drcov) {
+        auto const module_of = [&of](std::uint32_t process, std::uint64_t address) {
+            return of.module_at(process, address);
+        };
+        return std::make_unique<pt_flow::covered_blocks>(to, module_of);
+    }
     auto const names_of = [&of](std::uint32_t process) -> auto& { return of.names_of(process); };
     auto const ranges_of = [&of, &given](std::uint32_t process) {
         if (given.dso.empty()) { return std::vector<flow::ip_range>{}; }
@@ -222,40 +199,76 @@ auto report_of_threads(settings const& given, tool::output& to, trace_file::conv
     };
     return calls_report(given, to, to_ns, true, names_of, ranges_of);
 }
-void require_form_of_threads(settings const& given) {
-    if (given.what == form::drcov || given.what == form::bitmap) {
-        throw tool::failure{"--drcov and --bitmap take a raw trace"};
+
+/// Prints several traces, and returns the exit status: coverage of all, or each after its label.
+/// Then they are walked in parallel.
+template <class Processes>
+auto print_all(settings const& given, std::vector<source> const& all, Processes& of,
+               tool::output& out) -> int {
+    auto const jobs = given.walk.jobs;
+    std::uint64_t size = 0;
+    for (auto const& one : all) { size += one.size; }
+    tool::progress bar{size};
+    bool const is_coverage = given.what == form::drcov || given.what == form::bitmap;
+    if (is_coverage || all.size() == 1) {
+        auto const to = report_of_threads(given, out, all[0].to_ns, of);
+        for (auto const& one : all) { one.walk(*to, jobs, all.size() == 1 ? &bar : nullptr); }
+        to->end();
+        return to->gaps == 0 ? 0 : 1;
     }
+    struct printed {
+        tool::output text = tool::output::temporary();
+        std::uint64_t gaps = 0;
+        std::uint64_t size = 0;
+    };
+    auto const make = [&](unsigned, std::size_t i) {
+        printed made;
+        made.text.write(all[i].label + "\n");
+        auto const to = report_of_threads(given, made.text, all[i].to_ns, of);
+        all[i].walk(*to, 1, nullptr);
+        to->end();
+        made.gaps = to->gaps;
+        made.size = all[i].size;
+        return made;
+    };
+    std::uint64_t gaps = 0;
+    std::uint64_t done = 0;
+    tool::in_order(all.size(), jobs, make, [&](printed& one) {
+        one.text.copy_to(out);
+        gaps += one.gaps;
+        bar.at(done += one.size);
+    });
+    return gaps == 0 ? 0 : 1;
 }
 
+/// The settings of a walk of a stream.
+auto walk_of(settings const& given, trace_file::stream const& of) -> pt_flow::walk_settings {
+    auto how = given.walk;
+    how.clock = trace_file::clock_of(of, how.clock, given.given);
+    how.clock.guest_tsc.near_by = how.clock.tsc_reference;
+    how.options.quirks = how.clock.quirks;
+    if (!how.to_ns.is_known()) { how.to_ns.perf = of.how.to_ns; }
+    return how;
+}
 auto print_perf_data(settings const& given, trace_file::container const& file, tool::output& out)
     -> int {
-    require_form_of_threads(given);
     traced::binaries files{given.code.files};
     traced::processes in{file::perf_data::open(file.from->bytes()), files};
-    auto const print = [&](trace_file::stream const& of, tool::output& to, unsigned jobs,
-                           tool::progress* bar) {
-        auto how = given.walk;
-        how.jobs = jobs;
-        how.bar = bar;
-        how.clock = trace_file::clock_of(of, how.clock, given.given);
-        how.clock.guest_tsc.near_by = how.clock.tsc_reference;
-        how.options.quirks = how.clock.quirks;
-        if (!how.to_ns.is_known()) { how.to_ns.perf = of.how.to_ns; }
-        traced::traced_code code{in, of};
-        auto const made = report_of_threads(given, to, how.to_ns, in);
-        walk(given, pt_flow::stretches_of(of), code, how, *made);
-        return made->gaps;
-    };
     std::vector<source> all;
     for (auto const* const one : file.selected(given.stream)) {
         if (given.tid && one->tid != given.tid) { continue; }
-        all.push_back({one->label(), one->bytes(), [&print, one](auto& to, auto jobs, auto* bar) {
-                           return print(*one, to, jobs, bar);
-                       }});
+        auto const how = walk_of(given, *one);
+        auto const walk_it = [&given, &in, one, how](auto& to, auto jobs, auto* bar) {
+            auto with = how;
+            with.jobs = jobs;
+            with.bar = bar;
+            traced::traced_code code{in, *one};
+            walk(given, pt_flow::stretches_of(*one), code, with, to);
+        };
+        all.push_back({one->label(), one->bytes(), how.to_ns, walk_it});
     }
     if (all.empty()) { throw tool::failure{file.name + ": has no trace of this thread"}; }
-    return print_all(all, given.walk.jobs, out);
+    return print_all(given, all, in, out);
 }
 
 /// The settings of a walk of raw output of pt_record.
@@ -285,35 +298,31 @@ auto walk_of(settings const& given, pt_record::raw_output const& of) -> pt_flow:
     return how;
 }
 auto print_recording(settings const& given, tool::output& out) -> int {
-    require_form_of_threads(given);
     if (given.stream) { throw tool::failure{"--stream takes a perf.data file"}; }
     traced::binaries files{given.code.files};
     pt_flow::recorded_processes in{given.trace, files};
-    auto const how_all = walk_of(given, in.files());
-    auto const print = [&](pt_record::raw_output::thread const& of, tool::output& to,
-                           tool::progress* bar) {
-        auto how = how_all;
-        how.bar = bar;
-        tool::input file{in.files().path_of(of, "pt")};
-        trace_file::memory const bytes{file, std::string_view{}};
-        pt_flow::thread_id const which{static_cast<std::uint32_t>(of.process), of.tid};
-        pt_flow::recorded_code code{in.code_of(of.process), which, bytes.bytes()};
-        auto const made = report_of_threads(given, to, how.to_ns, in);
-        std::vector<pt_flow::stretch> all;
-        all.emplace_back(0).add(bytes.bytes());
-        walk(given, std::move(all), code, how, *made);
-        return made->gaps;
-    };
+    auto const how = walk_of(given, in.files());
     std::vector<source> all;
     for (auto const& one : in.files().threads()) {
         if (given.tid && one.tid != given.tid) { continue; }
+        auto const path = in.files().path_of(one, "pt");
+        auto const walk_it = [&given, &in, &how, one, path](auto& to, auto, auto* bar) {
+            auto with = how;
+            with.bar = bar;
+            tool::input file{path};
+            trace_file::memory const bytes{file, std::string_view{}};
+            pt_flow::thread_id const which{static_cast<std::uint32_t>(one.process), one.tid};
+            pt_flow::recorded_code code{in.code_of(one.process), which, bytes.bytes()};
+            std::vector<pt_flow::stretch> whole;
+            whole.emplace_back(0).add(bytes.bytes());
+            walk(given, std::move(whole), code, with, to);
+        };
         std::error_code ignored;
-        auto const size = std::filesystem::file_size(in.files().path_of(one, "pt"), ignored);
-        all.push_back({"tid " + std::to_string(one.tid), ignored ? 0 : size,
-                       [&print, one](auto& to, auto, auto* bar) { return print(one, to, bar); }});
+        auto const size = std::filesystem::file_size(path, ignored);
+        all.push_back({"tid " + std::to_string(one.tid), ignored ? 0 : size, how.to_ns, walk_it});
     }
     if (all.empty()) { throw tool::failure{given.trace + ": has no trace of this thread"}; }
-    return print_all(all, given.walk.jobs, out);
+    return print_all(given, all, in, out);
 }
 
 /// What perf record --kcore writes beside the data.

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -47,6 +48,17 @@ public:
             }
         }
         return made;
+    }
+    /// The file with code of a process.
+    auto module_at(std::uint64_t process, std::uint64_t address) -> std::optional<traced::module> {
+        auto const all = of_.mappings(process);
+        for (auto i = all.size(); i-- != 0;) {
+            auto const& one = all[i];
+            if (address - one.start >= one.size) { continue; }
+            return traced::binaries::module_of(one.path, files_.find_named(one.path),
+                                               {one.start, one.size, one.offset});
+        }
+        return std::nullopt;
     }
     auto names_of(std::uint64_t process) -> traced::symbols const& {
         std::lock_guard const held{lock_};

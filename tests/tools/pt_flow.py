@@ -399,6 +399,17 @@ class PerfData(Folder):
             "    leaf();", "    leaf();", "  } /* middle */"])
         none = run("--calls", "--dso", "rogram", self.data)[1]
         self.assertEqual(len(none.splitlines()), 1)
+        symbols = subprocess.run(["nm", program], capture_output=True, text=True).stdout
+        functions = {name: int(address, 16) for address, name in
+                     re.findall(r"^(\w+) [tT] (main|order|leaf|middle)$", symbols, re.M)}
+        self.assertEqual(len(functions), 4)
+        for traced in (self.data, self.folder / "raw"):
+            done = subprocess.run([PT_FLOW, "--drcov", traced], capture_output=True)
+            text, _, table = done.stdout.partition(b" bbs\n")
+            module = re.search(rf"^(\d+), 0x(\w+), .*, {program}$", text.decode(), re.M)
+            blocks = {offset for offset, _, number in struct.iter_unpack("<IHH", table)
+                      if number == int(module[1])}
+            self.assertLessEqual(set(functions.values()), blocks)
 
     def test_a_directory_of_raw_output_has_the_code(self):
         jit = self.folder / "jit"
@@ -427,7 +438,7 @@ class PerfData(Folder):
         self.assertEqual(times, sorted(times))
         for arguments, message in ((["--image", f"{self.data}@0", raw], "has its code"),
                                    (["--tid", "1", raw], "no trace of this thread"),
-                                   (["--bitmap", "64", raw], "take a raw trace")):
+                                   (["--stream", "0", raw], "takes a perf.data file")):
             status, _, error = run(*arguments)
             self.assertEqual(status, 2)
             self.assertIn(message, error)
@@ -445,7 +456,6 @@ class PerfData(Folder):
     def test_wrong_usage(self):
         self.record("true")
         for arguments, message in ((["--tid", "1", self.data], "no trace of this thread"),
-                                   (["--drcov", self.data], "take a raw trace"),
                                    (["--image", f"{self.data}@0", self.data], "names the files")):
             status, _, error = run(*arguments)
             self.assertEqual(status, 2)
@@ -518,6 +528,19 @@ class Switches(Folder):
             folded = run("--folded", file)[1].split("thread ")[1:]
             self.assertEqual({int(one.split("/")[0]): int(one.split()[-1]) for one in folded},
                              {process: count for process, count in counts.items() if count != 0})
+
+    def test_the_coverage_of_two_processes(self):
+        paths = {process: self.file(f"code{process}", code) for process, code in self.CODE.items()}
+        slices = [((100, 200)[i % 2], 84 * 8 * 100 * (i + 1), i + 1) for i in range(8)]
+        file = self.file_of(slices, [self.mapping(process, path)
+                                     for process, path in paths.items()])
+        done = subprocess.run([PT_FLOW, "--drcov", file], capture_output=True)
+        text, _, table = done.stdout.partition(b" bbs\n")
+        self.assertIn(f"0, 0x401000, 0x402000, 0x0, {paths[100]}\n"
+                      f"1, 0x401000, 0x402000, 0x0, {paths[200]}\n", text.decode())
+        self.assertEqual(list(struct.iter_unpack("<IHH", table)), [(0, 3, 0), (0, 4, 1)])
+        counts = subprocess.run([PT_FLOW, "--bitmap", "1K", file], capture_output=True).stdout
+        self.assertEqual(sum(counts), len(run("--edges", file)[1].splitlines()))
 
     def test_the_instructions_of_a_time(self):
         paths = {process: self.file(f"code{process}", code) for process, code in self.CODE.items()}

@@ -53,6 +53,13 @@ struct binary {
     }
 };
 
+/// A file with code, and its addresses.
+struct module {
+    std::string path;
+    std::uint64_t address;
+    std::uint64_t size;
+};
+
 /// Where a part of a file is mapped.
 struct mapped_part {
     std::uint64_t start;  ///< the address of the first byte
@@ -86,17 +93,23 @@ public:
     void add_names(symbols& to, binary const* from, mapped_part const& of) {
         if (from == nullptr || !from->elf) { return; }
         auto const* const debugging = find_symbols(hex_of(from->elf->build_id()));
+        auto const moved = load_offset(*from->elf, of);
+        if (!moved) { return; }
+        to.add(*from->elf, *moved);
+        if (debugging != nullptr && debugging->elf) { to.add(*debugging->elf, *moved); }
+    }
+    /// A mapped file, with all its segments if it is known.
+    [[nodiscard]] static auto module_of(std::string const& path, binary const* from,
+                                        mapped_part const& of) -> module {
+        auto const moved = from != nullptr && from->elf ? load_offset(*from->elf, of)
+                                                        : std::nullopt;
+        if (!moved) { return {path, of.start, of.size}; }
+        std::uint64_t first = ~std::uint64_t{0}, end = 0;
         for (auto const& one : from->elf->segments()) {
-            auto const in_segment = of.offset - one.offset;
-            bool const is_in = one.is_executable && of.offset + of.size > one.offset &&
-                               (of.offset < one.offset || in_segment < one.bytes.size());
-            if (!is_in) { continue; }
-            // The address of the file's byte `offset` is `address + offset - one.offset`.
-            auto const moved = of.start - (one.address + in_segment);
-            to.add(*from->elf, moved);
-            if (debugging != nullptr && debugging->elf) { to.add(*debugging->elf, moved); }
-            return;
+            first = std::min(first, one.address);
+            end = std::max(end, one.address + one.bytes.size());
         }
+        return {path, first + *moved, end - first};
     }
     /// Adds the functions that a JIT compiler made, from the file that it writes for perf.
     void add_map(symbols& to, std::uint64_t process) const {
@@ -111,6 +124,18 @@ public:
 private:
     using owned = std::unique_ptr<binary>;
 
+    /// How much higher the addresses in memory are than those in the file.
+    [[nodiscard]] static auto load_offset(elf_file const& file, mapped_part const& of)
+        -> std::optional<std::uint64_t> {
+        for (auto const& one : file.segments()) {
+            auto const in_segment = of.offset - one.offset;
+            bool const is_in = one.is_executable && of.offset + of.size > one.offset &&
+                               (of.offset < one.offset || in_segment < one.bytes.size());
+            // The address of the file's byte `offset` is `address + offset - one.offset`.
+            if (is_in) { return of.start - (one.address + in_segment); }
+        }
+        return std::nullopt;
+    }
     /// The debugging symbols of a file, which are not in it; nullptr: none.
     auto find_symbols(std::string const& build_id) -> binary const* {
         std::lock_guard const held{lock_};

@@ -5,11 +5,13 @@
 
 #include "../numbers.hpp"
 #include "../tool.hpp"
+#include "binaries.hpp"
 #include "symbols.hpp"
 
 #include <ptspec/flow.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace traced {
@@ -95,13 +97,13 @@ public:
     }
 
     [[nodiscard]] auto names() const -> symbols const& { return names_; }
-    /// A file with code, and its addresses.
-    struct module {
-        std::string path;
-        std::uint64_t address;
-        std::uint64_t size;
-    };
-    [[nodiscard]] auto modules() const -> std::vector<module> const& { return modules_; }
+    /// The image with an address.
+    [[nodiscard]] auto module_at(std::uint64_t address) const -> std::optional<module> {
+        for (auto const& one : modules_) {
+            if (address - one.address < one.size) { return one; }
+        }
+        return std::nullopt;
+    }
 
 private:
     static constexpr std::uint64_t any = ~std::uint64_t{0};

@@ -124,17 +124,17 @@ public:
     /// `libc.so.6+0x2d1730`: the place in its file of code of a process; empty: no file is mapped
     /// there.
     [[nodiscard]] auto place_of(std::uint32_t process, std::uint64_t address) const -> std::string {
-        auto const of = versions_.find(process);
-        for (auto i = of == versions_.end() ? 0 : of->second.size(); i-- != 0;) {
-            auto const& all = spaces_[of->second[i].space];
-            auto next = all.upper_bound(address);
-            if (next == all.begin()) { continue; }
-            auto const& [start, where] = *--next;
-            if (address - start >= where.size) { continue; }
-            auto const name = where.path.substr(where.path.rfind('/') + 1);  // npos + 1 is 0
-            return name + '+' + tool::hex(where.offset + (address - start));
-        }
-        return "";
+        auto const [start, where] = mapping_at(process, address);
+        if (where == nullptr) { return ""; }
+        auto const name = where->path.substr(where->path.rfind('/') + 1);  // npos + 1 is 0
+        return name + '+' + tool::hex(where->offset + (address - start));
+    }
+    /// The file with code of a process.
+    auto module_at(std::uint32_t process, std::uint64_t address) -> std::optional<module> {
+        auto const [start, where] = mapping_at(process, address);
+        if (where == nullptr) { return std::nullopt; }
+        auto const* const from = files_.find(where->path, where->build_id);
+        return binaries::module_of(where->path, from, {start, where->size, where->offset});
     }
     /// The names of the functions of a process, including those of code that was unmapped later.
     auto names_of(std::uint32_t process) -> symbols const& {
@@ -178,6 +178,19 @@ private:
         thread_id thread;
     };
 
+    /// The last mapping that contains an address, and where it begins.
+    [[nodiscard]] auto mapping_at(std::uint32_t process, std::uint64_t address) const
+        -> std::pair<std::uint64_t, mapped const*> {
+        auto const of = versions_.find(process);
+        for (auto i = of == versions_.end() ? 0 : of->second.size(); i-- != 0;) {
+            auto const& all = spaces_[of->second[i].space];
+            auto next = all.upper_bound(address);
+            if (next == all.begin()) { continue; }
+            auto const& [start, where] = *--next;
+            if (address - start < where.size) { return {start, &where}; }
+        }
+        return {0, nullptr};
+    }
     template <class Entry>
     static auto last_before(std::vector<Entry> const& all, std::uint64_t time) -> Entry const* {
         auto const next = std::upper_bound(
