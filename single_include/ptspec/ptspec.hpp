@@ -9248,7 +9248,7 @@ namespace ptspec::access {
     return false;
 }
 
-/// The result of looking `ip`, the target of a taken branch or event, up in the address ranges.
+/// What the address ranges say of `ip`, the target of a taken branch or event.
 struct range_hit {
     bool filter_en = true;    ///< FilterEn afterwards
     bool trace_stop = false;  ///< `ip` lies in a TraceStop range
@@ -9287,8 +9287,8 @@ struct range_hit {
                              [=](address_range const& range) { return range.contains(ip); });
 }
 
-/// Looks an instruction up in the address ranges. Where a filter range and a TraceStop range
-/// overlap, TraceStop wins.
+/// Finds an instruction in the address ranges. Where a filter range and a TraceStop range overlap,
+/// TraceStop wins.
 ///
 /// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
 [[nodiscard]] constexpr auto match_ranges(msr_state const& state, uint64_t ip) noexcept
@@ -9941,7 +9941,7 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
     return {effect{.state = next}};
 }
 
-/// The state with the MSRs of an image. Those that XSAVES does not save are as after a cold reset.
+/// The state with the MSRs of an image. MSRs that XSAVES does not save are as after a cold reset.
 ///
 /// Source: REG-141.
 [[nodiscard]] constexpr auto msr_state_of(xsave_pt_state const& image) noexcept -> msr_state {
@@ -13633,8 +13633,8 @@ struct time {
     uint64_t earliest = 0;
     uint64_t latest = unbounded;
     uint64_t cycles = 0;  ///< the sum of all CYCs before
-    /// It counts from a TSC that a guest sees (PIP.NR), whose offset and multiplier are not known:
-    /// it is no time of the host.
+    /// It is a guest's TSC (PIP.NR), whose offset and multiplier are not known: not comparable with
+    /// times of the host.
     bool is_guest = false;
 
     /// The estimate is a value of the time-stamp counter.
@@ -15194,7 +15194,7 @@ struct rate_range {
     }
 
     [[nodiscard]] constexpr auto is_limited() const noexcept -> bool { return most != unlimited; }
-    /// The least number of ticks that so many cycles take, rounded down.
+    /// The least number of ticks that `cycles` cycles take, rounded down.
     [[nodiscard]] constexpr auto least_of(uint64_t cycles) const noexcept -> uint64_t {
         return scaled_by(cycles, least);
     }
@@ -15253,7 +15253,7 @@ public:
     [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return numerator_ != 0; }
     [[nodiscard]] constexpr auto base() const noexcept -> uint64_t { return base_; }
     [[nodiscard]] constexpr auto ctc() const noexcept -> uint32_t { return ctc_; }
-    /// `base` is right up to so many ticks.
+    /// The maximum error of `base`, in ticks.
     [[nodiscard]] constexpr auto error() const noexcept -> uint64_t {
         return base_error_ + rounding_;
     }
@@ -15319,7 +15319,7 @@ public:
         if ((ctc & 0xFFFF) < ctc_) { upper -= 0x1'0000; }
         ctc_ = (upper + ctc_) & low_bits32(mtc_freq_ + 8U);
     }
-    /// The latest time before the next MTC, if the processor drops so many before it.
+    /// The latest time before the next MTC, if the processor drops `lost` MTCs before it.
     [[nodiscard]] constexpr auto next_mtc(uint32_t lost) const noexcept -> uint64_t {
         uint32_t const next = ((ctc_ >> mtc_freq_) + 1) << mtc_freq_;
         uint64_t const all = (next - ctc_) + (uint64_t{lost} << mtc_freq_);
@@ -15373,7 +15373,7 @@ struct clock_options {
     /// The frequency of the core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
     /// At most 16; 0: it may be any.
     uint8_t tolerance = 5;
-    /// The value of a TSC packet may be so many TSC ticks older than its CYC: `tsc_age_of`.
+    /// How old the value of a TSC packet may be at its CYC, in TSC ticks: `tsc_age_of`.
     uint16_t tsc_age = 0;
     bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
     uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
@@ -15773,7 +15773,7 @@ private:
         high_ = detail::saturating_add(edge + edge_error() + age, most_cycle_);
         anchor_ = is_exact_ ? edge : later(low_, least(anchor_, edge));
     }
-    /// From now on a cycle takes so many ticks.
+    /// From now on a cycle takes this number of ticks.
     constexpr void use_rates(detail::rate_range rates) noexcept {
         rates_ = rates;
         least_cycle_ = least_cycle_of(rates);
@@ -15787,7 +15787,7 @@ private:
     static constexpr auto most_cycle_of(detail::rate_range rates) noexcept -> uint64_t {
         return rates.is_limited() ? (rates.most >> 32) + 2 : time::unbounded;
     }
-    /// The upper bound of the packet so many cycles after the point.
+    /// The upper bound of the packet that is `cycles` cycles after the point.
     [[nodiscard]] constexpr auto high_of(uint64_t cycles) const noexcept -> uint64_t {
         return detail::saturating_add(high_, rates_.most_of(cycles));
     }
@@ -17073,7 +17073,7 @@ public:
         top_ = (top_ + count) % most;
         count_ += count;
     }
-    /// Pops `count` entries, 0 or 1, if there are so many.
+    /// Pops `count` entries, 0 or 1; none if the stack is empty.
     constexpr void drop(unsigned count) noexcept {
         count = count_ == 0 ? 0 : count;
         top_ = (top_ + most - count) % most;
@@ -17319,9 +17319,9 @@ constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
 
 /// The bytes before which PADs stand.
 struct alignment_of_next {
-    size_t whole = 0;   ///< so many do not cross a multiple of 8
-    size_t head = 0;    ///< or so many end at one
-    bool ends = false;  ///< the second applies
+    size_t whole = 0;   ///< the number of bytes that must stay in one 8-byte word
+    size_t head = 0;    ///< the number of bytes that must end at a word
+    bool ends = false;  ///< align by `head`, not by `whole`
 };
 
 /// The number of PADs before the bytes at `at`, as `pad_policy::skylake` places them. A wide
@@ -19491,9 +19491,9 @@ struct model_options {
     /// before it: GEN-176, GEN-180.
     bool psb_of_enable_has_fup = false;
     bool psb_keeps_remainder = false;  ///< bytes beyond the period count to the next: GEN-012
-    uint16_t psb_step = 1;  ///< the count is compared at multiples of so many bytes: GEN-012
-    bool psb_counts_itself = true;  ///< a PSB+'s bytes count towards the next: GEN-165
-    bool pip_for_same_cr3 = true;   ///< a PIP also if MOV CR3 does not change CR3: GEN-240
+    uint16_t psb_step = 1;             ///< a PSB is considered only every `psb_step` bytes: GEN-012
+    bool psb_counts_itself = true;     ///< a PSB+'s bytes count towards the next: GEN-165
+    bool pip_for_same_cr3 = true;      ///< a PIP also if MOV CR3 does not change CR3: GEN-240
     /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
     bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
@@ -20167,7 +20167,7 @@ constexpr void add_in_time(generator_state& s, auto& batch, Packet const& which)
     pass_before(s, batch, Packet::about.id);
     batch.add(which);
 }
-/// Runs an action while moments pass. Those that no packet waited for pass at its end.
+/// Runs an action while moments pass. Moments that no packet waited for pass at its end.
 template <class Sink, class Run>
 constexpr auto run_within(generator_state& s, action::time_within takes, Sink& to,
                           Run const& run) noexcept {
@@ -24047,7 +24047,7 @@ namespace ptspec::driver {
 
 /// What a reset left.
 struct [[nodiscard]] reset_trace : stopped_trace {
-    bool is_preserved = false;  ///< the MSRs are those of before the reset
+    bool is_preserved = false;  ///< the MSRs have their values from before the reset
 };
 
 /// Reads the MSRs after a warm reset: where the last trace ended, if the processor preserves them.
@@ -25309,8 +25309,8 @@ struct guest_pt {
     access::ia32_rtit_cr3_match host_cr3_match{};
 
     bool pmi_pending = false;  ///< inject a PMI: `take_pmi` clears it
-    /// TraceEn rose, and VM entry has not loaded it yet: what enabling does is still to be done by
-    /// the processor.
+    /// TraceEn rose, and VM entry has not loaded it yet: the effects of enabling are not
+    /// performed yet.
     bool starts = false;
     /// The processor holds a STATUS without PendToPAPMI: its reads are intercepted.
     bool hides_pend_topa_pmi = false;
@@ -25856,7 +25856,7 @@ namespace ptspec::vmx::detail {
 
 /// What the guest's output is translated to.
 enum class shadow_kind : uint8_t {
-    frozen,  ///< the position cannot change: nothing is output, or an error occurs at once
+    frozen,  ///< no output, or an error at once: the position is constant
     topa,    ///< tables to tables
     range,   ///< a single range of 4 KB or more to a ring
     direct,  ///< a single range in one page to a single range

@@ -47,7 +47,7 @@ namespace ptspec::access {
     return false;
 }
 
-/// The result of looking `ip`, the target of a taken branch or event, up in the address ranges.
+/// What the address ranges say of `ip`, the target of a taken branch or event.
 struct range_hit {
     bool filter_en = true;    ///< FilterEn afterwards
     bool trace_stop = false;  ///< `ip` lies in a TraceStop range
@@ -86,8 +86,8 @@ struct range_hit {
                              [=](address_range const& range) { return range.contains(ip); });
 }
 
-/// Looks an instruction up in the address ranges. Where a filter range and a TraceStop range
-/// overlap, TraceStop wins.
+/// Finds an instruction in the address ranges. Where a filter range and a TraceStop range overlap,
+/// TraceStop wins.
 ///
 /// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
 [[nodiscard]] constexpr auto match_ranges(msr_state const& state, uint64_t ip) noexcept

@@ -150,7 +150,7 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
     return {effect{.state = next}};
 }
 
-/// The state with the MSRs of an image. Those that XSAVES does not save are as after a cold reset.
+/// The state with the MSRs of an image. MSRs that XSAVES does not save are as after a cold reset.
 ///
 /// Source: REG-141.
 [[nodiscard]] constexpr auto msr_state_of(xsave_pt_state const& image) noexcept -> msr_state {

@@ -9,7 +9,7 @@ namespace ptspec::driver {
 
 /// What a reset left.
 struct [[nodiscard]] reset_trace : stopped_trace {
-    bool is_preserved = false;  ///< the MSRs are those of before the reset
+    bool is_preserved = false;  ///< the MSRs have their values from before the reset
 };
 
 /// Reads the MSRs after a warm reset: where the last trace ended, if the processor preserves them.

@@ -47,9 +47,9 @@ struct model_options {
     /// before it: GEN-176, GEN-180.
     bool psb_of_enable_has_fup = false;
     bool psb_keeps_remainder = false;  ///< bytes beyond the period count to the next: GEN-012
-    uint16_t psb_step = 1;  ///< the count is compared at multiples of so many bytes: GEN-012
-    bool psb_counts_itself = true;  ///< a PSB+'s bytes count towards the next: GEN-165
-    bool pip_for_same_cr3 = true;   ///< a PIP also if MOV CR3 does not change CR3: GEN-240
+    uint16_t psb_step = 1;             ///< a PSB is considered only every `psb_step` bytes: GEN-012
+    bool psb_counts_itself = true;     ///< a PSB+'s bytes count towards the next: GEN-165
+    bool pip_for_same_cr3 = true;      ///< a PIP also if MOV CR3 does not change CR3: GEN-240
     /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
     bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301

@@ -146,7 +146,7 @@ public:
         return made;
     }
 
-    /// Why there are no more traces; at the end of the file, and before, it is no error.
+    /// The error that ended reading; `none` before it, and at a normal end.
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
 
 private:

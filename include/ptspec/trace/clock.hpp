@@ -24,7 +24,7 @@ struct clock_options {
     /// The frequency of the core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
     /// At most 16; 0: it may be any.
     uint8_t tolerance = 5;
-    /// The value of a TSC packet may be so many TSC ticks older than its CYC: `tsc_age_of`.
+    /// How old the value of a TSC packet may be at its CYC, in TSC ticks: `tsc_age_of`.
     uint16_t tsc_age = 0;
     bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
     uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
@@ -424,7 +424,7 @@ private:
         high_ = detail::saturating_add(edge + edge_error() + age, most_cycle_);
         anchor_ = is_exact_ ? edge : later(low_, least(anchor_, edge));
     }
-    /// From now on a cycle takes so many ticks.
+    /// From now on a cycle takes this number of ticks.
     constexpr void use_rates(detail::rate_range rates) noexcept {
         rates_ = rates;
         least_cycle_ = least_cycle_of(rates);
@@ -438,7 +438,7 @@ private:
     static constexpr auto most_cycle_of(detail::rate_range rates) noexcept -> uint64_t {
         return rates.is_limited() ? (rates.most >> 32) + 2 : time::unbounded;
     }
-    /// The upper bound of the packet so many cycles after the point.
+    /// The upper bound of the packet that is `cycles` cycles after the point.
     [[nodiscard]] constexpr auto high_of(uint64_t cycles) const noexcept -> uint64_t {
         return detail::saturating_add(high_, rates_.most_of(cycles));
     }

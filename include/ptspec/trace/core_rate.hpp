@@ -77,7 +77,7 @@ struct rate_range {
     }
 
     [[nodiscard]] constexpr auto is_limited() const noexcept -> bool { return most != unlimited; }
-    /// The least number of ticks that so many cycles take, rounded down.
+    /// The least number of ticks that `cycles` cycles take, rounded down.
     [[nodiscard]] constexpr auto least_of(uint64_t cycles) const noexcept -> uint64_t {
         return scaled_by(cycles, least);
     }

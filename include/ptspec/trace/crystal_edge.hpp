@@ -28,7 +28,7 @@ public:
     [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return numerator_ != 0; }
     [[nodiscard]] constexpr auto base() const noexcept -> uint64_t { return base_; }
     [[nodiscard]] constexpr auto ctc() const noexcept -> uint32_t { return ctc_; }
-    /// `base` is right up to so many ticks.
+    /// The maximum error of `base`, in ticks.
     [[nodiscard]] constexpr auto error() const noexcept -> uint64_t {
         return base_error_ + rounding_;
     }
@@ -94,7 +94,7 @@ public:
         if ((ctc & 0xFFFF) < ctc_) { upper -= 0x1'0000; }
         ctc_ = (upper + ctc_) & low_bits32(mtc_freq_ + 8U);
     }
-    /// The latest time before the next MTC, if the processor drops so many before it.
+    /// The latest time before the next MTC, if the processor drops `lost` MTCs before it.
     [[nodiscard]] constexpr auto next_mtc(uint32_t lost) const noexcept -> uint64_t {
         uint32_t const next = ((ctc_ >> mtc_freq_) + 1) << mtc_freq_;
         uint64_t const all = (next - ctc_) + (uint64_t{lost} << mtc_freq_);

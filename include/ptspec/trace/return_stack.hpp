@@ -54,7 +54,7 @@ public:
         top_ = (top_ + count) % most;
         count_ += count;
     }
-    /// Pops `count` entries, 0 or 1, if there are so many.
+    /// Pops `count` entries, 0 or 1; none if the stack is empty.
     constexpr void drop(unsigned count) noexcept {
         count = count_ == 0 ? 0 : count;
         top_ = (top_ + most - count) % most;

@@ -17,8 +17,8 @@ struct time {
     uint64_t earliest = 0;
     uint64_t latest = unbounded;
     uint64_t cycles = 0;  ///< the sum of all CYCs before
-    /// It counts from a TSC that a guest sees (PIP.NR), whose offset and multiplier are not known:
-    /// it is no time of the host.
+    /// It is a guest's TSC (PIP.NR), whose offset and multiplier are not known: not comparable with
+    /// times of the host.
     bool is_guest = false;
 
     /// The estimate is a value of the time-stamp counter.

@@ -44,8 +44,8 @@ struct guest_pt {
     access::ia32_rtit_cr3_match host_cr3_match{};
 
     bool pmi_pending = false;  ///< inject a PMI: `take_pmi` clears it
-    /// TraceEn rose, and VM entry has not loaded it yet: what enabling does is still to be done by
-    /// the processor.
+    /// TraceEn rose, and VM entry has not loaded it yet: the effects of enabling are not
+    /// performed yet.
     bool starts = false;
     /// The processor holds a STATUS without PendToPAPMI: its reads are intercepted.
     bool hides_pend_topa_pmi = false;

@@ -39,7 +39,7 @@ constexpr void add_in_time(generator_state& s, auto& batch, Packet const& which)
     pass_before(s, batch, Packet::about.id);
     batch.add(which);
 }
-/// Runs an action while moments pass. Those that no packet waited for pass at its end.
+/// Runs an action while moments pass. Moments that no packet waited for pass at its end.
 template <class Sink, class Run>
 constexpr auto run_within(generator_state& s, action::time_within takes, Sink& to,
                           Run const& run) noexcept {

@@ -45,7 +45,7 @@ public:
         }
         return {};
     }
-    /// Why there are no more build ids; at the end, and before, it is no error.
+    /// The error that ended reading; `none` before it, and at a normal end.
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
 
 private:

@@ -67,8 +67,8 @@ constexpr auto find_usable_psb(byte_view in) noexcept -> size_t {
     return is_enough ? trace::find_psb(in) : trace::npos;
 }
 
-/// Comparisons take at most so many steps for each byte, so that bytes made of equal PSBs do not
-/// take quadratic time.
+/// The maximum number of steps of comparisons for each byte: bytes made of equal PSBs do not take
+/// quadratic time.
 inline constexpr uint64_t steps_per_byte = 64;
 
 /// Compares two snapshots at possible places, in at most `work_left` steps.

@@ -10,7 +10,7 @@ enum class read_error : uint8_t {
     none,
     not_perf_data,      ///< the first bytes are of another format
     big_endian,         ///< "2ELIFREP": recorded by a processor with the other byte order
-    old_format,         ///< "PERFFILE": perf of before 2011
+    old_format,         ///< "PERFFILE": written by perf before 2011
     truncated,          ///< a section or a record ends after the end of the file
     bad_header,         ///< a size in the header is impossible
     unfinished,         ///< the size of the data is 0: perf did not end the file
@@ -34,7 +34,7 @@ enum class read_error : uint8_t {
         case read_error::none: return "nothing is wrong";
         case read_error::not_perf_data: return "this is no perf.data file";
         case read_error::big_endian: return "the file has big-endian byte order";
-        case read_error::old_format: return "the file has the format of before 2011";
+        case read_error::old_format: return "perf wrote the file before 2011, in an older format";
         case read_error::truncated: return "the file ends too early";
         case read_error::bad_header: return "a size in the header is impossible";
         case read_error::unfinished: return "the recording was not finished";

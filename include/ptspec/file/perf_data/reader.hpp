@@ -151,7 +151,7 @@ public:
         return found;
     }
 
-    /// Why there are no more records; at the end of the file, and before, it is no error.
+    /// The error that ended reading; `none` before it, and at a normal end.
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
     /// Where the next record begins, in bytes from the start of the file.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return at_; }

@@ -17,7 +17,8 @@ struct check_options {
     /// whose `cyc` and `cyc_threshold` are ignored.
     bool has_model = false;
     writer_options writes{};
-    /// PADs may follow up to a multiple of so many bytes where TraceEn falls; 0: none. GEN-010.
+    /// Where TraceEn falls, PADs may follow up to a multiple of this number of bytes; 0: none.
+    /// GEN-010.
     uint8_t end_alignment = 0;
     bool has_tsx = false;  ///< a PSB+ with a FUP has a MODE.TSX: GEN-170
     /// IA32_RTIT_CTL.MTCFreq. Without it, the stream shows it.

@@ -161,8 +161,8 @@ private:
         auto const& tsx = all_[first];
         return write_after(tsx.offset + tsx.packet.length(), false, first + 1, count);
     }
-    /// Writes held packets, `from` to `to`, after `begin`. Those that a batch rejects, and CYCs for
-    /// which there is no evidence, count as placed.
+    /// Writes held packets, `from` to `to`, after `begin`. Packets that a batch rejects, and CYCs
+    /// for which there is no evidence, count as placed.
     [[nodiscard]] constexpr auto write_after(uint64_t begin, bool in_payload, unsigned from,
                                              unsigned to) const noexcept -> attempt {
         writer_state before{};

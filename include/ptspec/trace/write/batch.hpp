@@ -40,9 +40,9 @@ constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
 
 /// The bytes before which PADs stand.
 struct alignment_of_next {
-    size_t whole = 0;   ///< so many do not cross a multiple of 8
-    size_t head = 0;    ///< or so many end at one
-    bool ends = false;  ///< the second applies
+    size_t whole = 0;   ///< the number of bytes that must stay in one 8-byte word
+    size_t head = 0;    ///< the number of bytes that must end at a word
+    bool ends = false;  ///< align by `head`, not by `whole`
 };
 
 /// The number of PADs before the bytes at `at`, as `pad_policy::skylake` places them. A wide

@@ -13,7 +13,7 @@ namespace ptspec::vmx::detail {
 
 /// What the guest's output is translated to.
 enum class shadow_kind : uint8_t {
-    frozen,  ///< the position cannot change: nothing is output, or an error occurs at once
+    frozen,  ///< no output, or an error at once: the position is constant
     topa,    ///< tables to tables
     range,   ///< a single range of 4 KB or more to a ring
     direct,  ///< a single range in one page to a single range
