@@ -1871,6 +1871,25 @@ namespace ptspec {
     return sign_extended(address, width) == address;
 }
 
+/// The address of code in CS: RIP, EIP or IP.
+struct cs_offset {
+    uint64_t value = 0;
+
+    constexpr cs_offset() noexcept = default;
+    constexpr cs_offset(uint64_t offset) noexcept : value{offset} {}
+    friend constexpr auto operator==(cs_offset, cs_offset) -> bool = default;
+};
+/// The address of code as packets and address ranges have it: a linear address, or a `cs_offset`.
+///
+/// Source: CPUID.14H.0:ECX[31]; GEN-091.
+struct packet_ip {
+    uint64_t value = 0;
+
+    constexpr packet_ip() noexcept = default;
+    constexpr packet_ip(uint64_t ip) noexcept : value{ip} {}
+    friend constexpr auto operator==(packet_ip, packet_ip) -> bool = default;
+};
+
 /// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], or 36 if the leaf
 /// is absent. At most 52.
 struct max_phys_addr {
@@ -17566,9 +17585,9 @@ public:
     }
     /// A packet with an IP, in the form that the writer selects.
     template <class Packet>
-    constexpr void add_ip(uint64_t ip) noexcept {
+    constexpr void add_ip(packet_ip ip) noexcept {
         flush();  // may change the last IP
-        add(Packet::of(now_.form_of(ip, how_.ips, same_as<Packet, packet::fup>), ip));
+        add(Packet::of(now_.form_of(ip.value, how_.ips, same_as<Packet, packet::fup>), ip.value));
     }
     /// Makes the next IP the first one of a context. Source: GEN-011.
     constexpr void begin_context() noexcept { now_.has_context_ip = false; }
@@ -17599,11 +17618,11 @@ public:
         }
     }
     /// A TIP, which is deferred until after the current TNT if the options allow it.
-    constexpr void defer(uint64_t ip) noexcept {
+    constexpr void defer(packet_ip ip) noexcept {
         bool const waits = how_.defers_tips && now_.tnt.count != 0 && !now_.cyc_is_due(how_) &&
                            now_.deferred_count < writer_state::max_deferred;
         if (!waits) { return add_ip<packet::tip>(ip); }
-        now_.deferred[now_.deferred_count] = ip;
+        now_.deferred[now_.deferred_count] = ip.value;
         ++now_.deferred_count;
     }
 
@@ -19007,14 +19026,15 @@ struct execution_context {
 ///
 /// Source: SDM vol. 3, "Linear IP vs. RIP"; GEN-091, REG-079.
 [[nodiscard]] constexpr auto ip_in_packets(cpu::ip_payload form, execution_context const& code,
-                                           uint64_t ip) noexcept -> uint64_t {
-    return cpu::packet_ip_of_offset(form, {code.cs_base, code.width == code_width::bits_64}, ip);
+                                           cs_offset ip) noexcept -> packet_ip {
+    return cpu::packet_ip_of_offset(form, {code.cs_base, code.width == code_width::bits_64},
+                                    ip.value);
 }
 
-/// The inputs of ContextEn and FilterEn while `code` executes at `ip`. `ip` is in packet form.
-[[nodiscard]] constexpr auto context_of(execution_context const& code, uint64_t ip) noexcept
+/// The inputs of ContextEn and FilterEn while `code` executes at `ip`.
+[[nodiscard]] constexpr auto context_of(execution_context const& code, packet_ip ip) noexcept
     -> access::processor_context {
-    return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip};
+    return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip.value};
 }
 
 }  // namespace ptspec::engine
@@ -19998,17 +20018,17 @@ struct generator_state {
     [[nodiscard]] constexpr auto enables() const noexcept -> access::enables {
         return access::enables_of(caps, msrs);
     }
-    /// An IP of the code that executes, in the form of packets.
-    [[nodiscard]] constexpr auto packet_ip(uint64_t from) const noexcept -> uint64_t {
+    /// An address in the code that executes, as packets have it.
+    [[nodiscard]] constexpr auto in_packets(cs_offset from) const noexcept -> packet_ip {
         return ip_in_packets(caps.ip_payload(), code, from);
     }
-    [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept
+    [[nodiscard]] constexpr auto context_at(cs_offset where) const noexcept
         -> access::processor_context {
         return context_at(code, where);
     }
     /// The same for the code `next`.
     [[nodiscard]] constexpr auto context_at(execution_context const& next,
-                                            uint64_t where) const noexcept
+                                            cs_offset where) const noexcept
         -> access::processor_context {
         return context_of(next, ip_in_packets(caps.ip_payload(), next, where));
     }
@@ -20240,7 +20260,7 @@ constexpr void add_timing(generator_state& s, auto& batch) noexcept {
 /// Adds a PSB+ that reports the status under the enables `now`, at this IP.
 /// Source: GEN-012, GEN-165, GEN-170..176, REG-065.
 constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now,
-                       uint64_t ip) noexcept {
+                       packet_ip ip) noexcept {
     batch.flush();
     uint64_t const begin = batch.state().bytes;
     trace::psb_status reported;
@@ -20264,7 +20284,7 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (now.packet()) {
         reported.mode_exec = mode_exec_of(s);
         s.view.mode = mode_exec_of(s).raw;
-        reported.fup = ip;
+        reported.fup = ip.value;
     }
     batch.add(reported, [&](packet::kind which) { pass_before(s, batch, which); });
     if (s.options.psb_keeps_remainder && begin - s.view.count_start >= s.psb_period &&
@@ -20278,7 +20298,7 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
 }
 
 constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now) noexcept {
-    add_psb(s, batch, now, s.packet_ip(s.ip));
+    add_psb(s, batch, now, s.in_packets(s.ip));
 }
 
 /// Completes an action: generates a PSB+ if one is due. While the clocks are off it stays due until
@@ -20329,8 +20349,8 @@ struct traced_event {
 /// A transfer of control, or a write of CR3.
 struct control_transfer {
     branch_encoding encoding = branch_encoding::tip;
-    uint64_t to = 0;    ///< an offset in CS, not yet in the form of packets
-    uint64_t from = 0;  ///< in the form of packets
+    cs_offset to{};
+    packet_ip from{};
     bool has_fup = false;
     bool aborts_transaction = false;
     packet::pip pip{0};    ///< 0: CR3 is not written
@@ -20344,7 +20364,7 @@ struct control_transfer {
     return s.ctl<ctl::EventEn>() && before.trigger && (before.context || after.context);
 }
 /// Source: GEN-301..304.
-constexpr void add_cfe(auto& batch, traced_event const& which, uint64_t from,
+constexpr void add_cfe(auto& batch, traced_event const& which, packet_ip from,
                        access::enables const& before) noexcept {
     using packet::cfe;
     using packet::evd;
@@ -20366,7 +20386,7 @@ constexpr void add_cfe(auto& batch, traced_event const& which, uint64_t from,
 /// Adds the last packets of a transfer, which report its target. Source: GEN-101..103.
 constexpr void add_target(generator_state& s, auto& batch, control_transfer const& how,
                           access::enables const& before, access::enables const& after) noexcept {
-    uint64_t const target = s.packet_ip(how.to);
+    packet_ip const target = s.in_packets(how.to);
     bool const is_tnt = how.encoding == branch_encoding::tnt;
     auto const add_ip = [&]<class Packet>(Packet) {
         pass_before(s, batch, Packet::about.id);
@@ -20398,16 +20418,16 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
     }
 }
 
-/// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the
-/// form of packets, is compared with the TraceStop ranges.
+/// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip` is
+/// compared with the TraceStop ranges.
 ///
 /// Source: GEN-005, GEN-100..105, GEN-245, GEN-255..257, GEN-340..342.
 template <class Sink>
 constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
-                        uint64_t stop_ip) noexcept {
+                        packet_ip stop_ip) noexcept {
     auto const before = s.enables();
     if (!before.trigger) { return; }
-    auto const result = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
+    auto const result = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip.value);
     s.msrs.status = result.status;
     if (result.trace_stop && s.in_overflow) {  // Source: GEN-230
         s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::after_ovf
@@ -20444,8 +20464,8 @@ template <class Sink>
 constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
                         execution_context const& after) noexcept {
     s.code = after;
-    s.ip = how.to;
-    transfer(s, to, how, s.packet_ip(how.to));
+    s.ip = how.to.value;
+    transfer(s, to, how, s.in_packets(how.to));
 }
 
 }  // namespace ptspec::engine::detail
@@ -20499,11 +20519,11 @@ constexpr void complete_tnt(generator_state& s, bool taken, Sink& to) noexcept {
 template <class Sink>
 constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept {
     s.ip = target;
-    uint64_t const ip = s.packet_ip(target);
+    packet_ip const ip = s.in_packets(target);
     bool const is_done = s.writes_plainly
-                             ? trace::append_tip(to, s.writer, s.write_options.ips, ip)
-                             : !s.write_options.cyc &&
-                                   trace::append_aligned_tip(to, s.writer, s.write_options, ip);
+                             ? trace::append_tip(to, s.writer, s.write_options.ips, ip.value)
+                             : !s.write_options.cyc && trace::append_aligned_tip(
+                                                           to, s.writer, s.write_options, ip.value);
     if (!is_done) {
         emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
     }
@@ -20588,10 +20608,10 @@ constexpr void handle(generator_state& s, action::sequential const& e, Sink& /*t
 ///         GEN-291, GEN-305.
 namespace ptspec::engine::detail {
 
-/// Generates the packets after TraceEn rose, by the instruction at `at` in the form of packets. The
-/// last IP is kept. Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
+/// Generates the packets after TraceEn rose, by the instruction at `at`. The last IP is kept.
+/// Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
-constexpr void begin_trace(generator_state& s, access::effect const& result, uint64_t at, Sink& to,
+constexpr void begin_trace(generator_state& s, access::effect const& result, packet_ip at, Sink& to,
                            bool by_rsm) noexcept {
     uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
     s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
@@ -20605,7 +20625,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, uin
                      (result.psb == access::psb_plus_generation::may &&
                       s.options.psb_on_every_enable);
     bool const psb_last = psb && s.options.psb_after_pge && now.packet();
-    uint64_t const next = s.packet_ip(s.ip);
+    packet_ip const next = s.in_packets(s.ip);
     emit(s, to, [&](auto& batch) {
         if (!psb) {
             add_timing(s, batch);
@@ -20659,13 +20679,13 @@ constexpr void apply_effect(generator_state& s, access::effect const& result, ui
     bool const was_on = s.ctl<ctl::TraceEn>();
     bool const is_on = result.state.ctl.get<ctl::TraceEn>();
     if (was_on && !is_on) {
-        end_trace(s, to, {.from = s.packet_ip(at), .has_fup = true}, result.state);
+        end_trace(s, to, {.from = s.in_packets(at), .has_fup = true}, result.state);
     } else {
         s.msrs = result.state;
     }
     s.ip = next;
     if (!was_on && is_on) {
-        begin_trace(s, result, s.packet_ip(at), to, false);
+        begin_trace(s, result, s.in_packets(at), to, false);
     } else {
         apply_ctl(s);
     }
@@ -20753,7 +20773,7 @@ constexpr void handle(generator_state& s, action::mov_cr3 const& e, Sink& to) no
     control_transfer const how{.encoding = branch_encoding::none,
                                .to = e.next,
                                .pip = has_pip ? pip_of(s, s.code) : packet::pip{0}};
-    transfer(s, to, how, s.packet_ip(s.options.mov_cr3_stops_at_next ? e.next : e.at));
+    transfer(s, to, how, s.in_packets(s.options.mov_cr3_stops_at_next ? e.next : e.at));
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink& to) noexcept {
@@ -20763,7 +20783,7 @@ constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink&
     if (!changes || !s.ctl<ctl::EventEn>() || !s.enables().packet()) { return; }
     emit(s, to, [&](auto& batch) {
         add_mode_exec(s, batch);
-        batch.template add_ip<packet::fup>(s.packet_ip(e.next));
+        batch.template add_ip<packet::fup>(s.in_packets(e.next));
     });
 }
 
@@ -20832,7 +20852,7 @@ constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
             bool const psb = s.psb_is_due() && !s.clocks.are_off;
             bool const psb_first = !now.packet() || s.options.psb_before_ovf_fup;
             if (psb && psb_first) { add_psb(s, batch, now); }
-            if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(s.ip)); }
+            if (now.packet()) { batch.template add_ip<packet::fup>(s.in_packets(s.ip)); }
             if (psb && !psb_first) { add_psb(s, batch, now); }
         });
     }
@@ -20889,7 +20909,7 @@ constexpr void add_pwrx(auto& batch, action::wake const& e) noexcept {
 constexpr void add_exstop(generator_state const& s, auto& batch, uint64_t from) noexcept {
     bool const has_ip = s.enables().context;
     batch.add(packet::exstop{}.with(packet::exstop::IP{has_ip}));
-    if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(from)); }
+    if (has_ip) { batch.template add_ip<packet::fup>(s.in_packets(from)); }
 }
 
 template <class Sink>
@@ -20915,8 +20935,8 @@ constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexc
     s.ip = e.next;
     if (e.is_shutdown && records_events(s, now, now)) {
         emit(s, to, [&](auto& batch) {
-            add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always}, s.packet_ip(e.from),
-                    now);
+            add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always},
+                    s.in_packets(e.from), now);
         });
     }
     if (records_power(s)) {
@@ -21044,7 +21064,7 @@ constexpr void emit_mode_tsx(generator_state& s, uint64_t at, Sink& to) noexcept
     if (!now.trigger || !now.context || !now.branch) { return; }
     emit(s, to, [&](auto& batch) {
         add_mode_tsx(s, batch);
-        if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(at)); }
+        if (now.packet()) { batch.template add_ip<packet::fup>(s.in_packets(at)); }
     });
 }
 
@@ -21064,7 +21084,7 @@ constexpr void handle(generator_state& s, action::transaction_end const& e, Sink
 template <class Sink>
 constexpr void handle(generator_state& s, action::transaction_abort const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.at);
+    how.from = s.in_packets(e.at);
     how.has_fup = true;
     how.aborts_transaction = true;
     s.tx_depth = 0;
@@ -21091,7 +21111,7 @@ template <class Sink>
 constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t target,
                         execution_context const& after, traced_event const& cfe) noexcept {
     control_transfer how{.to = target};
-    how.from = s.packet_ip(from);
+    how.from = s.in_packets(from);
     how.has_fup = true;
     how.pip = pip_if_changed(s, after);
     how.cfe = cfe;
@@ -21102,7 +21122,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::far_transfer const& e, Sink& to) noexcept {
     using packet::cfe_type;
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.at);
+    how.from = s.in_packets(e.at);
     how.pip = pip_if_changed(s, e.after);
     switch (e.kind) {
         case action::far_kind::iret: how.cfe = {cfe_type::IRET}; break;
@@ -21176,7 +21196,7 @@ constexpr void handle(generator_state& s, action::user_interrupt const& e, Sink&
 template <class Sink>
 constexpr void handle(generator_state& s, action::init const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.next);
+    how.from = s.in_packets(e.next);
     how.has_fup = true;
     how.pip = pip_of(e.after, false);
     how.cfe = {packet::cfe_type::INIT};
@@ -21202,7 +21222,7 @@ constexpr void handle(generator_state& s, action::sipi const& e, Sink& to) noexc
 template <class Sink>
 constexpr void handle(generator_state& s, action::enclave_transfer const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.from);
+    how.from = s.in_packets(e.from);
     how.has_fup = true;
     transfer(s, to, how, e.after);
 }
@@ -21228,7 +21248,7 @@ constexpr void handle(generator_state& s, action::ptwrite const& e, Sink& to) no
         batch.add(ptw{}
                       .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{has_ip})
                       .with_payload(value));
-        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.at)); }
+        if (has_ip) { batch.template add_ip<packet::fup>(s.in_packets(e.at)); }
     });
 }
 
@@ -21264,7 +21284,7 @@ constexpr void handle(generator_state& s, action::pebs_record const& e, Sink& to
     bool const has_ip = s.enables().context;
     emit(s, to, [&](auto& batch) {
         batch.add(packet::bep{}.with(packet::bep::IP{has_ip}));
-        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.ip)); }
+        if (has_ip) { batch.template add_ip<packet::fup>(s.in_packets(e.ip)); }
     });
 }
 
@@ -21306,9 +21326,9 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
         s.msrs = result.state;
     }
     s.code = after;
-    s.ip = how.to;
+    s.ip = how.to.value;
     if (is_on) {
-        begin_trace(s, result, s.packet_ip(s.ip), to, false);
+        begin_trace(s, result, s.in_packets(s.ip), to, false);
     } else {
         apply_ctl(s);
     }
@@ -21318,7 +21338,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::vm_exit const& e, Sink& to) noexcept {
     using packet::cfe_type;
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.from);
+    how.from = s.in_packets(e.from);
     how.has_fup = true;
     if (!s.concealment.exits) {
         how.pip = pip_of(e.after, false);
@@ -21336,7 +21356,7 @@ constexpr void handle(generator_state& s, action::vm_exit const& e, Sink& to) no
 template <class Sink>
 constexpr void handle(generator_state& s, action::vm_entry const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.at);
+    how.from = s.in_packets(e.at);
     if (!s.concealment.entries) {
         how.pip = pip_of(s, e.after);
         how.cfe = {packet::cfe_type::VMENTRY, 0, fup_policy::always};
@@ -21379,7 +21399,8 @@ constexpr void handle(generator_state& s, action::vmxoff const& e, Sink& /*to*/)
 template <class Sink>
 constexpr void handle(generator_state& s, action::smi const& e, Sink& to) noexcept {
     if (s.msrs.in_smm) { return; }  // it stays pending
-    end_trace(s, to, {.from = s.packet_ip(e.next), .has_fup = true, .cfe = {packet::cfe_type::SMI}},
+    end_trace(s, to,
+              {.from = s.in_packets(e.next), .has_fup = true, .cfe = {packet::cfe_type::SMI}},
               access::smi(s.msrs));
     s.code = e.after;
     s.ip = e.to;
@@ -21399,7 +21420,7 @@ constexpr void handle(generator_state& s, action::rsm const& e, Sink& to) noexce
     s.ip = e.to;
     s.msrs = result.effect.state;
     if (!s.ctl<ctl::TraceEn>()) { return refresh_cache(s); }
-    begin_trace(s, result.effect, s.packet_ip(s.ip), to, true);
+    begin_trace(s, result.effect, s.in_packets(s.ip), to, true);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::measured_launch const&, Sink& to) noexcept {

@@ -32,6 +32,25 @@ namespace ptspec {
     return sign_extended(address, width) == address;
 }
 
+/// The address of code in CS: RIP, EIP or IP.
+struct cs_offset {
+    uint64_t value = 0;
+
+    constexpr cs_offset() noexcept = default;
+    constexpr cs_offset(uint64_t offset) noexcept : value{offset} {}
+    friend constexpr auto operator==(cs_offset, cs_offset) -> bool = default;
+};
+/// The address of code as packets and address ranges have it: a linear address, or a `cs_offset`.
+///
+/// Source: CPUID.14H.0:ECX[31]; GEN-091.
+struct packet_ip {
+    uint64_t value = 0;
+
+    constexpr packet_ip() noexcept = default;
+    constexpr packet_ip(uint64_t ip) noexcept : value{ip} {}
+    friend constexpr auto operator==(packet_ip, packet_ip) -> bool = default;
+};
+
 /// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], or 36 if the leaf
 /// is absent. At most 52.
 struct max_phys_addr {

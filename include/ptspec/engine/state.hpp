@@ -99,17 +99,17 @@ struct generator_state {
     [[nodiscard]] constexpr auto enables() const noexcept -> access::enables {
         return access::enables_of(caps, msrs);
     }
-    /// An IP of the code that executes, in the form of packets.
-    [[nodiscard]] constexpr auto packet_ip(uint64_t from) const noexcept -> uint64_t {
+    /// An address in the code that executes, as packets have it.
+    [[nodiscard]] constexpr auto in_packets(cs_offset from) const noexcept -> packet_ip {
         return ip_in_packets(caps.ip_payload(), code, from);
     }
-    [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept
+    [[nodiscard]] constexpr auto context_at(cs_offset where) const noexcept
         -> access::processor_context {
         return context_at(code, where);
     }
     /// The same for the code `next`.
     [[nodiscard]] constexpr auto context_at(execution_context const& next,
-                                            uint64_t where) const noexcept
+                                            cs_offset where) const noexcept
         -> access::processor_context {
         return context_of(next, ip_in_packets(caps.ip_payload(), next, where));
     }

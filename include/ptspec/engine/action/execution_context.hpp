@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/access/msr_state.hpp>
+#include <ptspec/base/address.hpp>
 #include <ptspec/cpu/code_segment.hpp>
 #include <ptspec/cpu/code_width.hpp>
 
@@ -44,14 +45,15 @@ struct execution_context {
 ///
 /// Source: SDM vol. 3, "Linear IP vs. RIP"; GEN-091, REG-079.
 [[nodiscard]] constexpr auto ip_in_packets(cpu::ip_payload form, execution_context const& code,
-                                           uint64_t ip) noexcept -> uint64_t {
-    return cpu::packet_ip_of_offset(form, {code.cs_base, code.width == code_width::bits_64}, ip);
+                                           cs_offset ip) noexcept -> packet_ip {
+    return cpu::packet_ip_of_offset(form, {code.cs_base, code.width == code_width::bits_64},
+                                    ip.value);
 }
 
-/// The inputs of ContextEn and FilterEn while `code` executes at `ip`. `ip` is in packet form.
-[[nodiscard]] constexpr auto context_of(execution_context const& code, uint64_t ip) noexcept
+/// The inputs of ContextEn and FilterEn while `code` executes at `ip`.
+[[nodiscard]] constexpr auto context_of(execution_context const& code, packet_ip ip) noexcept
     -> access::processor_context {
-    return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip};
+    return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip.value};
 }
 
 }  // namespace ptspec::engine

@@ -52,11 +52,11 @@ constexpr void complete_tnt(generator_state& s, bool taken, Sink& to) noexcept {
 template <class Sink>
 constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept {
     s.ip = target;
-    uint64_t const ip = s.packet_ip(target);
+    packet_ip const ip = s.in_packets(target);
     bool const is_done = s.writes_plainly
-                             ? trace::append_tip(to, s.writer, s.write_options.ips, ip)
-                             : !s.write_options.cyc &&
-                                   trace::append_aligned_tip(to, s.writer, s.write_options, ip);
+                             ? trace::append_tip(to, s.writer, s.write_options.ips, ip.value)
+                             : !s.write_options.cyc && trace::append_aligned_tip(
+                                                           to, s.writer, s.write_options, ip.value);
     if (!is_done) {
         emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
     }

@@ -40,8 +40,8 @@ struct traced_event {
 /// A transfer of control, or a write of CR3.
 struct control_transfer {
     branch_encoding encoding = branch_encoding::tip;
-    uint64_t to = 0;    ///< an offset in CS, not yet in the form of packets
-    uint64_t from = 0;  ///< in the form of packets
+    cs_offset to{};
+    packet_ip from{};
     bool has_fup = false;
     bool aborts_transaction = false;
     packet::pip pip{0};    ///< 0: CR3 is not written
@@ -55,7 +55,7 @@ struct control_transfer {
     return s.ctl<ctl::EventEn>() && before.trigger && (before.context || after.context);
 }
 /// Source: GEN-301..304.
-constexpr void add_cfe(auto& batch, traced_event const& which, uint64_t from,
+constexpr void add_cfe(auto& batch, traced_event const& which, packet_ip from,
                        access::enables const& before) noexcept {
     using packet::cfe;
     using packet::evd;
@@ -77,7 +77,7 @@ constexpr void add_cfe(auto& batch, traced_event const& which, uint64_t from,
 /// Adds the last packets of a transfer, which report its target. Source: GEN-101..103.
 constexpr void add_target(generator_state& s, auto& batch, control_transfer const& how,
                           access::enables const& before, access::enables const& after) noexcept {
-    uint64_t const target = s.packet_ip(how.to);
+    packet_ip const target = s.in_packets(how.to);
     bool const is_tnt = how.encoding == branch_encoding::tnt;
     auto const add_ip = [&]<class Packet>(Packet) {
         pass_before(s, batch, Packet::about.id);
@@ -109,16 +109,16 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
     }
 }
 
-/// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the
-/// form of packets, is compared with the TraceStop ranges.
+/// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip` is
+/// compared with the TraceStop ranges.
 ///
 /// Source: GEN-005, GEN-100..105, GEN-245, GEN-255..257, GEN-340..342.
 template <class Sink>
 constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
-                        uint64_t stop_ip) noexcept {
+                        packet_ip stop_ip) noexcept {
     auto const before = s.enables();
     if (!before.trigger) { return; }
-    auto const result = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
+    auto const result = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip.value);
     s.msrs.status = result.status;
     if (result.trace_stop && s.in_overflow) {  // Source: GEN-230
         s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::after_ovf
@@ -155,8 +155,8 @@ template <class Sink>
 constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
                         execution_context const& after) noexcept {
     s.code = after;
-    s.ip = how.to;
-    transfer(s, to, how, s.packet_ip(how.to));
+    s.ip = how.to.value;
+    transfer(s, to, how, s.in_packets(how.to));
 }
 
 }  // namespace ptspec::engine::detail

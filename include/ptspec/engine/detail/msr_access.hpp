@@ -12,10 +12,10 @@
 ///         GEN-291, GEN-305.
 namespace ptspec::engine::detail {
 
-/// Generates the packets after TraceEn rose, by the instruction at `at` in the form of packets. The
-/// last IP is kept. Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
+/// Generates the packets after TraceEn rose, by the instruction at `at`. The last IP is kept.
+/// Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
-constexpr void begin_trace(generator_state& s, access::effect const& result, uint64_t at, Sink& to,
+constexpr void begin_trace(generator_state& s, access::effect const& result, packet_ip at, Sink& to,
                            bool by_rsm) noexcept {
     uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
     s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
@@ -29,7 +29,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, uin
                      (result.psb == access::psb_plus_generation::may &&
                       s.options.psb_on_every_enable);
     bool const psb_last = psb && s.options.psb_after_pge && now.packet();
-    uint64_t const next = s.packet_ip(s.ip);
+    packet_ip const next = s.in_packets(s.ip);
     emit(s, to, [&](auto& batch) {
         if (!psb) {
             add_timing(s, batch);
@@ -83,13 +83,13 @@ constexpr void apply_effect(generator_state& s, access::effect const& result, ui
     bool const was_on = s.ctl<ctl::TraceEn>();
     bool const is_on = result.state.ctl.get<ctl::TraceEn>();
     if (was_on && !is_on) {
-        end_trace(s, to, {.from = s.packet_ip(at), .has_fup = true}, result.state);
+        end_trace(s, to, {.from = s.in_packets(at), .has_fup = true}, result.state);
     } else {
         s.msrs = result.state;
     }
     s.ip = next;
     if (!was_on && is_on) {
-        begin_trace(s, result, s.packet_ip(at), to, false);
+        begin_trace(s, result, s.in_packets(at), to, false);
     } else {
         apply_ctl(s);
     }
@@ -177,7 +177,7 @@ constexpr void handle(generator_state& s, action::mov_cr3 const& e, Sink& to) no
     control_transfer const how{.encoding = branch_encoding::none,
                                .to = e.next,
                                .pip = has_pip ? pip_of(s, s.code) : packet::pip{0}};
-    transfer(s, to, how, s.packet_ip(s.options.mov_cr3_stops_at_next ? e.next : e.at));
+    transfer(s, to, how, s.in_packets(s.options.mov_cr3_stops_at_next ? e.next : e.at));
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink& to) noexcept {
@@ -187,7 +187,7 @@ constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink&
     if (!changes || !s.ctl<ctl::EventEn>() || !s.enables().packet()) { return; }
     emit(s, to, [&](auto& batch) {
         add_mode_exec(s, batch);
-        batch.template add_ip<packet::fup>(s.packet_ip(e.next));
+        batch.template add_ip<packet::fup>(s.in_packets(e.next));
     });
 }
 

@@ -40,7 +40,7 @@ constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
             bool const psb = s.psb_is_due() && !s.clocks.are_off;
             bool const psb_first = !now.packet() || s.options.psb_before_ovf_fup;
             if (psb && psb_first) { add_psb(s, batch, now); }
-            if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(s.ip)); }
+            if (now.packet()) { batch.template add_ip<packet::fup>(s.in_packets(s.ip)); }
             if (psb && !psb_first) { add_psb(s, batch, now); }
         });
     }

@@ -27,7 +27,7 @@ constexpr void add_pwrx(auto& batch, action::wake const& e) noexcept {
 constexpr void add_exstop(generator_state const& s, auto& batch, uint64_t from) noexcept {
     bool const has_ip = s.enables().context;
     batch.add(packet::exstop{}.with(packet::exstop::IP{has_ip}));
-    if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(from)); }
+    if (has_ip) { batch.template add_ip<packet::fup>(s.in_packets(from)); }
 }
 
 template <class Sink>
@@ -53,8 +53,8 @@ constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexc
     s.ip = e.next;
     if (e.is_shutdown && records_events(s, now, now)) {
         emit(s, to, [&](auto& batch) {
-            add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always}, s.packet_ip(e.from),
-                    now);
+            add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always},
+                    s.in_packets(e.from), now);
         });
     }
     if (records_power(s)) {

@@ -112,7 +112,7 @@ constexpr void add_timing(generator_state& s, auto& batch) noexcept {
 /// Adds a PSB+ that reports the status under the enables `now`, at this IP.
 /// Source: GEN-012, GEN-165, GEN-170..176, REG-065.
 constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now,
-                       uint64_t ip) noexcept {
+                       packet_ip ip) noexcept {
     batch.flush();
     uint64_t const begin = batch.state().bytes;
     trace::psb_status reported;
@@ -136,7 +136,7 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     if (now.packet()) {
         reported.mode_exec = mode_exec_of(s);
         s.view.mode = mode_exec_of(s).raw;
-        reported.fup = ip;
+        reported.fup = ip.value;
     }
     batch.add(reported, [&](packet::kind which) { pass_before(s, batch, which); });
     if (s.options.psb_keeps_remainder && begin - s.view.count_start >= s.psb_period &&
@@ -150,7 +150,7 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
 }
 
 constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now) noexcept {
-    add_psb(s, batch, now, s.packet_ip(s.ip));
+    add_psb(s, batch, now, s.in_packets(s.ip));
 }
 
 /// Completes an action: generates a PSB+ if one is due. While the clocks are off it stays due until

@@ -16,7 +16,7 @@ constexpr void emit_mode_tsx(generator_state& s, uint64_t at, Sink& to) noexcept
     if (!now.trigger || !now.context || !now.branch) { return; }
     emit(s, to, [&](auto& batch) {
         add_mode_tsx(s, batch);
-        if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(at)); }
+        if (now.packet()) { batch.template add_ip<packet::fup>(s.in_packets(at)); }
     });
 }
 
@@ -36,7 +36,7 @@ constexpr void handle(generator_state& s, action::transaction_end const& e, Sink
 template <class Sink>
 constexpr void handle(generator_state& s, action::transaction_abort const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.at);
+    how.from = s.in_packets(e.at);
     how.has_fup = true;
     how.aborts_transaction = true;
     s.tx_depth = 0;

@@ -19,7 +19,7 @@ template <class Sink>
 constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t target,
                         execution_context const& after, traced_event const& cfe) noexcept {
     control_transfer how{.to = target};
-    how.from = s.packet_ip(from);
+    how.from = s.in_packets(from);
     how.has_fup = true;
     how.pip = pip_if_changed(s, after);
     how.cfe = cfe;
@@ -30,7 +30,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::far_transfer const& e, Sink& to) noexcept {
     using packet::cfe_type;
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.at);
+    how.from = s.in_packets(e.at);
     how.pip = pip_if_changed(s, e.after);
     switch (e.kind) {
         case action::far_kind::iret: how.cfe = {cfe_type::IRET}; break;
@@ -104,7 +104,7 @@ constexpr void handle(generator_state& s, action::user_interrupt const& e, Sink&
 template <class Sink>
 constexpr void handle(generator_state& s, action::init const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.next);
+    how.from = s.in_packets(e.next);
     how.has_fup = true;
     how.pip = pip_of(e.after, false);
     how.cfe = {packet::cfe_type::INIT};
@@ -130,7 +130,7 @@ constexpr void handle(generator_state& s, action::sipi const& e, Sink& to) noexc
 template <class Sink>
 constexpr void handle(generator_state& s, action::enclave_transfer const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.from);
+    how.from = s.in_packets(e.from);
     how.has_fup = true;
     transfer(s, to, how, e.after);
 }

@@ -21,7 +21,7 @@ constexpr void handle(generator_state& s, action::ptwrite const& e, Sink& to) no
         batch.add(ptw{}
                       .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{has_ip})
                       .with_payload(value));
-        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.at)); }
+        if (has_ip) { batch.template add_ip<packet::fup>(s.in_packets(e.at)); }
     });
 }
 
@@ -57,7 +57,7 @@ constexpr void handle(generator_state& s, action::pebs_record const& e, Sink& to
     bool const has_ip = s.enables().context;
     emit(s, to, [&](auto& batch) {
         batch.add(packet::bep{}.with(packet::bep::IP{has_ip}));
-        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.ip)); }
+        if (has_ip) { batch.template add_ip<packet::fup>(s.in_packets(e.ip)); }
     });
 }
 

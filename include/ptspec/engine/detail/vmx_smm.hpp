@@ -38,9 +38,9 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
         s.msrs = result.state;
     }
     s.code = after;
-    s.ip = how.to;
+    s.ip = how.to.value;
     if (is_on) {
-        begin_trace(s, result, s.packet_ip(s.ip), to, false);
+        begin_trace(s, result, s.in_packets(s.ip), to, false);
     } else {
         apply_ctl(s);
     }
@@ -50,7 +50,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::vm_exit const& e, Sink& to) noexcept {
     using packet::cfe_type;
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.from);
+    how.from = s.in_packets(e.from);
     how.has_fup = true;
     if (!s.concealment.exits) {
         how.pip = pip_of(e.after, false);
@@ -68,7 +68,7 @@ constexpr void handle(generator_state& s, action::vm_exit const& e, Sink& to) no
 template <class Sink>
 constexpr void handle(generator_state& s, action::vm_entry const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
-    how.from = s.packet_ip(e.at);
+    how.from = s.in_packets(e.at);
     if (!s.concealment.entries) {
         how.pip = pip_of(s, e.after);
         how.cfe = {packet::cfe_type::VMENTRY, 0, fup_policy::always};
@@ -111,7 +111,8 @@ constexpr void handle(generator_state& s, action::vmxoff const& e, Sink& /*to*/)
 template <class Sink>
 constexpr void handle(generator_state& s, action::smi const& e, Sink& to) noexcept {
     if (s.msrs.in_smm) { return; }  // it stays pending
-    end_trace(s, to, {.from = s.packet_ip(e.next), .has_fup = true, .cfe = {packet::cfe_type::SMI}},
+    end_trace(s, to,
+              {.from = s.in_packets(e.next), .has_fup = true, .cfe = {packet::cfe_type::SMI}},
               access::smi(s.msrs));
     s.code = e.after;
     s.ip = e.to;
@@ -131,7 +132,7 @@ constexpr void handle(generator_state& s, action::rsm const& e, Sink& to) noexce
     s.ip = e.to;
     s.msrs = result.effect.state;
     if (!s.ctl<ctl::TraceEn>()) { return refresh_cache(s); }
-    begin_trace(s, result.effect, s.packet_ip(s.ip), to, true);
+    begin_trace(s, result.effect, s.in_packets(s.ip), to, true);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::measured_launch const&, Sink& to) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/base/address.hpp>
 #include <ptspec/trace/write/state.hpp>
 
 namespace ptspec::trace {
@@ -287,9 +288,9 @@ public:
     }
     /// A packet with an IP, in the form that the writer selects.
     template <class Packet>
-    constexpr void add_ip(uint64_t ip) noexcept {
+    constexpr void add_ip(packet_ip ip) noexcept {
         flush();  // may change the last IP
-        add(Packet::of(now_.form_of(ip, how_.ips, same_as<Packet, packet::fup>), ip));
+        add(Packet::of(now_.form_of(ip.value, how_.ips, same_as<Packet, packet::fup>), ip.value));
     }
     /// Makes the next IP the first one of a context. Source: GEN-011.
     constexpr void begin_context() noexcept { now_.has_context_ip = false; }
@@ -320,11 +321,11 @@ public:
         }
     }
     /// A TIP, which is deferred until after the current TNT if the options allow it.
-    constexpr void defer(uint64_t ip) noexcept {
+    constexpr void defer(packet_ip ip) noexcept {
         bool const waits = how_.defers_tips && now_.tnt.count != 0 && !now_.cyc_is_due(how_) &&
                            now_.deferred_count < writer_state::max_deferred;
         if (!waits) { return add_ip<packet::tip>(ip); }
-        now_.deferred[now_.deferred_count] = ip;
+        now_.deferred[now_.deferred_count] = ip.value;
         ++now_.deferred_count;
     }
 
