@@ -26,6 +26,7 @@ constexpr auto name_of_gap(ptspec::flow::gap_reason why) -> std::string_view {
         case wrong_turn: return "wrong-turn";
         case endless_loop: return "endless-loop";
         case no_target: return "no-target";
+        case missing_trace: return "missing-trace";
     }
     return "";
 }

@@ -43,6 +43,8 @@ public:
     virtual void call(flow::call const& one) = 0;
     virtual void returned(flow::call_return const& one) = 0;
     virtual void gap(flow::gap const&) {}
+    /// The function that contains an address; 0: not known.
+    virtual auto function_of(std::uint64_t ip) -> std::uint64_t = 0;
     /// Writes what is not yet written.
     virtual void end() = 0;
 
@@ -75,17 +77,15 @@ public:
         is_event_ = one.frame.kind == flow::frame_kind::event;
     }
     void returned(flow::call_return const& one) override {
-        if (one.frames == 0) {
+        if (one.frames == 0 && open_.empty()) {
             open_pending();
-            open_.clear();
             if (!is_shown || !how_.only.empty()) { return; }
             begin_line(one.when, nullptr);
             end_line(one.depth, "} /* a function that was called before the trace */");
             return;
         }
-        for (std::uint32_t left = one.frames; left != 0 && !open_.empty(); --left) {
-            close(one.when);
-        }
+        auto left = std::max(one.frames, std::uint32_t{1});  // 0: the stack had no room for it
+        for (; left != 0 && !open_.empty(); --left) { close(one.when); }
     }
     void gap(flow::gap const& one) override {
         open_pending();
@@ -100,6 +100,7 @@ public:
                                     : open_.back().depth + 1,
                  text + " */");
     }
+    auto function_of(std::uint64_t ip) -> std::uint64_t override { return names_.function_of(ip); }
     void end() override {
         open_pending();
         to_.flush();
@@ -210,11 +211,11 @@ public:
         now_ = child;
     }
     void returned(flow::call_return const& one) override {
-        auto left = one.frames;
+        auto left = std::max(one.frames, std::uint32_t{1});  // 0: the stack had no room for it
         for (; left != 0 && beyond_ != 0; --left) { --beyond_; }
         for (; left != 0 && now_ != 0; --left) { now_ = nodes_[now_].parent; }
-        if (one.frames == 0) { now_ = beyond_ = 0; }
     }
+    auto function_of(std::uint64_t ip) -> std::uint64_t override { return names_.function_of(ip); }
     void end() override {
         std::string stack;
         for (auto const& [function, child] : nodes_[0].children) { print(child, stack); }
@@ -290,6 +291,7 @@ public:
         calls.stack.edge(one);
     }
     void start(std::uint64_t ip, std::uint32_t space) override { now().stack.start(ip, space); }
+    void stop(std::uint64_t ip, std::uint32_t space) override { now().stack.stop(ip, space); }
     void gap(flow::gap const& one) override { now().stack.gap(one); }
     void time(trace::time const& when) override {
         when_ = when;
@@ -315,7 +317,7 @@ private:
     struct thread_calls {
         thread_id thread;
         std::unique_ptr<call_printer> printer;
-        std::vector<flow::frame> frames = std::vector<flow::frame>(4096);
+        std::vector<flow::frame> frames = std::vector<flow::frame>(16384);
         flow::call_stack<call_printer> stack{frames.data(), frames.size(), *printer};
     };
 

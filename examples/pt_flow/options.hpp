@@ -159,6 +159,7 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             given.tid = tool::number_of(line, "a number", any);
         } else if (line.is("--dso")) {
             given.dso = line.value();
+            if (given.dso.starts_with("./")) { given.dso.erase(0, 2); }
         } else if (line.is("--stream")) {
             given.stream = tool::number_of(line, "a number", any);
         } else if (line.is("--from")) {
@@ -172,7 +173,8 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
         } else if (line.is("--jobs")) {
             given.walk.jobs = static_cast<unsigned>(
                 tool::number_of(line, "a number from 1 to 256", 256, 1));
-        } else if (line.is_operand() && given.trace.empty()) {
+        } else if (line.is_operand()) {
+            if (!given.trace.empty()) { throw tool::failure{"there is one trace; see --help"}; }
             given.trace = line.argument();
         } else {
             line.refuse();
@@ -180,6 +182,7 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
     }
     if (given.trace.empty()) { throw tool::failure{"needs a trace; see --help"}; }
     if (given.times && given.what != form::calls) { throw tool::failure{"--times takes --calls"}; }
+    if (given.from > given.to) { throw tool::failure{"--from is after --to"}; }
     if (!given.dso.empty() && given.what != form::calls) {
         throw tool::failure{"--dso takes --calls"};
     }

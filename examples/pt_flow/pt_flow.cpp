@@ -167,6 +167,10 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     all.emplace_back(0).add(bytes->bytes());
     walk(given, std::move(all), code, how, *to);
     to->end();
+    if (trace::find_psb(bytes->bytes()) == trace::npos) {
+        tool::print_error(in.name() + ": has no PSB: nothing is known");
+        return 1;
+    }
     return to->gaps == 0 ? 0 : 1;
 }
 
@@ -205,6 +209,9 @@ auto report_of_threads(settings const& given, tool::output& to, trace_file::conv
 template <class Processes>
 auto print_all(settings const& given, std::vector<source> const& all, Processes& of,
                tool::output& out) -> int {
+    if (!given.dso.empty() && !of.executes(given.dso)) {
+        throw tool::failure{given.dso + ": no process executes this file"};
+    }
     auto const jobs = given.walk.jobs;
     std::uint64_t size = 0;
     for (auto const& one : all) { size += one.size; }
@@ -267,7 +274,9 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
         };
         all.push_back({one->label(), one->bytes(), how.to_ns, walk_it});
     }
+    if (all.empty() && !given.tid) { file.check(); }
     if (all.empty()) { throw tool::failure{file.name + ": has no trace of this thread"}; }
+    if (!file.warning.empty()) { tool::print_error(file.name + ": " + file.warning); }
     return print_all(given, all, in, out);
 }
 

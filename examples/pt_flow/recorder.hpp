@@ -20,6 +20,10 @@ public:
         std::uint64_t ip;
         std::uint32_t space;
     };
+    struct stop {
+        std::uint64_t ip;
+        std::uint32_t space;
+    };
 
     /// Instructions in several blocks, the first at `ip`.
     struct sum {
@@ -33,7 +37,7 @@ public:
         flow::edge edge;
     };
     using record = std::variant<step, flow::executed, flow::executed_block, sum, flow::gap, start,
-                                trace::time, thread_id>;
+                                stop, trace::time, thread_id>;
 
     void add(record const& one) { all_.push_back(one); }
     [[nodiscard]] auto size() const -> std::size_t { return all_.size(); }
@@ -59,6 +63,8 @@ public:
                 to.gap(*gap);
             } else if (auto const* const begin = std::get_if<start>(&any)) {
                 to.start(begin->ip, begin->space);
+            } else if (auto const* const end = std::get_if<stop>(&any)) {
+                to.stop(end->ip, end->space);
             } else if (auto const* const when = std::get_if<trace::time>(&any)) {
                 to.is_shown = shows(*when);
                 to.time(*when);
@@ -75,13 +81,14 @@ private:
 /// Records what a report wants. If there are many, `flush(records)` is called, unless it is empty.
 class recorder {
 public:
-    /// `thread` is the executing thread, which changes; or nullptr. `offset` is that of the walk in
-    /// the stream.
-    recorder(wanted const& of, std::uint64_t offset, thread_id const* thread,
+    /// `offset` is that of the walk in the stream. `thread` is the executing thread, which changes;
+    /// or nullptr. `is_one_thread`: the stream has all of one.
+    recorder(wanted const& of, std::uint64_t offset, thread_id const* thread, bool is_one_thread,
              std::function<void(records&)> flush = {})
         : of_{of},
           offset_{offset},
           thread_{thread},
+          has_stops_{is_one_thread},
           flush_{std::move(flush)},
           only_sums_{!of.blocks && !of.window && thread == nullptr} {}
 
@@ -117,6 +124,12 @@ public:
         tell(true);
         add(records::start{ip, space});
     }
+    /// In the stream of a processor, a thread may go on elsewhere: on another one.
+    void stop(std::uint64_t ip, std::uint32_t space) {
+        if (!has_stops_) { return; }
+        tell(true);
+        add(records::stop{ip, space});
+    }
     void gap(flow::gap const& one) {
         tell(true);
         auto moved = one;
@@ -137,19 +150,20 @@ private:
         constexpr auto bit = [](flow::instruction_class which) {
             return std::uint64_t{1} << static_cast<unsigned>(which);
         };
-        constexpr auto jumps = bit(conditional) | bit(direct_jump) | bit(indirect_jump) |
-                               bit(absolute_jump);
+        constexpr auto jumps = bit(conditional) | bit(direct_jump);
         return !one.is_asynchronous && (bit(one.which) & jumps) != 0;
     }
     [[nodiscard]] auto has_news(bool of_time) const -> bool {
-        return (thread_ != nullptr && !(*thread_ == last_thread_)) || (of_time && !is_told_);
+        return (thread_ != nullptr && (!has_thread_ || !(*thread_ == last_thread_))) ||
+               (of_time && !is_told_);
     }
     /// Records the thread and, if it is wanted, the time, where they have changed.
     void tell(bool needs_time) {
         if (!has_news(needs_time)) { return; }
         add_sum();
-        if (thread_ != nullptr && !(*thread_ == last_thread_)) {
+        if (thread_ != nullptr && (!has_thread_ || !(*thread_ == last_thread_))) {
             last_thread_ = *thread_;
+            has_thread_ = true;
             all_.add(last_thread_);
         }
         if (!is_told_ && needs_time) {
@@ -174,9 +188,11 @@ private:
     wanted of_;
     std::uint64_t offset_;
     thread_id const* thread_;
+    bool has_stops_;
     std::function<void(records&)> flush_;
     bool only_sums_;  ///< of blocks, without their times and threads
-    thread_id last_thread_{0, 0};
+    thread_id last_thread_{};
+    bool has_thread_ = false;  ///< `last_thread_` is recorded
     trace::time when_{};
     bool is_told_ = true;  ///< `when_` is recorded
     records::sum sum_{};   ///< not yet recorded
@@ -196,6 +212,7 @@ struct block_recorder {
     void block(flow::executed_block const& one) { to.block(one); }
     void edge(flow::edge const& one) { to.edge(one); }
     void start(std::uint64_t ip, std::uint32_t space) { to.start(ip, space); }
+    void stop(std::uint64_t ip, std::uint32_t space) { to.stop(ip, space); }
     void gap(flow::gap const& one) { to.gap(one); }
 };
 

@@ -38,6 +38,11 @@ public:
         }
         return *found;
     }
+    [[nodiscard]] auto executes(std::string const& path) const -> bool {
+        auto const& all = of_.threads();
+        return std::any_of(all.begin(), all.end(),
+                           [&](auto const& one) { return !ranges_of(one.process, path).empty(); });
+    }
     /// The addresses at which a process executes a file: a path, or the end of one.
     [[nodiscard]] auto ranges_of(std::uint64_t process, std::string const& path) const
         -> std::vector<flow::ip_range> {
@@ -99,6 +104,7 @@ public:
     auto operator=(recorded_code const&) -> recorded_code& = delete;
 
     [[nodiscard]] auto constant_thread() const -> thread_id const* { return &thread_; }
+    [[nodiscard]] static auto is_one_thread() -> bool { return true; }
     [[nodiscard]] static auto changing_thread() -> thread_id const* { return nullptr; }
     [[nodiscard]] auto code(std::uint64_t at, std::uint32_t /*space*/) -> byte_view {
         auto const most = static_cast<std::size_t>(page_.size() - at % page_.size());

@@ -20,7 +20,7 @@ using traced::thread_id;
 /// What a report takes. What it does not take costs no time.
 struct wanted {
     bool instructions = false;  ///< else blocks and edges
-    bool edges = false;         ///< all, else those that open or close frames
+    bool edges = false;         ///< all, else all but direct and conditional jumps
     bool blocks = false;        ///< each, else the sum of instructions
     bool times = false;         ///< of edges
     bool window = false;        ///< times of all, to know what is shown
@@ -41,6 +41,7 @@ public:
     virtual void executed(std::uint64_t /*ip*/, std::uint64_t /*count*/) {}
     virtual void edge(flow::edge const&) {}
     virtual void start(std::uint64_t /*ip*/, std::uint32_t /*space*/) {}
+    virtual void stop(std::uint64_t /*ip*/, std::uint32_t /*space*/) {}
     /// Its offset is that in the stream.
     virtual void gap(flow::gap const&) {}
     virtual void time(trace::time const&) {}

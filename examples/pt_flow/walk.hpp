@@ -22,7 +22,9 @@ namespace pt_flow {
 /// Bytes of a trace, in pieces that continue each other.
 class stretch {
 public:
-    explicit stretch(std::uint64_t offset) : offset_{offset} {}
+    /// `is_after_gap`: bytes are missing before it.
+    explicit stretch(std::uint64_t offset, bool is_after_gap = false)
+        : offset_{offset}, is_after_gap_{is_after_gap} {}
 
     /// Adds bytes that live longer than this.
     void add(byte_view piece) {
@@ -31,6 +33,7 @@ public:
     }
     /// The offset of the first byte in the trace or stream.
     [[nodiscard]] auto offset() const -> std::uint64_t { return offset_; }
+    [[nodiscard]] auto is_after_gap() const -> bool { return is_after_gap_; }
     [[nodiscard]] auto size() const -> std::size_t { return size_; }
     [[nodiscard]] auto pieces() const -> std::vector<byte_view> const& { return pieces_; }
     /// All bytes. Several pieces are copied.
@@ -62,6 +65,7 @@ public:
 
 private:
     std::uint64_t offset_;
+    bool is_after_gap_;
     std::size_t size_ = 0;
     std::vector<byte_view> pieces_{};
     std::vector<std::uint8_t> owned_{};
@@ -72,7 +76,7 @@ inline auto stretches_of(trace_file::stream const& of) -> std::vector<stretch> {
     std::vector<stretch> made;
     std::uint64_t offset = 0;
     for (auto const& one : of.pieces) {
-        if (made.empty() || one.has_gap_before) { made.emplace_back(offset); }
+        if (made.empty() || one.has_gap_before) { made.emplace_back(offset, one.has_gap_before); }
         if (!one.bytes.empty()) { made.back().add(one.bytes); }
         offset += one.bytes.size();
     }
@@ -141,7 +145,8 @@ void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings co
         from.clear();
     };
     for (auto const& one : all) {
-        recorder reports{needs, one.offset(), code.changing_thread(), flush};
+        recorder reports{needs, one.offset(), code.changing_thread(), code.is_one_thread(), flush};
+        if (one.is_after_gap()) { reports.gap({.why = flow::gap_reason::missing_trace}); }
         needs.instructions
             ? walk_stretch<instruction_recorder>(one, code, blocks.cache(), how, clock, reports,
                                                  done)
@@ -158,13 +163,19 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
     struct piece {
         flow::part part;
         std::uint64_t offset;
+        bool is_after_gap;
     };
     std::vector<piece> parts;
     for (auto& one : all) {
         auto const bytes = one.whole();
         flow::parts const cut{borrowed_bytes{bytes.data(), bytes.size()}, bytes.size() / grain + 1,
                               how.options.quirks};
-        for (auto const& part : cut) { parts.push_back({part, one.offset() + part.offset}); }
+        bool is_after_gap = one.is_after_gap();
+        for (auto const& part : cut) {
+            parts.push_back({part, one.offset() + part.offset, is_after_gap});
+            is_after_gap = false;
+        }
+        if (is_after_gap) { parts.push_back({{}, one.offset(), true}); }  // it is empty
     }
     struct worker {
         Code code;
@@ -179,8 +190,9 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
     auto const make = [&](unsigned number, std::size_t i) {
         auto& by = workers[number];
         if (by == nullptr) { by.reset(new worker{code}); }
-        auto const& [part, offset] = parts[i];
-        recorder reports{wanted, offset, by->code.changing_thread()};
+        auto const& [part, offset, is_after_gap] = parts[i];
+        recorder reports{wanted, offset, by->code.changing_thread(), by->code.is_one_thread()};
+        if (is_after_gap) { reports.gap({.why = flow::gap_reason::missing_trace}); }
         flow::walker walk{borrowed_bytes{part.bytes.data(), part.bytes.size()}, by->code,
                           by->blocks.cache(), part.options(how.options)};
         if (wanted.instructions) {

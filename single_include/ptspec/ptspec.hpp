@@ -29152,6 +29152,7 @@ enum class gap_reason : uint8_t {
     wrong_turn,      ///< the code has no branch as the packet says
     endless_loop,    ///< the code never reaches a branch, or the IP of an event
     no_target,       ///< a branch whose packet has no IP
+    missing_trace,   ///< bytes of the trace are missing: for callers, a walker does not report it
 };
 
 /// Executed instructions that are not known.
@@ -29177,6 +29178,10 @@ concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
 concept takes_starts = requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
+/// Tracing ended, not by a filter: at a system call, fault or interrupt. `ip` is the instruction
+/// that would have been next.
+template <class Sink>
+concept takes_stops = requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
 concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };
@@ -29201,7 +29206,8 @@ concept takes_paths = takes_only_edges<Sink> &&
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
-               takes_gaps<Sink> || takes_starts<Sink> || takes_times<Sink> || takes_events<Sink>;
+               takes_gaps<Sink> || takes_starts<Sink> || takes_stops<Sink> || takes_times<Sink> ||
+               takes_events<Sink>;
 
 }  // namespace ptspec::flow
 
@@ -29473,6 +29479,8 @@ struct frame {
     uint64_t from = 0;   ///< the address of the CALL; of an event, the interrupted instruction
     uint64_t to = 0;     ///< where it began
     uint64_t after = 0;  ///< where it returns to
+    /// The function that is executed, after tail calls; 0: not known. Only for `knows_functions`.
+    uint64_t function = 0;
     frame_kind kind = frame_kind::call;
     /// Packets were lost since: it may have returned, and others may be open.
     bool is_unsure = false;
@@ -29503,13 +29511,24 @@ concept takes_calls = requires(Sink& to, call const& one, call_return const& oth
     to.returned(other);
 };
 
+/// The sink knows where functions begin: that of an address, or 0.
+template <class Sink>
+concept knows_functions = requires(Sink& to, uint64_t ip) {
+    { to.function_of(ip) } -> same_as<uint64_t>;
+};
+
 /// A sink of a walker that reports calls and returns to another one: `call(call)` and
 /// `returned(call_return)`.
 ///
 /// It follows the code, not the processor: it lives across PSBs and lost packets, which only make
 /// its frames unsure. A RET to no frame that is open is a jump, as a coroutine or a retpoline makes
 /// it. A tail call is a jump, too. A CALL of the next instruction is none. Code that is filtered
-/// out returns where tracing begins again at the address after a CALL.
+/// out returns where tracing begins again at the address after a CALL. Where tracing ended at a
+/// system call or fault, and begins at another instruction, an event has called: a handler of a
+/// signal.
+///
+/// If the sink knows functions, a RET or indirect jump into the middle of one that is open leaves
+/// the frames in it, as an exception or longjmp does.
 ///
 /// Shape:  frames in storage of the caller. When it is full the oldest frame is dropped, and the
 ///         depth stays right.
@@ -29543,7 +29562,11 @@ public:
             case syscall:
             case sysenter: return push(one, frame_kind::system_call);
             case near_return:
-            case far_return: return leave_to(one.to, one.from, false);
+            case far_return:
+                if (!leave_to(one.to, one.from, false)) { enter_middle(one); }
+                return;
+            case indirect_jump:
+            case absolute_jump: return enter_middle(one);
             case sysret:
             case sysexit: return leave_kernel(one, frame_kind::system_call);
             case iret:
@@ -29554,12 +29577,24 @@ public:
             default: return;
         }
     }
-    /// What returned while it was not traced.
+    /// What returned, or was called, while it was not traced.
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        leave_to(ip, 0, true);
+        bool const has_stopped = has_stopped_ && space == stop_space_;
+        has_stopped_ = false;
+        bool const resumes = has_stopped && ip == stop_ip_;
+        if (!resumes && !leave_to(ip, 0, true) && has_stopped) {
+            push({.from = stop_ip_, .to = ip, .after = stop_ip_}, frame_kind::event);
+        }
         if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
     }
+    constexpr void stop(uint64_t ip, uint32_t space) noexcept {
+        has_stopped_ = true;
+        stop_ip_ = ip;
+        stop_space_ = space;
+        if constexpr (takes_stops<Sink>) { to_.stop(ip, space); }
+    }
     constexpr void gap(flow::gap const& one) noexcept {
+        has_stopped_ = false;
         for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
         if constexpr (takes_gaps<Sink>) { to_.gap(one); }
     }
@@ -29586,19 +29621,40 @@ private:
         return frames_[(next_ + most_ - 1 - i) % most_];
     }
     constexpr void push(flow::edge const& one, frame_kind kind) noexcept {
-        frames_[next_] = {one.from, one.to, one.after, kind, false};
+        frames_[next_] = {one.from, one.to, one.after, 0, kind, false};
         next_ = (next_ + 1) % most_;
         size_ += size_ < most_ ? 1 : 0;
         ++depth_;
         to_.call(call{(*this)[0], depth_, when_});
     }
     /// Leaves the frame that returns to `ip`, and those in it. A RET to none is a jump, unless
-    /// there are no frames: then it is one from before the start.
-    constexpr void leave_to(uint64_t ip, uint64_t from, bool is_start) noexcept {
+    /// there are no frames: then it is one from before the start. Returns false for a jump.
+    constexpr auto leave_to(uint64_t ip, uint64_t from, bool is_start) noexcept -> bool {
         for (size_t i = 0; i < size_; ++i) {
-            if (at(i).after == ip) { return leave(i + 1, from, ip); }
+            if (at(i).after == ip) {
+                leave(i + 1, from, ip);
+                return true;
+            }
         }
-        if (size_ == 0 && !is_start) { leave(0, from, ip); }
+        if (size_ != 0 || is_start) { return false; }
+        leave(0, from, ip);
+        return true;
+    }
+    /// A jump: to the start of a function, which replaces the newest one, or into an open function.
+    constexpr void enter_middle([[maybe_unused]] flow::edge const& one) noexcept {
+        if constexpr (knows_functions<Sink>) {
+            if (size_ == 0) { return; }
+            uint64_t const function = to_.function_of(one.to);
+            if (function == one.to) { at(0).function = function; }
+            if (function == one.to || function == 0) { return; }
+            for (size_t i = 0; i < size_; ++i) {
+                if (at(i).function == 0) { at(i).function = to_.function_of(at(i).to); }
+                if (at(i).function == function) {
+                    if (i != 0) { leave(i, one.from, one.to); }
+                    return;
+                }
+            }
+        }
     }
     /// A handler may return elsewhere: leaves the newest frame of its kind, or of another entry of
     /// the kernel.
@@ -29628,6 +29684,9 @@ private:
     size_t size_ = 0;
     int64_t depth_ = 0;
     trace::time when_{};
+    bool has_stopped_ = false;
+    uint32_t stop_space_ = 0;
+    uint64_t stop_ip_ = 0;
 };
 
 }  // namespace ptspec::flow
@@ -30541,11 +30600,11 @@ private:
                 continue;
             }
             report(*at, to);
+            bool const is_taken = at->branch != branch_kind::conditional || target == at->target;
             if (has_to && at->branch != branch_kind::none) {
-                bool const is_taken = at->branch != branch_kind::conditional ||
-                                      target == at->target;
                 report_edge(*at, target, is_taken, to);
             }
+            if constexpr (takes_stops<Sink>) { has_to ? void() : to.stop(at->end(), space_); }
             return true;
         }
     }
@@ -30812,6 +30871,9 @@ private:
             case event_type::async_disabled:
                 if (walk_.is_known() && !walk_.walk_until(e.ip, to)) { return false; }
                 if (walk_.is_known() && e.has_to) { report_interrupt(to); }
+                if constexpr (takes_stops<Sink>) {
+                    if (walk_.is_known() && !e.has_to) { to.stop(e.ip, walk_.space()); }
+                }
                 walk_.leave(to);
                 return true;
             case event_type::overflow: return walk_.lose(gap_reason::overflow);

@@ -126,6 +126,58 @@ TEST_CASE("frames are unsure after a gap; code that is filtered out returns wher
     });
 }
 
+TEST_CASE("a handler that begins where tracing had ended elsewhere is called by an event") {
+    CHECK_TWICE([](auto value) {
+        frame storage[8];
+        record to;
+        flow::call_stack calls{storage, to};
+        calls.edge(call_of(0x1000, 0x2000));
+        calls.stop(0x2003, 1);
+        calls.start(value(uint64_t{0x2003}), 1);  // a system call returned
+        bool const is_same = to.calls == 1 && to.returns == 0;
+        calls.stop(0x2008, 1);
+        calls.start(value(uint64_t{0x5000}), 1);
+        bool const is_event = to.calls == 2 && to.called.frame.kind == frame_kind::event &&
+                              to.called.frame.from == 0x2008 && to.called.frame.to == 0x5000;
+        calls.stop(0x5009, 1);
+        calls.start(0x2008, 1);
+        bool const has_returned = to.returns == 1 && to.left.frames == 1 && calls.depth() == 1;
+        calls.stop(0x2010, 1);
+        calls.start(0x6000, 2);  // another address space: exec
+        calls.stop(0x6010, 2);
+        calls.gap({});
+        calls.start(0x7000, 2);
+        return is_same && is_event && has_returned && to.calls == 2 && calls.depth() == 1;
+    });
+}
+
+TEST_CASE("exceptions and longjmp leave the frames above the function that they enter") {
+    /// Functions of 1000H bytes, except below 1000H.
+    struct functions : record {
+        constexpr auto function_of(uint64_t ip) const -> uint64_t { return ip & ~uint64_t{0xFFF}; }
+    };
+    CHECK_TWICE([](auto value) {
+        constexpr auto jump_to = [](uint64_t to) {
+            return edge{.from = 0x9000, .to = to, .which = instruction_class::indirect_jump};
+        };
+        frame storage[8];
+        functions to;
+        flow::call_stack calls{storage, to};
+        calls.edge(call_of(0x1000, 0x2000));
+        calls.edge(call_of(0x2010, 0x3000));
+        calls.edge(call_of(0x3010, 0x4000));
+        calls.edge(jump_to(0x4100));  // within the function
+        calls.edge(jump_to(0x800));   // to no function
+        bool const stays = to.returns == 0;
+        calls.edge(jump_to(value(uint64_t{0x2100})));
+        bool const leaves = to.returns == 1 && to.left.frames == 2 && calls.depth() == 1;
+        calls.edge(jump_to(0x5000));  // a tail call
+        calls.edge(call_of(0x5010, 0x6000));
+        calls.edge(ret_to(value(uint64_t{0x5500})));
+        return stays && leaves && to.returns == 2 && to.left.frames == 1 && calls.depth() == 1;
+    });
+}
+
 TEST_CASE("random call trees: the depth is right, with storage for few frames") {
     std::mt19937_64 numbers{1};
     auto const roll = [&](std::uint64_t sides) { return numbers() % sides; };

@@ -739,6 +739,34 @@ TEST_CASE("random programs: a walk in chunks that stops where code is absent is 
     }
 }
 
+TEST_CASE("where tracing ends, except by a filter, a sink is told the next instruction") {
+    struct stops {
+        std::uint64_t ip = 0;
+        unsigned count = 0;
+        constexpr void stop(std::uint64_t next, std::uint32_t) {
+            ip = next;
+            ++count;
+        }
+    };
+    constexpr auto stop_of = [](made_stream const& trace, made_code const& code) {
+        stops to;
+        flow::block blocks[8] = {};
+        flow::block_cache cache{blocks};
+        flow::walker walker{borrowed_bytes{trace.bytes, trace.size}, code, cache};
+        (void)walker.run(to);
+        return to;
+    };
+    CHECK_TWICE([=](auto value) {
+        // 1000: NOP; SYSCALL; 1003: NOP. PGD without an IP: 1003. FUP 1000, PGD: a fault at 1000.
+        auto const code = value(made_code{"90 0f05 90"});
+        auto const call = stop_of(value(on("ON 01")), code);
+        auto const fault = stop_of(value(on("ON 3d0010 01")), code);
+        auto const filter = stop_of(value(on("ON 210020")), made_code{"ffe0"});  // JMP RAX
+        return call.ip == 0x1003 && call.count == 1 && fault.ip == 0x1000 && fault.count == 1 &&
+               filter.count == 0;
+    });
+}
+
 TEST_CASE("random programs: skip_missing() goes on as on_missing_code::gap does") {
     /// Code of which some lines of 64 bytes are absent.
     struct torn_code {

@@ -246,7 +246,7 @@ class Calls(Folder):
 
         self.assertEqual(branches(), 6)
         for start, end, expected in ((0, 1, 1), (begin[1], begin[2], 2),
-                                     (begin[1] + 1, begin[2], 2), (begin[2] - 1, begin[1], 0),
+                                     (begin[1] + 1, begin[2], 2),
                                      (begin[2], 1000, 3), (begin[0], begin[1] + 1, 3),
                                      (1000, 2000, 3), (0, 0, 0)):
             with self.subTest(start=start, end=end):
@@ -397,8 +397,8 @@ class PerfData(Folder):
         self.assertEqual(found[0][begin:end], [
             "main() {", "  qsort@plt() {", "    order();", "  } /* qsort@plt */", "  middle() {",
             "    leaf();", "    leaf();", "  } /* middle */"])
-        none = run("--calls", "--dso", "rogram", self.data)[1]
-        self.assertEqual(len(none.splitlines()), 1)
+        self.assertEqual(run("--calls", "--dso", "rogram", self.data),
+                         (2, "", "pt_flow: rogram: no process executes this file\n"))
         symbols = subprocess.run(["nm", program], capture_output=True, text=True).stdout
         functions = {name: int(address, 16) for address, name in
                      re.findall(r"^(\w+) [tT] (main|order|leaf|middle)$", symbols, re.M)}
@@ -410,6 +410,32 @@ class PerfData(Folder):
             blocks = {offset for offset, _, number in struct.iter_unpack("<IHH", table)
                       if number == int(module[1])}
             self.assertLessEqual(set(functions.values()), blocks)
+
+    def test_the_calls_of_handlers_and_of_what_catches_exceptions(self):
+        program = self.folder / "program"
+        source = self.file("program.cpp", b"""
+            #include <csignal>
+            volatile int count;
+            void handler(int) { count = count + 1; }
+            __attribute__((noinline)) void thrower(int i) { throw i; }
+            __attribute__((noinline)) void after() { count = count + 2; }
+            int main() {
+                std::signal(SIGUSR1, handler);
+                std::raise(SIGUSR1);
+                for (int i = 0; i < 3; ++i) { try { thrower(i); } catch (int) { after(); } }
+                return 0;
+            }
+        """)
+        subprocess.run([os.environ.get("CXX", "g++"), "-O1", "-o", program, source], check=True)
+        self.record(program)
+        out = run("--calls", "--dso", program, self.data)[1]
+        lines = [re.sub(r"\((?:int|)\)|^_Z\d+|i?\(\)", "", line.split("| ")[1])
+                 for line in out.splitlines()[1:]]
+        self.assertEqual(sum(re.match("  _Z5afterv", line) is not None for line in lines), 3)
+        self.assertEqual(sum(re.match("  _Z7thrower", line) is not None for line in lines), 3)
+        (raised,) = [i for i, line in enumerate(lines) if line.startswith("  raise@plt")]
+        self.assertRegex(lines[raised + 1], r"^    _Z7handler.* /\* event \*/$")
+        self.assertIn("} /* main */", lines)
 
     def test_a_directory_of_raw_output_has_the_code(self):
         jit = self.folder / "jit"
@@ -528,6 +554,84 @@ class Switches(Folder):
             folded = run("--folded", file)[1].split("thread ")[1:]
             self.assertEqual({int(one.split("/")[0]): int(one.split()[-1]) for one in folded},
                              {process: count for process, count in counts.items() if count != 0})
+
+    def record_of(self, kind, process, time, body, misc=0):
+        return made.Record(kind, body, "", misc=misc, end=self.end(process, time))
+
+    def test_what_other_records_say_of_code_and_threads(self):
+        fork, leave, start, mapping, lost = 7, 4, 12, self.MMAP2, 2
+        old, new = (self.file(f"code{process}", code) for process, code in self.CODE.items())
+        code = {old: self.expected([(100, 0, 1)]), new: self.expected([(200, 0, 1)])}
+        gap = ["gap"]
+
+        def ns(i):
+            return 77 + 84 * 400 * (i + 1)
+
+        def task(process, parent, time):
+            return made.u32(process, parent, process, parent) + made.u64(time)
+
+        def forked(process, parent, time, misc=0):
+            return self.record_of(fork, process, time, task(process, parent, time), misc)
+
+        def data(process, time):  # not executable
+            body = (made.u32(process, process) + made.u64(0x401000, 0x1000, 0) + made.u32(0, 0) +
+                    made.u64(0, 0) + made.u32(1, 2) + made.c_string(b"/data"))
+            return self.record_of(mapping, process, time, body, 2)
+
+        ends = self.record_of(leave, 100, ns(1) - 200, task(100, 100, 0))
+        cases = {
+            "a pid that is used again": (
+                [self.mapping(100, old), ends, self.mapping(1, new),
+                 forked(100, 1, ns(1) - 190)], [old, new], (100, 100)),
+            "a made FORK has no code": (
+                [self.mapping(100, old), forked(200, 100, 0, 1 << 13)], [old, None], (100, 200)),
+            "a forked process has the code": (
+                [self.mapping(100, old), forked(200, 100, 0)], [old, old], (100, 200)),
+            "data over code": (
+                [self.mapping(100, old), data(100, ns(1) - 200)], [old, None], (100, 100)),
+            "a mapping of another machine": (
+                [self.mapping(100, old), made.Record(
+                    mapping, self.mapping(100, new, ns(1) - 200).data[8:-24], "", misc=5,
+                    end=self.end(100, ns(1) - 200))], [old, old], (100, 100)),
+        }
+        for name, (records, files, processes) in cases.items():
+            with self.subTest(name):
+                slices = [(process, 84 * 800 * (i + 1), 1) for i, process in enumerate(processes)]
+                out = run("--instructions", self.file_of(slices, list(records)))[1]
+                wanted = [line for one in files for line in (code[one] if one else gap)]
+                self.assertEqual([line.split()[0] for line in out.splitlines()], wanted)
+        with self.subTest("ITRACE_START names the thread"):
+            trace = self.slice_of(84 * 800, 1)
+            records = [self.mapping(100, old),
+                       self.record_of(start, 100, ns(0) - 200, made.u32(100, 100)),
+                       made.auxtrace(made.padded(trace), tid=0xFFFFFFFF, cpu=0)]
+            file = self.file("perf.data", made.file_of([self.event], [made.info_of(), *records])[0])
+            self.assertEqual(run("--instructions", file)[1].splitlines(), code[old])
+        with self.subTest("after LOST, the thread is not known up to the next switch"):
+            slices = [(100, 84 * 800 * (i + 1), 1) for i in range(2)]
+            records = [self.mapping(100, old)]
+            file = self.file_of(slices, records)
+            out = run("--instructions", file)[1]
+            self.assertEqual(out.splitlines(), code[old] * 2)
+            records = [one for one in records if one.type != 71]
+            records = records[:2] + [self.record_of(lost, 100, ns(1), made.u64(0, 3))]
+            trace = b"".join(self.slice_of(ticks, 1) for _, ticks, _ in slices)
+            records.append(made.auxtrace(made.padded(trace), tid=0xFFFFFFFF, cpu=0))
+            file = self.file("perf.data", made.file_of([self.event], [made.info_of(), *records])[0])
+            self.assertNotEqual(run("--instructions", file)[1].splitlines(), code[old] * 2)
+
+    def test_trace_that_is_missing_is_a_gap(self):
+        path = self.file("code100", self.CODE[100])
+        first = made.padded(self.slice_of(84 * 800, 1)[:-1])  # tracing goes on
+        second = made.padded(self.slice_of(84 * 1600, 1))
+        records = [self.mapping(100, path), self.switch(100, 1, False),
+                   made.auxtrace(first, tid=0xFFFFFFFF, cpu=0),
+                   made.auxtrace(second, offset=len(first) + 64, tid=0xFFFFFFFF, cpu=0)]
+        file = self.file("perf.data", made.file_of([self.event], [made.info_of(), *records])[0])
+        for jobs in (1, 2):
+            status, out, _ = run("--instructions", "--jobs", jobs, file)
+            lines = [line.split()[:2] for line in out.splitlines() if line.startswith("gap")]
+            self.assertEqual((status, lines), (1, [["gap", "missing-trace"]]))
 
     def test_the_coverage_of_two_processes(self):
         paths = {process: self.file(f"code{process}", code) for process, code in self.CODE.items()}
@@ -771,7 +875,7 @@ class CommandLine(Folder):
         for arguments, message in (
                 ([], "needs a trace"),
                 (["--none", trace], "no such option"),
-                ([trace, trace], "no such option"),
+                ([trace, trace], "there is one trace"),
                 (["--image", "x", trace], "--image takes FILE@ADDRESS"),
                 (["--image", f"{loop}@", trace], "--image takes FILE@ADDRESS"),
                 (["--image", self.folder / "none@0x1000", trace], "No such file"),
@@ -793,6 +897,7 @@ class CommandLine(Folder):
                 (["--time", "1.1234567891-", trace], "--time takes"),
                 (["--time", "1.x-", trace], "--time takes"),
                 (["--from", "x", trace], "--from takes"),
+                (["--from", "2", "--to", "1", trace], "--from is after --to"),
                 (["--stream", "0", trace], "take a perf.data file"),
                 (["--mtc-freq", "16", trace], "--mtc-freq takes"),
                 ([self.folder / "none"], "No such file")):

@@ -173,6 +173,12 @@ private:
         auto made = path.starts_with('/') ? read(where_.root + path) : nullptr;  // not //anon
         if (is_right(made, build_id)) { return made; }
         if (auto cached = read_cached(build_id, "elf")) { return cached; }
+        if (path.starts_with("//anon") || path.starts_with('[')) {
+            tool::print_error(path +
+                              ": memory of no file: its code is missing; pt_record --raw, and "
+                              "pt_flow of that directory, have it");
+            return nullptr;
+        }
         bool const is_other = made != nullptr;
         tool::print_error(where_.root + path +
                           (is_other ? ": has another build id than the recorded file, " + build_id
@@ -238,6 +244,7 @@ public:
         auto const offset = address - start;
         return offset < bytes.size() ? bytes.from(static_cast<std::size_t>(offset)) : byte_view{};
     }
+    [[nodiscard]] auto has_code() const -> bool { return !all_.empty(); }
     [[nodiscard]] auto names() const -> symbols const& { return names_; }
 
 private:

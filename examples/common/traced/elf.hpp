@@ -32,6 +32,8 @@ struct elf_symbol {
     std::string name{};
     bool is_weak = false;
     bool is_global = false;
+    bool is_label = false;  ///< of assembly code, which does not say that it is a function
+    bool has_size = true;   ///< else `size` is an upper limit
 };
 
 /// A view of an ELF file. It borrows the bytes.
@@ -77,6 +79,7 @@ private:
         std::uint64_t size = 0;
         std::uint32_t link = 0;
         std::uint64_t entry_size = 0;
+        bool is_code = false;
     };
     static constexpr std::uint32_t symtab = 2, rela = 4, nobits = 8, rel = 9, dynsym = 11;
     static constexpr std::size_t most_sections = 65536;
@@ -166,7 +169,8 @@ private:
                  .offset = word(at + (is_wide_ ? 24 : 16)),
                  .size = word(at + (is_wide_ ? 32 : 20)),
                  .link = static_cast<std::uint32_t>(number(at + (is_wide_ ? 40 : 24), 4)),
-                 .entry_size = word(at + (is_wide_ ? 56 : 36))});
+                 .entry_size = word(at + (is_wide_ ? 56 : 36)),
+                 .is_code = (word(at + 8) & 4) != 0});
         }
         names_ = static_cast<std::size_t>(number(is_wide_ ? 62 : 50, 2));
         for (auto const& one : sections_) {
@@ -210,6 +214,11 @@ private:
     }
     [[nodiscard]] auto symbol_size() const -> std::uint64_t { return is_wide_ ? 24 : 16; }
 
+    /// A label in code that names no function.
+    static auto is_no_function(std::string_view name) -> bool {
+        return name[0] == '.' || name[0] == '$' || name == "etext" || name == "_etext" ||
+               name == "__etext";
+    }
     void read_symbols(section const& in) {
         auto const count = part(in.offset, in.size).size() / symbol_size();
         for (std::uint64_t i = 0; i < count; ++i) {
@@ -218,11 +227,22 @@ private:
             auto const info = number(at + (is_wide_ ? 4 : 12), 1);
             auto const kind = info & 15;
             auto const defined_in = number(at + (is_wide_ ? 6 : 14), 2);
-            if ((kind != function && kind != indirect_function) || defined_in == 0) { continue; }
+            auto const* const in_section = section_at(defined_in);
+            bool const is_function = kind == function || kind == indirect_function;
+            bool const is_label = kind == 0 && in_section != nullptr && in_section->is_code;
+            if ((!is_function && !is_label) || defined_in == 0) { continue; }
             auto const name = symbol_name(in, i);
-            if (name.empty()) { continue; }
-            symbols_.push_back({word(at + (is_wide_ ? 8 : 4)), word(at + (is_wide_ ? 16 : 8)),
-                                std::string{name}, info >> 4 == weak, info >> 4 == global});
+            if (name.empty() || (is_label && is_no_function(name))) { continue; }
+            auto const address = word(at + (is_wide_ ? 8 : 4));
+            auto size = word(at + (is_wide_ ? 16 : 8));
+            bool const has_size = size != 0;
+            // A function of unknown size ends with its section.
+            if (!has_size && in_section != nullptr &&
+                address - in_section->address < in_section->size) {
+                size = in_section->size - (address - in_section->address);
+            }
+            symbols_.push_back({address, size, std::string{name}, info >> 4 == weak,
+                                info >> 4 == global, is_label, has_size});
         }
     }
     /// Names the entries of the procedure linkage table: `NAME@plt`.

@@ -50,8 +50,13 @@ public:
         for (auto const& one : found->segments()) {
             if (!one.is_executable) { continue; }
             add(one.address + offset, one.bytes);
-            modules_.push_back({path, one.address + offset, one.bytes.size()});
         }
+        std::uint64_t first = ~std::uint64_t{0}, end = 0;
+        for (auto const& one : found->segments()) {
+            first = std::min(first, one.address);
+            end = std::max(end, one.address + one.bytes.size());
+        }
+        modules_.push_back({path, first + offset, end - first});
         names_.add(*found, offset);
     }
     /// Pages of 4096 bytes one after the other, and a text file with the address of each: a line

@@ -14,6 +14,7 @@
 #include <ptspec/flow/walk_options.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -45,10 +46,7 @@ public:
         read_build_ids(of);
         read(of);
         kernel_.emplace(files.where(), kernel_symbol_, kernel_address_);
-        for (auto& [cpu, all] : switches_) {
-            std::stable_sort(all.begin(), all.end(),
-                             [](auto const& one, auto const& two) { return one.time < two.time; });
-        }
+        for (auto& [cpu, all] : switches_) { settle(all); }
     }
 
     /// The process of a thread; `no_process`: unknown.
@@ -58,39 +56,54 @@ public:
     }
     /// The thread that a CPU executes; `no_process`: none, or it is not known in this range.
     [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const -> thread_id {
-        constexpr thread_id none{no_process, no_process};
         auto const of = switches_.find(cpu);
         if (of == switches_.end()) { return none; }
-        auto const* const first = last_before(of->second, when.first);
-        auto const* const last = last_before(of->second, when.last);
-        return first == nullptr || first != last ? none : first->thread;
+        auto const& all = of->second;
+        auto const* const first = last_before(all, when.first);
+        auto const* const last = last_before(all, when.last);
+        if (first != nullptr && first == last) { return first->thread; }
+        // The thread of the first record ran before it, if it was switched out.
+        if (last == nullptr) { return all.front().is_out ? all.front().who : none; }
+        bool const is_next = last == (first == nullptr ? all.data() : first + 1);
+        bool const is_known = is_next && last->is_out &&
+                              (first == nullptr || first->thread == last->who);
+        // After the switch there is no code but that of the kernel.
+        return is_known && !kernel_->has_code() ? last->who : none;
     }
-    /// The number of the address space of a process; 0: it is not known in this range.
-    [[nodiscard]] auto space_of(std::uint32_t process, time_range when) const -> std::uint32_t {
+    /// The number of the address space of a process; 0: it is not known in this range. Where the
+    /// code changes in the range, it is the code that all of it has.
+    [[nodiscard]] auto space_of(std::uint32_t process, time_range when) -> std::uint32_t {
         auto const of = versions_.find(process);
         if (of == versions_.end()) { return 0; }
-        auto const* const first = last_before(of->second, when.first);
+        auto const* first = last_before(of->second, when.first);
         auto const* const last = last_before(of->second, when.last);
         if (first != nullptr && first == last) { return first->space; }
         if (last == nullptr) { return 0; }
-        // The space is known if code is mapped in only one of these versions.
-        version const* only = nullptr;
-        for (auto const* at = first == nullptr ? of->second.data() : first; at <= last; ++at) {
-            if (spaces_[at->space].empty()) { continue; }
-            if (only != nullptr) { return 0; }
-            only = at;
-        }
-        return only == nullptr ? 0 : only->space;
+        std::lock_guard const held{lock_};
+        if (first == nullptr) { first = of->second.data(); }
+        while (first != last && spaces_[first->space].empty()) { ++first; }
+        auto const* end = last;
+        while (first != end && end->has_ended) { --end; }
+        if (first == end) { return end->space; }
+        auto const [at, is_new] = common_.try_emplace({first, end});
+        if (is_new) { at->second = common_space(first, end); }
+        return at->second;
     }
+    /// The times of records are those of the TSC.
+    [[nodiscard]] auto has_clock_of_trace() const -> bool { return !has_other_clock_; }
     /// The code of a process changes with time.
     [[nodiscard]] auto changes(std::uint32_t process) const -> bool {
         auto const of = versions_.find(process);
-        return of != versions_.end() && of->second.size() > 1;
+        if (of == versions_.end()) { return false; }
+        auto const& all = of->second;
+        return std::count_if(all.begin(), all.end(),
+                             [](auto const& one) { return !one.has_ended; }) > 1;
     }
     /// The bytes at an address, to the end of the mapping.
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
         if (space == guest_space) { return {}; }
         if (address >> 63 != 0) { return kernel_->code(address); }
+        std::lock_guard const held{lock_};
         if (space >= spaces_.size()) { return {}; }
         auto const& all = spaces_[space];
         auto next = all.upper_bound(address);
@@ -106,6 +119,10 @@ public:
         auto const rest = bytes.from(static_cast<std::size_t>(at));
         return rest.first(
             static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), where.size - offset)));
+    }
+    [[nodiscard]] auto executes(std::string const& path) const -> bool {
+        return std::any_of(versions_.begin(), versions_.end(),
+                           [&](auto const& one) { return !ranges_of(one.first, path).empty(); });
     }
     /// The addresses at which a process executes a file: a path, or the end of one.
     [[nodiscard]] auto ranges_of(std::uint32_t process, std::string const& path) const
@@ -167,16 +184,50 @@ private:
         std::uint64_t offset;  ///< in the file
         std::string path;
         std::string build_id;  ///< in hexadecimal; empty: unknown
+
+        friend auto operator==(mapped const&, mapped const&) -> bool = default;
     };
     using space_map = std::map<std::uint64_t, mapped>;
     struct version {
         std::uint64_t time;
         std::uint32_t space;
+        bool has_ended = false;  ///< the process: nothing executes
     };
     struct switched {
         std::uint64_t time;
-        thread_id thread;
+        thread_id thread;  ///< that runs from now on, if it is known
+        thread_id who;     ///< that was switched in or out
+        bool is_out;
     };
+    static constexpr thread_id none{no_process, no_process};
+
+    /// A thread ran up to the next switch only if that does not contradict it.
+    static void settle(std::vector<switched>& all) {
+        std::stable_sort(all.begin(), all.end(),
+                         [](auto const& one, auto const& two) { return one.time < two.time; });
+        for (std::size_t i = 1; i < all.size(); ++i) {
+            bool const agrees = all[i].who == all[i - 1].who || all[i].who.tid == no_process;
+            if (!agrees && !all[i - 1].is_out) { all[i - 1].thread = none; }
+        }
+    }
+    /// What all of these versions have.
+    auto common_space(version const* first, version const* last) -> std::uint32_t {
+        constexpr std::ptrdiff_t most_versions = 256;
+        if (last - first > most_versions) { return 0; }
+        auto common = spaces_[first->space];
+        for (auto const* at = first + 1; at <= last; ++at) {
+            if (at->has_ended) { continue; }
+            auto const& other = spaces_[at->space];
+            std::erase_if(common, [&](auto const& one) {
+                auto const found = other.find(one.first);
+                return found == other.end() || !(found->second == one.second);
+            });
+        }
+        copies_ += common.size();
+        if (copies_ > most_copies) { return 0; }
+        spaces_.push_back(std::move(common));
+        return static_cast<std::uint32_t>(spaces_.size() - 1);
+    }
 
     /// The last mapping that contains an address, and where it begins.
     [[nodiscard]] auto mapping_at(std::uint32_t process, std::uint64_t address) const
@@ -210,36 +261,88 @@ private:
     }
     void read(file::perf_data::input const& of) {
         namespace perf_data = file::perf_data;
+        has_other_clock_ = uses_other_clock(of);
         std::vector<perf_data::record> all;
+        std::map<std::uint32_t, std::uint64_t> last_times;  // of the CPUs, in the order of the file
+        std::vector<std::pair<std::uint32_t, std::uint64_t>> losses;
         auto from = perf_data::records(of);
-        while (auto const one = from.next()) { all.push_back(one); }
+        while (auto const one = from.next()) {
+            all.push_back(one);
+            if (perf_data::read_as<perf_data::lost_record>(one)) {
+                losses.push_back({one.id.cpu, last_times[one.id.cpu]});
+            } else if (has_place(one)) {
+                last_times[one.id.cpu] = one.id.time;
+            }
+        }
         // A file has one buffer of a CPU after the other.
         std::stable_sort(all.begin(), all.end(), [](auto const& one, auto const& two) {
             return one.id.time < two.id.time;
         });
         for (auto const& one : all) {
-            auto const time = one.id.time;
-            if (auto const fork = perf_data::read_as<perf_data::fork_record>(one)) {
-                processes_[fork->thread.tid] = fork->thread.pid;
-                auto const parent = versions_.find(fork->parent.pid);
-                bool const is_process = fork->thread.pid != fork->parent.pid;
-                if (is_process && parent != versions_.end()) {
-                    auto const code = spaces_[parent->second.back().space];
-                    versions_[fork->thread.pid].clear();
-                    begin_version(fork->thread.pid, 0, code);
-                }
-            } else if (auto const name = perf_data::read_as<perf_data::thread_name>(one)) {
-                processes_[name->thread.tid] = name->thread.pid;
-                if (name->exec) { begin_version(name->thread.pid, time, {}); }
-            } else if (auto const start = perf_data::read_as<perf_data::itrace_start_record>(one)) {
-                processes_[start->thread.tid] = start->thread.pid;
-            } else if (auto const map = perf_data::read_as<perf_data::mapping>(one)) {
-                if (!map->is_data) { add_mapping(map.value, time); }
-            } else if (auto const change = perf_data::read_as<perf_data::switch_record>(one)) {
-                auto thread = one.id.thread;
-                if (change->out) { thread = {no_process, no_process}; }
-                if (!change->out) { processes_[thread.tid] = thread.pid; }
-                switches_[one.id.cpu].push_back({time, thread});
+            constexpr unsigned guest_kernel = 4;
+            bool const is_of_guest = (one.misc & 7) >= guest_kernel;
+            if (!is_of_guest) { take(one); }
+        }
+        // What the lost records said is not known until the next switch.
+        for (auto const& [cpu, time] : losses) {
+            switches_[cpu].push_back({time, none, none, true});
+        }
+    }
+    /// A record has the time of a CPU.
+    static auto has_place(file::perf_data::record const& one) -> bool {
+        using is = file::perf_data::sample_type;
+        return one.id.has.get<is::TIME>() && one.id.has.get<is::CPU>();
+    }
+    static auto uses_other_clock(file::perf_data::input const& of) -> bool {
+        auto events = file::perf_data::attrs_of(of);
+        while (auto const one = events.next()) {
+            if (one.flags.get<file::perf_data::attr_flags::use_clockid>()) { return true; }
+        }
+        return false;
+    }
+    void take(file::perf_data::record const& one) {
+        namespace perf_data = file::perf_data;
+        auto const time = one.id.time;
+        if (auto const fork = perf_data::read_as<perf_data::fork_record>(one)) {
+            processes_[fork->thread.tid] = fork->thread.pid;
+            threads_[fork->thread.pid].insert(fork->thread.tid);
+            if (fork->thread.pid == fork->parent.pid) { return; }
+            // perf writes FORK records of processes that run already: they have their mappings.
+            constexpr std::uint16_t is_made = 1 << 13;  // PERF_RECORD_MISC_FORK_EXEC
+            auto const parent = versions_.find(fork->parent.pid);
+            bool const has_code = (one.misc & is_made) == 0 && parent != versions_.end();
+            auto code = has_code ? spaces_[parent->second.back().space] : space_map{};
+            if (has_code || versions_.contains(fork->thread.pid)) {
+                begin_version(fork->thread.pid, time, std::move(code));
+            }
+        } else if (auto const exit = perf_data::read_as<perf_data::exit_record>(one)) {
+            if (has_place(one)) {
+                switches_[one.id.cpu].push_back({time, none, exit->thread, true});
+            }
+            auto& threads = threads_[exit->thread.pid];
+            threads.erase(exit->thread.tid);
+            if (threads.empty()) {
+                begin_version(exit->thread.pid, time, {});
+                versions_[exit->thread.pid].back().has_ended = true;
+            }
+        } else if (auto const name = perf_data::read_as<perf_data::thread_name>(one)) {
+            processes_[name->thread.tid] = name->thread.pid;
+            threads_[name->thread.pid].insert(name->thread.tid);
+            if (name->exec) { begin_version(name->thread.pid, time, {}); }
+        } else if (auto const start = perf_data::read_as<perf_data::itrace_start_record>(one)) {
+            processes_[start->thread.tid] = start->thread.pid;
+            if (has_place(one)) {
+                switches_[one.id.cpu].push_back({time, start->thread, start->thread, false});
+            }
+        } else if (auto const map = perf_data::read_as<perf_data::mapping>(one)) {
+            using is = perf_data::sample_type;
+            add_mapping(map.value, time, one.id.has.get<is::TIME>());
+        } else if (auto const change = perf_data::read_as<perf_data::switch_record>(one)) {
+            auto const thread = one.id.thread;
+            if (!change->out) { processes_[thread.tid] = thread.pid; }
+            if (has_place(one)) {
+                switches_[one.id.cpu].push_back(
+                    {time, change->out ? none : thread, thread, change->out});
             }
         }
     }
@@ -248,7 +351,11 @@ private:
 
     void begin_version(std::uint32_t process, std::uint64_t time, space_map code) {
         copies_ += code.size();
-        if (copies_ > most_copies) { code.clear(); }
+        if (copies_ > most_copies) {
+            if (!is_full_) { tool::print_error("too many mappings: later code is missing"); }
+            is_full_ = true;
+            code.clear();
+        }
         spaces_.push_back(std::move(code));
         versions_[process].push_back({time, static_cast<std::uint32_t>(spaces_.size() - 1)});
     }
@@ -259,14 +366,21 @@ private:
         kernel_symbol_ = path.substr(kernel.size());
         kernel_address_ = pgoff;
     }
-    void add_mapping(file::perf_data::mapping const& one, std::uint64_t time) {
+    /// `has_time` is false for records without times: then the code is not known if it changes.
+    void add_mapping(file::perf_data::mapping const& one, std::uint64_t time, bool has_time) {
         constexpr std::uint32_t executable = 4;
-        if (one.is_mmap2 && (one.prot & executable) == 0) { return; }
         auto const process = one.thread.pid;
         std::string const path = string_of(one.filename);
         if (process == no_process) { return take_kernel(path, one.pgoff); }
         processes_.try_emplace(one.thread.tid, process);
+        threads_[process].insert(one.thread.tid);
+        if (one.len == 0) { return; }
         if (versions_[process].empty()) { begin_version(process, 0, {}); }
+        auto const known = build_ids_.find(path);
+        auto const id = !one.build_id.empty()       ? hex_of(one.build_id)
+                        : known != build_ids_.end() ? known->second
+                                                    : std::string{};
+        mapped const made{one.len, one.pgoff, path, id};
         auto const end = one.addr + one.len;
         auto const* now = &spaces_[versions_[process].back().space];
         auto const next = now->lower_bound(one.addr);
@@ -275,17 +389,19 @@ private:
             auto const& [start, before] = *std::prev(next);
             overlaps = overlaps || one.addr - start < before.size;
         }
+        bool const is_code = !one.is_data && (!one.is_mmap2 || (one.prot & executable) != 0);
+        bool const is_same = next != now->end() && next->first == one.addr && next->second == made;
+        if (is_code && is_same) { return; }
         if (overlaps) {
             auto rest = without(*now, one.addr, end);
-            begin_version(process, time, std::move(rest));
+            begin_version(process, has_time ? time : 0, std::move(rest));
+            if (!has_time) { return; }
         }
         // No code was at these addresses before: this needs no new version.
-        auto const known = build_ids_.find(path);
-        auto const id = !one.build_id.empty()       ? hex_of(one.build_id)
-                        : known != build_ids_.end() ? known->second
-                                                    : std::string{};
-        spaces_[versions_[process].back().space][one.addr] = {one.len, one.pgoff, path, id};
+        if (is_code) { spaces_[versions_[process].back().space][one.addr] = made; }
     }
+
+    /// The mappings without those of a range of addresses.
     static auto without(space_map const& all, std::uint64_t first, std::uint64_t end) -> space_map {
         space_map rest;
         for (auto const& [start, where] : all) {
@@ -303,6 +419,7 @@ private:
         }
         return rest;
     }
+
     binaries& files_;
     std::string kernel_symbol_{};
     std::optional<std::uint64_t> kernel_address_{};
@@ -310,8 +427,13 @@ private:
     std::map<std::string, std::string> build_ids_{};      ///< by path
     std::map<std::uint64_t, std::uint32_t> processes_{};  ///< by thread
     std::map<std::uint32_t, std::vector<version>> versions_{};
-    std::vector<space_map> spaces_{2};  ///< number 0, and `guest_space`, have no code
+    std::map<std::uint32_t, std::set<std::uint32_t>> threads_{};  ///< that live, by process
+    std::deque<space_map> spaces_{2};  ///< number 0, and `guest_space`, have no code
+    std::map<std::pair<version const*, version const*>, std::uint32_t> common_{};
+    std::mutex lock_{};  ///< of both, after the constructor
     std::size_t copies_ = 0;
+    bool is_full_ = false;
+    bool has_other_clock_ = false;
     std::map<std::uint32_t, std::vector<switched>> switches_{};
     std::mutex names_lock_{};
     std::map<std::uint32_t, symbols> names_{};
@@ -334,6 +456,10 @@ public:
     /// The executing thread, if it is always the same; nullptr also for a raw trace.
     [[nodiscard]] auto constant_thread() const -> thread_id const* {
         return in_ != nullptr && of_->tid ? &thread_ : nullptr;
+    }
+    /// The stream has all that one thread executed.
+    [[nodiscard]] auto is_one_thread() const -> bool {
+        return in_ == nullptr || (of_->tid && !of_->cpu);
     }
     /// The executing thread, if it changes; `no_process` where it is not known.
     [[nodiscard]] auto changing_thread() const -> thread_id const* {
@@ -359,7 +485,8 @@ private:
     }
     [[nodiscard]] auto range_of(trace::time const& when) const -> time_range {
         auto const& to_ns = of_->how.to_ns;
-        if (to_ns.mult == 0 || !when.is_absolute() || when.is_guest) { return {}; }
+        if (to_ns.mult == 0 || !in_->has_clock_of_trace()) { return {}; }
+        if (!when.is_absolute() || when.is_guest) { return {}; }
         time_range made;
         made.first = to_ns.time_of(when.earliest);
         if (when.latest != trace::time::unbounded) { made.last = to_ns.time_of(when.latest); }

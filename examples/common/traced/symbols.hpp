@@ -93,6 +93,16 @@ public:
         if (is_new) { kept->second = made(address); }
         return kept->second;
     }
+    /// The address of the function that contains an address; 0: not known.
+    auto function_of(std::uint64_t address) -> std::uint64_t {
+        if (functions_.size() > most_kept) { functions_.clear(); }
+        auto const [kept, is_new] = functions_.try_emplace(address);
+        if (is_new) {
+            auto const* const found = of_.at(address);
+            kept->second = found == nullptr ? 0 : found->address;
+        }
+        return kept->second;
+    }
     /// The function that contains an address, or nullptr.
     [[nodiscard]] auto function_at(std::uint64_t address) const -> elf_symbol const* {
         return of_.at(address);
@@ -110,6 +120,7 @@ private:
 
     symbols const& of_;
     std::unordered_map<std::uint64_t, std::string> kept_{};
+    std::unordered_map<std::uint64_t, std::uint64_t> functions_{};
 };
 
 }  // namespace traced

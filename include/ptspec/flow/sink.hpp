@@ -51,6 +51,7 @@ enum class gap_reason : uint8_t {
     wrong_turn,      ///< the code has no branch as the packet says
     endless_loop,    ///< the code never reaches a branch, or the IP of an event
     no_target,       ///< a branch whose packet has no IP
+    missing_trace,   ///< bytes of the trace are missing: for callers, a walker does not report it
 };
 
 /// Executed instructions that are not known.
@@ -76,6 +77,10 @@ concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
 concept takes_starts = requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
+/// Tracing ended, not by a filter: at a system call, fault or interrupt. `ip` is the instruction
+/// that would have been next.
+template <class Sink>
+concept takes_stops = requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
 concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };
@@ -100,6 +105,7 @@ concept takes_paths = takes_only_edges<Sink> &&
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
-               takes_gaps<Sink> || takes_starts<Sink> || takes_times<Sink> || takes_events<Sink>;
+               takes_gaps<Sink> || takes_starts<Sink> || takes_stops<Sink> || takes_times<Sink> ||
+               takes_events<Sink>;
 
 }  // namespace ptspec::flow

@@ -222,6 +222,9 @@ private:
             case event_type::async_disabled:
                 if (walk_.is_known() && !walk_.walk_until(e.ip, to)) { return false; }
                 if (walk_.is_known() && e.has_to) { report_interrupt(to); }
+                if constexpr (takes_stops<Sink>) {
+                    if (walk_.is_known() && !e.has_to) { to.stop(e.ip, walk_.space()); }
+                }
                 walk_.leave(to);
                 return true;
             case event_type::overflow: return walk_.lose(gap_reason::overflow);

@@ -598,11 +598,11 @@ private:
                 continue;
             }
             report(*at, to);
+            bool const is_taken = at->branch != branch_kind::conditional || target == at->target;
             if (has_to && at->branch != branch_kind::none) {
-                bool const is_taken = at->branch != branch_kind::conditional ||
-                                      target == at->target;
                 report_edge(*at, target, is_taken, to);
             }
+            if constexpr (takes_stops<Sink>) { has_to ? void() : to.stop(at->end(), space_); }
             return true;
         }
     }
