@@ -239,7 +239,7 @@ private:
         auto const& of = nodes_[at];
         auto const size = stack.size();
         auto const* const found = names_.function_at(of.function);
-        stack += found == nullptr ? tool::hex(of.function) : found->name;
+        stack += found == nullptr ? names_.of(of.function) : found->name;
         std::replace(stack.begin() + static_cast<std::ptrdiff_t>(size), stack.end(), ';', ':');
         if (of.count != 0) { to_.write(stack + " " + std::to_string(of.count) + "\n"); }
         stack += ';';
@@ -322,7 +322,7 @@ private:
     };
 
     auto now() -> thread_calls& {
-        if (last_ == nullptr) { thread({no_process, no_process}); }
+        if (last_ == nullptr) { thread({no_process, no_process, 0}); }
         return *last_;
     }
     void end_of(thread_calls& one) {

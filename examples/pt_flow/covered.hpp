@@ -38,13 +38,13 @@ private:
 /// The executed blocks of all processes. An event splits a block into two.
 class covered_blocks : public report {
 public:
-    using module_of = std::function<std::optional<traced::module>(std::uint32_t, std::uint64_t)>;
+    using module_of = std::function<std::optional<traced::module>(thread_id, std::uint64_t)>;
 
-    /// `modules(process, address)` is the file with code.
+    /// `modules(thread, address)` is the file with code.
     covered_blocks(tool::output& to, module_of modules) : to_{to}, module_of_{std::move(modules)} {}
 
     [[nodiscard]] auto wants() const -> wanted override { return {.blocks = true}; }
-    void thread(thread_id which) override { process_ = which.pid; }
+    void thread(thread_id which) override { process_ = {which.pid, which.image}; }
     void block(flow::executed_block const& one) override {
         if (!is_shown) { return; }
         auto& size = sizes_[{process_, one.ip}];
@@ -58,10 +58,10 @@ public:
         std::map<std::string, std::size_t> numbers;
         std::map<std::pair<std::size_t, std::uint64_t>, std::uint32_t> blocks;
         for (auto const& [at, size] : sizes_) {
-            auto const found = module_of_(at.first, at.second);
+            auto const found = module_of_({at.first.first, 0, at.first.second}, at.second);
             if (!found) { continue; }
             auto const key = found->path +
-                             (at.first == no_process ? tool::hex(found->address) : "");
+                             (at.first.first == no_process ? tool::hex(found->address) : "");
             auto const [number, is_new] = numbers.try_emplace(key, modules.size());
             if (is_new) { modules.push_back(*found); }
             auto& kept = blocks[{number->second, at.second - found->address}];
@@ -93,8 +93,9 @@ private:
 
     tool::output& to_;
     module_of module_of_;
-    std::uint32_t process_ = no_process;
-    std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> sizes_{};
+    using process = std::pair<std::uint32_t, std::uint32_t>;  // and its program
+    process process_{no_process, 0};
+    std::map<std::pair<process, std::uint64_t>, std::uint32_t> sizes_{};
 };
 
 }  // namespace pt_flow

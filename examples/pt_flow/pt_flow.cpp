@@ -114,7 +114,7 @@ void walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
 
 using report = std::unique_ptr<pt_flow::report>;
 
-/// A report of calls. `names_of(process)` are its symbols, `ranges_of(process)` the addresses of
+/// A report of calls. `names_of(thread)` are its symbols, `ranges_of(thread)` the addresses of
 /// the functions that are printed, if only some are.
 template <class NamesOf, class RangesOf>
 auto calls_report(settings const& given, tool::output& to, trace_file::conversion const& to_ns,
@@ -123,15 +123,15 @@ auto calls_report(settings const& given, tool::output& to, trace_file::conversio
     using printer = std::unique_ptr<pt_flow::call_printer>;
     if (given.what == form::folded) {
         auto const make = [&to, names_of](pt_flow::thread_id which) -> printer {
-            return std::make_unique<pt_flow::folded_stacks>(to, names_of(which.pid));
+            return std::make_unique<pt_flow::folded_stacks>(to, names_of(which));
         };
         return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, false, make);
     }
     pt_flow::call_format const how{given.times, to_ns, {}};
     auto const make = [&to, names_of, ranges_of, how](pt_flow::thread_id which) -> printer {
         auto of_thread = how;
-        of_thread.only = ranges_of(which.pid);
-        return std::make_unique<pt_flow::call_tree>(to, names_of(which.pid), of_thread);
+        of_thread.only = ranges_of(which);
+        return std::make_unique<pt_flow::call_tree>(to, names_of(which), of_thread);
     };
     return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, true, make);
 }
@@ -154,10 +154,13 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     report to = listing_of(given, out);
     if (given.what == form::drcov) {
         to = std::make_unique<pt_flow::covered_blocks>(
-            out, [&](std::uint32_t, std::uint64_t at) { return given.code.images.module_at(at); });
+            out,
+            [&](pt_flow::thread_id, std::uint64_t at) { return given.code.images.module_at(at); });
     } else if (to == nullptr) {
-        auto const names_of = [&](std::uint32_t) -> auto& { return given.code.images.names(); };
-        auto const all = [](std::uint32_t) { return std::vector<flow::ip_range>{}; };
+        auto const names_of = [&](pt_flow::thread_id) -> auto& {
+            return given.code.images.names();
+        };
+        auto const all = [](pt_flow::thread_id) { return std::vector<flow::ip_range>{}; };
         to = calls_report(given, out, given.walk.to_ns, false, names_of, all);
     }
     tool::progress bar{bytes->bytes().size()};
@@ -189,15 +192,17 @@ auto report_of_threads(settings const& given, tool::output& to, trace_file::conv
     auto made = listing_of(given, to);
     if (made != nullptr) { return made; }
     if (given.what == form::drcov) {
-        auto const module_of = [&of](std::uint32_t process, std::uint64_t address) {
-            return of.module_at(process, address);
+        auto const module_of = [&of](pt_flow::thread_id which, std::uint64_t address) {
+            return of.module_at(which.pid, address, which.image);
         };
         return std::make_unique<pt_flow::covered_blocks>(to, module_of);
     }
-    auto const names_of = [&of](std::uint32_t process) -> auto& { return of.names_of(process); };
-    auto const ranges_of = [&of, &given](std::uint32_t process) {
+    auto const names_of = [&of](pt_flow::thread_id which) -> auto& {
+        return of.names_of(which.pid, which.image);
+    };
+    auto const ranges_of = [&of, &given](pt_flow::thread_id which) {
         if (given.dso.empty()) { return std::vector<flow::ip_range>{}; }
-        auto ranges = of.ranges_of(process, given.dso);
+        auto ranges = of.ranges_of(which.pid, given.dso, which.image);
         if (ranges.empty()) { ranges.push_back({~std::uint64_t{0}, ~std::uint64_t{0}}); }
         return ranges;
     };
@@ -320,7 +325,7 @@ auto print_recording(settings const& given, tool::output& out) -> int {
             with.bar = bar;
             tool::input file{path};
             trace_file::memory const bytes{file, std::string_view{}};
-            pt_flow::thread_id const which{static_cast<std::uint32_t>(one.process), one.tid};
+            pt_flow::thread_id const which{static_cast<std::uint32_t>(one.process), one.tid, 0};
             pt_flow::recorded_code code{in.code_of(one.process), which, bytes.bytes()};
             std::vector<pt_flow::stretch> whole;
             whole.emplace_back(0).add(bytes.bytes());

@@ -44,7 +44,8 @@ public:
                            [&](auto const& one) { return !ranges_of(one.process, path).empty(); });
     }
     /// The addresses at which a process executes a file: a path, or the end of one.
-    [[nodiscard]] auto ranges_of(std::uint64_t process, std::string const& path) const
+    [[nodiscard]] auto ranges_of(std::uint64_t process, std::string const& path,
+                                 std::optional<std::uint32_t> /*image*/ = {}) const
         -> std::vector<flow::ip_range> {
         std::vector<flow::ip_range> made;
         for (auto const& one : of_.mappings(process)) {
@@ -55,7 +56,8 @@ public:
         return made;
     }
     /// The file with code of a process.
-    auto module_at(std::uint64_t process, std::uint64_t address) -> std::optional<traced::module> {
+    auto module_at(std::uint64_t process, std::uint64_t address, std::uint32_t /*image*/)
+        -> std::optional<traced::module> {
         auto const all = of_.mappings(process);
         for (auto i = all.size(); i-- != 0;) {
             auto const& one = all[i];
@@ -65,7 +67,7 @@ public:
         }
         return std::nullopt;
     }
-    auto names_of(std::uint64_t process) -> traced::symbols const& {
+    auto names_of(std::uint64_t process, std::uint32_t /*image*/) -> traced::symbols const& {
         std::lock_guard const held{lock_};
         auto const [at, is_new] = names_.try_emplace(process);
         if (is_new) {
@@ -73,6 +75,7 @@ public:
             for (auto const& one : of_.mappings(process)) {
                 bool const is_first = known.emplace(one.start - one.offset, one.path).second;
                 if (!is_first) { continue; }
+                at->second.add_file(one.path, one.start, one.size, one.offset);
                 files_.add_names(at->second, files_.find_named(one.path),
                                  {one.start, one.size, one.offset});
             }

@@ -369,12 +369,13 @@ class PerfData(Folder):
                               capture_output=True, text=True, cwd=self.folder)
         theirs = re.findall(r"\t\s+(\S+)\s*$", done.stdout, re.M)
         tree = run("--calls", self.data)[1]
-        ours = re.findall(r"\| +(\S+?)(?:\+0x\w+)?\(\)(?:;| \{)", tree)
+        ours = re.findall(r"\| +(\S+?)\(\)(?:;| \{)", tree)
         self.assertGreater(len(theirs), 3000)
         self.assertEqual(len(ours), len(theirs))
         for our, their in zip(ours, theirs):
-            # perf has no names for the PLT entries of indirect functions, and no 0x.
-            self.assertTrue(our in (their, f"0x{their}") or
+            # perf has no names for the PLT entries of indirect functions, and no places in files.
+            is_place = re.fullmatch(r"[\w.-]+\+0x\w+", our) and re.fullmatch("[0-9a-f]+", their)
+            self.assertTrue(our == their or is_place or
                             (their == "@plt" and our.endswith("@plt")), (our, their))
 
     def test_the_calls_of_one_file(self):
@@ -762,7 +763,7 @@ class Code(Switches):
     def test_the_names_of_debugging_symbols_and_of_a_jit_compiler(self):
         code = self.file("code", made_elf(self.CODE[100], 0x401000, build_id=self.ID))
         file = self.mapped(code)
-        self.assertEqual(run("--folded", file)[1], "thread 100/100\n0x401000 8\n")
+        self.assertEqual(run("--folded", file)[1], "thread 100/100\ncode+0xb0 8\n")
         symbols = self.folder / "usr/lib/debug/.build-id/00" / (self.ID[1:].hex() + ".debug")
         symbols.parent.mkdir(parents=True)
         symbols.write_bytes(self.elf("made").read_bytes())
@@ -787,6 +788,25 @@ class Code(Switches):
         self.executed = ["0xffffffff81000000", "0xffffffff81000001"] * 4
         data = made.file_of([self.event], [made.info_of(), *records])[0]
         return self.file("perf.data", data)
+
+    def test_the_names_are_those_of_the_program_that_executes(self):
+        first, second = (self.file(name, made_elf(self.CODE[process], 0x401000,
+                                                  [(name, 0x401000, size)]))
+                         for name, process, size in (("alpha", 100, 3), ("beta", 200, 4)))
+        slices = [(100, 84 * 800, 1), (100, 84 * 1600, 1)]
+        change = 77 + 84 * 800 - 200
+        body = made.u32(100, 100) + made.c_string(b"beta")
+        records = [self.mapping(100, first), self.record_of(3, 100, change, body, 1 << 13),
+                   self.mapping(100, second, change + 10)]
+        for one in records:  # the code follows the header of the file
+            one.data = one.data.replace(made.u64(0x401000, 0x1000, 0),
+                                        made.u64(0x401000, 0x1000, 0xB0))
+        file = self.file_of(slices, records)
+        self.assertEqual(run("--folded", file)[1],
+                         "thread 100/100\nalpha 4\nthread 100/100\nbeta 6\n")
+        modules = subprocess.run([PT_FLOW, "--drcov", file], capture_output=True).stdout
+        self.assertIn(b"/alpha\n", modules)
+        self.assertIn(b"/beta\n", modules)
 
     def test_the_code_of_the_kernel(self):
         address = 0xFFFFFFFF81000000

@@ -20,18 +20,15 @@ inline auto shortened(std::string name) -> std::string {
     return name.size() <= most ? name : name.substr(0, most - 3) + "...";
 }
 
-/// The name of a bar's function, or what a gap is. Functions without a symbol have the name
-/// `other_name(address)`, or their address.
-template <class OtherName>
-auto name_of(bar const& one, traced::symbols const& names, OtherName const& other_name)
-    -> std::string {
+/// The name of a bar's function, or its place or address, or what a gap is.
+inline auto name_of(bar const& one, traced::symbols const& names) -> std::string {
     if (one.kind == bar_kind::gap) {
         if (one.function == missing_trace) { return "missing trace"; }
         return std::string{events::name_of_gap(static_cast<flow::gap_reason>(one.function))};
     }
     if (auto const* const found = names.at(one.function)) { return shortened(found->name); }
-    auto other = other_name(one.function);
-    return other.empty() ? tool::hex(one.function) : shortened(std::move(other));
+    auto place = names.place_of(one.function);
+    return place.empty() ? tool::hex(one.function) : shortened(std::move(place));
 }
 
 /// `PID/TID`; empty for a raw trace.

@@ -29,7 +29,7 @@ struct window {
 };
 
 /// The thread of a raw trace.
-inline constexpr thread_id any_thread{0xFFFF'FFFE, 0xFFFF'FFFE};
+inline constexpr thread_id any_thread{0xFFFF'FFFE, 0xFFFF'FFFE, 0};
 
 /// The function of a bar where the file lacks bytes of the trace.
 inline constexpr std::uint64_t missing_trace = 255;
@@ -45,6 +45,8 @@ public:
     recorder(recorder const&) = delete;
     auto operator=(recorder const&) -> recorder& = delete;
 
+    /// The trace has all that one thread executed: where it goes on elsewhere, it is in a handler.
+    void set_one_thread(bool is_one_thread) { is_one_thread_ = is_one_thread; }
     /// The packet whose branches or event follow, at an offset in the trace, and the thread that
     /// executes.
     void move_to(std::uint64_t offset, trace::time const& when, thread_id thread) {
@@ -75,6 +77,9 @@ public:
         }
         if (lane_ != nullptr) { lane_->stack.start(ip, space); }
         reached_ = {count_, offset_.now, time_.now};
+    }
+    void stop(std::uint64_t ip, std::uint32_t space) {
+        if (lane_ != nullptr && is_one_thread_) { lane_->stack.stop(ip, space); }
     }
     void gap(flow::gap const& one) {
         ++gaps_;
@@ -352,7 +357,7 @@ private:
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<lane>> lanes_{};
     std::vector<thread_id> threads_{};
     lane* lane_ = nullptr;  ///< of `thread_`; nullptr: it has none
-    thread_id thread_{0, 0};
+    thread_id thread_{};
     std::uint64_t count_ = 0;  ///< instructions of all threads
     run offset_{};
     run time_{};
@@ -363,6 +368,7 @@ private:
     bool has_time_ = false;
     std::uint64_t first_time_ = 0;
     std::uint64_t gaps_ = 0;
+    bool is_one_thread_ = false;
     bool is_trace_missing_ = false;  ///< since the last instruction
     std::uint64_t left_out_ = 0;
 };

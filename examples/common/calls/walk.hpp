@@ -74,7 +74,9 @@ public:
         : code_{from, to},
           how_{.quirks = how.quirks},
           to_{to},
-          walker_{std::in_place, code_, cache_, how_, trace::clock{how}} {}
+          walker_{std::in_place, code_, cache_, how_, trace::clock{how}} {
+        to.set_one_thread(from.is_one_thread());
+    }
     walk(walk const&) = delete;
     auto operator=(walk const&) -> walk& = delete;
 
@@ -118,9 +120,7 @@ struct process_code {
         : binaries{how.code.files}, all{file::perf_data::open(of.from->bytes()), binaries} {}
 
     auto name_of(thread_id thread, bar const& one) -> std::string {
-        return calls::name_of(one, all.names_of(thread.pid), [&](std::uint64_t address) {
-            return all.place_of(thread.pid, address);
-        });
+        return calls::name_of(one, all.names_of(thread.pid));
     }
 
     traced::binaries binaries;
@@ -129,7 +129,7 @@ struct process_code {
 
 /// The name of a function of a raw trace.
 inline auto name_of(options const& how, bar const& one) -> std::string {
-    return name_of(one, how.code.images.names(), [](std::uint64_t) { return std::string{}; });
+    return name_of(one, how.code.images.names());
 }
 
 /// Checks that the code of a file with streams can be found.

@@ -27,7 +27,17 @@ namespace traced {
 
 using namespace ptspec;
 
-using thread_id = file::perf_data::thread_id;
+/// A thread, and the program that its process executes: each exec begins another.
+struct thread_id {
+    std::uint32_t pid = 0;
+    std::uint32_t tid = 0;
+    std::uint32_t image = 0;
+
+    friend auto operator==(thread_id, thread_id) -> bool = default;
+};
+inline auto thread_of(file::perf_data::thread_id which) -> thread_id {
+    return {which.pid, which.tid, 0};
+}
 /// A process or thread that is not known.
 inline constexpr std::uint32_t no_process = 0xFFFF'FFFF;
 
@@ -91,6 +101,19 @@ public:
     }
     /// The times of records are those of the TSC.
     [[nodiscard]] auto has_clock_of_trace() const -> bool { return !has_other_clock_; }
+    /// The number of the program that a process executes.
+    [[nodiscard]] auto image_of(std::uint32_t process, time_range when) const -> std::uint32_t {
+        auto const of = versions_.find(process);
+        if (of == versions_.end() || of->second.empty()) { return 0; }
+        auto const* const last = last_before(of->second, when.last);
+        return last == nullptr ? of->second.front().image : last->image;
+    }
+    /// A process executes several programs.
+    [[nodiscard]] auto has_images(std::uint32_t process) const -> bool {
+        auto const of = versions_.find(process);
+        if (of == versions_.end() || of->second.empty()) { return false; }
+        return of->second.front().image != of->second.back().image;
+    }
     /// The code of a process changes with time.
     [[nodiscard]] auto changes(std::uint32_t process) const -> bool {
         auto const of = versions_.find(process);
@@ -125,11 +148,13 @@ public:
                            [&](auto const& one) { return !ranges_of(one.first, path).empty(); });
     }
     /// The addresses at which a process executes a file: a path, or the end of one.
-    [[nodiscard]] auto ranges_of(std::uint32_t process, std::string const& path) const
+    [[nodiscard]] auto ranges_of(std::uint32_t process, std::string const& path,
+                                 std::optional<std::uint32_t> image = {}) const
         -> std::vector<flow::ip_range> {
         std::vector<flow::ip_range> made;
         auto const of = versions_.find(process);
         for (std::size_t i = 0; of != versions_.end() && i < of->second.size(); ++i) {
+            if (image && of->second[i].image != *image) { continue; }
             for (auto const& [start, where] : spaces_[of->second[i].space]) {
                 if (where.size != 0 && is_path(where.path, path)) {
                     made.push_back({start, start + (where.size - 1)});
@@ -138,34 +163,30 @@ public:
         }
         return made;
     }
-    /// `libc.so.6+0x2d1730`: the place in its file of code of a process; empty: no file is mapped
-    /// there.
-    [[nodiscard]] auto place_of(std::uint32_t process, std::uint64_t address) const -> std::string {
-        auto const [start, where] = mapping_at(process, address);
-        if (where == nullptr) { return ""; }
-        auto const name = where->path.substr(where->path.rfind('/') + 1);  // npos + 1 is 0
-        return name + '+' + tool::hex(where->offset + (address - start));
-    }
     /// The file with code of a process.
-    auto module_at(std::uint32_t process, std::uint64_t address) -> std::optional<module> {
-        auto const [start, where] = mapping_at(process, address);
+    auto module_at(std::uint32_t process, std::uint64_t address, std::uint32_t image)
+        -> std::optional<module> {
+        auto const [start, where] = mapping_at(process, address, image);
         if (where == nullptr) { return std::nullopt; }
         auto const* const from = files_.find(where->path, where->build_id);
         return binaries::module_of(where->path, from, {start, where->size, where->offset});
     }
     /// The names of the functions of a process, including those of code that was unmapped later.
-    auto names_of(std::uint32_t process) -> symbols const& {
+    auto names_of(std::uint32_t process, std::optional<std::uint32_t> image = {})
+        -> symbols const& {
         std::lock_guard const held{names_lock_};
-        auto const [at, is_new] = names_.try_emplace(process);
+        auto const [at, is_new] = names_.try_emplace({process, image.value_or(every_image)});
         if (is_new) {
             std::set<std::pair<std::uint64_t, std::string>> known;
             auto const of = versions_.find(process);
             for (std::size_t i = 0; of != versions_.end() && i < of->second.size(); ++i) {
+                if (image && of->second[i].image != *image) { continue; }
                 for (auto const& [start, where] : spaces_[of->second[i].space]) {
                     bool const is_first = known.emplace(start - where.offset, where.path).second;
                     if (is_first && known.size() < most_named) {
                         auto const* const from = files_.find(where.path, where.build_id);
                         files_.add_names(at->second, from, {start, where.size, where.offset});
+                        at->second.add_file(where.path, start, where.size, where.offset);
                     }
                 }
             }
@@ -191,6 +212,7 @@ private:
     struct version {
         std::uint64_t time;
         std::uint32_t space;
+        std::uint32_t image;
         bool has_ended = false;  ///< the process: nothing executes
     };
     struct switched {
@@ -199,7 +221,7 @@ private:
         thread_id who;     ///< that was switched in or out
         bool is_out;
     };
-    static constexpr thread_id none{no_process, no_process};
+    static constexpr thread_id none{no_process, no_process, 0};
 
     /// A thread ran up to the next switch only if that does not contradict it.
     static void settle(std::vector<switched>& all) {
@@ -230,10 +252,12 @@ private:
     }
 
     /// The last mapping that contains an address, and where it begins.
-    [[nodiscard]] auto mapping_at(std::uint32_t process, std::uint64_t address) const
+    [[nodiscard]] auto mapping_at(std::uint32_t process, std::uint64_t address,
+                                  std::optional<std::uint32_t> image = {}) const
         -> std::pair<std::uint64_t, mapped const*> {
         auto const of = versions_.find(process);
         for (auto i = of == versions_.end() ? 0 : of->second.size(); i-- != 0;) {
+            if (image && of->second[i].image != *image) { continue; }
             auto const& all = spaces_[of->second[i].space];
             auto next = all.upper_bound(address);
             if (next == all.begin()) { continue; }
@@ -317,7 +341,7 @@ private:
             }
         } else if (auto const exit = perf_data::read_as<perf_data::exit_record>(one)) {
             if (has_place(one)) {
-                switches_[one.id.cpu].push_back({time, none, exit->thread, true});
+                switches_[one.id.cpu].push_back({time, none, thread_of(exit->thread), true});
             }
             auto& threads = threads_[exit->thread.pid];
             threads.erase(exit->thread.tid);
@@ -328,17 +352,18 @@ private:
         } else if (auto const name = perf_data::read_as<perf_data::thread_name>(one)) {
             processes_[name->thread.tid] = name->thread.pid;
             threads_[name->thread.pid].insert(name->thread.tid);
-            if (name->exec) { begin_version(name->thread.pid, time, {}); }
+            if (name->exec) { begin_version(name->thread.pid, time, {}, true); }
         } else if (auto const start = perf_data::read_as<perf_data::itrace_start_record>(one)) {
             processes_[start->thread.tid] = start->thread.pid;
             if (has_place(one)) {
-                switches_[one.id.cpu].push_back({time, start->thread, start->thread, false});
+                auto const which = thread_of(start->thread);
+                switches_[one.id.cpu].push_back({time, which, which, false});
             }
         } else if (auto const map = perf_data::read_as<perf_data::mapping>(one)) {
             using is = perf_data::sample_type;
             add_mapping(map.value, time, one.id.has.get<is::TIME>());
         } else if (auto const change = perf_data::read_as<perf_data::switch_record>(one)) {
-            auto const thread = one.id.thread;
+            auto const thread = thread_of(one.id.thread);
             if (!change->out) { processes_[thread.tid] = thread.pid; }
             if (has_place(one)) {
                 switches_[one.id.cpu].push_back(
@@ -349,15 +374,20 @@ private:
     /// The maximum number of mappings in all versions together. Later versions have no code.
     static constexpr std::size_t most_copies = std::size_t{1} << 20;
 
-    void begin_version(std::uint32_t process, std::uint64_t time, space_map code) {
+    void begin_version(std::uint32_t process, std::uint64_t time, space_map code,
+                       bool is_exec = false) {
         copies_ += code.size();
         if (copies_ > most_copies) {
             if (!is_full_) { tool::print_error("too many mappings: later code is missing"); }
             is_full_ = true;
             code.clear();
         }
+        auto& all = versions_[process];
+        // Programs without code are those of perf, before it executes the recorded one.
+        bool const has_code = !all.empty() && !spaces_[all.back().space].empty();
+        auto const image = (all.empty() ? 0 : all.back().image) + (is_exec && has_code ? 1 : 0);
         spaces_.push_back(std::move(code));
-        versions_[process].push_back({time, static_cast<std::uint32_t>(spaces_.size() - 1)});
+        all.push_back({time, static_cast<std::uint32_t>(spaces_.size() - 1), image});
     }
     /// The mapping of a kernel: its name ends with that of a symbol, whose address is `pgoff`.
     void take_kernel(std::string const& path, std::uint64_t pgoff) {
@@ -436,7 +466,8 @@ private:
     bool has_other_clock_ = false;
     std::map<std::uint32_t, std::vector<switched>> switches_{};
     std::mutex names_lock_{};
-    std::map<std::uint32_t, symbols> names_{};
+    static constexpr std::uint32_t every_image = 0xFFFF'FFFF;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, symbols> names_{};  ///< by process and image
 };
 
 /// The code that a trace executed: that of a stream of a perf.data file, or of images.
@@ -446,7 +477,7 @@ public:
 
     explicit traced_code(flow::code_spans images) : images_{images} {}
     traced_code(processes& in, trace_file::stream const& of) : in_{&in}, of_{&of} {
-        if (of.tid) { thread_ = {in.process_of(*of.tid), static_cast<std::uint32_t>(*of.tid)}; }
+        if (of.tid) { thread_ = {in.process_of(*of.tid), static_cast<std::uint32_t>(*of.tid), 0}; }
     }
 
     /// The code depends on the times of packets.
@@ -455,7 +486,7 @@ public:
     }
     /// The executing thread, if it is always the same; nullptr also for a raw trace.
     [[nodiscard]] auto constant_thread() const -> thread_id const* {
-        return in_ != nullptr && of_->tid ? &thread_ : nullptr;
+        return in_ != nullptr && changing_thread() == nullptr ? &thread_ : nullptr;
     }
     /// The stream has all that one thread executed.
     [[nodiscard]] auto is_one_thread() const -> bool {
@@ -463,7 +494,8 @@ public:
     }
     /// The executing thread, if it changes; `no_process` where it is not known.
     [[nodiscard]] auto changing_thread() const -> thread_id const* {
-        return in_ == nullptr || of_->tid ? nullptr : &thread_;
+        bool const is_constant = in_ == nullptr || (of_->tid && !in_->has_images(thread_.pid));
+        return is_constant ? nullptr : &thread_;
     }
     [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
         if (in_ == nullptr) { return 0; }
@@ -481,7 +513,9 @@ public:
 private:
     [[nodiscard]] auto space_at(time_range when) -> std::uint32_t {
         if (!of_->tid && of_->cpu) { thread_ = in_->thread_on(*of_->cpu, when); }
-        return thread_.pid == no_process ? 0 : in_->space_of(thread_.pid, when);
+        if (thread_.pid == no_process) { return 0; }
+        thread_.image = in_->image_of(thread_.pid, when);
+        return in_->space_of(thread_.pid, when);
     }
     [[nodiscard]] auto range_of(trace::time const& when) const -> time_range {
         auto const& to_ns = of_->how.to_ns;
@@ -496,7 +530,7 @@ private:
     processes* in_ = nullptr;
     trace_file::stream const* of_ = nullptr;
     flow::code_spans images_{};
-    thread_id thread_{no_process, no_process};
+    thread_id thread_{no_process, no_process, 0};
     bool is_known_ = false;  ///< `space_` at `last_`
     trace::time last_{};
     std::uint32_t space_ = 0;

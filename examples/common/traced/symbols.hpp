@@ -5,6 +5,7 @@
 #include "elf.hpp"
 
 #include <charconv>
+#include <map>
 #include <unordered_map>
 
 namespace traced {
@@ -44,6 +45,20 @@ public:
             all_.push_back({*address, 0, tool::one_line(line.substr(0, line.find('\t')))});
         });
     }
+    /// Adds a mapped file: `size` bytes at `start` are those from `offset` on.
+    void add_file(std::string const& path, std::uint64_t start, std::uint64_t size,
+                  std::uint64_t offset) {
+        auto const name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+        files_.try_emplace(start, file{size, offset, tool::one_line(name)});
+    }
+    /// `libc.so.6+0x2d1730`: the place of an address in its file; empty: in none.
+    [[nodiscard]] auto place_of(std::uint64_t address) const -> std::string {
+        auto next = files_.upper_bound(address);
+        if (next == files_.begin()) { return ""; }
+        auto const& [start, where] = *--next;
+        if (address - start >= where.size) { return ""; }
+        return where.name + '+' + tool::hex(where.offset + (address - start));
+    }
     /// Call this after the last symbol was added.
     void sort() {
         std::stable_sort(all_.begin(), all_.end(), [](auto const& one, auto const& two) {
@@ -77,7 +92,13 @@ private:
         return value;
     }
 
+    struct file {
+        std::uint64_t size;
+        std::uint64_t offset;
+        std::string name;
+    };
     std::vector<elf_symbol> all_{};
+    std::map<std::uint64_t, file> files_{};
     symbols const* kernel_ = nullptr;
 };
 
@@ -86,7 +107,7 @@ class address_names {
 public:
     explicit address_names(symbols const& of) : of_{of} {}
 
-    /// `name`, `name+0xOFFSET`, or the address. The result is valid until the next call.
+    /// `name`, `name+0xOFFSET`, `file+0xOFFSET`, or the address. It is valid until the next call.
     auto of(std::uint64_t address) -> std::string const& {
         if (kept_.size() > most_kept) { kept_.clear(); }
         auto const [kept, is_new] = kept_.try_emplace(address);
@@ -113,7 +134,10 @@ private:
 
     [[nodiscard]] auto made(std::uint64_t address) const -> std::string {
         auto const* const found = of_.at(address);
-        if (found == nullptr) { return tool::hex(address); }
+        if (found == nullptr) {
+            auto place = of_.place_of(address);
+            return place.empty() ? tool::hex(address) : place;
+        }
         return address == found->address ? found->name
                                          : found->name + "+" + tool::hex(address - found->address);
     }
