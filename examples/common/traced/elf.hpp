@@ -5,10 +5,12 @@
 // functions. A file may be malicious: every offset is checked, and parts outside of the file are
 // ignored.
 
+#include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -178,6 +180,7 @@ private:
         }
         choose_names();
         read_plt();
+        read_plt_got();
         choose_names();
     }
     /// Of several names for an address one is used: that of a function of known size, not weak,
@@ -276,6 +279,37 @@ private:
             if (!name.empty()) { made.push_back({address, entry, name + "@plt"}); }
         }
         symbols_.insert(symbols_.end(), made.begin(), made.end());
+    }
+    /// Names the entries of .plt.got: JMP to an address in the global offset table, maybe after an
+    /// ENDBR64.
+    void read_plt_got() {
+        section const* table = nullptr;
+        std::map<std::uint64_t, std::string> slots;  // of the global offset table
+        for (auto const& one : sections_) {
+            if (name_of(one) == ".plt.got") { table = &one; }
+            auto const* const symbols = section_at(one.link);
+            if (one.type != rela || name_of(one) != ".rela.dyn" || symbols == nullptr) { continue; }
+            auto const count = part(one.offset, one.size).size() / 24;
+            for (std::uint64_t i = 0; i < count; ++i) {
+                auto const at = one.offset + i * 24;
+                auto const index = number(at + 8, 8) >> 32;
+                if (index == 0 || symbols->type != dynsym) { continue; }
+                slots[number(at, 8)] = symbol_name(*symbols, index);
+            }
+        }
+        if (table == nullptr || !is_wide_) { return; }
+        auto const code = part(table->offset, table->size);
+        constexpr std::uint64_t jump = 0x25FF, endbr64 = 0xFA1E'0FF3;
+        bool const has_endbr = load_le(code.first(4)) == endbr64;
+        std::size_t const entry = has_endbr ? 16 : 8;
+        for (std::size_t at = 0; at + entry <= code.size(); at += entry) {
+            auto const rest = code.from(at + (has_endbr ? 4 : 0));
+            if (load_le(rest.first(2)) != jump) { continue; }
+            auto const offset = sign_extended(load_le(rest.from(2).first(4)), 32);
+            auto const slot = slots.find(table->address + at + (has_endbr ? 10 : 6) + offset);
+            if (slot == slots.end() || slot->second.empty()) { continue; }
+            symbols_.push_back({table->address + at, entry, slot->second + "@plt"});
+        }
     }
     /// The name of an indirect function, whose relocation has only its address.
     [[nodiscard]] auto name_at(std::uint64_t address) const -> std::string {
