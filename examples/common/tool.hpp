@@ -61,6 +61,22 @@ void for_each_line(std::string_view text, Take const& take) {
     }
 }
 
+/// Sorts, and keeps the order of equal elements. clang 19 warns of what std::stable_sort of GCC 12
+/// calls.
+template <class Value, class Less>
+void stable_sort(std::vector<Value>& all, Less const& less) {
+    std::vector<std::size_t> order(all.size());
+    for (std::size_t i = 0; i < order.size(); ++i) { order[i] = i; }
+    std::sort(order.begin(), order.end(), [&](std::size_t one, std::size_t two) {
+        if (less(all[one], all[two])) { return true; }
+        return !less(all[two], all[one]) && one < two;
+    });
+    std::vector<Value> sorted;
+    sorted.reserve(all.size());
+    for (auto const i : order) { sorted.push_back(std::move(all[i])); }
+    all = std::move(sorted);
+}
+
 /// A text from a script, made safe for messages: printable, and of bounded length.
 inline auto clipped(std::string_view text) -> std::string {
     constexpr std::size_t most = 60;

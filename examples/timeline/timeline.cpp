@@ -337,7 +337,7 @@ auto calls_of(std::vector<source>& sources, std::vector<stream> const& streams, 
             all.push_back({&file, one, code.back().get(), all.size()});
         }
     }
-    std::stable_sort(all.begin(), all.end(), [&](drawn const& one, drawn const& two) {
+    tool::stable_sort(all, [&](drawn const& one, drawn const& two) {
         return streams[one.index].bytes() < streams[two.index].bytes();
     });
     call_drawer draw{how, all.size(), how.part.window(first_time_of(streams), tsc_hz)};

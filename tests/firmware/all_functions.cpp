@@ -1517,8 +1517,9 @@ void fw_generator_resets(engine::generator& of, engine::execution_context const&
 }
 auto fw_evaluate(capabilities const& of, msr_state const& now,
                  engine::execution_context const& code, access::evaluated& done) noexcept -> bool {
-    uint64_t const ip = engine::ip_in_packets(of.ip_payload(), code, code.cr3);
-    done = access::evaluate(of, now, engine::context_of(code, ip), ip);
+    packet_ip const in_packets = engine::ip_in_packets(of.ip_payload(), code, code.cr3);
+    uint64_t const ip = in_packets.value;
+    done = access::evaluate(of, now, engine::context_of(code, in_packets), ip);
     return access::enables_of(of, now).packet() && code.counted_cpl() == 0 &&
            engine::fast_ips_around(now, ip).size() != 0 && access::in_filter(now, ip) &&
            access::in_trace_stop(now, ip);

@@ -747,7 +747,7 @@ class DamagedFiles(Case):
             self.assertEqual(status, 2, arguments)
             self.assertIn(about, said)
         for data, about in ((b"2ELIFREP" + bytes(96), "byte 0: the file has big-endian"),
-                            (b"PERFFILE" + bytes(96), "byte 0: the file has the format of before"),
+                            (b"PERFFILE" + bytes(96), "byte 0: perf wrote the file before 2011"),
                             (b"PERFILE2", "byte 0: the file ends too early"),
                             (file_of(), "has no traces of Intel PT"),
                             (made.file_of([event()], [])[0], "unfinished|was not finished"),

@@ -3,6 +3,8 @@
 
 // The calls of a trace as bars of a flame chart: a bounded number of them, however long the trace.
 
+#include "../tool.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -127,7 +129,7 @@ private:
         };
         auto const precedes = [&](bar const& one, bar const& two) { return key(one) < key(two); };
         if (std::is_sorted(all_.begin(), all_.end(), precedes)) { return; }  // of one thread
-        std::stable_sort(all_.begin(), all_.end(), precedes);
+        tool::stable_sort(all_, precedes);
     }
     void merge_once() {
         std::vector<std::size_t> callers;                      // of each bar that is kept

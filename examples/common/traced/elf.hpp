@@ -5,6 +5,8 @@
 // functions. A file may be malicious: every offset is checked, and parts outside of the file are
 // ignored.
 
+#include "../tool.hpp"
+
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
 
@@ -193,8 +195,8 @@ private:
             return std::tuple{one.address,    one.size == 0,    one.is_weak,
                               !one.is_global, underscores(one), ~one.name.size()};
         };
-        std::stable_sort(symbols_.begin(), symbols_.end(),
-                         [&](auto const& one, auto const& two) { return key(one) < key(two); });
+        tool::stable_sort(symbols_,
+                          [&](auto const& one, auto const& two) { return key(one) < key(two); });
         symbols_.erase(std::unique(symbols_.begin(), symbols_.end(),
                                    [](auto const& one, auto const& two) {
                                        return one.address == two.address;

@@ -225,8 +225,8 @@ private:
 
     /// A thread ran up to the next switch only if that does not contradict it.
     static void settle(std::vector<switched>& all) {
-        std::stable_sort(all.begin(), all.end(),
-                         [](auto const& one, auto const& two) { return one.time < two.time; });
+        tool::stable_sort(all,
+                          [](auto const& one, auto const& two) { return one.time < two.time; });
         for (std::size_t i = 1; i < all.size(); ++i) {
             bool const agrees = all[i].who == all[i - 1].who || all[i].who.tid == no_process;
             if (!agrees && !all[i - 1].is_out) { all[i - 1].thread = none; }
@@ -299,9 +299,8 @@ private:
             }
         }
         // A file has one buffer of a CPU after the other.
-        std::stable_sort(all.begin(), all.end(), [](auto const& one, auto const& two) {
-            return one.id.time < two.id.time;
-        });
+        tool::stable_sort(
+            all, [](auto const& one, auto const& two) { return one.id.time < two.id.time; });
         for (auto const& one : all) {
             constexpr unsigned guest_kernel = 4;
             bool const is_of_guest = (one.misc & 7) >= guest_kernel;

@@ -61,9 +61,8 @@ public:
     }
     /// Call this after the last symbol was added.
     void sort() {
-        std::stable_sort(all_.begin(), all_.end(), [](auto const& one, auto const& two) {
-            return one.address < two.address;
-        });
+        tool::stable_sort(
+            all_, [](auto const& one, auto const& two) { return one.address < two.address; });
     }
     /// The symbols of the kernel, which has the upper half of the addresses.
     void set_kernel(symbols const& of) { kernel_ = &of; }
