@@ -462,12 +462,16 @@ class PerfData(Folder):
 class Limits(Folder):
     """f0 calls f1 1000 times, which calls f2 61 times, which calls f3."""
 
+    @classmethod
+    def setUpClass(cls):
+        program = Program([[-1] * 1000, [-2, 3] * 61, [-3], [1]])
+        cls.elf, cls.timed, cls.untimed = program.elf(), program.trace(True), program.trace()
+        cls.calls = program.run()
+
     def setUp(self):
         super().setUp()
-        self.program = Program([[-1] * 1000, [-2, 3] * 61, [-3], [1]])
-        self.binary = self.file("binary", self.program.elf())
-        self.trace = self.file("trace", self.program.trace(True))
-        self.calls = self.program.run()
+        self.binary = self.file("binary", self.elf)
+        self.trace = self.file("trace", self.timed)
 
     def test_short_calls_are_merged(self):
         status, page, said = self.run_tool(TIMELINE, "--calls", "--binary", self.binary, "-o", "-",
@@ -513,7 +517,7 @@ class Limits(Folder):
                 self.assertLessEqual(one["time"][0], last + 1)
 
     def test_a_part_by_offset(self):
-        trace = self.file("untimed", self.program.trace())
+        trace = self.file("untimed", self.untimed)
         bars = self.bars("--binary", self.binary, "--from", "0x8000", "--to", "0x8100", trace)
         self.assertLess(len(bars), 900)
         self.assertTrue(any(one["offset"][0] > 0x8000 for one in bars))

@@ -280,7 +280,7 @@ class Calls(Folder):
         numbers = random.Random(1)
         good = self.binary.read_bytes()
         statuses = set()
-        for _ in range(300):
+        for _ in range(150):
             data = bytearray(good)
             for _ in range(numbers.randrange(1, 6)):
                 place = numbers.randrange(len(data))
