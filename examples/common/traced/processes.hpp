@@ -151,6 +151,7 @@ public:
     [[nodiscard]] auto ranges_of(std::uint32_t process, std::string const& path,
                                  std::optional<std::uint32_t> image = {}) const
         -> std::vector<flow::ip_range> {
+        std::lock_guard const held{lock_};
         std::vector<flow::ip_range> made;
         auto const of = versions_.find(process);
         for (std::size_t i = 0; of != versions_.end() && i < of->second.size(); ++i) {
@@ -166,6 +167,7 @@ public:
     /// The file with code of a process.
     auto module_at(std::uint32_t process, std::uint64_t address, std::uint32_t image)
         -> std::optional<module> {
+        std::lock_guard const held{lock_};
         auto const [start, where] = mapping_at(process, address, image);
         if (where == nullptr) { return std::nullopt; }
         auto const* const from = files_.find(where->path, where->build_id);
@@ -174,7 +176,7 @@ public:
     /// The names of the functions of a process, including those of code that was unmapped later.
     auto names_of(std::uint32_t process, std::optional<std::uint32_t> image = {})
         -> symbols const& {
-        std::lock_guard const held{names_lock_};
+        std::lock_guard const held{lock_};
         auto const [at, is_new] = names_.try_emplace({process, image.value_or(every_image)});
         if (is_new) {
             std::set<std::pair<std::uint64_t, std::string>> known;
@@ -459,12 +461,11 @@ private:
     std::map<std::uint32_t, std::set<std::uint32_t>> threads_{};  ///< that live, by process
     std::deque<space_map> spaces_{2};  ///< number 0, and `guest_space`, have no code
     std::map<std::pair<version const*, version const*>, std::uint32_t> common_{};
-    std::mutex lock_{};  ///< of both, after the constructor
+    mutable std::mutex lock_{};  ///< of spaces and names, after the constructor
     std::size_t copies_ = 0;
     bool is_full_ = false;
     bool has_other_clock_ = false;
     std::map<std::uint32_t, std::vector<switched>> switches_{};
-    std::mutex names_lock_{};
     static constexpr std::uint32_t every_image = 0xFFFF'FFFF;
     std::map<std::pair<std::uint32_t, std::uint32_t>, symbols> names_{};  ///< by process and image
 };
