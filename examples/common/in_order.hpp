@@ -17,7 +17,8 @@ namespace tool {
 
 /// Calls `make(worker, i)` for i from 0 to `count` - 1 in up to `jobs` threads, and `use(result)`
 /// for the results in order, in this thread. `worker`, below `jobs`, is the number of the thread.
-/// There are at most 2 results for each thread at a time. An exception of either function ends all.
+/// At most 2 results for each thread exist at a time. An exception of either function is rethrown
+/// after all threads ended.
 template <class Make, class Use>
 void in_order(std::size_t count, unsigned jobs, Make const& make, Use const& use) {
     using result = std::invoke_result_t<Make const&, unsigned, std::size_t>;

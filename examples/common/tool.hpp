@@ -51,6 +51,18 @@ inline auto one_line(std::string_view text) -> std::string {
     return line;
 }
 
+/// The words of a text, between one or more separators.
+inline auto words_of(std::string_view text, std::string_view separators = " ")
+    -> std::vector<std::string_view> {
+    std::vector<std::string_view> made;
+    while (!text.empty()) {
+        auto const end = std::min(text.find_first_of(separators), text.size());
+        if (end != 0) { made.push_back(text.substr(0, end)); }
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return made;
+}
+
 /// Calls `take(line)` for each line of a text.
 template <class Take>
 void for_each_line(std::string_view text, Take const& take) {

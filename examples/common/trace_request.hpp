@@ -20,20 +20,6 @@ using namespace ptspec;
 
 inline auto string_of(text from) -> std::string { return {from.data(), from.size()}; }
 
-/// The words of a text, which are separated by blanks or commas.
-inline auto words_of(std::string_view text) -> std::vector<std::string> {
-    std::vector<std::string> words(1);
-    for (char const letter : text) {
-        if (letter != ' ' && letter != ',') {
-            words.back() += letter;
-        } else if (!words.back().empty()) {
-            words.emplace_back();
-        }
-    }
-    if (words.back().empty()) { words.pop_back(); }
-    return words;
-}
-
 /// A number without sign or prefix; throws if it is not one.
 inline auto number_of(std::string_view text, int base = 16) -> std::uint64_t {
     std::uint64_t value = 0;
@@ -88,11 +74,11 @@ inline void add_range(driver::plan_request& to, std::string_view text, reg::addr
 inline auto request_of(std::string_view text) -> driver::plan_request {
     driver::plan_request wanted;
     auto& config = wanted.config;
-    for (auto const& word : words_of(text)) {
+    for (auto const& word : tool::words_of(text, " ,")) {
         std::size_t const equals = word.find('=');
-        std::string const name = word.substr(0, equals);
+        std::string const name{word.substr(0, equals)};
         bool const has_value = equals != std::string::npos;
-        std::string const value = has_value ? word.substr(equals + 1) : "";
+        std::string const value{has_value ? word.substr(equals + 1) : ""};
         bool known = true;
         if (name == "mtc") {
             config.mtc = true;

@@ -18,7 +18,6 @@ using trace_request::bytes_of;
 using trace_request::number_of;
 using trace_request::request_of;
 using trace_request::string_of;
-using trace_request::words_of;
 
 using pc_notation::region_address;
 using pc_notation::region_size_of;

@@ -317,7 +317,7 @@ private:
     struct thread_calls {
         thread_id thread;
         std::unique_ptr<call_printer> printer;
-        std::vector<flow::frame> frames = std::vector<flow::frame>(16384);
+        std::vector<flow::frame> frames = std::vector<flow::frame>(4096);
         flow::call_stack<call_printer> stack{frames.data(), frames.size(), *printer};
     };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What the options of pt_flow select.
+// The options of pt_flow.
 
 #include "../common/clock_options.hpp"
 #include "../common/numbers.hpp"

@@ -70,8 +70,8 @@ Code of a raw trace:
 Code of a perf.data file:
   --symfs DIRECTORY         where the files with code are, as they are below /. A file with another
                             build id than the recorded one is not used. Files are also taken from
-                            ~/.debug, where perf keeps them, and symbols from /usr/lib/debug and,
-                            for the code of JIT compilers, from /tmp/perf-PID.map
+                            ~/.debug, where perf keeps them, symbols from /usr/lib/debug and, for
+                            the code of JIT compilers, from perf-PID.map in /tmp
   --vdso FILE               the vDSO of the recorded kernel, unless it is that of the running one
   --kernel FILE             the code of the kernel: a copy of /proc/kcore, as `perf record --kcore`
                             makes it, or vmlinux, without modules
@@ -177,7 +177,7 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     return to->gaps == 0 ? 0 : 1;
 }
 
-/// A trace of several in a file or directory. `walk(report, jobs, bar)` reports what it says.
+/// One trace of a file or directory. `walk(report, jobs, bar)` walks it.
 struct source {
     std::string label;
     std::uint64_t size = 0;
@@ -185,7 +185,7 @@ struct source {
     std::function<void(pt_flow::report&, unsigned, tool::progress*)> walk;
 };
 
-/// A report of the threads of a file. `Processes` has their names.
+/// The report for the wanted form. `Processes` has the names of functions.
 template <class Processes>
 auto report_of_threads(settings const& given, tool::output& to, trace_file::conversion const& to_ns,
                        Processes& of) -> report {
@@ -253,7 +253,7 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
     return gaps == 0 ? 0 : 1;
 }
 
-/// The settings of a walk of a stream.
+/// How to walk a stream of a perf.data file.
 auto walk_of(settings const& given, trace_file::stream const& of) -> pt_flow::walk_settings {
     auto how = given.walk;
     how.clock = trace_file::clock_of(of, how.clock, given.given);
@@ -285,7 +285,7 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
     return print_all(given, all, in, out);
 }
 
-/// The settings of a walk of raw output of pt_record.
+/// How to walk raw output of pt_record.
 auto walk_of(settings const& given, pt_record::raw_output const& of) -> pt_flow::walk_settings {
     auto how = given.walk;
     auto const said = of.settings();
@@ -339,7 +339,7 @@ auto print_recording(settings const& given, tool::output& out) -> int {
     return print_all(given, all, in, out);
 }
 
-/// What perf record --kcore writes beside the data.
+/// Takes the copies of kcore and kallsyms from a directory of perf record --kcore.
 void take_kcore_directory(settings& given) {
     namespace files = std::filesystem;
     std::error_code ignored;

@@ -43,7 +43,7 @@ public:
     [[nodiscard]] auto size() const -> std::size_t { return all_.size(); }
     void clear() { all_.clear(); }
 
-    /// Gives all to a report. `shows(time)` is false for times that are not wanted.
+    /// Passes all records to a report. `shows(time)` is false outside of the wanted times.
     template <class Shows>
     void replay(report& to, Shows const& shows) const {
         for (auto const& any : all_) {
@@ -78,7 +78,7 @@ private:
     std::vector<record> all_{};
 };
 
-/// Records what a report wants. If there are many, `flush(records)` is called, unless it is empty.
+/// Records what a report wants. Calls `flush(records)`, if it is not empty, at 16384 records.
 class recorder {
 public:
     /// `offset` is that of the walk in the stream. `thread` is the executing thread, which changes;
@@ -124,7 +124,7 @@ public:
         tell(true);
         add(records::start{ip, space});
     }
-    /// In the stream of a processor, a thread may go on elsewhere: on another one.
+    /// In a stream of one processor, the thread may continue on another processor.
     void stop(std::uint64_t ip, std::uint32_t space) {
         if (!has_stops_) { return; }
         tell(true);

@@ -6,13 +6,12 @@
 #include "../common/traced/binaries.hpp"
 #include "../common/traced/symbols.hpp"
 #include "../pt_record/raw_output.hpp"
+#include "../pt_record/walked_code.hpp"
 #include "report.hpp"
 
-#include <ptspec/flow/code.hpp>
 #include <ptspec/flow/walk_options.hpp>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -93,37 +92,18 @@ private:
     std::map<std::uint64_t, traced::symbols> names_{};
 };
 
-/// The code of a recorded thread. A version of the code is an address space.
-class recorded_code {
+/// The code of a recorded thread.
+class recorded_code : public pt_record::walked_code {
 public:
-    static constexpr auto changes = flow::space_changes::at_branches;
-
     recorded_code(pt_record::code_pages const& of, thread_id which, byte_view trace)
-        : thread_{which},
-          changes_code_{of.has_versions()},
-          moments_{changes_code_ ? trace : byte_view{}},
-          code_{of, which.tid, [&](auto const& when) { return moments_.when(when); }} {}
-    recorded_code(recorded_code const&) = delete;
-    auto operator=(recorded_code const&) -> recorded_code& = delete;
+        : walked_code{of, which.tid, trace}, thread_{which} {}
 
     [[nodiscard]] auto constant_thread() const -> thread_id const* { return &thread_; }
-    [[nodiscard]] static auto is_one_thread() -> bool { return true; }
     [[nodiscard]] static auto changing_thread() -> thread_id const* { return nullptr; }
-    [[nodiscard]] auto code(std::uint64_t at, std::uint32_t /*space*/) -> byte_view {
-        auto const most = static_cast<std::size_t>(page_.size() - at % page_.size());
-        return {page_.data(), code_.read(at, page_.data(), most)};
-    }
-    [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
-        if (!changes_code_) { return 0; }
-        return code_.advance(moments_.when({.offset = at.offset, .branches = at.branches}));
-    }
+    [[nodiscard]] static auto is_one_thread() -> bool { return true; }
 
 private:
     thread_id thread_;
-    bool changes_code_;
-    pt_record::trace_moments moments_;
-    pt_record::code_of_thread code_;
-    std::array<std::uint8_t, pt_record::code_pages::page_bytes> page_{};
 };
 
 }  // namespace pt_flow

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What is made of a walk.
+// The interface of what pt_flow prints: a report takes the results of a walk.
 
 #include "../common/clock_options.hpp"
 #include "../common/traced/processes.hpp"
@@ -47,7 +47,7 @@ public:
     virtual void time(trace::time const&) {}
     /// The thread that executes what follows.
     virtual void thread(thread_id) {}
-    /// Nothing follows.
+    /// The end of the walk.
     virtual void end() {}
 
     std::uint64_t gaps = 0;  ///< that were shown

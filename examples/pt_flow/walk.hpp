@@ -19,14 +19,14 @@
 
 namespace pt_flow {
 
-/// Bytes of a trace, in pieces that continue each other.
+/// Contiguous bytes of a trace, in one or more pieces.
 class stretch {
 public:
     /// `is_after_gap`: bytes are missing before it.
     explicit stretch(std::uint64_t offset, bool is_after_gap = false)
         : offset_{offset}, is_after_gap_{is_after_gap} {}
 
-    /// Adds bytes that live longer than this.
+    /// Appends bytes, which it borrows.
     void add(byte_view piece) {
         pieces_.push_back(piece);
         size_ += piece.size();
@@ -36,7 +36,7 @@ public:
     [[nodiscard]] auto is_after_gap() const -> bool { return is_after_gap_; }
     [[nodiscard]] auto size() const -> std::size_t { return size_; }
     [[nodiscard]] auto pieces() const -> std::vector<byte_view> const& { return pieces_; }
-    /// All bytes. Several pieces are copied.
+    /// All bytes as one piece: several are copied.
     auto whole() -> byte_view {
         if (pieces_.empty()) { return {}; }
         if (pieces_.size() > 1) {
@@ -110,7 +110,7 @@ struct timed : Sink {
     void time(trace::time const& when) { this->to.time(when); }
 };
 
-/// Walks a stretch in this thread, with times, and reports.
+/// Walks a stretch with times in this thread.
 template <class Sink, class Code>
 void walk_stretch(stretch const& of, Code& code, flow::block_cache& cache, walk_settings const& how,
                   trace::clock& clock, recorder& to, std::uint64_t& done) {
@@ -155,7 +155,7 @@ void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings co
     }
 }
 
-/// Walks parts of the trace in several threads, and reports in order in this one.
+/// Walks parts of the trace in several threads. This thread reports them in order.
 template <class Code, class Shows>
 void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings const& how,
                      report& to, Shows const& shows) {

@@ -130,11 +130,11 @@ auto engine_of(std::string const& name) -> engine_kind {
 auto msrs_of(std::string const& words, engine_kind engine) -> access::msr_state {
     bool const is_machine = engine == engine_kind::machine;
     std::string all = is_machine ? "" : "tsc";
-    for (auto const& word : trace_request::words_of(words)) {
+    for (auto const& word : tool::words_of(words, " ,")) {
         if (word == "notsc") {
             all = all.starts_with("tsc") ? all.substr(3) : all;
         } else {
-            all += "," + word;
+            (all += ",") += word;
         }
     }
     auto wanted = trace_request::request_of(all);

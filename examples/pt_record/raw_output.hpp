@@ -21,17 +21,6 @@
 
 namespace pt_record {
 
-/// The words of a line.
-inline auto words_of(std::string_view line) -> std::vector<std::string_view> {
-    std::vector<std::string_view> made;
-    while (!line.empty()) {
-        auto const end = std::min(line.find(' '), line.size());
-        if (end != 0) { made.push_back(line.substr(0, end)); }
-        line.remove_prefix(std::min(end + 1, line.size()));
-    }
-    return made;
-}
-
 /// The files of a directory of raw output. Every function throws `tool::failure` if a file cannot
 /// be read, or if it is not as `recording.hpp` says.
 class raw_output {
@@ -164,7 +153,7 @@ private:
         auto const text = text_of(in_here(name));
         tool::for_each_line(text, [&](std::string_view line) {
             constexpr std::size_t before_path = 8;
-            auto const words = words_of(line);
+            auto const words = tool::words_of(line);
             bool is_right = true;
             if (words.size() > 3 && words[1] == "fork") {
                 auto const child = tool::parse_number(words[3], 0xFFFF'FFFF);

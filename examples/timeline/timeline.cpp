@@ -269,7 +269,7 @@ auto first_time_of(std::vector<stream> const& all) -> std::uint64_t {
     return first;
 }
 
-/// Draws the calls of streams. Those that take few bars leave more to the others.
+/// Draws the calls of streams. Bars that one stream does not need are given to the others.
 class call_drawer {
 public:
     call_drawer(settings& how, std::size_t streams, calls::window part)

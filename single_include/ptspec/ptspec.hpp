@@ -1871,7 +1871,7 @@ namespace ptspec {
     return sign_extended(address, width) == address;
 }
 
-/// The address of code in CS: RIP, EIP or IP.
+/// The address of an instruction as an offset in CS: RIP, EIP or IP.
 struct cs_offset {
     uint64_t value = 0;
 
@@ -1879,7 +1879,7 @@ struct cs_offset {
     constexpr cs_offset(uint64_t offset) noexcept : value{offset} {}
     friend constexpr auto operator==(cs_offset, cs_offset) -> bool = default;
 };
-/// The address of code as packets and address ranges have it: a linear address, or a `cs_offset`.
+/// The address of an instruction as packets and address ranges have it: linear, or a `cs_offset`.
 ///
 /// Source: CPUID.14H.0:ECX[31]; GEN-091.
 struct packet_ip {
@@ -29152,7 +29152,7 @@ enum class gap_reason : uint8_t {
     wrong_turn,      ///< the code has no branch as the packet says
     endless_loop,    ///< the code never reaches a branch, or the IP of an event
     no_target,       ///< a branch whose packet has no IP
-    missing_trace,   ///< bytes of the trace are missing: for callers, a walker does not report it
+    missing_trace,   ///< the file lacks bytes of the trace: reported by readers of files, no walker
 };
 
 /// Executed instructions that are not known.
@@ -29178,8 +29178,8 @@ concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
 concept takes_starts = requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
-/// Tracing ended, not by a filter: at a system call, fault or interrupt. `ip` is the instruction
-/// that would have been next.
+/// Tracing ends at a system call, fault or interrupt, not at the edge of an address filter. `ip` is
+/// the instruction at which it resumes, unless a signal handler is called.
 template <class Sink>
 concept takes_stops = requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
 /// The time of the packet whose branches or event are reported next.
@@ -29479,7 +29479,8 @@ struct frame {
     uint64_t from = 0;   ///< the address of the CALL; of an event, the interrupted instruction
     uint64_t to = 0;     ///< where it began
     uint64_t after = 0;  ///< where it returns to
-    /// The function that is executed, after tail calls; 0: not known. Only for `knows_functions`.
+    /// The start of the function that executes in this frame, after tail calls. 0: unknown, always
+    /// without `knows_functions`.
     uint64_t function = 0;
     frame_kind kind = frame_kind::call;
     /// Packets were lost since: it may have returned, and others may be open.
@@ -29511,7 +29512,7 @@ concept takes_calls = requires(Sink& to, call const& one, call_return const& oth
     to.returned(other);
 };
 
-/// The sink knows where functions begin: that of an address, or 0.
+/// `function_of(ip)` is the start of the function that contains an address, or 0.
 template <class Sink>
 concept knows_functions = requires(Sink& to, uint64_t ip) {
     { to.function_of(ip) } -> same_as<uint64_t>;
@@ -29523,12 +29524,12 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 /// It follows the code, not the processor: it lives across PSBs and lost packets, which only make
 /// its frames unsure. A RET to no frame that is open is a jump, as a coroutine or a retpoline makes
 /// it. A tail call is a jump, too. A CALL of the next instruction is none. Code that is filtered
-/// out returns where tracing begins again at the address after a CALL. Where tracing ended at a
-/// system call or fault, and begins at another instruction, an event has called: a handler of a
-/// signal.
+/// out returns where tracing begins again at the address after a CALL. If tracing ends at a system
+/// call or fault, and begins at another instruction than the next one, that is a signal handler: a
+/// frame of kind `event`.
 ///
-/// If the sink knows functions, a RET or indirect jump into the middle of one that is open leaves
-/// the frames in it, as an exception or longjmp does.
+/// If the sink `knows_functions`, a RET or indirect jump into the middle of a function with an open
+/// frame returns from the frames above it: an exception or longjmp.
 ///
 /// Shape:  frames in storage of the caller. When it is full the oldest frame is dropped, and the
 ///         depth stays right.
@@ -29577,7 +29578,7 @@ public:
             default: return;
         }
     }
-    /// What returned, or was called, while it was not traced.
+    /// Tracing begins: returns and calls while it was off are found by the IP.
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
         bool const has_stopped = has_stopped_ && space == stop_space_;
         has_stopped_ = false;
@@ -29640,7 +29641,8 @@ private:
         leave(0, from, ip);
         return true;
     }
-    /// A jump: to the start of a function, which replaces the newest one, or into an open function.
+    /// A jump to the start of a function is a tail call; one into an open function returns from the
+    /// frames above it.
     constexpr void enter_middle([[maybe_unused]] flow::edge const& one) noexcept {
         if constexpr (knows_functions<Sink>) {
             if (size_ == 0) { return; }
@@ -29944,8 +29946,8 @@ struct path_chain {
         }
         previous = nullptr;
     }
-    /// Finds the successor of `current` whose packets have the bytes at `bytes`, of which 16 are
-    /// readable. Returns nullptr if there is none.
+    /// Finds the successor of `current` whose packets have the 16 bytes at `bytes`; nullptr if
+    /// there is none.
     constexpr auto find_next(path_cache& paths, uint8_t const* bytes) noexcept
         -> path_successor const* {
         previous = current;
@@ -30735,8 +30737,8 @@ public:
 
     /// The linear address whose page is absent: after `walk_end::missing_code`.
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return walk_.missing(); }
-    /// The code at `missing()` is not available: the walk goes on after a gap there, as always with
-    /// `on_missing_code::gap`.
+    /// After `walk_end::missing_code`: the caller cannot supply the code at `missing()`. The walker
+    /// reports a gap there, as `on_missing_code::gap` does.
     constexpr void skip_missing() noexcept { walk_.skip_missing(); }
     /// The address space of the code.
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return walk_.space(); }

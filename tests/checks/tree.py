@@ -65,8 +65,7 @@ RULES = {
 MAY_BE_DROPPED = frozenset(("for_each", "for_kind", "visit"))
 
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
-# Compilers write /tmp/perf-PID.map everywhere.
-MACHINE_PATH = re.compile(r"/(?:work|root|home)[/]\S*|/tmp/(?!perf-)[a-z]\S*")
+MACHINE_PATH = re.compile(r"/(?:work|root|home)[/]\S*|/tmp/[a-z]\S*")
 LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b|^(?:<{7}|>{7}) .*", re.M)
 
 # A register or a packet: `struct x : bit_word<x, ...>`, or with a base, `struct y : some<y>`.

@@ -3,41 +3,17 @@
 
 #include <differential/recording.hpp>
 
+#include <pt_record/walked_code.hpp>
+
 #include <ptspec/flow.hpp>
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 // The executed instructions of a recorded thread, as ptspec's walker finds them.
 namespace differential::recording {
 
-/// The code of a thread, page by page. A version of the code is an address space.
-class walked_code {
-public:
-    static constexpr auto changes = ptspec::flow::space_changes::at_branches;
-
-    walked_code(code_pages const& of, std::uint32_t thread, ptspec::byte_view trace)
-        : changes_code_{of.has_versions()},
-          used_{changes_code_ ? trace : ptspec::byte_view{}},
-          code_{of, thread, [&](auto const& when) { return used_.when(when); }} {}
-
-    [[nodiscard]] auto code(std::uint64_t at, std::uint32_t) -> ptspec::byte_view {
-        auto const most = static_cast<std::size_t>(page_.size() - at % page_.size());
-        return {page_.data(), code_.read(at, page_.data(), most)};
-    }
-    [[nodiscard]] auto space_of(ptspec::flow::walk_place const& at) -> std::uint32_t {
-        if (!changes_code_) { return 0; }
-        auto const now = used_.when({.offset = at.offset, .branches = at.branches});
-        return code_.advance(now);
-    }
-
-private:
-    bool changes_code_;
-    pt_record::trace_moments used_;
-    code_of_thread code_;
-    std::array<std::uint8_t, code_pages::page_bytes> page_{};
-};
+using pt_record::walked_code;
 
 /// Logs instructions as the emulator does.
 struct walked_log {

@@ -15,7 +15,6 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -23,6 +22,7 @@ import perf_data_files as made  # noqa: E402
 import skips  # noqa: E402
 import timeline_page  # noqa: E402
 from elf_files import CODE_OFFSET, made_elf  # noqa: E402
+from folder import Folder  # noqa: E402
 
 TIMELINE, PT_DUMP = sys.argv.pop(1), sys.argv.pop(1)
 PT_RECORD = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -127,17 +127,7 @@ class Elements(html.parser.HTMLParser):
         self.names.append(tag)
 
 
-class Folder(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(self.temporary.cleanup)
-        self.folder = pathlib.Path(self.temporary.name)
-
-    def file(self, name, data):
-        path = self.folder / name
-        path.write_bytes(data)
-        return path
-
+class ToolFolder(Folder):
     def run_tool(self, tool, *arguments, data=b""):
         done = subprocess.run([tool, *map(str, arguments)], input=data, capture_output=True,
                               timeout=120)
@@ -205,7 +195,7 @@ class Folder(unittest.TestCase):
         return found
 
 
-class KnownPrograms(Folder):
+class KnownPrograms(ToolFolder):
     def compare(self, program, bars):
         wanted = [one[:3] for one in program.run()]
         self.assertEqual([(one["level"], one["name"], one["instructions"]) for one in bars], wanted)
@@ -315,7 +305,7 @@ class KnownPrograms(Folder):
                          [(0, "f0", BEFORE, 8), (1, "f1", SYSTEM_CALL, 4), (1, "f2", INTERRUPT, 1)])
 
 
-class Gaps(Folder):
+class Gaps(ToolFolder):
     def test_an_overflow(self):
         program = Program([[2, -1, 2], [3, -2, 9], [4]])
         inside = program.at[1] + 8
@@ -354,7 +344,7 @@ class Gaps(Folder):
         self.assertEqual([one["name"] for one in bars if one["kind"] & 7 == CALL], ["f1", "f1"])
 
 
-class PerfData(Folder):
+class PerfData(ToolFolder):
     def file_of(self, programs):
         """A file with a stream of each process."""
         records = [made.info_of()]
@@ -459,7 +449,7 @@ class PerfData(Folder):
         self.assertGreater(len(self.slices(data)), 2)
 
 
-class Limits(Folder):
+class Limits(ToolFolder):
     """f0 calls f1 1000 times, which calls f2 61 times, which calls f3."""
 
     @classmethod
@@ -551,7 +541,7 @@ class Limits(Folder):
         self.assertEqual((levels, page["streams"][0]["calls"]["left_out"]), (255, 11999 - 254))
 
 
-class Hostile(Folder):
+class Hostile(ToolFolder):
     def test_names_are_text(self):
         name = "</script><script>alert(1)</script><!--\"'&\\\t\u2028\x7f"
         program = Program([[1, -1], [1]])
@@ -615,7 +605,7 @@ class Hostile(Folder):
             self.assertIn(status, (0, 1, 2, 3), said)
 
 
-class CommandLine(Folder):
+class CommandLine(ToolFolder):
     def test_wrong_usage(self):
         program = random_program(random.Random(11))
         trace = self.file("trace", program.trace())

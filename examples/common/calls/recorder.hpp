@@ -36,16 +36,17 @@ inline constexpr std::uint64_t missing_trace = 255;
 
 /// The sink of a walk: records the calls of each thread as bars.
 ///
-/// A packet has a time and an offset; the instructions that it reports were executed between those
-/// of the packet before and its own. Calls within are placed by their number of instructions. Where
-/// tracing was disabled before the next time, an instruction counts as one TSC tick.
+/// The instructions that a packet reports were executed between the time of the packet before and
+/// its own. Calls between them are interpolated by the number of instructions. Where tracing was
+/// disabled in between, an instruction takes one TSC tick.
 class recorder {
 public:
     recorder(std::size_t most, window part) : part_{part}, bars_{most} {}
     recorder(recorder const&) = delete;
     auto operator=(recorder const&) -> recorder& = delete;
 
-    /// The trace has all that one thread executed: where it goes on elsewhere, it is in a handler.
+    /// Whether the trace is that of one thread. Only then a start of tracing at an unexpected IP is
+    /// the call of a signal handler.
     void set_one_thread(bool is_one_thread) { is_one_thread_ = is_one_thread; }
     /// The packet whose branches or event follow, at an offset in the trace, and the thread that
     /// executes.
@@ -218,7 +219,7 @@ private:
         in.open.push_back(bars_.add(made));
         return bars_[in.open.back()];
     }
-    /// The begin of the newest open bar, or its end, is here.
+    /// The newest open bar begins or ends at the current instruction.
     void set_place(lane const& in, bool is_end) {
         pending_.push_back({in.open.back(), is_end, count_});
     }
@@ -300,7 +301,7 @@ private:
         is_new_time_ = is_new_time_ || next > time_.now;
         time_.now = std::max(time_.now, next);
     }
-    /// A tick for each instruction since the last time that is placed.
+    /// A time estimate: one tick for each instruction since the last known time.
     [[nodiscard]] auto estimate() const -> std::uint64_t {
         auto const ticks = has_time_ ? std::min(count_ - time_.count, most_ticks / 2) : 0;
         return time_.before + (ticks << fraction_bits);
@@ -315,7 +316,7 @@ private:
         place_times(end);
         time_.before = std::max(time_.before, time_.now);
     }
-    /// Where instruction `count` is when the last one is at `end`.
+    /// The position of instruction `count`, by interpolation up to `end`.
     [[nodiscard]] auto position(run const& in, std::uint64_t count, std::uint64_t end) const
         -> std::uint64_t {
         auto const all = count_ - in.count;
@@ -326,7 +327,7 @@ private:
                           static_cast<double>(all);
         return in.before + std::min(size, static_cast<std::uint64_t>(part));
     }
-    /// Places what the last packet reported.
+    /// Sets the offsets of what the last packet reported.
     void place_offsets() {
         for (; placed_ != pending_.size(); ++placed_) {
             auto const& one = pending_[placed_];
@@ -335,7 +336,7 @@ private:
         offset_.before = offset_.now;
         offset_.count = count_;
     }
-    /// Places what was executed up to the time `end`.
+    /// Sets the times of what was executed up to the time `end`.
     void place_times(std::uint64_t end) {
         for (auto const& one : pending_) {
             end_of(one).time = position(time_, one.count, end);

@@ -36,7 +36,7 @@ inline auto hex_of(byte_view bytes) -> std::string {
     return made;
 }
 
-/// True for a path, its last part, or several.
+/// Whether `wanted` is the path, or its last components.
 inline auto is_path(std::string_view path, std::string_view wanted) -> bool {
     return path == wanted || (path.ends_with(wanted) && path.size() > wanted.size() &&
                               path[path.size() - wanted.size() - 1] == '/');
@@ -82,7 +82,7 @@ public:
         }
         return at->second.get();
     }
-    /// The same for a file that is used only for its names: nothing is reported.
+    /// A file that is used only for its names; nullptr, without a message, if it cannot be read.
     auto find_named(std::string const& path) -> binary const* {
         std::lock_guard const held{lock_};
         auto const [at, is_new] = all_.try_emplace({path, {}});
@@ -104,16 +104,12 @@ public:
         auto const moved = from != nullptr && from->elf ? load_offset(*from->elf, of)
                                                         : std::nullopt;
         if (!moved) { return {path, of.start, of.size}; }
-        std::uint64_t first = ~std::uint64_t{0}, end = 0;
-        for (auto const& one : from->elf->segments()) {
-            first = std::min(first, one.address);
-            end = std::max(end, one.address + one.bytes.size());
-        }
+        auto const [first, end] = from->elf->range();
         return {path, first + *moved, end - first};
     }
     /// Adds the functions that a JIT compiler made, from the file that it writes for perf.
     void add_map(symbols& to, std::uint64_t process) const {
-        auto const path = where_.root + "/tmp/perf-" + std::to_string(process) + ".map";
+        auto const path = where_.root + map_directory + "/perf-" + std::to_string(process) + ".map";
         try {
             auto const text = tool::read_all(path, std::size_t{1} << 28);
             to.add_map({reinterpret_cast<char const*>(text.data()), text.size()});
@@ -124,7 +120,10 @@ public:
 private:
     using owned = std::unique_ptr<binary>;
 
-    /// How much higher the addresses in memory are than those in the file.
+    /// Where perf expects the maps of JIT compilers.
+    static constexpr char const* map_directory = "/tmp";
+
+    /// The load bias: addresses in memory minus addresses in the file.
     [[nodiscard]] static auto load_offset(elf_file const& file, mapped_part const& of)
         -> std::optional<std::uint64_t> {
         for (auto const& one : file.segments()) {
@@ -136,7 +135,7 @@ private:
         }
         return std::nullopt;
     }
-    /// The debugging symbols of a file, which are not in it; nullptr: none.
+    /// The separate file with the debugging symbols of a file; nullptr: none.
     auto find_symbols(std::string const& build_id) -> binary const* {
         std::lock_guard const held{lock_};
         if (build_id.size() <= 2) { return nullptr; }
@@ -199,7 +198,7 @@ private:
         tool::print_error("[vdso]: is not the recorded one: its code is missing; see --vdso");
         return nullptr;
     }
-    /// That of the running kernel.
+    /// The vDSO of the running kernel.
     static auto own_vdso() -> owned {
         std::ifstream maps{"/proc/self/maps"};
         std::string line;

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace traced {
@@ -36,7 +37,7 @@ struct elf_symbol {
     std::string name{};
     bool is_weak = false;
     bool is_global = false;
-    bool is_label = false;  ///< of assembly code, which does not say that it is a function
+    bool is_label = false;  ///< STT_NOTYPE, as assembler code without .type has
     bool has_size = true;   ///< else `size` is an upper limit
 };
 
@@ -53,6 +54,16 @@ public:
     }
 
     [[nodiscard]] auto segments() const -> std::vector<elf_segment> const& { return segments_; }
+    /// The addresses of all segments: of the first byte, and after the last one.
+    [[nodiscard]] auto range() const -> std::pair<std::uint64_t, std::uint64_t> {
+        if (segments_.empty()) { return {}; }
+        std::uint64_t first = ~std::uint64_t{0}, end = 0;
+        for (auto const& one : segments_) {
+            first = std::min(first, one.address);
+            end = std::max(end, one.address + one.bytes.size());
+        }
+        return {first, end};
+    }
     /// Functions, sorted by address, one for each address.
     [[nodiscard]] auto symbols() const -> std::vector<elf_symbol> const& { return symbols_; }
     /// ET_DYN: a PIE or a shared object, which may be loaded at any address.
@@ -182,7 +193,6 @@ private:
         }
         choose_names();
         read_plt();
-        read_plt_got();
         choose_names();
     }
     /// Of several names for an address one is used: that of a function of known size, not weak,
@@ -219,7 +229,7 @@ private:
     }
     [[nodiscard]] auto symbol_size() const -> std::uint64_t { return is_wide_ ? 24 : 16; }
 
-    /// A label in code that names no function.
+    /// Whether a label marks the end of a section, or is local to an assembler file.
     static auto is_no_function(std::string_view name) -> bool {
         return name[0] == '.' || name[0] == '$' || name == "etext" || name == "_etext" ||
                name == "__etext";
@@ -250,70 +260,68 @@ private:
                                 info >> 4 == global, is_label, has_size});
         }
     }
-    /// Names the entries of the procedure linkage table: `NAME@plt`.
+    /// Names the entries of procedure linkage tables, `NAME@plt`: by the slot of the global offset
+    /// table that an entry jumps to, and the relocation of that slot.
     void read_plt() {
-        constexpr std::uint64_t entry = 16;
-        section const* plain = nullptr;
-        section const* with_endbr = nullptr;
-        section const* relocations = nullptr;
+        auto const slots = read_relocations();
+        std::vector<elf_symbol> made;
         for (auto const& one : sections_) {
             auto const name = name_of(one);
-            if (name == ".plt") { plain = &one; }
-            if (name == ".plt.sec") { with_endbr = &one; }
-            bool const relocates = one.type == rela || one.type == rel;
-            if (relocates && (name == ".rela.plt" || name == ".rel.plt")) { relocations = &one; }
-        }
-        auto const* const table = with_endbr != nullptr ? with_endbr : plain;
-        if (table == nullptr || relocations == nullptr) { return; }
-        auto const* const symbols = section_at(relocations->link);
-        if (symbols == nullptr || symbols->type != dynsym) { return; }
-        std::uint64_t const size = is_wide_ ? 24 : 8;
-        auto const count = std::min<std::uint64_t>(
-            part(relocations->offset, relocations->size).size() / size, table->size / entry);
-        std::vector<elf_symbol> made;
-        auto address = table->address + (table == plain ? entry : 0);
-        for (std::uint64_t i = 0; i < count; ++i, address += entry) {
-            auto const info = word(relocations->offset + i * size + (is_wide_ ? 8 : 4));
-            std::string name{symbol_name(*symbols, is_wide_ ? info >> 32 : info >> 8)};
-            if (name.empty() && is_wide_) {
-                name = name_at(number(relocations->offset + i * size + 16, 8));
+            if (name != ".plt" && name != ".plt.got" && name != ".plt.sec") { continue; }
+            auto const code = part(one.offset, one.size);
+            constexpr std::uint64_t endbr = 0xFA1E'0FF3;  // ENDBR64; ENDBR32 has FB
+            bool const is_short = name == ".plt.got" &&
+                                  (load_le(code.first(4)) | 1 << 24) != (endbr | 1 << 24);
+            std::size_t const entry = is_short ? 8 : 16;
+            for (std::size_t at = 0; at + entry <= code.size(); at += entry) {
+                auto const slot = slots.find(slot_of(code.from(at).first(entry), one.address + at));
+                if (slot == slots.end()) { continue; }
+                made.push_back({one.address + at, entry, slot->second + "@plt"});
             }
-            if (!name.empty()) { made.push_back({address, entry, name + "@plt"}); }
         }
         symbols_.insert(symbols_.end(), made.begin(), made.end());
     }
-    /// Names the entries of .plt.got: JMP to an address in the global offset table, maybe after an
-    /// ENDBR64.
-    void read_plt_got() {
-        section const* table = nullptr;
-        std::map<std::uint64_t, std::string> slots;  // of the global offset table
-        for (auto const& one : sections_) {
-            if (name_of(one) == ".plt.got") { table = &one; }
-            auto const* const symbols = section_at(one.link);
-            if (one.type != rela || name_of(one) != ".rela.dyn" || symbols == nullptr) { continue; }
-            auto const count = part(one.offset, one.size).size() / 24;
-            for (std::uint64_t i = 0; i < count; ++i) {
-                auto const at = one.offset + i * 24;
-                auto const index = number(at + 8, 8) >> 32;
-                if (index == 0 || symbols->type != dynsym) { continue; }
-                slots[number(at, 8)] = symbol_name(*symbols, index);
+    /// The address that the JMP of a PLT entry at `address` reads; 0: it has none.
+    [[nodiscard]] auto slot_of(byte_view entry, std::uint64_t address) const -> std::uint64_t {
+        constexpr std::uint64_t direct = 0x25FF, by_ebx = 0xA3FF;  // JMP [RIP+disp], JMP [EBX+disp]
+        for (std::size_t i = 0; i + 6 <= entry.size(); ++i) {
+            auto const opcode = load_le(entry.from(i).first(2));
+            auto const displacement = load_le(entry.from(i + 2).first(4));
+            if (opcode == direct) {
+                return is_wide_ ? address + i + 6 + sign_extended(displacement, 32) : displacement;
+            }
+            if (opcode == by_ebx && !is_wide_) {
+                return (global_offset_table_ + displacement) & low_bits(32);
             }
         }
-        if (table == nullptr || !is_wide_) { return; }
-        auto const code = part(table->offset, table->size);
-        constexpr std::uint64_t jump = 0x25FF, endbr64 = 0xFA1E'0FF3;
-        bool const has_endbr = load_le(code.first(4)) == endbr64;
-        std::size_t const entry = has_endbr ? 16 : 8;
-        for (std::size_t at = 0; at + entry <= code.size(); at += entry) {
-            auto const rest = code.from(at + (has_endbr ? 4 : 0));
-            if (load_le(rest.first(2)) != jump) { continue; }
-            auto const offset = sign_extended(load_le(rest.from(2).first(4)), 32);
-            auto const slot = slots.find(table->address + at + (has_endbr ? 10 : 6) + offset);
-            if (slot == slots.end() || slot->second.empty()) { continue; }
-            symbols_.push_back({table->address + at, entry, slot->second + "@plt"});
-        }
+        return 0;
     }
-    /// The name of an indirect function, whose relocation has only its address.
+    /// The names of the functions in the global offset table, by the address of the slot.
+    auto read_relocations() -> std::map<std::uint64_t, std::string> {
+        std::map<std::uint64_t, std::string> made;
+        for (auto const& one : sections_) {
+            if (name_of(one) == ".got.plt") { global_offset_table_ = one.address; }
+            if (one.type != rela && one.type != rel) { continue; }
+            auto const* const symbols = section_at(one.link);
+            std::uint64_t const word_size = is_wide_ ? 8 : 4;
+            std::uint64_t const size = word_size * (one.type == rela ? 3 : 2);
+            auto const count = part(one.offset, one.size).size() / size;
+            for (std::uint64_t i = 0; i < count; ++i) {
+                auto const at = one.offset + i * size;
+                auto const info = word(at + word_size);
+                auto const index = is_wide_ ? info >> 32 : info >> 8;
+                std::string name;
+                if (index != 0 && symbols != nullptr && symbols->type == dynsym) {
+                    name = symbol_name(*symbols, index);
+                } else if (index == 0 && one.type == rela) {
+                    name = name_at(word(at + 2 * word_size));
+                }
+                if (!name.empty()) { made[word(at)] = name; }
+            }
+        }
+        return made;
+    }
+    /// The name of the function at an address, for IRELATIVE relocations, which have no symbol.
     [[nodiscard]] auto name_at(std::uint64_t address) const -> std::string {
         auto const found = std::lower_bound(
             symbols_.begin(), symbols_.end(), address,
@@ -323,6 +331,7 @@ private:
 
     byte_view bytes_;
     bool is_wide_ = false;
+    std::uint64_t global_offset_table_ = 0;
     unsigned type_ = 0;
     std::size_t names_ = 0;
     byte_view build_id_{};

@@ -51,11 +51,7 @@ public:
             if (!one.is_executable) { continue; }
             add(one.address + offset, one.bytes);
         }
-        std::uint64_t first = ~std::uint64_t{0}, end = 0;
-        for (auto const& one : found->segments()) {
-            first = std::min(first, one.address);
-            end = std::max(end, one.address + one.bytes.size());
-        }
+        auto const [first, end] = found->range();
         modules_.push_back({path, first + offset, end - first});
         names_.add(*found, offset);
     }

@@ -27,7 +27,7 @@ namespace traced {
 
 using namespace ptspec;
 
-/// A thread, and the program that its process executes: each exec begins another.
+/// A thread, and the number of exec calls of its process: `image` tells programs apart.
 struct thread_id {
     std::uint32_t pid = 0;
     std::uint32_t tid = 0;
@@ -72,12 +72,12 @@ public:
         auto const* const first = last_before(all, when.first);
         auto const* const last = last_before(all, when.last);
         if (first != nullptr && first == last) { return first->thread; }
-        // The thread of the first record ran before it, if it was switched out.
+        // Before the first record, the thread ran that it switches out.
         if (last == nullptr) { return all.front().is_out ? all.front().who : none; }
         bool const is_next = last == (first == nullptr ? all.data() : first + 1);
         bool const is_known = is_next && last->is_out &&
                               (first == nullptr || first->thread == last->who);
-        // After the switch there is no code but that of the kernel.
+        // Only the kernel executes after the switch: user code is that of the thread before it.
         return is_known && !kernel_->has_code() ? last->who : none;
     }
     /// The number of the address space of a process; 0: it is not known in this range. Where the
@@ -87,19 +87,19 @@ public:
         if (of == versions_.end()) { return 0; }
         auto const* first = last_before(of->second, when.first);
         auto const* const last = last_before(of->second, when.last);
-        if (first != nullptr && first == last) { return first->space; }
         if (last == nullptr) { return 0; }
         std::lock_guard const held{lock_};
+        if (first == last) { return space_until(last->space, when.last); }
         if (first == nullptr) { first = of->second.data(); }
         while (first != last && spaces_[first->space].empty()) { ++first; }
         auto const* end = last;
         while (first != end && end->has_ended) { --end; }
-        if (first == end) { return end->space; }
+        if (first == end) { return space_until(end->space, when.last); }
         auto const [at, is_new] = common_.try_emplace({first, end});
         if (is_new) { at->second = common_space(first, end); }
         return at->second;
     }
-    /// The times of records are those of the TSC.
+    /// Whether the times of records can be compared with the TSC.
     [[nodiscard]] auto has_clock_of_trace() const -> bool { return !has_other_clock_; }
     /// The number of the program that a process executes.
     [[nodiscard]] auto image_of(std::uint32_t process, time_range when) const -> std::uint32_t {
@@ -108,13 +108,13 @@ public:
         auto const* const last = last_before(of->second, when.last);
         return last == nullptr ? of->second.front().image : last->image;
     }
-    /// A process executes several programs.
+    /// Whether a process executes several programs.
     [[nodiscard]] auto has_images(std::uint32_t process) const -> bool {
         auto const of = versions_.find(process);
         if (of == versions_.end() || of->second.empty()) { return false; }
         return of->second.front().image != of->second.back().image;
     }
-    /// The code of a process changes with time.
+    /// Whether the code of a process changes with time.
     [[nodiscard]] auto changes(std::uint32_t process) const -> bool {
         auto const of = versions_.find(process);
         if (of == versions_.end()) { return false; }
@@ -127,13 +127,14 @@ public:
         if (space == guest_space) { return {}; }
         if (address >> 63 != 0) { return kernel_->code(address); }
         std::lock_guard const held{lock_};
-        if (space >= spaces_.size()) { return {}; }
-        auto const& all = spaces_[space];
+        auto const [of, visible] = space >= first_part ? parts_[space - first_part]
+                                                       : part{space, every_mapping};
+        auto const& all = spaces_[of];
         auto next = all.upper_bound(address);
         if (next == all.begin()) { return {}; }
         auto const& [start, where] = *--next;
         auto const offset = address - start;
-        if (offset >= where.size) { return {}; }
+        if (offset >= where.size || where.order > visible) { return {}; }
         auto const* const from = files_.find(where.path, where.build_id);
         if (from == nullptr) { return {}; }
         auto const bytes = from->bytes();
@@ -206,9 +207,13 @@ private:
         std::uint64_t size;
         std::uint64_t offset;  ///< in the file
         std::string path;
-        std::string build_id;  ///< in hexadecimal; empty: unknown
+        std::string build_id;     ///< in hexadecimal; empty: unknown
+        std::uint32_t order = 0;  ///< of those that were added to their space; 0: at its begin
 
-        friend auto operator==(mapped const&, mapped const&) -> bool = default;
+        [[nodiscard]] auto is_same(mapped const& other) const -> bool {
+            return size == other.size && offset == other.offset && path == other.path &&
+                   build_id == other.build_id;
+        }
     };
     using space_map = std::map<std::uint64_t, mapped>;
     struct version {
@@ -217,6 +222,14 @@ private:
         std::uint32_t image;
         bool has_ended = false;  ///< the process: nothing executes
     };
+    /// A space at a time when it had only the first mappings: up to this order.
+    struct part {
+        std::uint32_t space;
+        std::uint32_t visible;
+    };
+    static constexpr std::uint32_t first_part = 0x8000'0000;  ///< the number of `parts_[0]`
+    static constexpr std::uint32_t every_mapping = 0xFFFF'FFFF;
+
     struct switched {
         std::uint64_t time;
         thread_id thread;  ///< that runs from now on, if it is known
@@ -225,7 +238,8 @@ private:
     };
     static constexpr thread_id none{no_process, no_process, 0};
 
-    /// A thread ran up to the next switch only if that does not contradict it.
+    /// Makes the thread unknown where the next record of the CPU is of another thread: records are
+    /// missing between them.
     static void settle(std::vector<switched>& all) {
         tool::stable_sort(all,
                           [](auto const& one, auto const& two) { return one.time < two.time; });
@@ -234,7 +248,19 @@ private:
             if (!agrees && !all[i - 1].is_out) { all[i - 1].thread = none; }
         }
     }
-    /// What all of these versions have.
+    /// The number of a space without the mappings that were added after a time.
+    auto space_until(std::uint32_t space, std::uint64_t time) -> std::uint32_t {
+        auto const added = added_.find(space);
+        if (added == added_.end() || added->second.back() <= time) { return space; }
+        auto const& times = added->second;
+        auto const first = std::upper_bound(times.begin(), times.end(), time);
+        auto const visible = static_cast<std::uint32_t>(first - times.begin());
+        auto const [at, is_new] = part_numbers_.try_emplace(
+            {space, visible}, first_part + static_cast<std::uint32_t>(parts_.size()));
+        if (is_new) { parts_.push_back({space, visible}); }
+        return at->second;
+    }
+    /// A space with the mappings that all versions from `first` to `last` have.
     auto common_space(version const* first, version const* last) -> std::uint32_t {
         constexpr std::ptrdiff_t most_versions = 256;
         if (last - first > most_versions) { return 0; }
@@ -244,7 +270,7 @@ private:
             auto const& other = spaces_[at->space];
             std::erase_if(common, [&](auto const& one) {
                 auto const found = other.find(one.first);
-                return found == other.end() || !(found->second == one.second);
+                return found == other.end() || !found->second.is_same(one.second);
             });
         }
         copies_ += common.size();
@@ -304,16 +330,17 @@ private:
         tool::stable_sort(
             all, [](auto const& one, auto const& two) { return one.id.time < two.id.time; });
         for (auto const& one : all) {
-            constexpr unsigned guest_kernel = 4;
-            bool const is_of_guest = (one.misc & 7) >= guest_kernel;
+            auto const mode = one.misc & perf_data::misc_cpumode;
+            bool const is_of_guest = mode == perf_data::misc_guest_kernel ||
+                                     mode == perf_data::misc_guest_user;
             if (!is_of_guest) { take(one); }
         }
-        // What the lost records said is not known until the next switch.
+        // After lost records, the thread of the CPU is unknown until the next switch.
         for (auto const& [cpu, time] : losses) {
             switches_[cpu].push_back({time, none, none, true});
         }
     }
-    /// A record has the time of a CPU.
+    /// Whether a record has a time and a CPU.
     static auto has_place(file::perf_data::record const& one) -> bool {
         using is = file::perf_data::sample_type;
         return one.id.has.get<is::TIME>() && one.id.has.get<is::CPU>();
@@ -332,10 +359,10 @@ private:
             processes_[fork->thread.tid] = fork->thread.pid;
             threads_[fork->thread.pid].insert(fork->thread.tid);
             if (fork->thread.pid == fork->parent.pid) { return; }
-            // perf writes FORK records of processes that run already: they have their mappings.
-            constexpr std::uint16_t is_made = 1 << 13;  // PERF_RECORD_MISC_FORK_EXEC
+            // A FORK that perf synthesized, for a process that runs already: MMAPs follow.
             auto const parent = versions_.find(fork->parent.pid);
-            bool const has_code = (one.misc & is_made) == 0 && parent != versions_.end();
+            bool const has_code = (one.misc & perf_data::misc_fork_exec) == 0 &&
+                                  parent != versions_.end();
             auto code = has_code ? spaces_[parent->second.back().space] : space_map{};
             if (has_code || versions_.contains(fork->thread.pid)) {
                 begin_version(fork->thread.pid, time, std::move(code));
@@ -384,9 +411,10 @@ private:
             code.clear();
         }
         auto& all = versions_[process];
-        // Programs without code are those of perf, before it executes the recorded one.
+        // Before exec, the process is a fork of perf, without mappings.
         bool const has_code = !all.empty() && !spaces_[all.back().space].empty();
         auto const image = (all.empty() ? 0 : all.back().image) + (is_exec && has_code ? 1 : 0);
+        for (auto& [start, where] : code) { where.order = 0; }
         spaces_.push_back(std::move(code));
         all.push_back({time, static_cast<std::uint32_t>(spaces_.size() - 1), image});
     }
@@ -399,7 +427,6 @@ private:
     }
     /// `has_time` is false for records without times: then the code is not known if it changes.
     void add_mapping(file::perf_data::mapping const& one, std::uint64_t time, bool has_time) {
-        constexpr std::uint32_t executable = 4;
         auto const process = one.thread.pid;
         std::string const path = string_of(one.filename);
         if (process == no_process) { return take_kernel(path, one.pgoff); }
@@ -411,7 +438,7 @@ private:
         auto const id = !one.build_id.empty()       ? hex_of(one.build_id)
                         : known != build_ids_.end() ? known->second
                                                     : std::string{};
-        mapped const made{one.len, one.pgoff, path, id};
+        mapped made{one.len, one.pgoff, path, id};
         auto const end = one.addr + one.len;
         auto const* now = &spaces_[versions_[process].back().space];
         auto const next = now->lower_bound(one.addr);
@@ -420,8 +447,10 @@ private:
             auto const& [start, before] = *std::prev(next);
             overlaps = overlaps || one.addr - start < before.size;
         }
-        bool const is_code = !one.is_data && (!one.is_mmap2 || (one.prot & executable) != 0);
-        bool const is_same = next != now->end() && next->first == one.addr && next->second == made;
+        bool const is_code = !one.is_data &&
+                             (!one.is_mmap2 || (one.prot & file::perf_data::prot_exec) != 0);
+        bool const is_same = next != now->end() && next->first == one.addr &&
+                             next->second.is_same(made);
         if (is_code && is_same) { return; }
         if (overlaps) {
             auto rest = without(*now, one.addr, end);
@@ -429,7 +458,14 @@ private:
             if (!has_time) { return; }
         }
         // No code was at these addresses before: this needs no new version.
-        if (is_code) { spaces_[versions_[process].back().space][one.addr] = made; }
+        if (!is_code) { return; }
+        auto const space = versions_[process].back().space;
+        if (has_time && time > versions_[process].back().time) {
+            auto& times = added_[space];
+            times.push_back(time);
+            made.order = static_cast<std::uint32_t>(times.size());
+        }
+        spaces_[space][one.addr] = made;
     }
 
     /// The mappings without those of a range of addresses.
@@ -442,10 +478,11 @@ private:
                 continue;
             }
             if (start < first) {
-                rest[start] = {first - start, where.offset, where.path, where.build_id};
+                rest[start] = {first - start, where.offset, where.path, where.build_id, 0};
             }
             if (last > end) {
-                rest[end] = {last - end, where.offset + (end - start), where.path, where.build_id};
+                rest[end] = {last - end, where.offset + (end - start), where.path, where.build_id,
+                             0};
             }
         }
         return rest;
@@ -460,6 +497,9 @@ private:
     std::map<std::uint32_t, std::vector<version>> versions_{};
     std::map<std::uint32_t, std::set<std::uint32_t>> threads_{};  ///< that live, by process
     std::deque<space_map> spaces_{2};  ///< number 0, and `guest_space`, have no code
+    std::map<std::uint32_t, std::vector<std::uint64_t>> added_{};  ///< times of mappings, by order
+    std::vector<part> parts_{};
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> part_numbers_{};
     std::map<std::pair<version const*, version const*>, std::uint32_t> common_{};
     mutable std::mutex lock_{};  ///< of spaces and names, after the constructor
     std::size_t copies_ = 0;
@@ -480,19 +520,19 @@ public:
         if (of.tid) { thread_ = {in.process_of(*of.tid), static_cast<std::uint32_t>(*of.tid), 0}; }
     }
 
-    /// The code depends on the times of packets.
+    /// Whether the code depends on the times of packets.
     [[nodiscard]] auto needs_time() const -> bool {
         return in_ != nullptr && (!of_->tid || in_->changes(thread_.pid));
     }
-    /// The executing thread, if it is always the same; nullptr also for a raw trace.
+    /// The thread of the stream; nullptr if it changes, and for a raw trace.
     [[nodiscard]] auto constant_thread() const -> thread_id const* {
         return in_ != nullptr && changing_thread() == nullptr ? &thread_ : nullptr;
     }
-    /// The stream has all that one thread executed.
+    /// Whether the stream is the whole trace of one thread.
     [[nodiscard]] auto is_one_thread() const -> bool {
         return in_ == nullptr || (of_->tid && !of_->cpu);
     }
-    /// The executing thread, if it changes; `no_process` where it is not known.
+    /// The executing thread of a stream with several, `no_process` where it is unknown; or nullptr.
     [[nodiscard]] auto changing_thread() const -> thread_id const* {
         bool const is_constant = in_ == nullptr || (of_->tid && !in_->has_images(thread_.pid));
         return is_constant ? nullptr : &thread_;

@@ -45,7 +45,7 @@ public:
             all_.push_back({*address, 0, tool::one_line(line.substr(0, line.find('\t')))});
         });
     }
-    /// Adds a mapped file: `size` bytes at `start` are those from `offset` on.
+    /// Adds a mapped file: `size` bytes from `offset` of it are at `start`.
     void add_file(std::string const& path, std::uint64_t start, std::uint64_t size,
                   std::uint64_t offset) {
         auto const name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
@@ -64,7 +64,7 @@ public:
         tool::stable_sort(
             all_, [](auto const& one, auto const& two) { return one.address < two.address; });
     }
-    /// The symbols of the kernel, which has the upper half of the addresses.
+    /// Sets the symbols of the kernel: of addresses in the upper half.
     void set_kernel(symbols const& of) { kernel_ = &of; }
     /// The function that contains an address, or nullptr. A function of unknown size ends at the
     /// next one.
@@ -101,7 +101,7 @@ private:
     symbols const* kernel_ = nullptr;
 };
 
-/// The names of addresses, which are kept. It borrows the symbols.
+/// A cache of the names of addresses. It borrows the symbols.
 class address_names {
 public:
     explicit address_names(symbols const& of) : of_{of} {}

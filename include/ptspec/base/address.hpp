@@ -32,7 +32,7 @@ namespace ptspec {
     return sign_extended(address, width) == address;
 }
 
-/// The address of code in CS: RIP, EIP or IP.
+/// The address of an instruction as an offset in CS: RIP, EIP or IP.
 struct cs_offset {
     uint64_t value = 0;
 
@@ -40,7 +40,7 @@ struct cs_offset {
     constexpr cs_offset(uint64_t offset) noexcept : value{offset} {}
     friend constexpr auto operator==(cs_offset, cs_offset) -> bool = default;
 };
-/// The address of code as packets and address ranges have it: a linear address, or a `cs_offset`.
+/// The address of an instruction as packets and address ranges have it: linear, or a `cs_offset`.
 ///
 /// Source: CPUID.14H.0:ECX[31]; GEN-091.
 struct packet_ip {

@@ -18,7 +18,8 @@ struct frame {
     uint64_t from = 0;   ///< the address of the CALL; of an event, the interrupted instruction
     uint64_t to = 0;     ///< where it began
     uint64_t after = 0;  ///< where it returns to
-    /// The function that is executed, after tail calls; 0: not known. Only for `knows_functions`.
+    /// The start of the function that executes in this frame, after tail calls. 0: unknown, always
+    /// without `knows_functions`.
     uint64_t function = 0;
     frame_kind kind = frame_kind::call;
     /// Packets were lost since: it may have returned, and others may be open.
@@ -50,7 +51,7 @@ concept takes_calls = requires(Sink& to, call const& one, call_return const& oth
     to.returned(other);
 };
 
-/// The sink knows where functions begin: that of an address, or 0.
+/// `function_of(ip)` is the start of the function that contains an address, or 0.
 template <class Sink>
 concept knows_functions = requires(Sink& to, uint64_t ip) {
     { to.function_of(ip) } -> same_as<uint64_t>;
@@ -62,12 +63,12 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 /// It follows the code, not the processor: it lives across PSBs and lost packets, which only make
 /// its frames unsure. A RET to no frame that is open is a jump, as a coroutine or a retpoline makes
 /// it. A tail call is a jump, too. A CALL of the next instruction is none. Code that is filtered
-/// out returns where tracing begins again at the address after a CALL. Where tracing ended at a
-/// system call or fault, and begins at another instruction, an event has called: a handler of a
-/// signal.
+/// out returns where tracing begins again at the address after a CALL. If tracing ends at a system
+/// call or fault, and begins at another instruction than the next one, that is a signal handler: a
+/// frame of kind `event`.
 ///
-/// If the sink knows functions, a RET or indirect jump into the middle of one that is open leaves
-/// the frames in it, as an exception or longjmp does.
+/// If the sink `knows_functions`, a RET or indirect jump into the middle of a function with an open
+/// frame returns from the frames above it: an exception or longjmp.
 ///
 /// Shape:  frames in storage of the caller. When it is full the oldest frame is dropped, and the
 ///         depth stays right.
@@ -116,7 +117,7 @@ public:
             default: return;
         }
     }
-    /// What returned, or was called, while it was not traced.
+    /// Tracing begins: returns and calls while it was off are found by the IP.
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
         bool const has_stopped = has_stopped_ && space == stop_space_;
         has_stopped_ = false;
@@ -179,7 +180,8 @@ private:
         leave(0, from, ip);
         return true;
     }
-    /// A jump: to the start of a function, which replaces the newest one, or into an open function.
+    /// A jump to the start of a function is a tail call; one into an open function returns from the
+    /// frames above it.
     constexpr void enter_middle([[maybe_unused]] flow::edge const& one) noexcept {
         if constexpr (knows_functions<Sink>) {
             if (size_ == 0) { return; }

@@ -51,7 +51,7 @@ enum class gap_reason : uint8_t {
     wrong_turn,      ///< the code has no branch as the packet says
     endless_loop,    ///< the code never reaches a branch, or the IP of an event
     no_target,       ///< a branch whose packet has no IP
-    missing_trace,   ///< bytes of the trace are missing: for callers, a walker does not report it
+    missing_trace,   ///< the file lacks bytes of the trace: reported by readers of files, no walker
 };
 
 /// Executed instructions that are not known.
@@ -77,8 +77,8 @@ concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
 concept takes_starts = requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
-/// Tracing ended, not by a filter: at a system call, fault or interrupt. `ip` is the instruction
-/// that would have been next.
+/// Tracing ends at a system call, fault or interrupt, not at the edge of an address filter. `ip` is
+/// the instruction at which it resumes, unless a signal handler is called.
 template <class Sink>
 concept takes_stops = requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
 /// The time of the packet whose branches or event are reported next.

@@ -86,8 +86,8 @@ public:
 
     /// The linear address whose page is absent: after `walk_end::missing_code`.
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return walk_.missing(); }
-    /// The code at `missing()` is not available: the walk goes on after a gap there, as always with
-    /// `on_missing_code::gap`.
+    /// After `walk_end::missing_code`: the caller cannot supply the code at `missing()`. The walker
+    /// reports a gap there, as `on_missing_code::gap` does.
     constexpr void skip_missing() noexcept { walk_.skip_missing(); }
     /// The address space of the code.
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return walk_.space(); }

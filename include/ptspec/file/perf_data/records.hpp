@@ -59,7 +59,11 @@ enum class record_type : uint32_t {
 inline constexpr uint32_t first_type_of_perf = 64;
 
 /// Bits of `perf_event_header.misc`.
+inline constexpr uint16_t misc_cpumode = 7;                   ///< PERF_RECORD_MISC_CPUMODE_MASK
 inline constexpr uint16_t misc_user = 2;                      ///< PERF_RECORD_MISC_USER
+inline constexpr uint16_t misc_guest_kernel = 4;              ///< PERF_RECORD_MISC_GUEST_KERNEL
+inline constexpr uint16_t misc_guest_user = 5;                ///< PERF_RECORD_MISC_GUEST_USER
+inline constexpr uint16_t misc_fork_exec = 1 << 13;           ///< PERF_RECORD_MISC_FORK_EXEC
 inline constexpr uint16_t misc_comm_exec = 1 << 13;           ///< PERF_RECORD_MISC_COMM_EXEC
 inline constexpr uint16_t misc_mmap_data = 1 << 13;           ///< PERF_RECORD_MISC_MMAP_DATA
 inline constexpr uint16_t misc_switch_out = 1 << 13;          ///< PERF_RECORD_MISC_SWITCH_OUT

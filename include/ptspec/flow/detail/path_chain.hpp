@@ -29,8 +29,8 @@ struct path_chain {
         }
         previous = nullptr;
     }
-    /// Finds the successor of `current` whose packets have the bytes at `bytes`, of which 16 are
-    /// readable. Returns nullptr if there is none.
+    /// Finds the successor of `current` whose packets have the 16 bytes at `bytes`; nullptr if
+    /// there is none.
     constexpr auto find_next(path_cache& paths, uint8_t const* bytes) noexcept
         -> path_successor const* {
         previous = current;

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Random systems of processes: pt_flow gives each instruction to the thread that executed it.
+
+    pt_flow_processes.py PT_FLOW
+
+A system has CPUs, and processes at equal addresses with different code. They are switched, fork,
+exec, map code over code, exit, and their numbers are used again. It writes its perf.data file
+itself, and knows what each slice of a CPU executed.
+"""
+
+import collections
+import pathlib
+import random
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import perf_data_files as made  # noqa: E402
+from folder import Folder  # noqa: E402
+
+PT_FLOW = sys.argv.pop(1)
+# Types of records, and bits of their `misc`.
+COMM, EXIT, FORK, MMAP2, SWITCH, SWITCH_CPU_WIDE = 3, 4, 7, 10, 14, 15
+USER, GUEST_USER, COMM_EXEC, SWITCH_OUT, PREEMPTED = 2, 5, 0x2000, 0x2000, 0x4000
+PLACES = (0x401000, 0x501000)
+VERSIONS = 6
+
+
+def code_of(version):
+    """NOPs, and a JNZ to the first of them."""
+    return b"\x90" * (version + 1) + bytes([0x75, 0x100 - (version + 3)])
+
+
+def executed(place, version, taken):
+    """The addresses of all instructions, where the JNZ is taken this often."""
+    return [f"0x{place + i:x}" for i in range(version + 2)] * (taken + 1)
+
+
+class System:
+    STEP = 84 * 8 * 10  # TSC ticks between two events: 3360 ns, more than the bounds of a time
+
+    def __init__(self, numbers, folder):
+        self.numbers, self.folder = numbers, folder
+        self.cpus = numbers.randrange(1, 4)
+        self.is_wide = numbers.randrange(2) == 0
+        self.event = made.Event(config=0x600 | 3 << 14, ids=[1],
+                                sample_type=made.TID | made.TIME | made.CPU)
+        self.ticks = self.STEP
+        self.records = [[] for _ in range(self.cpus)]
+        self.trace = [b""] * self.cpus
+        self.expected = [[] for _ in range(self.cpus)]
+        self.counts = collections.Counter()
+        self.running = [None] * self.cpus      # (pid, tid)
+        self.code = {}                         # pid -> {place: version}
+        self.threads = collections.defaultdict(set)
+        self.next_tid = 1000
+        for pid in (100, 200):
+            self.code[pid] = {}
+            self.threads[pid] = {pid}
+            for place in PLACES[:numbers.randrange(1, 3)]:
+                self.map(pid, place, numbers.randrange(VERSIONS), time=0)
+
+    # ------------------------------------------------------------------------------ records
+
+    def now(self):
+        return 77 + self.ticks // 2
+
+    def record(self, kind, body, thread, misc=0, cpu=None, time=None):
+        cpu = self.numbers.randrange(self.cpus) if cpu is None else cpu
+        time = self.now() if time is None else time
+        end = made.u32(*thread) + made.u64(time) + made.u32(cpu, 0)
+        self.records[cpu].append(made.Record(kind, body, "", misc=misc, end=(end, "")))
+
+    def mmap2(self, pid, place, size, path, prot, misc, time):
+        body = (made.u32(pid, pid) + made.u64(place, size, 0) + made.u32(0, 0) + made.u64(0, 0) +
+                made.u32(prot, 2) + made.c_string(str(path).encode()))
+        self.record(MMAP2, body, (pid, pid), misc, time=time)
+
+    def path(self, version):
+        return self.folder / f"version{version}"
+
+    def map(self, pid, place, version, time=None):
+        self.code[pid][place] = version
+        self.mmap2(pid, place, 0x1000, self.path(version), 5, USER, time)
+
+    # ------------------------------------------------------------------------------ events
+
+    def slice(self, cpu):
+        """The thread of a CPU is traced for a while."""
+        pid, tid = self.running[cpu]
+        place, taken = self.numbers.choice(PLACES), self.numbers.randrange(1, 5)
+        ticks = self.ticks
+        self.trace[cpu] += (
+            made.PSB + b"\x19" + ticks.to_bytes(7, "little") + b"\x02\x73" +
+            (ticks // 84 & 0xFFFF).to_bytes(2, "little") + bytes(3) + made.PSBEND +
+            b"\x99\x01\x71" + place.to_bytes(6, "little") + b"\x06" * taken + b"\x01")
+        version = self.code[pid].get(place)
+        if version is None:
+            self.expected[cpu].append("gap")
+        else:
+            lines = executed(place, version, taken)
+            self.expected[cpu] += lines
+            self.counts[pid, tid] += len(lines)
+
+    def switch(self, cpu):
+        free = [(pid, tid) for pid, tids in self.threads.items() for tid in sorted(tids)
+                if (pid, tid) not in self.running]
+        before, after = self.running[cpu], None
+        if free and (before is None or self.numbers.randrange(2)):
+            after = self.numbers.choice(free)
+        for thread, other, misc in ((before, after, SWITCH_OUT), (after, before, 0)):
+            if thread is None:
+                continue
+            misc |= PREEMPTED * self.numbers.randrange(2) if misc else 0
+            body = made.u32(*(other or (0, 0))) if self.is_wide else b""
+            self.record(SWITCH_CPU_WIDE if self.is_wide else SWITCH, body, thread, misc, cpu)
+        self.running[cpu] = after
+
+    def fork(self, cpu):
+        pid, tid = self.running[cpu]
+        if self.numbers.randrange(3) == 0:  # a thread
+            child = (pid, self.next_tid)
+            self.next_tid += 1
+        else:
+            number = self.numbers.choice([one for one in range(300, 306) if not self.threads[one]]
+                                         or [self.next_tid])
+            self.next_tid += 1
+            child = (number, number)
+            self.code[number] = dict(self.code[pid])
+        self.threads[child[0]].add(child[1])
+        body = made.u32(child[0], pid, child[1], tid) + made.u64(self.now())
+        self.record(FORK, body, (pid, tid), cpu=cpu)
+
+    def exec(self, cpu):
+        pid, tid = self.running[cpu]
+        if len(self.threads[pid]) > 1 or tid != pid:
+            return
+        self.record(COMM, made.u32(pid, tid) + made.c_string(b"program"), (pid, tid), COMM_EXEC,
+                    cpu)
+        self.code[pid] = {}
+        for place in PLACES[self.numbers.randrange(2):]:
+            self.map(pid, place, self.numbers.randrange(VERSIONS), self.now() + 20)
+
+    def exit(self, cpu):
+        pid, tid = self.running[cpu]
+        body = made.u32(pid, pid, tid, tid) + made.u64(self.now())
+        self.record(EXIT, body, (pid, tid), cpu=cpu)
+        self.threads[pid].discard(tid)
+        self.running[cpu] = None
+
+    def change(self, cpu):
+        """Changes the code of a process, or says something that changes none."""
+        pid, _ = self.running[cpu]
+        place = self.numbers.choice(PLACES)
+        what = self.numbers.randrange(6)
+        if what <= 1:
+            self.map(pid, place, self.numbers.randrange(VERSIONS))
+        elif what == 2:
+            self.code[pid].pop(place, None)
+            self.mmap2(pid, place, 0x1000, self.path(0), 1, USER, None)  # not executable
+        elif what == 3:
+            self.mmap2(pid, place, 0x1000, self.path(0), 5, GUEST_USER, None)
+        elif what == 4:
+            self.mmap2(pid, place, 0, self.path(0), 5, USER, None)
+        elif place in self.code[pid]:
+            self.map(pid, place, self.code[pid][place])  # the same again
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.ticks += self.STEP
+            cpu = self.numbers.randrange(self.cpus)
+            if self.running[cpu] is None:
+                self.switch(cpu)
+                continue
+            act = self.numbers.choices(
+                (self.slice, self.switch, self.fork, self.exec, self.exit, self.change),
+                (12, 5, 2, 2, 1, 4))[0]
+            act(cpu)
+
+    def file(self):
+        records = [one for buffer in self.records for one in buffer]
+        records += [made.auxtrace(made.padded(self.trace[cpu]), idx=cpu, tid=0xFFFFFFFF, cpu=cpu)
+                    for cpu in range(self.cpus) if self.trace[cpu]]
+        return made.file_of([self.event], [made.info_of(), *records])[0]
+
+
+class Processes(Folder):
+    def run_tool(self, *arguments):
+        done = subprocess.run([PT_FLOW, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=120)
+        self.assertEqual(done.stderr, "")
+        self.assertIn(done.returncode, (0, 1))
+        return done.stdout.splitlines()
+
+    def assert_same(self, found, wanted):
+        """Without the differences of all lines, which take minutes."""
+        first = next((i for i, pair in enumerate(zip(found, wanted)) if pair[0] != pair[1]),
+                     min(len(found), len(wanted)))
+        self.assertEqual((first, found[first:first + 3]), (len(wanted), []),
+                         f"wanted {wanted[first:first + 3]}")
+
+    def test_each_instruction_belongs_to_the_thread_that_executed_it(self):
+        for version in range(VERSIONS):
+            self.file(f"version{version}", code_of(version))
+        slices = 0
+        for seed in range(150):
+            numbers = random.Random(seed)
+            system = System(numbers, self.folder)
+            system.run(numbers.randrange(20, 200))
+            wanted = [line for lines in system.expected for line in lines]
+            if not wanted:
+                continue
+            slices += sum(trace.count(made.PSB) for trace in system.trace)
+            path = self.file("perf.data", system.file())
+            jobs = numbers.randrange(1, 4)
+            found = [line.split()[0] for line in self.run_tool("--instructions", "--jobs", jobs,
+                                                               path)]
+            with self.subTest(seed=seed):
+                self.assert_same([line for line in found if line != "cpu"], wanted)
+                counts = collections.Counter()
+                for line in self.run_tool("--folded", "--jobs", jobs, path):
+                    words = line.split()
+                    if words[0] == "thread":
+                        thread = words[1]
+                    elif words[0] != "cpu":
+                        counts[thread] += int(words[-1])
+                self.assertEqual({key: count for key, count in counts.items() if count},
+                                 {f"{pid}/{tid}": count
+                                  for (pid, tid), count in system.counts.items()})
+        self.assertGreater(slices, 4000)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
