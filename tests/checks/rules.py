@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
 """Checks that tests cite each rule of the catalogue in tests/spec/, or that excused_rules.csv lists
-it, and that the catalogue quotes the sentences of include/ptspec/base/rule.hpp.
+it, and that the catalogue quotes the sentences of include/ptspec/base/rule.hpp, each of which
+has the word "must".
 
     tests/checks/rules.py [ROOT]          prints the counts, and a line `path:line: what is wrong`
                                           for each finding
@@ -10,8 +11,8 @@ it, and that the catalogue quotes the sentences of include/ptspec/base/rule.hpp.
     tests/checks/rules.py --self-test     breaks each check in a small tree; each must be found
 
 The sentence of a rule stands in quotation marks directly after its id: `- REG-070 "the output base
-is .." ..`, `**PKT-052** "IPBytes 5 and 7 are reserved" ..`. A rule that rule.hpp does not have
-quotes none.
+must .." ..`, `**PKT-052** "IPBytes must not be 5 or 7" ..`. A rule that rule.hpp does not have
+quotes none. A sentence is the text of a violation, so it says what "must" or "must not" be.
 
 A citation is `PKT-052` or `PKT_052`, a range `PKT-050..068` (all existing rules in it; both ends
 must exist) or a list without blanks, `PKT-036,037` or `PKT-036/037`. Tests cite anywhere in their
@@ -41,6 +42,7 @@ QUOTE = re.compile(r' "([^"]*)"')
 SENTENCE = re.compile(r'case rule::(\w{3}_\d{3}):\s*return((?:\s*"(?:[^"\\]|\\.)*")+);')
 CITATION = re.compile(
     rf"\b({ANY})(?:-(\d+)|_(\d{{3}})\b)((?:(?:\.\.|,|/)(?:\1[-_])?\d{{3}}(?!\w))*)")
+VOICE = re.compile(r"\bmust\b")
 FURTHER = re.compile(r"(\.\.|,|/)\D*(\d{3})")
 
 
@@ -201,6 +203,9 @@ class Report:
     def check_quotes(self, sentences):
         for rule, place in self.catalogue.rules.items():
             sentence, quote = sentences.get(rule), self.catalogue.quotes.get(rule)
+            if sentence is not None and not VOICE.search(sentence):
+                self.findings.append(place._replace(
+                    what=f'"{sentence}" of {rule} does not say what must be'))
             if sentence == quote:
                 continue
             wanted = f"no sentence of {rule}" if sentence is None else f'"{sentence}" of {rule}'
@@ -222,14 +227,14 @@ def small_tree():
     return {
         "tests/spec/registers.md": "- REG-001 One.\n- REG-002 Two. (REG-001)\n- OUT-001 Three.\n",
         "tests/spec/packets.md": "**PKT-001** A.\n**PKT-003** B.\n**PKT-004** C.\n"
-                                 '**PKT-052** "D is not E" D.\n',
-        "tests/spec/tracing.md": '**GEN-001** "a b"\nE.\n',
+                                 '**PKT-052** "D must not be E" D.\n',
+        "tests/spec/tracing.md": '**GEN-001** "a must b"\nE.\n',
         "tests/spec/programming.md": "**PRG-001** F. See GEN-001.\n",
         "tests/spec/excused_rules.csv": "id,reason\nPRG-001,policy\n",
         "tests/checks/unread.py": "# PKT-999\n",
         "include/ptspec/base/rule.hpp": "enum class rule { PKT_052, GEN_001 };\n"
-                                   'case rule::PKT_052: return "D is not E";\n'
-                                   'case rule::GEN_001:\n return "a "\n "b";\n',
+                                   'case rule::PKT_052: return "D must not be E";\n'
+                                   'case rule::GEN_001:\n return "a must "\n "b";\n',
         "include/ptspec/a.hpp": "/// PKT-001..004, REG-002.\n return rule::PKT_003;\n",
         "tests/a.cpp": 'TEST("REG-001: x") // PKT-001..004\n',
         "tests/fail/b.cpp": "// OUT_001, REG-002, PKT-052, GEN-001\n",
@@ -279,10 +284,15 @@ TAMPERED = [
      ["tests/spec/registers.md:2: no test cites REG-002"]),
     ("include/ptspec/base/rule.hpp", "PKT_052,", "PKT_051,",
      ["include/ptspec/base/rule.hpp:1: there is no rule PKT-051"]),
-    ("include/ptspec/base/rule.hpp", "not E", "E",
-     ['tests/spec/packets.md:4: rule.hpp has "D is E" of PKT-052, "D is not E" is quoted here']),
-    ("tests/spec/tracing.md", ' "a b"', "",
-     ['tests/spec/tracing.md:1: rule.hpp has "a b" of GEN-001, none is quoted here']),
+    ("include/ptspec/base/rule.hpp", "must not be E", "is not mustard",
+     ['tests/spec/packets.md:4: "D is not mustard" of PKT-052 does not say what must be',
+      'tests/spec/packets.md:4: rule.hpp has "D is not mustard" of PKT-052, "D must not be E" is '
+      'quoted here']),
+    ("include/ptspec/base/rule.hpp", "not be E", "be E",
+     ['tests/spec/packets.md:4: rule.hpp has "D must be E" of PKT-052, "D must not be E" is quoted '
+      'here']),
+    ("tests/spec/tracing.md", ' "a must b"', "",
+     ['tests/spec/tracing.md:1: rule.hpp has "a must b" of GEN-001, none is quoted here']),
     ("tests/spec/registers.md", "REG-001 ", 'REG-001 "One" ',
      ['tests/spec/registers.md:1: rule.hpp has no sentence of REG-001, "One" is quoted here']),
 ]

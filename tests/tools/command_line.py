@@ -199,7 +199,7 @@ class Tools(unittest.TestCase):
         breaks = self.file("t", PSB + bytes.fromhex("02031800" "0223" "06" "2d0020" "0628" "05"))
         wanted = ("00000016 tnt.8 GEN-105: TNT and TIP must not stand where PacketEn is 0\n"
                   "0000001a tnt.8 GEN-122: a TNT that is not full must not be followed by a TNT\n"
-                  "0000001c !error PKT-015: no packet begins with this byte\n"
+                  "0000001c !error PKT-015: the first byte must be one that begins a packet\n"
                   "0000001d !end violations=3 kind=manual\n")
         self.assertEqual(run(PT_DUMP, "--check", "--kind", "manual", breaks), (1, wanted, ""))
         self.assertEqual(run(PT_DUMP, "--check", "--kind", "manual", "--jobs", "3", breaks),

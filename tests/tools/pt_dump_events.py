@@ -681,7 +681,8 @@ class Lines(unittest.TestCase):
         status, out, _ = run("--events", "-", data=ENABLED + b"\x05" + PSB + PSBEND + b"\x06")
         self.assertEqual(status, 1)
         self.assertEqual(out.splitlines()[2:], [
-            "00000019 !damage packet=- rule=PKT-015: no packet begins with this byte",
+            "00000019 !damage packet=- rule=PKT-015: "
+            "the first byte must be one that begins a packet",
             "0000001a !resync skipped=1", "0000002a psb ip=-",
             "0000002c !damage packet=tnt.8 rule=GEN-105: "
             "TNT and TIP must not stand where PacketEn is 0",

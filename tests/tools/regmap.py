@@ -280,7 +280,7 @@ class CommandLine(unittest.TestCase):
             "BIP id=1 payload=DEADBEEFH\n"))
 
     def test_bytes_of_another_packet(self):
-        self.refused(1, "these bytes begin another packet (PKT-010)", "TIP", "0282")
+        self.refused(1, "the bytes must begin the requested packet (PKT-010)", "TIP", "0282")
         self.refused(1, "a packet must have all of its bytes (PKT-255)", "CBR", "0203")
         self.refused(1, "IPBytes must not be 5 or 7 (PKT-052)", "TIP", "AD")
         self.refused(1, "more bytes than the packet has: 2, not 1", "PAD", "0000")

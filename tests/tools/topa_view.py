@@ -103,7 +103,7 @@ position  table 1, entry 0, offset 1: the next byte goes to 30000001
 """, """\
 position  table 1, entry 0, offset 2000
           76 KB (13000H) from the start of the chain to here
-          Stopped is set: OUT-080, a region with STOP is full, so tracing stopped
+          Stopped is set: OUT-080, a full region with STOP must stop tracing
 """), "--table", "10000", "-")
 
     def test_a_position_at_which_tracing_cannot_be_enabled(self):
@@ -148,7 +148,7 @@ findings  1
         self.assertNotIn("\n>", out)
         self.assertIn("""
 position  table 0, entry 7, offset 0
-          OUT-060: bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved
+          OUT-060: bits 1, 3, 5, 10 and 11 of a ToPA entry must be 0
           this is not an entry of the chain
 findings  1
 """, out)
@@ -176,9 +176,9 @@ findings  1
 table 0 at 10000
      at     word        region or link             size  flags
 > 0  10000  1000002     1000000..1000FFF           4 KB           #
-!    OUT-060: bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved
+!    OUT-060: bits 1, 3, 5, 10 and 11 of a ToPA entry must be 0
   1  10008  1001440     1001000..1002FFF           8 KB           ##
-!    OUT-060: bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved
+!    OUT-060: bits 1, 3, 5, 10 and 11 of a ToPA entry must be 0
 !    OUT-062: the base of an output region must be aligned to the region's size
   2  10010  8000000000  8000000000..8000000FFF     4 KB           #
 !    OUT-063: an address in a ToPA entry must lie below 2^MAXPHYADDR

@@ -604,7 +604,7 @@ class WhatIf(unittest.TestCase):
         into_a_range = self.RING + "set ADDR0_A=0; set ADDR0_B=FFFFFFFF; set CTL=200002108; "
         self.says(into_a_range + "W570=20000210D; write 10; explain; R571", "ok",
                   "stored 0 lost 10 PMI 0",
-                  "REG-068: a branch into a TraceStop range stops tracing", "22")
+                  "REG-068: a branch into a TraceStop range must stop tracing", "22")
         self.says(into_a_range + "set ADDR0_A=1; W570=20000210D; write 10; INIT; write 10; R570; "
                   "locate", "ok", self.STORED.format("10", "0F"), "ok", "stored 0 lost 10 PMI 0",
                   "20000210D", "idx=0 entry=10000 off=10")
@@ -740,17 +740,17 @@ class WhatIf(unittest.TestCase):
         self.says("explain; state; set STATUS=30; explain", "nothing stopped it",
                   "Error=0 Stopped=0; BASE=0 MASK_PTRS=000000000000007F; CTL=0 STATUS=0 "
                   "GLOBAL_STATUS=0;",
-                  "REG-053: Error and Stopped are also what software writes into them")
+                  "REG-053: software must set Error and Stopped only to restore a saved state")
         self.says("cpu P-SKL; scheme single; set BASE=80; set MASK_PTRS=FF; enable; explain", "ok",
                   "OUT-023: the base of a single-range output must be aligned to its size")
         self.says(self.RING.replace("401004", "401014") + "enable; write 3000; explain", "ok",
                   "stored 2000 lost 1000 PMI 1 first 400000 last 401FFF",
-                  "OUT-080 table 10000 entry 1: a region with STOP is full, so tracing stopped")
+                  "OUT-080 table 10000 entry 1: a full region with STOP must stop tracing")
         many = "".join(f"[{0x10000 + 8 * n:X}]=400000; " for n in range(26))
         self.says(f"cpu P-SKL; {many}[100D0]=400020; set BASE=10000; enable; write 20000; explain",
                   "ok", "stored 1A000 lost 6000 PMI 0 first 400000 last 400FFF",
-                  "OUT-060 table 10000 entry 1A: bits 1, 3, 5, 10 and 11 of a ToPA entry are "
-                  "reserved")
+                  "OUT-060 table 10000 entry 1A: bits 1, 3, 5, 10 and 11 of a ToPA entry must be "
+                  "0")
 
     def test_explain_after_a_state_matches_the_statement_explain(self):
         script = "cpu P-SKL; [10000]=401040; set BASE=10000; enable; state; explain"

@@ -167,64 +167,80 @@ enum class rule : uint16_t {
     PRG_174 = detail::prg + 174,
 };
 
-/// One sentence that states the rule.
+/// What the rule demands: "X must ..." or "X must not ...", the text of a violation.
 template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to including ptspec.hpp
 [[nodiscard]] constexpr auto describe(Rule which) noexcept -> text {
     switch (which) {
         case rule::none: return "no rule is broken";
-        case rule::REG_001: return "a processor without Intel PT has no IA32_RTIT MSR";
+        case rule::REG_001:
+            return "an IA32_RTIT MSR must not be accessed on a processor without Intel PT";
         case rule::REG_002: return "RDMSR and WRMSR must be executed at CPL 0";
         case rule::REG_004:
             return "while TraceEn is 1, MSRs other than IA32_RTIT_CTL must not be written";
         case rule::REG_006: return "a reserved bit must not be written as 1";
-        case rule::REG_012: return "the output MSRs exist only with ToPA or single-range output";
-        case rule::REG_013: return "IA32_RTIT_CR3_MATCH exists only with CR3 filtering";
-        case rule::REG_014: return "the processor has fewer address ranges";
-        case rule::REG_017: return "this number between 560H and 587H is no MSR";
+        case rule::REG_012:
+            return "the output MSRs must not be accessed on a processor that has neither ToPA nor "
+                   "single-range output";
+        case rule::REG_013:
+            return "IA32_RTIT_CR3_MATCH must not be accessed on a processor without CR3 filtering";
+        case rule::REG_014: return "an address range must be one that the processor has";
+        case rule::REG_017:
+            return "an index between 560H and 587H must be that of an MSR of Intel PT";
         case rule::REG_021:
             return "while TraceEn stays 1, the bits of IA32_RTIT_CTL must not change";
-        case rule::REG_024: return "ToPA needs CPUID.14H.0:ECX.TOPAOUT";
-        case rule::REG_025: return "tracing into a single range needs CPUID.14H.0:ECX.SNGLRNGOUT";
-        case rule::REG_026: return "FabricEn needs CPUID.14H.0:ECX.FABRIC";
-        case rule::REG_027: return "CYCEn, CycThresh and PSBFreq need CPUID.14H.0:EBX.CPSB_CAM";
+        case rule::REG_024: return "ToPA must be 0 without CPUID.14H.0:ECX.TOPAOUT";
+        case rule::REG_025:
+            return "trace must not go to a single range without CPUID.14H.0:ECX.SNGLRNGOUT";
+        case rule::REG_026: return "FabricEn must be 0 without CPUID.14H.0:ECX.FABRIC";
+        case rule::REG_027:
+            return "CYCEn, CycThresh and PSBFreq must be 0 without CPUID.14H.0:EBX.CPSB_CAM";
         case rule::REG_028:
-            return "CPUID.14H.1 does not list this encoding of MTCFreq, CycThresh or PSBFreq";
-        case rule::REG_030: return "MTCEn and MTCFreq need CPUID.14H.0:EBX.MTC";
-        case rule::REG_031: return "CR3Filter needs CPUID.14H.0:EBX.CR3FILTER";
-        case rule::REG_032: return "PTWEn and FUPonPTW need CPUID.14H.0:EBX.PTWRITE";
-        case rule::REG_033: return "PwrEvtEn needs CPUID.14H.0:EBX.PWR_EVT";
-        case rule::REG_034: return "InjectPsbPmiOnEnable needs CPUID.14H.0:EBX.INJECTPSBPMI";
-        case rule::REG_035: return "EventEn needs CPUID.14H.0:EBX.EVENT_TRACE";
-        case rule::REG_036: return "DisTNT needs CPUID.14H.0:EBX.TNT_DIS";
+            return "MTCFreq, CycThresh and PSBFreq must be 0 or an encoding that CPUID.14H.1 lists";
+        case rule::REG_030: return "MTCEn and MTCFreq must be 0 without CPUID.14H.0:EBX.MTC";
+        case rule::REG_031: return "CR3Filter must be 0 without CPUID.14H.0:EBX.CR3FILTER";
+        case rule::REG_032: return "PTWEn and FUPonPTW must be 0 without CPUID.14H.0:EBX.PTWRITE";
+        case rule::REG_033: return "PwrEvtEn must be 0 without CPUID.14H.0:EBX.PWR_EVT";
+        case rule::REG_034:
+            return "InjectPsbPmiOnEnable must be 0 without CPUID.14H.0:EBX.INJECTPSBPMI";
+        case rule::REG_035: return "EventEn must be 0 without CPUID.14H.0:EBX.EVENT_TRACE";
+        case rule::REG_036: return "DisTNT must be 0 without CPUID.14H.0:EBX.TNT_DIS";
         case rule::REG_037:
             return "ADDRn_CFG must be 0, 1 or 2, and 0 for a range that does not exist";
-        case rule::REG_040: return "without CPUID.14H.0:EBX.MTC tracing needs BranchEn";
-        case rule::REG_044:
-            return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
+        case rule::REG_040:
+            return "BranchEn must be 1 when TraceEn is, without CPUID.14H.0:EBX.MTC";
+        case rule::REG_044: return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL must be 0";
         case rule::REG_048:
             return "a period must be 2^n crystal cycles for MTC, 2^(n-1) cycles for CYC, 2^(n+11) "
                    "bytes for PSB";
-        case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
-        case rule::REG_053: return "Error and Stopped are also what software writes into them";
-        case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
-        case rule::REG_055: return "PacketByteCnt needs CPUID.14H.0:EBX.CPSB_CAM";
-        case rule::REG_056: return "TriggerEn must be 0 without TraceEn, and with Stopped or Error";
-        case rule::REG_068: return "a branch into a TraceStop range stops tracing";
+        case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS must be 0";
+        case rule::REG_053:
+            return "software must set Error and Stopped only to restore a saved state";
+        case rule::REG_054:
+            return "PendPSB and PendToPAPMI must be 0 without CPUID.14H.0:EBX.INJECTPSBPMI";
+        case rule::REG_055: return "PacketByteCnt must be 0 without CPUID.14H.0:EBX.CPSB_CAM";
+        case rule::REG_056:
+            return "TriggerEn must be 0 while TraceEn is 0, and while Stopped or Error is 1";
+        case rule::REG_068: return "a branch into a TraceStop range must stop tracing";
         case rule::REG_070: return "the output base must be a multiple of 128 below 2^MAXPHYADDR";
-        case rule::REG_074: return "bits 4:0 of IA32_RTIT_CR3_MATCH are reserved";
+        case rule::REG_074: return "bits 4:0 of IA32_RTIT_CR3_MATCH must be 0";
         case rule::REG_076: return "an end of an address range must be canonical";
         case rule::REG_102: return "TraceEn must not be 1 at RSM: the processor shuts down";
         case rule::REG_103:
             return "RSM must not leave both Intel PT and LBR enabled on this processor";
-        case rule::REG_121: return "in VMX operation this processor cannot trace";
-        case rule::REG_128: return "control 24 must say how the guest's output is translated";
+        case rule::REG_121:
+            return "Intel PT must not be used in VMX operation without IA32_VMX_MISC[14]";
+        case rule::REG_128:
+            return "secondary control 24 must say how the guest's output is translated";
         case rule::REG_129:
-            return "guest-physical output needs EPT and IA32_RTIT_CTL loaded and cleared";
+            return "guest-physical output must have EPT, and VM entry and exit must load and clear "
+                   "IA32_RTIT_CTL";
         case rule::REG_130: return "VM entry must not load IA32_RTIT_CTL while TraceEn is 1";
         case rule::REG_131: return "VM entry must not load reserved bits of IA32_RTIT_CTL";
-        case rule::REG_132: return "this processor has no VMX controls of Intel PT";
-        case rule::REG_135: return "a capability MSR does not allow this VMX control of Intel PT";
-        case rule::REG_136: return "without XFAM[8] a trust domain has no IA32_RTIT MSR";
+        case rule::REG_132: return "VMX controls of Intel PT must be 0 without IA32_VMX_MISC[14]";
+        case rule::REG_135:
+            return "a VMX control of Intel PT must have a value that its capability MSR allows";
+        case rule::REG_136:
+            return "an IA32_RTIT MSR must not be accessed in a trust domain without XFAM[8]";
         case rule::REG_137:
             return "all logical processors of a TDX platform must report the same leaf 14H";
         case rule::REG_139:
@@ -235,13 +251,14 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_144:
             return "XRSTORS must load values that WRMSR accepts, and the reserved bytes must be 0";
         case rule::REG_148:
-            return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components "
-                   "that IA32_XSS allows";
-        case rule::REG_200: return "PEBS records in the trace need PEBS_OUTPUT_PT_AVAIL";
+            return "the image that XRSTORS loads must have the compacted form, XSTATE_BV within "
+                   "XCOMP_BV, and only components that IA32_XSS allows";
+        case rule::REG_200:
+            return "PEBS records must not go to the trace without PEBS_OUTPUT_PT_AVAIL";
         case rule::REG_203:
             return "IA32_PERF_GLOBAL_STATUS must not be written; 390H clears its bits and 391H "
                    "sets them";
-        case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
+        case rule::REG_204: return "Trace_ToPA_PMI must be 0 on a processor without ToPA output";
         case rule::OUT_020: return "a single-range output must have 128 bytes to 4 GB";
         case rule::OUT_022:
             return "the mask of a single-range output must be contiguous from bit 0";
@@ -249,7 +266,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::OUT_024: return "the output offset must lie inside the single-range region";
         case rule::OUT_046: return "a ToPA table must have at most 2^25 entries";
         case rule::OUT_056: return "a ToPA table must end with END or with STOP";
-        case rule::OUT_060: return "bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved";
+        case rule::OUT_060: return "bits 1, 3, 5, 10 and 11 of a ToPA entry must be 0";
         case rule::OUT_061: return "a ToPA table must begin at a multiple of 4 KB";
         case rule::OUT_062:
             return "the base of an output region must be aligned to the region's size";
@@ -265,15 +282,15 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::OUT_070:
             return "an output region must not lie at address 0 or over a ToPA table";
         case rule::OUT_071: return "a ToPA entry must lie below 2^MAXPHYADDR";
-        case rule::OUT_080: return "a region with STOP is full, so tracing stopped";
+        case rule::OUT_080: return "a full region with STOP must stop tracing";
         case rule::OUT_091: return "a ToPA table must not lie in restricted memory";
         case rule::OUT_093: return "INT must be on a region before the last";
         case rule::OUT_111: return "trace must not be stored into restricted memory";
         case rule::OUT_113: return "trace must not be stored into the APIC's page";
-        case rule::PKT_010: return "these bytes begin another packet";
-        case rule::PKT_012: return "no packet has this byte after 02";
-        case rule::PKT_013: return "no packet has this byte after 02 C3";
-        case rule::PKT_015: return "no packet begins with this byte";
+        case rule::PKT_010: return "the bytes must begin the requested packet";
+        case rule::PKT_012: return "the byte after 02 must be one that selects a packet";
+        case rule::PKT_013: return "the byte after 02 C3 must be 88";
+        case rule::PKT_015: return "the first byte must be one that begins a packet";
         case rule::PKT_033: return "a TNT.short must carry 1 to 6 branches";
         case rule::PKT_036: return "a TNT.long must have a stop bit";
         case rule::PKT_037: return "a TNT.long must carry at least one branch";
@@ -300,10 +317,11 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::PKT_303: return "a TMA must follow a TSC, and no other TMA";
         case rule::PKT_340: return "a value must fit its field";
         case rule::PKT_344:
-            return "the byte must not be that of another packet inside or outside a block";
+            return "a BIP must stand in a block, and a TNT.short with the low bits 100 must not";
         case rule::PKT_347: return "there must be room for the whole packet";
         case rule::GEN_006: return "a PSB must not split an event of several packets";
-        case rule::GEN_010: return "PADs must place each packet as this kind of processor does";
+        case rule::GEN_010:
+            return "a packet must begin where this kind of processor places it with PADs";
         case rule::GEN_011:
             return "the form of an IP must be the one that this kind of processor selects";
         case rule::GEN_020: return "packets must not follow TraceStop until TraceEn rises";
@@ -312,8 +330,8 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::GEN_101: return "TIP.PGD must not stand where PacketEn was 0";
         case rule::GEN_105: return "TNT and TIP must not stand where PacketEn is 0";
         case rule::GEN_120:
-            return "a TNT must have at most as many branches as the processor collects, in the "
-                   "shorter form";
+            return "a TNT must have no more branches than the processor collects, and the shorter "
+                   "form if they fit";
         case rule::GEN_122: return "a TNT that is not full must not be followed by a TNT";
         case rule::GEN_125: return "a TNT must not stand in a PSB+";
         case rule::GEN_170:
@@ -328,7 +346,8 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::GEN_176:
             return "a PSB+ must not have a FUP while PacketEn is 0, except before TIP.PGE";
         case rule::GEN_202: return "CBR must not be 0";
-        case rule::GEN_203: return "an MTC must be one more than the last, or two if one was lost";
+        case rule::GEN_203:
+            return "the value of an MTC must be 1 more than the last, or 2 if one was lost";
         case rule::GEN_206: return "MTC, TMA and TSC must show the same crystal clock";
         case rule::GEN_211: return "a CYC must count at least one cycle";
         case rule::GEN_214: return "a CYC must stand directly before the packet that it times";
@@ -349,15 +368,14 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
             return "while PacketEn stays 1, a PSB+ must repeat MODE.Exec, MODE.TSX and CR3";
         case rule::PRG_128:
             return "a buffer must have a page for each of its tables, which have one region each "
-                   "on "
-                   "some processors";
+                   "on some processors";
         case rule::PRG_165:
             return "an MSR list must have at most as many entries as IA32_VMX_MISC says, and bits "
                    "63:32 of an entry must be 0";
         case rule::PRG_166:
             return "the VM-exit MSR-store list must not store output MSRs and IA32_RTIT_STATUS "
                    "while tracing";
-        case rule::PRG_170: return "guest-physical output needs all VMX controls of Intel PT";
+        case rule::PRG_170: return "guest-physical output must have all VMX controls of Intel PT";
         case rule::PRG_174:
             return "a guest must have a subset of the processor's Intel PT that can be "
                    "virtualized, and the same LIP";

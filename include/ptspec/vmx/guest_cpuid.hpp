@@ -152,7 +152,7 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
 /// may migrate. The clocks must match what the guest's TSC shows.
 ///
 /// Errors: `broken` is REG-001 a processor has no Intel PT; REG-121 it has none in VMX operation;
-///         PRG-170 guest-physical output needs all VMX controls of Intel PT; PRG-174 LIP differs
+///         PRG-170 guest-physical output without all VMX controls of Intel PT; PRG-174 LIP differs
 ///         between the processors, no output can be virtualized, or `count` is 0.
 /// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; REG-134, REG-166, PRG-164, PRG-170,
 ///         PRG-174, PRG-184, PRG-185.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // without: this processor
 // without: a multiple of
-// without: are reserved
+// without: must not be
 // Code that uses rules and their ids, but no sentences, does not contain the sentences.
 
 #include <ptspec/ptspec.hpp>
