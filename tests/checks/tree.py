@@ -53,6 +53,9 @@ RULES = {
     "pragma-once": "a header has `#pragma once` once, on a line of its own",
     "spdx": "the first line (after `#!`) must be `{mark} SPDX-License-Identifier: BSL-1.0`",
     "macro": "no macros in include/: {name}",
+    "attribute": "an attribute of a compiler stands on a line of its own, between "
+                 "`#if {compilers}` and `#endif`; a comment above says why",
+    "torn": "a line must not end between the return type and the name of a function",
     "mirror": "its test {test} is missing",
     "machine-path": "a path that exists on one machine only: {name}",
     "long": "{columns} columns: no line may be longer",
@@ -67,6 +70,16 @@ MAY_BE_DROPPED = frozenset(("for_each", "for_kind", "visit"))
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 MACHINE_PATH = re.compile(r"/(?:work|root|home)[/]\S*|/tmp/[a-z]\S*")
 LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b|^(?:<{7}|>{7}) .*", re.M)
+
+# Attributes of one vendor; other compilers warn about them. A comment after one would let
+# clang-format break the declaration below it.
+ATTRIBUTE = re.compile(r"\[\[(?:[^\]\n/]*[\s,])?(?P<vendor>gnu|clang|msvc)::")
+VENDORS = {"gnu": "defined(__GNUC__) || defined(__clang__)", "clang": "defined(__clang__)",
+           "msvc": "defined(_MSC_VER)"}
+TORN = re.compile(r"^[^/\n]*\b(?:constexpr|consteval|inline|static)[ \t]+(?:auto|void)$", re.M)
+# Headers whose attributes have another form.
+OTHER_ATTRIBUTES = ("ptspec/trace/binder.hpp", "ptspec/trace/events.hpp",
+                    "ptspec/trace/detail/simple_packets.hpp")
 
 # A register or a packet: `struct x : bit_word<x, ...>`, or with a base, `struct y : some<y>`.
 HARDWARE_WORD = re.compile(
@@ -172,6 +185,15 @@ def check_one_header(header, text):
         if allowed is None or not match[1].startswith(allowed):
             yield Finding("macro", path, line, name=match[1])
     lines = text.splitlines()
+    if header not in OTHER_ATTRIBUTES:
+        for line, match in matches(ATTRIBUTE, text):
+            compilers = VENDORS[match["vendor"]]
+            fenced = (lines[line - 2] == f"#if {compilers}" and
+                      lines[line:line + 1] == ["#endif"])
+            if not fenced or not re.fullmatch(r"\s*\[\[[\w:, ]+\]\]", lines[line - 1]):
+                yield Finding("attribute", path, line, compilers=compilers)
+        for line, _ in matches(TORN, text):
+            yield Finding("torn", path, line)
     for line, match in matches(HARDWARE_WORD, text):
         if match["name"] in ("bit_word", "packet_word"):
             continue
@@ -283,8 +305,8 @@ def small_tree():
     functions = (
         "struct [[nodiscard]] fault {};\n"
         "[[nodiscard]] constexpr auto one(int a = f(1)) -> int { return a; }\n"
-        "[[gnu::flatten]]  // so that it is flat\n"
-        "[[nodiscard]] constexpr auto\ntwo() -> int { return 2; }\n"
+        "#if defined(__GNUC__) || defined(__clang__)\n[[gnu::flatten]]\n#endif\n"
+        "[[nodiscard]]\nconstexpr auto two() -> int { return 2; }\n"
         "constexpr auto three(int a = int{3}) -> ns::fault { return {}; }\n"
         "constexpr void four();\n"
         "constexpr auto operator+(x, x) -> x;\n"
@@ -353,6 +375,16 @@ def tampered():
     yield inc + "base/version.hpp", "PTSPEC_V", "V", [f"macro {inc}base/version.hpp:3"]
     yield inc + "base/bits.hpp", "<stdint.h>", "<stdint.h>\n#  define PTSPEC_VERSION_X", [
         f"macro {inc}base/bits.hpp:4"]
+    attribute = "[[gnu::flatten]]"
+    fence = f"#if defined(__GNUC__) || defined(__clang__)\n{attribute}\n#endif"
+    std = inc + "std.hpp"
+    for line, new in ((6, attribute), (7, fence.replace("defined(__GNUC__) || ", "")),
+                      (7, fence.replace("]]", "]]  // why")), (7, fence.replace("#endif", "#else")),
+                      (7, fence.replace("]]\n", "]] static\n")), (6, "[[noreturn, gnu::cold]]")):
+        yield std, fence, new, [f"attribute {std}:{line}"]
+    yield std, fence, fence.replace("]]", ", gnu::cold]]"), []
+    yield std, fence, fence.replace("defined(__GNUC__) || ", "").replace("gnu", "clang"), []
+    yield std, "constexpr auto two", "constexpr auto\ntwo", [f"torn {std}:10"]
     yield "tests/reg/also.cpp", None, None, [f"mirror {inc}reg/also.hpp:1"]
     yield "tests/base/version.cpp", None, None, [f"mirror {inc}base/version.hpp:1"]
     for place in ("/wo" "rk/x", "/ro" "ot/x", "/ho" "me/x", "/tm" "p/x"):
@@ -370,13 +402,13 @@ def tampered():
         f"doc {inc}reg/base.hpp:9"] * 2
     yield inc + "reg/also.hpp", "/// A word.", "struct y : some<y> {};\n/// A word.", [
         f"doc {inc}reg/also.hpp:4"] * 2
-    for old, new, line in (("struct [[nodiscard]]", "struct", 9),
+    for old, new, line in (("struct [[nodiscard]]", "struct", 11),
                            ("[[nodiscard]] constexpr auto one", "constexpr auto one", 5),
-                           ("[[nodiscard]] constexpr auto\ntwo", "constexpr auto\ntwo", 6),
-                           ("ns::fault", "ns::other", 9), ("some::five", "five", 12),
-                           ("visit", "visit_all", 13),
-                           ("namespace detail {", "namespace other {", 15),
-                           ("private:", "public:", 21)):
+                           ("[[nodiscard]]\nconstexpr auto two", "constexpr auto two", 9),
+                           ("ns::fault", "ns::other", 11), ("some::five", "five", 14),
+                           ("visit", "visit_all", 15),
+                           ("namespace detail {", "namespace other {", 17),
+                           ("private:", "public:", 23)):
         yield inc + "std.hpp", old, new, [f"dropped {inc}std.hpp:{line}"]
 
 

@@ -74,13 +74,14 @@ constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss 
 }
 
 /// True if a value of a listed MSR other than CTL breaks no rule by itself.
+///
+/// always_inline: without it a check has 760 bytes more (g++ -Os).
 template <class Row, class... Rest>
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // without it a check has 760 bytes more (g++ -Os)
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
 #endif
-constexpr auto
-is_legal(type_list<Row, Rest...>, capabilities const& caps, uint32_t index, uint64_t value) noexcept
-    -> bool {
+constexpr auto is_legal(type_list<Row, Rest...>, capabilities const& caps, uint32_t index,
+                        uint64_t value) noexcept -> bool {
     if constexpr (sizeof...(Rest) != 0) {
         if (index - Row::first >= Row::count) {
             return is_legal(type_list<Rest...>{}, caps, index, value);
@@ -89,13 +90,14 @@ is_legal(type_list<Row, Rest...>, capabilities const& caps, uint32_t index, uint
     return access::is_legal(caps, typename Row::word{value});
 }
 /// Calls `found` with every rule that such a value breaks.
+///
+/// always_inline: as `is_legal`.
 template <class Row, class... Rest, class Found>
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // as above
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
 #endif
-constexpr void
-find_broken_rules(type_list<Row, Rest...>, capabilities const& caps, uint32_t index, uint64_t value,
-                  Found&& found) noexcept {
+constexpr void find_broken_rules(type_list<Row, Rest...>, capabilities const& caps, uint32_t index,
+                                 uint64_t value, Found&& found) noexcept {
     if constexpr (sizeof...(Rest) != 0) {
         if (index - Row::first >= Row::count) {
             return find_broken_rules(type_list<Rest...>{}, caps, index, value, found);
@@ -144,24 +146,28 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 }
 
 /// The most specific rule by which a WRMSR at CPL 0 raises #GP.
-#if defined(__GNUC__)
-[[gnu::noinline, gnu::pure]]  // without it a check whose rule is unused takes 4.7 times as long
+///
+/// noinline: without it a check whose rule is unused takes 4.7 times as long.
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::noinline, gnu::pure]]
 #endif
-[[nodiscard]] constexpr auto
-broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
-            policy const& how = {}) noexcept -> rule {
+[[nodiscard]]
+constexpr auto broken_rule(capabilities const& caps, msr_state const& now, uint32_t index,
+                           uint64_t value, policy const& how = {}) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, now, index, value, how, first);
     return first.broken;
 }
 
 /// True when a WRMSR at CPL 0 raises #GP.
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // one test of a mask for constant capabilities: 43 instructions, not 79
+///
+/// always_inline: one test of a mask if the capabilities are constant, 43 instructions, not 79.
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
 #endif
-[[nodiscard]] constexpr auto
-write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
-             policy const& how = {}) noexcept -> bool {
+[[nodiscard]]
+constexpr auto write_faults(capabilities const& caps, msr_state const& now, uint32_t index,
+                            uint64_t value, policy const& how = {}) noexcept -> bool {
     if (!is_pt_msr(index)) { return broken_rule(caps, now, index, value, how) != rule::none; }
     if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
     if (index == ia32_rtit_ctl::address) {
@@ -179,12 +185,15 @@ write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uin
 /// Errors: `general_protection` with the rule; nothing is written. `not_covered` for other MSRs.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR" and the sections after it; REG-002, REG-009 and the
 ///         rules of `find_broken_rules`.
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // as above: 58 instructions, not 416 (clang 19)
+///
+/// always_inline: as `write_faults`; 58 instructions, not 416 (clang 19).
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
 #endif
-[[nodiscard]] constexpr auto
-check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
-            unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
+[[nodiscard]]
+constexpr auto check_write(capabilities const& caps, msr_state const& now, uint32_t index,
+                           uint64_t value, unsigned cpl = 0, policy const& how = {}) noexcept
+    -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
     if (!write_faults(caps, now, index, value, how)) { return {}; }

@@ -42,8 +42,11 @@ constexpr auto is_chosen(msr_choice which, ia32_rtit_ctl ctl, access::pt_msr con
 ///
 /// noinline: four procedures share it. Inlined, a driver has 0.6 KB more (g++ 12).
 template <class Sequence>
-[[gnu::noinline]] constexpr void program(Sequence& to, access::msr_state const& from,
-                                         msr_choice which = msr_choice::all) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::noinline]]
+#endif
+constexpr void program(Sequence& to, access::msr_state const& from,
+                       msr_choice which = msr_choice::all) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
         if (is_chosen(which, from.ctl, msr)) {
             (void)to.write(msr.index, access::value_of(from, msr.index));

@@ -97,7 +97,10 @@ class msr_sequence {
 public:
     constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
 
-    [[gnu::noinline]] constexpr auto read(uint32_t index) noexcept -> uint64_t {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto read(uint32_t index) noexcept -> uint64_t {
         if (fault_.happened) { return 0; }
         port_value const got = msrs_.read(index);
         if (!got) {
@@ -112,7 +115,10 @@ public:
         return Word{read(Word::address)};
     }
     /// False after a fault.
-    [[gnu::noinline]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
         if (fault_.happened) { return false; }
         if (!msrs_.write(index, value)) {
             fault_ = {true, true, index, value, number_};

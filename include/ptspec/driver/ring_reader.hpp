@@ -99,9 +99,11 @@ struct [[nodiscard]] ring_update {
 /// noinline: inlined, a driver has 0.3 KB more (g++ 12).
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
-[[nodiscard, gnu::noinline]] constexpr auto offset_of(ring const& in,
-                                                      stopped_trace const& now) noexcept
-    -> ring_offset {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::noinline]]
+#endif
+[[nodiscard]]
+constexpr auto offset_of(ring const& in, stopped_trace const& now) noexcept -> ring_offset {
     auto at = offset_of(in, now.output);
     if (!at || at.at_region_end || !now.status.get<ia32_rtit_status::Stopped>()) { return at; }
     uint64_t const last = topa::bytes_in(in.regions[at.region].size) - 1;

@@ -30,8 +30,10 @@ namespace detail {
 ///
 /// noinline: as `program`.
 template <class Sequence>
-[[gnu::noinline]] constexpr void read_chosen(Sequence& from, access::msr_state& to,
-                                             msr_choice which) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::noinline]]
+#endif
+constexpr void read_chosen(Sequence& from, access::msr_state& to, msr_choice which) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
         if (is_chosen(which, to.ctl, msr)) { access::set_raw(to, msr.index, from.read(msr.index)); }
     }

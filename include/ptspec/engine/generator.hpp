@@ -24,10 +24,13 @@ concept action_for = requires(generator_state& state, Action const& e, Sink& sin
 namespace detail {
 
 /// Handles an action, and completes it. The state's cache decides which actions take the fast path.
+///
+/// always_inline: without it branches take 1 % more instructions (clang 19).
 template <class Action, class Sink>
-[[gnu::always_inline]]  // without it branches take 1 % more instructions (clang 19)
-constexpr void
-generate(generator_state& s, Action const& e, Sink& to) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
+#endif
+constexpr void generate(generator_state& s, Action const& e, Sink& to) noexcept {
     if constexpr (requires { try_fast_path(s, e); }) {
         if (try_fast_path(s, e)) { return; }
     }

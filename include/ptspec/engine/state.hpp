@@ -208,10 +208,13 @@ constexpr void begin_overflow(generator_state& s) noexcept {
 
 /// Writes the packets that `add` adds to a batch: all of them or, during an overflow, none. An
 /// overflow begins if the sink has no room for them.
+///
+/// noinline: inlined, branches take 3 % more instructions and cycles 4 % (g++ 12).
 template <class Sink, class Add>
-[[gnu::noinline]]  // inlined, branches take 3 % more instructions and cycles 4 % (g++ 12)
-constexpr void
-emit(generator_state& s, Sink& to, Add const& add) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::noinline]]
+#endif
+constexpr void emit(generator_state& s, Sink& to, Add const& add) noexcept {
     if (s.in_overflow) { return; }
     trace::packet_batch<> batch{s.writer, s.write_options};
     decoder_view const before = s.view;

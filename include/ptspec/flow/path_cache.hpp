@@ -172,8 +172,10 @@ private:
     /// The number of places that a path may have.
     static constexpr uint32_t ways = 4;
 
-    [[gnu::noinline]] constexpr auto beside(path& one, uint32_t slot, path_key const& key) noexcept
-        -> path& {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto beside(path& one, uint32_t slot, path_key const& key) noexcept -> path& {
         path* free = one.key.branches == 0 ? &one : nullptr;
         for (uint32_t i = 1; i < ways; ++i) {
             if ((slot ^ i) >= count_) { continue; }

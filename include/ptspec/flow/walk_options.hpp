@@ -42,4 +42,17 @@ struct walk_options {
     bool continues = false;
 };
 
+namespace detail {
+
+/// True if a processor with SKL014 may send a TIP.PGD without IP for a direct branch to `ip`.
+constexpr auto is_outside_filters(walk_options const& how, uint64_t ip) noexcept -> bool {
+    if (!how.quirks.has(cpu::quirk::skl014) || how.filter_count == 0) { return false; }
+    for (unsigned i = 0; i < how.filter_count; ++i) {
+        if (how.filters[i].contains(ip)) { return false; }
+    }
+    return true;
+}
+
+}  // namespace detail
+
 }  // namespace ptspec::flow

@@ -7,10 +7,13 @@ namespace ptspec::packet {
 
 /// Calls `body.operator()<Packet>()` with the packet type of `which`. If the body returns a value,
 /// its type must be default-constructible.
+///
+/// always_inline: without it reading takes up to 1 % more instructions (clang 19).
 template <class Body, class First, class... Rest>
-[[gnu::always_inline]]  // without it reading takes up to 1 % more instructions (clang 19)
-constexpr auto
-for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
+#endif
+constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
     if constexpr (same_as<result, void>) {
         (void)((which == First::about.id ? (body.template operator()<First>(), true) : false) ||
@@ -82,10 +85,13 @@ static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
 
 /// Calls `visitor` with the packet as its own type and returns the result. The visitor must return
 /// the same type for all packets: void, or a default-constructible type.
+///
+/// always_inline: without it `for_each` takes 1.5 % more instructions (g++ 12).
 template <class Packets = all, class Visitor>
-[[gnu::always_inline]]  // without it `for_each` takes 1.5 % more instructions (g++ 12)
-constexpr auto
-visit(Visitor&& visitor, any_packet const& packet) {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
+#endif
+constexpr auto visit(Visitor&& visitor, any_packet const& packet) {
     return for_kind(
         packet.kind(), [&]<class Packet>() { return visitor(packet.template as<Packet>()); },
         Packets{});

@@ -87,7 +87,10 @@ public:
         next_ += count;
         return true;
     }
-    [[gnu::noinline]] auto append(byte_view bytes) noexcept -> bool {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    auto append(byte_view bytes) noexcept -> bool {
         if (static_cast<size_t>(end_ - next_) < bytes.size() && !grow(bytes.size())) {
             return false;
         }

@@ -50,7 +50,11 @@ public:
     ///
     /// always_inline: keeps the state in registers between two calls. Without it next() takes 1.5 %
     /// more instructions (g++ 12), or 2.9 times as many (clang 19).
-    [[nodiscard, gnu::always_inline]] constexpr auto next() noexcept -> item {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::always_inline]]
+#endif
+    [[nodiscard]]
+    constexpr auto next() noexcept -> item {
         if (now_.in.position() < now_.fast_limit) [[likely]] {
             using packet::kind;
             // One return for each kind: the compiler drops what the caller does for other kinds.
@@ -176,8 +180,11 @@ private:
 
     /// noinline: keeps the cold members out of registers. Without it next() takes 15 % more
     /// instructions on packets of all kinds (clang 19).
-    [[gnu::noinline]] static constexpr auto initial_state(byte_view bytes, bool is_whole,
-                                                          reader_options how) noexcept -> state {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    static constexpr auto initial_state(byte_view bytes, bool is_whole, reader_options how) noexcept
+        -> state {
         return {.in = is_whole ? chunked_input{bytes} : chunked_input{},
                 .next = how.sync ? mode::searching : mode::decoding,
                 .strict = how.strict,
@@ -224,13 +231,19 @@ private:
     ///
     /// noinline: keeps the cold path out of the caller's registers. Without it next() takes 44 %
     /// more instructions (g++ 12).
-    [[gnu::noinline]] static constexpr auto slow_path(reader copy) noexcept -> step {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    static constexpr auto slow_path(reader copy) noexcept -> step {
         item const got = copy.next_slow_path();
         return {copy.now_, got};
     }
     /// always_inline: without it next() takes 17 % more instructions (clang 19). Not part of
     /// next(), where the lifetimes of its variables would be longer.
-    [[gnu::always_inline]] constexpr auto next_by_value() noexcept -> item {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::always_inline]]
+#endif
+    constexpr auto next_by_value() noexcept -> item {
         if constexpr (__is_empty(Hook)) {
             auto after = slow_path(*this);
             now_ = after.now;

@@ -65,10 +65,14 @@ public:
         return true;
     }
     /// Writes bytes of trace.
+    ///
+    /// always_inline: the caller pays only for the parts of the result that it uses.
     template <memory_port Memory>
-    [[gnu::always_inline]]  // the caller pays only for the parts of the result that it uses
-    constexpr auto
-    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::always_inline]]
+#endif
+    constexpr auto write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
+        -> write_result {
         size_t const count = bytes.size();
         write_result result;
         if (count < s_.window.room) {
@@ -139,18 +143,26 @@ private:
     }
 
     /// `write_rest`, whose result is copied: it stays in registers on paths that do not call it.
+    ///
+    /// always_inline: else the result is copied twice.
     template <memory_port Memory>
-    [[gnu::always_inline]]  // else it is copied twice
-    constexpr auto
-    write_slow(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::always_inline]]
+#endif
+    constexpr auto write_slow(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
+        -> write_result {
         write_result const result = write_rest(now, memory, bytes);
         return write_result{result};
     }
     /// Writes bytes from window to window.
+    ///
+    /// noinline: keeps this out of `write`.
     template <memory_port Memory>
-    [[gnu::noinline]]  // keeps this out of `write`
-    constexpr auto
-    write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
+        -> write_result {
         write_result result;
         while (result.taken < bytes.size() && !result.fault.happened) {
             byte_view const rest = bytes.from(result.taken);
@@ -165,10 +177,14 @@ private:
     }
 
     /// Fills as many regions as possible. False if it cannot fill the first.
+    ///
+    /// noinline: gives the loop all registers.
     template <memory_port Memory>
-    [[gnu::noinline]]  // gives the loop all registers
-    constexpr auto
-    fill_regions(Memory& memory, byte_view bytes, write_result& result) noexcept -> bool {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto fill_regions(Memory& memory, byte_view bytes, write_result& result) noexcept
+        -> bool {
         if (!s_.can_fill) { return false; }
         uint64_t const first = s_.window.address();
         uint64_t end = first;
@@ -189,11 +205,14 @@ private:
     }
 
     /// Writes bytes, at least one, up to the end of the window, or loads the entry for it.
+    ///
+    /// noinline: keeps this out of the path of bytes that are only copied.
     template <memory_port Memory>
-    [[gnu::noinline]]  // keeps this out of the path of bytes that are only copied
-    constexpr void
-    write_window(access::msr_state& now, Memory& memory, byte_view bytes,
-                 write_result& result) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr void write_window(access::msr_state& now, Memory& memory, byte_view bytes,
+                                write_result& result) noexcept {
         detail::update_position(s_);
         if (s_.phase == phase::at_entry) {
             result.fault = detail::load_region(s_, now, memory);

@@ -140,10 +140,13 @@ constexpr auto load_next_region(output_state& s, access::msr_state& now, Memory&
 /// The first entry of the table if `end` links to the same table and the entry can be read directly
 /// after `room` bytes are stored at `place`; else null. The parts of the window are parameters so
 /// that the caller keeps it in registers.
-[[gnu::noinline]]  // keeps this rare case out of `try_next_region`
-inline auto
-entry_after_link(output_state const& s, uint64_t end, uint8_t const* place, uint64_t room) noexcept
-    -> uint8_t const* {
+///
+/// noinline: keeps this rare case out of `try_next_region`.
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::noinline]]
+#endif
+inline auto entry_after_link(output_state const& s, uint64_t end, uint8_t const* place,
+                             uint64_t room) noexcept -> uint8_t const* {
     bool const to_same_table = end == topa::link_to(s.position.table).raw;
     bool const is_readable = s.first_entry != nullptr && is_disjoint(s.first_entry, place, room);
     return to_same_table && is_readable ? s.first_entry : nullptr;
@@ -152,10 +155,14 @@ entry_after_link(output_state const& s, uint64_t end, uint8_t const* place, uint
 /// Moves from a window that is about to be filled to the region of the next entry, which may be the
 /// first of the same table. False, and no change, if that entry needs more: if it differs from the
 /// current one, which is valid and has neither INT nor STOP, in more than the region's address.
+///
+/// always_inline: a filled region costs no call.
 template <memory_port Memory>
-[[gnu::always_inline]]  // a filled region costs no call
-constexpr auto
-try_next_region(output_state& s, Memory& memory, output_window const& full) noexcept -> bool {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
+#endif
+constexpr auto try_next_region(output_state& s, Memory& memory, output_window const& full) noexcept
+    -> bool {
     using topa::entry;
     if constexpr (mapped_memory_port<Memory>) {
         auto const differs = [&](entry next) {

@@ -75,8 +75,10 @@ public:
     }
 
     /// A gap begins, which is reported when an IP after it is known. Returns true.
-    [[gnu::noinline]] constexpr auto lose(gap_reason why, rule broken = rule::none) noexcept
-        -> bool {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto lose(gap_reason why, rule broken = rule::none) noexcept -> bool {
         if (gap_.why == gap_reason::none) {
             gap_ = {.why = why,
                     .broken = broken,
@@ -147,12 +149,8 @@ public:
     }
     /// Walks over branches that wait.
     template <class Sink>
-    [[nodiscard]] constexpr auto flush([[maybe_unused]] Sink& to) noexcept -> bool {
-        if constexpr (merges_tnts<Sink>) {
-            return left_.count == 0 || walk_branches(to);
-        } else {
-            return true;
-        }
+    [[nodiscard]] constexpr auto flush(Sink& to) noexcept -> bool {
+        return !merges_tnts<Sink> || left_.count == 0 || walk_branches(to);
     }
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
@@ -360,8 +358,10 @@ private:
     }
     /// The block at the current IP; nullptr if there is none: then call `lose_code`.
     [[nodiscard]] constexpr auto here() noexcept -> block const* { return block_at(ip_, slot_); }
-    [[gnu::noinline]] constexpr auto decode_at(uint32_t slot, block_key key) noexcept
-        -> block const* {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto decode_at(uint32_t slot, block_key key) noexcept -> block const* {
         auto const got = decode_block(*code_, key, how_.ips);
         block_error_ = got.error;
         missing_ = got.missing;
@@ -499,8 +499,11 @@ private:
     }
 
     template <class Sink>
-    [[gnu::noinline]] constexpr auto record_path(path& kept, path_key const& key, unsigned count,
-                                                 Sink& to) noexcept -> walked {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& to) noexcept
+        -> walked {
         path_recorder<Sink> here{to};
         here.made.key = key;
         path last = here.made;
@@ -516,8 +519,11 @@ private:
         return end;
     }
     template <class Sink>
-    [[gnu::noinline]] constexpr auto record_path_to_end(path& kept, path_key const& key,
-                                                        Sink& to) noexcept -> walked {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& to) noexcept
+        -> walked {
         path_recorder<Sink> here{to};
         path& made = here.made;
         made.key = key;
@@ -583,7 +589,7 @@ private:
             if (at == nullptr) { return lose_code(); }
             bool ends = true;
             if (at->branch == branch_kind::direct) {
-                ends = has_to ? target == at->target : is_outside_filters(at->target);
+                ends = has_to ? target == at->target : is_outside_filters(how_, at->target);
             } else if (at->branch == branch_kind::none) {
                 // GEN-243: it has no PIP. The walk is past each MOV CR3 that has one.
                 ends = at->which == instruction_class::mov_to_cr3 &&
@@ -605,13 +611,6 @@ private:
             if constexpr (takes_stops<Sink>) { has_to ? void() : to.stop(at->end(), space_); }
             return true;
         }
-    }
-    [[nodiscard]] constexpr auto is_outside_filters(uint64_t ip) const noexcept -> bool {
-        if (!how_.quirks.has(cpu::quirk::skl014) || how_.filter_count == 0) { return false; }
-        for (unsigned i = 0; i < how_.filter_count; ++i) {
-            if (how_.filters[i].contains(ip)) { return false; }
-        }
-        return true;
     }
     /// Reports the instructions of a block before an IP. False if no instruction begins there.
     template <class Sink>

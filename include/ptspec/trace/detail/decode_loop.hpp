@@ -76,10 +76,14 @@ constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> qu
 
 /// Decodes a packet that is neither TNT, PAD nor CYC. At least `lookahead_bytes` bytes are
 /// readable, and no block is open.
+///
+/// always_inline: lets the compiler drop the results that the caller does not use.
 template <class Packets>
-[[gnu::always_inline]]  // lets the compiler drop the results that the caller does not use
-constexpr auto
-quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> quick_packet {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
+#endif
+constexpr auto quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept
+    -> quick_packet {
     size_t const row = row_at<Packets>(at, strict);
     unsigned const length = opcode_infos<Packets>.length[row];
     // Two scalars: some compilers leave a struct in memory.
@@ -119,11 +123,15 @@ struct decoded_one {
 };
 
 /// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
+///
+/// noinline: keeps the cold path out of the loop; no address of the loop's state escapes.
 template <class Packets, class Visitor>
-[[gnu::noinline]]  // keeps the cold path out of the loop; no address of the loop's state escapes
-constexpr auto
-decode_one(byte_view from, packet::decode_options how, uint64_t offset, uint64_t last_ip,
-           copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::noinline]]
+#endif
+constexpr auto decode_one(byte_view from, packet::decode_options how, uint64_t offset,
+                          uint64_t last_ip, copy_or_reference<Visitor> visitor)
+    -> decoded_one<Visitor> {
     loop_state now{0, last_ip, how.block, true};
     (void)packet::decode<Packets>(from, how, [&](auto const& packet, unsigned length) {
         now.place = length;
@@ -141,10 +149,12 @@ struct visitor_call {
     uint8_t const* from;
     at where;
 
+    /// always_inline: one specialised copy for each packet kind.
     template <class Packet>
-    [[gnu::always_inline]]  // one specialised copy for each packet kind
-    constexpr auto
-    operator()() const -> bool {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::always_inline]]
+#endif
+    constexpr auto operator()() const -> bool {
         uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
         uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
         return call(visitor, Packet{from_wide<typename Packet::raw_type>({low, high})}, where);

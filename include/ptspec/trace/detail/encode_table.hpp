@@ -41,18 +41,27 @@ struct encode_table {
         length[row] = static_cast<uint8_t>(bytes);
     }
     /// True when this row describes the packet.
-    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
-    constexpr auto
-    matches(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+    ///
+    /// always_inline: avoids a call per packet.
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::always_inline]]
+#endif
+    [[nodiscard]]
+    constexpr auto matches(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept
+        -> bool {
         // Four branches that predict well cost less than combining the conditions into one.
         return bytes == length[row] && (low & fixed[row]) == value[row] &&
                (high & zero_high[row]) == 0 && low >= least[row];
     }
     /// True when the packet is valid and can be written unchanged.
-    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
-    constexpr auto
-    accepts(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept
-        -> bool {
+    ///
+    /// always_inline: avoids a call per packet.
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::always_inline]]
+#endif
+    [[nodiscard]]
+    constexpr auto accepts(packet::kind which, unsigned bytes, uint64_t low,
+                           uint64_t high) const noexcept -> bool {
         size_t const row = row_of(which, bytes);
         if (matches(row, bytes, low, high)) [[likely]] { return true; }
         return matches(row - bytes, bytes, low, high) ||

@@ -142,10 +142,14 @@ inline constexpr opcode_info_table opcode_infos = [] {
 }();
 
 /// Checks the payload of a packet whose bytes are all given.
+///
+/// noinline: keeps the cold path out of the caller's registers.
 template <class Packets>
-[[gnu::noinline]]  // keeps the cold path out of the caller's registers
-constexpr auto
-is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept -> bool {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::noinline]]
+#endif
+constexpr auto is_valid_packet(uint64_t low, uint64_t high, packet::kind which,
+                               bool strict) noexcept -> bool {
     wide_bits const image{low, high};  // passed as two scalars: some ABIs pass a struct in memory
     return packet::for_kind(
         which,
@@ -158,10 +162,13 @@ is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) no
 
 /// The row of the packet at `at`, or the row of the escape, whose length is 0, when the payload is
 /// invalid. At least `lookahead_bytes` bytes are readable.
+///
+/// always_inline: avoids a call per packet.
 template <class Packets>
-[[gnu::always_inline]]  // avoids a call per packet
-constexpr auto
-row_at(uint8_t const* at, bool strict) noexcept -> size_t {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
+#endif
+constexpr auto row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     opcode_info_table const& all = opcode_infos<Packets>;
     size_t const first = *at;
     size_t row = first;
