@@ -65,7 +65,7 @@ static_assert(cpu::quirks_of(cpu::preset::broadwell).has(cpu::quirk::lbr_exclusi
 static_assert(cpu::mtc_period::of_crystal_cycles(8).encoding() == 3);
 
 // A ring for addresses known at run time. The base of its second region is not a multiple of 64 KB:
-// the finding has the broken rule and the entry, and nothing is written.
+// the violation has the rule and the entry, and nothing is written.
 static_assert([] {
     topa::region const regions[] = {{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
                                     {.base = 0x1'0020'8000, .size = topa::region_size::size_64K}};

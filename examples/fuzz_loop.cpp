@@ -49,7 +49,7 @@ auto traced(std::string const& input) -> byte_view {
     return {page, static_cast<std::size_t>(unit.total().stored)};
 }
 
-// Counts the edges of one execution. Walker and caches live over all of them.
+// Counts the edges of one execution. The walker and its caches are kept for the next one.
 template <class Code>
 void count_edges(flow::walker<Code>& walker, flow::coverage& counts, byte_view trace) {
     walker.next_input(borrowed_bytes{trace.data(), trace.size()});

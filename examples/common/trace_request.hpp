@@ -125,7 +125,7 @@ inline auto request_of(std::string_view text) -> driver::plan_request {
             known = false;
         }
         if (!known) {
-            throw tool::failure{tool::quoted(word) + ": no such word of a trace; see --help"};
+            throw tool::failure{tool::quoted(word) + ": no such word of TRACE; see --help"};
         }
     }
     return wanted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// pt_dump --check: the violations of rules that streams obey.
+// pt_dump --check: the violations of the rules that a stream must obey.
 
 #include "report.hpp"
 

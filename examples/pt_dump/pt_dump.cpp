@@ -32,7 +32,7 @@ raw trace, or a perf.data file, with one or more streams; it may be - for standa
 What is printed instead of the packets; give one of these:
   --events        what happened, one event a line
   --summary       counts, PSB spacing, errors and the range of IPs
-  --check         the violations of rules that streams obey
+  --check         the violations of the rules that a stream must obey
   --chrome-trace  a timeline in the trace event format, which Perfetto and chrome://tracing open
   --streams       the streams of files, and how they were recorded
 

@@ -181,10 +181,10 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
         }
     }
     if (given.trace.empty()) { throw tool::failure{"needs a trace; see --help"}; }
-    if (given.times && given.what != form::calls) { throw tool::failure{"--times takes --calls"}; }
+    if (given.times && given.what != form::calls) { throw tool::failure{"--times needs --calls"}; }
     if (given.from > given.to) { throw tool::failure{"--from is after --to"}; }
     if (!given.dso.empty() && given.what != form::calls) {
-        throw tool::failure{"--dso takes --calls"};
+        throw tool::failure{"--dso needs --calls"};
     }
     given.walk.clock.quirks = given.walk.options.quirks;
     given.walk.clock.guest_tsc.near_by = given.walk.clock.tsc_reference;

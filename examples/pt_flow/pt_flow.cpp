@@ -374,7 +374,7 @@ auto run_tool(tool::command_line& line) -> int {
         return status;
     }
     if (given.tid || given.stream || !given.dso.empty()) {
-        throw tool::failure{"--tid, --stream and --dso take a perf.data file"};
+        throw tool::failure{"--tid, --stream and --dso need a perf.data file"};
     }
     int const status = print_raw(given, in, out);
     out.close();

@@ -95,7 +95,7 @@ public:
         fields_.begin("streams");
         out_ += '[';
     }
-    /// `calls` are those of the trace, by `append_calls`; empty: none.
+    /// `calls` is the text that `call_lanes` appends for the trace; empty: without calls.
     void add(stream const& one, std::string_view calls) {
         if (out_.back() != '[') { out_ += ','; }
         out_ += '{';

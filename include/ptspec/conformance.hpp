@@ -6,7 +6,7 @@
 #include <ptspec/packet/packet_word.hpp>
 #include <ptspec/base/word.hpp>
 
-/// Somebody's own definitions, such as the macros of a driver, compared with those of ptspec:
+/// Compares the definitions of other code, such as the macros of a driver, with those of ptspec:
 ///
 ///     static_assert(conforms<ctl::CYCEn>(RTIT_CTL_CYCEN));
 ///
@@ -168,7 +168,7 @@ constexpr auto shift_is(unsigned lsb, uint64_t shift) noexcept -> bool {
 
 // ------------------------------------------------------------------------------------ fields
 
-/// A number in somebody's definition.
+/// A number in a definition of other code.
 template <class Number>
 concept defined_number = integral<Number> || enumeration<Number>;
 

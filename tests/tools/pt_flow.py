@@ -931,9 +931,9 @@ class CommandLine(Folder):
                 (["--filter", "1", trace], "--filter takes"),
                 (["--filter", "1,2"] * 5 + [trace], "at most four filters"),
                 (["--jobs", "0", trace], "--jobs takes"),
-                (["--times", trace], "--times takes --calls"),
-                (["--dso", "x", trace], "--dso takes --calls"),
-                (["--calls", "--dso", "x", trace], "take a perf.data file"),
+                (["--times", trace], "--times needs --calls"),
+                (["--dso", "x", trace], "--dso needs --calls"),
+                (["--calls", "--dso", "x", trace], "need a perf.data file"),
                 (["--time", "5", trace], "--time takes"),
                 (["--time", "-", trace], "--time takes"),
                 (["--time", "9-5", trace], "--time takes"),
@@ -941,7 +941,7 @@ class CommandLine(Folder):
                 (["--time", "1.x-", trace], "--time takes"),
                 (["--from", "x", trace], "--from takes"),
                 (["--from", "2", "--to", "1", trace], "--from is after --to"),
-                (["--stream", "0", trace], "take a perf.data file"),
+                (["--stream", "0", trace], "need a perf.data file"),
                 (["--mtc-freq", "16", trace], "--mtc-freq takes"),
                 ([self.folder / "none"], "No such file")):
             with self.subTest(arguments):

@@ -22,7 +22,7 @@ enum class error : uint8_t {
     no_room,        ///< the output buffer is too small
 };
 
-/// The format version that `save` writes.
+/// The format version that `store` writes.
 inline constexpr uint32_t image_version = 1;
 
 namespace detail {

@@ -80,8 +80,9 @@ inline constexpr bool borrows_bytes<Type> = true;
 /// Borrowed bytes to read. The owner must outlive the view.
 ///
 /// A call such as `packet::decode(read_file())` reads a temporary while it exists. A view with a
-/// name, `byte_view const bytes = read_file();`, does not keep it: clang warns of it (-Wdangling),
-/// g++ does not. Give the owner a name. What keeps bytes takes `borrowed_bytes`.
+/// name, `byte_view const bytes = read_file();`, outlives the temporary: clang warns (-Wdangling),
+/// g++ does not. Give the owner a name. Functions and classes that keep a view take
+/// `borrowed_bytes`.
 class byte_view {
 public:
     constexpr byte_view() noexcept = default;

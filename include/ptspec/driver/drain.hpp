@@ -25,8 +25,8 @@ inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
 /// bytes that the reader has counted. If the handler did not read them since, it ran while TraceEn
 /// was 0, or the PMI was lost: call `read_out`. False for a position that is not in the ring.
 ///
-/// May be true without need, if the handler ran after `now` was read: `read_out` then finds what is
-/// new since.
+/// May be true although nothing is to be done, if the handler ran after `now` was read: `read_out`
+/// then finds only the bytes since.
 /// Source: PRG-063, PRG-085, PRG-115, PRG-121..123, PRG-126.
 [[nodiscard]] constexpr auto wake_up_is_due(ring const& in, ring_reader const& reader,
                                             stopped_trace const& now) noexcept -> bool {

@@ -8,11 +8,11 @@
 ///
 /// A PMI may interrupt any procedure, unless the caller holds PMIs off. A handler (`on_topa_pmi`)
 /// that runs while TraceEn is 0 reads and changes nothing of the trace, so positions stay as the
-/// procedure leaves them; but its wake-up is over. The procedures that set TraceEn again therefore
-/// return the position at which it was 0: `wake_up_is_due` finds the wake-up in it, and `read_out`
-/// does what the handler did not do. Before TraceEn is 0, and after it is set again, the handler
-/// drains the ring by itself: hold PMIs off where a position must stay the newest, as from `flush`
-/// until its position is drained. While TraceEn is 0 nothing has to be held off.
+/// procedure leaves them; but its wake-up does not come again. The procedures that set TraceEn
+/// again therefore return the position at which it was 0: `wake_up_is_due` finds the wake-up in it,
+/// and `read_out` does what the handler did not do. Before TraceEn is 0, and after it is set again,
+/// the handler drains the ring by itself: hold PMIs off where a position must stay the newest, as
+/// from `flush` until its position is drained. While TraceEn is 0 nothing has to be held off.
 ///
 /// Other logical processors see the trace after a store fence: `disable`, `flush` and `save`
 /// execute one, because their caller reads the trace, or another processor continues it. The other
@@ -144,7 +144,7 @@ constexpr auto disable(Sequence& on, stopped_trace result) noexcept -> stopped_t
     return result;
 }
 
-/// True if tracing ended by itself: it does not continue before software changed something.
+/// True if tracing ended by itself: it does not continue until software changes something.
 [[nodiscard]] constexpr auto has_ended(ia32_rtit_status now) noexcept -> bool {
     return now.get<ia32_rtit_status::Stopped>() || now.get<ia32_rtit_status::Error>();
 }

@@ -86,9 +86,9 @@ using namespace ptspec::detail;
 
 /// Accesses MSRs through a port until an access faults. After that reads return 0, writes return
 /// false, and nothing is accessed. A procedure makes its accesses through one of these and returns
-/// `failed()`.
+/// `fault()`.
 ///
-/// Errors: `failed()` is the access that faulted; converted to bool, true before a fault.
+/// Errors: `fault()` is the access that faulted; the conversion to bool is true before a fault.
 ///
 /// noinline: an access takes longer than a call. Inlined, the procedures of a driver have 2.6 KB
 /// more (g++ 12), or 1.7 KB (clang 19).

@@ -97,7 +97,7 @@ using namespace ptspec::detail;
 }  // namespace detail
 
 /// The values of the MSRs for a wanted trace on a processor: those of the nearest configuration
-/// where it refuses the wanted one.
+/// where the processor refuses the wanted one.
 ///
 /// Addresses of ranges become linear addresses where the processor compares those (LIP), and are
 /// clamped to canonical addresses: a start upward, an end downward.

@@ -41,7 +41,7 @@ struct [[nodiscard]] cold_reset_trace : procedure_result {
 /// tracing began and has not wrapped, the trace ends after the last byte that is not 0, or after
 /// PADs. In a ring that wrapped, each PSB begins a piece.
 ///
-/// Program every MSR again: `restore` or `enable` with all values, none of them remembered as
+/// Program every MSR again with `restore` or `enable`, also those that the driver remembers as
 /// written.
 ///
 /// Errors: the access that faulted. `enabled` if TraceEn is 1: another agent enabled it since.

@@ -257,8 +257,8 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 }
 
 /// Places INT and STOP of a streaming ring while TraceEn is 0: STOP and INT on the region before
-/// the one with the oldest unread byte; INT on the region in which `wake_up_bytes` from `head` on
-/// end, at the latest the one before STOP.
+/// the one with the oldest unread byte; INT on the region in which the next `wake_up_bytes` bytes
+/// from `head` on end, or at the latest on the one before STOP.
 ///
 /// Units:  `head` is the offset of the next byte of trace, `unread` the number of bytes before it
 ///         that are not read.

@@ -56,14 +56,14 @@ struct ring_reader {
     uint64_t total = 0;    ///< bytes of trace since the start
 
     /// Tracing cannot continue at the last position, `end`, as after STOP. While the position is
-    /// still this one, it has no new bytes.
+    /// the same, there are no new bytes.
     bool is_at_end = false;
     output_registers end{};
 
-    /// Tracing continues at another position than `end`: if it is there again, that is a whole lap.
-    /// `continue_after` and `on_topa_pmi` call this for `drain`.
+    /// Tracing continues at another position than `end`: if the position is `end` again, a whole
+    /// lap has passed. `continue_after` and `on_topa_pmi` call this for `drain`.
     constexpr void restarted() noexcept { is_at_end = false; }
-    /// True if the trace is where it cannot continue, and did not leave that place.
+    /// True if the trace is still at a position at which it cannot continue.
     [[nodiscard]] constexpr auto is_still_at(output_registers const& now) const noexcept -> bool {
         return is_at_end && end == now;
     }
@@ -92,9 +92,9 @@ struct [[nodiscard]] ring_update {
     constexpr explicit operator bool() const noexcept { return found; }
 };
 
-/// The offset of a trace after TraceEn was cleared. A region with STOP that is full may show its
-/// size or its last byte as the offset, by edition of the manual: with STATUS.Stopped both are the
-/// end of the region.
+/// The offset of a trace after TraceEn was cleared. When a region with STOP is full, the offset may
+/// be the size of the region or that of its last byte: editions of the manual differ. With
+/// STATUS.Stopped both are the end of the region.
 ///
 /// noinline: inlined, a driver has 0.3 KB more (g++ 12).
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.

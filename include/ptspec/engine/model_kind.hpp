@@ -5,7 +5,7 @@
 #include <ptspec/cpu/quirks.hpp>
 #include <ptspec/engine/model_options.hpp>
 
-/// Kinds of processor: what the manual leaves open, as recorded processors do it.
+/// Kinds of processors: the choices that the manual leaves open, as recorded processors make them.
 namespace ptspec::engine {
 
 /// A kind of processor. Recorded traces show four; `manual` is what the rules say.
@@ -72,8 +72,8 @@ inline constexpr model_kind_info model_kinds[] = {
     return info_of(which).options;
 }
 
-/// The kind of a processor: that of its generation, and the last one of a generation that no trace
-/// shows. `skylake` without a signature.
+/// The kind of a processor, by its generation. A generation that no trace shows has the latest kind
+/// of its line, of P-cores or of Atom processors. Without a signature the kind is `skylake`.
 ///
 /// Source: GEN-009.
 [[nodiscard]] constexpr auto model_kind_of(reg::cpuid_01h_eax signature) noexcept -> model_kind {
@@ -103,8 +103,8 @@ inline constexpr model_kind_info model_kinds[] = {
                            caps.ip_payload() == cpu::ip_payload::linear;
     return is_e_core ? model_kind::atom : by_model;
 }
-/// The options of a processor that were not chosen: those of its kind. With FRED, software
-/// interrupts and SYSCALL have CFEs of their own.
+/// The default options of a processor: those of its kind. With FRED, software interrupts and
+/// SYSCALL have CFEs of their own.
 ///
 /// Source: GEN-009, GEN-301.
 [[nodiscard]] constexpr auto options_of(cpu::capabilities const& caps) noexcept -> model_options {

@@ -91,7 +91,7 @@ public:
         }
         return on_slow_path(e, memory);
     }
-    /// The same while time passes: `takes` says before which of the packets.
+    /// The same while time passes before some of the packets, as `takes` lists.
     template <class Action, memory_port Memory>
         requires action_for<Action, byte_queue<Depth>>
     constexpr auto on(Action const& e, Memory& memory, action::time_within takes) noexcept

@@ -9,7 +9,7 @@ namespace ptspec::engine {
 
 using access::error;
 
-/// The format version that `save` writes.
+/// The format version that `store` writes.
 inline constexpr uint32_t unit_image_version = 1;
 
 namespace detail {

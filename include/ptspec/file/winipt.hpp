@@ -64,7 +64,7 @@ enum class error : uint8_t {
     return "unknown error";
 }
 
-/// What is wrong, and the byte of the file where the structure begins that is wrong.
+/// What is wrong, and at which byte of the file the wrong structure begins.
 struct [[nodiscard]] read_status {
     winipt::error error = winipt::error::none;
     uint64_t offset = 0;

@@ -83,7 +83,7 @@ struct decoded_block {
     uint64_t missing = 0;  ///< a linear address
 };
 
-/// How the IPs of packets and of code belong together.
+/// How the IPs of packets relate to linear addresses.
 struct ip_form {
     cpu::ip_payload payload = cpu::ip_payload::linear;
     uint64_t cs_base = 0;  ///< outside of 64-bit code
@@ -164,7 +164,7 @@ template <code_source Code>
         uint64_t missing = 0;
         auto const one = detail::decode_across(code, here, address + made.size, key, missing);
         if (!one) {
-            if (made.count != 0) { break; }  // the next block says so
+            if (made.count != 0) { break; }  // the next block reports it
             bool const is_absent = one.error == x86::decode_error::truncated;
             return {
                 {}, is_absent ? block_error::missing_code : block_error::no_instruction, missing};

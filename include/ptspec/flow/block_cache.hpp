@@ -17,7 +17,7 @@ public:
     constexpr block_cache(block* storage, size_t count) noexcept
         : blocks_{storage}, count_{static_cast<uint32_t>(count)} {}
 
-    /// Where a block belongs: there, or beside.
+    /// The slot of a block, which is stored there or in the slot beside it.
     [[nodiscard]] constexpr auto slot_of(uint64_t ip) const noexcept -> uint32_t {
         return detail::slot_of(detail::hash_of(ip), count_);
     }

@@ -61,11 +61,11 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 /// `returned(call_return)`.
 ///
 /// It follows the code, not the processor: it lives across PSBs and lost packets, which only make
-/// its frames unsure. A RET to no frame that is open is a jump, as a coroutine or a retpoline makes
-/// it. A tail call is a jump, too. A CALL of the next instruction is none. Code that is filtered
-/// out returns where tracing begins again at the address after a CALL. If tracing ends at a system
-/// call or fault, and begins at another instruction than the next one, that is a signal handler: a
-/// frame of kind `event`.
+/// its frames unsure. A RET to an address to which no open frame returns is a jump, as in a
+/// coroutine or a retpoline. A tail call is a jump, too. A CALL of the next instruction is not a
+/// call. Where tracing begins again at the address after a CALL, code that is filtered out has
+/// returned. If tracing ends at a system call or fault, and begins at another instruction than the
+/// next one, a signal handler executes: a frame of kind `event`.
 ///
 /// If the sink `knows_functions`, a RET or indirect jump into the middle of a function with an open
 /// frame returns from the frames above it: an exception or longjmp.
@@ -117,7 +117,7 @@ public:
             default: return;
         }
     }
-    /// Tracing begins: returns and calls while it was off are found by the IP.
+    /// Tracing begins. The IP shows the returns and calls while it was off.
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
         bool const has_stopped = has_stopped_ && space == stop_space_;
         has_stopped_ = false;
@@ -167,8 +167,8 @@ private:
         ++depth_;
         to_.call(call{(*this)[0], depth_, when_});
     }
-    /// Leaves the frame that returns to `ip`, and those in it. A RET to none is a jump, unless
-    /// there are no frames: then it is one from before the start. Returns false for a jump.
+    /// Leaves the frame that returns to `ip`, and those in it. Returns false if there is none: the
+    /// RET is a jump. Without any frame it returns from one that was open at the start.
     constexpr auto leave_to(uint64_t ip, uint64_t from, bool is_start) noexcept -> bool {
         for (size_t i = 0; i < size_; ++i) {
             if (at(i).after == ip) {

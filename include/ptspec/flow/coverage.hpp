@@ -43,7 +43,7 @@ struct coverage_options {
 };
 
 /// A sink that counts edges, or blocks, in a bitmap of the caller, as fuzzers use it: a byte for
-/// each index, to which several of them may belong.
+/// each index. Several edges may have the same index.
 ///
 /// With a `path_cache`, branches that were walked before are counted without a walk. The counts are
 /// the same.

@@ -45,8 +45,8 @@ public:
           until_{how.until},
           continues_{how.continues} {}
 
-    /// Begins another trace, as a new walker does. Caches and address space stay: what a fuzzer
-    /// needs for each execution.
+    /// Begins another trace, as a new walker does. Caches and address space stay. A fuzzer calls it
+    /// for each execution.
     constexpr void next_input(borrowed_bytes whole, Clock clock = {}) noexcept {
         reader_ = reader{whole, clock, quirks_};
         walk_.restart();
@@ -103,7 +103,7 @@ private:
     using event_type = trace::event_type;
     using reader = trace::event_reader<Clock, trace::no_hook, packet::all, events_at_once>;
 
-    /// What continues when the caller has supplied code.
+    /// What the walker continues when the caller has supplied code.
     enum class waiting : uint8_t { none, branches, branch, disable, event };
 
     struct null_sink {};
@@ -209,7 +209,7 @@ private:
         // Lost packets may hide where tracing ended: PKT-140, PKT-153.
         bool const is_lost = !walk_.is_known() && !walk_.is_off();
         if (is_lost && e.enabled == trace::tracing::off) { walk_.leave(to); }
-        if (!e.is_status && e.what != event_type::psb) { psb_has_mode_ = false; }  // it is cut
+        if (!e.is_status && e.what != event_type::psb) { psb_has_mode_ = false; }  // it was cut
         switch (e.what) {
             case event_type::branches:
                 if (walk_.add_branches(e.branches(), to) && walk_.flush(to)) { return true; }
@@ -256,13 +256,13 @@ private:
             default: return true;
         }
     }
-    /// Damage to the order of packets: a wrong time, while tracing is off, or before the IP of a
-    /// PSB+.
+    /// True if damage to the order of packets leaves the IP known: if a time is wrong, while
+    /// tracing is off, or before the IP of a PSB+.
     [[nodiscard]] constexpr auto changes_no_ip() const noexcept -> bool {
         return walk_.is_off() || event_.offset < psb_end_ ||
                packet::unbound_kinds.has(event_.packet.kind());
     }
-    /// A PIP. Without an IP it is that of the next MOV CR3, far transfer or VM entry.
+    /// A PIP. Without an IP it belongs to the next MOV CR3, far transfer or VM entry.
     template <class Sink>
     constexpr auto page(Sink& to) noexcept -> bool {
         walk_.set_paging(event_.packet.as<packet::pip>());

@@ -40,7 +40,7 @@ struct decoded_as {
     constexpr explicit operator bool() const noexcept { return error == error::none; }
 };
 
-/// The result of a decode whose visitor takes the packet: the members of `decoded` after it.
+/// The result of a decode with a visitor, which takes the packet. The members are as in `decoded`.
 struct decode_result {
     packet::error error = packet::error::none;
     uint8_t need = 0;
@@ -61,7 +61,7 @@ template <class Packet>
 }
 
 /// The rule that makes a packet `bad_packet`, or `none`. `bits` must have all bytes of the packet,
-/// and `strict` is that of `context`.
+/// and `strict` is that of `decode_options`.
 template <class Packet>
 [[nodiscard]] constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept
     -> rule {

@@ -47,7 +47,7 @@ struct bip : packet_word<bip, 1, payload_of_block> {
     struct layout : bit_layout<8, Opcode, id> {};
 };
 
-/// BEP, the end of a record of blocks.
+/// BEP, the end of a record, which has one block or more.
 ///
 /// Shape:  2 bytes: 02H 33H with IP.
 /// Errors: truncated.

@@ -22,8 +22,8 @@ namespace ptspec::ports {
 /// refuses bytes instead of raising SIGBUS. Until `close`, zeros follow the last byte, which are
 /// PADs in a trace: the file is readable after the process was killed, too.
 ///
-/// A program in whose process it is may close all descriptors: then the file is opened again by its
-/// path, which should be absolute.
+/// If the program closes all descriptors of its process, the file is opened again by its path,
+/// which should be absolute.
 ///
 /// Errors: `append` returns false if space cannot be allocated, and tries again with the next
 /// packet; `error` is the reason, such as ENOSPC, or EBADF if there is another file at the path.
@@ -154,7 +154,8 @@ private:
         if (first_ != nullptr) { (void)::munmap(first_, static_cast<size_t>(end_ - first_)); }
         first_ = next_ = end_ = nullptr;
     }
-    /// Maps the end of the trace with room for `more` bytes, and as much again as the file has.
+    /// Maps the end of the trace with room for `more` bytes, or for as many bytes as the file has,
+    /// if there is space for them.
     auto grow(size_t more) noexcept -> bool {
         if (file_ < 0) { return false; }
         uint64_t const bytes = size();

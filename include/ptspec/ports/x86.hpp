@@ -121,8 +121,8 @@ template <class Word>
 
 // ------------------------------------------------------------------------------------ ports
 
-/// The MSRs of this logical processor, as a `driver::fenced_msr_port`. The caller prevents that a
-/// procedure migrates to another one.
+/// The MSRs of this logical processor, as a `driver::fenced_msr_port`. The caller must keep a
+/// procedure on one logical processor.
 ///
 /// Errors: those that `Access` detects.
 template <msr_access Access = unchecked_access>

@@ -15,13 +15,14 @@ concept text_sink = callable<Sink&, text>;
 
 namespace detail {
 
-/// A sink that drops text: after an error, so that no other follows.
+/// A sink that drops text, for use after an error: no second error follows.
 struct dropping_sink {
     constexpr void operator()(text) const noexcept {}
 };
 inline constexpr dropping_sink drop{};
 
-/// The sink, or an error that says what one is: every printer calls this first.
+/// Returns the sink. For other types the build stops, and the message says what a sink is. Every
+/// printer calls this first.
 template <class Sink>
 constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
     constexpr bool is_sink = text_sink<Sink>;

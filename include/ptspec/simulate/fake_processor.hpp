@@ -69,7 +69,7 @@ struct fake_fault {
 
 namespace detail {
 
-/// A memory port whose interrupts are recorded, and whose stores are passed to `tap` first.
+/// A memory port whose interrupts are recorded, and whose stored bytes are passed to `tap`.
 template <memory_port Memory, class Tap>
 struct tapped_memory {
     Memory& memory;
@@ -256,12 +256,12 @@ public:
         return unit_;
     }
     [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state { return unit_.msrs(); }
-    /// TraceEn.
+    /// True if TraceEn is 1.
     [[nodiscard]] constexpr auto is_tracing() const noexcept -> bool {
         return unit_.state().template ctl<reg::ia32_rtit_ctl::TraceEn>();
     }
     /// The rule by which tracing ended while TraceEn stays 1: of STOP, TraceStop or an operational
-    /// error. None if it runs, or TraceEn is 0.
+    /// error. None if tracing runs, or TraceEn is 0.
     [[nodiscard]] constexpr auto why_stopped() const noexcept -> rule {
         bool const runs = unit_.msrs().status.template get<reg::ia32_rtit_status::TriggerEn>();
         if (runs || !is_tracing()) { return rule::none; }

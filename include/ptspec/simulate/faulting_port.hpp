@@ -6,8 +6,8 @@
 /// For tests of drivers: a port with a fault.
 namespace ptspec::simulate {
 
-/// Passes accesses on to another port, except those that fault: the one with a number, from 0, and
-/// with `persistent` all that access the same MSR after it.
+/// Passes accesses on to another port, except those that fault: the access with this number,
+/// counted from 0, and with `persistent` all later accesses to the same MSR.
 template <msr_port Msrs>
 class faulting_port {
 public:

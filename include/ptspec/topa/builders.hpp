@@ -88,9 +88,8 @@ template <detail::table_site_like At = table_site, same_as<region>... Regions>
     return detail::checked(try_ring(at, regions...));
 }
 
-/// A ring of one region, which every processor with ToPA accepts. With `interrupt` or `stop`, every
-/// processor that takes only one region raises the PMI before the region is full, and stops when it
-/// is full.
+/// A ring of one region, which every processor with ToPA accepts. On processors with one region per
+/// table, `interrupt` raises the PMI before the region is full, and `stop` stops at its end.
 ///
 /// Errors: OUT-061, OUT-062, OUT-063.
 /// Source: OUT-100..103.
@@ -125,7 +124,7 @@ template <detail::table_site_like At = table_site, same_as<region>... Regions>
 }
 
 /// A ring with INT on the region before the last: while the interrupt is handled, the trace goes
-/// into the last region. Bytes are overwritten when the handler is later than that.
+/// into the last region. Bytes are overwritten if the handler takes longer than this region lasts.
 ///
 /// Errors: as `try_ring`; OUT-093 fewer than two regions.
 /// Source: OUT-093, PRG-128.

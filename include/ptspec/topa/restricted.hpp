@@ -34,8 +34,8 @@ struct restricted_memory {
         return extra_count == 0 && !smrr_physmask.get<reg::ia32_smrr_physmask::Valid>();
     }
 
-    /// Whether an address is restricted, and a run of addresses from it on for which this is the
-    /// same. The run may be shorter than possible.
+    /// Whether `address` is restricted, and the last address up to which the answer is known to be
+    /// the same.
     ///
     /// Source: OUT-110, OUT-116, OUT-144.
     [[nodiscard]] constexpr auto run_from(uint64_t address) const noexcept -> address_run {

@@ -8,8 +8,8 @@
 /// rule, not only the first that tracing would hit.
 namespace ptspec::topa {
 
-/// Calls `found(finding)` with every rule that the entries of a table break, from the first to the
-/// first END or STOP, by entry and then by number.
+/// Calls `found(violation)` with every rule that the entries of a table break, from the first to
+/// the first END or STOP, by entry and then by number.
 ///
 /// Units:  `max_entries` is the number of entries that the table has room for: 512 in a page.
 /// Errors: OUT-061, OUT-063 the table's own address, reported for entry 0; OUT-056 neither END nor
@@ -45,7 +45,7 @@ struct chain_walk {
     table_walk last{};    ///< the walk over the last one
 };
 
-/// Validates each table of a chain once, in the order of the links. Calls `found(finding)` with
+/// Validates each table of a chain once, in the order of the links. Calls `found(violation)` with
 /// every broken rule.
 ///
 /// Units:  `max_entries` is the number of entries that each table has room for; `max_tables`

@@ -9,7 +9,7 @@ namespace ptspec::trace {
 /// What is known about PacketEn.
 enum class tracing : uint8_t {
     unknown,   ///< at the start, after an OVF and after damage
-    off,       ///< control flow is not traced: the next is TIP.PGE
+    off,       ///< control flow is not traced; its next packet is a TIP.PGE
     entering,  ///< on according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
     on,
 };
@@ -43,9 +43,9 @@ enum class owner : uint8_t {
 enum class resumption : uint8_t {
     none,
     possible,   ///< tracing may have resumed at the IP of the PSB+ that ends here
-    confirmed,  ///< it did at the last such IP
-    withdrawn,  ///< it did not at the last such IP
-    refuted,    ///< it did not at any of them
+    confirmed,  ///< tracing resumed at the last such IP
+    withdrawn,  ///< tracing did not resume at the last such IP
+    refuted,    ///< tracing resumed at none of them
     at_fup,     ///< `withdrawn`: it resumed at the last FUP, whose owner was `asynchronous`
 };
 
@@ -61,7 +61,7 @@ struct violation {
     friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };
 
-/// What a packet belongs to, and whether it completes it.
+/// What a packet belongs to, and whether the packet completes it.
 ///
 /// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
 struct binding {

@@ -12,7 +12,7 @@
 /// The time of packets, computed from TSC, TMA, MTC, CYC and CBR packets in integers.
 namespace ptspec::trace {
 
-/// The constants from which a clock computes: those of a processor by `clock_options_of`.
+/// The constants of a clock. `clock_options_of` gives those of a processor.
 struct clock_options {
     uint8_t mtc_freq = 0;             ///< IA32_RTIT_CTL.MTCFreq
     uint8_t cyc_thresh = 0;           ///< IA32_RTIT_CTL.CycThresh
@@ -22,7 +22,7 @@ struct clock_options {
     /// The most MTCs in a row that the processor may drop. Real ones drop single MTCs: GEN-203.
     uint8_t lost_mtcs = 1;
     /// The frequency of the core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
-    /// At most 16; 0: it may be any.
+    /// At most 16; 0: by any amount.
     uint8_t tolerance = 5;
     /// How old the value of a TSC packet may be at its CYC, in TSC ticks: `tsc_age_of`.
     uint16_t tsc_age = 0;
@@ -37,7 +37,7 @@ struct clock_options {
 /// `clock_options::tsc_age` of a processor whose TSC has `numerator` / `denominator` times the
 /// frequency of the crystal clock: one crystal cycle, in TSC ticks, rounded up; 0 if the ratio is
 /// unknown. A real processor reads the TSC a little before it sends the packet with its CYC: 0.85
-/// to 0.9 crystal cycles in all six places where an MTC tells it (6/85).
+/// to 0.9 crystal cycles in all six places where an MTC shows it (6/85).
 ///
 /// Source: GEN-201.
 [[nodiscard]] constexpr auto tsc_age_of(uint64_t numerator, uint64_t denominator) noexcept
@@ -57,14 +57,14 @@ struct clock_options {
 /// The bounds of a packet with a CYC follow from four facts.
 /// - The core clock deviates from the ratio of CBR by `tolerance` at most, but to either side, at
 ///   any moment: a cycle takes `rates_.least` to `rates_.most` ticks. A ratio that was measured
-///   limits no later cycle: it serves the estimate. Where it contradicts the ratio of CBR, the
+///   gives the estimate, but limits no later cycle. Where it contradicts the ratio of CBR, the
 ///   range includes both.
 /// - The packet with the time T, exact to a tick, lies anywhere in its cycle, and so does one n
 ///   cycles later: they are more than n - 1 and less than n + 1 cycles apart. The later one is in
-///   [T + (n - 1) * least, T + 1 + (n + 1) * most]. `low_` and `high_` are these without n.
+///   [T + (n - 1) * least, T + 1 + (n + 1) * most]. `low_` and `high_` are these bounds for n = 0.
 /// - With a threshold of N cycles, a TSC or MTC without a CYC is less than N cycles later than the
 ///   last CYC, from which the next CYC counts: T + (n - N) * least, T + 1 + (n + 1) * most. The
-///   bounds by way of the last CYC hold, too, unless the counter stopped: then a TSC follows.
+///   bounds from the last CYC hold, too, unless the counter stopped: then a TSC follows.
 /// - Between two CYCs with a CBR between them, cycles have either ratio.
 ///
 /// No packet is earlier than one before it: only a TSC that goes back, an OVF and a loss reset the
@@ -344,7 +344,7 @@ private:
         uint64_t const near_by = has_tsc_ && !is_guest_ ? anchor_ : guest_tsc_.near_by;
         return guest_tsc_.host_of(tsc_near(raw_tsc_, guest_tsc_.of(near_by)));
     }
-    /// The last TSC packet has the time of the other side.
+    /// The last TSC packet has a TSC of the guest, not of the host, or the reverse.
     constexpr void change_tsc() noexcept {
         auto const tsc = host_tsc();
         uint64_t const more = tsc.first - tsc_;
@@ -376,8 +376,8 @@ private:
     constexpr void anchor_at_edge(uint64_t edge, uint64_t ceiling) noexcept {
         auto const before = estimate(0);
         auto const error = edge_error();
-        // The edge is exact, and replaces what CYCs told. It may be earlier than the TSC: PKT-309.
-        // After an OVF it may be a later one.
+        // The edge is exact, and replaces the time from CYCs. It may be earlier than the TSC:
+        // PKT-309. After an OVF it may be a later one.
         uint64_t const most = is_unlimited_ ? time::unbounded
                               : has_mtc_    ? edge + error
                                             : later(edge + error, floor_);
@@ -394,7 +394,7 @@ private:
         anchor_ = before.tsc;
         set_point();
         if (is_exact_ || !counts_on) { return; }
-        // By way of the last CYC, unless this contradicts: then the cycle counter stopped.
+        // Also the bounds from the last CYC. If they contradict, the cycle counter stopped.
         auto const latest_low = later(low, low_);
         auto const least_high = least(high, high_);
         if (static_cast<int64_t>(least_high - latest_low) < 0) { return; }
@@ -433,7 +433,7 @@ private:
     static constexpr auto least_cycle_of(detail::rate_range rates) noexcept -> uint64_t {
         return (rates.least + low_bits(32)) >> 32;
     }
-    /// The greatest number of ticks in a cycle, and two: the packet may be at the end of its tick,
+    /// The greatest number of ticks in a cycle, plus two: the packet may be at the end of its tick,
     /// and two products are rounded down.
     static constexpr auto most_cycle_of(detail::rate_range rates) noexcept -> uint64_t {
         return rates.is_limited() ? (rates.most >> 32) + 2 : time::unbounded;
@@ -587,7 +587,7 @@ private:
     detail::rate_range rates_{};    ///< their bounds since the anchor
     detail::rate_range current_{};  ///< and by the last CBR
     uint64_t least_cycle_ = 0;      ///< ticks in a cycle, rounded up
-    uint64_t most_cycle_ = 0;       ///< rounded up, and a tick
+    uint64_t most_cycle_ = 0;       ///< rounded up, plus one
     bool is_simple_ = false;        ///< `quick_estimate` applies
     bool is_regular_ = false;       ///< `add_regular` applies
     time now_{};

@@ -13,7 +13,8 @@ constexpr auto saturating_sub(uint64_t one, uint64_t two) noexcept -> uint64_t {
     return one < two ? 0 : one - two;
 }
 /// `count` times a factor in units of 2^-32, rounded down. `count` is below 2^48, the factor below
-/// 2^40: counts below 2^24 lose nothing but the fraction, others less than a tick in 2^24 more.
+/// 2^40: counts below 2^24 lose only the fraction; larger ones also lose less than one tick in
+/// 2^24.
 constexpr auto scaled_by(uint64_t count, uint64_t factor) noexcept -> uint64_t {
     if (count < uint64_t{1} << 24) [[likely]] { return (count * factor) >> 32; }
     return (count >> 24) * (factor >> 8) + (((count & low_bits(24)) * factor) >> 32);

@@ -101,7 +101,7 @@ public:
         uint64_t const ticks = divided(remainder_ + all * numerator_) + rounding_;
         return base_ + ticks < base_ ? ~uint64_t{0} : base_ + ticks;
     }
-    /// The next MTC has this payload, as far as a TMA tells: it has the lower 16 bits.
+    /// The next MTC has this payload, as far as a TMA shows it, which has the lower 16 bits.
     [[nodiscard]] constexpr auto next_may_be(uint16_t mtc) const noexcept -> bool {
         uint32_t const known = low_bits32(mtc_freq_ > 8 ? 16U - mtc_freq_ : 8U);
         return (((ctc_ >> mtc_freq_) + 1 - mtc) & known) == 0;

@@ -32,8 +32,8 @@ enum class event_type : uint8_t {
     mwait,            ///< MWAIT
     pwre,             ///< entry of a C-state: PWRE
     pwrx,             ///< exit from a C-state: PWRX; `ip` is that of the entry
-    pebs_group,       ///< BBP, without `ip`: the record's is that of `pebs_end`
-    pebs_item,        ///< BIP, likewise
+    pebs_group,       ///< BBP, without `ip`: `pebs_end` has the IP of the record
+    pebs_item,        ///< BIP, also without `ip`
     pebs_end,         ///< BEP
     event_data,       ///< EVD: of the `control_flow` event that follows
     control_flow,     ///< an event of event trace: CFE
@@ -56,7 +56,7 @@ enum class event_type : uint8_t {
 /// Units:  `when` in TSC ticks; all zero without a clock.
 struct event {
     event_type what = event_type::end;
-    /// PacketEn after its packet. `unknown` also after an OVF, until a packet shows whether tracing
+    /// PacketEn after the packet. `unknown` also after an OVF, until a packet shows whether tracing
     /// resumes.
     tracing enabled = tracing::unknown;
     bool is_status = false;  ///< reported by a PSB+: not a change
@@ -84,7 +84,7 @@ struct event {
 
 namespace detail {
 
-/// The type of the event of a packet that is not about branches or overflows.
+/// The event type of a packet other than those of branches and overflows.
 constexpr auto type_of(packet::kind which) noexcept -> event_type {
     using packet::kind;
     switch (which) {

@@ -96,7 +96,7 @@ public:
     [[nodiscard]] constexpr auto branches_left() const noexcept -> unsigned { return left_.count; }
     /// The time of the last answer or event.
     [[nodiscard]] constexpr auto when() const noexcept -> time const& { return when_; }
-    /// The state of the processor: of the next event, which may be pending.
+    /// The state of the processor after the last event that was read, which may be pending.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
         return reader_.state();
     }

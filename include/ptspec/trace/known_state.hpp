@@ -49,7 +49,7 @@ public:
         learn(cr3, is_on);
         return agrees;
     }
-    /// Takes a packet that tells of an SMI, RSM, VM exit or VM entry.
+    /// Takes a packet that reports an SMI, RSM, VM exit or VM entry.
     constexpr void take(packet::cfe which) noexcept {
         using enum packet::cfe_type;
         switch (which.get<packet::cfe::type>()) {

@@ -9,8 +9,8 @@ namespace ptspec::trace {
 /// Corrects packets that errata of a processor change.
 ///
 /// SKD007: an OVF after the first byte of a CYC is read as the second byte of the CYC and a CYC.
-/// The OVF is the item; the byte of the CYC belongs to none. SKZ84: after a TMA with set reserved
-/// bits comes a byte that is no packet; it belongs to no item.
+/// The OVF is the item; the first byte of the CYC belongs to no item. SKZ84: after a TMA with set
+/// reserved bits comes a byte that is no packet; it belongs to no item.
 ///
 /// Shape:  a plain value of fixed size, for one reader.
 /// Source: the errata of the processors in `cpu::quirks_of`.

@@ -46,8 +46,8 @@ public:
         entries_[top_] = next;
         count_ += count_ < most ? 1 : 0;
     }
-    /// Applies pushes and pops at once. They had up to `depth` entries of their own at a time, and
-    /// leave `count` of them, `left`.
+    /// Applies several pushes and pops at once. They leave the `count` entries `left`, and at no
+    /// time had more than `depth` entries of their own.
     constexpr void push_all(uint64_t const* left, unsigned count, unsigned depth) noexcept {
         count_ = count_ + depth <= most ? count_ : most - depth;
         for (unsigned i = 0; i < count; ++i) { entries_[(top_ + 1 + i) % most] = left[i]; }

@@ -6,9 +6,9 @@
 /// Splits a trace into parts that can be decoded in parallel.
 ///
 /// A PSB resets the decoder, so decoding can start at any PSB. To give the same items as one pass
-/// over the whole trace, a split point must be a PSB that the one pass reaches without damage since
+/// over the whole trace, a split point must be a PSB that this pass reaches without damage since
 /// the PSB before it. Other PSBs are not valid split points: those in which an invalid packet ends,
-/// and those after damage, which the one pass reports as `resynced`.
+/// and those after damage, which this pass reports as `resynced`.
 ///
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
 namespace ptspec::trace {
@@ -38,11 +38,11 @@ template <class Packets = packet::all>
     return trace.size();
 }
 
-/// The parts of a trace, in order: at most `count`, about equal in size, not empty:
-/// `for (byte_view part : split{trace, 4})`. The parts, decoded in order, give the items of the
-/// whole trace, apart from offsets. This is not guaranteed for a reader with a hook. The first part
-/// begins where the trace begins. The others begin with a PSB and decode the same with and without
-/// `options::sync`.
+/// The parts of a trace, in order: at most `count`, about equal in size, not empty: `for (byte_view
+/// part : split{trace, 4})`. The parts, decoded in order, give the items of the whole trace, apart
+/// from offsets. This is not guaranteed for a reader with a hook. The first part begins where the
+/// trace begins. The others begin with a PSB and decode the same with and without
+/// `reader_options::sync`.
 ///
 /// The split points are searched one by one. All searches together cost at most as much as decoding
 /// the trace twice, and little where PSBs are frequent.

@@ -60,7 +60,7 @@ struct tsc_change {
     [[nodiscard]] constexpr auto of(uint64_t tsc) const noexcept -> uint64_t {
         return detail::product_shifted_48(tsc, multiplier) + offset;
     }
-    /// The host's TSCs that the guest sees as this one. If it sees none so, the next.
+    /// The host's TSCs that the guest sees as `guest`. If there is none, the next one.
     [[nodiscard]] constexpr auto host_of(uint64_t guest) const noexcept -> tsc_range {
         uint64_t const scaled = guest - offset;
         if (!scales() || multiplier == 0) { return {scaled, scaled}; }

@@ -102,7 +102,7 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
 /// trace has the address of the VMCS. Where the processor lacks one of the first three, or without
 /// EPT, guest-physical output is not possible, and the first three are cleared: then hide Intel PT
 /// from the guest (`without_pt`), or use shadow tables. With shadow tables control 24 is 0, and the
-/// MSR lists of `pt_aware_guest` do what a control that is missing does.
+/// MSR lists of `pt_aware_guest` take the place of the controls that are missing.
 ///
 /// Source: REG-122..129, GEN-278, PRG-180, PRG-184.
 template <same_as<capabilities> Capabilities = capabilities>
@@ -478,7 +478,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     return detail::usage_by_lists(caps, set, guest, true);
 }
 
-/// The guest traces itself: `guest` is IA32_RTIT_CTL as the processor is to have it, `ctl` of the
+/// The guest traces itself: `guest` is the IA32_RTIT_CTL that the processor must have: `ctl` in the
 /// result of `enter`. The VMM swaps the other MSRs before and after it: `enter` and `leave`.
 ///
 /// Where the processor has the controls, VM entry loads IA32_RTIT_CTL from the guest-state field

@@ -12,18 +12,19 @@ namespace ptspec::vmx {
 
 using cpu::capabilities;
 
-/// What a VMM offers to a guest where the processor has it.
+/// What a VMM offers to a guest, as far as the processor has it.
 struct guest_policy {
     guest_output output = guest_output::guest_physical;
     reg::cpuid_14h_0_ebx features{0xFFFF'FFFF};
     unsigned address_ranges = reg::ia32_rtit_addr::count;
     /// PT state in XSAVES. The VMM must always intercept XSAVES and XRSTORS of component 8
-    /// (XSS-exiting bitmap). While the guest traces they would clear TraceEn unseen, load what the
-    /// guest's CPUID does not allow, and with shadow tables reach output addresses of the host.
+    /// (XSS-exiting bitmap). While the guest traces they would clear TraceEn without an exit, load
+    /// what the guest's CPUID does not allow, and with shadow tables reach output addresses of the
+    /// host.
     bool xsaves = false;
     bool nested = false;  ///< Intel PT in VMX operation of the guest
-    /// The guest stays on processors of the type of the first one. Otherwise it may run on each
-    /// one, and does not see its core type.
+    /// The guest stays on processors of the core type of the first one. Otherwise it may run on any
+    /// of them, and does not see their core types.
     bool pinned = false;
 };
 
@@ -146,7 +147,7 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
 
 /// The Intel PT that a guest of these processors may see: what all of them have and what a VMM can
 /// virtualize. Not offered: output to the trace transport subsystem, trigger tracing, reserved
-/// bits, PEBS output, and what `how` excludes. Where it gets none, `value` has none.
+/// bits, PEBS output, and what `how` excludes. If the guest gets no Intel PT, `value` has none.
 ///
 /// Several processors are the core types of a hybrid part, or the hosts between which the guest
 /// may migrate. The clocks must match what the guest's TSC shows.
@@ -228,11 +229,11 @@ constexpr auto with_flag_of(Word from, uint32_t rest) noexcept -> uint32_t {
 /// for example that of the processor; everything that concerns Intel PT is replaced in it: leaf
 /// 14H, 07H.0:EBX[25], 0DH.1:ECX[8], 0DH.8, and where core types are hidden 1AH and the flag of
 /// hybrid parts, 07H.0:EDX[15]. For a guest with Intel PT also the clocks, leaf 15H, and the
-/// address widths, 80000008H:EAX[15:0], by which its accesses are checked: where the VMM gives it
-/// others than the processors have, change `guest.value`.
+/// address widths, 80000008H:EAX[15:0], by which its accesses are checked: if the VMM gives the
+/// guest others than the processors have, change `guest.value`.
 ///
-/// `cpu::detect` decodes the answers to `guest.value`, save the MSRs, and what is not of Intel PT.
-/// The size in 0DH.1:EBX depends on the guest's XCR0 and IA32_XSS: the VMM computes it.
+/// `cpu::detect` decodes the answers to `guest.value`, except the MSRs, and what is not of Intel
+/// PT. The size in 0DH.1:EBX depends on the guest's XCR0 and IA32_XSS: the VMM computes it.
 /// Source: SDM vol. 2A, "CPUID"; REG-070, REG-076, REG-134, REG-140, REG-160, PRG-164, PRG-174,
 ///         PRG-176.
 template <same_as<guest_offer> Offer>
@@ -273,8 +274,8 @@ struct unhonourable {
     uint32_t subleaf = 0;
     reg::cpuid_register part = reg::cpuid_register::eax;
     unsigned bit = 0;
-    /// The guest lacks the bit, and this processor does not keep the guest from its use: software
-    /// that obeys CPUID sees no difference.
+    /// The guest lacks the bit, and this processor does not prevent its use: software that obeys
+    /// CPUID sees no difference.
     bool is_hidden = false;
 
     friend constexpr auto operator==(unhonourable const&, unhonourable const&) -> bool = default;
@@ -320,7 +321,8 @@ constexpr auto lowest_bit(bool wrong) noexcept -> uint64_t {
 }
 
 /// The bits of a VMX capability MSR that concern Intel PT and that the processor does not have: a
-/// control may be 1 in the guest but not here, or must be 1 here but not in the guest.
+/// control may be 1 in the guest but not on the processor, or must be 1 on the processor but not in
+/// the guest.
 template <class Control, class Word>
 constexpr auto excess(Word guest, Word host) noexcept -> uint64_t {
     uint64_t const pt = low_bits(32) & ~uint64_t{ptspec::detail::bits_of_kind<uint32_t>(
@@ -441,12 +443,12 @@ constexpr void find_unhonourable_xsaves(Capabilities const& host, Capabilities c
 /// PTWRITE, which executes without #UD; MENTRY with guest-physical output, because the processor
 /// follows tables of many entries. Shadow tables do not.
 ///
-/// Errors: REG-001 the processor has no Intel PT, then only this is reported for it; REG-121 it
-///         has none in VMX operation; REG-014, REG-024..036 an access of the guest would fault;
-///         OUT-067 tables of many regions; REG-070, REG-076 wider addresses; REG-140 PT state in
-///         XSAVES; REG-132, REG-135 nested VMX operation; REG-200 PEBS output; PRG-174 LIP, and
-///         what no VMM can offer: output to the trace transport subsystem, trigger tracing,
-///         reserved bits, further sub-leaves.
+/// Errors: REG-001 the processor has no Intel PT: leaf 14H, the widths of addresses and PEBS are
+///         then not compared; REG-121 it has none in VMX operation; REG-014, REG-024..036 an access
+///         of the guest would fault; OUT-067 tables of many regions; REG-070, REG-076 wider
+///         addresses; REG-140 PT state in XSAVES; REG-132, REG-135 nested VMX operation; REG-200
+///         PEBS output; PRG-174 LIP, and what no VMM can offer: output to the trace transport
+///         subsystem, trigger tracing, reserved bits, further sub-leaves.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-164,
 ///         REG-166, PRG-173, PRG-174.
 template <same_as<capabilities> Capabilities, class Found>

@@ -112,8 +112,8 @@ constexpr void for_each_pt_bit(guest_pt const& guest, auto&& each) noexcept {
 
 }  // namespace detail
 
-/// Sets the bits of the MSRs of Intel PT, and no others. Call it after `enter`, before VM entry.
-/// While an MSR is passed through that holds the host's value, the guest can read it, and let the
+/// Sets the bits of the MSRs of Intel PT, and no others. Call it after `enter`, before VM entry. If
+/// an MSR that holds the host's value were passed through, the guest could read it, and let the
 /// host trace to any address. While L2 runs, bits are only set, because `bitmap` may have those of
 /// L1: see the function below.
 ///
@@ -202,8 +202,8 @@ constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0)
     return {.value = access::value_of(guest.msrs, index)};
 }
 
-/// Handles an exit at WRMSR. `code` is the guest's, after the instruction. What the processor does
-/// when TraceEn rises is left to it: it happens at the next VM entry.
+/// Handles an exit at WRMSR. `code` is the guest's, after the instruction. If TraceEn rises, the
+/// processor performs the effects at the next VM entry.
 ///
 /// Errors: `inject_gp` with the rule of `access::check_write`, against the guest's capabilities.
 ///         Nothing has changed then.
@@ -387,7 +387,7 @@ constexpr void save_rest(guest_pt const& guest, uint8_t* to) noexcept {
     store_le64(to + 16, guest.nested.vm_entry.raw);
 }
 
-/// Deserialises it. False: the flags exclude each other, or are unknown.
+/// Deserialises the same. Returns false if the flags exclude each other, or are unknown.
 constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool {
     uint64_t const flags = load_le64(from);
     uint64_t const words = load_le64(from + 8);
@@ -458,7 +458,7 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
 
 /// Sets the MSRs of a guest to values that another VMM has read, for example one by one
 /// (`access::set_raw`). Written by `on_wrmsr` instead, a CTL with TraceEn = 1 counts as an enable:
-/// the guest gets a PSB+, and an interrupt that is pending once more. The modes of the guest, VMX
+/// the guest gets a PSB+, and once more an interrupt that is pending. The modes of the guest, VMX
 /// operation and SMM, stay.
 ///
 /// Errors: `refused` with the MSR and the rule by which the guest cannot have a value. Nothing has

@@ -58,7 +58,7 @@ struct msr_exit {
 /// What a VMM does with an RDMSR or WRMSR of a guest.
 enum class guest_access : uint8_t {
     intercept,     ///< emulate it: the guest's value is not in the processor
-    pass_through,  ///< the guest's value is in the processor, which raises #GP as for anyone
+    pass_through,  ///< the guest's value is in the processor, which raises #GP by itself
     inject_gp,     ///< the guest has no such MSR
     not_pt,        ///< not an MSR of Intel PT
 };

@@ -39,8 +39,8 @@ struct part_options {
     /// A VM exit after which the guest continues at the same or the next instruction leaves no
     /// trace. If false, and where this is not possible, tracing is disabled and enabled around it.
     bool hides_exits = true;
-    /// `other_tsc` makes the TSC of the other side that of the side that is kept. If false, TSC and
-    /// TMA of the other side are removed.
+    /// `other_tsc` changes a TSC of the other side to one of the side that is kept. If false, TSC
+    /// and TMA of the other side are removed.
     bool has_other_tsc = false;
     tsc_change other_tsc{};
 };
@@ -63,12 +63,12 @@ namespace detail {
 /// The state of `keep_part`.
 ///
 /// Packets that remain are written at `out_`, never after the bytes that were read. While the
-/// result has the decoder state of the original, PADs keep each packet at its offset; a PSB always.
-/// After a removal packets follow each other directly until an IP was written: it may need a longer
-/// form than in the original, because the last IP is a different one.
+/// result has the decoder state of the original, PADs keep each packet at its offset. A PSB is
+/// always at its offset. After a removal packets follow each other directly until an IP was
+/// written: it may need a longer form than in the original, because the last IP is a different one.
 ///
 /// There is always room: the two last IPs differ in their low n bytes only if an IP packet with n
-/// bytes, or the PIP of a VM exit, was removed. So was each MODE.Exec that is repeated.
+/// bytes, or the PIP of a VM exit, was removed. Each MODE.Exec that is repeated was removed before.
 template <class Packets>
 class part_keeper {
 public:
@@ -582,7 +582,7 @@ private:
 /// PADs, here or later; the size does not change. To a decoder the result is the trace of that side
 /// alone.
 ///
-/// Whose a packet is follows from PIP.NR, and from the VMCS packets if the guest is one of several.
+/// PIP.NR shows to which side a packet belongs, and VMCS packets do if the guest is one of several.
 /// What cannot be attributed is removed: after an OVF or damage, until the next PIP; a PSB+ with an
 /// IP but without a PIP, as without OS. A TIP.PGE directly after a CBR is one of an enable.
 ///

@@ -18,9 +18,8 @@ struct nested_vmcs {
 };
 
 /// The controls with which L0 runs the guest at its current level. `own` are those of L0 for L1.
-/// While L2 runs, it is as visible as L1 wants, unless L0 wants to see more: "conceal VMX from PT"
-/// is 1 if it is for both. Output is guest-physical only if it is for both. L0's own transitions
-/// are concealed as in `own`.
+/// While L2 runs, "conceal VMX from PT" is 1 only if both L0 and L1 set it, and output is
+/// guest-physical only if it is for both. L0's own transitions are concealed as in `own`.
 ///
 /// Unless "conceal VMX from PT" is 1 for L2, PSB+ in L2 has a VMCS packet with the address of L0's
 /// VMCS: `replace_vmcs` (`vmx/rewrite.hpp`) puts that of L1 in its place.

@@ -116,7 +116,7 @@ public:
         return stored;
     }
 
-    /// Loses what is stored from here on, or no longer. Loads return ones.
+    /// While `discards` is true, stored bytes are lost, and loads return ones.
     constexpr void discard(bool discards) noexcept { discards_ = discards; }
 
     /// True if an access failed since `take_violation`.

@@ -9,8 +9,8 @@
 /// CR3 in place of that of shadow paging, `replace_vmcs` the address of a guest hypervisor's VMCS
 /// in place of the VMM's, and `rebase_tsc` changes the TSC where the VMCS did not.
 ///
-/// A trace that is read part by part, as from a ring, has its packets from the first PSB of the
-/// first part on, and packets that go on in the next part: `trace_parts` keeps what is needed
+/// A trace that is read part by part, as from a ring, is changed from the first PSB of the first
+/// part on, and its packets may continue in the next part: `trace_parts` keeps what is needed
 /// between two calls. Without it each part counts as a trace of its own, and what precedes its
 /// first PSB stays as it is: `skipped`.
 namespace ptspec::vmx {
@@ -26,7 +26,7 @@ class tsc_changer {
 public:
     constexpr tsc_changer() noexcept = default;
     constexpr explicit tsc_changer(tsc_change how) noexcept { set(how); }
-    /// Another change from here on. `near_by` counts the first time.
+    /// Sets another change from here on. `near_by` is used only the first time.
     constexpr void set(tsc_change how) noexcept {
         if (!is_set_) { last_ = how.near_by; }
         how_ = how;
@@ -139,9 +139,9 @@ constexpr auto replace_addresses(trace_parts<Packet, Packets>& parts, trace_piec
 /// removed.
 ///
 /// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
-/// one of the processor. What is `skipped` stays as it is, so that this does not keep addresses of
-/// the host from a guest whose memory the processor wrote to.
-/// `guest_pt::host_cr3_match` is what goes with it for CR3 filtering.
+/// one of the processor. Bytes that are `skipped` stay as they are, so this does not hide addresses
+/// of the host from a guest to whose memory the processor wrote. For CR3 filtering, set
+/// `guest_pt::host_cr3_match`, too.
 ///
 /// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
 template <class Packets, class Map>

@@ -24,7 +24,7 @@ namespace ptspec::vmx {
 /// Shape:  every region of the guest is one or more entries; INT and STOP are on the last. Every
 ///         table of the guest begins on a page of its own. The rest of a table, from the start of
 ///         output on, is the first page; the part before the start is shadowed only if a link leads
-///         to it. Each entry of the guest is read once. A page takes 511 pieces of regions.
+///         to it. Each entry of the guest is read once. A page has room for 511 pieces of regions.
 /// Units:  the work is bounded by the pages: for each piece, one entry is read at most, and up to
 ///         2^15 pages of its region are translated; each table is compared with all used pages.
 ///         `build` takes a limit, and a VMM can limit the sum.

@@ -33,8 +33,8 @@ struct [[nodiscard]] translation {
 /// `translate` translates the page at a guest-physical address and as many of the pages after it as
 /// are contiguous in the host, up to `bytes` bytes, a multiple of 4096. The processor may write
 /// trace to what it returns as mapped: the VMM must pin these pages, and treat them as modified,
-/// until the shadow is no longer used. It is also called, and the result not used, for a page from
-/// which `load` failed.
+/// until the shadow is no longer used. It is also called for a page from which `load` failed, and
+/// the result is then not used.
 template <class Port>
 concept guest_memory_port = requires(Port& port, uint64_t address, uint64_t bytes) {
     { port.load(address) } -> same_as<port_value>;
@@ -58,7 +58,7 @@ enum class shadow_progress : uint8_t {
     paused,        ///< the limit of this call was reached: call `build` again
     missing_page,  ///< make the guest page present, then call `build` again
     no_room,       ///< all pages are used: `add_pages`, then `build` again; or `end_with_error`
-    bad_page,      ///< the VMM gave a host page that breaks a rule; asked again by `build`
+    bad_page,      ///< the VMM gave a host page that breaks a rule; the next `build` tries again
     not_begun,     ///< call `begin` first
 };
 

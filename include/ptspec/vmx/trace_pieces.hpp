@@ -35,8 +35,8 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-/// Reads and writes the bytes of pieces by their offset in the trace, where they begin at an
-/// offset.
+/// Reads and writes the bytes of pieces by their offsets in the trace. The first byte of the pieces
+/// may have any offset.
 class piece_bytes {
     /// The piece of the last access, and the offset of its first byte in the pieces.
     struct place {

@@ -46,8 +46,8 @@ constexpr void for_each_exchanged_msr(cpu::capabilities const& guest_caps, auto&
     }
 }
 
-/// False for a guest that reads PacketByteCnt as 0, and whose enables all have a PSB+. The count of
-/// the processor is kept where the guest does not enable.
+/// False for a guest that reads PacketByteCnt as 0, and whose enables all have a PSB+. The
+/// processor's count is kept until the guest enables tracing.
 ///
 /// Source: REG-055, REG-063.
 constexpr auto has_byte_count(guest_pt const& guest) noexcept -> bool {

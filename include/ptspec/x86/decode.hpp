@@ -404,9 +404,9 @@ constexpr auto bytes_of_modrm(uint8_t const* code) noexcept -> unsigned {
     unsigned const displacement = mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0;
     return (has_sib ? 2 : 1) + displacement;
 }
-/// Decodes an instruction from 15 bytes of 64-bit code, if neither its ModRM nor a prefix other
-/// than 66 and REX decides about it, as for most opcodes. Otherwise the length is 0. With it
-/// `decode` executes a third of the instructions (g++ 12, code of python).
+/// Decodes an instruction from 15 bytes of 64-bit code, for opcodes whose length and class do not
+/// depend on ModRM or on a prefix other than 66 and REX: most of them. For others the length is 0.
+/// With it `decode` executes a third of the instructions (g++ 12, code of python).
 constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
     instruction made;
     unsigned at = 0;
@@ -443,8 +443,8 @@ constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
 
 }  // namespace detail
 
-/// Decodes the first instruction of some code. Of undefined opcodes and operands it rejects some:
-/// processors differ in them, and no trace has them.
+/// Decodes the first instruction of some code. It rejects only some of the undefined opcodes and
+/// operands: processors differ in them, and no trace has them.
 ///
 /// Errors: `decode_error`.
 /// Source: SDM vol. 2, "Instruction Format", "Opcode Map"; GEN-110, GEN-111.

@@ -9,7 +9,7 @@ namespace ptspec::x86 {
 
 using cpu::code_width;
 
-/// What an instruction does that a trace shows.
+/// What an instruction does, as far as a trace shows it.
 ///
 /// Source: SDM vol. 3, "Change of Flow Instruction (COFI) Tracing"; GEN-110, GEN-111.
 enum class instruction_class : uint8_t {

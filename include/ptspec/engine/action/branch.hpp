@@ -3,7 +3,7 @@
 
 #include <ptspec/base/lang.hpp>
 
-/// Actions: what a logical processor does that its trace depends on.
+/// Actions: what a logical processor does, as far as its trace depends on it.
 ///
 /// IPs are offsets from the CS base, as software sees them. `at` is the address of the instruction,
 /// the manual's CLIP; `next` the address after it, NLIP; `to` the target, BLIP. `after` is the
@@ -38,7 +38,7 @@ struct near_return {
     uint64_t to = 0;
 };
 /// The processor loses all entries of its return stack, without a packet: the next RETs to them are
-/// not compressed. Recorded traces show this at moments that nothing explains.
+/// not compressed. Recorded traces show this for no known reason.
 /// Source: GEN-130.
 struct return_stack_lost {};
 /// Instructions without packets executed up to `next`. Source: GEN-083, GEN-084.

@@ -16,8 +16,8 @@ namespace ptspec::engine {
 /// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
 /// `pmi_port`, which then receives every interrupt when it occurs.
 ///
-/// A failing port loses and repeats nothing. `write` returns how many bytes it consumed; the next
-/// `write`, with the rest, or `retry` retries what failed.
+/// If a port fails, no byte is lost or repeated. `write` returns how many bytes it consumed; the
+/// next `write`, with the rest, or `retry` retries what failed.
 ///
 /// Shape:  writing n bytes at once is equivalent to writing them one by one.
 /// Errors: an operational error sets STATUS.Error, and `ended_by()` returns its rule: OUT-022..024,

@@ -5,7 +5,7 @@
 #include <ptspec/topa/single_range.hpp>
 #include <ptspec/topa/walk.hpp>
 
-/// The way of output from region to region.
+/// How output moves from region to region.
 ///
 /// Source: OUT-020..024, OUT-050..058, OUT-060..071, OUT-091, OUT-100..104, OUT-110, OUT-111.
 namespace ptspec::engine::detail {
@@ -88,7 +88,8 @@ constexpr void find_entries(output_state& s, Memory& memory) noexcept {
     }
 }
 
-/// Memory is checked if a region needs it: interrupts may be early, or memory may be restricted.
+/// Sets the restricted memory. Regions need checks if interrupts may be early, or memory is
+/// restricted.
 constexpr void set_restricted(output_state& s, topa::restricted_memory const& to) noexcept {
     s.options.restricted = to;
     s.needs_checks = !s.limits.many_entries || !to.is_empty();

@@ -27,7 +27,8 @@ public:
         is_feature_ = true;
     }
 
-    /// The next build id, or none: at the end, or after an error. Those of no file are skipped.
+    /// The next build id, or none: at the end, or after an error. A build id without a file name is
+    /// skipped.
     ///
     /// Errors: truncated; bad_record_size; record_too_short.
     [[nodiscard]] constexpr auto next() noexcept -> build_id_record {

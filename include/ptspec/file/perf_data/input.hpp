@@ -26,7 +26,7 @@ struct input {
     size_t attrs_begin = 0;
     size_t attrs_end = 0;
     size_t attrs_step = 0;  ///< of one entry of the section
-    /// File layout: the bits of `adds_features`, and the table of their sections.
+    /// File layout: the bits of `adds_features`, and where the table of their sections begins.
     uint64_t features[4] = {};
     uint64_t features_begin = 0;
     /// `sample_type` of the first event, and whether others have other bits there.
@@ -289,8 +289,8 @@ constexpr auto open_sections(input& made) noexcept -> read_status {
     return {};
 }
 
-/// Finds the records of attributes in pipe layout. At a bad record it ends: reading the records
-/// reports it.
+/// Finds the records of attributes in pipe layout. It ends at a bad record, which reading the
+/// records reports later.
 constexpr void open_pipe(input& made) noexcept {
     made.layout = file_layout::pipe;
     made.data_begin = layout::file_header::pipe_size;
@@ -308,7 +308,7 @@ constexpr void open_pipe(input& made) noexcept {
     if (made.attrs_end == 0) { made.attrs_end = made.attrs_begin; }
 }
 
-/// Reads all attributes once.
+/// Compares the attributes of all events.
 constexpr auto compare_attrs(input& made) noexcept -> read_status {
     auto events = attrs_of(made);
     bool is_first = true;

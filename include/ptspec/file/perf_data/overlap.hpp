@@ -13,8 +13,8 @@ struct new_bytes {
     size_t begin = 0;
     /// No byte is missing before them. If there are none, the snapshot before it has all bytes.
     bool continues = false;
-    /// The last bytes of the snapshot before it that do not count: PADs of perf, or the begin of a
-    /// PSB+ that follows whole.
+    /// The last bytes of the snapshot before it that do not count: PADs of perf, or the beginning
+    /// of a PSB+ that this snapshot has whole.
     size_t dropped = 0;
 };
 
@@ -58,7 +58,8 @@ constexpr auto tsc_of_psb(byte_view in, size_t psb) noexcept -> psb_tsc {
     }
 }
 
-/// So many equal bytes besides a PSB make it the same: all of a TSC packet but its highest byte.
+/// Two PSBs count as the same one if this many bytes around them are equal, too: all of a TSC
+/// packet but its highest byte.
 inline constexpr size_t enough_bytes = 7;
 
 /// Where the first PSB of a snapshot begins; `npos` also if it has too few bytes to be compared.
@@ -79,7 +80,7 @@ public:
         : previous_{previous}, next_{next}, first_psb_{first_psb}, work_left_{work_left} {}
 
     /// True if all bytes that both snapshots have are equal, where the PSB at `old` of the first is
-    /// that at `now` of the second. `psb` are the bytes that the first one has of the PSB.
+    /// that at `now` of the second. The first one has `psb` bytes of that PSB.
     ///
     /// A PSB+ at the end of the first snapshot that is cut before its TSC can be any PSB+. It is
     /// doubtful, and the search continues.
@@ -105,7 +106,7 @@ public:
         } else if (same - psb + back >= enough_bytes) {
             where = {now + same, true, rest.size()};
         } else {
-            // Fewer bytes than these can be the end of another packet.
+            // These few bytes of a PSB can be the end of another packet.
             constexpr size_t most_of_others = 3;
             if (!has_doubtful && psb > most_of_others) {
                 where = {first_psb_, false, previous_.size() - old};

@@ -68,7 +68,7 @@ public:
     }
     /// `count` elements of `size` bytes.
     constexpr void skip(uint64_t count, uint64_t size) noexcept {
-        // So many are certainly missing.
+        // Bytes are missing; the product may be too large for 64 bits.
         bool const is_much = count > rest_.size();
         (void)bytes(is_much ? ~uint64_t{0} : count * size);
     }

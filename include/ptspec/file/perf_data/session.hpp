@@ -38,8 +38,8 @@ enum class error : uint8_t {
     bad_clock,         ///< a TSC below 50 MHz, or a shift above 32: perf cannot use them
     name_too_long,     ///< a file name or a filter has more than 4095 bytes
     nul_in_name,       ///< a name or a filter has a NUL: perf would read another one
-    not_begun,         ///< `begin` comes first, and once
-    trace_unfinished,  ///< the bytes of the last AUXTRACE record come before the next record
+    not_begun,         ///< `begin` must be called first, and once
+    trace_unfinished,  ///< bytes of the last AUXTRACE record are missing before the next record
     too_many_bytes,    ///< the last AUXTRACE record has fewer bytes left
     too_large,         ///< the file would have more than 2^63 - 1 bytes
     no_reference,      ///< a piece of a timed file has the reference 0: perf ends with SIGSEGV
@@ -53,7 +53,7 @@ enum class error : uint8_t {
         case error::bad_clock: return "perf cannot compute with this clock";
         case error::name_too_long: return "a name has more than 4095 bytes";
         case error::nul_in_name: return "a name has a NUL";
-        case error::not_begun: return "begin comes first, and once";
+        case error::not_begun: return "begin must be called first, and only once";
         case error::trace_unfinished: return "trace bytes of the last AUXTRACE record are missing";
         case error::too_many_bytes: return "the last AUXTRACE record has fewer bytes left";
         case error::too_large: return "the file would be larger than 2^63 - 1 bytes";

@@ -145,7 +145,7 @@ struct is_earlier {
         bool const has_cpu = one.cpu != no_cpu;
         if (one.is_sample && has_cpu != (two.cpu != no_cpu)) { return has_cpu; }
         if (one.idx != two.idx) { return one.idx < two.idx; }
-        // In a snapshot the offset is one in the ring.
+        // In a snapshot the offset is a place in the ring.
         if (one.is_sample && one.time != two.time) { return one.time < two.time; }
         if (!one.is_sample && !is_snapshot) {
             if (one.offset != two.offset) { return one.offset < two.offset; }
@@ -302,8 +302,8 @@ constexpr void drop_end(piece* first, piece* last, size_t count) noexcept {
 }
 
 /// Joins snapshots, or samples, by the bytes that they have in common. Each is compared with the
-/// last one before it that had new bytes. Those without a PSB have none, but for the first if no
-/// other has a PSB. The work is in proportion to all bytes.
+/// last one before it that had new bytes. Those without a PSB have no new bytes, except the first
+/// one if no other has a PSB. The work is in proportion to all bytes.
 constexpr void join_by_content(piece* all, size_t count) noexcept {
     uint64_t work_left = 0;
     for (size_t i = 0; i < count; ++i) { work_left += steps_per_byte * all[i].recorded.size(); }

@@ -12,10 +12,10 @@
 
 namespace ptspec::flow::detail {
 
-/// A position in code, which packets move: what executed is reported to a sink.
+/// A position in code. Packets move it, and what executed is reported to a sink.
 ///
-/// Most functions return false if code is missing that the caller wants to supply; then the same
-/// call continues.
+/// Most functions return false if code is missing that the caller wants to supply. The same call
+/// then continues.
 ///
 /// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139.
 template <code_source Code>
@@ -42,7 +42,7 @@ public:
         }
     }
 
-    /// Nothing is known, as at first. The address space stays.
+    /// Forgets all but the address space.
     constexpr void restart() noexcept {
         begin(tracing::unknown);
         has_target_ = has_paging_ = false;
@@ -113,7 +113,7 @@ public:
         place_.state.take(which);
         has_paging_ = true;
     }
-    /// The address space changes here, if a PIP said so.
+    /// The address space changes here if a PIP came before.
     constexpr void settle_paging() noexcept {
         if (!has_paging_) [[likely]] { return; }
         has_paging_ = false;
@@ -147,7 +147,7 @@ public:
         later_ = {};
         return true;
     }
-    /// Walks over branches that wait.
+    /// Walks over the branches that wait.
     template <class Sink>
     [[nodiscard]] constexpr auto flush(Sink& to) noexcept -> bool {
         return !merges_tnts<Sink> || left_.count == 0 || walk_branches(to);
@@ -179,7 +179,7 @@ public:
             if (is_known() && !walk_target(has_to, target, to)) { return false; }
             if (!is_known() && has_to) { resume(target, to); }
         }
-        has_target_ = true;  // should code be missing for the branches that waited
+        has_target_ = true;  // in case code is missing for the branches that wait
         if (left_.count != 0 && !walk_branches(to)) { return false; }
         has_target_ = false;
         return true;
@@ -268,7 +268,7 @@ public:
         }
     }
 
-    /// Known paths do not continue over the packets that came.
+    /// Other packets came: the next path does not follow the last one.
     constexpr void end_skipping() noexcept { chain_.reset(); }
     /// Skips the packets of paths that followed each other before. `bytes`, `room` and `offset` are
     /// those of `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
@@ -591,7 +591,7 @@ private:
             if (at->branch == branch_kind::direct) {
                 ends = has_to ? target == at->target : is_outside_filters(how_, at->target);
             } else if (at->branch == branch_kind::none) {
-                // GEN-243: it has no PIP. The walk is past each MOV CR3 that has one.
+                // GEN-243: this MOV CR3 has no PIP. The walk has passed those that have one.
                 ends = at->which == instruction_class::mov_to_cr3 &&
                        (!has_to || target == at->end());
             } else if (at->branch == branch_kind::interrupt ||

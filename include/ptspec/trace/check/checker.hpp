@@ -32,10 +32,10 @@ namespace ptspec::trace {
 ///
 /// The order of packets is checked by a `binder`; here are the rules about single packets, the
 /// choices of a kind of processor, clocks and places. It has a fixed size. A violation may be found
-/// when a later packet is seen, so that offsets are only about in order. Packets are checked from
-/// the first PSB on. After damage, and after memory that was not written, checking continues at the
-/// next PSB. After OVF only rules are checked that do not depend on lost packets; after a misplaced
-/// packet no places until the next PSB.
+/// when a later packet is seen, so offsets are only roughly in order. Packets are checked from the
+/// first PSB on. After damage, and after memory that was not written, checking continues at the
+/// next PSB. After an OVF only the rules that do not depend on lost packets are checked. After a
+/// misplaced packet, places are not checked until the next PSB.
 ///
 /// Errors: damage is reported with the rule that it breaks. A packet that the end of the trace cuts
 ///         off is a note: PKT-255.
@@ -60,7 +60,7 @@ public:
     }
     /// A run of PADs.
     constexpr void pads(unsigned count, at where) { add_pads(count, where.offset); }
-    /// An item of a reader: what is no packet, or any item.
+    /// An item of a reader, which may also be a packet.
     constexpr void operator()(item const& one) {
         switch (one.what) {
             case item_type::packet:
@@ -110,7 +110,7 @@ private:
     }
     [[nodiscard]] constexpr auto here() const noexcept -> awaited { return {true, kind_, offset_}; }
 
-    /// Forgets what packets before say about the next.
+    /// Forgets what earlier packets require of later ones.
     constexpr void lose_packets() noexcept {
         cyc_ = lone_cyc_ = tnt_ = {};
         knows_forms_ = needs_mode_ = false;
@@ -330,7 +330,7 @@ private:
     uint64_t pads_ = 0;  ///< that end there
 
     bool is_synced_ = false;       ///< a PSB was seen
-    bool needs_mode_ = false;      ///< MODE.Exec precedes the next TIP.PGE
+    bool needs_mode_ = false;      ///< the next TIP.PGE must follow a MODE.Exec
     bool knows_forms_ = false;     ///< `now_` gives the form of the next IP
     bool may_be_enabled_ = false;  ///< TraceEn may have risen, with a CBR, while tracing was off
     unsigned rank_ = 0;            ///< of the last status packet of the PSB+

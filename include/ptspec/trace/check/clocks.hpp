@@ -15,7 +15,7 @@ public:
     constexpr clock_checker(uint8_t mtc_freq, uint32_t tsc_per_crystal) noexcept
         : period_{tsc_per_crystal}, freqs_{mtc_freq < 16 ? 1U << mtc_freq : all_freqs} {}
 
-    /// Packets before may be lost, or belong to another stream.
+    /// Earlier packets may be lost, or belong to another stream.
     constexpr void restart() noexcept {
         has_tsc_ = has_base_ = false;
         lose();
@@ -94,7 +94,7 @@ private:
         return fitting;
     }
     /// Keeps these values of MTCFreq. A value below 9 is right if it fits several times, because
-    /// TMA has all bits of an MTC. A value of 15 always fits.
+    /// TMA then has all bits of an MTC. A value of 15 always fits.
     constexpr void narrow(uint32_t left) noexcept {
         constexpr unsigned enough = 3;
         freqs_ = left;
@@ -102,7 +102,7 @@ private:
         if (agreements_ < enough) { ++agreements_; }
         if (agreements_ == enough) { freqs_ &= wholly_known; }
     }
-    /// The crystal clock moved as far as the TSC since the last TMA.
+    /// True if the crystal clock and the TSC have advanced alike since the last TMA.
     [[nodiscard]] constexpr auto agrees_with_base(uint64_t edge, uint64_t count) const noexcept
         -> bool {
         if (period_ == 0 || !has_base_) { return true; }

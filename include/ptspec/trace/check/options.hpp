@@ -9,8 +9,8 @@ namespace ptspec::trace {
 
 /// The rules against which a stream is checked.
 ///
-/// The default checks what every processor obeys. `engine::check_options_of` gives the options of a
-/// kind of processor.
+/// The default checks the rules that every processor obeys. `engine::check_options_of` gives the
+/// options of a kind of processor.
 struct check_options {
     /// Checks also the choices of one kind of processor: the forms of IPs, the PADs, the contents
     /// and the order of a PSB+, the capacity of a TNT, the places of CYCs. They stand in `writes`,
@@ -21,7 +21,7 @@ struct check_options {
     /// GEN-010.
     uint8_t end_alignment = 0;
     bool has_tsx = false;  ///< a PSB+ with a FUP has a MODE.TSX: GEN-170
-    /// IA32_RTIT_CTL.MTCFreq. Without it, the stream shows it.
+    /// IA32_RTIT_CTL.MTCFreq. If it is unknown, the checker finds it from the packets.
     uint8_t mtc_freq = unknown_freq;
     /// TSC ticks in a period of the crystal clock, where that is an integer; 0: unknown.
     uint32_t tsc_per_crystal = 0;

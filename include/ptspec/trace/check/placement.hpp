@@ -44,8 +44,8 @@ public:
         bool may_end = false;  ///< tracing may have been disabled: PADs may precede the packet
     };
 
-    /// Adds a packet that is no PAD. Returns a misplaced packet, or `none` as its rule.
-    /// After a misplaced packet the places are unknown up to the next PSB.
+    /// Adds a packet that is no PAD. Returns a misplaced packet; its rule is `none` if there is
+    /// none. After a misplaced packet the places are unknown up to the next PSB.
     [[nodiscard]] constexpr auto add(packet::any_packet const& which, uint64_t offset,
                                      context const& now) noexcept -> violation {
         using packet::kind;
@@ -82,7 +82,7 @@ private:
         bool ends_in_payload = false;
     };
 
-    /// The packets from one whose place the next decides.
+    /// The maximum number of held packets. The place of the first depends on later ones.
     static constexpr unsigned most = 16;
 
     [[nodiscard]] constexpr auto decides_later(packet::kind what, bool in_psb) const noexcept

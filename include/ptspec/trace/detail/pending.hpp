@@ -11,7 +11,7 @@ struct pending {
     enum flags : uint32_t {
         psb_open = 1U << 0,
         overflow = 1U << 1,     ///< a FUP or TIP.PGE ends the overflow
-        transaction = 1U << 2,  ///< this flag to `trigger`: who has the FUP
+        transaction = 1U << 2,  ///< up to `trigger`: the owner of the next FUP
         abort = 1U << 3,
         ptwrite = 1U << 4,
         exstop = 1U << 5,
@@ -30,7 +30,7 @@ struct pending {
         must_be_entered = 1U << 18,  ///< off, PSB+ with IP: TIP.PGE follows
         stopped = 1U << 20,          ///< the last packet is a TraceStop
         lost = 1U << 21,
-        psb_resumes = 1U << 22,  ///< OVF, PSB+ with IP: that may be the IP
+        psb_resumes = 1U << 22,  ///< OVF, PSB+ with IP: tracing may have resumed there
         fup_resumes = 1U << 23,  ///< APL12: the FUP may be spurious
         shared_fup = 1U << 24,   ///< SKD010: of the OVF, or of an event
         doubts = psb_resumes | fup_resumes | shared_fup,

@@ -21,13 +21,13 @@ concept wide_packet_sink = packet_sink<Sink> && requires(Sink& to, wide_bits byt
 
 namespace detail {
 
-/// A sink without room: after an error, so that no other follows.
+/// A sink without room, for use after an error: no second error follows.
 struct full_sink {
     constexpr auto append(byte_view) const noexcept -> bool { return false; }
 };
 inline constexpr full_sink full{};
 
-/// The sink, or an error that says what one is.
+/// Returns the sink. For other types the build stops, and the message says what a sink is.
 template <class Sink>
 constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
     constexpr bool is_sink = packet_sink<Sink>;
@@ -59,7 +59,7 @@ struct alignment_of_next {
     return place + next.whole > 8 ? skipped + (8 - place) % 8 : skipped;
 }
 
-/// What the place of a packet among PADs depends on.
+/// The kinds of packets that PADs place in different ways.
 enum class placed_as : uint8_t { other, mode, cbr, status, tnt, ip, psb, cyc };
 
 template <class Packet>
@@ -205,7 +205,7 @@ class packet_batch {
         pad(detail::pads_before(now_.bytes - held_size_, now_.ends_in_payload, next));
         now_.ends_in_payload = false;
     }
-    /// Keeps bytes for the group that they begin. A group that is too long is no group.
+    /// Keeps bytes for the group that they begin. If the group gets too long, writes what was kept.
     constexpr void hold(code const& bytes) noexcept {
         if (bytes.length > sizeof held_ - held_size_) { release_held(); }
         copy_bytes(held_ + held_size_, to_le(bytes.bytes).data(), bytes.length);

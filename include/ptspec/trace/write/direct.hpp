@@ -39,16 +39,16 @@ constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
 
 }  // namespace detail
 
-/// Appends the gathered branches as a TNT.short, for options that are plain. False, and nothing is
-/// written, if they do not fit into one, or the sink has no room.
+/// Appends the gathered branches as a TNT.short, if the options are plain. Returns false, and
+/// writes nothing, if they do not fit into one, or the sink has no room.
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_tnt(Sink& to, writer_state& now) noexcept -> bool {
     if (now.tnt.count > packet::tnt_short::max_branches) { return false; }
     return detail::append_with_tnt(to, now, {packet::tnt_short::of(now.tnt).raw, 0}, 1);
 }
 
-/// Appends the gathered branches, if any, as a TNT.short, and a TIP, for options that are plain.
-/// False, and nothing is written, if the branches do not fit into one, or the sink has no room.
+/// Appends the gathered branches, if any, as a TNT.short, and a TIP, if the options are plain.
+/// Returns false, and writes nothing, if the branches do not fit into one, or the sink has no room.
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_tip(Sink& to, writer_state& now, ip_choice how,
                                         uint64_t ip) noexcept -> bool {

@@ -9,11 +9,12 @@ namespace ptspec::trace {
 ///
 /// Source: PKT-064, GEN-011, GEN-174, GEN-229.
 enum class ip_choice : uint8_t {
-    as_processors,  ///< the first IP after a PSB or OVF not by the last IP, others the shortest
-    shortest,       ///< the first that fits of 16, 32, 48 and 64 bits
-    broadwell,      ///< 48 bits always
-    skylake,        ///< 48 bits in a FUP and in the first IP of a context, others the shortest
-    icelake,        ///< 64 bits where `skylake` has 48
+    /// The first IP after a PSB or OVF does not use the last IP; others have the shortest form.
+    as_processors,
+    shortest,   ///< the first that fits of 16, 32, 48 and 64 bits
+    broadwell,  ///< 48 bits always
+    skylake,    ///< 48 bits in a FUP and in the first IP of a context, others the shortest
+    icelake,    ///< 64 bits where `skylake` has 48
 };
 
 /// Where PADs stand before packets.
@@ -100,7 +101,7 @@ struct writer_state {
         return how > ip_choice::shortest ? form_by_kind(ip, how, is_fup)
                                          : form_of_any_kind(ip, how);
     }
-    /// The same where no kind of processor selects it.
+    /// The same if no kind of processor selects the form.
     [[nodiscard]] constexpr auto form_of_any_kind(uint64_t ip, ip_choice how) const noexcept
         -> packet::ip_bytes {
         if (how == ip_choice::shortest || has_last_ip) {

@@ -32,7 +32,7 @@ struct prefix_state {
 /// of a restored context, whose PacketByteCnt was not 0, or a trace that was cut.
 ///
 /// With `last_ip`, the empty trace TIP.PGE, FUP, TIP.PGD at this IP follows. It sets LastIP of a
-/// decoder, and has no instruction.
+/// decoder, and no instruction is executed in it.
 ///
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-060, PKT-134, GEN-107, GEN-170,
 ///         PRG-031, PRG-102.

@@ -6,7 +6,7 @@
 /// What `keep_part` keeps track of.
 namespace ptspec::vmx::detail {
 
-/// What the code that executes belongs to.
+/// Whose code executes.
 enum class world : uint8_t {
     unknown,
     host,
@@ -24,7 +24,7 @@ struct part_packet {
 
 /// A FUP that begins a compound event, and the TIP.PGD that ends it if it is a VM exit.
 struct exit_event {
-    bool has_fup = false;  ///< nothing but PIP, VMCS, MODE.Exec and time since
+    bool has_fup = false;  ///< since then only PIP, VMCS, MODE.Exec and timing packets
     bool has_pgd = false;
     uint64_t ip = 0;
     uint64_t last_ip = 0;  ///< before the FUP
@@ -33,7 +33,7 @@ struct exit_event {
     uint64_t pgd_at = 0;
 };
 
-/// The IP and mode of a PSB+, not yet in the result, in which tracing is off.
+/// The IP and mode of a PSB+ that came while tracing was off in the result. They are not in it yet.
 struct start_point {
     bool is_known = false;
     uint64_t ip = 0;
@@ -43,7 +43,7 @@ struct start_point {
 /// The current PSB+.
 struct current_psb_plus {
     bool is_open = false;
-    bool is_decided = false;  ///< whose it is
+    bool is_decided = false;  ///< it is known whose PSB+ it is
     trace::psb_plus reported{};
 };
 
