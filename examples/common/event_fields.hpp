@@ -70,7 +70,7 @@ inline auto name_of_wake(std::uint64_t reason) -> std::string_view {
         default: return "";
     }
 }
-/// What an event of MODE.TSX tells.
+/// What an event of MODE.TSX reports.
 inline auto name(packet::mode_tsx which, bool is_status) -> std::string_view {
     bool const is_in = which.get<packet::mode_tsx::InTX>();
     if (which.get<packet::mode_tsx::TXAbort>()) { return "abort"; }

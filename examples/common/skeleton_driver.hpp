@@ -23,7 +23,8 @@ class pt_driver {
 public:
     pt_driver(Msrs& msrs, Consumer& consumer) : msrs_{msrs}, consumer_{consumer} {}
 
-    /// Prepares a context. Its lists are borrowed. False: this processor cannot trace so.
+    /// Prepares a context. Its lists are borrowed. Returns false if this processor cannot trace in
+    /// this way.
     template <size_t Regions, size_t Pages>
     auto add(context& one, cpu::capabilities const& caps, config::trace_config const& wanted,
              topa::region const (&regions)[Regions], driver::table_page const (&pages)[Pages])

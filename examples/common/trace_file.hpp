@@ -63,7 +63,7 @@ struct recording {
 struct gap {
     std::uint64_t offset = 0;                ///< of the first byte after it, in the stream
     std::optional<std::uint64_t> missing{};  ///< bytes, if their number is known
-    std::string_view reason{};               ///< flags of an AUX record; empty: none tells it
+    std::string_view reason{};               ///< flags of an AUX record; empty: no record has one
 };
 
 /// Bytes in which tracing was off for a while, as an AUX record says. None is missing.
@@ -103,7 +103,7 @@ struct stream {
     [[nodiscard]] auto gaps() const -> std::size_t {
         return count([](piece const& one) { return one.has_gap_before; });
     }
-    /// The pieces that an AUX record tells something of: a flag of it, or another one.
+    /// The number of gaps that AUX records with this flag report.
     [[nodiscard]] auto gaps_with(std::string_view flag) const -> std::size_t {
         return count([&](piece const& one) { return one.reason.find(flag) != one.reason.npos; });
     }
@@ -330,7 +330,7 @@ inline auto recording_of(perf_data::decoder_config const& config) -> recording {
     return made;
 }
 
-/// The flags with which an AUX record tells a gap.
+/// The flags with which an AUX record reports a gap.
 inline auto reason_of(perf_data::aux_flags flags) -> std::string_view {
     using perf_data::aux_flags;
     bool const is_truncated = flags.get<aux_flags::TRUNCATED>();
@@ -411,7 +411,7 @@ inline void read_perf_data(container& to) {
     } else if (names.compressed()) {
         to.warning = "byte " + std::to_string(*names.compressed()) +
                      ": compressed records are not read: names of threads, and AUX records that "
-                     "tell a loss, may be missing";
+                     "report a loss, may be missing";
     }
 }
 
@@ -457,8 +457,8 @@ inline auto file_in(std::string const& path) -> std::string {
     return is_perf ? data : path;
 }
 
-/// A file opened for reading, of a format that its first bytes tell: perf.data, or a raw trace.
-/// Files of the driver of Windows have no such bytes: `is_winipt` tells them.
+/// A file opened for reading. Its first bytes show whether it is a perf.data file or a raw trace. A
+/// file of the driver of Windows begins with no such bytes: `is_winipt` says that it is one.
 class opened {
 public:
     opened(std::string const& path, bool is_winipt) : input_{file_in(path)}, is_winipt_{is_winipt} {

@@ -124,9 +124,7 @@ inline auto request_of(std::string_view text) -> driver::plan_request {
         } else {
             known = false;
         }
-        if (!known) {
-            throw tool::failure{tool::quoted(word) + ": no such word of TRACE; see --help"};
-        }
+        if (!known) { throw tool::failure{tool::quoted(word) + ": no such word; see --help"}; }
     }
     return wanted;
 }

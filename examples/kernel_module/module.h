@@ -27,7 +27,7 @@ struct module_buffers {
     void* state;  ///< module_state_bytes() bytes, aligned to 16
 };
 
-/// What the processor has that executes the module.
+/// What the processor that executes the module has.
 struct module_detection {
     int has_pt;
     int is_in_use;         ///< another agent traces
@@ -43,7 +43,7 @@ struct module_result {
 
 // --- driver.cpp ----------------------------------------------------------------------------------
 
-/// Detects Intel PT. The caller prevents migration to another processor.
+/// Detects Intel PT. The caller must prevent migration to another processor.
 void module_detect(struct module_detection* found);
 
 unsigned long module_state_bytes(void);

@@ -74,7 +74,7 @@ private:
 
 using model = simulate::fake_processor<sparse_memory>;
 
-/// The rows of programming.md mean this kind of processor.
+/// The rows of programming.md are about this kind of processor.
 inline constexpr auto const& as_manual = engine::options_of(engine::model_kind::manual);
 
 /// An access in the notation of the catalogue; of a read the result only if it is wanted.

@@ -234,7 +234,7 @@ auto parse_selection(tool::command_line& line, settings& how) -> bool {
 }
 
 void refuse_contradictions(settings const& how) {
-    if (!how.trace) { throw tool::failure{"nothing to read: give a trace; --help tells more"}; }
+    if (!how.trace) { throw tool::failure{"nothing to read: give a trace; see --help"}; }
     if (!how.list && !how.out) { throw tool::failure{"no output: give -o OUT, or --list"}; }
     if (how.list && how.out) { throw tool::failure{"--list writes no trace: give no -o"}; }
     if (how.psb.has_value() + how.bytes.has_value() + how.around.has_value() > 1) {

@@ -93,7 +93,7 @@ public:
 private:
     static constexpr std::size_t most_printed = 100;
 
-    /// What the file tells of the bytes from an offset on.
+    /// What the file says about the bytes from an offset on.
     struct mark {
         std::uint64_t offset = 0;
         std::optional<trace_file::gap> missing{};

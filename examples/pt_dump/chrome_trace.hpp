@@ -97,7 +97,7 @@ private:
     static constexpr unsigned first_call_track = 3;
     /// Branches are counted in bins of 10 units of `ts`.
     static constexpr std::uint64_t ticks_per_bin = 10'000;
-    /// So many events may precede the first TSC. Their time is then that of this TSC.
+    /// The maximum number of events that wait for the first TSC, and then have its time.
     static constexpr std::size_t most_early = 4096;
 
     struct moment {

@@ -62,7 +62,7 @@ struct settings {
     }
 };
 
-/// The settings for a stream of a file. What the command line says precedes what the file says.
+/// The settings for a stream of a file. The command line takes precedence over the file.
 inline auto settings_for(settings how, trace_file::stream const& from) -> settings {
     how.clock = trace_file::clock_of(from, how.clock, how.given);
     how.quirks = how.clock.quirks;

@@ -63,7 +63,7 @@ an option replaces what the file says:
   --non-turbo R   the maximum non-turbo ratio, MSR_PLATFORM_INFO[15:8]
   --tsc-reference TSC
                   a TSC near the trace, for the 8 bits that TSC packets lack
-  --guest         the trace begins in a guest; a PIP packet tells otherwise
+  --guest         the trace begins in a guest, until a PIP packet shows where code executes
   --guest-tsc OFFSET,MULTIPLIER
                   the TSC offset and multiplier of the guest's VMCS, 0x1000000000000 for none: times
                   of the guest become the host's
@@ -552,7 +552,7 @@ auto run(tool::command_line& line) -> int {
     }
     if (files.empty() && literals.empty()) {
         throw tool::failure{"nothing to read: give a file, - for standard input, or --hex BYTES; "
-                            "--help tells more"};
+                            "see --help"};
     }
     code.check();
     if (code.is_on) { how.calls = &code; }

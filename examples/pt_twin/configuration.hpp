@@ -53,7 +53,7 @@ struct configuration {
 };
 
 /// The ranges of IPs without the target of a TIP.PGD in between: up to four, those with most IPs.
-/// IPs and targets that occur `least` times or less tell nothing.
+/// IPs and targets that occur `least` times or less are no evidence.
 inline auto ranges_of(std::vector<std::uint64_t> ips, std::vector<std::uint64_t> targets,
                       std::size_t least) -> std::vector<ip_range> {
     std::sort(ips.begin(), ips.end());
@@ -123,7 +123,7 @@ private:
 };
 
 /// From all packets of a trace. A damaged trace may have bytes that look like packets of any kind:
-/// what is rarer than one in a thousand, or in one of eight PSB+, tells nothing there.
+/// what is rarer than one in a thousand, or in one of eight PSB+, is no evidence there.
 inline auto configuration_of(std::vector<recording> const& from, std::string_view kind_name)
     -> configuration {
     bool const enable_has_fup = options_of(kind_name).psb_of_enable_has_fup;

@@ -110,7 +110,7 @@ public:
 
     /// OS and User while TraceEn stays 1, as the packets from `i` on show them: only with OS is
     /// there a PIP, and in a PSB+ where ContextEn is 1; only a change of the CPL leaves the context
-    /// without a FUP. Otherwise the IPs tell: those of kernels are in the upper half.
+    /// without a FUP. Otherwise the IPs show it: those of kernels are in the upper half.
     [[nodiscard]] auto privilege_from(std::size_t i, bool is_off, privilege before) const
         -> privilege {
         if (!with_.os) { return {false, true}; }
@@ -247,7 +247,7 @@ private:
     /// True for a TIP.PGE with more bytes than the last IP asks for: the first after a rise.
     [[nodiscard]] auto has_wide_form(seen const& one, trace::writer_state const& writer) const
         -> bool {
-        if (options_.end_alignment != 0) { return false; }  // PADs tell
+        if (options_.end_alignment != 0) { return false; }  // PADs show it
         auto const form = writer.form_of(one.ip, options_.ips);
         return one.packet.length() > packet::encode(packet::tip_pge::of(form, one.ip)).length;
     }

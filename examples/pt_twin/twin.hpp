@@ -69,7 +69,7 @@ public:
     }
     /// The number of questions in the last step.
     [[nodiscard]] auto asked() const -> unsigned { return choices_.count(); }
-    /// True if one of them was about OS: its answer may tell only much later.
+    /// True if one of them was about OS: its answer may have an effect only much later.
     [[nodiscard]] auto asked_of_os() const -> bool { return choices_.has_asked(question::os); }
     /// Runs the machine through the end of the trace.
     void end() {

@@ -156,8 +156,8 @@ public:
     }
     /// How often the time went back, as after bytes that were misread as a TSC.
     [[nodiscard]] auto times_back() const -> std::uint64_t { return times_back_; }
-    /// The gaps of the file, those of them that an AUX record tells, and the AUX records that say
-    /// that tracing was off for a while.
+    /// The gaps of the file, the gaps that an AUX record reports, and the AUX records that say that
+    /// tracing was off for a while.
     [[nodiscard]] auto gaps() const -> std::uint64_t { return gaps_; }
     [[nodiscard]] auto told_gaps() const -> std::uint64_t { return told_gaps_; }
     [[nodiscard]] auto partials() const -> std::uint64_t { return partials_; }

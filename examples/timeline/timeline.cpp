@@ -66,8 +66,8 @@ says so. Of a perf.data file these numbers, the errata of the processor and the 
 are known; an option replaces what the file says. All traces of a page have the same TSC.
 
 Where bytes of a stream are missing, tracing is unknown up to the next PSB; offsets count only the
-bytes that are there. The page says how often AUX records of the kernel tell this, and that tracing
-was off for a while.
+bytes that are there. The page says how often AUX records of the kernel report this, and that
+tracing was off for a while.
 
 With --calls, a lane has a bar for each call: it spans the time from the call to the return, and
 lies below that of its caller. Bars have the name of the function, and the number of instructions
@@ -409,10 +409,9 @@ auto run(tool::command_line& line) -> int {
     }
     how.calls.check();
     how.part.check();
-    if (!has_out) { throw tool::failure{"nowhere to write: give -o OUT.html; --help tells more"}; }
+    if (!has_out) { throw tool::failure{"nowhere to write: give -o OUT.html; see --help"}; }
     if (files.empty()) {
-        throw tool::failure{"nothing to read: give a trace, or - for standard input; --help tells "
-                            "more"};
+        throw tool::failure{"nothing to read: give a trace, or - for standard input; see --help"};
     }
     if (files.size() > most_traces) { refuse_count(); }
     if (std::count(files.begin(), files.end(), "-") > 1) {

@@ -398,7 +398,7 @@ class MadeFiles(Case):
         data = file_of(made.Record(COMPRESSED, bytes(16), ""), made.auxtrace(one, tid=7))
         at = data.index(made.u32(COMPRESSED) + made.u16(0, 24))
         said = (f"pt_dump: {self.path}: byte {at}: compressed records are not read: names of "
-                "threads, and AUX records that tell a loss, may be missing\n")
+                "threads, and AUX records that report a loss, may be missing\n")
         self.write(data)
         self.assertEqual(self.dump(self.path, said=said), self.raw(one))
         self.assertIn("comm=-", self.dump("--streams", self.path, said=said))

@@ -70,7 +70,7 @@ public:
     [[nodiscard]] auto operator[](std::size_t index) -> bar& { return all_[index]; }
     [[nodiscard]] auto all() const -> std::vector<bar> const& { return all_; }
     [[nodiscard]] auto is_full() const -> bool { return all_.size() >= full_; }
-    /// Calls within so many instructions and ticks are merged; 0: none is.
+    /// Calls within this number of instructions and ticks are merged; 0: no calls are.
     [[nodiscard]] auto resolution() const -> std::uint64_t { return resolution_; }
     [[nodiscard]] auto left_out() const -> std::uint64_t { return left_out_; }
 

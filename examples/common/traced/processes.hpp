@@ -72,7 +72,7 @@ public:
         auto const* const first = last_before(all, when.first);
         auto const* const last = last_before(all, when.last);
         if (first != nullptr && first == last) { return first->thread; }
-        // Before the first record, the thread ran that it switches out.
+        // Before the first record, the thread that it switches out was running.
         if (last == nullptr) { return all.front().is_out ? all.front().who : none; }
         bool const is_next = last == (first == nullptr ? all.data() : first + 1);
         bool const is_known = is_next && last->is_out &&

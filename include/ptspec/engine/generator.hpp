@@ -113,7 +113,7 @@ public:
         detail::end_overflow(state_, to);
     }
 
-    /// Starts tracing at the next instruction, as if a WRMSR wrote `value`, with TraceEn = 1, just
+    /// Starts tracing at the next instruction, like a WRMSR of `value`, with TraceEn = 1, directly
     /// before it: for an emulator that traces code which has no such WRMSR, such as user code.
     ///
     /// Errors: those of `access::check_write` at CPL 0; nothing has changed then.

@@ -208,7 +208,7 @@ public:
         cycles_ = 0;
         is_unlimited_ = true;
         in_psb_plus_ = is_clean_ = is_fresh_ = is_widened_ = has_mixed_ratios_ = false;
-        // The CYC before an OVF tells how long the overflow lasted, at any frequency: GEN-220.
+        // The CYC before an OVF shows how long the overflow lasted, at any frequency: GEN-220.
         low_ = floor_;
         high_ = ceiling_ = time::unbounded;
         // A lost CBR may have had any ratio.

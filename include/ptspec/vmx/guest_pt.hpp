@@ -27,7 +27,7 @@ enum class guest_level : uint8_t {
 ///
 /// Source: SDM vol. 3, "Intel Processor Trace and VMX"; PRG-170..177.
 struct guest_pt {
-    cpu::capabilities caps{};  ///< what CPUID tells the guest
+    cpu::capabilities caps{};  ///< what CPUID reports to the guest
     /// How the VMM translates the output of the guest's own code; see `current_output`.
     guest_output output = guest_output::guest_physical;
     /// The values that the guest sees. Of IA32_PERF_GLOBAL_STATUS only Trace_ToPA_PMI is in use.

@@ -197,7 +197,8 @@ class packet_batch {
         now_.ends_in_payload = is_wide_ip || is_status;
         now_.cycles_at_tnt = 0;
     }
-    /// Writes PADs so that the next bytes, of which some are held, do not cross a multiple of 8.
+    /// Writes PADs so that the next `length` bytes, the held ones included, do not cross a multiple
+    /// of 8.
     constexpr void align_whole(size_t length) noexcept { align_by({.whole = length}); }
     /// Writes PADs so that they end at a multiple of 8.
     constexpr void align_head(size_t length) noexcept { align_by({.head = length, .ends = true}); }
