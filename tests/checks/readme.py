@@ -18,6 +18,9 @@ The page of a folder, include/ptspec/FOLDER/README.md, has at most 50 lines. Aft
 `Used by:` it names the folders whose headers its headers include, and those that include them. A
 folder without a page, such as detail/, belongs to the folder above it. These pages and README.md
 must quote code; those of examples/ and tests/ need not.
+
+include/ptspec/README.md is the glossary, with at most 45 lines: a table of words, one line each.
+Its last column names what the word is in the code, and the header that declares that.
 """
 
 import os
@@ -39,6 +42,9 @@ INCLUDE = re.compile(r"^#include <ptspec/([^>]+)>", re.MULTILINE)
 LIMIT = re.compile(r"^\| `ptspec/(\w+)\.hpp` \|.*\| (\d+\.\d+) \|$", re.MULTILINE)
 LONGEST_README = 250
 LONGEST_PAGE = 50
+LONGEST_GLOSSARY = 45
+COMMENT = re.compile(r"//[^\n]*")
+ENTRY = re.compile(r"\| [\w ]+ \| [^|]+ \| `(?P<name>\w+)`, `(?P<header>[^`|]+)` \|")
 
 
 def what_the_compiler_says(root, source, text=None):
@@ -144,9 +150,38 @@ def wrong_limits(text, limits):
                    f"in include_time.py: {limits.get(name)}")
 
 
+def declares(code, name):
+    """Whether a header declares a type, concept, namespace, function or member of this name."""
+    kinds = (r"(?:struct|class|union|concept|using)\s+(?:alignas\(\d+\)\s+|\[\[\w+\]\]\s+)*"
+             rf"{name}\b(?!;)",
+             rf"namespace\s+(?:\w+::)*{name}\s*\{{",
+             rf"auto\s+{name}\(",
+             r"(?!(?:return|struct|class|union|using|enum)\b)"
+             rf"\w+>?\s+{name}\s*[={{;]")
+    return any(re.search(rf"\b(?:{kind})", COMMENT.sub("", code)) for kind in kinds)
+
+
+def wrong_glossary(root):
+    library = root / "include" / "ptspec"
+    page = library / "README.md"
+    if not page.exists():
+        return
+    name, lines = page.relative_to(root).as_posix(), page.read_text().splitlines()
+    if len(lines) > LONGEST_GLOSSARY:
+        yield f"{name}: has more than {LONGEST_GLOSSARY} lines"
+    rows = [(number, line) for number, line in enumerate(lines, 1) if line.startswith("|")][2:]
+    for number, line in rows:
+        entry = ENTRY.fullmatch(line)
+        header = library / entry["header"] if entry else None
+        if entry is None:
+            yield f"{name}:{number}: a row is | word | what it is | `name`, `header` |"
+        elif not header.is_file() or not declares(header.read_text(), entry["name"]):
+            yield f"{name}:{number}: {entry['header']} does not declare {entry['name']}"
+
+
 def wrong_pages(root):
     library = root / "include" / "ptspec"
-    pages = sorted(library.rglob("README.md"))
+    pages = sorted(page for page in library.rglob("README.md") if page.parent != library)
     for page, both in neighbours(library, pages).items():
         name, text = page.relative_to(root).as_posix(), page.read_text()
         yield from wrong_quotations(root, name)
@@ -166,6 +201,7 @@ def findings(root, limits):
         yield f"README.md: has more than {LONGEST_README} lines"
     yield from wrong_limits(text, limits)
     yield from wrong_pages(root)
+    yield from wrong_glossary(root)
     for folder in ("examples", "tests"):
         for page in sorted((root / folder).rglob("README.md")):
             yield from wrong_quotations(root, page.relative_to(root).as_posix(), False)
@@ -201,7 +237,8 @@ def self_test():
             if len(found) != expected:
                 print(f"self-test: {expected} findings expected in {text!r}, not {found}")
                 return 1
-        return self_test_of_readme(root, quoted) or self_test_of_pages(root, quoted)
+        return (self_test_of_readme(root, quoted) or self_test_of_pages(root, quoted) or
+                self_test_of_glossary(root))
 
 
 def self_test_of_readme(root, quoted):
@@ -250,6 +287,31 @@ def self_test_of_pages(root, quoted):
             print(f"self-test: {expected} findings expected in {text!r}, not {found}")
             return 1
     return 0
+
+
+def self_test_of_glossary(root):
+    library = root / "include" / "ptspec"
+    (library / "low" / "w.hpp").write_text(
+        "namespace ptspec::odd {\n// struct two {};\nclass three;\nstruct alignas(8) one {\n"
+        "    rule kept = rule::none;\n    constexpr auto made() -> int { return absent; }\n};\n"
+        "template <class T>\nconcept fine = true;\n}\n")
+    head = "# Words\n\n| word | what | where |\n|---|---|---|\n"
+    for row, expected in [("| a b | c, d | `one`, `low/w.hpp` |", 0),
+                          ("| a | c | `odd`, `low/w.hpp` |", 0),
+                          ("| a | c | `kept`, `low/w.hpp` |", 0),
+                          ("| a | c | `made`, `low/w.hpp` |", 0),
+                          ("| a | c | `fine`, `low/w.hpp` |", 0),
+                          ("| a | c | `two`, `low/w.hpp` |", 1),
+                          ("| a | c | `three`, `low/w.hpp` |", 1),
+                          ("| a | c | `absent`, `low/w.hpp` |", 1),
+                          ("| a | c | `one`, `low/v.hpp` |", 1), ("| a | c | `one` |", 1)]:
+        (library / "README.md").write_text(head + row + "\n")
+        found = list(wrong_glossary(root))
+        if len(found) != expected:
+            print(f"self-test: {expected} findings expected for {row}, not {found}")
+            return 1
+    (library / "README.md").write_text(head + "\n" * (LONGEST_GLOSSARY - 3))
+    return 0 if len(list(wrong_glossary(root))) == 1 else 1
 
 
 def main():
