@@ -74,12 +74,10 @@ LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b|^(?:<{7}|>{7}) .*", re.M)
 # Attributes of one vendor; other compilers warn about them. A comment after one would let
 # clang-format break the declaration below it.
 ATTRIBUTE = re.compile(r"\[\[(?:[^\]\n/]*[\s,])?(?P<vendor>gnu|clang|msvc)::")
-VENDORS = {"gnu": "defined(__GNUC__) || defined(__clang__)", "clang": "defined(__clang__)",
-           "msvc": "defined(_MSC_VER)"}
+# clang accepts the attributes of GNU, too.
+VENDORS = {"gnu": ("defined(__GNUC__) || defined(__clang__)", "defined(__clang__)"),
+           "clang": ("defined(__clang__)",), "msvc": ("defined(_MSC_VER)",)}
 TORN = re.compile(r"^[^/\n]*\b(?:constexpr|consteval|inline|static)[ \t]+(?:auto|void)$", re.M)
-# Headers whose attributes have another form.
-OTHER_ATTRIBUTES = ("ptspec/trace/binder.hpp", "ptspec/trace/events.hpp",
-                    "ptspec/trace/detail/simple_packets.hpp")
 
 # A register or a packet: `struct x : bit_word<x, ...>`, or with a base, `struct y : some<y>`.
 HARDWARE_WORD = re.compile(
@@ -185,15 +183,14 @@ def check_one_header(header, text):
         if allowed is None or not match[1].startswith(allowed):
             yield Finding("macro", path, line, name=match[1])
     lines = text.splitlines()
-    if header not in OTHER_ATTRIBUTES:
-        for line, match in matches(ATTRIBUTE, text):
-            compilers = VENDORS[match["vendor"]]
-            fenced = (lines[line - 2] == f"#if {compilers}" and
-                      lines[line:line + 1] == ["#endif"])
-            if not fenced or not re.fullmatch(r"\s*\[\[[\w:, ]+\]\]", lines[line - 1]):
-                yield Finding("attribute", path, line, compilers=compilers)
-        for line, _ in matches(TORN, text):
-            yield Finding("torn", path, line)
+    for line, match in matches(ATTRIBUTE, text):
+        compilers = VENDORS[match["vendor"]]
+        fenced = (lines[line - 2] in [f"#if {some}" for some in compilers] and
+                  lines[line:line + 1] == ["#endif"])
+        if not fenced or not re.fullmatch(r"\s*\[\[[\w:, ]+\]\]", lines[line - 1]):
+            yield Finding("attribute", path, line, compilers=compilers[0])
+    for line, _ in matches(TORN, text):
+        yield Finding("torn", path, line)
     for line, match in matches(HARDWARE_WORD, text):
         if match["name"] in ("bit_word", "packet_word"):
             continue
@@ -378,11 +375,12 @@ def tampered():
     attribute = "[[gnu::flatten]]"
     fence = f"#if defined(__GNUC__) || defined(__clang__)\n{attribute}\n#endif"
     std = inc + "std.hpp"
-    for line, new in ((6, attribute), (7, fence.replace("defined(__GNUC__) || ", "")),
+    for line, new in ((6, attribute), (7, fence.replace("(__GNUC__) ||", "(_MSC_VER) ||")),
                       (7, fence.replace("]]", "]]  // why")), (7, fence.replace("#endif", "#else")),
                       (7, fence.replace("]]\n", "]] static\n")), (6, "[[noreturn, gnu::cold]]")):
         yield std, fence, new, [f"attribute {std}:{line}"]
     yield std, fence, fence.replace("]]", ", gnu::cold]]"), []
+    yield std, fence, fence.replace("defined(__GNUC__) || ", ""), []
     yield std, fence, fence.replace("defined(__GNUC__) || ", "").replace("gnu", "clang"), []
     yield std, "constexpr auto two", "constexpr auto\ntwo", [f"torn {std}:10"]
     yield "tests/reg/also.cpp", None, None, [f"mirror {inc}reg/also.hpp:1"]

@@ -15,7 +15,7 @@ namespace ptspec::test {
 /// A token is bytes in hexadecimal, PSB, CBR, or a whole PSB+: ON with a FUP to 1000H, as the kind
 /// of processor writes it, or OFF without FUP. `!` marks where the next token begins.
 struct made_stream {
-    std::uint8_t bytes[512] = {};
+    std::uint8_t bytes[1024] = {};
     std::size_t size = 0;
     std::size_t mark = 0;
 

@@ -5,6 +5,8 @@
 #include <support/check_twice.hpp>
 #include <support/event_text.hpp>
 
+#include <iterator>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -168,6 +170,77 @@ TEST_CASE("state() is that after the last event (PKT-140, GEN-100, GEN-101)") {
         }
         return true;
     });
+}
+
+/// The states after the events of a stream that is given in chunks of `size` bytes, up to the
+/// first damage.
+static auto states_in_chunks(made_stream const& whole, size_t size)
+    -> std::vector<trace::execution_state> {
+    std::vector<trace::execution_state> all;
+    trace::event_reader<> from{trace::no_clock{}};
+    size_t at = 0;
+    while (true) {
+        auto const& e = from.next();
+        if (e.what == trace::event_type::end) { return all; }
+        if (e.what != trace::event_type::need_input) {
+            if (e.broken != rule::none) { return all; }
+            all.push_back(from.state());
+            continue;
+        }
+        auto const chunk = whole.view().from(at).first(size);
+        at += chunk.size();
+        if (chunk.empty()) { from.finish(); }
+        if (!chunk.empty()) { REQUIRE(from.feed(chunk)); }
+    }
+}
+
+TEST_CASE("state() is the same in chunks of any size, for any mixture of events") {
+    std::string_view const sentences[] = {
+        "06",
+        "2d0020",
+        "01 310030",
+        "01 9902 310030",
+        "01 0283 5901 ON 310030",
+        "9902 2d0020",
+        "9901 2d0020",
+        "9921 3d1010",
+        "9920 3d1010",
+        "9922 3d1010 2d0020",
+        "3d1010 2d0020",
+        "3d1010 0243001000000000 9901 2d0020",
+        "3d1010 0243012000000000 9902 01 310030",
+        "0243003000000000",
+        "02c8010203040a",
+        "021201000000",
+        "029201000000 3d1010",
+        "02c20100000000000000 02220010 02e2 3d1010 02a21001000000",
+        "02f3 3d1010",
+        "0213810e 3d1010",
+        "02130200",
+        "02032000",
+        "5901",
+        "ON"};
+    std::mt19937 random{7};
+    size_t states = 0;
+    unsigned changes = 0;
+    for (unsigned round = 0; round < 3000; ++round) {
+        std::string text = "ON";
+        size_t const few = random() % 2 == 0 ? 4 : std::size(sentences);
+        size_t const first = random() % std::size(sentences);
+        for (unsigned i = 0; i < 12; ++i) {
+            text += " ";
+            text += sentences[(first + random() % few) % std::size(sentences)];
+        }
+        made_stream const whole{text, engine::model_kind::manual};
+        auto const expected = states_in_chunks(whole, 1);
+        INFO(text);
+        REQUIRE(states_in_chunks(whole, 1024) == expected);
+        REQUIRE(states_in_chunks(whole, 1 + random() % 30) == expected);
+        for (size_t i = 1; i < expected.size(); ++i) { changes += expected[i] != expected[i - 1]; }
+        states += expected.size();
+    }
+    CHECK(states > 30'000);
+    CHECK(changes > 10'000);
 }
 
 TEST_CASE("C-states: one FUP for MWAIT, PWRE and EXSTOP; PWRX has their IP (PKT-181,188,189)") {

@@ -34,7 +34,7 @@ public:
     /// The violation of the last packet whose binding has a broken rule.
     [[nodiscard]] constexpr auto violated() const noexcept -> violation const& { return violated_; }
     [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_open); }
-    /// What the PSB+ reports that is open, or was the last.
+    /// What the open PSB+, or the last one, reports.
     [[nodiscard]] constexpr auto last_psb_plus() const noexcept -> psb_plus const& { return psb_; }
     /// After an OVF, until a packet shows whether and where tracing resumes.
     [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool {
@@ -173,8 +173,10 @@ private:
 
     /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
     /// (g++ 12).
-    [[gnu::noinline]] constexpr auto add_other(packet::any_packet const& which, at where) noexcept
-        -> binding {
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto add_other(packet::any_packet const& which, at where) noexcept -> binding {
         here_ = {where.offset, which.kind()};
         violated_.broken = rule::none;
         bool const settles = has(shared_fup) && !continues_event.has(here_.which);
@@ -206,7 +208,7 @@ private:
     constexpr void add_unbound(packet::any_packet const& which, at where) noexcept {
         if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
     }
-    [[gnu::noinline]] constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
         if (has(psb_open)) { psb_.add(which, where); }
         bool const is_cbr = which.is<packet::cbr>();
         // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
@@ -322,16 +324,9 @@ private:
         if (owner_at_.which == kind::mode_tsx) { set(owners_of_fup, false); }
     }
 
-    /// These take the value of a packet, and return false if the packets before say something else.
-    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
-        now_.take(which);
-        return known_.take(which, is_on);
-    }
-    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
-        now_.take(which);
-        return known_.take(which, is_on);
-    }
-    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
+    /// Takes the value of a packet. Returns false if earlier packets contradict it.
+    template <packet::packet_type Packet>
+    constexpr auto take(Packet which, bool is_on) noexcept -> bool {
         now_.take(which);
         return known_.take(which, is_on);
     }
@@ -416,8 +411,8 @@ private:
         bool const shows_off = is_any_of(packet::kinds_of(kind::tip_pge, kind::tracestop));
         auto const refuted = shows_off ? refute() : resumption::none;
         bool const loses = has(event | aborting | abort | mode);
-        check_pending(which);
-        check_entry();
+        if (has(waiting)) { check_pending(which); }
+        if (has(must_be_entered | entering)) { check_entry(); }
         auto found = bind(which, loses);
         check_block();
         if (shows_off) { found.resumed = refuted; }

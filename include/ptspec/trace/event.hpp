@@ -73,7 +73,12 @@ struct event {
 
     /// False at the end of the trace and at the end of a chunk.
     constexpr explicit operator bool() const noexcept {
-        return what != event_type::need_input && what != event_type::end;
+        static_assert(event_type::end > event_type::need_input);
+        return what < event_type::need_input;
+    }
+    constexpr void set_ip(uint64_t value) noexcept {
+        has_ip = true;
+        ip = value;
     }
     /// The outcomes of `event_type::branches`, the oldest first.
     [[nodiscard]] constexpr auto branches() const noexcept -> packet::branches {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/trace/binder.hpp>
+#include <ptspec/trace/detail/event_queue.hpp>
 #include <ptspec/trace/detail/simple_packets.hpp>
 #include <ptspec/trace/no_clock.hpp>
 #include <ptspec/trace/packet_errata.hpp>
@@ -66,19 +67,22 @@ public:
 
     /// The next event. It stays valid until the next call.
     [[nodiscard]] constexpr auto next() noexcept -> event const& {
-        if (first_ == ready_) [[unlikely]] { refill(buffer{}); }
-        return events_[first_++];
+        if (!events_.has_ready()) [[unlikely]] { refill(buffer{}); }
+        return events_.all[events_.first++];
     }
     /// The next event after branches that need no binding: `out` gets these instead, as
     /// `detail::event_buffer` does, and returns false to stop: then the result may be nullptr.
     template <class Out>
     [[nodiscard]] constexpr auto next_after(Out out) noexcept -> event const* {
-        if (first_ == ready_) { refill(out); }
-        return first_ == ready_ ? nullptr : &events_[first_++];
+        if (!events_.has_ready()) { refill(out); }
+        return events_.has_ready() ? &events_.all[events_.first++] : nullptr;
     }
     /// The state of the processor after the last event that `next` returned.
-    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
-        return first_ == ready_ ? binder_.state() : before_;
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state {
+        if (!events_.has_ready()) { return binder_.state(); }
+        execution_state now = before_;
+        now.enabled = events_.all[events_.first - 1].enabled;
+        return now;
     }
     /// The clock, which may have read ahead.
     [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return clock_; }
@@ -86,27 +90,23 @@ public:
 private:
     using kind = packet::kind;
     static constexpr reader_options from_first_psb{.sync = true};
-    static constexpr unsigned room = Room;
-    /// The maximum number of events pending for one IP. More are returned without an IP. One packet
-    /// adds up to three events.
-    static constexpr unsigned max_pending = room - 6;
+    /// The maximum number of events that wait for a packet. One packet adds up to three; with more,
+    /// those that are pending are returned without an IP.
+    static constexpr unsigned max_waiting = Room - 6;
+    /// The packets that change more of the state than PacketEn.
+    static constexpr packet::kind_set changes_state = packet::kinds_of(
+        kind::pip, kind::vmcs, kind::mode_exec, kind::mode_tsx);
     static constexpr unsigned max_aside = 2;  ///< FUP and PIP
 
-    // ------------------------------------------------------------------------- the events
-    // [first_, ready_) are ready to return. The next `held_` are held while it is in doubt whether
-    // those of them that are `resumed` happened. [first_pending(), count_) are pending: their IP is
-    // not known yet.
+    // ------------------------------------------------------------------------- reading
 
     struct buffer {};  // of events
     template <class Out>
     constexpr void refill(Out out) noexcept {
-        unsigned const waiting = count_ - ready_;
-        for (unsigned i = 0; i < waiting; ++i) { events_[i] = events_[ready_ + i]; }
-        first_ = ready_ = 0;
-        count_ = waiting;
-        before_ = binder_.state();
-        while (ready_ == 0) {
-            if (count_ > max_pending) { return make_room(); }
+        events_.compact();
+        if (events_.count == 0) { before_ = binder_.state(); }
+        while (events_.ready == 0) {
+            if (events_.count > max_waiting) { return make_room(); }
             if (has_item_) {
                 has_item_ = false;
                 add(item_);
@@ -114,24 +114,17 @@ private:
                 (void)errata_.skip(reader_);
                 add(reader_.next());
             } else if constexpr (same_as<Out, buffer>) {
-                read_simple_packets();
+                read_batch();
             } else if (!pass_simple_packets(out)) {
                 return;
             }
         }
-        if (!has_last_ip_) [[unlikely]] { hide_ips(); }
+        if (!has_last_ip_) [[unlikely]] { events_.hide_ips(); }
     }
-    /// Before the first PSB a compressed IP is not known.
-    constexpr void hide_ips() noexcept {
-        for (unsigned i = 0; i < ready_ + held_; ++i) {
-            events_[i].has_ip = events_[i].has_to = false;
-            events_[i].ip = events_[i].to = 0;
-        }
-    }
-    /// Visits packets up to one that needs binding, or until `out` stops.
+    /// Visits packets up to one that `out` does not take.
     template <class Out>
     constexpr auto visit_simple_packets(Out out) noexcept -> detail::simple_packets<Clock, Out> {
-        bool const has_no_pending = count_ == 0;
+        bool const has_no_pending = events_.count == 0;
         bool const takes_branches = binder_.binds_branches() && has_no_pending;
         detail::simple_packets<Clock, Out> plain{
             out, &clock_, &item_, &binder_, &disabled_, takes_branches, has_no_pending};
@@ -139,13 +132,61 @@ private:
         has_item_ = plain.has_stopped;
         return plain;
     }
-    [[gnu::noinline]]  // inlined, a trace without CYCs takes 4 % more instructions (g++ 12)
-    constexpr void
-    read_simple_packets() noexcept {
+    /// Writes events of simple packets, and binds the others, until a packet may change more of the
+    /// state than PacketEn.
+    struct batch : detail::event_buffer<Clock> {
+        event_reader* by;
+
+        constexpr auto bind(packet::any_packet const& which, at where, bool has_no_pending) noexcept
+            -> detail::after_binding {
+            auto const after = by->bind_in_batch(which, where, this->next, has_no_pending);
+            this->next = after.next;
+            return after;
+        }
+    };
+    /// Values instead of the visitor, which stays in registers.
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto bind_in_batch(packet::any_packet const& which, at where, event* next,
+                                 bool has_no_pending) noexcept -> detail::after_binding {
+        if (has_no_pending) { end_simple_packets(next); }
+        if (!may_bind(which.kind())) {
+            item_ = {.what = item_type::packet,
+                     .length = static_cast<uint8_t>(where.length),
+                     .offset = where.offset,
+                     .ip = where.ip,
+                     .packet = which};
+            return {.next = next, .has_no_pending = has_no_pending, .has_stopped = true};
+        }
+        bool const had_ready = events_.ready != 0;
+        add_packet(which, where);
+        bool const keeps_state = had_ready || events_.ready == 0 || binder_.state() == before_;
+        bool const is_ready = events_.is_ready();
+        return {.next = events_.all + events_.count,
+                .has_no_pending = is_ready,
+                .takes_branches = is_ready && binder_.binds_branches(),
+                .goes_on = keeps_state};
+    }
+    constexpr void end_simple_packets(event const* next) noexcept {
+        events_.count = events_.ready = static_cast<unsigned>(next - events_.all);
+    }
+    /// Events that are ready keep the state before the batch, except for PacketEn.
+    [[nodiscard]] constexpr auto may_bind(kind which) const noexcept -> bool {
+        if (quirks_.bits != 0 || events_.count > max_waiting) { return false; }
+        auto const enabled = binder_.state().enabled;
+        bool const is_known = enabled == tracing::on || enabled == tracing::off;
+        return events_.ready == 0 || (is_known && !changes_state.has(which));
+    }
+    /// noinline: inlined, a trace without CYCs takes 4 % more instructions (g++ 12).
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr void read_batch() noexcept {
+        unsigned const begin = events_.count;
         auto const plain = visit_simple_packets(
-            detail::event_buffer<Clock>{events_ + count_, events_ + room});
-        if (!plain.has_no_pending) { return; }
-        count_ = ready_ = static_cast<unsigned>(plain.out.next - events_);
+            batch{{events_.all + begin, events_.all + Room}, this});
+        if (plain.has_no_pending) { end_simple_packets(plain.out.next); }
     }
     /// False if `out` has stopped.
     template <class Out>
@@ -157,119 +198,78 @@ private:
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
         return quirks_.bits != 0 && (errata_.needs_next() || quirks_.has(cpu::quirk::bdm64));
     }
-    /// Appends a pending event.
-    constexpr void add_pending(event const& one) noexcept {
-        events_[count_] = one;
-        ++count_;
-    }
+
+    // ------------------------------------------------------------------------- the events
+
     constexpr void add_ready(event const& one) noexcept {
-        add_pending(one);
+        events_.put(one);
         complete_pending();
     }
-    /// Makes all pending events ready, or holds them.
     constexpr void complete_pending() noexcept {
         awaits_abort_ = false;
-        if (binder_.may_have_resumed()) [[unlikely]] {
-            held_ = count_ - ready_;
-        } else {
-            held_ = 0;
-            ready_ = count_;
-        }
+        events_.complete(binder_.may_have_resumed());
     }
-    constexpr void release() noexcept {
-        if (binder_.may_have_resumed()) [[unlikely]] { return; }
-        ready_ += held_;
-        held_ = 0;
-    }
-    [[nodiscard]] constexpr auto first_pending() const noexcept -> unsigned {
-        return ready_ + held_;
-    }
-    /// Sets the IP of all pending events, and makes them ready.
     constexpr void complete_pending_at(uint64_t ip) noexcept {
-        for (unsigned i = first_pending(); i < count_; ++i) {
-            events_[i].has_ip = true;
-            events_[i].ip = ip;
-        }
+        events_.set_ip_of_pending(ip);
         complete_pending();
     }
-    /// Inserts an event, which is complete, at `place`.
+    constexpr void release() noexcept {
+        if (!binder_.may_have_resumed()) [[likely]] { events_.release(); }
+    }
     constexpr void insert(unsigned place, event const& one) noexcept {
-        for (unsigned i = count_; i > place; --i) { events_[i] = events_[i - 1]; }
-        events_[place] = one;
-        ++count_;
-        ++held_;
+        events_.insert(place, one);
         release();
     }
-
-    // ------------------------------------------------------------------------- after an OVF
-
-    /// Decides about the held events that are `resumed`.
+    /// After an OVF: decides about the held events that are `resumed`.
     constexpr void settle(resumption how) noexcept {
-        if (how < resumption::withdrawn) { return release(); }
-        unsigned const end = first_pending();
-        unsigned keep = ready_;  // up to here, if only the last did not happen
-        for (unsigned i = ready_; how != resumption::refuted && i < end; ++i) {
-            if (events_[i].what == event_type::resumed) { keep = i; }
+        if (how >= resumption::withdrawn) {
+            events_.withdraw(how == resumption::refuted);
+            if (how == resumption::at_fup) { events_.resume_at_fup(); }
         }
-        unsigned to = keep;
-        for (unsigned i = keep; i < count_; ++i) {
-            if (i < end && events_[i].what == event_type::resumed) { continue; }
-            events_[to] = events_[i];
-            ++to;
-        }
-        held_ -= count_ - to;
-        count_ = to;
-        if (how == resumption::at_fup) { resume_at_fup(); }
         release();
-    }
-    /// The FUP that opened the pending compound event was that of the OVF. A MODE.Exec after it
-    /// stays pending.
-    constexpr void resume_at_fup() noexcept {
-        unsigned const begin = first_pending();
-        for (unsigned i = begin; i < count_; ++i) {
-            if (events_[i].what == event_type::async_branch) {
-                events_[i].what = event_type::resumed;
-            }
-        }
-        bool const has_mode = count_ > begin && events_[count_ - 1].what == event_type::exec_mode;
-        held_ = count_ - has_mode - ready_;
     }
     /// Returns held events before those that are `resumed`, else pending events without an IP.
     constexpr void make_room() noexcept {
-        if (held_ == 0) { return complete_pending(); }
-        unsigned const end = first_pending();
-        for (unsigned i = 0; i < end; ++i) {
-            if (events_[i].what == event_type::resumed) { continue; }
-            event const one = events_[i];
-            for (unsigned place = i; place > ready_; --place) {
-                events_[place] = events_[place - 1];
-            }
-            events_[ready_] = one;
-            ++ready_;
-        }
-        if (ready_ == 0) { ready_ = 1; }
-        held_ = end - ready_;
+        events_.held == 0 ? complete_pending() : events_.release_some();
     }
 
     // ------------------------------------------------------------------------- items
 
+    [[nodiscard]] constexpr auto known_enabled() const noexcept -> tracing {
+        return binder_.in_overflow() ? tracing::unknown : binder_.state().enabled;
+    }
+    /// The event of a packet, at the time that the clock has after it. Only some packets have a
+    /// CYC: GEN-213.
+    constexpr auto made(event_type what, packet::any_packet const& which, at where) noexcept
+        -> event {
+        bool const has_cyc = packet::cyc_kinds.has(which.kind());
+        return {.what = what,
+                .enabled = known_enabled(),
+                .offset = where.offset,
+                .packet = which,
+                .when = has_cyc ? clock_.now() : clock_.now_without_cyc()};
+    }
+    /// Appends the event of a packet, which is pending.
+    constexpr auto put(event_type what, packet::any_packet const& which, at where) noexcept
+        -> event& {
+        events_.put(made(what, which, where));
+        return events_.all[events_.count - 1];
+    }
+    constexpr void put_ready(event_type what, packet::any_packet const& which, at where) noexcept {
+        (void)put(what, which, where);
+        complete_pending();
+    }
     constexpr auto made(event_type what, item const& got) noexcept -> event {
         return {.what = what,
-                .enabled = binder_.in_overflow() ? tracing::unknown : binder_.state().enabled,
+                .enabled = known_enabled(),
                 .offset = got.offset,
                 .packet = got.packet,
-                .when = time_of(got)};
-    }
-    /// The time of the packet that the clock has got last. Only some packets have a CYC: GEN-213.
-    [[nodiscard]] constexpr auto time_of(item const& got) const noexcept -> time {
-        bool const has_cyc = got.what == item_type::packet &&
-                             packet::cyc_kinds.has(got.packet.kind());
-        return has_cyc ? clock_.now() : clock_.now_without_cyc();
+                .when = clock_.now_without_cyc()};
     }
 
     constexpr void add(item const& got) noexcept {
         switch (got.what) {
-            case item_type::packet: return add_packet(got);
+            case item_type::packet: return add_packet_item(got);
             case item_type::unknown: return add_ready(made(event_type::unknown, got));
             case item_type::synced: return lose(event_type::synced, got);
             case item_type::damage: return lose(event_type::damage, got);
@@ -284,10 +284,7 @@ private:
     }
     /// Returns the end of the chunk before the pending events, which stay pending.
     constexpr void add_need_input(item const& got) noexcept {
-        for (unsigned i = count_; i > 0; --i) { events_[i] = events_[i - 1]; }
-        events_[0] = {.what = event_type::need_input, .offset = got.offset};
-        ++count_;
-        ready_ = 1;
+        events_.put_first({.what = event_type::need_input, .offset = got.offset});
     }
     constexpr void lose(event_type what, item const& got) noexcept {
         settle(binder_.end_doubt());
@@ -305,7 +302,7 @@ private:
 
     // ------------------------------------------------------------------------- packets
 
-    constexpr void add_packet(item got) noexcept {
+    constexpr void add_packet_item(item got) noexcept {
         if (quirks_.bits != 0) {
             auto const more = errata_.correct(got, reader_);
             if (more.what == item_type::need_input) {
@@ -313,94 +310,100 @@ private:
                 has_item_ = true;
                 return add_need_input(more);
             }
-            if (awaits_abort_) { end_wait_for_abort(got); }
+            if (awaits_abort_) { end_wait_for_abort(got.packet); }
         }
+        add_packet(got.packet, {got.offset, got.ip, got.length});
+    }
+    constexpr void add_packet(packet::any_packet const& which, at where) noexcept {
         bool const was_lost = binder_.is_lost();
         bool const was_in_event = binder_.in_event();
         auto const was = binder_.state().enabled;
-        auto const bound = binder_.add(got.packet, {got.offset, got.ip, got.length});
-        rule const bad_time = clock_.add(got.packet);
+        auto const bound = binder_.add(which, where);
+        rule const bad_time = clock_.add(which);
         rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
-        if (held_ != 0) [[unlikely]] { settle(bound.resumed); }
-        if (was_in_event) [[unlikely]] { continue_event(got, bound); }
-        if (broken != rule::none) { add_damage(got, bound, broken); }
+        if (events_.held != 0) [[unlikely]] { settle(bound.resumed); }
+        if (was_in_event) [[unlikely]] { continue_event(which, bound); }
+        if (broken != rule::none) { add_damage(which, where, bound, broken); }
         switch (bound.to) {
-            case owner::none: return add_unbound(got, bound);
-            case owner::status: return add_status(got);
+            case owner::none: return add_unbound(which, where, bound);
+            case owner::status: return add_status(which, where);
             case owner::branch:
             case owner::far_transfer:
             case owner::asynchronous:
             case owner::entry:
-            case owner::interrupt_flag: return add_flow(got, bound, was_lost, was);
-            case owner::paging: return add_ready(made(detail::type_of(got.packet.kind()), got));
+            case owner::interrupt_flag: return add_flow(which, where, bound, was_lost, was);
+            case owner::paging: return put_ready(detail::type_of(which.kind()), which, where);
             case owner::transaction:
-            case owner::transaction_abort: return add_transaction(got, bound);
-            case owner::overflow: return add_overflow(got);
+            case owner::transaction_abort: return add_transaction(which, where, bound);
+            case owner::overflow: return add_overflow(which, where);
             case owner::ptwrite:
             case owner::power:
             case owner::pebs:
             case owner::control_flow:
             case owner::trigger:
-            case owner::trace_stop: return add_value(got, bound);
+            case owner::trace_stop: return add_value(which, where, bound);
         }
     }
 
     /// After a packet while an asynchronous event is pending. If it is an INIT, its events wait for
     /// the TIP of the SIPI, and what comes between is returned first. Source: GEN-290.
-    [[gnu::noinline]] constexpr void continue_event(item const& got, binding bound) noexcept {
-        bool const is_fup = got.packet.is<packet::fup>();
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr void continue_event(packet::any_packet const& which, binding bound) noexcept {
+        bool const is_fup = which.is<packet::fup>();
         if (!binder_.in_event() || (is_fup && bound.to == owner::asynchronous)) {
             bool const ends = bound.to == owner::asynchronous && !is_fup;
             return ends ? return_to_event() : leave_event();
         }
         if (bound.to == owner::asynchronous) { return return_to_event(); }
-        if (is_interrupted_ || packet::unbound_kinds.has(got.packet.kind())) { return; }
+        if (is_interrupted_ || packet::unbound_kinds.has(which.kind())) { return; }
         is_interrupted_ = true;
-        unsigned const begin = first_pending();
-        if (count_ - begin > max_aside) { return complete_pending(); }
-        for (; begin + aside_ < count_; ++aside_) { set_aside_[aside_] = events_[begin + aside_]; }
-        count_ = begin;
+        unsigned const begin = events_.first_pending();
+        if (events_.count - begin > max_aside) { return complete_pending(); }
+        for (; begin + aside_ < events_.count; ++aside_) {
+            set_aside_[aside_] = events_.all[begin + aside_];
+        }
+        events_.count = begin;
     }
     /// The events of an INIT are pending again.
     constexpr void return_to_event() noexcept {
         if (!is_interrupted_) { return; }
         complete_pending();
-        for (unsigned i = 0; i < aside_; ++i) { add_pending(set_aside_[i]); }
+        for (unsigned i = 0; i < aside_; ++i) { events_.put(set_aside_[i]); }
         is_interrupted_ = false, aside_ = 0;
     }
     constexpr void leave_event() noexcept {
         if (!is_interrupted_) { return; }
         is_interrupted_ = false;
         if (!binder_.in_psb_plus()) { complete_pending(); }  // else they are those of the PSB+
-        for (unsigned i = 0; i < aside_; ++i) { insert(first_pending(), set_aside_[i]); }
+        for (unsigned i = 0; i < aside_; ++i) { insert(events_.first_pending(), set_aside_[i]); }
         aside_ = 0;
     }
-    constexpr void add_damage(item const& got, binding bound, rule broken) noexcept {
-        auto one = made(bound.is_note ? event_type::note : event_type::damage, got);
+    constexpr void add_damage(packet::any_packet const& which, at where, binding bound,
+                              rule broken) noexcept {
+        auto one = made(bound.is_note ? event_type::note : event_type::damage, which, where);
         one.broken = broken;
-        if (bound.broken != rule::none && binder_.violated().offset != got.offset) {
+        if (bound.broken != rule::none && binder_.violated().offset != where.offset) {
             one.offset = binder_.violated().offset;
             one.packet = packet::any_packet::of_kind(binder_.violated().which);
         }
-        unsigned place = first_pending();
+        unsigned place = events_.first_pending();
         if (bound.resumed == resumption::confirmed && bound.broken == rule::GEN_227) {
-            // Before the IP at which tracing resumed.
-            for (unsigned i = 0; i < first_pending(); ++i) {
-                if (events_[i].what == event_type::resumed) { place = i; }
-            }
+            place = events_.last_resumed(0);  // before the IP at which tracing resumed
         } else if (bound.to != owner::status &&
-                   (bound.to != owner::asynchronous || got.packet.is<packet::fup>())) {
+                   (bound.to != owner::asynchronous || which.is<packet::fup>())) {
             return add_ready(one);
         }
         insert(place, one);  // the event that the packet continues stays whole
     }
 
     /// BDM64: the target before an abort may be wrong.
-    constexpr void end_wait_for_abort(item const& got) noexcept {
-        if (packet::unbound_kinds.has(got.packet.kind())) { return; }
-        event& branch = events_[first_pending()];
-        if (got.packet.is<packet::mode_tsx>() &&
-            got.packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
+    constexpr void end_wait_for_abort(packet::any_packet const& which) noexcept {
+        if (packet::unbound_kinds.has(which.kind())) { return; }
+        event& branch = events_.all[events_.first_pending()];
+        if (which.is<packet::mode_tsx>() &&
+            which.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
             branch.has_to = false;
             branch.to = 0;
             branch.packet = packet::tip{};
@@ -408,38 +411,38 @@ private:
         complete_pending();
     }
 
-    constexpr void add_unbound(item const& got, binding bound) noexcept {
-        switch (got.packet.kind()) {
+    constexpr void add_unbound(packet::any_packet const& which, at where, binding bound) noexcept {
+        switch (which.kind()) {
             case kind::cbr:
             case kind::mnt: {
-                auto one = made(detail::type_of(got.packet.kind()), got);
+                auto one = made(detail::type_of(which.kind()), which, where);
                 one.is_status = binder_.in_psb_plus();
                 // Inside a compound event they are returned first.
-                return one.is_status || awaits_abort_ ? add_pending(one)
-                                                      : insert(first_pending(), one);
+                return one.is_status || awaits_abort_ ? events_.put(one)
+                                                      : insert(events_.first_pending(), one);
             }
             case kind::psb:
                 complete_pending();
                 if (!has_last_ip_) [[unlikely]] {
-                    hide_ips();
+                    events_.hide_ips();
                     disabled_ = stopped_ = {};
                     has_last_ip_ = true;
                 }
                 return;
-            case kind::psbend: return end_psb_plus(got, bound);
+            case kind::psbend: return end_psb_plus(which, where, bound);
             default: return;
         }
     }
-    constexpr void add_status(item const& got) noexcept {
-        if (got.packet.is<packet::fup>()) { return; }
-        auto one = made(detail::type_of(got.packet.kind()), got);
-        one.is_status = true;
-        add_pending(one);
+    constexpr void add_status(packet::any_packet const& which, at where) noexcept {
+        if (which.is<packet::fup>()) { return; }
+        put(detail::type_of(which.kind()), which, where).is_status = true;
     }
-    constexpr void end_psb_plus(item const& got, binding bound) noexcept {
-        auto one = made(event_type::psb, got);
+    constexpr void end_psb_plus(packet::any_packet const& which, at where, binding bound) noexcept {
+        auto one = made(event_type::psb, which, where);
         one.when = clock_.now_of_psb_plus();
-        for (unsigned i = first_pending(); i < count_; ++i) { events_[i].when = one.when; }
+        for (unsigned i = events_.first_pending(); i < events_.count; ++i) {
+            events_.all[i].when = one.when;
+        }
         psb_plus const& reported = binder_.last_psb_plus();
         one.has_ip = bound.in_psb_plus && reported.has_ip;
         one.ip = one.has_ip ? reported.ip : 0;
@@ -453,54 +456,53 @@ private:
         }
     }
 
-    constexpr void add_flow(item const& got, binding bound, bool was_lost, tracing was) noexcept {
-        switch (got.packet.kind()) {
+    constexpr void add_flow(packet::any_packet const& which, at where, binding bound, bool was_lost,
+                            tracing was) noexcept {
+        switch (which.kind()) {
             case kind::tnt_short:
             case kind::tnt_long:
-                if (!binder_.is_lost()) { add_ready(made(event_type::branches, got)); }
+                if (!binder_.is_lost()) { put_ready(event_type::branches, which, where); }
                 return;
-            case kind::tip: return add_tip(got, bound, was_lost, was);
+            case kind::tip: return add_tip(which, where, bound, was_lost, was);
             case kind::tip_pge: {
-                auto one = made(event_type::enabled, got);
-                one.has_ip = got.packet.as<packet::tip_pge>().has_ip();
-                one.ip = got.ip;
+                auto one = made(event_type::enabled, which, where);
+                one.has_ip = which.as<packet::tip_pge>().has_ip();
+                one.ip = where.ip;
                 event const mode = take_mode();
                 add_ready(one);
-                return ready_mode(mode, got.ip);
+                return ready_mode(mode, where.ip);
             }
-            case kind::tip_pgd: return add_tip_pgd(got, bound);
+            case kind::tip_pgd: return add_tip_pgd(which, where, bound);
             case kind::fup:
-                if (bound.to == owner::interrupt_flag) { return ready_mode(take_mode(), got.ip); }
+                if (bound.to == owner::interrupt_flag) { return ready_mode(take_mode(), where.ip); }
                 if (bound.broken != rule::PKT_078) {
-                    give_ip_to_control_flow(got.ip);
-                    auto one = made(event_type::async_branch, got);
-                    one.has_ip = true;
-                    one.ip = got.ip;
+                    give_ip_to_control_flow(where.ip);
                     complete_pending();
-                    add_pending(one);
+                    put(event_type::async_branch, which, where).set_ip(where.ip);
                 }
                 return;
             case kind::mode_exec:
                 if (bound.to != owner::asynchronous) { complete_pending(); }
                 [[fallthrough]];
-            default: return add_pending(made(detail::type_of(got.packet.kind()), got));
+            default: (void)put(detail::type_of(which.kind()), which, where);
         }
     }
     /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
     constexpr void give_ip_to_control_flow(uint64_t ip) noexcept {
-        for (unsigned i = first_pending(); i < count_; ++i) {
-            if (events_[i].what == event_type::control_flow ||
-                events_[i].what == event_type::event_data) {
-                events_[i].has_ip = true;
-                events_[i].ip = ip;
+        for (unsigned i = events_.first_pending(); i < events_.count; ++i) {
+            if (events_.all[i].what == event_type::control_flow ||
+                events_.all[i].what == event_type::event_data) {
+                events_.all[i].has_ip = true;
+                events_.all[i].ip = ip;
             }
         }
     }
     /// Removes the pending MODE.Exec, if there is one.
     constexpr auto take_mode() noexcept -> event {
-        if (count_ > first_pending() && events_[count_ - 1].what == event_type::exec_mode) {
-            --count_;
-            return events_[count_];
+        if (events_.count > events_.first_pending() &&
+            events_.all[events_.count - 1].what == event_type::exec_mode) {
+            --events_.count;
+            return events_.all[events_.count];
         }
         return {};
     }
@@ -510,117 +512,115 @@ private:
         mode.ip = ip;
         add_ready(mode);
     }
-    constexpr void add_tip(item const& got, binding bound, bool was_lost, tracing was) noexcept {
-        bool const has_to = got.packet.as<packet::tip>().has_ip();
+    constexpr void add_tip(packet::any_packet const& which, at where, binding bound, bool was_lost,
+                           tracing was) noexcept {
+        bool const has_to = which.as<packet::tip>().has_ip();
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            return end_async(got, event_type::async_branch, has_to);
+            return end_async(which, where, event_type::async_branch, has_to);
         }
         event const mode = take_mode();
         bool const resumes = was_lost || was == tracing::off || was == tracing::unknown;
-        auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, got);
+        auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, which, where);
         (resumes ? one.has_ip : one.has_to) = has_to;
-        (resumes ? one.ip : one.to) = got.ip;
+        (resumes ? one.ip : one.to) = where.ip;
         if (quirks_.has(cpu::quirk::bdm64) && bound.to == owner::branch && !resumes) {
             complete_pending();
-            add_pending(one);
+            events_.put(one);
             awaits_abort_ = true;
             return;
         }
         add_ready(one);
-        ready_mode(mode, got.ip);
+        ready_mode(mode, where.ip);
     }
-    constexpr void add_tip_pgd(item const& got, binding bound) noexcept {
-        bool const has_to = got.packet.as<packet::tip_pgd>().has_ip();
-        disabled_ = {has_to, got.ip};
+    constexpr void add_tip_pgd(packet::any_packet const& which, at where, binding bound) noexcept {
+        bool const has_to = which.as<packet::tip_pgd>().has_ip();
+        disabled_ = {has_to, where.ip};
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            return end_async(got, event_type::async_disabled, has_to);
+            return end_async(which, where, event_type::async_disabled, has_to);
         }
-        auto one = made(event_type::disabled, got);
+        auto one = made(event_type::disabled, which, where);
         one.has_to = has_to;
-        one.to = got.ip;
+        one.to = where.ip;
         add_ready(one);
     }
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
-    constexpr void end_async(item const& got, event_type what, bool has_to) noexcept {
+    constexpr void end_async(packet::any_packet const& which, at where, event_type what,
+                             bool has_to) noexcept {
         bool has_event = false;
-        for (unsigned i = first_pending(); i < count_; ++i) {
-            auto& one = events_[i];
+        for (unsigned i = events_.first_pending(); i < events_.count; ++i) {
+            auto& one = events_.all[i];
             one.when = clock_.now();
             if (one.what == event_type::async_branch) {
                 has_event = true;
                 one.what = what;
                 one.has_to = has_to;
-                one.to = got.ip;
+                one.to = where.ip;
             } else {
                 one.has_ip = has_to;
-                one.ip = got.ip;
+                one.ip = where.ip;
             }
         }
         if (!has_event) {  // it was returned without its end
-            auto one = made(what, got);
+            auto one = made(what, which, where);
             one.has_to = has_to;
-            one.to = got.ip;
-            insert(first_pending(), one);
+            one.to = where.ip;
+            insert(events_.first_pending(), one);
         }
         complete_pending();
     }
 
-    constexpr void add_transaction(item const& got, binding bound) noexcept {
-        switch (got.packet.kind()) {
+    constexpr void add_transaction(packet::any_packet const& which, at where,
+                                   binding bound) noexcept {
+        switch (which.kind()) {
             case kind::mode_tsx:
                 complete_pending();
-                add_pending(made(event_type::transaction, got));
+                (void)put(event_type::transaction, which, where);
                 if (bound.completes) { complete_pending(); }
                 return;
             case kind::fup: {
-                complete_pending_at(got.ip);
+                complete_pending_at(where.ip);
                 if (bound.completes) { return; }
-                auto one = made(event_type::async_branch, got);
-                one.has_ip = true;
-                one.ip = got.ip;
-                return add_pending(one);
+                return put(event_type::async_branch, which, where).set_ip(where.ip);
             }
-            case kind::tip: return add_tip(got, bound, false, tracing::on);
-            default: return add_tip_pgd(got, bound);
+            case kind::tip: return add_tip(which, where, bound, false, tracing::on);
+            default: return add_tip_pgd(which, where, bound);
         }
     }
-    constexpr void add_overflow(item const& got) noexcept {
+    constexpr void add_overflow(packet::any_packet const& which, at where) noexcept {
         complete_pending();
-        if (got.packet.is<packet::ovf>()) { return add_ready(made(event_type::overflow, got)); }
-        auto one = made(event_type::resumed, got);
-        one.has_ip = true;
-        one.ip = got.ip;
-        add_ready(one);
+        if (which.is<packet::ovf>()) { return put_ready(event_type::overflow, which, where); }
+        put(event_type::resumed, which, where).set_ip(where.ip);
+        complete_pending();
     }
     /// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
-    constexpr void add_value(item const& got, binding bound) noexcept {
-        if (got.packet.is<packet::fup>()) {
-            if (bound.to == owner::power) { stopped_ = {true, got.ip}; }
-            return complete_pending_at(got.ip);
+    constexpr void add_value(packet::any_packet const& which, at where, binding bound) noexcept {
+        if (which.is<packet::fup>()) {
+            if (bound.to == owner::power) { stopped_ = {true, where.ip}; }
+            return complete_pending_at(where.ip);
         }
-        auto one = made(detail::type_of(got.packet.kind()), got);
-        switch (got.packet.kind()) {
+        event& one = put(detail::type_of(which.kind()), which, where);
+        switch (which.kind()) {
             case kind::tracestop:
                 one.has_ip = disabled_.is_known;
                 one.ip = disabled_.ip;
-                return add_ready(one);
+                return complete_pending();
             case kind::pwrx:
                 one.has_ip = stopped_.is_known;
                 one.ip = stopped_.ip;
                 stopped_ = {};
-                return add_ready(one);
+                return complete_pending();
             case kind::bbp:
-            case kind::bip: return add_ready(one);
+            case kind::bip: return complete_pending();
             case kind::mwait:
             case kind::pwre:
-            case kind::evd: return add_pending(one);
+            case kind::evd: return;
+            case kind::cfe:  // a compound event may follow
+                if (binder_.state().enabled != tracing::off) { return; }
+                break;
             default: break;
         }
-        add_pending(one);
-        bool const may_be_compound = got.packet.is<packet::cfe>() &&
-                                     binder_.state().enabled != tracing::off;
-        if (bound.completes && !may_be_compound) { complete_pending(); }
+        if (bound.completes) { complete_pending(); }
     }
 
     reader<Hook, Packets> reader_;
@@ -628,10 +628,6 @@ private:
     binder binder_;
     cpu::quirk_set quirks_;
     packet_errata errata_;
-    unsigned first_ = 0;
-    unsigned ready_ = 0;
-    unsigned held_ = 0;
-    unsigned count_ = 0;
     bool has_last_ip_ = true;      ///< a PSB was read
     bool has_item_ = false;        ///< `item_` is the next item
     bool awaits_abort_ = false;    ///< BDM64: the first pending event is an indirect branch
@@ -642,7 +638,7 @@ private:
     bool is_interrupted_ = false;  ///< other packets came after those of an INIT
     unsigned aside_ = 0;
     event set_aside_[max_aside]{};  ///< of an INIT
-    event events_[room]{};
+    detail::event_queue<Room> events_{};
 };
 
 }  // namespace ptspec::trace

@@ -97,7 +97,7 @@ public:
     /// The time of the last answer or event.
     [[nodiscard]] constexpr auto when() const noexcept -> time const& { return when_; }
     /// The state of the processor after the last event that was read, which may be pending.
-    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state {
         return reader_.state();
     }
 

@@ -49,7 +49,13 @@ constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
 }
 
 /// Calls the visitor if it accepts this packet type. Returns false when the visitor stops.
+///
+/// always_inline: else clang keeps the visitor in memory, and events with times take 1.4 times as
+/// long (clang 19).
 template <class Visitor, class Packet>
+#if defined(__clang__)
+[[gnu::always_inline]]
+#endif
 constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
         return call_pads(visitor, 1, where);
