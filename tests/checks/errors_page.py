@@ -35,10 +35,13 @@ HEAD = """\
 <!-- Written by tests/checks/compile_fail.py --write-page. -->
 # Mistakes, and what the compiler says
 
-{count} mistakes that do not compile, with the messages of g++ {g++}, and of clang {clang} where it
-says more or something else. Messages are shortened: places, notes and source lines are left out,
-and `...` stands for omitted text. The tests of the files named here check that each mistake is
-refused, that the text of the message occurs, and that the same code without the mistake compiles.
+{count} mistakes that do not compile, each with the message of g++ {g++}, and some also with that of
+clang {clang}. Of a message the error is shown, and the lines that name what is wrong; `...` stands
+for omitted text. A wrong value calls a function that does not exist, and whose name is the message.
+g++ calls it a "call to non-'constexpr' function", clang a "non-constexpr function".
+
+The files named here are tests: each mistake must not compile, its message must have the expected
+text, and the same code without the mistake must compile.
 
 | mistakes of | file | |
 |---|---|---|
