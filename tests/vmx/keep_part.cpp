@@ -583,7 +583,7 @@ TEST_CASE("a trace of a concealed guest has nothing to take out (GEN-278, PKT-27
     });
     std::uint64_t packets = 0;
     for (unsigned seed = 1; seed <= 20; ++seed) {
-        test::dice dice{std::uint64_t{seed}};
+        test::dice dice{seed};
         test::vm::setting with;
         with.part.where = traced_in::non_root;
         with.events = true;
