@@ -90,8 +90,10 @@ class Units:
         built, said = self.compile(mistake)
         if built:
             raise Wrong(f"{mistake.where}: the mistake compiles")
+        path = self.table.path
+        heard = said.replace(path.resolve().as_posix(), "").replace(str(path), "")
         missing = [text for text in mistake.texts
-                   if not any(one in said for one in text.split(" | "))]
+                   if not any(one in heard for one in text.split(" | "))]
         if missing:
             raise Wrong(f"{mistake.where}: it does not compile, but the compiler does not say: "
                         f"{missing}\n{said}")
@@ -172,6 +174,10 @@ CASES = [  # what is wrong, the files (a table, or one mistake), parts of the co
      ["one: the mistake compiles"]),
     ("a text is missing",
      [TITLE + fragment(PAIR, "// expect: deliberate\n// expect: another\n")], ["['another']"]),
+    ("the name of the file is no message", [TITLE + fragment(PAIR, "// expect: case_0\n")],
+     ["['case_0']"]),
+    ("the name of the file is no message of a mistake in a file", ["// expect: case_0\n" + PAIR],
+     ["['case_0']"]),
     ("one of two texts", [TITLE + fragment(PAIR, "// expect: another | deliberate\n")], []),
     ("none of two texts", [TITLE + fragment(PAIR, "// expect: another | third\n")],
      ["['another | third']"]),

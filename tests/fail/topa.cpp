@@ -18,7 +18,8 @@ using topa::region_size;
 #endif
 
 namespace ring_misaligned_region {
-/// The second region, `check_entry(0, 1, ...`, has 64 KB, but its base is no multiple of 64 KB.
+/// The second region has 64 KB, but its base is no multiple of 64 KB. `check_entry(0, 1, ...` means
+/// entry 1 of table 0.
 // expect: check_entry(0, 1,
 // expect: a_region_must_be_aligned_to_its_own_size
 // also clang
@@ -122,7 +123,7 @@ auto table_of(topa::region one) { return topa::ring(0x1000, one); }
 }  // namespace ring_of_a_region_at_run_time
 
 namespace chain_misaligned_region {
-/// The second region of the second table, `check_entry(1, 1, ...`, is not aligned to its size.
+/// The second region of the second table is not aligned to its size: entry 1 of table 1.
 // expect: check_entry(1, 1,
 // expect: a_region_must_be_aligned_to_its_own_size
 #ifndef SHOULD_FAIL
