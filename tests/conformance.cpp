@@ -18,7 +18,7 @@ using topa::entry;
 
 namespace {
 
-// A difference stops the build in a constant expression (tests/fail/conformance_*.cpp), so here it
+// A difference stops the build in a constant expression (tests/fail/conformance.cpp), so here it
 // is tested at run time only.
 constexpr test::unknown at_run_time;
 

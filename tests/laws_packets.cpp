@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <support/check_twice.hpp>
 #include <support/packets.hpp>
+#include <support/random_numbers.hpp>
 #include <support/wire.hpp>
 
 #include <ptspec/packet/decode.hpp>
@@ -21,17 +22,18 @@ namespace {
 template <class Wrapped>
 using type_in = typename Wrapped::type;
 
-/// Checks a law, `[]<class Packet>(numbers random, unsigned rounds) -> bool`, for every packet: in
-/// a constant expression for a few rounds, and at run time for more rounds on numbers that the
-/// compiler cannot see.
+/// Checks a law, `[]<class Packet>(random_numbers random, unsigned rounds) -> bool`, for every
+/// packet: in a constant expression for a few rounds, and at run time for more rounds on numbers
+/// that the compiler cannot see.
 template <class Law>
 void for_every_packet(Law law) {
     bool good[kind_count] = {};
     hana::for_each(all_packets, [&](auto wrapped) {
         using one = type_in<decltype(wrapped)>;
         constexpr auto id = underlying(one::about.id);
-        static_assert(Law{}.template operator()<one>(test::numbers{id}, 2));
-        good[id] = law.template operator()<one>(test::unknown{}(test::numbers{id + 100U}), 200);
+        static_assert(Law{}.template operator()<one>(test::random_numbers{id}, 2));
+        good[id] = law.template operator()<one>(test::unknown{}(test::random_numbers{id + 100U}),
+                                                200);
     });
     for (unsigned i = 0; i < kind_count; ++i) {
         auto const name = name_of(static_cast<kind>(i));
@@ -71,9 +73,9 @@ constexpr auto is_inside(unsigned at) -> bool {
 
 /// A packet with random fields. Some of them are illegal.
 template <class Packet>
-constexpr auto random_packet(test::numbers& random, block items) -> Packet {
+constexpr auto random_packet(test::random_numbers& random, block items) -> Packet {
     if constexpr (same_as<Packet, cyc>) {
-        return cyc::of(random() >> random.below(64), random.below(11));
+        return cyc::of(random() >> random.below(64), static_cast<unsigned>(random.below(11)));
     } else {
         Packet packet{};
         hana::for_each(rows_of_kind<Packet, row_kind::field>, [&](auto row) {
@@ -150,7 +152,7 @@ constexpr auto differ_as_specified(type_list<Packets...>) -> bool {
 }  // namespace
 
 TEST_CASE("the rows of a packet cover each bit of its head once, and no bit after it") {
-    for_every_packet([]<class Packet>(test::numbers, unsigned) {
+    for_every_packet([]<class Packet>(test::random_numbers, unsigned) {
         unsigned page_regions[128] = {};
         for (auto const& row : rows_of<Packet>()) {
             for (unsigned at = row.lsb; at <= row.msb; ++at) { ++page_regions[at]; }
@@ -163,14 +165,14 @@ TEST_CASE("the rows of a packet cover each bit of its head once, and no bit afte
 }
 
 TEST_CASE("a packet is at most 16 bytes long; only PSB is longer than 11 (PKT-002)") {
-    for_every_packet([]<class Packet>(test::numbers, unsigned) {
+    for_every_packet([]<class Packet>(test::random_numbers, unsigned) {
         unsigned const most = Packet::max_bytes;
         return Packet::about.id == kind::psb ? most == 16 : most <= 11;
     });
 }
 
 TEST_CASE("all fields and reserved bits of a default-constructed packet are 0") {
-    for_every_packet([]<class Packet>(test::numbers, unsigned) {
+    for_every_packet([]<class Packet>(test::random_numbers, unsigned) {
         auto const bits = widened(Packet{}.raw);
         bool good = true;
         for (auto const& row : rows_of<Packet>()) {
@@ -181,7 +183,7 @@ TEST_CASE("all fields and reserved bits of a default-constructed packet are 0") 
 }
 
 TEST_CASE("with() writes one field, get() reads it back, and no other bit changes") {
-    for_every_packet([]<class Packet>(test::numbers random, unsigned rounds) {
+    for_every_packet([]<class Packet>(test::random_numbers random, unsigned rounds) {
         bool good = true;
         hana::for_each(rows_of_kind<Packet, row_kind::field>, [&](auto row) {
             using field = type_in<decltype(row)>;
@@ -212,7 +214,7 @@ TEST_CASE("with() writes one field, get() reads it back, and no other bit change
 }
 
 TEST_CASE("the reserved bits of a packet are the bits of the head that no other row covers") {
-    for_every_packet([]<class Packet>(test::numbers, unsigned) {
+    for_every_packet([]<class Packet>(test::random_numbers, unsigned) {
         auto const mask = widened(Packet::reserved_mask());
         for (unsigned at = 0; at < 128; ++at) {
             bool left = at < 8 * Packet::head_bytes;
@@ -228,7 +230,7 @@ TEST_CASE("the reserved bits of a packet are the bits of the head that no other 
 
 TEST_CASE("legal packets are encoded, illegal ones are refused, and an encoded packet decodes to "
           "itself (PKT-033, PKT-036,037, PKT-052, PKT-090, PKT-173, PKT-344, PKT-346)") {
-    for_every_packet([]<class Packet>(test::numbers random, unsigned rounds) {
+    for_every_packet([]<class Packet>(test::random_numbers random, unsigned rounds) {
         bool good = true;
         for (unsigned round = 0; round < rounds; ++round) {
             for (auto const items : contexts) {
@@ -248,7 +250,7 @@ TEST_CASE("legal packets are encoded, illegal ones are refused, and an encoded p
 }
 
 TEST_CASE("every proper prefix of an encoded packet is truncated and reports its need (PKT-255)") {
-    for_every_packet([]<class Packet>(test::numbers random, unsigned rounds) {
+    for_every_packet([]<class Packet>(test::random_numbers random, unsigned rounds) {
         bool good = true;
         for (unsigned round = 0; round < rounds; ++round) {
             for (auto const items : contexts) {
@@ -266,7 +268,7 @@ TEST_CASE("every proper prefix of an encoded packet is truncated and reports its
 }
 
 TEST_CASE("the bytes of a packet are its raw bits in little-endian order (PKT-001)") {
-    for_every_packet([]<class Packet>(test::numbers random, unsigned rounds) {
+    for_every_packet([]<class Packet>(test::random_numbers random, unsigned rounds) {
         bool good = true;
         for (unsigned round = 0; round < rounds; ++round) {
             auto const packet = random_packet<Packet>(random, block::items_of_8);

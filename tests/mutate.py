@@ -6,15 +6,15 @@ a tool to find missing tests: for a survivor a test is missing, or the change ha
     tests/mutate.py                                     50 mutants, sampled from all headers
     tests/mutate.py --changed [REF] --full              all in lines that differ from REF (HEAD)
     tests/mutate.py --files include/ptspec/packet/*.hpp --count 200 --seed 7 --min 85
-    tests/mutate.py --files include/ptspec/base/bits.hpp --also tests/laws.cpp tests/fail/width.cpp
+    tests/mutate.py --files include/ptspec/base/bits.hpp --also tests/laws.cpp tests/fail/reg.cpp
     tests/mutate.py --files include/ptspec/base/bits.hpp --list
     tests/mutate.py --self-test
 
 For a mutant of include/ptspec/a/b.hpp, tests/a/b.cpp runs first, then the --also tests, until one
 kills it. What detail/ has is tested by the tests of its users. A mutant is
     killed     when the test fails, crashes or hangs, or when it does not compile because of a
-               static_assert or a call of a ptspec::build_error function; for a test of tests/fail,
-               when the mistake compiles or the expected message is missing,
+               static_assert or a call of a ptspec::build_error function; for a table of
+               tests/fail, when a mistake compiles or an expected message is missing,
     survived   when every test passes,
     invalid    when it does not compile for another reason: it is not counted.
 The score is killed / (killed + survived).
@@ -37,6 +37,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "checks"))
+import mistake_tables
 
 # str.format fills in the words in braces; {flags} may become several words.
 BUILD = ("{cxx} -std=c++20 -O0 -I {include} -I {root}/tests -I {generated} -I {root}"
@@ -358,9 +361,9 @@ class Workspace:
 
     def run_test(self, test, include, folder):
         """The result of a test with a set of headers: passed, killed or invalid, and the output."""
+        if self.root / "tests/fail" in test.parents:
+            return self.run_fail_test(test, include, folder)
         command = list(self.words(self.options.build, include, test, folder))
-        if test.parent == self.root / "tests/fail":
-            return self.run_fail_test(test, command, folder)
         status, printed = self.processes.run(command, BUILD_SECONDS, folder)
         if status != 0:
             return ("killed" if self.is_build_check(printed) else "invalid"), printed
@@ -370,13 +373,21 @@ class Workspace:
                                              folder, memory)
         return ("passed" if status == 0 else "killed"), printed
 
-    def run_fail_test(self, test, command, folder):
-        expected = re.findall(r"^// expect: (.*)$", test.read_text(encoding="utf-8"), re.M)
-        status, printed = self.processes.run([*command, "-fsyntax-only", "-DSHOULD_FAIL"],
-                                             BUILD_SECONDS, folder)
-        stopped = status != 0 and expected and all(
-            any(text in printed for text in one.strip().split(" | ")) for one in expected)
-        return ("passed" if stopped else "killed"), printed
+    def run_fail_test(self, test, include, folder):
+        table, printed = mistake_tables.read_table(test), ""
+        for mistake in table.mistakes:
+            unit = test
+            if not table.is_file:
+                unit = folder / "mistake.cpp"
+                unit.write_text(table.unit(mistake), encoding="utf-8")
+            command = self.words(self.options.build, include, unit, folder)
+            defines = ["-DSHOULD_FAIL"] if table.is_file else []
+            status, printed = self.processes.run([*command, "-fsyntax-only", *defines],
+                                                 BUILD_SECONDS, folder)
+            if status == 0 or not all(any(text in printed for text in one.split(" | "))
+                                      for one in mistake.texts):
+                return "killed", printed
+        return "passed", printed
 
     def is_build_check(self, printed):
         """True when the first error is an assertion, or when a build_error occurs anywhere."""
@@ -600,11 +611,22 @@ int run() {
     "tests/more.cpp": "#include <ptspec/toy.hpp>\n"
                       "int run() { return !ptspec::odd(1) || ptspec::odd(0); }\n",
     "tests/fail/big.cpp": '''\
-// expect: too_big
+/// Toys
 #include <ptspec/toy.hpp>
+namespace big {
+/// 5 is over the limit.
+// expect: too_big
+#ifdef SHOULD_FAIL
+constexpr int x = ptspec::limit(5);
+#endif
+}  // namespace big
+namespace one_too_big {
+/// 4 is, too.
+// expect: too_big
 #ifdef SHOULD_FAIL
 constexpr int x = ptspec::limit(4);
 #endif
+}  // namespace one_too_big
 ''',
 }
 

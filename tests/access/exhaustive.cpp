@@ -7,6 +7,7 @@
 #include <ptspec/cpu/presets.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/random_numbers.hpp>
 #include <support/reference_rules.hpp>
 
 #include <cstdio>
@@ -467,16 +468,8 @@ TEST_CASE("every width of physical and linear addresses and every range count ag
 
 namespace {
 
-/// SplitMix64, a seeded random number generator.
-struct random_source {
-    number state;
-
-    auto next() -> number {
-        number value = (state += 0x9E37'79B9'7F4A'7C15);
-        value = (value ^ value >> 30) * 0xBF58'476D'1CE4'E5B9;
-        value = (value ^ value >> 27) * 0x94D0'49BB'1331'11EB;
-        return value ^ value >> 31;
-    }
+struct random_source : test::random_numbers {
+    auto next() -> number { return (*this)(); }
     auto below(unsigned limit) -> unsigned { return unsigned(next() % limit); }
     /// Few bits, half of the bits, or nearly all.
     auto bits() -> number {
@@ -521,7 +514,7 @@ auto random_scenario(random_source& random, processor const& cpu) -> scenario {
 
 TEST_CASE("random values on random processors in random states agree") {
     counter all;
-    random_source random{0x5EED};
+    random_source random{{0x5EED}};
     for (unsigned i = 0; i < 20'000; ++i) {
         auto const one = made_up(random_cpu(random), "random " + std::to_string(i));
         auto const now = random_scenario(random, one.plain);

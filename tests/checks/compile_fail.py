@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Checks that a mistake does not compile, and that the compiler's message explains it.
+"""Checks that mistakes do not compile, and that the compiler's messages explain them.
 
-    compile_fail.py FILE -- COMPILER FLAGS...             with -DSHOULD_FAIL: must fail as expected
-    compile_fail.py --twins FILE... -- COMPILER FLAGS...  without it: all must compile
+    compile_fail.py [--only NAME] [--jobs N] [FILE...] [-- COMPILER FLAGS...]
+    compile_fail.py --write-page [-- COMPILER FLAGS...]
     compile_fail.py --self-test
 
-Twins that include the same headers are compiled as one unit, each in a namespace.
+FILE is a table of mistakes, or one mistake (mistake_tables.py has the format); without FILE, all of
+tests/fail/. --only checks one mistake. --jobs: how many compilers run at a time. The default
+compiler is CXX, or g++.
 
-The first lines of FILE list the texts that the messages must contain: `// expect: TEXT`. Where
-compilers write the same differently, one of several must occur: `// expect: TEXT | TEXT`. With a
-line `// one error` the compiler must report one error, and with `// at most N lines` no more lines.
+For each table: all valid halves, compiled as one unit, must compile. Each mistake, compiled alone,
+must fail, and each expected text must occur in the messages. The page of errors, tests/fail/
+README.md, must have the message that this compiler prints; --write-page writes these messages, of
+g++ or clang, into the page (errors_page.py).
+
+The includes of a table are compiled once, as a precompiled header, except by MSVC.
 """
 
-import collections
+import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -22,74 +28,224 @@ import subprocess
 import sys
 import tempfile
 
-MARK = "// expect:"
-ONE_ERROR = re.compile(r"^// one error$", re.M)
-MOST_LINES = re.compile(r"^// at most (\d+) lines$", re.M)
-INCLUDE = re.compile(r"^#include <.*\n", re.M)
-OWN_UNIT = re.compile(r'^#(define|undef|include ")', re.M)
+import errors_page
+import mistake_tables
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ERROR = re.compile(r"^.*\berror\b(?: \w+)?: .*", re.M)  # `error: ..`, and of MSVC `error C2338: ..`
 
 
-def expected_texts(source):
-    texts = [line[len(MARK):].strip() for line in source.splitlines() if line.startswith(MARK)]
-    return [text for text in texts if text]
+class Wrong(Exception):
+    """The message says what is wrong with a mistake or its valid half."""
 
 
-def compile_file(path, compiler):
-    """Returns whether `path` compiled, and all messages of the compiler."""
+def run(command):
+    """Returns whether a compiler succeeded, and all its messages."""
     plain = dict(os.environ, LC_ALL="C")  # no translated messages, no curly quotes
-    done = subprocess.run([*compiler, str(path)], env=plain, text=True, errors="replace",
+    done = subprocess.run(command, env=plain, text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.returncode == 0, done.stdout
 
 
-def check(path, compiler):
-    """Returns what is wrong with a mistake, or None."""
-    source = path.read_text(encoding="utf-8")
-    texts = expected_texts(source)
-    if not texts:
-        return f"{path}: no line `{MARK} TEXT`; say what the compiler must answer"
-    built, said = compile_file(path, [*compiler, "-DSHOULD_FAIL"])
-    if built:
-        return f"{path}: the mistake compiles"
-    missing = [text for text in texts if not any(one in said for one in text.split(" | "))]
-    if missing:
-        return f"{path}: it does not compile, but the compiler does not say: {missing}\n{said}"
-    errors = len(ERROR.findall(said))
-    if ONE_ERROR.search(source) and errors != 1:
-        return f"{path}: {errors} errors, not one\n{said}"
-    lines = len(said.splitlines())
-    if (most := MOST_LINES.search(source)) and lines > int(most[1]):
-        return f"{path}: {lines} lines of messages, not {most[1]}\n{said}"
+def version(compiler):
+    """("g++", 12), ("clang", 19), or None for others."""
+    said = run([*compiler, "--version"])[1] if "/Zs" not in compiler else ""
+    found = re.search(r"(clang) version (\d+)|^(\S*\+\+\S*) \(.*?\) (\d+)\.", said, re.M)
+    if found is None:
+        return None
+    return ("clang", int(found[2])) if found[1] else ("g++", int(found[4]))
+
+
+class Units:
+    """Compiles the units of one table in a folder."""
+
+    def __init__(self, table, compiler, folder):
+        self.table, self.compiler, self.folder = table, compiler, pathlib.Path(folder)
+        self.precompiled = []
+        if not table.is_file and "/Zs" not in compiler:
+            header = self.folder / f"{table.path.stem}.hpp"
+            header.write_text("".join(line + "\n" for line in table.includes()), encoding="utf-8")
+            suffix = ".pch" if (version(compiler) or [""])[0] == "clang" else ".gch"
+            built, said = run([*(word for word in compiler if word != "-fsyntax-only"), "-x",
+                               "c++-header", str(header), "-o", str(header) + suffix])
+            if not built:
+                raise Wrong(f"{table.path}: its includes do not compile\n{said}")
+            self.precompiled = ["-include", str(header)]
+
+    def compile(self, mistake=None):
+        if self.table.is_file:  # it may include files that are beside it
+            return run([*self.compiler, *(["-DSHOULD_FAIL"] if mistake else []),
+                        str(self.table.path)])
+        unit = self.folder / f"{mistake.name if mistake else 'valid halves'}.cpp"
+        unit.write_text(self.table.unit(mistake, not self.precompiled), encoding="utf-8")
+        return run([*self.compiler, *self.precompiled, str(unit)])
+
+    def check_valid_halves(self):
+        built, said = self.compile()
+        if not built:
+            raise Wrong(f"{self.table.path}: a valid half does not compile\n{said}")
+
+    def check(self, mistake):
+        """Returns the messages for a mistake."""
+        built, said = self.compile(mistake)
+        if built:
+            raise Wrong(f"{mistake.where}: the mistake compiles")
+        path = self.table.path
+        heard = said.replace(path.resolve().as_posix(), "").replace(str(path), "")
+        missing = [text for text in mistake.texts
+                   if not any(one in heard for one in text.split(" | "))]
+        if missing:
+            raise Wrong(f"{mistake.where}: it does not compile, but the compiler does not say: "
+                        f"{missing}\n{said}")
+        errors, lines = len(ERROR.findall(said)), len(said.splitlines())
+        if mistake.one_error and errors != 1:
+            raise Wrong(f"{mistake.where}: {errors} errors, not one\n{said}")
+        if mistake.most_lines is not None and lines > mistake.most_lines:
+            raise Wrong(f"{mistake.where}: {lines} lines of messages, not {mistake.most_lines}\n"
+                        f"{said}")
+        return said
+
+
+def check_table(table, compiler, jobs=1, only=None):
+    """Returns {name of a mistake: messages}, and what is wrong."""
+    said, wrong = {}, []
+    with (tempfile.TemporaryDirectory() as folder,
+          concurrent.futures.ThreadPoolExecutor(jobs) as pool):
+        try:
+            units = Units(table, compiler, folder)
+        except Wrong as what:
+            return {}, [str(what)]
+        results = {one.name: pool.submit(units.check, one) for one in table.mistakes
+                   if only in (None, one.name)}
+        if table.has_valid_half and only is None:
+            results[None] = pool.submit(units.check_valid_halves)
+        for name, result in results.items():
+            try:
+                said[name] = result.result()
+            except Wrong as what:
+                wrong.append(str(what))
+    said.pop(None, None)
+    return said, wrong
+
+
+def check_page(tables, said, compiler):
+    """What is wrong with the messages on the page of errors."""
+    name, number = version(compiler) or (None, None)
+    if errors_page.VERSIONS.get(name) != number or not errors_page.PAGE.is_file():
+        return []
+    page = errors_page.PAGE.read_text(encoding="utf-8")
+    found = [errors_page.wrong_messages(mistake, name, said[mistake.name], page)
+             for table in tables if errors_page.FOLDER in table.path.resolve().parents
+             for mistake in table.mistakes if mistake.name in said]
+    return [one for one in found if one]
+
+
+def write_page(tables, said, compiler):
+    name, number = version(compiler) or (None, None)
+    if errors_page.VERSIONS.get(name) != number:
+        return f"the page has messages of {errors_page.VERSIONS} only"
+    page = errors_page.PAGE.read_text(encoding="utf-8") if errors_page.PAGE.is_file() else ""
+    messages = errors_page.messages_of(page)
+    for mistake in (one for table in tables for one in table.mistakes):
+        messages.setdefault(mistake.name, {})[name] = errors_page.message(
+            mistake, said[mistake.name])
+    errors_page.PAGE.write_text(errors_page.page(tables, messages), encoding="utf-8")
     return None
 
 
-def twin_units(paths):
-    """The sources of the units. A twin with directives that concern others is a separate unit."""
-    groups = collections.defaultdict(list)
-    for path in paths:
-        source = path.read_text(encoding="utf-8")
-        alone = OWN_UNIT.search(source) is not None
-        groups[str(path) if alone else "".join(INCLUDE.findall(source))].append(path.resolve())
-    for includes, twins in groups.items():
-        if len(twins) == 1:
-            yield f'#include "{twins[0].as_posix()}"\n'
-        else:
-            yield includes + "".join(f'namespace twin_{i} {{\n#include "{twin.as_posix()}"\n}}\n'
-                                     for i, twin in enumerate(twins))
+# ------------------------------------------------------------------------------------- self-test
+
+def fragment(body, head="// expect: deliberate\n", name="one"):
+    return f"\nnamespace {name} {{\n/// It is deliberate.\n{head}{body}}}  // namespace {name}\n"
 
 
-def check_twins(paths, compiler):
-    """Returns what is wrong with the twins, or None."""
-    wrong = []
-    with tempfile.TemporaryDirectory() as folder:
-        unit = pathlib.Path(folder, "twins.cpp")
-        for source in twin_units(paths):
-            unit.write_text(source, encoding="utf-8")
-            built, said = compile_file(unit, compiler)
-            if not built:
-                wrong.append(said)
-    return "\n".join(["a twin does not compile", *wrong]) if wrong else None
+TITLE = "// SPDX-License-Identifier: BSL-1.0\n/// Toys\n\n"
+PAIR = '#ifdef SHOULD_FAIL\nstatic_assert(false, "deliberate");\n#endif\n'
+LATE = ('template <int N> int f() { static_assert(N == 0, "deliberate"); return N; }\n'
+        "#ifdef SHOULD_FAIL\nint g() { return f<1>(); }\n#endif\n")
+STD = "#include <cstddef>\n\nusing std::size_t;\n"
+
+CASES = [  # what is wrong, the files (a table, or one mistake), parts of the complaints
+    ("nothing", [TITLE + fragment(PAIR)], []),
+    ("nothing, two fragments with the same names",
+     [TITLE + fragment(LATE) + fragment(LATE, name="two")], []),
+    ("nothing, includes for all fragments", [TITLE + STD + fragment("size_t n = 1;\n" + PAIR)], []),
+    ("the mistake compiles", [TITLE + fragment("#ifndef SHOULD_FAIL\nint x;\n#endif\n")],
+     ["one: the mistake compiles"]),
+    ("a text is missing",
+     [TITLE + fragment(PAIR, "// expect: deliberate\n// expect: another\n")], ["['another']"]),
+    ("the name of the file is no message", [TITLE + fragment(PAIR, "// expect: case_0\n")],
+     ["['case_0']"]),
+    ("the name of the file is no message of a mistake in a file", ["// expect: case_0\n" + PAIR],
+     ["['case_0']"]),
+    ("one of two texts", [TITLE + fragment(PAIR, "// expect: another | deliberate\n")], []),
+    ("none of two texts", [TITLE + fragment(PAIR, "// expect: another | third\n")],
+     ["['another | third']"]),
+    ("a valid half does not compile",
+     [TITLE + fragment(PAIR + "int x = y;\n") + fragment(PAIR, name="two")],
+     ["a valid half does not compile"]),
+    ("a fragment uses another",
+     [TITLE + fragment("int two = 2;\n" + PAIR) + fragment("int x = two;\n" + PAIR, name="two")],
+     ["a valid half does not compile"]),
+    ("a mistake does not use another",
+     [TITLE + fragment("int two = 2;\n" + PAIR) +
+      fragment("int x = one::two;\n" + PAIR, "// one error\n// expect: deliberate\n", "two")],
+     ["2 errors, not one"]),
+    ("one error", [TITLE + fragment(PAIR, "// expect: deliberate\n// one error\n")], []),
+    ("two errors", [TITLE + fragment(PAIR + PAIR, "// expect: deliberate\n// one error\n")],
+     ["2 errors, not one"]),
+    ("few lines", [TITLE + fragment(PAIR, "// expect: deliberate\n// at most 9 lines\n")], []),
+    ("too many lines", [TITLE + fragment(PAIR, "// expect: deliberate\n// at most 1 lines\n")],
+     ["lines of messages, not 1"]),
+    ("an unknown marker", [TITLE + fragment(PAIR, "// expect: deliberate\n// expects: this\n")],
+     ["case_0.cpp:8: one: unknown marker `// expects: this`"]),
+    ("a marker after the code", [TITLE + fragment(PAIR + "// expect: another\n")],
+     ["must stand before the code"]),
+    ("a marker outside", [TITLE + "// expect: deliberate\n" + fragment(PAIR)],
+     ["stands in no fragment"]),
+    ("no text", [TITLE + fragment(PAIR, "")], ["no line `// expect: TEXT`"]),
+    ("an empty text", [TITLE + fragment(PAIR, "// expect:\n")], ["no text after"]),
+    ("no sentence", [TITLE + fragment(PAIR).replace("/// It is deliberate.\n", "")],
+     ["no sentence"]),
+    ("no title", [fragment(PAIR)], ["no title"]),
+    ("a name twice in a file", [TITLE + fragment(PAIR) + fragment(PAIR)],
+     ["the name is also in"]),
+    ("a name twice in two files", [TITLE + fragment(PAIR), TITLE + fragment(PAIR)],
+     ["case_0.cpp:5: one"]),
+    ("an empty fragment", [TITLE + fragment("")], ["the fragment is empty"]),
+    ("a fragment of comments", [TITLE + fragment("\n// nothing\n#ifdef SHOULD_FAIL\n#endif\n")],
+     ["the fragment is empty"]),
+    ("no mistake", [TITLE + fragment("int x;\n")], ["what is the mistake?"]),
+    ("an unclosed fragment", [TITLE + fragment(PAIR).replace("}  // namespace one\n", "")],
+     ["no line `}  // namespace one`"]),
+    ("a fragment in a fragment", [TITLE + fragment(fragment(PAIR, name="two"))],
+     ["no line `}  // namespace one`"]),
+    ("code between fragments",
+     [TITLE + fragment(PAIR) + "int x;\n" + fragment(PAIR, name="two")],
+     ["`int x;` stands between fragments"]),
+    ("includes that do not exist", [TITLE + "#include <no_such.hpp>\n" + fragment(PAIR)],
+     ["its includes do not compile"]),
+    ("a mistake in a file", ["// expect: deliberate\n" + PAIR], []),
+    ("a file that is always wrong", ["// expect: deliberate\nstatic_assert(false, "
+                                     '"deliberate");\n'], []),
+    ("a file that compiles", ["// expect: deliberate\nint x;\n"],
+     ["case_0: the mistake compiles"]),
+    ("a file whose valid half does not compile", ["// expect: deliberate\nint x = y;\n" + PAIR],
+     ["a valid half does not compile"]),
+    ("a file without a text", [PAIR], ["no line `// expect: TEXT`"]),
+    ("two mistakes of three",
+     [TITLE + fragment(PAIR) + fragment("int x;\n#ifdef SHOULD_FAIL\n#endif\n", name="two") +
+      fragment(PAIR, "// expect: another\n", "three")],
+     ["two: the mistake compiles", "three: it does not compile, but"]),
+]
+
+
+def complaints(paths, command, only=None):
+    try:
+        tables = mistake_tables.read_tables(paths)
+    except mistake_tables.TableError as wrong:
+        return [str(wrong)]
+    return [one for table in tables for one in check_table(table, command, 2, only)[1]]
 
 
 def self_test():
@@ -98,76 +254,63 @@ def self_test():
         print("skipped: a C++ compiler: all")
         return 77
     command = [*compiler.split(), "-std=c++20", "-fsyntax-only"]
-    pair = '#ifdef SHOULD_FAIL\nstatic_assert(false, "deliberate");\n#endif\n'
-    late = ("// expect: deliberate\n"
-            "template <int N> int f() { static_assert(N == 0, \"deliberate\"); return N; }\n"
-            "#ifdef SHOULD_FAIL\nint g() { return f<1>(); }\n#endif\n")
-    cases = [  # source, part of the expected complaint (None: no complaint)
-        ("// expect: deliberate\n" + pair, None),
-        (late, None),
-        ("// expect: deliberate\n// expect: another\n" + pair, "['another']"),
-        ("// expect: another | deliberate\n" + pair, None),
-        ("// expect: another | third\n" + pair, "['another | third']"),
-        ("// expect: deliberate\n", "the mistake compiles"),
-        (pair, "no line"),
-        ("// expect:\n" + pair, "no line"),
-        ("// expect: deliberate\n// one error\n// at most 9 lines\n" + pair, None),
-        ("// expect: deliberate\n// one error\n" + pair + pair, "2 errors"),
-        ("// expect: deliberate\n// at most 1 lines\n" + pair, "lines of messages"),
-    ]
-    two, std = "int two = 2;\n", "#include <cstddef>\nstd::size_t n = 1;\n"
-    twins = [  # sources, number of units, part of the expected complaint
-        ([pair], 1, None),
-        ([late, late, two, two], 1, None),
-        ([std, two, std, "#include <cstddef>\n" + two], 2, None),
-        ([std, "#define NAME 1\n" + two, "#undef NAME\n" + two], 3, None),
-        (["#define two 3\nint x = two;\n", two, two], 2, None),
-        ([two, std, "std::size_t n = 1;\n"], 2, "case_2.cpp"),
-        ([two, "int x = y;\n", two], 1, "case_1.cpp"),
-        ([std, std, std + "static_assert(n);\n"], 1, "case_2.cpp"),
-        ([std, "#define NAME 1\nint x = y;\n"], 2, "case_1.cpp"),
-    ]
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        paths = [pathlib.Path(folder, f"case_{i}.cpp") for i in range(4)]
-        for number, (source, part) in enumerate(cases):
-            paths[0].write_text(source, encoding="utf-8")
-            wrong = check(paths[0], command)
-            if (wrong is None) != (part is None) or (part and part not in wrong):
-                print(f"case {number}: expected {part!r}, got {wrong!r}")
-                failures += 1
-        for number, (sources, units, part) in enumerate(twins):
+        paths = [pathlib.Path(folder, f"case_{i}.cpp") for i in range(2)]
+        for what, sources, parts in CASES:
             for path, source in zip(paths, sources):
                 path.write_text(source, encoding="utf-8")
-            used = paths[:len(sources)]
-            wrong = check_twins(used, command)
-            if (wrong is None) != (part is None) or (part and part not in wrong):
-                print(f"twins {number}: expected {part!r}, got {wrong!r}")
+            found = complaints(paths[:len(sources)], command)
+            if len(found) != len(parts) or any(part not in one for part, one in zip(parts, found)):
+                print(f"{what}: expected {parts!r}, got {found!r}")
                 failures += 1
-            if len(list(twin_units(used))) != units:
-                print(f"twins {number}: not {units} units")
+        # Of the last case only one mistake.
+        for only, count in (("one", 0), ("two", 1)):
+            if len(found := complaints(paths[:1], command, only)) != count:
+                print(f"--only {only}: got {found!r}")
                 failures += 1
-    print(f"{len(cases) + len(twins)} cases, {failures} failures")
+    print(f"{len(CASES) + 2} cases, {failures} failures")
     return 1 if failures else 0
 
 
 def main(arguments):
-    if arguments == ["--self-test"]:
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--only", metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N")
+    parser.add_argument("--write-page", action="store_true")
+    parser.add_argument("--self-test", action="store_true")
+    options = parser.parse_args(arguments[:at])
+    if options.self_test:
         return self_test()
-    twins = arguments[:1] == ["--twins"]
-    files, compiler = arguments[twins:], []
-    if "--" in files:
-        at = files.index("--")
-        files, compiler = files[:at], files[at + 1:]
-    if not files or not compiler or (len(files) > 1 and not twins):
-        print(__doc__, file=sys.stderr)
-        return 2
-    paths = [pathlib.Path(name) for name in files]
-    wrong = check_twins(paths, compiler) if twins else check(paths[0], compiler)
-    if wrong:
+    compiler = arguments[at + 1:] or [*os.environ.get("CXX", "g++").split(), "-std=c++20",
+                                      "-fsyntax-only", f"-I{ROOT / 'include'}",
+                                      f"-I{ROOT / 'tests'}"]
+    try:
+        tables = (mistake_tables.read_tables(options.files) if options.files and
+                  not options.write_page else errors_page.tables())
+    except mistake_tables.TableError as wrong:
         print(wrong)
         return 1
-    return 0
+    if options.only:
+        tables = [table for table in tables
+                  if any(one.name == options.only for one in table.mistakes)]
+        if not tables:
+            parser.error(f"no mistake is named {options.only}")
+    said, wrong = {}, []
+    for table in tables:
+        messages, complaint = check_table(table, compiler, options.jobs, options.only)
+        said |= messages
+        wrong += complaint
+    if not wrong:
+        wrong = ([write_page(tables, said, compiler)] if options.write_page else
+                 check_page(tables, said, compiler))
+    print("\n".join(filter(None, wrong)), end="\n" if any(wrong) else "")
+    if not any(wrong):
+        print(f"{len(said)} mistakes")
+    return 1 if any(wrong) else 0
 
 
 if __name__ == "__main__":

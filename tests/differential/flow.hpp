@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <random>
 #include <string>
 
 // Reads the trace of machine code with libipt's instruction flow decoder and the same memory: it
@@ -150,8 +149,7 @@ inline void compare(std::vector<stretch> const& executed, reading const& got, st
 
 /// Traces one program on a processor of this kind, and reads its trace.
 inline void run(std::uint64_t seed, ptspec::engine::model_kind_info const& of, packet_counts& all) {
-    std::mt19937_64 numbers{seed};
-    ptspec::test::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
+    ptspec::test::dice from{seed};
     auto const what = machine_code::random_plan(from, of);
     machine_code::code const program{from};
     machine_code::machine one{what, program, from};

@@ -111,8 +111,7 @@ inline auto programs(engine::model_kind_info const& of, unsigned count) -> recor
     recording made;
     add_settings(made, of);
     for (std::uint32_t i = 1; i <= count; ++i) {
-        std::mt19937_64 numbers{i};
-        ptspec::test::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
+        ptspec::test::dice from{i};
         auto plan = machine_code::random_plan(from, of);
         plan.with.os = true;
         plan.with.user = true;

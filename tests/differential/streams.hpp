@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <support/random_numbers.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -9,26 +11,14 @@
 /// Random traces, made from the layouts of the rule catalogue without the library.
 namespace streams {
 
-/// The generator splitmix64: a seed gives the same numbers everywhere.
-class chance {
-public:
-    explicit chance(uint64_t seed) : state_{seed} {}
+struct chance : ptspec::test::random_numbers {
+    explicit chance(uint64_t seed) : random_numbers{seed} {}
 
-    auto bits() -> uint64_t {
-        uint64_t value = state_ += 0x9E37'79B9'7F4A'7C15;
-        value = (value ^ value >> 30) * 0xBF58'476D'1CE4'E5B9;
-        value = (value ^ value >> 27) * 0x94D0'49BB'1331'11EB;
-        return value ^ value >> 31;
-    }
-    /// A number below `count`.
-    auto below(uint64_t count) -> uint64_t { return bits() % count; }
+    auto bits() -> uint64_t { return (*this)(); }
     auto byte() -> uint8_t { return static_cast<uint8_t>(bits()); }
     auto flag() -> bool { return (bits() & 1) != 0; }
     /// A number of random magnitude: each bit length is about equally likely.
     auto number() -> uint64_t { return bits() >> below(64); }
-
-private:
-    uint64_t state_;
 };
 
 using buffer = std::vector<uint8_t>;

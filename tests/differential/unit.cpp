@@ -13,7 +13,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
 #include <string_view>
 
 #include <differential/comparison.hpp>
@@ -117,8 +116,7 @@ auto main(int count, char** arguments) -> int {
     }
     if (!are_alike) { return 1; }
 
-    std::mt19937_64 numbers{seed};
-    test::dice from{[&](uint64_t sides) { return numbers() % sides; }};
+    test::dice from{seed};
     uint64_t of_programs[programs::kind_count] = {};
     uint64_t of_anything[programs::kind_count] = {};
     auto const read_all = [&](uint64_t(&counts)[programs::kind_count], auto const& read_one) {

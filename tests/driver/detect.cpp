@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/detect.hpp>
-#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/world.hpp>
 
 #include <string>
 
@@ -20,13 +20,7 @@ constexpr cpu::capabilities without_pt(cpu::capabilities of) {
     return of;
 }
 
-struct world {
-    simulate::memory_model<64> memory{};
-    simulate::no_tap tap{};
-    simulate::fake_processor<simulate::memory_model<64>> cpu;
-
-    constexpr explicit world(cpu::capabilities const& of) : cpu{of, memory, tap} {}
-};
+using world = test::world_of<simulate::memory_model<64>>;
 
 }  // namespace
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/drain.hpp>
-#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/driver/pause.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/world.hpp>
 
 #include <doctest/doctest.h>
 
@@ -220,11 +220,7 @@ struct two_regions {
 };
 
 /// A processor that traces into a ring of two regions which stops when it is full.
-struct traced_ring {
-    two_regions memory;
-    simulate::no_tap tap;
-    simulate::fake_processor<two_regions> cpu{cpu::preset::skylake_x, memory, tap,
-                                              engine::execution_context{}, 0x1000};
+struct traced_ring : test::world_of<two_regions> {
     topa::region regions[2] = {{.base = 0x10'0000}, {.base = 0x10'1000}};
     driver::table_page page{0x1000, memory.entries};
     driver::ring ring;

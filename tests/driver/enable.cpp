@@ -69,10 +69,8 @@ TEST_CASE("enabling sets TraceEn in a plan without it (PRG-030)") {
 
 TEST_CASE("a fabric is enabled without the output MSRs, which may not exist (PRG-080)") {
     CHECK_TWICE([](auto value) {
-        test::machine_memory memory;
-        simulate::no_tap tap;
-        machine cpu{value(preset::P_FAB), memory, tap};
-        simulate::recording_port log{cpu};
+        world now{value(preset::P_FAB)};
+        simulate::recording_port log{now.cpu};
         auto const plan = ia32_rtit_ctl{0x204D};
         return driver::enable(log, {.ctl = plan}) && writes_are(log, {0x571, 0x570}) &&
                driver::disable(log) && writes_are(log, {0x571, 0x570, 0x570});

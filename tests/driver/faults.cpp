@@ -4,7 +4,6 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/switch_context.hpp>
 #include <ptspec/driver/detect.hpp>
-#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/driver/guards.hpp>
 #include <ptspec/driver/pause.hpp>
@@ -71,10 +70,8 @@ constexpr auto survives_faults(Prepare&& prepare, Procedure&& procedure) -> bool
 template <class Procedure>
 constexpr auto survives_uncovered(Procedure&& procedure) -> bool {
     for (unsigned number = 0; number < 16; ++number) {
-        test::machine_memory memory{};
-        simulate::no_tap tap{};
-        machine cpu{preset::P_FUT, memory, tap, {}, 0x1000};
-        simulate::faulting_port port{cpu, number};
+        test::world now{preset::P_FUT};
+        simulate::faulting_port port{now.cpu, number};
         auto const result = procedure(port);
         if (!port.fault().happened) { return number == 4 && !result.fault.happened; }
         if (!result.fault.happened || result.fault.index != port.fault().index ||

@@ -35,9 +35,9 @@ struct mode {
 
 /// A processor that traces into a streaming ring, the driver of the ring, and the bytes that both
 /// have seen.
-class world {
+class driven_ring {
 public:
-    world(mode which, std::uint64_t seed) : caps_{caps_of(which)}, random_{seed} {
+    driven_ring(mode which, std::uint64_t seed) : caps_{caps_of(which)}, random_{seed} {
         tap_.to = &stored;
         auto options = engine::options_of(caps_);
         options.drained_at_once = which.drained_at_once;
@@ -61,8 +61,8 @@ public:
         unmask();
         REQUIRE(driver::enable(cpu(), plan));
     }
-    world(world const&) = delete;
-    auto operator=(world const&) -> world& = delete;
+    driven_ring(driven_ring const&) = delete;
+    auto operator=(driven_ring const&) -> driven_ring& = delete;
 
     struct tap {
         std::vector<std::uint8_t>* to = nullptr;
@@ -148,7 +148,7 @@ private:
 /// A port that lets the handler run before the access with a number, and holds PMIs off otherwise.
 class interrupted_port {
 public:
-    interrupted_port(world& of, unsigned number) : of_{of}, number_{number} {}
+    interrupted_port(driven_ring& of, unsigned number) : of_{of}, number_{number} {}
 
     auto read(std::uint32_t index) noexcept -> port_value {
         step();
@@ -166,13 +166,13 @@ public:
     [[nodiscard]] auto was_interrupted() const -> bool { return count_ > number_; }
 
 private:
-    world& of_;
+    driven_ring& of_;
     unsigned number_;
     unsigned count_ = 0;
 };
 
 /// What a driver does with the result of a procedure after which tracing continues.
-void follow(world& now, interrupted_port& port, driver::stopped_trace const& result) {
+void follow(driven_ring& now, interrupted_port& port, driver::stopped_trace const& result) {
     CHECK(!result.fault.happened);
     bool const due = driver::wake_up_is_due(now.ring, now.reader, result);
     now.due += due;
@@ -181,28 +181,28 @@ void follow(world& now, interrupted_port& port, driver::stopped_trace const& res
     }
 }
 
-using procedure = void (*)(world&, interrupted_port&);
+using procedure = void (*)(driven_ring&, interrupted_port&);
 
-void flush(world& now, interrupted_port& port) {
+void flush(driven_ring& now, interrupted_port& port) {
     follow(now, port, driver::flush(port, now.plan.ctl));
 }
-void while_disabled(world& now, interrupted_port& port) {
+void while_disabled(driven_ring& now, interrupted_port& port) {
     follow(now, port, driver::while_disabled(port, now.plan.ctl, [&] { port.step(); }));
 }
-void pause_and_resume(world& now, interrupted_port& port) {
+void pause_and_resume(driven_ring& now, interrupted_port& port) {
     CHECK(driver::pause(port, now.plan.ctl));
     now.execute(3, false);
     port.step();
     follow(now, port, driver::resume(port, now.plan.ctl));
 }
-void recover(world& now, interrupted_port& port) {
+void recover(driven_ring& now, interrupted_port& port) {
     follow(now, port, driver::recover(port, now.plan.ctl));
 }
-void read_out(world& now, interrupted_port& port) {
+void read_out(driven_ring& now, interrupted_port& port) {
     CHECK(driver::read_out(port, now.plan.ctl, now.drain_for_pmi()));
 }
 /// A context switch that does not read the trace.
-void save_and_restore(world& now, interrupted_port& port) {
+void save_and_restore(driven_ring& now, interrupted_port& port) {
     auto const saved = driver::save(port);
     CHECK(saved);
     now.execute(3, false);
@@ -212,7 +212,7 @@ void save_and_restore(world& now, interrupted_port& port) {
     follow(now, port, result);
 }
 /// One that reads it.
-void save_drain_and_restore(world& now, interrupted_port& port) {
+void save_drain_and_restore(driven_ring& now, interrupted_port& port) {
     auto saved = driver::save(port, now.plan.ctl);
     CHECK(saved);
     port.step();
@@ -220,7 +220,7 @@ void save_drain_and_restore(world& now, interrupted_port& port) {
     port.step();
     CHECK(driver::restore(port, saved.state));
 }
-auto stop_and_drain(world& now, interrupted_port& port) -> access::msr_state {
+auto stop_and_drain(driven_ring& now, interrupted_port& port) -> access::msr_state {
     auto const stopped = driver::disable(port);
     CHECK(stopped);
     auto next = now.plan;
@@ -231,12 +231,12 @@ auto stop_and_drain(world& now, interrupted_port& port) -> access::msr_state {
     port.step();
     return next;
 }
-void disable_and_enable(world& now, interrupted_port& port) {
+void disable_and_enable(driven_ring& now, interrupted_port& port) {
     auto const next = stop_and_drain(now, port);
     CHECK(driver::enable(port, next));
     CHECK(driver::check_enabled(port, next));
 }
-void disable_and_restart(world& now, interrupted_port& port) {
+void disable_and_restart(driven_ring& now, interrupted_port& port) {
     CHECK(driver::restart(port, stop_and_drain(now, port)).trace == trace_state::enabled);
 }
 
@@ -272,7 +272,7 @@ TEST_CASE("a PMI between any two accesses of a procedure loses no wake-up and no
                      ", drained at once ", which.drained_at_once, ", many entries ",
                      which.has_many_entries);
                 REQUIRE(number < 32);
-                world now{which, ++seed};
+                driven_ring now{which, ++seed};
                 ended = true;
                 for (int round = 0; round < 100; ++round) {
                     now.execute(static_cast<int>(20 + now.roll(40)), true);

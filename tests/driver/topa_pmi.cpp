@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
@@ -24,14 +23,11 @@ namespace {
 
 using lvt = reg::ia32_x2apic_lvt_pmi;
 
-struct world {
-    test::machine_memory memory;
-    simulate::no_tap tap{};
-    machine cpu;
-
+/// With a handler of PMIs.
+struct world : test::world {
     constexpr explicit world(topa::entry first, topa::entry second = {},
                              cpu::capabilities const& of = preset::skylake_x)
-        : memory{first, second}, cpu{of, memory, tap, {}, 0x1000} {
+        : test::world{of, {}, test::machine_memory{first, second}} {
         unmask();
     }
     constexpr void unmask() { (void)cpu.write(lvt::address, lvt{}.with(lvt::Vector{0xFE}).raw); }

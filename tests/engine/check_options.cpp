@@ -8,7 +8,6 @@
 #include <ptspec/trace/check/checker.hpp>
 
 #include <cstdint>
-#include <random>
 #include <string>
 
 using namespace ptspec;
@@ -35,8 +34,7 @@ TEST_CASE("what a unit of each kind writes has no finding (GEN-005)") {
     for (auto const& one : engine::model_kinds) {
         std::string const name{one.name.data(), one.name.size()};
         for (std::uint64_t seed = 1; seed <= count; ++seed) {
-            std::mt19937_64 engine{seed};
-            test::dice from{[&](std::uint64_t sides) { return engine() % sides; }};
+            test::dice from{seed};
             auto const with = programs::random_setting(from);
             programs::program run{with, one.options, from};
             run.run(400, false);

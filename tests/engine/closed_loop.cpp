@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <random>
 #include <string_view>
 
 using namespace ptspec;
@@ -26,8 +25,7 @@ TEST_CASE("the reader returns what the unit recorded") {
     std::uint64_t items_of[programs::kind_count] = {};
     for (std::uint64_t seed = 1; seed <= count; ++seed) {
         CAPTURE(seed);
-        std::mt19937_64 engine{seed};
-        test::dice from{[&](std::uint64_t sides) { return engine() % sides; }};
+        test::dice from{seed};
         auto const with = programs::random_setting(from);
         auto const& of = programs::kind_of_run(seed);
         INFO(std::string_view{of.name.data(), of.name.size()});

@@ -23,74 +23,81 @@ namespace {
 
 // ------------------------------------------------------------------------------------ scenes
 
-auto at(std::uint64_t ip) -> std::function<std::uint64_t(world const&)> {
-    return [=](world const&) { return ip; };
+auto at(std::uint64_t ip) -> std::function<std::uint64_t(combination const&)> {
+    return [=](combination const&) { return ip; };
 }
 
-constexpr flag flow_flags[] = {&world::c0, &world::f0, &world::f1, &world::stop, &world::branch};
+constexpr flag flow_flags[] = {&combination::c0, &combination::f0, &combination::f1,
+                               &combination::stop, &combination::branch};
 auto varying(std::initializer_list<flag> more) -> std::vector<flag> {
     std::vector<flag> all{std::begin(flow_flags), std::end(flow_flags)};
     all.insert(all.end(), more);
     return all;
 }
-auto stays(world const& w) -> bool { return w.f0 == w.f1 && !w.stop; }
+auto stays(combination const& in) -> bool { return in.f0 == in.f1 && !in.stop; }
 
 /// A near branch, or another operation that changes only the IP.
-auto branching(std::function<void(traced&, world const&)> does) -> scene {
+auto branching(std::function<void(traced&, combination const&)> does) -> scene {
     scene made;
     made.does = std::move(does);
     made.by_cr3 = true;
-    made.varies = varying({&world::pending});
-    made.occurs = [](world const& w) { return w.pkt0() || !w.pending; };
+    made.varies = varying({&combination::pending});
+    made.occurs = [](combination const& in) { return in.pkt0() || !in.pending; };
     return made;
 }
 /// A far transfer, or an event.
-auto transferring(std::function<void(traced&, world const&, engine::execution_context const&)> does)
+auto transferring(
+    std::function<void(traced&, combination const&, engine::execution_context const&)> does)
     -> scene {
     scene made;
-    made.does = [=](traced& on, world const& w) { does(on, w, running_after(on, w, scene{})); };
-    made.varies = varying({&world::c1, &world::os, &world::cr3_changed, &world::mode_changed,
-                           &world::mode_unknown, &world::guest, &world::conceal});
-    made.occurs = [](world const& w) { return !w.pkt0() || !w.mode_unknown; };
+    made.does = [=](traced& on, combination const& in) {
+        does(on, in, running_after(on, in, scene{}));
+    };
+    made.varies = varying({&combination::c1, &combination::os, &combination::cr3_changed,
+                           &combination::mode_changed, &combination::mode_unknown,
+                           &combination::guest, &combination::conceal});
+    made.occurs = [](combination const& in) { return !in.pkt0() || !in.mode_unknown; };
     return made;
 }
 /// An operation that starts tracing and continues at `target`.
-auto starts(std::function<void(traced&, world const&, engine::execution_context const&)> does)
+auto starts(std::function<void(traced&, combination const&, engine::execution_context const&)> does)
     -> scene {
     auto made = transferring(std::move(does));
     made.starts_off = true;
     made.from = target;
-    made.varies = varying({&world::os, &world::tsc, &world::mtc, &world::tsx, &world::vmx,
-                           &world::guest, &world::conceal, &world::counted});
+    made.varies = varying({&combination::os, &combination::tsc, &combination::mtc,
+                           &combination::tsx, &combination::vmx, &combination::guest,
+                           &combination::conceal, &combination::counted});
     // The code before is not traced, so f0 keeps its default.
-    made.occurs = [](world const& w) { return !(w.vmx && w.guest) && w.f0; };
+    made.occurs = [](combination const& in) { return !(in.vmx && in.guest) && in.f0; };
     return made;
 }
-auto is_off(world const& w) -> bool { return !w.f1 && !w.stop; }
+auto is_off(combination const& in) -> bool { return !in.f1 && !in.stop; }
 
-auto instruction(std::function<void(traced&, world const&)> does) -> scene {
+auto instruction(std::function<void(traced&, combination const&)> does) -> scene {
     auto made = branching(std::move(does));
-    made.varies = {&world::c0,  &world::f0,  &world::branch,   &world::os,
-                   &world::tsc, &world::mtc, &world::with_fup, &world::ptwen};
-    made.sets = [](trace_script::start& to, world const& w) {
-        to.msrs.ctl = to.msrs.ctl.with(ctl::PTWEn{w.ptwen}, ctl::FUPonPTW{w.with_fup});
+    made.varies = {&combination::c0,       &combination::f0,   &combination::branch,
+                   &combination::os,       &combination::tsc,  &combination::mtc,
+                   &combination::with_fup, &combination::ptwen};
+    made.sets = [](trace_script::start& to, combination const& in) {
+        to.msrs.ctl = to.msrs.ctl.with(ctl::PTWEn{in.ptwen}, ctl::FUPonPTW{in.with_fup});
     };
     return made;
 }
-auto powered(std::function<void(traced&, world const&)> does) -> scene {
+auto powered(std::function<void(traced&, combination const&)> does) -> scene {
     auto made = instruction(std::move(does));
-    made.sets = [](trace_script::start& to, world const&) {
+    made.sets = [](trace_script::start& to, combination const&) {
         to.msrs.ctl = to.msrs.ctl.with(ctl::PwrEvtEn{true});
     };
     return made;
 }
 auto event_traced(scene made) -> scene {
     auto const before = made.sets;
-    made.sets = [=](trace_script::start& to, world const& w) {
-        before(to, w);
+    made.sets = [=](trace_script::start& to, combination const& in) {
+        before(to, in);
         to.msrs.ctl = to.msrs.ctl.with(ctl::EventEn{true});
     };
-    made.varies = {&world::mode_changed, &world::os};
+    made.varies = {&combination::mode_changed, &combination::os};
     return made;
 }
 
@@ -101,24 +108,26 @@ auto control_flow(row const& of) -> std::vector<scene> {
     auto const number = std::stoi(group);
     bool const says_stop = of.optional.count("TraceStop") != 0;
     auto const enclave = [&](engine::enclave before, engine::enclave after) {
-        auto made = transferring([=](traced& on, world const&, engine::execution_context code) {
+        auto made = transferring(
+            [=](traced& on, combination const&, engine::execution_context code) {
+                code.inside = after;
+                on.does(action::enclave_transfer{clip, 0, code});
+            });
+        made.does = [=](traced& on, combination const& in) {
+            auto code = running_after(on, in, scene{});
             code.inside = after;
-            on.does(action::enclave_transfer{clip, 0, code});
-        });
-        made.does = [=](traced& on, world const& w) {
-            auto code = running_after(on, w, scene{});
-            code.inside = after;
-            on.does(action::enclave_transfer{clip, target(w), code});
+            on.does(action::enclave_transfer{clip, target(in), code});
         };
-        made.sets = [=](trace_script::start& to, world const&) { to.code.inside = before; };
+        made.sets = [=](trace_script::start& to, combination const&) { to.code.inside = before; };
         auto const occurs = made.occurs;
-        made.varies = varying({&world::c1, &world::os, &world::mode_changed, &world::mode_unknown});
-        made.occurs = [=](world const& w) {
+        made.varies = varying({&combination::c1, &combination::os, &combination::mode_changed,
+                               &combination::mode_unknown});
+        made.occurs = [=](combination const& in) {
             // A row without a TraceStop packet does not cover TraceStop ranges; GEN-089 does.
             bool const leads = after != engine::enclave::production;
             bool const was = before != engine::enclave::production;
-            return occurs(w) && (says_stop || !w.stop) && (leads || !w.c1) && (was || !w.c0) &&
-                   (!w.mode_changed || of.optional.count("MODE.Exec") != 0);
+            return occurs(in) && (says_stop || !in.stop) && (leads || !in.c1) && (was || !in.c0) &&
+                   (!in.mode_changed || of.optional.count("MODE.Exec") != 0);
         };
         return made;
     };
@@ -126,247 +135,258 @@ auto control_flow(row const& of) -> std::vector<scene> {
     switch (number) {
         case 1: {
             auto made = branching(
-                [](traced& on, world const&) { on.does(action::sequential{nlip}); });
-            made.occurs = [](world const& w) { return stays(w) && !w.pending; };
+                [](traced& on, combination const&) { on.does(action::sequential{nlip}); });
+            made.occurs = [](combination const& in) { return stays(in) && !in.pending; };
             return {made};
         }
         case 2: {
             auto by_wrmsr = starts(
-                [](traced& on, world const& w, engine::execution_context const&) {
+                [](traced& on, combination const& in, engine::execution_context const&) {
                     on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{true}).raw, clip,
-                              target(w));
+                              target(in));
                 });
             by_wrmsr.by_cr3 = true;
             auto const occurs = by_wrmsr.occurs;
-            by_wrmsr.occurs = [=](world const& w) {
-                bool const this_one = (id == "S50-2a" || id == "S50-2d") == w.counted;
-                return occurs(w) && this_one && (w.os || !w.c1) && w.c0 == w.c1;
+            by_wrmsr.occurs = [=](combination const& in) {
+                bool const this_one = (id == "S50-2a" || id == "S50-2d") == in.counted;
+                return occurs(in) && this_one && (in.os || !in.c1) && in.c0 == in.c1;
             };
-            by_wrmsr.varies.push_back(&world::c1);
+            by_wrmsr.varies.push_back(&combination::c1);
             if (id == "S50-2e-printed") {
-                by_wrmsr.sets = [](trace_script::start& to, world const&) {
+                by_wrmsr.sets = [](trace_script::start& to, combination const&) {
                     to.how.psb_after_pge = true;
                 };
             }
             return {by_wrmsr};
         }
         case 3: {
-            auto made = branching([](traced& on, world const&) {
+            auto made = branching([](traced& on, combination const&) {
                 on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{false}).raw, clip, nlip);
             });
-            made.occurs = [](world const& w) { return is_off(w) && !w.pending; };
+            made.occurs = [](combination const& in) { return is_off(in) && !in.pending; };
             return {made};
         }
         case 5: {
             scene made;
-            made.does = [](traced& on, world const& w) {
-                on.does(action::mov_cr3{w.stop ? 0x4010 : clip, target(w), cr3_new});
+            made.does = [](traced& on, combination const& in) {
+                on.does(action::mov_cr3{in.stop ? 0x4010 : clip, target(in), cr3_new});
             };
             made.by_cr3 = true;
-            made.from = [](world const& w) { return w.f1 ? 0x1100 : w.stop ? 0x4100 : 0x3000; };
-            made.varies = varying(
-                {&world::c1, &world::os, &world::mode_unknown, &world::guest, &world::conceal});
-            made.occurs = [](world const& w) {
-                return (w.os || (!w.c0 && !w.c1)) && (!w.pkt0() || !w.mode_unknown);
+            made.from = [](combination const& in) {
+                return in.f1 ? 0x1100 : in.stop ? 0x4100 : 0x3000;
+            };
+            made.varies = varying({&combination::c1, &combination::os, &combination::mode_unknown,
+                                   &combination::guest, &combination::conceal});
+            made.occurs = [](combination const& in) {
+                return (in.os || (!in.c0 && !in.c1)) && (!in.pkt0() || !in.mode_unknown);
             };
             return {made};
         }
         case 6: {
-            auto const jump = branching(
-                [](traced& on, world const& w) { on.does(action::direct_jump{target(w)}); });
-            auto const call = branching(
-                [](traced& on, world const& w) { on.does(action::direct_call{nlip, target(w)}); });
+            auto const jump = branching([](traced& on, combination const& in) {
+                on.does(action::direct_jump{target(in)});
+            });
+            auto const call = branching([](traced& on, combination const& in) {
+                on.does(action::direct_call{nlip, target(in)});
+            });
             std::vector<scene> both{jump, call};
             for (auto& one : both) {
-                one.varies.push_back(&world::mode_unknown);
-                one.occurs = [](world const& w) {
-                    return !w.pending && (!w.pkt0() || !w.mode_unknown);
+                one.varies.push_back(&combination::mode_unknown);
+                one.occurs = [](combination const& in) {
+                    return !in.pending && (!in.pkt0() || !in.mode_unknown);
                 };
             }
             return both;
         }
         case 7: {
             bool const fills = id == "S50-7d";
-            auto taken = branching(
-                [](traced& on, world const& w) { on.does(action::conditional{target(w), true}); });
-            taken.varies.push_back(&world::mode_unknown);
+            auto taken = branching([](traced& on, combination const& in) {
+                on.does(action::conditional{target(in), true});
+            });
+            taken.varies.push_back(&combination::mode_unknown);
             taken.fills = fills;
             bool const empty = of.scenario.find("TNT empty") != std::string::npos;
             bool const not_empty = of.scenario.find("TNT non-empty") != std::string::npos;
-            taken.occurs = [=](world const& w) {
-                return (w.pkt0() ? !w.mode_unknown : !w.pending) && !(fills && w.pending) &&
-                       !(empty && w.pending) && !(not_empty && !w.pending);
+            taken.occurs = [=](combination const& in) {
+                return (in.pkt0() ? !in.mode_unknown : !in.pending) && !(fills && in.pending) &&
+                       !(empty && in.pending) && !(not_empty && !in.pending);
             };
             auto returned = taken;
-            returned.does = [](traced& on, world const& w) {
-                on.does(action::near_return{target(w)});
+            returned.does = [](traced& on, combination const& in) {
+                on.does(action::near_return{target(in)});
             };
             auto const occurs = taken.occurs;
-            returned.occurs = [=](world const& w) { return occurs(w) && w.pkt0(); };
+            returned.occurs = [=](combination const& in) { return occurs(in) && in.pkt0(); };
             returned.remembers_call = true;
             return {taken, returned};
         }
         case 8: {
             bool const fills = id == "S50-8d";
             auto made = branching(
-                [](traced& on, world const&) { on.does(action::conditional{nlip, false}); });
+                [](traced& on, combination const&) { on.does(action::conditional{nlip, false}); });
             made.fills = fills;
-            made.occurs = [=](world const& w) {
-                return stays(w) && (w.pkt0() || !w.pending) && !(fills && w.pending);
+            made.occurs = [=](combination const& in) {
+                return stays(in) && (in.pkt0() || !in.pending) && !(fills && in.pending);
             };
             return {made};
         }
         case 9: {
-            std::vector<scene> all{branching([](traced& on, world const& w) {
-                                       on.does(action::indirect_jump{target(w)});
+            std::vector<scene> all{branching([](traced& on, combination const& in) {
+                                       on.does(action::indirect_jump{target(in)});
                                    }),
-                                   branching([](traced& on, world const& w) {
-                                       on.does(action::indirect_call{nlip, target(w)});
+                                   branching([](traced& on, combination const& in) {
+                                       on.does(action::indirect_call{nlip, target(in)});
                                    }),
-                                   branching([](traced& on, world const& w) {
-                                       on.does(action::near_return{target(w)});
+                                   branching([](traced& on, combination const& in) {
+                                       on.does(action::near_return{target(in)});
                                    })};
             for (auto& one : all) {
-                one.varies.push_back(&world::mode_unknown);
-                one.occurs = [](world const& w) { return w.pkt0() ? !w.mode_unknown : !w.pending; };
+                one.varies.push_back(&combination::mode_unknown);
+                one.occurs = [](combination const& in) {
+                    return in.pkt0() ? !in.mode_unknown : !in.pending;
+                };
             }
             return all;
         }
         case 10:
-            return {
-                transferring([](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(action::far_transfer{.at = clip, .to = target(w), .after = code});
+            return {transferring(
+                [](traced& on, combination const& in, engine::execution_context const& code) {
+                    on.does(action::far_transfer{.at = clip, .to = target(in), .after = code});
                 })};
         case 11: {
             auto made = transferring(
-                [](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(action::interrupt{.next = nlip, .to = target(w), .after = code});
+                [](traced& on, combination const& in, engine::execution_context const& code) {
+                    on.does(action::interrupt{.next = nlip, .to = target(in), .after = code});
                 });
             made.from = at(nlip);
             return {made};
         }
         case 12:
-            return {
-                transferring([](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(action::software_interrupt{.at = clip, .to = target(w), .after = code});
-                })};
+            return {transferring([](traced& on, combination const& in,
+                                    engine::execution_context const& code) {
+                on.does(action::software_interrupt{.at = clip, .to = target(in), .after = code});
+            })};
         case 13:
-            return {
-                transferring([](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(action::exception{.at = clip, .to = target(w), .after = code});
+            return {transferring(
+                [](traced& on, combination const& in, engine::execution_context const& code) {
+                    on.does(action::exception{.at = clip, .to = target(in), .after = code});
                 })};
         case 14: {
             auto made = transferring(
-                [](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(action::smi{nlip, target(w), code});
+                [](traced& on, combination const& in, engine::execution_context const& code) {
+                    on.does(action::smi{nlip, target(in), code});
                 });
             made.from = at(nlip);
-            made.varies = {&world::c0, &world::f0, &world::branch, &world::os};
-            made.occurs = [](world const& w) { return !w.c1; };
-            made.fixed = [](world& w) { w.c1 = false; };
+            made.varies = {&combination::c0, &combination::f0, &combination::branch,
+                           &combination::os};
+            made.occurs = [](combination const& in) { return !in.c1; };
+            made.fixed = [](combination& in) { in.c1 = false; };
             return {made};
         }
         case 15: {
             bool const shuts = of.scenario.find("shutdown") != std::string::npos;
             bool const saved = of.scenario.find("saved TraceEn=1") != std::string::npos;
             auto made = starts(
-                [](traced& on, world const& w, engine::execution_context const& code) {
-                    on.does(action::rsm{target(w), code});
+                [](traced& on, combination const& in, engine::execution_context const& code) {
+                    on.does(action::rsm{target(in), code});
                 });
             made.starts_off = !shuts;
-            made.sets = [=](trace_script::start& to, world const&) {
+            made.sets = [=](trace_script::start& to, combination const&) {
                 to.msrs.in_smm = true;
                 to.msrs.smram_trace_en = saved;
             };
             if (!saved && !shuts) {
-                made.fixed = [](world& w) { w.c1 = w.c0 = false; };
+                made.fixed = [](combination& in) { in.c1 = in.c0 = false; };
             }
             if (shuts) {
-                made.varies = {&world::c0, &world::f0, &world::branch, &world::c1, &world::f1};
-                made.occurs = [](world const&) { return true; };
+                made.varies = {&combination::c0, &combination::f0, &combination::branch,
+                               &combination::c1, &combination::f1};
+                made.occurs = [](combination const&) { return true; };
             } else {
-                made.varies.push_back(&world::c1);
+                made.varies.push_back(&combination::c1);
             }
             return {made};
         }
         case 16: {
-            auto const exit = [](traced& on, world const& w, engine::execution_context code,
+            auto const exit = [](traced& on, combination const& in, engine::execution_context code,
                                  action::ctl_load loads) {
                 code.vmx_non_root = false;
                 code.cr3 = cr3_new;
                 on.does(
-                    action::vm_exit{.from = clip, .to = target(w), .after = code, .loads = loads});
+                    action::vm_exit{.from = clip, .to = target(in), .after = code, .loads = loads});
             };
             auto made = transferring(
-                [=](traced& on, world const& w, engine::execution_context const& code) {
-                    exit(on, w, code, {});
+                [=](traced& on, combination const& in, engine::execution_context const& code) {
+                    exit(on, in, code, {});
                 });
             if (id == "S50-16b" || id == "S50-16c") {
                 made = starts(
-                    [=](traced& on, world const& w, engine::execution_context const& code) {
-                        exit(on, w, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+                    [=](traced& on, combination const& in, engine::execution_context const& code) {
+                        exit(on, in, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
                     });
-                made.varies.push_back(&world::c1);
-                made.occurs = [](world const& w) { return w.guest && !w.vmx && w.f0; };
+                made.varies.push_back(&combination::c1);
+                made.occurs = [](combination const& in) { return in.guest && !in.vmx && in.f0; };
                 made.leaves_guest = true;
             } else if (id == "S50-16f") {
-                made.does = [=](traced& on, world const& w) {
-                    auto to = w;
+                made.does = [=](traced& on, combination const& in) {
+                    auto to = in;
                     to.c1 = true;
-                    exit(on, w, running_after(on, to, scene{}), {true, ctl{}});
+                    exit(on, in, running_after(on, to, scene{}), {true, ctl{}});
                 };
-                made.fixed = [](world& w) { w.c1 = false; };
+                made.fixed = [](combination& in) { in.c1 = false; };
                 made.levels_as_if_c1 = true;
-                made.varies = varying({&world::os, &world::conceal});
+                made.varies = varying({&combination::os, &combination::conceal});
                 made.occurs = is_off;
             } else {
-                made.varies = varying({&world::c1, &world::os, &world::mode_changed,
-                                       &world::mode_unknown, &world::conceal});
+                made.varies = varying({&combination::c1, &combination::os,
+                                       &combination::mode_changed, &combination::mode_unknown,
+                                       &combination::conceal});
             }
-            made.fixed_more = [](world& w) { w.guest = true; };
+            made.fixed_more = [](combination& in) { in.guest = true; };
             return {made};
         }
         case 17: {
-            auto const enter = [](traced& on, world const& w, engine::execution_context code,
+            auto const enter = [](traced& on, combination const& in, engine::execution_context code,
                                   action::ctl_load loads) {
                 code.vmx_non_root = true;
                 code.cr3 = cr3_new;
                 on.does(
-                    action::vm_entry{.at = clip, .to = target(w), .after = code, .loads = loads});
+                    action::vm_entry{.at = clip, .to = target(in), .after = code, .loads = loads});
             };
             auto made = transferring(
-                [=](traced& on, world const& w, engine::execution_context const& code) {
-                    enter(on, w, code, {});
+                [=](traced& on, combination const& in, engine::execution_context const& code) {
+                    enter(on, in, code, {});
                 });
             if (id == "S50-17c" || id == "S50-17d") {
                 made = starts(
-                    [=](traced& on, world const& w, engine::execution_context const& code) {
-                        enter(on, w, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+                    [=](traced& on, combination const& in, engine::execution_context const& code) {
+                        enter(on, in, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
                     });
-                made.varies.push_back(&world::c1);
-                made.occurs = [](world const& w) { return !w.guest && w.f0; };
+                made.varies.push_back(&combination::c1);
+                made.occurs = [](combination const& in) { return !in.guest && in.f0; };
                 made.enters_guest = true;
             } else if (id == "S50-17g") {
-                made.does = [=](traced& on, world const& w) {
-                    auto to = w;
+                made.does = [=](traced& on, combination const& in) {
+                    auto to = in;
                     to.c1 = true;
-                    enter(on, w, running_after(on, to, scene{}), {true, ctl{}});
+                    enter(on, in, running_after(on, to, scene{}), {true, ctl{}});
                 };
-                made.fixed = [](world& w) { w.c1 = false; };
+                made.fixed = [](combination& in) { in.c1 = false; };
                 made.levels_as_if_c1 = true;
-                made.varies = varying({&world::os, &world::conceal});
+                made.varies = varying({&combination::os, &combination::conceal});
                 made.occurs = is_off;
             } else {
-                made.varies = varying({&world::c1, &world::os, &world::mode_changed,
-                                       &world::mode_unknown, &world::conceal});
+                made.varies = varying({&combination::c1, &combination::os,
+                                       &combination::mode_changed, &combination::mode_unknown,
+                                       &combination::conceal});
                 auto const occurs = made.occurs;
                 // With OS = 1 a PIP reports the CR3 of a guest that enters the context: GEN-240.
-                made.occurs = [=](world const& w) {
-                    return occurs(w) && (id != "S50-17f" || w.c0) &&
-                           (id != "S50-17j" || (!w.c0 && !w.os));
+                made.occurs = [=](combination const& in) {
+                    return occurs(in) && (id != "S50-17f" || in.c0) &&
+                           (id != "S50-17j" || (!in.c0 && !in.os));
                 };
             }
-            made.fixed_more = [](world& w) { w.vmx = true; };
+            made.fixed_more = [](combination& in) { in.vmx = true; };
             made.enters_guest = true;
             return {made};
         }
@@ -384,23 +404,23 @@ auto control_flow(row const& of) -> std::vector<scene> {
 auto transaction(row const& of, char what) -> std::vector<scene> {
     bool const none = of.packets.empty() && of.scenario.find("=0") == std::string::npos &&
                       what != 'a';
-    auto made = branching([=](traced& on, world const& w) {
+    auto made = branching([=](traced& on, combination const& in) {
         if (what == 'b') { on.does(action::transaction_begin{clip, nlip}); }
         if (what == 'e') { on.does(action::transaction_end{clip, nlip}); }
-        if (what == 'a') { on.does(action::transaction_abort{clip, target(w)}); }
+        if (what == 'a') { on.does(action::transaction_abort{clip, target(in)}); }
     });
-    made.prepares = [=](traced& on, world const&) {
+    made.prepares = [=](traced& on, combination const&) {
         // A begin or end without packets is nested in another transaction.
         int const depth = (what == 'b' ? 0 : 1) + (none ? 1 : 0);
         for (int i = 0; i < depth; ++i) { on.does(action::transaction_begin{clip, clip}); }
     };
-    made.varies.push_back(&world::mode_unknown);
+    made.varies.push_back(&combination::mode_unknown);
     bool const out = of.scenario.find("ContextEn=0 or BranchEn=0") != std::string::npos;
     bool const filtered = of.scenario.find("FilterEn=0") != std::string::npos;
-    made.occurs = [=](world const& w) {
-        bool const fine = (what == 'a' ? w.branch : stays(w)) && !w.pending &&
-                          (!w.pkt0() || !w.mode_unknown);
-        return fine && (!out || !(w.c0 && w.branch)) && (!filtered || (!w.f0 && w.c0));
+    made.occurs = [=](combination const& in) {
+        bool const fine = (what == 'a' ? in.branch : stays(in)) && !in.pending &&
+                          (!in.pkt0() || !in.mode_unknown);
+        return fine && (!out || !(in.c0 && in.branch)) && (!filtered || (!in.f0 && in.c0));
     };
     return {made};
 }
@@ -409,21 +429,26 @@ auto transaction(row const& of, char what) -> std::vector<scene> {
 auto others_of_table(row const& of) -> std::vector<scene> {
     auto const number = std::stoi(of.id.substr(4, 2));
     if (number < 33) {
-        auto made = transferring([=](traced& on, world const& w, engine::execution_context code) {
-            code.cr3 = 0;
-            if (number == 32) {
-                on.does(action::sipi{target(w), code, 0});
-            } else {
-                on.does(action::init{nlip, target(w), code, number == 31});
-            }
-        });
+        auto made = transferring(
+            [=](traced& on, combination const& in, engine::execution_context code) {
+                code.cr3 = 0;
+                if (number == 32) {
+                    on.does(action::sipi{target(in), code, 0});
+                } else {
+                    on.does(action::init{nlip, target(in), code, number == 31});
+                }
+            });
         made.from = at(nlip);
-        made.varies = varying({&world::c1, &world::os, &world::mode_changed, &world::mode_unknown});
-        if (number == 31) { made.varies = {&world::c0, &world::f0, &world::branch, &world::os}; }
+        made.varies = varying({&combination::c1, &combination::os, &combination::mode_changed,
+                               &combination::mode_unknown});
+        if (number == 31) {
+            made.varies = {&combination::c0, &combination::f0, &combination::branch,
+                           &combination::os};
+        }
         return {made};
     }
     bool const deep = of.id == "S50-33b";
-    auto made = instruction([=](traced& on, world const&) {
+    auto made = instruction([=](traced& on, combination const&) {
         on.does(action::mwait{
             .at = clip, .next = nlip, .thread = {static_cast<std::uint8_t>(deep ? 3 : 0), 0}});
         on.does(action::wake{3, 3});
@@ -438,16 +463,18 @@ auto power(row const& of) -> std::vector<scene> {
     auto const waits = [](action::mwait e) {
         e.at = clip;
         e.next = nlip;
-        return powered([=](traced& on, world const&) { on.does(e); });
+        return powered([=](traced& on, combination const&) { on.does(e); });
     };
     auto const halts = [](std::uint64_t from) {
-        auto made = powered([=](traced& on, world const&) { on.does(action::halt{from, nlip}); });
+        auto made = powered(
+            [=](traced& on, combination const&) { on.does(action::halt{from, nlip}); });
         made.from = at(from);
         return made;
     };
     auto const wakes = [](action::wake_reason why) {
-        auto made = powered([=](traced& on, world const&) { on.does(action::wake{6, 6, why}); });
-        made.prepares = [](traced& on, world const&) {
+        auto made = powered(
+            [=](traced& on, combination const&) { on.does(action::wake{6, 6, why}); });
+        made.prepares = [](traced& on, combination const&) {
             on.does(action::mwait{.at = clip, .next = clip, .thread = {6, 0}});
         };
         return made;
@@ -455,7 +482,7 @@ auto power(row const& of) -> std::vector<scene> {
     if (is("16.10") || is("16.11") || is("16.15") || is("16.9")) { return {halts(clip)}; }
     if (is("16.12") || is("16.13")) { return {halts(nlip)}; }
     if (is("16.14")) {
-        auto made = powered([](traced& on, world const&) {
+        auto made = powered([](traced& on, combination const&) {
             on.does(action::duty_cycle{nlip});
             on.does(action::wake{6, 6, action::wake_reason::hardware});
         });
@@ -463,7 +490,7 @@ auto power(row const& of) -> std::vector<scene> {
         return {made};
     }
     if (is("16.16")) {
-        auto made = powered([](traced& on, world const&) {
+        auto made = powered([](traced& on, combination const&) {
             on.does(action::clock_stop{nlip}).does(action::clock_resume{});
         });
         made.from = at(nlip);
@@ -472,7 +499,7 @@ auto power(row const& of) -> std::vector<scene> {
     if (is("16.17")) {
         auto made = wakes({});
         // The clock was off and stays off; only the wake reports a change.
-        made.does = [](traced& on, world const&) { on.does(action::clock_stop{nlip}); };
+        made.does = [](traced& on, combination const&) { on.does(action::clock_stop{nlip}); };
         return {made};
     }
     if (is("16.18b") || is("16.19") || is("16.22")) { return {wakes(action::wake_reason::other)}; }
@@ -480,18 +507,19 @@ auto power(row const& of) -> std::vector<scene> {
     if (is("16.20")) { return {wakes(action::wake_reason::store)}; }
     if (is("16.1") || is("16.3")) { return {waits({})}; }
     if (is("16.2")) {
-        auto made = transferring([](traced& on, world const& w, engine::execution_context code) {
-            code.vmx_non_root = false;
-            code.cr3 = cr3_new;
-            on.does(action::vm_exit{.from = clip, .to = target(w), .after = code});
-        });
-        made.fixed = [](world& w) { w.guest = true; };
-        made.varies = varying({&world::c1, &world::os, &world::conceal});
+        auto made = transferring(
+            [](traced& on, combination const& in, engine::execution_context code) {
+                code.vmx_non_root = false;
+                code.cr3 = cr3_new;
+                on.does(action::vm_exit{.from = clip, .to = target(in), .after = code});
+            });
+        made.fixed = [](combination& in) { in.guest = true; };
+        made.varies = varying({&combination::c1, &combination::os, &combination::conceal});
         return {made};
     }
     if (is("16.4")) { return {waits({.hints = 0x20, .thread = {3, 0}})}; }
     if (is("16.5")) {
-        return {powered([](traced& on, world const&) {
+        return {powered([](traced& on, combination const&) {
             on.does(action::mwait{.at = clip, .next = nlip, .thread = {3, 0}, .is_pending = true});
             on.does(action::wake{3, 3});
         })};
@@ -503,13 +531,15 @@ auto power(row const& of) -> std::vector<scene> {
 /// PTWRITE: rows S52.
 auto values(row const& of) -> std::vector<scene> {
     if (of.id == "S52-16.25a") {
-        return {transferring([](traced& on, world const& w, engine::execution_context const& code) {
-            on.does(action::exception{.at = clip, .to = target(w), .after = code});
-        })};
+        return {transferring(
+            [](traced& on, combination const& in, engine::execution_context const& code) {
+                on.does(action::exception{.at = clip, .to = target(in), .after = code});
+            })};
     }
     bool const wide = of.id == "S52-16.24e";
-    return {instruction(
-        [=](traced& on, world const&) { on.does(action::ptwrite{clip, nlip, 0x1234, wide}); })};
+    return {instruction([=](traced& on, combination const&) {
+        on.does(action::ptwrite{clip, nlip, 0x1234, wide});
+    })};
 }
 
 /// Event Trace: rows SEV.
@@ -517,106 +547,112 @@ auto events(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
     auto const transfer = [](auto does) { return event_traced(transferring(does)); };
     auto const same_mode = [](scene made) {
-        made.varies = {&world::os};
+        made.varies = {&combination::os};
         return made;
     };
     if (id == "SEV-pf") {
-        return {transfer([](traced& on, world const& w, engine::execution_context const& code) {
-            on.does(action::exception{
-                .at = clip, .to = target(w), .after = code, .vector = 0x0E, .cr2 = 0xBEEF});
-        })};
+        return {
+            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
+                on.does(action::exception{
+                    .at = clip, .to = target(in), .after = code, .vector = 0x0E, .cr2 = 0xBEEF});
+            })};
     }
     if (id == "SEV-intr" || id == "SEV-intr-be0") {
-        auto made = transfer([](traced& on, world const& w, engine::execution_context const& code) {
+        auto made = transfer([](traced& on, combination const& in,
+                                engine::execution_context const& code) {
             on.does(
-                action::interrupt{.next = nlip, .to = target(w), .after = code, .vector = 0x20});
+                action::interrupt{.next = nlip, .to = target(in), .after = code, .vector = 0x20});
         });
         made.from = at(nlip);
         if (id == "SEV-intr-be0") {
-            made.varies = {&world::branch, &world::f0, &world::f1, &world::os};
+            made.varies = {&combination::branch, &combination::f0, &combination::f1,
+                           &combination::os};
             // The target is not traced either.
-            made.occurs = [](world const& w) { return !w.pkt1(); };
+            made.occurs = [](combination const& in) { return !in.pkt1(); };
         }
         return {made};
     }
     if (id == "SEV-iret") {
-        return {transfer([](traced& on, world const& w, engine::execution_context const& code) {
-            on.does(action::far_transfer{
-                .at = clip, .to = target(w), .after = code, .kind = action::far_kind::iret});
-        })};
+        return {
+            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
+                on.does(action::far_transfer{
+                    .at = clip, .to = target(in), .after = code, .kind = action::far_kind::iret});
+            })};
     }
     if (id == "SEV-smi") {
         auto made = same_mode(
-            transfer([](traced& on, world const& w, engine::execution_context const& code) {
-                on.does(action::smi{clip, target(w), code});
+            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
+                on.does(action::smi{clip, target(in), code});
             }));
         return {made};
     }
     if (id == "SEV-rsm") {
-        auto made = starts([](traced& on, world const& w, engine::execution_context const& code) {
-            on.does(action::rsm{target(w), code});
-        });
+        auto made = starts(
+            [](traced& on, combination const& in, engine::execution_context const& code) {
+                on.does(action::rsm{target(in), code});
+            });
         made = event_traced(made);
         auto const before = made.sets;
-        made.sets = [=](trace_script::start& to, world const& w) {
-            before(to, w);
+        made.sets = [=](trace_script::start& to, combination const& in) {
+            before(to, in);
             to.msrs.in_smm = true;
             to.msrs.smram_trace_en = true;
         };
-        made.varies = {&world::os, &world::counted};
+        made.varies = {&combination::os, &combination::counted};
         made.drops = {"PSB", "TSC", "TMA", "CBR", "PIP", "PSBEND", "MODE.Exec"};
         return {made};
     }
     if (id == "SEV-init") {
         auto made = same_mode(
-            transfer([](traced& on, world const& w, engine::execution_context const& code) {
-                on.does(action::init{nlip, target(w), code, false});
+            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
+                on.does(action::init{nlip, target(in), code, false});
             }));
         made.from = at(nlip);
-        made.varies = {&world::os, &world::f1};
+        made.varies = {&combination::os, &combination::f1};
         made.drops = {"PIP"};
         return {made};
     }
     if (id == "SEV-sipi") {
         auto made = same_mode(
-            transfer([](traced& on, world const& w, engine::execution_context const& code) {
-                on.does(action::sipi{target(w), code, 0x9A});
+            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
+                on.does(action::sipi{target(in), code, 0x9A});
             }));
-        made.varies = {&world::os, &world::f0, &world::f1};
-        made.occurs = [](world const& w) { return w.f0 || w.f1; };
+        made.varies = {&combination::os, &combination::f0, &combination::f1};
+        made.occurs = [](combination const& in) { return in.f0 || in.f1; };
         return {made};
     }
     if (id == "SEV-vmexit" || id == "SEV-vmexit-i") {
         bool const vectored = id == "SEV-vmexit-i";
-        auto made = transfer([=](traced& on, world const& w, engine::execution_context code) {
-            code.vmx_non_root = false;
-            code.cr3 = cr3_new;
-            on.does(action::vm_exit{.from = clip,
-                                    .to = target(w),
-                                    .after = code,
-                                    .qualification = 0x11,
-                                    .reason = 0x22,
-                                    .is_vectored = vectored,
-                                    .vector = 0x33});
-        });
-        made.fixed = [](world& w) { w.guest = true; };
-        made.varies = {&world::mode_changed, &world::conceal};
+        auto made = transfer(
+            [=](traced& on, combination const& in, engine::execution_context code) {
+                code.vmx_non_root = false;
+                code.cr3 = cr3_new;
+                on.does(action::vm_exit{.from = clip,
+                                        .to = target(in),
+                                        .after = code,
+                                        .qualification = 0x11,
+                                        .reason = 0x22,
+                                        .is_vectored = vectored,
+                                        .vector = 0x33});
+            });
+        made.fixed = [](combination& in) { in.guest = true; };
+        made.varies = {&combination::mode_changed, &combination::conceal};
         return {made};
     }
     if (id == "SEV-vmentry") {
-        auto made = transfer([](traced& on, world const& w, engine::execution_context code) {
+        auto made = transfer([](traced& on, combination const& in, engine::execution_context code) {
             code.vmx_non_root = true;
             code.cr3 = cr3_new;
-            on.does(action::vm_entry{.at = clip, .to = target(w), .after = code});
+            on.does(action::vm_entry{.at = clip, .to = target(in), .after = code});
         });
-        made.fixed = [](world& w) { w.vmx = true; };
-        made.varies = {&world::mode_changed, &world::conceal};
+        made.fixed = [](combination& in) { in.vmx = true; };
+        made.varies = {&combination::mode_changed, &combination::conceal};
         made.enters_guest = true;
         return {made};
     }
     if (id == "SEV-if") {
         auto made = same_mode(
-            transfer([](traced& on, world const&, engine::execution_context const&) {
+            transfer([](traced& on, combination const&, engine::execution_context const&) {
                 on.does(action::interrupt_flag{nlip, true});
             }));
         made.from = at(nlip);
@@ -624,17 +660,17 @@ auto events(row const& of) -> std::vector<scene> {
     }
     if (id == "SEV-uintr") {
         auto made = same_mode(
-            transfer([](traced& on, world const& w, engine::execution_context const&) {
-                on.does(action::user_interrupt{nlip, target(w), 5});
+            transfer([](traced& on, combination const& in, engine::execution_context const&) {
+                on.does(action::user_interrupt{nlip, target(in), 5});
             }));
         made.from = at(nlip);
         return {made};
     }
     if (id == "SEV-uiret") {
         return {same_mode(
-            transfer([](traced& on, world const& w, engine::execution_context const& code) {
+            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
                 on.does(action::far_transfer{
-                    .at = clip, .to = target(w), .after = code, .kind = action::far_kind::uiret});
+                    .at = clip, .to = target(in), .after = code, .kind = action::far_kind::uiret});
             }))};
     }
     return {};
@@ -644,43 +680,46 @@ auto events(row const& of) -> std::vector<scene> {
 auto virtual_machines(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
     auto const leaves = [](action::vm_exit e) {
-        auto made = transferring([=](traced& on, world const& w, engine::execution_context code) {
-            auto exit = e;
-            code.vmx_non_root = false;
-            code.cr3 = cr3_new;
-            exit.from = clip;
-            exit.to = target(w);
-            exit.after = code;
-            on.does(exit);
-        });
-        made.fixed = [](world& w) { w.guest = true; };
-        made.varies = {&world::mode_changed, &world::conceal, &world::os};
+        auto made = transferring(
+            [=](traced& on, combination const& in, engine::execution_context code) {
+                auto exit = e;
+                code.vmx_non_root = false;
+                code.cr3 = cr3_new;
+                exit.from = clip;
+                exit.to = target(in);
+                exit.after = code;
+                on.does(exit);
+            });
+        made.fixed = [](combination& in) { in.guest = true; };
+        made.varies = {&combination::mode_changed, &combination::conceal, &combination::os};
         return made;
     };
     auto const enters = [](action::vm_entry e) {
-        auto made = transferring([=](traced& on, world const& w, engine::execution_context code) {
-            auto entry = e;
-            code.vmx_non_root = true;
-            code.cr3 = cr3_new;
-            entry.at = clip;
-            entry.to = target(w);
-            entry.after = code;
-            on.does(entry);
-        });
-        made.fixed = [](world& w) { w.vmx = true; };
-        made.varies = {&world::mode_changed, &world::conceal, &world::os};
+        auto made = transferring(
+            [=](traced& on, combination const& in, engine::execution_context code) {
+                auto entry = e;
+                code.vmx_non_root = true;
+                code.cr3 = cr3_new;
+                entry.at = clip;
+                entry.to = target(in);
+                entry.after = code;
+                on.does(entry);
+            });
+        made.fixed = [](combination& in) { in.vmx = true; };
+        made.varies = {&combination::mode_changed, &combination::conceal, &combination::os};
         made.enters_guest = true;
         return made;
     };
     auto const fails = [](bool late, bool conceals) {
-        auto made = transferring([=](traced& on, world const&, engine::execution_context code) {
-            code.cr3 = cr3_new;
-            on.does(action::vm_entry_failure{late ? 0x1100 : nlip, code, late});
-        });
+        auto made = transferring(
+            [=](traced& on, combination const&, engine::execution_context code) {
+                code.cr3 = cr3_new;
+                on.does(action::vm_entry_failure{late ? 0x1100 : nlip, code, late});
+            });
         made.from = at(nlip);
-        made.fixed = [=](world& w) {
-            w.vmx = true;
-            w.conceal = conceals;
+        made.fixed = [=](combination& in) {
+            in.vmx = true;
+            in.conceal = conceals;
         };
         made.varies = {};
         return made;
@@ -691,13 +730,13 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
         auto made = control_flow(row_of("S50-16c"))[0];
         made.only_tail = true;
         auto const occurs = made.occurs;
-        made.occurs = [=](world const& w) { return occurs(w) && w.pkt1(); };
+        made.occurs = [=](combination const& in) { return occurs(in) && in.pkt1(); };
         return {made};
     }
     if (id == "S48-entry") {
         auto made = control_flow(row_of("S50-17g"))[0];
         auto const occurs = made.occurs;
-        made.occurs = [=](world const& w) { return occurs(w) && w.pkt0(); };
+        made.occurs = [=](combination const& in) { return occurs(in) && in.pkt0(); };
         return {made};
     }
     if (id == "S49-sys-early" || id == "S49-vmm-early") { return {fails(false, false)}; }
@@ -710,16 +749,17 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
     }
     if (id == "SVM-ptrld") {
         auto made = branching(
-            [](traced& on, world const&) { on.does(action::vmptrld{nlip, 0x9000}); });
-        made.fixed = [](world& w) { w.vmx = true; };
-        made.varies = {&world::c0, &world::f0, &world::branch};
+            [](traced& on, combination const&) { on.does(action::vmptrld{nlip, 0x9000}); });
+        made.fixed = [](combination& in) { in.vmx = true; };
+        made.varies = {&combination::c0, &combination::f0, &combination::branch};
         return {made};
     }
     if (id == "SVM-ptrld-fail" || id == "SVM-abort") {
         // No VMCS becomes current, and execution continues.
-        auto made = branching([](traced& on, world const&) { on.does(action::sequential{nlip}); });
+        auto made = branching(
+            [](traced& on, combination const&) { on.does(action::sequential{nlip}); });
         made.occurs = stays;
-        made.varies = {&world::c0};
+        made.varies = {&combination::c0};
         return {made};
     }
     if (id == "SVM-smmexit") { return {leaves({.to_stm = true, .vmcs = 0x9000})}; }
@@ -736,26 +776,26 @@ auto singles(row const& of) -> std::vector<scene> {
     };
     if (id == "S02-enter") {
         auto made = branching(
-            [](traced& on, world const&) { on.does(action::direct_jump{0x1000}); });
-        made.fixed = [](world& w) { w.f0 = false; };
+            [](traced& on, combination const&) { on.does(action::direct_jump{0x1000}); });
+        made.fixed = [](combination& in) { in.f0 = false; };
         return {fixed(made)};
     }
     if (id == "S02-inside") {
-        auto made = branching([](traced& on, world const&) {
+        auto made = branching([](traced& on, combination const&) {
             on.does(action::conditional{nlip, false}).does(action::direct_jump{0x2000});
         });
-        made.fixed = [](world& w) { w.f1 = false; };
+        made.fixed = [](combination& in) { in.f1 = false; };
         return {fixed(made)};
     }
     if (id == "S02-outside") {
-        auto made = branching([](traced& on, world const&) {
+        auto made = branching([](traced& on, combination const&) {
             on.does(action::sequential{0x2000}).does(action::conditional{0x3000, true});
         });
-        made.fixed = [](world& w) { w.f0 = w.f1 = false; };
+        made.fixed = [](combination& in) { in.f0 = in.f1 = false; };
         return {fixed(made)};
     }
     if (id == "S19-plain" || id == "S19-deferred") {
-        auto made = branching([](traced& on, world const&) {
+        auto made = branching([](traced& on, combination const&) {
             on.does(action::conditional{0x1302, false}).does(action::indirect_jump{0x1308});
             on.does(action::conditional{0x130A, false}).does(action::conditional{0x1310, true});
             on.does(action::conditional{0x1312, false}).does(action::indirect_jump{0x1100});
@@ -763,7 +803,7 @@ auto singles(row const& of) -> std::vector<scene> {
             on.does(action::interrupt{.next = 0x110C, .to = 0xCC00, .after = on.state().code});
         });
         bool const defers = id == "S19-deferred";
-        made.sets = [=](trace_script::start& to, world const&) {
+        made.sets = [=](trace_script::start& to, combination const&) {
             to.how.defers_tips = defers;
             to.msrs.ctl = to.msrs.ctl.with(ctl::ADDR0_CFG{reg::addr_cfg::off});
         };
@@ -780,74 +820,77 @@ auto singles(row const& of) -> std::vector<scene> {
         auto instruction = control_flow(row_of("S50-10e"))[0];
         event.is_asynchronous = true;
         for (auto* one : {&event, &instruction}) {
-            one->varies = {&world::cr3_changed, &world::mode_changed, &world::f1};
+            one->varies = {&combination::cr3_changed, &combination::mode_changed, &combination::f1};
             // MODE.Exec belongs to the state after: GEN-237.
-            one->occurs = [](world const& w) { return w.f1 || !w.mode_changed; };
+            one->occurs = [](combination const& in) { return in.f1 || !in.mode_changed; };
         }
         return {event, instruction};
     }
     if (id == "S15-tsx") {
-        auto begins = fixed(transaction(row_of("S50-26e"), 'b')[0], {&world::f0});
-        auto ends = fixed(transaction(row_of("S50-27e"), 'e')[0], {&world::f0});
-        auto aborts = fixed(transaction(row_of("S50-28d"), 'a')[0], {&world::f1});
+        auto begins = fixed(transaction(row_of("S50-26e"), 'b')[0], {&combination::f0});
+        auto ends = fixed(transaction(row_of("S50-27e"), 'e')[0], {&combination::f0});
+        auto aborts = fixed(transaction(row_of("S50-28d"), 'a')[0], {&combination::f1});
         for (auto* one : {&begins, &ends}) {
-            one->fixed = [](world& w) { w.f1 = w.f0; };
-            one->occurs = [](world const& w) { return w.f0 == w.f1; };
+            one->fixed = [](combination& in) { in.f1 = in.f0; };
+            one->occurs = [](combination const& in) { return in.f0 == in.f1; };
         }
         aborts.is_abort = true;
         return {begins, ends, aborts};
     }
     if (id == "S15-ovf" || id.substr(0, 4) == "SOVF") {
-        auto made = branching([=](traced& on, world const& w) {
+        auto made = branching([=](traced& on, combination const& in) {
             on.does(action::overflow{});
-            if (w.pending) { on.does(action::psb_due{}); }
+            if (in.pending) { on.does(action::psb_due{}); }
             on.does(action::overflow_end{0x1100});
-            if (!w.pkt0() && id == "S15-ovf") { on.does(action::direct_jump{0x1100}); }
+            if (!in.pkt0() && id == "S15-ovf") { on.does(action::direct_jump{0x1100}); }
         });
-        made.fixed = [](world& w) { w.mode_unknown = false; };
+        made.fixed = [](combination& in) { in.mode_unknown = false; };
         made.drops = {"MODE.Exec"};
-        made.varies = {&world::f0};
-        made.occurs = [](world const& w) { return w.f0 || w.f1; };
+        made.varies = {&combination::f0};
+        made.occurs = [](combination const& in) { return in.f0 || in.f1; };
         if (id == "S15-ovf") {
-            made.varies.push_back(&world::pending);
-            made.sets = [](trace_script::start& to, world const&) {
+            made.varies.push_back(&combination::pending);
+            made.sets = [](trace_script::start& to, combination const&) {
                 to.how.psb_before_ovf_fup = true;
             };
         }
-        if (id == "SOVF-be0") { made.varies.push_back(&world::branch); }
+        if (id == "SOVF-be0") { made.varies.push_back(&combination::branch); }
         made.keeps_tnt_empty = true;
         return {made};
     }
     if (id == "SMPX-br") {
-        return {fixed(
-            transferring([](traced& on, world const& w, engine::execution_context const& code) {
-                on.does(action::exception{.at = clip, .to = target(w), .after = code, .vector = 5});
-            }))};
+        return {fixed(transferring([](traced& on, combination const& in,
+                                      engine::execution_context const& code) {
+            on.does(action::exception{.at = clip, .to = target(in), .after = code, .vector = 5});
+        }))};
     }
     if (id == "SSENTER") {
-        auto made = branching([](traced& on, world const&) { on.does(action::measured_launch{}); });
-        made.fixed = [](world& w) { w.f1 = false; };
+        auto made = branching(
+            [](traced& on, combination const&) { on.does(action::measured_launch{}); });
+        made.fixed = [](combination& in) { in.f1 = false; };
         return {fixed(made)};
     }
     if (id == "SACM") {
-        auto made = branching([](traced& on, world const&) {
+        auto made = branching([](traced& on, combination const&) {
             on.does(action::acm_begin{}).does(action::indirect_jump{0x1200});
             on.does(action::acm_end{nlip});
         });
-        return {fixed(made, {&world::tsc})};
+        return {fixed(made, {&combination::tsc})};
     }
     if (id.substr(0, 4) == "SPSB") {
-        auto made = branching([](traced& on, world const&) { on.does(action::psb_due{}); });
-        made.varies = {&world::c0,  &world::f0,  &world::branch, &world::tsc,
-                       &world::mtc, &world::tsx, &world::vmx,    &world::guest};
-        made.occurs = [](world const& w) { return !(w.vmx && w.guest); };
+        auto made = branching([](traced& on, combination const&) { on.does(action::psb_due{}); });
+        made.varies = {&combination::c0,  &combination::f0,   &combination::branch,
+                       &combination::tsc, &combination::mtc,  &combination::tsx,
+                       &combination::vmx, &combination::guest};
+        made.occurs = [](combination const& in) { return !(in.vmx && in.guest); };
         return {made};
     }
     if (id == "SPEBS") {
         static constexpr action::pebs_item items[] = {{0, 1}, {1, 2}};
         static constexpr action::pebs_group group{1, false, items, 2};
-        return {fixed(branching(
-            [](traced& on, world const&) { on.does(action::pebs_record{clip, &group, 1}); }))};
+        return {fixed(branching([](traced& on, combination const&) {
+            on.does(action::pebs_record{clip, &group, 1});
+        }))};
     }
     return {};
 }
@@ -871,23 +914,23 @@ auto scenes_of(row const& of) -> std::vector<scene> {
 
 // ------------------------------------------------------------------------------------ runs
 
-/// The packets of the operation in a world.
-auto packets_in(world const& w, scene const& s) -> std::vector<std::string> {
-    auto of_levels = w;
+/// The packets of the operation in a combination.
+auto packets_in(combination const& in, scene const& s) -> std::vector<std::string> {
+    auto of_levels = in;
     if (s.levels_as_if_c1) { of_levels.c1 = true; }
     auto made = running_before(of_levels, s);
-    s.sets(made, w);
+    s.sets(made, in);
     traced on{made};
-    if (w.mode_unknown) { on.does(action::psb_due{}); }
-    s.prepares(on, w);
+    if (in.mode_unknown) { on.does(action::psb_due{}); }
+    s.prepares(on, in);
     if (s.remembers_call) {
-        on.does(action::direct_call{target(w), 0x1500}).does(action::sequential{clip});
+        on.does(action::direct_call{target(in), 0x1500}).does(action::sequential{clip});
     }
     if (!s.keeps_tnt_empty) {
-        for (char const bit : held(w, s)) { on.does(action::conditional{clip, bit == '1'}); }
+        for (char const bit : held(in, s)) { on.does(action::conditional{clip, bit == '1'}); }
     }
     auto const before = on.bytes.size();
-    s.does(on, w);
+    s.does(on, in);
     auto const after = test::packets_in(on.bytes.written().from(before),
                                         on.state().ctl<reg::ia32_rtit_ctl::EventEn>());
     std::string const all{after.characters, after.length};
@@ -898,47 +941,49 @@ auto packets_in(world const& w, scene const& s) -> std::vector<std::string> {
     return packets;
 }
 
-auto described(world const& w, std::vector<std::string> const& packets) -> std::string {
+auto described(combination const& in, std::vector<std::string> const& packets) -> std::string {
     std::string text;
     for (auto const& one : packets) { text += (text.empty() ? "" : ", ") + one; }
     auto const add = [&](char const* name, bool is) { text += is ? std::string{" "} + name : ""; };
     text += " |";
-    add("c0", w.c0), add("c1", w.c1), add("f0", w.f0), add("f1", w.f1), add("stop", w.stop);
-    add("os", w.os), add("branch", w.branch), add("tsc", w.tsc), add("mtc", w.mtc);
-    add("tsx", w.tsx), add("vmx", w.vmx), add("guest", w.guest), add("conceal", w.conceal);
-    add("mode_changed", w.mode_changed), add("mode_unknown", w.mode_unknown);
-    add("cr3_changed", w.cr3_changed), add("pending", w.pending), add("counted", w.counted);
+    add("c0", in.c0), add("c1", in.c1), add("f0", in.f0), add("f1", in.f1), add("stop", in.stop);
+    add("os", in.os), add("branch", in.branch), add("tsc", in.tsc), add("mtc", in.mtc);
+    add("tsx", in.tsx), add("vmx", in.vmx), add("guest", in.guest), add("conceal", in.conceal);
+    add("mode_changed", in.mode_changed), add("mode_unknown", in.mode_unknown);
+    add("cr3_changed", in.cr3_changed), add("pending", in.pending), add("counted", in.counted);
     return text;
 }
 
-/// The number of worlds in which a row applies, and of those in which the packets match it.
+/// The number of combinations in which a row applies, and of those in which the packets match it.
 struct score {
-    std::size_t worlds = 0;
+    std::size_t combinations = 0;
     std::size_t fitting = 0;
 };
 auto scored(row const& of, scene const& s, bool told = true) -> score {
     score done;
     for (std::size_t bits = 0; bits < std::size_t{1} << s.varies.size(); ++bits) {
-        world w;
-        for (std::size_t i = 0; i < s.varies.size(); ++i) { w.*s.varies[i] = (bits >> i & 1) != 0; }
-        if (s.by_cr3 && !s.starts_off &&
-            std::find(s.varies.begin(), s.varies.end(), &world::c1) == s.varies.end()) {
-            w.c1 = w.c0;
+        combination in;
+        for (std::size_t i = 0; i < s.varies.size(); ++i) {
+            in.*s.varies[i] = (bits >> i & 1) != 0;
         }
-        w.off = s.starts_off;
-        s.fixed(w);
-        s.fixed_more(w);
-        if ((w.stop && w.f1) || !s.occurs(w) || !applies(of, w)) { continue; }
-        auto const packets = packets_in(w, s);
-        auto seen = w;
+        if (s.by_cr3 && !s.starts_off &&
+            std::find(s.varies.begin(), s.varies.end(), &combination::c1) == s.varies.end()) {
+            in.c1 = in.c0;
+        }
+        in.off = s.starts_off;
+        s.fixed(in);
+        s.fixed_more(in);
+        if ((in.stop && in.f1) || !s.occurs(in) || !applies(of, in)) { continue; }
+        auto const packets = packets_in(in, s);
+        auto seen = in;
         if (s.leaves_guest) { seen.guest = false, seen.vmx = true; }
         if (s.enters_guest) { seen.guest = true, seen.vmx = false; }
         bool const fits = fit(packets, of, seen, s);
-        ++done.worlds;
+        ++done.combinations;
         done.fitting += fits ? 1 : 0;
         if (told && !fits) {
             CAPTURE(of.id);
-            CAPTURE(described(w, packets));
+            CAPTURE(described(in, packets));
             CHECK(fits);
         }
     }
@@ -952,7 +997,7 @@ TEST_CASE("every scenario row matches in every combination of its conditions") {
     std::size_t impossible = 0;
     std::size_t of_output = 0;
     std::size_t unconfirmed = 0;
-    std::size_t worlds = 0;
+    std::size_t combinations = 0;
     for (auto const& of : all_rows()) {
         CAPTURE(of.id);
         if (of.cannot_happen) {
@@ -971,20 +1016,20 @@ TEST_CASE("every scenario row matches in every combination of its conditions") {
         CHECK(!scenes.empty());
         for (auto const& s : scenes) {
             auto const done = scored(of, s);
-            count += done.worlds;
-            CHECK(done.fitting == done.worlds);
+            count += done.combinations;
+            CHECK(done.fitting == done.combinations);
         }
         CHECK(count != 0);
-        worlds += count;
+        combinations += count;
         ++rows;
     }
-    MESSAGE(rows << " rows in " << worlds << " worlds; " << impossible << " cannot happen, "
-                 << of_output << " concern the output engine; " << unconfirmed
+    MESSAGE(rows << " rows in " << combinations << " combinations; " << impossible
+                 << " cannot happen, " << of_output << " concern the output engine; " << unconfirmed
                  << " unconfirmed packets");
     CHECK(rows + impossible + of_output == test::read_csv("tests/spec/scenarios.csv").rows.size());
 }
 
-TEST_CASE("a row with an extra packet or another first packet matches in no world") {
+TEST_CASE("a row with an extra packet or another first packet matches in no combination") {
     for (auto of : all_rows()) {
         if (of.cannot_happen || is_of_output(of)) { continue; }
         CAPTURE(of.id);
@@ -1006,7 +1051,7 @@ TEST_CASE("text outside the notation is rejected") {
                                        {"scenario", ""},
                                        {"preconditions", conditions},
                                        {"packets_in_order", packets}}});
-            auto const some = branching([](traced&, world const&) {});
+            auto const some = branching([](traced&, combination const&) {});
             (void)fit({"CBR"}, of, {}, some);
             return true;
         } catch (std::runtime_error const&) { return false; }

@@ -9,7 +9,6 @@
 #include <support/walked.hpp>
 
 #include <memory>
-#include <random>
 #include <vector>
 
 using namespace ptspec;
@@ -99,8 +98,7 @@ TEST_CASE("random programs: any number of parts gives the same reports, also of 
     auto const count = test::usual_count / 5000;
     std::size_t cuts = 0;
     for (std::uint64_t seed = 0; seed < count; ++seed) {
-        std::mt19937_64 numbers{seed};
-        test::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
+        test::dice from{seed};
         auto const what = machine_code::random_plan(from, test::programs::kind_of_run(seed));
         machine_code::code const program{from};
         machine_code::machine machine{what, program, from};

@@ -54,14 +54,13 @@ struct stretches {
 
 /// A random program, and its trace.
 struct traced_program {
-    std::mt19937_64 numbers;
-    test::dice from{[this](std::uint64_t sides) { return numbers() % sides; }};
+    test::dice from;
     machine_code::plan what;
     machine_code::code program;
     machine_code::machine machine;
 
     explicit traced_program(std::uint64_t seed)
-        : numbers{seed},
+        : from{seed},
           what{machine_code::random_plan(from, test::programs::kind_of_run(seed))},
           program{from},
           machine{what, program, from} {

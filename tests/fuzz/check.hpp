@@ -38,6 +38,13 @@ public:
         rest_ = rest_.from(8);
         return value;
     }
+    /// A number below `sides`, of as few bytes as have that many values.
+    auto below(uint64_t sides) -> uint64_t {
+        uint64_t value = byte();
+        if (sides > 0x100) { value |= uint64_t{byte()} << 8; }
+        if (sides > 0x1'0000) { value |= (number() & ptspec::low_bits(48)) << 16; }
+        return value % sides;
+    }
     [[nodiscard]] auto is_empty() const -> bool { return rest_.empty(); }
     [[nodiscard]] auto rest() const -> ptspec::byte_view { return rest_; }
 

@@ -18,6 +18,8 @@
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/flow_query.hpp>
 
+#include <support/chunks.hpp>
+
 #include <fuzz/check.hpp>
 
 namespace {
@@ -70,24 +72,14 @@ auto events_of(setting const& how) -> std::vector<event> {
 
 void check_chunks(setting const& how, std::vector<event> const& whole) {
     auto const from = std::make_unique<reader>(trace::clock{how.how}, how.quirks);
-    size_t at = 0;
+    ptspec::test::chunks rest{how.bytes};
     size_t chunk = 0;
     for (event const& expected : whole) {
         event got = from->next();
         while (got.what == event_type::need_input) {
-            size_t const left = how.bytes.size() - at;
-            size_t const size = chunk < how.sizes.size() && how.sizes[chunk] < left
-                                    ? how.sizes[chunk]
-                                    : left;
-            bool const is_last = left == 0;
+            size_t const size = chunk < how.sizes.size() ? how.sizes[chunk] : rest.rest.size();
             ++chunk;
-            if (is_last) {
-                from->finish();
-            } else {
-                // A chunk of its own memory: a read after its end is found.
-                require(from->feed(how.bytes.from(at).first(size)), "a chunk is taken");
-            }
-            at += size;
+            require(rest.feed(*from, size), "a chunk is taken");
             got = from->next();
         }
         require(same(got, expected), "the same events in chunks");

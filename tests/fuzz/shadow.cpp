@@ -20,13 +20,8 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     using namespace ptspec::test;
     fuzz::input input{data, size};
     unsigned const head = input.byte();
-    ptspec::test::dice const from{[&](uint64_t sides) {
-        if (input.is_empty()) { return sides - 1; }
-        uint64_t value = input.byte();
-        if (sides > 0x100) { value |= uint64_t{input.byte()} << 8; }
-        if (sides > 0x1'0000) { value |= (input.number() & ptspec::low_bits(48)) << 16; }
-        return value % sides;
-    }};
+    ptspec::test::dice const from{
+        [&](uint64_t sides) { return input.is_empty() ? sides - 1 : input.below(sides); }};
     size_t const whole = size / 8;
     unsigned const steps = whole < most_steps ? static_cast<unsigned>(whole) : most_steps;
     shadowed::counts seen;

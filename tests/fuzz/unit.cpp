@@ -96,12 +96,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     fuzz::input input{data, size};
     unsigned const head = input.byte();
     size_t const events = size < most_events ? size : most_events;
-    test::dice from{[&](uint64_t sides) {
-        uint64_t value = input.byte();
-        if (sides > 0x100) { value |= uint64_t{input.byte()} << 8; }
-        if (sides > 0x1'0000) { value |= (input.number() & low_bits(48)) << 16; }
-        return value % sides;
-    }};
+    test::dice from{[&](uint64_t sides) { return input.below(sides); }};
     if ((head & 1) != 0) {
         run_anything(from, events, (head & 2) != 0, head >> 2);
         return 0;

@@ -2,6 +2,7 @@
 #include <ptspec/packet/cyc.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/random_numbers.hpp>
 #include <support/wire.hpp>
 
 using namespace ptspec;
@@ -90,7 +91,7 @@ TEST_CASE("counts around every power of two that adds a byte (PKT-108, PKT-109, 
 
 TEST_CASE("random counts of every size are encoded and decoded (PKT-107..109, PKT-342)") {
     CHECK_TWICE([](auto value) {
-        test::numbers random{value(uint64_t{107})};
+        test::random_numbers random{value(uint64_t{107})};
         bool good = true;
         for (unsigned width = 0; width < 64; ++width) {
             uint64_t const count = random() >> width;

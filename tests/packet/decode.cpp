@@ -3,6 +3,7 @@
 
 #include <support/check_twice.hpp>
 #include <support/packet_samples.hpp>
+#include <support/random_numbers.hpp>
 
 using namespace ptspec;
 using namespace ptspec::packet;
@@ -236,7 +237,7 @@ TEST_CASE("strict mode changes nothing for packets without reserved bits (PKT-00
 TEST_CASE("the same bytes give the same packet in every context, except for BIP (PKT-006, "
           "PKT-203)") {
     for (unsigned byte = 0; byte < 256; ++byte) {
-        test::numbers random{byte};
+        test::random_numbers random{byte};
         auto bytes = hex("");
         bytes = bytes.and_then(static_cast<uint8_t>(byte));
         while (bytes.size() < 17) { bytes = bytes.and_then(static_cast<uint8_t>(random())); }

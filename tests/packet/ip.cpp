@@ -2,6 +2,7 @@
 #include <ptspec/packet/ip.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/random_numbers.hpp>
 #include <support/wire.hpp>
 
 using namespace ptspec;
@@ -194,7 +195,7 @@ TEST_CASE("ip() without an argument is the IP after a PSB, where the last IP is 
 
 TEST_CASE("rebuilt_ip matches a byte-by-byte model for random values (PKT-051, PKT-053..059)") {
     CHECK_TWICE([](auto value) {
-        test::numbers random{value(uint64_t{51})};
+        test::random_numbers random{value(uint64_t{51})};
         bool good = true;
         for (unsigned i = 0; i < 160; ++i) {
             auto const how = i % 8;

@@ -6,6 +6,7 @@
 #include <support/check_twice.hpp>
 #include <support/packet_fields.hpp>
 #include <support/packet_samples.hpp>
+#include <support/random_numbers.hpp>
 #include <support/reference_decoder.hpp>
 
 #include <spec_tables.hpp>
@@ -92,7 +93,7 @@ void check_same(uint8_t const* bytes, size_t size, situation in, uint64_t last_i
 /// Seventeen random bytes. Zeros and the opcodes of long packets are more frequent than in uniform
 /// bytes.
 struct random_bytes {
-    test::numbers random{};
+    test::random_numbers random{};
     uint8_t bytes[24] = {};
 
     void fill() {

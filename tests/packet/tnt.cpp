@@ -2,6 +2,7 @@
 #include <ptspec/packet/tnt.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/random_numbers.hpp>
 #include <support/wire.hpp>
 
 using namespace ptspec;
@@ -126,7 +127,7 @@ TEST_CASE("each of the 47 stop bits of TNT.long, with random branches, decodes a
           "(PKT-034, PKT-035)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
-        test::numbers random{value(uint64_t{34})};
+        test::random_numbers random{value(uint64_t{34})};
         for (unsigned stop = 1; stop <= 47; ++stop) {
             uint64_t const below = random() >> (64 - stop);
             auto const bytes = long_packet(uint64_t{1} << stop | below);

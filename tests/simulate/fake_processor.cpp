@@ -5,6 +5,7 @@
 
 #include <support/check_twice.hpp>
 #include <support/unit_memory.hpp>
+#include <support/world.hpp>
 
 using namespace ptspec;
 using test::table;
@@ -25,13 +26,12 @@ struct byte_counter {
     }
 };
 
-using machine = simulate::fake_processor<test::machine_memory, byte_counter>;
-
-struct world {
-    test::machine_memory memory{test::INT};
-    byte_counter tap{};
-    machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
+/// The first region has INT.
+struct world : test::world_of<test::machine_memory, byte_counter> {
+    constexpr explicit world(cpu::capabilities const& of = preset::skylake_x)
+        : world_of{of, {}, test::machine_memory{test::INT}} {}
 };
+using machine = world::machine;
 
 static_assert(driver::fenced_msr_port<machine> && cpuid_port<machine>);
 
@@ -215,9 +215,8 @@ TEST_CASE("below version 4 of performance monitoring a PMI clears IA32_PERF_GLOB
     CHECK_TWICE([](auto value) {
         auto caps = preset::skylake_x;
         caps.leaf_0a_eax = {value(3U)};
-        test::machine_memory memory{test::INT};
-        byte_counter tap;
-        machine cpu{caps, memory, tap, {}, 0x1000};
+        world now{caps};
+        auto& cpu = now.cpu;
         (void)cpu.write(0x1D9, 0x1000);  // FREEZE_PERFMON_ON_PMI
         (void)cpu.write(0x38F, 3);
         (void)cpu.write(0x834, 0xFE);
@@ -232,11 +231,10 @@ TEST_CASE("below version 4 of performance monitoring a PMI clears IA32_PERF_GLOB
 
 TEST_CASE("the capability MSRs are read, instructions advance the IP, and fences are counted") {
     CHECK_TWICE([](auto value) {
-        test::machine_memory memory;
-        byte_counter tap;
         auto caps = preset::skylake_x;
         caps.perf_capabilities = {value(uint64_t{0x42})};
-        machine cpu{caps, memory, tap, {}, 0x1000};
+        world now{caps};
+        auto& cpu = now.cpu;
         bool const reads = cpu.read(0xCE).has_value &&
                            cpu.read(0xCE).value == caps.platform_info.raw &&
                            cpu.read(0x345).value == 0x42 &&
@@ -252,7 +250,7 @@ TEST_CASE("the capability MSRs are read, instructions advance the IP, and fences
         bool const none = cpu.fences() == 0;
         cpu.fence();
         cpu.fence();
-        machine const initial{caps, memory, tap};
+        machine const initial{caps, now.memory, now.tap};
         return reads && wrmsr && xsaves && cpu.unit().ip() == 0x100A && none && cpu.fences() == 2 &&
                initial.unit().ip() == 0;
     });

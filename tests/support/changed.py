@@ -30,6 +30,8 @@ def own_tests(path):
     if re.match(r"include/ptspec/.*\.hpp$", path):
         found += [name.removeprefix("include.ptspec."), r"single_include\.check",
                   r"checks\.(tree|order|words|rules|format|readme)"]
+    if path == "tests/fail/README.md":
+        return [r"checks\.errors_page", r"fail\..*"]
     if re.match(r"(.*/)?README\.md$", path):
         return [r"checks\.(tree|readme)"]
     if path.startswith("include/ptspec/reg/"):
@@ -40,12 +42,16 @@ def own_tests(path):
         found += [r"checks\.(rules|tree)", r"support\..*"]
     elif re.match(r"tests/checks/(\w+\.(csv|txt)|sources\.py)$", path):
         found += [r"checks\.(tree|order|words)(\.self_test)?"]
+    elif path == "tests/checks/mistake_tables.py":
+        found += [r"checks\.(compile_fail|errors_page)(\.self_test)?", r"fail\..*"]
     elif path == "tests/checks/include_time.py":
         found += [r"checks\.readme"]
     elif path.startswith("tests/checks/"):
         found += [name.removeprefix("tests.") + r"(\.self_test)?"]
+    elif path.startswith("tests/fail/headers/"):
+        found += [r"fail\.headers", r"checks\.errors_page"]
     elif path.startswith("tests/fail/"):
-        found += [name.removeprefix("tests."), r"fail\.twins"]
+        found += [name.removeprefix("tests."), r"checks\.errors_page"]
     elif path.startswith("tests/") and path.endswith((".cpp", ".py")):
         found += [name.removeprefix("tests.")]
     elif path.startswith("examples/") and path.endswith(".cpp"):
@@ -174,6 +180,8 @@ tests/CMakeFiles/b.four.dir/b/four.cpp.o: #deps 1, deps mtime 1 (VALID)
     assert own_tests("tests/checks/x.py") == [r"checks.x(\.self_test)?"]
     assert own_tests("tests/checks/x.csv") == [r"checks\.(tree|order|words)(\.self_test)?"]
     assert own_tests("tests/a/b.cpp") == ["a.b"]
+    assert own_tests("tests/fail/a.cpp") == ["fail.a", r"checks\.errors_page"]
+    assert own_tests("tests/fail/headers/a.cpp") == [r"fail\.headers", r"checks\.errors_page"]
     for page in ("include/ptspec/reg/README.md", "examples/README.md", "tests/bench/README.md"):
         assert own_tests(page) == own_tests("README.md")
     print("changed.py: self-test passed")

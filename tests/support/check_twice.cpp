@@ -10,7 +10,7 @@ TEST_CASE("CHECK_TWICE runs its body as a constant expression and at run time") 
     CHECK(runs == 1);
 }
 
-// tests/fail/check_twice.cpp tests the other half: a body that is false as a constant.
+// tests/fail/support.cpp tests the other half: a body that is false as a constant.
 TEST_CASE("CHECK_TWICE fails when its body is false at run time only" * doctest::should_fail()) {
     CHECK_TWICE([](auto) { return __builtin_is_constant_evaluated(); });
 }

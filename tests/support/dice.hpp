@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <random>
 #include <utility>
 
 namespace ptspec::test {
@@ -15,6 +17,11 @@ public:
     using source = std::function<std::uint64_t(std::uint64_t)>;
 
     explicit dice(source from) : from_{std::move(from)} {}
+    /// The same decisions everywhere for a seed. Copies draw from one generator.
+    explicit dice(std::uint64_t seed)
+        : from_{[random = std::make_shared<std::mt19937_64>(seed)](std::uint64_t sides) {
+              return (*random)() % sides;
+          }} {}
     [[nodiscard]] auto roll(std::uint64_t sides) const -> std::uint64_t { return from_(sides); }
     [[nodiscard]] auto chance(unsigned percent) const -> bool { return roll(100) < percent; }
     template <std::size_t Count>

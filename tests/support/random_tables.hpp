@@ -4,6 +4,7 @@
 // Random set-ups of trace output, most of them nearly legal, and the sizes of writes. A seed gives
 // the same set-up on every platform.
 
+#include <support/random_numbers.hpp>
 #include <support/reference_output.hpp>
 
 #include <cstdint>
@@ -87,7 +88,7 @@ inline void add_faults(memory& ram, std::vector<fault_plan> const& faults) {
 /// Generates one set-up.
 class setup_maker {
 public:
-    explicit setup_maker(std::uint64_t seed) : state_{seed} {}
+    explicit setup_maker(std::uint64_t seed) : random_{seed} {}
 
     auto make() -> output_setup {
         choose_processor();
@@ -115,20 +116,13 @@ private:
         number size;
     };
 
-    std::uint64_t state_;
+    ptspec::test::random_numbers random_;
     output_setup out_;
     std::vector<reached_region> reached_;
     std::vector<number> tables_;
 
-    /// The generator splitmix64. The order of evaluation of operands and arguments is unspecified,
-    /// so one expression must not draw two numbers.
-    auto bits() -> number {
-        std::uint64_t value = state_ += 0x9E37'79B9'7F4A'7C15;
-        value = (value ^ value >> 30) * 0xBF58'476D'1CE4'E5B9;
-        value = (value ^ value >> 27) * 0x94D0'49BB'1331'11EB;
-        return value ^ value >> 31;
-    }
-    auto below(number count) -> number { return bits() % count; }
+    auto bits() -> number { return random_(); }
+    auto below(number count) -> number { return random_.below(count); }
     auto index_below(size_t count) -> size_t { return static_cast<size_t>(below(count)); }
     auto chance(unsigned percent) -> bool { return below(100) < percent; }
     template <std::size_t Count>

@@ -63,23 +63,6 @@ constexpr auto hex(char const* digits) noexcept -> hex_bytes {
     return hex(text{digits, count});
 }
 
-/// Pseudo-random numbers with a fixed seed.
-struct numbers {
-    uint64_t state = 1;
-
-    constexpr auto operator()() noexcept -> uint64_t {
-        state += 0x9E37'79B9'7F4A'7C15;
-        uint64_t mixed = state;
-        mixed = (mixed ^ mixed >> 30) * 0xBF58'476D'1CE4'E5B9;
-        mixed = (mixed ^ mixed >> 27) * 0x94D0'49BB'1331'11EB;
-        return mixed ^ mixed >> 31;
-    }
-    /// A number below `count`.
-    constexpr auto below(unsigned count) noexcept -> unsigned {
-        return static_cast<unsigned>((*this)() >> 33) % count;
-    }
-};
-
 /// The `need` that PKT-255 requires for the prefix `in` of a packet of `whole` bytes.
 constexpr auto need_of_prefix(byte_view in, unsigned whole) noexcept -> unsigned {
     if (in.size() == 0) { return 1; }

@@ -19,6 +19,8 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/topa/entry.hpp>
 
+#include <support/random_numbers.hpp>
+
 #include <array>
 #include <cinttypes>
 #include <cstdint>
@@ -64,19 +66,9 @@ void set_word(cpu::capabilities& to, std::size_t which, std::uint64_t value) {
     }
 }
 
-/// SplitMix64.
-struct random_numbers {
-    std::uint64_t state = 1;
-
-    auto next() -> std::uint64_t {
-        std::uint64_t z = state += 0x9E37'79B9'7F4A'7C15;
-        z = (z ^ z >> 30) * 0xBF58'476D'1CE4'E5B9;
-        z = (z ^ z >> 27) * 0x94D0'49BB'1331'11EB;
-        return z ^ z >> 31;
-    }
-    auto below(std::uint64_t limit) -> std::uint64_t { return next() % limit; }
+struct random_bits : ptspec::test::random_numbers {
+    auto next() -> std::uint64_t { return (*this)(); }
     auto bit() -> std::uint64_t { return std::uint64_t{1} << below(64); }
-    auto one_in(std::uint64_t n) -> bool { return below(n) == 0; }
 };
 
 class comparison {
@@ -255,7 +247,7 @@ private:
     std::vector<cpu::capabilities> presets_;
     cpu::capabilities caps_{};
     access::msr_state now_{};
-    random_numbers random_{};
+    random_bits random_{};
     std::map<rule, std::uint64_t> counts_;
     std::uint64_t disagreements_ = 0;
 };

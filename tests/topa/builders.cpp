@@ -14,7 +14,7 @@ using topa::region;
 using topa::region_size;
 using topa::table_site;
 
-// The compile-time errors of mistakes are tested in tests/fail/.
+// The compile-time errors of mistakes are tested in tests/fail/topa.cpp.
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <ptspec/trace/binder.hpp>
 
 #include <support/how_many.hpp>
+#include <support/random_numbers.hpp>
 #include <support/reference_binder.hpp>
 #include <support/wire.hpp>
 
@@ -541,9 +542,9 @@ TEST_CASE("both binders agree on random sequences") {
     auto const start = packets_in(psb);
 
     differences found;
-    test::numbers random{43};
+    test::random_numbers random{43};
     auto const any_of = [&](auto const& lists) -> auto const& {
-        return lists[random.below(static_cast<unsigned>(lists.size()))];
+        return lists[random.below(lists.size())];
     };
     auto const count = test::number_from("PTSPEC_BINDINGS", test::usual_count / 20);
     for (uint64_t i = 0; i < count; ++i) {
@@ -556,7 +557,7 @@ TEST_CASE("both binders agree on random sequences") {
             add(any_of(groups));
         };
         if (random.below(4) != 0) { add_psb_plus(); }
-        for (unsigned left = 4 + random.below(37); left != 0; --left) {
+        for (auto left = 4 + random.below(37); left != 0; --left) {
             auto const what = random.below(100);
             if (both.in_block() && what < 50) {
                 add(both.block() == packet::block::items_of_4 ? bip_4 : bip_8);
@@ -566,7 +567,7 @@ TEST_CASE("both binders agree on random sequences") {
                 add_psb_plus();
             } else if (what < 40) {
                 auto const& whole = any_of(events);
-                auto const length = 1 + random.below(static_cast<unsigned>(whole.size()));
+                auto const length = 1 + random.below(whole.size());
                 auto const last = whole.begin() + static_cast<std::ptrdiff_t>(length);
                 add({whole.begin(), random.below(2) == 0 ? whole.end() : last});
             } else {

@@ -3,6 +3,7 @@
 #include <ptspec/trace/events.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/chunks.hpp>
 #include <support/event_text.hpp>
 
 #include <iterator>
@@ -24,15 +25,12 @@ constexpr auto events_in_chunks(made_stream const& whole, size_t size, cpu::quir
     -> test::short_text {
     test::short_text got;
     trace::event_reader<> from{{}, quirks};
-    size_t at = 0;
+    test::chunks rest{whole.view()};
     while (true) {
         auto const& e = from.next();
         if (e.what == trace::event_type::end) { return got; }
         if (e.what == trace::event_type::need_input) {
-            auto const chunk = whole.view().from(at).first(size);
-            at += chunk.size();
-            if (chunk.empty()) { from.finish(); }
-            if (!chunk.empty() && !from.feed(chunk)) { return {}; }
+            if (!rest.feed(from, size)) { return {}; }
             continue;
         }
         if (got.size != 0) { got.add(" "); }

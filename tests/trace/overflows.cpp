@@ -5,6 +5,7 @@
 #include <ptspec/trace/flow_query.hpp>
 
 #include <doctest/doctest.h>
+#include <support/chunks.hpp>
 #include <support/how_many.hpp>
 
 #include <algorithm>
@@ -445,18 +446,12 @@ auto text_of(trace::event const& e) -> std::string {
 auto events_of(std::vector<uint8_t> const& bytes, size_t size, cpu::quirk_set quirks) -> lines {
     trace::event_reader<> from{{}, quirks};
     lines found;
-    size_t place = 0;
+    test::chunks rest{byte_view{bytes}};
     while (true) {
         auto const& e = from.next();
         if (e.what == event_type::end) { return found; }
         if (e.what == event_type::need_input) {
-            size_t const part = std::min(size, bytes.size() - place);
-            if (part == 0) {
-                from.finish();
-            } else if (!from.feed(byte_view{bytes.data() + place, part})) {
-                return {"feed"};
-            }
-            place += part;
+            if (!rest.feed(from, size)) { return {"feed"}; }
         } else if (e.what != event_type::exec_mode) {
             found.push_back(text_of(e));
         }

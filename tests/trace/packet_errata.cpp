@@ -2,6 +2,7 @@
 #include <ptspec/trace/packet_errata.hpp>
 
 #include <doctest/doctest.h>
+#include <support/chunks.hpp>
 #include <support/made_stream.hpp>
 
 #include <cstdio>
@@ -19,15 +20,12 @@ auto items_of(char const* text, cpu::quirk_set quirks, size_t size) -> std::stri
     trace::reader<> from{trace::reader_options{.sync = false}};
     trace::packet_errata errata{quirks};
     std::string found;
-    size_t place = 0;
+    test::chunks rest{whole.view()};
     while (true) {
         auto const got = errata.next(from);
         if (got.what == trace::item_type::end) { return found; }
         if (got.what == trace::item_type::need_input) {
-            auto const chunk = whole.view().from(place).first(size);
-            place += chunk.size();
-            if (chunk.empty()) { from.finish(); }
-            if (!chunk.empty() && !from.feed(chunk)) { return "feed"; }
+            if (!rest.feed(from, size)) { return "feed"; }
             continue;
         }
         char const* const name = got.what == trace::item_type::damage   ? "damage"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <support/check_twice.hpp>
+#include <support/chunks.hpp>
 #include <support/streams.hpp>
 
 #include <ptspec/trace/reader.hpp>
@@ -745,17 +746,10 @@ constexpr auto position_of(Reader const& which) -> position {
 
 /// The next item of a reader that is fed with chunks of `chunk` bytes.
 template <class Reader>
-constexpr auto next_in_chunks(Reader& in, size_t chunk, size_t& fed) -> trace::item {
+constexpr auto next_in_chunks(Reader& in, size_t chunk, test::chunks& rest) -> trace::item {
     auto got = in.next();
     while (got.what == trace::item_type::need_input) {
-        auto const rest = byte_view{mixed_packets}.from(fed);
-        if (rest.empty()) {
-            in.finish();
-        } else if (!in.feed(rest.first(chunk))) {
-            return {};
-        } else {
-            fed += rest.first(chunk).size();
-        }
+        if (!rest.feed(in, chunk)) { return {}; }
         got = in.next();
     }
     return got;
@@ -802,10 +796,10 @@ TEST_CASE("offset(), last_ip() and block() do not depend on the chunk size (PKT-
         for (size_t const chunk : {size_t{1}, size_t{7}, size_t{15}, size_t{16}, size_t{40}}) {
             reader whole{byte_view{mixed_packets}, value(trace::reader_options{})};
             reader chunked{value(trace::reader_options{})};
-            size_t fed = 0;
+            test::chunks rest{byte_view{mixed_packets}};
             while (true) {
                 auto const one = whole.next();
-                auto const two = next_in_chunks(chunked, chunk, fed);
+                auto const two = next_in_chunks(chunked, chunk, rest);
                 if (one.what != two.what || one.offset != two.offset || one.ip != two.ip ||
                     one.packet != two.packet || position_of(whole) != position_of(chunked)) {
                     return false;

@@ -3,6 +3,7 @@
 #include <ptspec/base/raw_bits.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/random_numbers.hpp>
 
 #include <cstdint>
 #include <initializer_list>
@@ -92,10 +93,10 @@ TEST_CASE("clears_stack suits decoders that pop on every RET and on compressed R
         return_stack calls;
         return_stack pops_always;      // as perf
         return_stack pops_compressed;  // as libipt
-        auto seed = value(std::uint64_t{2026});
+        test::random_numbers random{value(std::uint64_t{2026})};
         bool good = true;
         for (unsigned i = 0; i < 2000; ++i) {
-            seed = seed * 6364136223846793005 + 1442695040888963407;
+            std::uint64_t const seed = random();
             std::uint64_t const to = seed >> 62;  // few, so that many match by chance
             if ((seed >> 40) % 5 < 2) {
                 calls.push(to);

@@ -14,7 +14,6 @@
 #include <support/vm_runs.hpp>
 
 #include <algorithm>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -584,8 +583,7 @@ TEST_CASE("a trace of a concealed guest has nothing to take out (GEN-278, PKT-27
     });
     std::uint64_t packets = 0;
     for (unsigned seed = 1; seed <= 20; ++seed) {
-        std::mt19937_64 random{seed};
-        test::dice dice{[&](std::uint64_t n) { return random() % n; }};
+        test::dice dice{seed};
         test::vm::setting with;
         with.part.where = traced_in::non_root;
         with.events = true;
@@ -711,8 +709,7 @@ struct sum {
 
 /// The first difference between the part that is kept and the trace of that side alone.
 auto difference(test::vm::setting const& with, std::uint64_t seed, sum& all) -> std::string {
-    std::mt19937_64 random{seed};
-    test::dice dice{[&](std::uint64_t n) { return random() % n; }};
+    test::dice dice{seed};
     test::vm::machine on{with, dice};
     on.run(400);
     auto& bytes = on.recorded();

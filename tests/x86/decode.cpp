@@ -2,6 +2,7 @@
 #include <ptspec/x86/decode.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/random_numbers.hpp>
 
 using namespace ptspec;
 using x86::code_width;
@@ -300,14 +301,11 @@ TEST_CASE("the vector of a software interrupt") {
 }
 
 TEST_CASE("the fast path for common forms decodes as the general decoder") {
-    uint64_t state = 1;
+    test::random_numbers random{};
     size_t common = 0;
     for (unsigned i = 0; i < 4 * 65536; ++i) {
         uint8_t bytes[15];
-        for (auto& byte : bytes) {
-            state = state * 6364136223846793005 + 1442695040888963407;
-            byte = static_cast<uint8_t>(state >> 56);
-        }
+        for (auto& byte : bytes) { byte = static_cast<uint8_t>(random()); }
         // Each pair of first bytes, alone and after 66, REX and 0F.
         constexpr uint8_t before[] = {0x66, 0x48, 0x0F};
         size_t const at = i < 65536 ? 0 : 1;

@@ -2,6 +2,7 @@
 #include <ptspec/engine/detail/branch.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/random_numbers.hpp>
 #include <support/traced.hpp>
 
 #include <cstdint>
@@ -44,11 +45,11 @@ TEST_CASE("the fast path of branches writes the same packets as the general path
     // A branch from one range to another needs the general path.
     auto const one = [](std::string_view setup) {
         traced on{setup};
-        std::uint64_t seed = 1;
+        test::random_numbers random{};
         std::uint64_t stack[8] = {};
         unsigned depth = 0;
         for (unsigned i = 0; i < 900; ++i) {
-            seed = seed * 6364136223846793005 + 1442695040888963407;
+            std::uint64_t const seed = random();
             std::uint64_t const to = 0x1000 +
                                      (seed >> 33) % 0x100'0000 * (i % 7 == 0 ? 0x10001 : 1);
             switch (seed >> 60) {

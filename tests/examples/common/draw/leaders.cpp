@@ -2,6 +2,7 @@
 #include <common/draw/leaders.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/random_numbers.hpp>
 
 #include <cstdint>
 
@@ -141,11 +142,8 @@ TEST_CASE("a label on the right goes below the lines that it would cross") {
 }
 
 TEST_CASE("no label overlaps a line or another label") {
-    std::uint64_t state = 0x9E37'79B9'7F4A'7C15;
-    auto const next = [&](unsigned below) {
-        state = state * 6364136223846793005U + 1442695040888963407U;
-        return static_cast<unsigned>((state >> 33) % below);
-    };
+    test::random_numbers random{};
+    auto const next = [&](unsigned below) { return static_cast<unsigned>(random.below(below)); };
     for (unsigned trial = 0; trial < 2000; ++trial) {
         draw::leader_list list;
         unsigned at = 1 + next(10);

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSL-1.0
+/// Reading and writing traces
+
+#include <ptspec/packet/decode.hpp>
+#include <ptspec/packet/encode.hpp>
+#include <ptspec/trace/events.hpp>
+#include <ptspec/trace/reader.hpp>
+#include <ptspec/trace/split.hpp>
+#include <ptspec/trace/write/writer.hpp>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#if defined(__clang__)
+#pragma clang diagnostic error "-Wdangling"
+#endif
+
+namespace reader_of_temporary {
+/// The file is gone before the first packet is read.
+// expect: the bytes of this temporary are gone before they are read: give it a name
+// also clang
+auto read_file() -> std::vector<unsigned char>;
+
+auto first_packet() {
+#ifndef SHOULD_FAIL
+    auto const bytes = read_file();
+    ptspec::trace::reader from{bytes};
+#else
+    ptspec::trace::reader from{read_file()};
+#endif
+    return from.next();
+}
+}  // namespace reader_of_temporary
+
+namespace reader_of_temporary_array {
+/// An array of bytes is trivially copyable like a view, but it owns its bytes.
+// expect: the bytes of this temporary are gone before they are read: give it a name
+auto first_packet(ptspec::packet::cbr which) {
+#ifndef SHOULD_FAIL
+    auto const bytes = ptspec::packet::encode(which);
+    ptspec::trace::reader from{bytes};
+#else
+    ptspec::trace::reader from{ptspec::packet::encode(which)};
+#endif
+    return from.next();
+}
+}  // namespace reader_of_temporary_array
+
+namespace reader_fed_a_temporary {
+/// The piece is gone before the reader has read it.
+// expect: the bytes of this temporary are gone before they are read: give it a name
+auto next_piece() -> std::array<unsigned char, 4096>;
+
+auto read_on(ptspec::trace::reader<>& from) {
+#ifndef SHOULD_FAIL
+    auto const piece = next_piece();
+    bool const taken = from.feed(piece);
+#else
+    bool const taken = from.feed(next_piece());
+#endif
+    return taken ? from.next() : ptspec::trace::item{};
+}
+}  // namespace reader_fed_a_temporary
+
+namespace split_of_temporary {
+/// The string is gone before its pieces are read.
+// expect: the bytes of this temporary are gone before they are read: give it a name
+auto read_file() -> std::string;
+
+auto count_pieces() {
+    std::size_t count = 0;
+#ifndef SHOULD_FAIL
+    auto const bytes = read_file();
+    for (ptspec::byte_view const piece : ptspec::trace::split{bytes, 4}) { count += piece.size(); }
+#else
+    for (ptspec::byte_view const piece : ptspec::trace::split{read_file(), 4}) {
+        count += piece.size();
+    }
+#endif
+    return count;
+}
+}  // namespace split_of_temporary
+
+namespace view_of_a_temporary {
+/// The view is of bytes that are gone. Only clang warns.
+// expect: will be destroyed at the end of the full-expression | only clang warns
+// one error
+// also clang
+auto read_file() -> std::vector<unsigned char>;
+
+#ifndef SHOULD_FAIL
+auto first_packet() { return ptspec::packet::decode(read_file()); }
+#else
+#ifndef __clang__
+#error "only clang warns"
+#endif
+auto first_packet() {
+    ptspec::byte_view const bytes = read_file();
+    return ptspec::packet::decode(bytes);
+}
+#endif
+}  // namespace view_of_a_temporary
+
+namespace reader_of_no_bytes {
+/// The elements of a trace are bytes.
+// expect: a row of bytes has data() and size(), and elements of one byte
+auto first_packet(std::vector<unsigned char> const& bytes, std::vector<unsigned> const& words) {
+#ifndef SHOULD_FAIL
+    ptspec::trace::reader from{bytes};
+    (void)words;
+#else
+    ptspec::trace::reader from{words};
+    (void)bytes;
+#endif
+    return from.next();
+}
+}  // namespace reader_of_no_bytes
+
+namespace reader_in_range_for {
+/// A reader is no range: its packets are valid until the next one.
+// expect: a reader is no range: while (auto const& one = reader.next()) { .. }
+// one error
+auto last_offset(ptspec::byte_view bytes) {
+    ptspec::trace::reader reader{bytes};
+    uint64_t offset = 0;
+#ifndef SHOULD_FAIL
+    while (auto const& one = reader.next()) {
+#else
+    for (auto const& one : reader) {
+#endif
+        offset = one.offset;
+    }
+    return offset;
+}
+}  // namespace reader_in_range_for
+
+namespace event_reader_in_range_for {
+/// A reader of events is no range: its events are valid until the next one.
+// expect: a reader is no range: while (auto const& one = reader.next()) { .. }
+// one error
+auto last_ip(ptspec::byte_view bytes) {
+    ptspec::trace::event_reader reader{bytes};
+    uint64_t ip = 0;
+#ifndef SHOULD_FAIL
+    while (auto const& one = reader.next()) {
+#else
+    for (auto const& one : reader) {
+#endif
+        ip = one.ip;
+    }
+    return ip;
+}
+}  // namespace event_reader_in_range_for
+
+namespace event_reader_quirks_before_clock {
+/// The quirks of a processor come after the clock.
+// expect: deleted
+// expect: clock, quirks
+// one error
+// at most 12 lines
+auto reader_of(ptspec::byte_view bytes, ptspec::cpu::quirk_set quirks) {
+#ifndef SHOULD_FAIL
+    return ptspec::trace::event_reader{bytes, ptspec::trace::no_clock{}, quirks};
+#else
+    return ptspec::trace::event_reader{bytes, quirks};
+#endif
+}
+}  // namespace event_reader_quirks_before_clock
+
+namespace visitor_of_nothing {
+/// A visitor that no packet can be passed to would silently receive nothing.
+// expect: a visitor is called with (packet, trace::at) and takes one packet type at least
+auto read(ptspec::byte_view bytes) {
+#ifndef SHOULD_FAIL
+    auto const visitor = [](ptspec::packet::tip const&, ptspec::trace::at) {};
+#else
+    auto const visitor = [](ptspec::packet::tip const&) {};
+#endif
+    return ptspec::trace::reader{bytes}.for_each(visitor);
+}
+}  // namespace visitor_of_nothing
+
+namespace writer_into_no_sink {
+/// A vector is no sink; a `byte_buffer` is one.
+// expect: a sink has append(byte_view) -> bool, as ptspec::byte_buffer has
+// one error
+// at most 20 lines
+auto write(std::vector<unsigned char>& to) {
+#ifndef SHOULD_FAIL
+    ptspec::byte_buffer out{to.data(), to.size()};
+    ptspec::trace::writer writer{out};
+#else
+    ptspec::trace::writer writer{to};
+#endif
+    return writer.branch(true);
+}
+}  // namespace writer_into_no_sink
