@@ -180,6 +180,18 @@ TEST_CASE("SAMPLE: the members of fixed size") {
     });
 }
 
+TEST_CASE("SAMPLE: ADDR precedes PERIOD, with the members of `sample_id` between them") {
+    CHECK_TWICE([](auto value) {
+        using kind = sample_type;
+        auto const all = value(perf_record(9, 2, join(u64(1), u64(2), u64(3), u64(4), u64(5))));
+        auto of = record_of(all);
+        of.event = kind{}.with(kind::IP{true}, kind::TIME{true}, kind::ADDR{true},
+                               kind::STREAM_ID{true}, kind::PERIOD{true});
+        auto const got = read_as<sample_record>(of);
+        return got && got->ip == 1 && got->addr == 3 && got->period == 5 && got.rest.empty();
+    });
+}
+
 TEST_CASE("AUXTRACE_INFO: the quadwords that the record has") {
     CHECK_TWICE([](auto value) {
         auto const ten = join(u32(1), u32(0), u64(6), u64(31), u64(32), u64(33), u64(34), u64(35),
@@ -258,6 +270,24 @@ TEST_CASE("AUXTRACE_ERROR in its three formats") {
                is(first.string(), letters("lost")) && second->time == 77 &&
                is(second.string(), letters("lost")) && second->vcpu == 0 &&
                third->machine_pid == 8 && third->vcpu == 9 && third->fmt == 2;
+    });
+}
+
+TEST_CASE("AUXTRACE_ERROR: the message has 64 bytes, and members of another format are 0") {
+    CHECK_TWICE([](auto value) {
+        auto const head = [](unsigned format) {
+            return join(u32(1), u32(2), u32(3), u32(4), u32(5), u32(format), u64(0x1234));
+        };
+        byte_array<64> message{};
+        for (auto& byte : message.bytes) { byte = 'm'; }
+        auto const one = value(perf_record(72, 0, join(head(1), u64(77), message, u32(8), u32(9))));
+        auto const none = value(perf_record(72, 0, join(head(0), message, u64(~uint64_t{0}))));
+        auto const timed = read_as<auxtrace_error_record>(record_of(one));
+        auto const old = read_as<auxtrace_error_record>(record_of(none));
+        return timed && timed->time == 77 && is(timed.string(), message) &&
+               timed->machine_pid == 0 && timed->vcpu == 0 && old && old->time == 0 &&
+               is(old.string(), message) && old->machine_pid == 0 &&
+               needs_all<auxtrace_error_record>(value(perf_record(72, 0, head(0))));
     });
 }
 
