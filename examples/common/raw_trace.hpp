@@ -13,8 +13,8 @@ namespace tool {
 
 /// True for the first bytes of a perf.data file, of either byte order or the old format.
 inline auto is_perf_data(ptspec::byte_view bytes) -> bool {
-    using header = ptspec::file::perf_data::layout::file_header;
-    auto const magic = ptspec::file::load<header::magic>(bytes);  // 0 if there are fewer bytes
+    using header = ptspec::file::perf_data::file_header;
+    std::uint64_t const magic = ptspec::file::load<header>(bytes).magic;
     return magic == header::magic_value || magic == header::swapped_magic_value ||
            magic == header::old_magic_value;
 }

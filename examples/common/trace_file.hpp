@@ -288,12 +288,12 @@ public:
     explicit thread_names(perf_data::input const& of) {
         auto all = perf_data::records(of);
         while (auto const one = all.next()) {
-            if (auto const name = perf_data::read_as<perf_data::thread_name>(one)) {
-                names_[name->thread.tid] = {reinterpret_cast<char const*>(name->name.data()),
-                                            name->name.size()};
+            if (auto const comm = perf_data::read_as<perf_data::comm_record>(one)) {
+                auto const name = comm.string();
+                names_[comm->tid] = {reinterpret_cast<char const*>(name.data()), name.size()};
             } else if (auto const fork = perf_data::read_as<perf_data::fork_record>(one)) {
-                auto const parent = names_.find(fork->parent.tid);
-                if (parent != names_.end()) { names_.emplace(fork->thread.tid, parent->second); }
+                auto const parent = names_.find(fork->ptid);
+                if (parent != names_.end()) { names_.emplace(fork->tid, parent->second); }
             } else if (perf_data::is_compressed(one.type) && !compressed_) {
                 compressed_ = one.offset;
             }

@@ -283,10 +283,12 @@ inline void write_perf_data(recorded const& from, std::string const& path) {
         if (!from.events.empty()) { first = from.events.front().process; }
         std::map<std::string, std::vector<std::uint8_t>> build_ids;
         text const name{program.data(), program.size()};
-        require(writer.write(
-            perf_data::comm_record{{first, first}, name, true, begin != 0 ? begin - 1 : 0}));
+        require(writer.write(perf_data::comm_record{.header = {.misc = perf_data::misc_comm_exec},
+                                                    .pid = first,
+                                                    .tid = first},
+                             name, begin != 0 ? begin - 1 : 0));
         for (auto const& one : from.events) {
-            perf_data::thread_id const by{one.process, one.number_32(1)};
+            std::uint32_t const by = one.number_32(1);
             if (one.is("map") && one.words.size() == detail::longest_event) {
                 auto const& device = one.words[5];
                 std::size_t const colon = device.find(':');
@@ -300,22 +302,24 @@ inline void write_perf_data(recorded const& from, std::string const& path) {
                 auto const& code = one.words[7];
                 std::size_t const length = std::min(
                     {code.size(), code.find('\0'), perf_data::path_max - 1});
-                perf_data::mmap2_record const mapping{.thread = by,
-                                                      .addr = one.number(2, 16),
-                                                      .len = one.number(3, 16),
-                                                      .pgoff = one.number(4, 16),
-                                                      .dev_major = major,
-                                                      .dev_minor = minor,
-                                                      .ino = one.number(6),
-                                                      .filename = text{code.data(), length},
-                                                      .time = one.time};
+                perf_data::mmap2_record const mapping{
+                    .pid = one.process,
+                    .tid = by,
+                    .addr = one.number(2, 16),
+                    .len = one.number(3, 16),
+                    .pgoff = one.number(4, 16),
+                    .inode = {.dev_major = major, .dev_minor = minor, .ino = one.number(6)}};
                 auto const [known, is_new] = build_ids.try_emplace(code);
                 if (is_new) { known->second = detail::build_id_of(code, one.number(6)); }
                 auto const& id = known->second;
-                require(writer.write(id.empty() ? mapping : perf_data::with_build_id(mapping, id)));
+                require(writer.write(id.empty() ? mapping : perf_data::with_build_id(mapping, id),
+                                     text{code.data(), length}, one.time));
             } else if (one.is("fork") && one.words.size() >= 4) {
-                require(writer.write(
-                    perf_data::fork_record{{one.number_32(2), one.number_32(3)}, by, one.time}));
+                require(writer.write(perf_data::fork_record{.pid = one.number_32(2),
+                                                            .ppid = one.process,
+                                                            .tid = one.number_32(3),
+                                                            .ptid = by,
+                                                            .time = one.time}));
             }
         }
         std::uint32_t index = 0;
@@ -341,8 +345,12 @@ inline void write_perf_data(recorded const& from, std::string const& path) {
         }
         for (auto const& one : from.events) {
             if (!one.is("exit")) { continue; }
-            perf_data::thread_id const by{one.process, one.number_32(1)};
-            require(writer.write(perf_data::exit_record{by, by, one.time}));
+            std::uint32_t const thread = one.number_32(1);
+            require(writer.write(perf_data::exit_record{.pid = one.process,
+                                                        .ppid = one.process,
+                                                        .tid = thread,
+                                                        .ptid = thread,
+                                                        .time = one.time}));
         }
         require(writer.finish());
         out.close();

@@ -107,6 +107,6 @@ TEST_CASE("each error has a sentence of its own") {
 }
 
 TEST_CASE("the structures have the sizes of those in C") {
-    static_assert(layout::trace_data::bytes::size == 8 && layout::trace_header::bytes::size == 28);
+    static_assert(sizeof(layout::trace_data) == 8 && sizeof(layout::trace_header) == 28);
     static_assert(underlying(timing::none) == 0 && underlying(timing::mtc) == 1);
 }

@@ -30,13 +30,15 @@ struct whole_file {
     }
 };
 
-template <class Value>
-auto value_of(whole_file of, record const& from) -> Value {
-    auto const got = read_as<Value>(from);
+template <class Record>
+auto members_of(whole_file of, record const& from) -> parsed<Record> {
+    auto const got = read_as<Record>(from);
     of.contains(got.result);
-    require(holds<Value>(from) == (got.result.error != read_error::other_record_type),
-            "a record of the right type has the value, or is too short");
-    return got.value;
+    of.contains(got.rest);
+    of.contains(got.string());
+    require(holds<Record>(from) == (got.result.error != read_error::other_record_type),
+            "a record of the right type has the members, or is too short");
+    return got;
 }
 
 void check_record(whole_file of, record const& one) {
@@ -46,31 +48,35 @@ void check_record(whole_file of, record const& one) {
     require(one.content.size() >= 8 && one.content.begin() == one.bytes.begin() &&
                 one.content.size() <= one.bytes.size(),
             "the content is the begin of the record");
-    of.contains(value_of<thread_name>(of, one).name);
-    auto const mapped = value_of<mapping>(of, one);
-    of.contains(mapped.filename);
-    of.contains(mapped.build_id);
-    static_cast<void>(value_of<fork_record>(of, one));
-    static_cast<void>(value_of<exit_record>(of, one));
-    static_cast<void>(value_of<lost_record>(of, one));
-    static_cast<void>(value_of<throttle_record>(of, one));
-    static_cast<void>(value_of<aux_record>(of, one));
-    static_cast<void>(value_of<itrace_start_record>(of, one));
-    static_cast<void>(value_of<switch_record>(of, one));
-    of.contains(value_of<sample_record>(of, one).rest);
-    of.contains(value_of<auxtrace_info_record>(of, one).filter);
-    auto const piece = value_of<auxtrace_record>(of, one);
-    require(piece.size == 0 || piece.size == one.trace.size(), "the trace has its size");
-    of.contains(value_of<auxtrace_error_record>(of, one).message);
-    static_cast<void>(value_of<time_conv_record>(of, one));
-    auto const index = value_of<id_index_record>(of, one);
-    for (size_t i = 0; i < index.count; ++i) { static_cast<void>(index[i]); }
-    auto const event = value_of<event_attr>(of, one);
-    of.contains(event.bytes);
-    of.contains(event.id_bytes);
-    of.contains(value_of<feature_record>(of, one).data);
-    of.contains(value_of<build_id_record>(of, one).filename);
-    of.contains(value_of<compressed_record>(of, one).data);
+    static_cast<void>(members_of<comm_record>(of, one));
+    require(members_of<mmap2_record>(of, one)->id().size() <= 20, "a build id has 20 bytes");
+    static_cast<void>(members_of<fork_record>(of, one));
+    static_cast<void>(members_of<exit_record>(of, one));
+    static_cast<void>(members_of<lost_record>(of, one));
+    static_cast<void>(members_of<lost_samples_record>(of, one));
+    static_cast<void>(members_of<throttle_record>(of, one));
+    static_cast<void>(members_of<aux_record>(of, one));
+    static_cast<void>(members_of<itrace_start_record>(of, one));
+    static_cast<void>(members_of<switch_record>(of, one));
+    static_cast<void>(members_of<sample_record>(of, one));
+    static_cast<void>(members_of<auxtrace_info_record>(of, one));
+    auto const piece = members_of<auxtrace_record>(of, one);
+    require(piece->size == 0 || piece->size == one.trace.size(), "the trace has its size");
+    static_cast<void>(members_of<tracing_data_record>(of, one));
+    static_cast<void>(members_of<auxtrace_error_record>(of, one));
+    static_cast<void>(members_of<time_conv_record>(of, one));
+    auto const index = members_of<id_index_record>(of, one);
+    for (size_t i = 0; i < index->nr; ++i) {
+        require(index.rest.size() >= (i + 1) * sizeof(id_index_entry), "each entry is there");
+        static_cast<void>(ptspec::file::load<id_index_entry>(index.rest, i));
+    }
+    static_cast<void>(members_of<feature_record>(of, one));
+    static_cast<void>(members_of<build_id_record>(of, one));
+    static_cast<void>(members_of<compressed_record>(of, one));
+    auto const event = read_attr(one);
+    of.contains(event.result);
+    of.contains(event->bytes);
+    of.contains(event->id_bytes);
 }
 
 void check_events(whole_file of, input const& file) {
@@ -92,9 +98,8 @@ void check_events(whole_file of, input const& file) {
 void check_build_ids(whole_file of, input const& file) {
     auto all = build_ids(file);
     while (auto const one = all.next()) {
-        of.contains(one.build_id);
         of.contains(one.filename);
-        require(one.build_id.size() <= 20, "a build id has at most 20 bytes");
+        require(one.id().size() <= 20, "a build id has at most 20 bytes");
     }
     of.contains(all.result());
 }

@@ -151,23 +151,26 @@ auto write_file(file_sink& out, perf_data::session const& session, text program,
 
     check(to.begin());
     check(to.write(
-        comm_record{.thread = first, .name = "first", .exec = true, .time = time(1'000'000)}));
-    check(to.write(mmap2_record{.thread = first,
-                                .addr = main_at,
-                                .len = 0x1000,
-                                .pgoff = 0x1000,
-                                .dev_major = 8,
-                                .dev_minor = 1,
-                                .ino = 4711,
-                                .ino_generation = 12,
-                                .filename = program,
-                                .time = time(1'000'100)}));
+        comm_record{.header = {.misc = misc_comm_exec}, .pid = first.pid, .tid = first.tid},
+        "first", time(1'000'000)));
+    check(to.write(
+        mmap2_record{.pid = first.pid,
+                     .tid = first.tid,
+                     .addr = main_at,
+                     .len = 0x1000,
+                     .pgoff = 0x1000,
+                     .inode = {.dev_major = 8, .dev_minor = 1, .ino = 4711, .ino_generation = 12}},
+        program, time(1'000'100)));
     check(to.finished_round());
     for (std::uint32_t i = 1; i < threads; ++i) {
         auto const [id, begin] = thread_of(i);
-        check(to.write(fork_record{.thread = id, .parent = first, .time = time(begin - 10'000)}));
-        check(to.write(comm_record{
-            .thread = id, .name = "second-thread-of-100", .time = time(begin - 9'900)}));
+        check(to.write(fork_record{.pid = id.pid,
+                                   .ppid = first.pid,
+                                   .tid = id.tid,
+                                   .ptid = first.tid,
+                                   .time = time(begin - 10'000)}));
+        check(to.write(comm_record{.pid = id.pid, .tid = id.tid}, "second-thread-of-100",
+                       time(begin - 9'900)));
     }
     for (std::uint32_t i = 0; i < threads; ++i) {
         auto const [id, begin] = thread_of(i);
@@ -185,9 +188,15 @@ auto write_file(file_sink& out, perf_data::session const& session, text program,
     }
     std::uint64_t const end = thread_of(threads).begin + 920'000;
     for (std::uint32_t i = 1; i < threads; ++i) {
-        check(to.write(exit_record{.thread = thread_of(i).id, .parent = first, .time = time(end)}));
+        auto const id = thread_of(i).id;
+        check(to.write(exit_record{.pid = id.pid,
+                                   .ppid = first.pid,
+                                   .tid = id.tid,
+                                   .ptid = first.tid,
+                                   .time = time(end)}));
     }
-    check(to.write(exit_record{.thread = first, .parent = {1, 1}, .time = time(end + 100)}));
+    check(to.write(exit_record{
+        .pid = first.pid, .ppid = 1, .tid = first.tid, .ptid = 1, .time = time(end + 100)}));
     check(to.finished_round());
     check(to.finish());
     out.rewind();

@@ -31,7 +31,6 @@ namespace {
 using namespace ptspec;
 namespace perf_data = ptspec::file::perf_data;
 namespace winipt = ptspec::file::winipt;
-using ptspec::file::load;
 
 void put(char const* name, std::uint64_t value) { std::printf(" %s=%" PRIu64, name, value); }
 void put(char const* name, byte_view bytes) {
@@ -51,161 +50,175 @@ void put_result(perf_data::read_status result) {
 }
 
 void put_attr(char const* word, perf_data::event_attr const& event) {
-    using attr = perf_data::layout::attr;
     std::printf("%s", word);
     put("offset", event.offset);
     put("type", event.type);
     put("size", event.bytes.size());
     put("config", event.config);
     put("sample_period", event.sample_period);
-    put("sample_type", event.sample_type.raw);
+    put("sample_type", event.sample_type.value().raw);
     put("read_format", event.read_format);
-    put("flags", event.flags.raw);
-    put("wakeup", load<attr::wakeup>(event.bytes));
-    put("bp_type", load<attr::bp_type>(event.bytes));
-    put("config1", load<attr::config1>(event.bytes));
-    put("config2", load<attr::config2>(event.bytes));
-    put("branch_sample_type", load<attr::branch_sample_type>(event.bytes));
-    put("sample_regs_user", load<attr::sample_regs_user>(event.bytes));
-    put("sample_stack_user", load<attr::sample_stack_user>(event.bytes));
-    put("aux_action", load<attr::aux_action>(event.bytes));
-    put("config4", load<attr::config4>(event.bytes));
+    put("flags", event.flags.value().raw);
+    put("wakeup", event.wakeup);
+    put("bp_type", event.bp_type);
+    put("config1", event.config1);
+    put("config2", event.config2);
+    put("branch_sample_type", event.branch_sample_type);
+    put("sample_regs_user", event.sample_regs_user);
+    put("sample_stack_user", event.sample_stack_user);
+    put("aux_action", event.aux_action);
+    put("config4", event.config4);
     std::printf(" ids=");
     for (std::size_t i = 0; i < event.id_count(); ++i) {
         std::printf("%s%" PRIu64, i == 0 ? "" : ",", event.id(i));
     }
 }
 
-void put_values(perf_data::thread_name const& of) {
-    put("thread", of.thread);
-    put("name", of.name);
-    put("exec", of.exec);
+template <class Record>
+using parsed = perf_data::parsed<Record>;
+
+void put_values(parsed<perf_data::comm_record> const& of) {
+    put("thread", thread_of(of.value));
+    put("name", of.string());
+    put("exec", of->is_exec());
 }
-void put_values(perf_data::mapping const& of) {
-    put("thread", of.thread);
-    put("addr", of.addr);
-    put("len", of.len);
-    put("pgoff", of.pgoff);
-    put("filename", of.filename);
-    put("data", of.is_data);
-    if (!of.is_mmap2) { return; }
-    put("prot", of.prot);
-    put("flags", of.flags);
-    put("build_id", of.build_id);
-    put("maj", of.dev_major);
-    put("min", of.dev_minor);
-    put("ino", of.ino);
-    put("ino_generation", of.ino_generation);
+void put_values(parsed<perf_data::mmap2_record> const& of) {
+    put("thread", thread_of(of.value));
+    put("addr", of->addr);
+    put("len", of->len);
+    put("pgoff", of->pgoff);
+    put("filename", of.string());
+    put("data", of->is_data());
+    if (!of->is_mmap2()) { return; }
+    put("prot", of->prot);
+    put("flags", of->flags);
+    put("build_id", byte_view{of->id()});
+    auto const inode = of->has_build_id() ? perf_data::mapped_inode{} : of->inode;
+    put("maj", inode.dev_major);
+    put("min", inode.dev_minor);
+    put("ino", inode.ino);
+    put("ino_generation", inode.ino_generation);
 }
-template <class Task>
-void put_task(Task const& of) {
-    put("thread", of.thread);
-    put("parent", of.parent);
-    put("own_time", of.time);
+template <perf_data::record_type Type>
+void put_values(parsed<perf_data::task_record<Type>> const& of) {
+    put("thread", thread_of(of.value));
+    put("parent", of->parent());
+    put("own_time", of->time);
 }
-void put_values(perf_data::fork_record const& of) { put_task(of); }
-void put_values(perf_data::exit_record const& of) { put_task(of); }
-void put_values(perf_data::lost_record const& of) {
-    put("count", of.count);
-    put("lost_id", of.id);
+void put_values(parsed<perf_data::lost_record> const& of) {
+    put("count", of->lost);
+    put("lost_id", of->id);
 }
-void put_values(perf_data::throttle_record const& of) {
-    put("throttled", of.throttled);
-    put("own_time", of.time);
-    put("own_id", of.id);
-    put("own_stream_id", of.stream_id);
+void put_values(parsed<perf_data::lost_samples_record> const& of) {
+    put("count", of->lost);
+    put("lost_id", 0);
 }
-void put_values(perf_data::aux_record const& of) {
-    put("aux_offset", of.offset);
-    put("aux_size", of.size);
-    put("flags", of.flags.raw);
+void put_values(parsed<perf_data::throttle_record> const& of) {
+    put("throttled", of->header.type == perf_data::record_type::throttle);
+    put("own_time", of->time);
+    put("own_id", of->id);
+    put("own_stream_id", of->stream_id);
 }
-void put_values(perf_data::itrace_start_record const& of) { put("thread", of.thread); }
-void put_values(perf_data::switch_record const& of) {
-    put("out", of.out);
-    put("preempted", of.preempted);
-    if (of.has_other) { put("other", of.other); }
+void put_values(parsed<perf_data::aux_record> const& of) {
+    put("aux_offset", of->aux_offset);
+    put("aux_size", of->aux_size);
+    put("flags", of->flags.value().raw);
 }
-void put_values(perf_data::sample_record const& of) {
-    put("ip", of.ip);
-    put("addr", of.addr);
-    put("period", of.period);
+void put_values(parsed<perf_data::itrace_start_record> const& of) {
+    put("thread", thread_of(of.value));
+}
+void put_values(parsed<perf_data::switch_record> const& of) {
+    put("out", of->is_out());
+    put("preempted", of->is_preempted());
+    if (of->has_other()) { put("other", of->other()); }
+}
+void put_values(parsed<perf_data::sample_record> const& of) {
+    put("ip", of->ip);
+    put("addr", of->addr);
+    put("period", of->period);
     put("rest", of.rest);
 }
-void put_values(perf_data::auxtrace_info_record const& of) {
-    put("kind", of.type);
-    put("words", of.words);
+void put_values(parsed<perf_data::auxtrace_info_record> const& of) {
+    put("kind", of->type);
+    put("words", of->words());
     std::printf(" priv=");
     for (std::uint64_t const word :
-         {of.PMU_TYPE, of.TIME_SHIFT, of.TIME_MULT, of.TIME_ZERO, of.CAP_USER_TIME_ZERO, of.TSC_BIT,
-          of.NORETCOMP_BIT, of.HAVE_SCHED_SWITCH, of.SNAPSHOT_MODE, of.PER_CPU_MMAPS, of.MTC_BIT,
-          of.MTC_FREQ_BITS, of.TSC_CTC_N, of.TSC_CTC_D, of.CYC_BIT, of.MAX_NONTURBO_RATIO,
-          of.CAP_EVENT_TRACE}) {
+         {of->PMU_TYPE, of->TIME_SHIFT, of->TIME_MULT, of->TIME_ZERO, of->CAP_USER_TIME_ZERO,
+          of->TSC_BIT, of->NORETCOMP_BIT, of->HAVE_SCHED_SWITCH, of->SNAPSHOT_MODE,
+          of->PER_CPU_MMAPS, of->MTC_BIT, of->MTC_FREQ_BITS, of->TSC_CTC_N, of->TSC_CTC_D,
+          of->CYC_BIT, of->MAX_NONTURBO_RATIO, of->CAP_EVENT_TRACE}) {
         std::printf("%" PRIu64 ",", word);
     }
-    put("filter", of.filter);
+    put("filter", of.string());
 }
-void put_values(perf_data::auxtrace_record const& of) {
-    put("trace_size", of.size);
-    put("trace_offset", of.offset);
-    put("reference", of.reference);
-    put("idx", of.idx);
-    put("tid", of.tid);
-    put("cpu", of.cpu);
+void put_values(parsed<perf_data::auxtrace_record> const& of) {
+    put("trace_size", of->size);
+    put("trace_offset", of->offset);
+    put("reference", of->reference);
+    put("idx", of->idx);
+    put("tid", of->tid);
+    put("cpu", of->cpu);
 }
-void put_values(perf_data::auxtrace_error_record const& of) {
-    put("kind", of.type);
-    put("code", of.code);
-    put("cpu", of.cpu);
-    put("thread", of.thread);
-    put("format", of.format);
-    put("ip", of.ip);
-    put("own_time", of.time);
-    put("message", of.message);
-    put("machine_pid", of.machine_pid);
-    put("vcpu", of.vcpu);
+void put_values(parsed<perf_data::auxtrace_error_record> const& of) {
+    put("kind", of->type);
+    put("code", of->code);
+    put("cpu", of->cpu);
+    put("thread", thread_of(of.value));
+    put("format", of->fmt);
+    put("ip", of->ip);
+    put("own_time", of->time);
+    put("message", of.string());
+    put("machine_pid", of->machine_pid);
+    put("vcpu", of->vcpu);
 }
-void put_values(perf_data::time_conv_record const& of) {
-    put("shift", of.shift);
-    put("mult", of.mult);
-    put("zero", of.zero);
-    if (!of.has_cycles) { return; }
-    put("cycles", of.cycles);
-    put("mask", of.mask);
-    put("cap_zero", of.cap_user_time_zero);
-    put("cap_short", of.cap_user_time_short);
+void put_values(parsed<perf_data::time_conv_record> const& of) {
+    put("shift", of->time_shift);
+    put("mult", of->time_mult);
+    put("zero", of->time_zero);
+    if (!of->has_cycles()) { return; }
+    put("cycles", of->time_cycles);
+    put("mask", of->time_mask);
+    put("cap_zero", of->cap_user_time_zero != 0);
+    put("cap_short", of->cap_user_time_short != 0);
 }
-void put_values(perf_data::id_index_record const& of) {
-    put("count", of.count);
+void put_values(parsed<perf_data::id_index_record> const& of) {
+    put("count", of->nr);
     std::printf(" entries=");
-    for (std::size_t i = 0; i < of.count; ++i) {
-        auto const one = of[i];
-        std::printf("%" PRIu64 "/%" PRIu64 "/%" PRIu64 "/%" PRIu64 ",", one.id, one.idx, one.cpu,
-                    one.tid);
+    for (std::size_t i = 0; i < of->nr; ++i) {
+        auto const one = file::load<perf_data::id_index_entry>(of.rest, i);
+        std::printf("%" PRIu64 "/%" PRIu64 "/%" PRIu64 "/%" PRIu64 ",", one.id.value(),
+                    one.idx.value(), one.cpu.value(), one.tid.value());
     }
 }
-void put_values(perf_data::event_attr const& of) { put_attr("", of); }
-void put_values(perf_data::feature_record const& of) {
-    put("feature", of.feature);
-    put("data", of.data);
+void put_values(parsed<perf_data::feature_record> const& of) {
+    put("feature", of->feat_id);
+    put("data", of.rest);
 }
-void put_values(perf_data::compressed_record const& of) { put("data", of.data); }
+void put_values(parsed<perf_data::compressed_record> const& of) { put("data", of.rest); }
 
 /// Prints the values of a record, if it has those.
-template <class... Values>
+template <class... Records>
 void put_any(perf_data::record const& of) {
-    auto const one = [&]<class Value>(Value const*) {
-        if (!perf_data::holds<Value>(of)) { return false; }
-        auto const read = perf_data::read_as<Value>(of);
+    auto const one = [&]<class Record>(Record const*) {
+        if (!perf_data::holds<Record>(of)) { return false; }
+        auto const read = perf_data::read_as<Record>(of);
         if (read) {
-            put_values(read.value);
+            put_values(read);
         } else {
             put("wrong", underlying(read.result.error));
         }
         return true;
     };
-    bool const known = (one(static_cast<Values const*>(nullptr)) || ...);
-    if (!known) { put("body", of.body()); }
+    bool const known = (one(static_cast<Records const*>(nullptr)) || ...);
+    if (known) { return; }
+    auto const event = perf_data::read_attr(of);
+    if (event) {
+        put_attr("", event.value);
+    } else if (of.type == perf_data::record_type::header_attr) {
+        put("wrong", underlying(event.result.error));
+    } else {
+        put("body", of.body());
+    }
 }
 
 void put_record(perf_data::record const& of) {
@@ -222,12 +235,12 @@ void put_record(perf_data::record const& of) {
     if (has.get<is::ID>() || has.get<is::IDENTIFIER>()) { put("id", of.id.id); }
     if (has.get<is::STREAM_ID>()) { put("stream_id", of.id.stream_id); }
     if (has.get<is::CPU>()) { put("id_cpu", of.id.cpu); }
-    put_any<perf_data::thread_name, perf_data::mapping, perf_data::fork_record,
-            perf_data::exit_record, perf_data::lost_record, perf_data::throttle_record,
-            perf_data::aux_record, perf_data::itrace_start_record, perf_data::switch_record,
-            perf_data::sample_record, perf_data::auxtrace_info_record, perf_data::auxtrace_record,
-            perf_data::auxtrace_error_record, perf_data::time_conv_record,
-            perf_data::id_index_record, perf_data::event_attr, perf_data::feature_record,
+    put_any<perf_data::comm_record, perf_data::mmap2_record, perf_data::fork_record,
+            perf_data::exit_record, perf_data::lost_record, perf_data::lost_samples_record,
+            perf_data::throttle_record, perf_data::aux_record, perf_data::itrace_start_record,
+            perf_data::switch_record, perf_data::sample_record, perf_data::auxtrace_info_record,
+            perf_data::auxtrace_record, perf_data::auxtrace_error_record,
+            perf_data::time_conv_record, perf_data::id_index_record, perf_data::feature_record,
             perf_data::compressed_record>(of);
     std::printf("\n");
 }
@@ -266,7 +279,7 @@ void list_file(byte_view bytes) {
     while (auto const one = ids.next()) {
         std::printf("build_id");
         put("pid", one.pid);
-        put("id", one.build_id);
+        put("id", byte_view{one.id()});
         put("filename", one.filename);
         std::printf("\n");
     }

@@ -308,7 +308,7 @@ private:
     void read_build_ids(file::perf_data::input const& of) {
         auto all = file::perf_data::build_ids(of);
         while (auto const one = all.next()) {
-            build_ids_[string_of(one.filename)] = hex_of(one.build_id);
+            build_ids_[string_of(one.filename)] = hex_of(one.id());
         }
     }
     void read(file::perf_data::input const& of) {
@@ -320,7 +320,8 @@ private:
         auto from = perf_data::records(of);
         while (auto const one = from.next()) {
             all.push_back(one);
-            if (perf_data::read_as<perf_data::lost_record>(one)) {
+            if (perf_data::read_as<perf_data::lost_record>(one) ||
+                perf_data::read_as<perf_data::lost_samples_record>(one)) {
                 losses.push_back({one.id.cpu, last_times[one.id.cpu]});
             } else if (has_place(one)) {
                 last_times[one.id.cpu] = one.id.time;
@@ -356,46 +357,47 @@ private:
         namespace perf_data = file::perf_data;
         auto const time = one.id.time;
         if (auto const fork = perf_data::read_as<perf_data::fork_record>(one)) {
-            processes_[fork->thread.tid] = fork->thread.pid;
-            threads_[fork->thread.pid].insert(fork->thread.tid);
-            if (fork->thread.pid == fork->parent.pid) { return; }
+            processes_[fork->tid] = fork->pid;
+            threads_[fork->pid].insert(fork->tid);
+            if (fork->pid == fork->ppid) { return; }
             // A FORK that perf synthesized, for a process that runs already: MMAPs follow.
-            auto const parent = versions_.find(fork->parent.pid);
+            auto const parent = versions_.find(fork->ppid);
             bool const has_code = (one.misc & perf_data::misc_fork_exec) == 0 &&
                                   parent != versions_.end();
             auto code = has_code ? spaces_[parent->second.back().space] : space_map{};
-            if (has_code || versions_.contains(fork->thread.pid)) {
-                begin_version(fork->thread.pid, time, std::move(code));
+            if (has_code || versions_.contains(fork->pid)) {
+                begin_version(fork->pid, time, std::move(code));
             }
         } else if (auto const exit = perf_data::read_as<perf_data::exit_record>(one)) {
             if (has_place(one)) {
-                switches_[one.id.cpu].push_back({time, none, thread_of(exit->thread), true});
+                auto const which = thread_of(perf_data::thread_of(exit.value));
+                switches_[one.id.cpu].push_back({time, none, which, true});
             }
-            auto& threads = threads_[exit->thread.pid];
-            threads.erase(exit->thread.tid);
+            auto& threads = threads_[exit->pid];
+            threads.erase(exit->tid);
             if (threads.empty()) {
-                begin_version(exit->thread.pid, time, {});
-                versions_[exit->thread.pid].back().has_ended = true;
+                begin_version(exit->pid, time, {});
+                versions_[exit->pid].back().has_ended = true;
             }
-        } else if (auto const name = perf_data::read_as<perf_data::thread_name>(one)) {
-            processes_[name->thread.tid] = name->thread.pid;
-            threads_[name->thread.pid].insert(name->thread.tid);
-            if (name->exec) { begin_version(name->thread.pid, time, {}, true); }
+        } else if (auto const name = perf_data::read_as<perf_data::comm_record>(one)) {
+            processes_[name->tid] = name->pid;
+            threads_[name->pid].insert(name->tid);
+            if (name->is_exec()) { begin_version(name->pid, time, {}, true); }
         } else if (auto const start = perf_data::read_as<perf_data::itrace_start_record>(one)) {
-            processes_[start->thread.tid] = start->thread.pid;
+            processes_[start->tid] = start->pid;
             if (has_place(one)) {
-                auto const which = thread_of(start->thread);
+                auto const which = thread_of(perf_data::thread_of(start.value));
                 switches_[one.id.cpu].push_back({time, which, which, false});
             }
-        } else if (auto const map = perf_data::read_as<perf_data::mapping>(one)) {
+        } else if (auto const map = perf_data::read_as<perf_data::mmap2_record>(one)) {
             using is = perf_data::sample_type;
-            add_mapping(map.value, time, one.id.has.get<is::TIME>());
+            add_mapping(map, time, one.id.has.get<is::TIME>());
         } else if (auto const change = perf_data::read_as<perf_data::switch_record>(one)) {
             auto const thread = thread_of(one.id.thread);
-            if (!change->out) { processes_[thread.tid] = thread.pid; }
+            if (!change->is_out()) { processes_[thread.tid] = thread.pid; }
             if (has_place(one)) {
                 switches_[one.id.cpu].push_back(
-                    {time, change->out ? none : thread, thread, change->out});
+                    {time, change->is_out() ? none : thread, thread, change->is_out()});
             }
         }
     }
@@ -426,16 +428,19 @@ private:
         kernel_address_ = pgoff;
     }
     /// `has_time` is false for records without times: then the code is not known if it changes.
-    void add_mapping(file::perf_data::mapping const& one, std::uint64_t time, bool has_time) {
-        auto const process = one.thread.pid;
-        std::string const path = string_of(one.filename);
+    void add_mapping(file::perf_data::parsed<file::perf_data::mmap2_record> const& record,
+                     std::uint64_t time, bool has_time) {
+        auto const& one = record.value;
+        std::uint32_t const process = one.pid;
+        std::string const path = string_of(record.string());
         if (process == no_process) { return take_kernel(path, one.pgoff); }
-        processes_.try_emplace(one.thread.tid, process);
-        threads_[process].insert(one.thread.tid);
+        processes_.try_emplace(one.tid, process);
+        threads_[process].insert(one.tid);
         if (one.len == 0) { return; }
         if (versions_[process].empty()) { begin_version(process, 0, {}); }
         auto const known = build_ids_.find(path);
-        auto const id = !one.build_id.empty()       ? hex_of(one.build_id)
+        auto const own = one.id();
+        auto const id = own.size() != 0             ? hex_of(own)
                         : known != build_ids_.end() ? known->second
                                                     : std::string{};
         mapped made{one.len, one.pgoff, path, id};
@@ -447,8 +452,8 @@ private:
             auto const& [start, before] = *std::prev(next);
             overlaps = overlaps || one.addr - start < before.size;
         }
-        bool const is_code = !one.is_data &&
-                             (!one.is_mmap2 || (one.prot & file::perf_data::prot_exec) != 0);
+        bool const is_code = !one.is_data() &&
+                             (!one.is_mmap2() || (one.prot & file::perf_data::prot_exec) != 0);
         bool const is_same = next != now->end() && next->first == one.addr &&
                              next->second.is_same(made);
         if (is_code && is_same) { return; }

@@ -15,22 +15,19 @@ namespace layout {
 struct trace_data {
     static constexpr uint16_t version_value = 1;
 
-    struct TraceVersion : member<0, uint16_t> {};
-    struct ValidTrace : member<2, uint16_t> {};
-    struct TraceSize : member<4, uint32_t> {};  ///< of the bytes after it
-    struct bytes : byte_layout<TraceVersion, ValidTrace, TraceSize> {};
+    le16 TraceVersion{};
+    le16 ValidTrace{};
+    le32 TraceSize{};  ///< of the bytes after it
 };
 
 /// IPT_TRACE_HEADER. TraceSize bytes of trace follow it, and directly after them the next one.
 struct trace_header {
-    struct ThreadId : member<0, uint64_t> {};
-    struct TimingSettings : member<8, uint32_t> {};
-    struct MtcFrequency : member<12, uint32_t> {};
-    struct FrequencyToTscRatio : member<16, uint32_t> {};
-    struct RingBufferOffset : member<20, uint32_t> {};
-    struct TraceSize : member<24, uint32_t> {};
-    struct bytes : byte_layout<ThreadId, TimingSettings, MtcFrequency, FrequencyToTscRatio,
-                               RingBufferOffset, TraceSize> {};
+    le64 ThreadId{};
+    le32 TimingSettings{};
+    le32 MtcFrequency{};
+    le32 FrequencyToTscRatio{};
+    le32 RingBufferOffset{};
+    le32 TraceSize{};
 };
 
 }  // namespace layout
@@ -106,18 +103,19 @@ struct thread_trace {
 class reader {
 public:
     constexpr explicit reader(borrowed_bytes whole) noexcept : file_{whole.view()} {
-        using data = layout::trace_data;
+        using layout::trace_data;
         byte_view const file = file_;
-        uint64_t const rest = file.size() - file.first(data::bytes::size).size();
-        result_ = file.size() < data::bytes::size ? read_status{error::truncated, 0}
-                  : load<data::TraceVersion>(file) != data::version_value
-                      ? read_status{error::unknown_version, data::TraceVersion::first}
-                  : load<data::ValidTrace>(file) == 0
-                      ? read_status{error::not_valid, data::ValidTrace::first}
+        auto const data = load<trace_data>(file);
+        uint64_t const rest = file.size() - file.first(sizeof data).size();
+        result_ = file.size() < sizeof data ? read_status{error::truncated, 0}
+                  : data.TraceVersion != trace_data::version_value
+                      ? read_status{error::unknown_version, offsetof(trace_data, TraceVersion)}
+                  : data.ValidTrace == 0
+                      ? read_status{error::not_valid, offsetof(trace_data, ValidTrace)}
                       : read_status{};
         if (!result_) { return; }
-        uint64_t const size = load<data::TraceSize>(file);
-        at_ = data::bytes::size;
+        uint64_t const size = data.TraceSize;
+        at_ = sizeof data;
         is_cut_ = size > rest;
         end_ = is_cut_ ? file.size() : at_ + static_cast<size_t>(size);
     }
@@ -126,23 +124,23 @@ public:
     ///
     /// Errors: truncated; bad_ring_offset; trailing_bytes, unless they are 0.
     [[nodiscard]] constexpr auto next() noexcept -> thread_trace {
-        using header = layout::trace_header;
         if (!result_) { return {}; }
         auto const rest = file_.first(end_).from(at_);
-        if (rest.size() < header::bytes::size) { return finish(rest); }
+        if (rest.size() < sizeof(layout::trace_header)) { return finish(rest); }
+        auto const header = load<layout::trace_header>(rest);
         thread_trace made;
         made.exists = true;
         made.offset = at_;
-        made.thread_id = load<header::ThreadId>(rest);
-        made.timing_settings = static_cast<timing>(load<header::TimingSettings>(rest));
-        made.mtc_frequency = load<header::MtcFrequency>(rest);
-        made.tsc_ratio = load<header::FrequencyToTscRatio>(rest);
-        made.ring_offset = load<header::RingBufferOffset>(rest);
-        size_t const size = load<header::TraceSize>(rest);
-        if (size > rest.size() - header::bytes::size) { return fail(error::truncated); }
+        made.thread_id = header.ThreadId;
+        made.timing_settings = static_cast<timing>(uint32_t{header.TimingSettings});
+        made.mtc_frequency = header.MtcFrequency;
+        made.tsc_ratio = header.FrequencyToTscRatio;
+        made.ring_offset = header.RingBufferOffset;
+        size_t const size = header.TraceSize;
+        if (size > rest.size() - sizeof header) { return fail(error::truncated); }
         if (made.ring_offset > size) { return fail(error::bad_ring_offset); }
-        made.ring = rest.from(header::bytes::size).first(size);
-        at_ += header::bytes::size + size;
+        made.ring = rest.from(sizeof header).first(size);
+        at_ += sizeof header + size;
         return made;
     }
 

@@ -48,10 +48,9 @@ constexpr auto has_both(byte_view file) -> bool {
     auto all = build_ids(open(file));
     auto const one = all.next();
     auto const two = all.next();
-    return one && one.pid == 7 && is_text(one.build_id, "0123456789abcdefghij") &&
-           is_text(one.filename, "/bin/a") && two && two.pid == ~0U &&
-           is_text(two.build_id, "0123") && is_text(two.filename, "[vdso]") && !all.next() &&
-           all.result();
+    return one && one.pid == 7 && is_text(one.id(), "0123456789abcdefghij") &&
+           is_text(one.filename, "/bin/a") && two && two.pid == ~0U && is_text(two.id(), "0123") &&
+           is_text(two.filename, "[vdso]") && !all.next() && all.result();
 }
 
 }  // namespace

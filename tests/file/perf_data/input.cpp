@@ -53,9 +53,10 @@ constexpr auto is_two_events(input const& of) -> bool {
     auto events = attrs_of(of);
     auto const one = events.next();
     auto const two = events.next();
-    return one && one.type == 8 && one.config == 0x2401 && one.sample_type.raw == 0x1'0087 &&
-           one.id_count() == 2 && one.id(0) == 11 && one.id(1) == 12 && two && two.type == 1 &&
-           two.id_count() == 1 && two.id(0) == 21 && !events.next() && events.result();
+    return one && one.type == 8 && one.config == 0x2401 &&
+           one.sample_type.value().raw == 0x1'0087 && one.id_count() == 2 && one.id(0) == 11 &&
+           one.id(1) == 12 && two && two.type == 1 && two.id_count() == 1 && two.id(0) == 21 &&
+           !events.next() && events.result();
 }
 
 constexpr auto fails(byte_view bytes, read_error why, uint64_t offset) -> bool {

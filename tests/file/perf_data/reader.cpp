@@ -113,8 +113,8 @@ TEST_CASE("a SAMPLE is read as its event says") {
         auto const two = record_after(all, 3);
         return one.id.thread == thread_id{3, 4} && one.id.time == 5 && one.id.cpu == 7 &&
                one.id.id == 20 && read_as<sample_record>(one)->addr == 6 &&
-               read_as<sample_record>(one)->rest.empty() && two.id.id == 10 &&
-               read_as<sample_record>(two)->rest == byte_view{u64(99)};
+               read_as<sample_record>(one).rest.empty() && two.id.id == 10 &&
+               read_as<sample_record>(two).rest == byte_view{u64(99)};
     });
 }
 
@@ -226,11 +226,13 @@ TEST_CASE("what the writer writes is read back") {
         writer to{of, file};
         constexpr auto trace = bytes(1, 2, 3, 4, 5);
         bool right = to.begin() &&
-                     to.write(comm_record{{1, 2}, "name", true, value(uint64_t{9})}) &&
-                     to.write(fork_record{{1, 3}, {1, 2}, 10}) &&
+                     to.write(comm_record{.header = {.misc = misc_comm_exec}, .pid = 1, .tid = 2},
+                              "name", value(uint64_t{9})) &&
+                     to.write(fork_record{.pid = 1, .ppid = 1, .tid = 3, .ptid = 2, .time = 10}) &&
                      to.write(auxtrace_record{
                          .size = 5, .offset = 3, .reference = 7, .idx = 4, .tid = 2}) &&
-                     to.append_trace(trace) && to.write(exit_record{{1, 3}, {1, 2}, 11}) &&
+                     to.append_trace(trace) &&
+                     to.write(exit_record{.pid = 1, .ppid = 1, .tid = 3, .ptid = 2, .time = 11}) &&
                      to.finished_round() && to.finish();
         auto const begin = head(of, to.data_size());
         copy_bytes(memory.bytes, begin.data(), begin.size());
@@ -238,12 +240,12 @@ TEST_CASE("what the writer writes is read back") {
         auto all = records(open(file.written()));
         right = right && read_as<auxtrace_info_record>(all.next())->MTC_BIT == 0x200;
         auto const comm = all.next();
-        right = right && read_as<thread_name>(comm)->name == byte_view{letters("name")} &&
-                read_as<thread_name>(comm)->exec && comm.id.time == 9 &&
+        right = right && read_as<comm_record>(comm).string() == byte_view{letters("name")} &&
+                read_as<comm_record>(comm)->is_exec() && comm.id.time == 9 &&
                 comm.id.thread == thread_id{1, 2} && comm.id.id == event_id;
         auto const fork = all.next();
-        right = right && read_as<fork_record>(fork)->thread == thread_id{1, 3} &&
-                read_as<fork_record>(fork)->parent == thread_id{1, 2} && fork.id.time == 10;
+        right = right && thread_of(read_as<fork_record>(fork).value) == thread_id{1, 3} &&
+                read_as<fork_record>(fork)->parent() == thread_id{1, 2} && fork.id.time == 10;
         auto const piece = all.next();
         right = right && read_as<auxtrace_record>(piece)->offset == 3 &&
                 piece.trace == byte_view{bytes(1, 2, 3, 4, 5, 0, 0, 0)};

@@ -9,6 +9,7 @@
 
 using namespace ptspec;
 using namespace ptspec::file::perf_data;
+using ptspec::file::le64;
 
 namespace {
 
@@ -35,9 +36,30 @@ constexpr auto has_fields(bits_in_c const (&wanted)[Count]) -> bool {
     return fields == Count;
 }
 
+/// Copies a member, of which all elements if it is an array.
 template <class Member>
-constexpr auto is_at(std::size_t offset, std::size_t size) -> bool {
-    return Member::first == offset && Member::end == offset + size;
+constexpr void copy(Member const& from, Member& to) {
+    to = from;
+}
+template <class Element, std::size_t Count>
+constexpr void copy(Element const (&from)[Count], Element (&to)[Count]) {
+    for (std::size_t i = 0; i < Count; ++i) { to[i] = from[i]; }
+}
+
+/// True if a member is these bytes of its structure, and no others.
+template <class Structure, class Member>
+constexpr auto is_at(Member Structure::* member, std::size_t offset, std::size_t size) -> bool {
+    byte_array<sizeof(Structure)> bytes;
+    auto changed = file::load<Structure>(bytes);
+    for (auto& byte : bytes.bytes) { byte = 0xFF; }
+    auto const ones = file::load<Structure>(bytes);
+    copy(ones.*member, changed.*member);
+    auto const got = file::to_bytes(changed);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        bool const is_inside = i >= offset && i < offset + size;
+        if (got[i] != (is_inside ? 0xFF : 0)) { return false; }
+    }
+    return true;
 }
 
 }  // namespace
@@ -178,66 +200,150 @@ TEST_CASE("the bits of aux_flags are those of PERF_AUX_FLAG") {
 }
 
 TEST_CASE("the structures have the sizes of those in C") {
-    static_assert(layout::file_header::bytes::size == 104);
-    static_assert(layout::file_attr::bytes::size == 128 + 16);
-    static_assert(layout::record_header::bytes::size == 8);
-    static_assert(layout::comm::bytes::size == 16);
-    static_assert(layout::task::bytes::size == 32);
-    static_assert(layout::mmap2::bytes::size == 72);
-    static_assert(layout::auxtrace_info::bytes::size == 16 + 17 * 8);
-    static_assert(layout::auxtrace::bytes::size == 48);
-    static_assert(layout::sample_id::bytes::size == 16);
-    static_assert(layout::timed_sample_id::bytes::size == 24);
-    static_assert(layout::attr::bytes::size == 144 && layout::attr::first_size == 64);
-    static_assert(layout::section::bytes::size == 16);
-    static_assert(layout::mmap::bytes::size == 40);
-    static_assert(layout::mmap2_build_id::bytes::size == 72);
-    static_assert(layout::lost::bytes::size == 24 && layout::lost_samples::bytes::size == 16);
-    static_assert(layout::throttle::bytes::size == 32);
-    static_assert(layout::aux::bytes::size == 32);
-    static_assert(layout::itrace_start::bytes::size == 16);
-    static_assert(layout::switch_cpu_wide::bytes::size == 16);
-    static_assert(layout::header_tracing_data::bytes::size == 12);
-    static_assert(layout::header_feature::bytes::size == 16);
-    static_assert(layout::id_index::bytes::size == 16);
-    static_assert(layout::id_index_entry::bytes::size == 32);
-    static_assert(layout::time_conv::bytes::size == 56 && layout::time_conv::old_size == 32);
-    static_assert(layout::auxtrace_error::bytes::size == 120 &&
-                  layout::auxtrace_error::old_size == 40);
-    static_assert(layout::compressed2::bytes::size == 16);
+    static_assert(sizeof(file_header) == 104 && sizeof(section) == 16);
+    static_assert(sizeof(perf_event_attr) == 144 && perf_event_attr::first_size == 64 &&
+                  perf_event_attr::size_of_writer == 128);
+    static_assert(sizeof(record_header) == 8);
+    static_assert(sizeof(comm_record) == 16);
+    static_assert(sizeof(fork_record) == 32 && sizeof(exit_record) == 32);
+    static_assert(sizeof(mmap2_record) == 72);
+    static_assert(sizeof(mapped_inode) == 24 && sizeof(mapped_build_id) == 24);
+    static_assert(sizeof(lost_record) == 24 && sizeof(lost_samples_record) == 16);
+    static_assert(sizeof(throttle_record) == 32);
+    static_assert(sizeof(aux_record) == 32);
+    static_assert(sizeof(itrace_start_record) == 16);
+    static_assert(sizeof(switch_record) == 16);
+    static_assert(sizeof(tracing_data_record) == 12);
+    static_assert(sizeof(build_id_record) == 36);
+    static_assert(sizeof(feature_record) == 16);
+    static_assert(sizeof(id_index_record) == 16 && sizeof(id_index_entry) == 32);
+    static_assert(sizeof(time_conv_record) == 56);
+    static_assert(sizeof(auxtrace_error_record) == 120);
+    static_assert(sizeof(compressed_record) == 16);
+    static_assert(sizeof(auxtrace_info_record) == 16 + 18 * 8);
+    static_assert(sizeof(auxtrace_record) == 48);
 }
 
-TEST_CASE("members are at the offsets that they have in C") {
-    using header = layout::file_header;
-    static_assert(is_at<header::attr_size>(16, 8) && is_at<header::attrs_offset>(24, 8) &&
-                  is_at<header::data_offset>(40, 8) && is_at<header::adds_features>(72, 32));
-    using attr = layout::file_attr;
-    static_assert(is_at<attr::config>(8, 8) && is_at<attr::sample_type>(24, 8) &&
-                  is_at<attr::flags>(40, 8) && is_at<attr::ids_offset>(128, 8));
-    using mmap2 = layout::mmap2;
-    static_assert(is_at<mmap2::pgoff>(32, 8) && is_at<mmap2::dev_major>(40, 4) &&
-                  is_at<mmap2::ino_generation>(56, 8) && is_at<mmap2::flags>(68, 4));
-    using info = layout::auxtrace_info;  // the quadwords begin at byte 16
-    static_assert(is_at<info::PMU_TYPE>(16, 8) && is_at<info::TSC_BIT>(16 + 5 * 8, 8) &&
-                  is_at<info::PER_CPU_MMAPS>(16 + 9 * 8, 8) &&
-                  is_at<info::CYC_BIT>(16 + 14 * 8, 8) &&
-                  is_at<info::MAX_NONTURBO_RATIO>(16 + 15 * 8, 8));
-    using auxtrace = layout::auxtrace;
-    static_assert(is_at<auxtrace::reference>(24, 8) && is_at<auxtrace::cpu>(40, 4));
-    using all = layout::attr;
-    static_assert(is_at<all::type>(0, 4) && is_at<all::size>(4, 4) && is_at<all::flags>(40, 8) &&
-                  is_at<all::wakeup>(48, 4) && is_at<all::config1>(56, 8) &&
-                  is_at<all::branch_sample_type>(72, 8) && is_at<all::clockid>(92, 4) &&
-                  is_at<all::aux_watermark>(104, 4) && is_at<all::sample_max_stack>(108, 2) &&
-                  is_at<all::aux_action>(116, 4) && is_at<all::config4>(136, 8));
-    using build_id = layout::mmap2_build_id;
-    static_assert(is_at<build_id::build_id_size>(40, 1) && is_at<build_id::build_id>(44, 20) &&
-                  is_at<build_id::prot>(64, 4));
-    using error = layout::auxtrace_error;
-    static_assert(is_at<error::fmt>(28, 4) && is_at<error::ip>(32, 8) &&
-                  is_at<error::time>(40, 8) && is_at<error::msg>(48, 64) &&
-                  is_at<error::vcpu>(116, 4));
-    using conv = layout::time_conv;
-    static_assert(is_at<conv::time_zero>(24, 8) && is_at<conv::time_mask>(40, 8) &&
-                  is_at<conv::cap_user_time_short>(49, 1));
+TEST_CASE("the members of the file's structures are at the offsets that they have in C") {
+    using header = file_header;
+    static_assert(is_at(&section::offset, 0, 8) && is_at(&section::size, 8, 8));
+    static_assert(is_at(&header::magic, 0, 8) && is_at(&header::size, 8, 8) &&
+                  is_at(&header::attr_size, 16, 8) && is_at(&header::attrs, 24, 16) &&
+                  is_at(&header::data, 40, 16) && is_at(&header::event_types, 56, 16) &&
+                  is_at(&header::adds_features, 72, 32));
+    using attr = perf_event_attr;
+    static_assert(is_at(&attr::type, 0, 4) && is_at(&attr::size, 4, 4) &&
+                  is_at(&attr::config, 8, 8) && is_at(&attr::sample_period, 16, 8) &&
+                  is_at(&attr::sample_type, 24, 8) && is_at(&attr::read_format, 32, 8) &&
+                  is_at(&attr::flags, 40, 8) && is_at(&attr::wakeup, 48, 4) &&
+                  is_at(&attr::bp_type, 52, 4) && is_at(&attr::config1, 56, 8) &&
+                  is_at(&attr::config2, 64, 8) && is_at(&attr::branch_sample_type, 72, 8) &&
+                  is_at(&attr::sample_regs_user, 80, 8) && is_at(&attr::sample_stack_user, 88, 4) &&
+                  is_at(&attr::clockid, 92, 4) && is_at(&attr::sample_regs_intr, 96, 8) &&
+                  is_at(&attr::aux_watermark, 104, 4) && is_at(&attr::sample_max_stack, 108, 2) &&
+                  is_at(&attr::reserved_2, 110, 2) && is_at(&attr::aux_sample_size, 112, 4) &&
+                  is_at(&attr::aux_action, 116, 4) && is_at(&attr::sig_data, 120, 8) &&
+                  is_at(&attr::config3, 128, 8) && is_at(&attr::config4, 136, 8));
+    static_assert(is_at(&record_header::type, 0, 4) && is_at(&record_header::misc, 4, 2) &&
+                  is_at(&record_header::size, 6, 2));
+}
+
+TEST_CASE("the members of the kernel's records are at the offsets that they have in C") {
+    using comm = comm_record;
+    static_assert(is_at(&comm::header, 0, 8) && is_at(&comm::pid, 8, 4) &&
+                  is_at(&comm::tid, 12, 4));
+    using task = fork_record;
+    static_assert(is_at(&task::header, 0, 8) && is_at(&task::pid, 8, 4) &&
+                  is_at(&task::ppid, 12, 4) && is_at(&task::tid, 16, 4) &&
+                  is_at(&task::ptid, 20, 4) && is_at(&task::time, 24, 8));
+    using map = mmap2_record;
+    static_assert(is_at(&map::header, 0, 8) && is_at(&map::pid, 8, 4) && is_at(&map::tid, 12, 4) &&
+                  is_at(&map::addr, 16, 8) && is_at(&map::len, 24, 8) &&
+                  is_at(&map::pgoff, 32, 8) && is_at(&map::inode, 40, 24) &&
+                  is_at(&map::prot, 64, 4) && is_at(&map::flags, 68, 4));
+    static_assert(is_at(&mapped_inode::dev_major, 0, 4) && is_at(&mapped_inode::dev_minor, 4, 4) &&
+                  is_at(&mapped_inode::ino, 8, 8) && is_at(&mapped_inode::ino_generation, 16, 8));
+    static_assert(is_at(&mapped_build_id::size, 0, 1) &&
+                  is_at(&mapped_build_id::reserved_1, 1, 3) &&
+                  is_at(&mapped_build_id::bytes, 4, 20));
+    static_assert(is_at(&lost_record::header, 0, 8) && is_at(&lost_record::id, 8, 8) &&
+                  is_at(&lost_record::lost, 16, 8));
+    static_assert(is_at(&lost_samples_record::header, 0, 8) &&
+                  is_at(&lost_samples_record::lost, 8, 8));
+    using throttle = throttle_record;
+    static_assert(is_at(&throttle::header, 0, 8) && is_at(&throttle::time, 8, 8) &&
+                  is_at(&throttle::id, 16, 8) && is_at(&throttle::stream_id, 24, 8));
+    static_assert(is_at(&aux_record::header, 0, 8) && is_at(&aux_record::aux_offset, 8, 8) &&
+                  is_at(&aux_record::aux_size, 16, 8) && is_at(&aux_record::flags, 24, 8));
+    static_assert(is_at(&itrace_start_record::header, 0, 8) &&
+                  is_at(&itrace_start_record::pid, 8, 4) &&
+                  is_at(&itrace_start_record::tid, 12, 4));
+    static_assert(is_at(&switch_record::header, 0, 8) &&
+                  is_at(&switch_record::next_prev_pid, 8, 4) &&
+                  is_at(&switch_record::next_prev_tid, 12, 4));
+}
+
+TEST_CASE("the members of perf's records are at the offsets that they have in C") {
+    static_assert(is_at(&tracing_data_record::header, 0, 8) &&
+                  is_at(&tracing_data_record::size, 8, 4));
+    static_assert(is_at(&build_id_record::header, 0, 8) && is_at(&build_id_record::pid, 8, 4) &&
+                  is_at(&build_id_record::stored, 12, 24));
+    static_assert(is_at(&build_id::bytes, 0, 20) && is_at(&build_id::count, 20, 1) &&
+                  is_at(&build_id::reserved_1, 21, 3));
+    static_assert(is_at(&feature_record::header, 0, 8) && is_at(&feature_record::feat_id, 8, 8));
+    static_assert(is_at(&id_index_record::header, 0, 8) && is_at(&id_index_record::nr, 8, 8));
+    using entry = id_index_entry;
+    static_assert(is_at(&entry::id, 0, 8) && is_at(&entry::idx, 8, 8) &&
+                  is_at(&entry::cpu, 16, 8) && is_at(&entry::tid, 24, 8));
+    using conv = time_conv_record;
+    static_assert(is_at(&conv::header, 0, 8) && is_at(&conv::time_shift, 8, 8) &&
+                  is_at(&conv::time_mult, 16, 8) && is_at(&conv::time_zero, 24, 8) &&
+                  is_at(&conv::time_cycles, 32, 8) && is_at(&conv::time_mask, 40, 8) &&
+                  is_at(&conv::cap_user_time_zero, 48, 1) &&
+                  is_at(&conv::cap_user_time_short, 49, 1) && is_at(&conv::reserved_1, 50, 6));
+    using error = auxtrace_error_record;
+    static_assert(is_at(&error::header, 0, 8) && is_at(&error::type, 8, 4) &&
+                  is_at(&error::code, 12, 4) && is_at(&error::cpu, 16, 4) &&
+                  is_at(&error::pid, 20, 4) && is_at(&error::tid, 24, 4) &&
+                  is_at(&error::fmt, 28, 4) && is_at(&error::ip, 32, 8) &&
+                  is_at(&error::time, 40, 8) && is_at(&error::msg, 48, 64) &&
+                  is_at(&error::machine_pid, 112, 4) && is_at(&error::vcpu, 116, 4));
+    static_assert(is_at(&compressed_record::header, 0, 8) &&
+                  is_at(&compressed_record::data_size, 8, 8));
+    using auxtrace = auxtrace_record;
+    static_assert(is_at(&auxtrace::header, 0, 8) && is_at(&auxtrace::size, 8, 8) &&
+                  is_at(&auxtrace::offset, 16, 8) && is_at(&auxtrace::reference, 24, 8) &&
+                  is_at(&auxtrace::idx, 32, 4) && is_at(&auxtrace::tid, 36, 4) &&
+                  is_at(&auxtrace::cpu, 40, 4) && is_at(&auxtrace::reserved_1, 44, 4));
+}
+
+TEST_CASE("the quadwords of AUXTRACE_INFO are in the order of perf") {
+    using info = auxtrace_info_record;
+    static_assert(is_at(&info::header, 0, 8) && is_at(&info::type, 8, 4) &&
+                  is_at(&info::reserved_1, 12, 4));
+    static constexpr le64 info::* wanted[] = {&info::PMU_TYPE,
+                                              &info::TIME_SHIFT,
+                                              &info::TIME_MULT,
+                                              &info::TIME_ZERO,
+                                              &info::CAP_USER_TIME_ZERO,
+                                              &info::TSC_BIT,
+                                              &info::NORETCOMP_BIT,
+                                              &info::HAVE_SCHED_SWITCH,
+                                              &info::SNAPSHOT_MODE,
+                                              &info::PER_CPU_MMAPS,
+                                              &info::MTC_BIT,
+                                              &info::MTC_FREQ_BITS,
+                                              &info::TSC_CTC_N,
+                                              &info::TSC_CTC_D,
+                                              &info::CYC_BIT,
+                                              &info::MAX_NONTURBO_RATIO,
+                                              &info::FILTER_STR_LEN,
+                                              &info::CAP_EVENT_TRACE};
+    CHECK_TWICE([](auto value) {
+        bool right = true;
+        for (std::size_t i = value(std::size_t{0}); i < 18; ++i) {
+            right = right && is_at(wanted[i], 16 + 8 * i, 8);
+        }
+        return right;
+    });
 }

@@ -66,10 +66,10 @@ constexpr auto written(session const& of, Body const& body) -> outcome {
     return got;
 }
 
-/// The same for one record.
-template <class Record>
-constexpr auto written_record(session const& of, Record const& record) -> outcome {
-    return written(of, [&](auto& to) { return bool{to.write(record)}; });
+/// The same for one record, with its name and time.
+template <class... Record>
+constexpr auto written_record(session const& of, Record const&... record) -> outcome {
+    return written(of, [&](auto& to) { return bool{to.write(record...)}; });
 }
 
 /// Room for `size` bytes after `begin`.
@@ -110,19 +110,15 @@ struct long_name {
 };
 constexpr long_name longest{};
 
-constexpr comm_record named{
-    .thread = {0x1111, 0x2222}, .name = "name", .exec = true, .time = 0x3333'4444'5555};
+constexpr comm_record named{.header = {.misc = 0x2000}, .pid = 0x1111, .tid = 0x2222};
 
-constexpr mmap2_record mapped{.thread = {0x11, 0x12},
-                              .addr = 0x5555'4444'3000,
-                              .len = 0x2000,
-                              .pgoff = 0x1000,
-                              .dev_major = 8,
-                              .dev_minor = 1,
-                              .ino = 0x1'2345'6789,
-                              .ino_generation = 77,
-                              .filename = "/bin/cat",
-                              .time = 0x99};
+constexpr mmap2_record mapped{
+    .pid = 0x11,
+    .tid = 0x12,
+    .addr = 0x5555'4444'3000,
+    .len = 0x2000,
+    .pgoff = 0x1000,
+    .inode = {.dev_major = 8, .dev_minor = 1, .ino = 0x1'2345'6789, .ino_generation = 77}};
 
 }  // namespace
 
@@ -209,8 +205,8 @@ TEST_CASE("nothing is written before begin") {
     CHECK_TWICE([](auto value) {
         room file;
         writer to{timed_session(), file.buffer};
-        return to.write(comm_record{.name = "a"}).error == error::not_begun &&
-               to.write(mmap2_record{}).error == error::not_begun &&
+        return to.write(comm_record{}, "a").error == error::not_begun &&
+               to.write(mmap2_record{}, "").error == error::not_begun &&
                to.write(fork_record{}).error == error::not_begun &&
                to.write(exit_record{}).error == error::not_begun &&
                to.write(auxtrace_record{.size = value(std::uint64_t{8})}).error ==
@@ -226,7 +222,8 @@ TEST_CASE("nothing is written before begin") {
 
 TEST_CASE("COMM") {
     CHECK_TWICE([](auto value) {
-        return written_record(timed_session(), value(named))
+        return written_record(timed_session(), value(named), "name",
+                              std::uint64_t{0x3333'4444'5555})
             .is(join(u32(3), u16(0x2000), u16(48), u32(0x1111), u32(0x2222),
                      bytes('n', 'a', 'm', 'e', 0, 0, 0, 0),
                      // the end that sample_type requires: pid, tid, time, id
@@ -234,8 +231,8 @@ TEST_CASE("COMM") {
     });
     CHECK_TWICE([](auto value) {
         auto changed = value(named);
-        changed.exec = false;
-        return written_record(session{}, changed)
+        changed.header.misc = 0;
+        return written_record(session{}, changed, "name")
             .is(join(u32(3), u16(0), u16(40), u32(0x1111), u32(0x2222),
                      bytes('n', 'a', 'm', 'e', 0, 0, 0, 0), u32(0x1111), u32(0x2222), u64(1)));
     });
@@ -250,7 +247,7 @@ TEST_CASE("the name in a COMM is cut after 15 bytes") {
         bool right = true;
         for (unsigned const size : {15U, 16U, 4096U}) {
             auto const name = longest.first(value(size));
-            right = right && written_record(session{}, comm_record{.name = name}).is(wanted);
+            right = right && written_record(session{}, comm_record{}, name).is(wanted);
         }
         return right;
     });
@@ -258,28 +255,32 @@ TEST_CASE("the name in a COMM is cut after 15 bytes") {
 
 TEST_CASE("an empty name is a NUL") {
     CHECK_TWICE([](auto value) {
-        return written_record(session{}, comm_record{.thread = {value(1U), 0}})
+        return written_record(session{}, comm_record{.pid = value(1U)}, "")
             .is(join(u32(3), u16(0), u16(40), u32(1), u32(0), u64(0), u32(1), u32(0), u64(1)));
     });
 }
 
 TEST_CASE("FORK ends with the thread that forked, EXIT with the one that ends") {
     CHECK_TWICE([](auto value) {
-        thread_id const child{value(0x11U), 0x22};
-        thread_id const parent{value(0x33U), 0x44};
+        auto const child = value(0x11U);
         auto const middle = join(u16(0), u16(56), u32(0x11), u32(0x33), u32(0x22), u32(0x44),
                                  u64(0x5555'6666'7777));
-        return written_record(
-                   timed_session(),
-                   fork_record{.thread = child, .parent = parent, .time = 0x5555'6666'7777})
+        return written_record(timed_session(), fork_record{.pid = child,
+                                                           .ppid = 0x33,
+                                                           .tid = 0x22,
+                                                           .ptid = 0x44,
+                                                           .time = 0x5555'6666'7777})
                    .is(join(u32(7), middle, u32(0x33), u32(0x44), u64(0x5555'6666'7777), u64(1))) &&
-               written_record(
-                   timed_session(),
-                   exit_record{.thread = child, .parent = parent, .time = 0x5555'6666'7777})
+               written_record(timed_session(), exit_record{.pid = child,
+                                                           .ppid = 0x33,
+                                                           .tid = 0x22,
+                                                           .ptid = 0x44,
+                                                           .time = 0x5555'6666'7777})
                    .is(join(u32(4), middle, u32(0x11), u32(0x22), u64(0x5555'6666'7777), u64(1)));
     });
     CHECK_TWICE([](auto value) {
-        return written_record(session{}, fork_record{.thread = {value(1U), 2}, .parent = {3, 4}})
+        return written_record(session{},
+                              fork_record{.pid = value(1U), .ppid = 3, .tid = 2, .ptid = 4})
             .is(join(u32(7), u16(0), u16(48), u32(1), u32(3), u32(2), u32(4), u64(0), u32(3),
                      u32(4), u64(1)));
     });
@@ -287,7 +288,7 @@ TEST_CASE("FORK ends with the thread that forked, EXIT with the one that ends") 
 
 TEST_CASE("MMAP2") {
     CHECK_TWICE([](auto value) {
-        return written_record(timed_session(), value(mapped))
+        return written_record(timed_session(), value(mapped), "/bin/cat", std::uint64_t{0x99})
             .is(join(u32(10), u16(2), u16(72 + 16 + 24), u32(0x11), u32(0x12),
                      u64(0x5555'4444'3000), u64(0x2000), u64(0x1000), u32(8), u32(1),
                      u64(0x1'2345'6789), u64(77), u32(5), u32(2),
@@ -296,10 +297,9 @@ TEST_CASE("MMAP2") {
     });
     CHECK_TWICE([](auto value) {
         auto changed = value(mapped);
-        changed.filename = "//anon";
         changed.prot = prot_read | prot_write | prot_exec;
         changed.flags = 1;
-        auto const got = written_record(session{}, changed);
+        auto const got = written_record(session{}, changed, "//anon");
         byte_view const all = byte_view{got.all}.first(got.size);
         return got.right && got.size == 72 + 8 + 16 &&
                all.from(64).first(24) ==
@@ -315,8 +315,8 @@ TEST_CASE("MMAP2 with a build id has its size and bytes in place of device and i
             id[i] = static_cast<std::uint8_t>(value(i) + 0xA0);
         }
         auto const size_of = [&](std::size_t size, unsigned stored) {
-            auto const got = written_record(timed_session(),
-                                            with_build_id(mapped, byte_view{id}.first(size)));
+            auto const got = written_record(
+                timed_session(), with_build_id(mapped, byte_view{id}.first(size)), "/bin/cat");
             byte_view const all = byte_view{got.all}.first(got.size);
             bool right = got.right && all.from(4).first(2) == byte_view{u16(0x4002)} &&
                          all.from(40).first(4) == byte_view{u32(stored)};
@@ -332,14 +332,14 @@ TEST_CASE("MMAP2 with a build id has its size and bytes in place of device and i
 
 TEST_CASE("a file name has at most 4095 bytes") {
     CHECK_TWICE([](auto value) {
-        auto const fits = written_record(
-            timed_session(), mmap2_record{.filename = longest.first(value(std::size_t{4095}))});
+        auto const fits = written_record(timed_session(), mmap2_record{},
+                                         longest.first(value(std::size_t{4095})));
         auto const too_long = written(timed_session(), [&](auto& to) {
-            return to.write(mmap2_record{.filename = longest.first(value(std::size_t{4096}))})
-                       .error == error::name_too_long;
+            return to.write(mmap2_record{}, longest.first(value(std::size_t{4096}))).error ==
+                   error::name_too_long;
         });
         auto const huge = written(timed_session(), [&](auto& to) {
-            return to.write(mmap2_record{.filename = {"", value(~std::size_t{0})}}).error ==
+            return to.write(mmap2_record{}, {"", value(~std::size_t{0})}).error ==
                    error::name_too_long;
         });
         byte_view const all = byte_view{fits.all}.first(fits.size);
@@ -356,8 +356,8 @@ TEST_CASE("a NUL in a name is refused") {
             bool right = true;
             for (unsigned const size : {1U, 3U}) {
                 text const name{"\0b\0", value(size)};
-                right = right && to.write(comm_record{.name = name}).error == error::nul_in_name &&
-                        to.write(mmap2_record{.filename = name}).error == error::nul_in_name;
+                right = right && to.write(comm_record{}, name).error == error::nul_in_name &&
+                        to.write(mmap2_record{}, name).error == error::nul_in_name;
             }
             return right;
         });
@@ -441,7 +441,7 @@ TEST_CASE("no record is written before the trace is complete, and no byte after 
             bool right = to.append_trace(bytes(1)).error == error::too_many_bytes &&
                          to.write(auxtrace_record{.size = value(std::uint64_t{2})}) &&
                          to.append_trace(bytes(1));
-            right = right && to.write(comm_record{}).error == error::trace_unfinished &&
+            right = right && to.write(comm_record{}, "").error == error::trace_unfinished &&
                     to.write(auxtrace_record{}).error == error::trace_unfinished &&
                     to.finished_round().error == error::trace_unfinished &&
                     to.finish().error == error::trace_unfinished &&
@@ -527,10 +527,10 @@ TEST_CASE("a record that the sink refuses can be repeated, and nothing of it was
                 to.finish().error == error::sink_refused && file.size == file.limit - 4;
         // The PADs are written first, and only once.
         file.limit = file.size + 5 + 39;
-        right = right && to.write(comm_record{.name = "a"}).error == error::sink_refused &&
+        right = right && to.write(comm_record{}, "a").error == error::sink_refused &&
                 file.size == 256 + info_size + 48 + 8;
         file.limit += 48;
-        right = right && to.write(comm_record{.name = "a"}) && to.finish() &&
+        right = right && to.write(comm_record{}, "a") && to.finish() &&
                 file.size == 256 + info_size + 48 + 8 + 48;
         return right && to.data_size() == file.size - 256;
     });
@@ -540,9 +540,9 @@ TEST_CASE("a record is one call of the sink") {
     CHECK_TWICE([](auto value) {
         small_room file;
         writer to{timed_session(), file};
-        bool const right = to.begin() && to.write(comm_record{.thread = {value(1U), 1}}) &&
+        bool const right = to.begin() && to.write(comm_record{.pid = value(1U), .tid = 1}, "") &&
                            to.write(fork_record{}) && to.write(exit_record{}) &&
-                           to.write(mmap2_record{.filename = "/bin/cat"}) && to.finished_round();
+                           to.write(mmap2_record{}, "/bin/cat") && to.finished_round();
         return right && file.calls == 6;
     });
 }

@@ -6,6 +6,13 @@
 /// The build ids of the files with code.
 namespace ptspec::file::perf_data {
 
+/// A build id and the file that has it.
+struct named_build_id : build_id_record {
+    byte_view filename{};  ///< without the NUL
+
+    constexpr explicit operator bool() const noexcept { return !filename.empty(); }
+};
+
 /// Reads the build ids of a perf.data file, in order. A reader is a value.
 ///
 /// Shape:  file layout: the entries of the feature BUILD_ID, whose type is 0; pipe layout: the
@@ -31,7 +38,7 @@ public:
     /// skipped.
     ///
     /// Errors: truncated; bad_record_size; record_too_short.
-    [[nodiscard]] constexpr auto next() noexcept -> build_id_record {
+    [[nodiscard]] constexpr auto next() noexcept -> named_build_id {
         while (result_ && at_ < bytes_.size()) {
             auto framed = detail::frame_at(bytes_, at_);
             result_ = framed.result;
@@ -42,7 +49,7 @@ public:
             if (found.type != record_type::header_build_id) { continue; }
             auto const made = read_as<build_id_record>(found);
             result_ = made.result;
-            if (made && made.value) { return made.value; }
+            if (made && !made.string().empty()) { return {made.value, made.string()}; }
         }
         return {};
     }

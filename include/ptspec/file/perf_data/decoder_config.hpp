@@ -17,10 +17,10 @@ namespace ptspec::file::perf_data {
 struct [[nodiscard]] decoder_config {
     read_status result{};
     auxtrace_info_record info{};
+    byte_view filter{};  ///< the address filters, as text
     event_attr event{};  ///< of the PMU intel_pt
     /// IA32_RTIT_CTL as Linux set it for the event: the packets that are enabled, MTCFreq,
-    /// CycThresh, PSBFreq, OS and User. `config::config_of` converts it. Address filters are text,
-    /// in `info.filter`.
+    /// CycThresh, PSBFreq, OS and User. `config::config_of` converts it.
     reg::ia32_rtit_ctl ctl{};
     uint64_t unknown_config = 0;   ///< bits of `event.config` that mean nothing here
     bool has_event_trace = false;  ///< the processor can trace events; old files do not say it
@@ -83,6 +83,7 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
     }
     if (!made.result) { return made; }
     made.info = info.value;
+    made.filter = info.string();
     auto events = attrs_of(of);
     do { made.event = events.next(); } while (made.event && made.event.type != info->PMU_TYPE);
     if (!made.event) {

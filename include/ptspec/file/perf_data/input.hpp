@@ -43,6 +43,18 @@ struct input {
     constexpr explicit operator bool() const noexcept { return bool{result}; }
 };
 
+namespace detail {
+
+constexpr auto is_inside(section const& one, byte_view file) noexcept -> bool {
+    return one.offset <= file.size() && one.size <= file.size() - one.offset;
+}
+/// The bytes of a section; those after the end of the file are missing.
+constexpr auto bytes_of(section const& one, byte_view file) noexcept -> byte_view {
+    return file.from(static_cast<size_t>(one.offset)).first(static_cast<size_t>(one.size));
+}
+
+}  // namespace detail
+
 // ------------------------------------------------------------------------------------ events
 
 /// Reads the events of a file, one by one.
@@ -70,24 +82,19 @@ private:
 
     /// Errors: bad_header, truncated.
     constexpr auto next_entry() noexcept -> event_attr {
-        using layout::section;
         if (of_->attrs_end - at_ < of_->attrs_step) { return {}; }
         size_t const begin = at_;
         auto const entry = of_->bytes.from(begin).first(of_->attrs_step);
         size_t const size = detail::attr_size(entry);
-        if (size < layout::attr::first_size || size > of_->attrs_step - section::bytes::size) {
+        if (size < perf_event_attr::first_size || size > of_->attrs_step - sizeof(section)) {
             return fail(read_error::bad_header, begin);
         }
         auto made = detail::attr_of(entry, begin);
-        auto const ids = entry.from(size);
-        uint64_t const offset = load<section::offset>(ids);
-        uint64_t const ids_size = load<section::size>(ids);
-        uint64_t const whole = of_->bytes.size();
-        if (ids_size != 0 && (offset > whole || ids_size > whole - offset)) {
+        auto const ids = load<section>(entry.from(size));
+        if (ids.size != 0 && !detail::is_inside(ids, of_->bytes)) {
             return fail(read_error::truncated, begin + size);
         }
-        made.id_bytes =
-            of_->bytes.from(static_cast<size_t>(offset)).first(static_cast<size_t>(ids_size));
+        made.id_bytes = detail::bytes_of(ids, of_->bytes);
         at_ += of_->attrs_step;
         steps_ = 1;
         return made;
@@ -99,7 +106,7 @@ private:
             if (!framed.result) { return fail(framed.result.error, framed.result.offset); }
             at_ = framed.next;
             if (framed.found.type != record_type::header_attr) { continue; }
-            auto const made = read_as<event_attr>(framed.found);
+            auto const made = read_attr(framed.found);
             return made ? made.value : fail(made.result.error, made.result.offset);
         }
         return {};
@@ -131,26 +138,20 @@ struct [[nodiscard]] feature_data {
 namespace detail {
 
 constexpr auto feature_in_table(input const& of, unsigned bit) noexcept -> feature_data {
-    using layout::section;
     if ((of.features[bit / 64] >> (bit % 64) & 1) == 0) {
         return {.result = {read_error::no_feature, 0}};
     }
     uint64_t index = popcount(of.features[bit / 64] & ((uint64_t{1} << (bit % 64)) - 1));
     for (unsigned i = 0; i < bit / 64; ++i) { index += popcount(of.features[i]); }
     uint64_t const whole = of.bytes.size();
-    index *= section::bytes::size;
-    if (of.features_begin > whole || index + section::bytes::size > whole - of.features_begin) {
+    index *= sizeof(section);
+    if (of.features_begin > whole || index + sizeof(section) > whole - of.features_begin) {
         return {.result = {read_error::truncated, whole}};
     }
     uint64_t const entry = of.features_begin + index;
-    auto const in = of.bytes.from(static_cast<size_t>(entry));
-    uint64_t const offset = load<section::offset>(in);
-    uint64_t const size = load<section::size>(in);
-    if (offset > whole || size > whole - offset) {
-        return {.result = {read_error::truncated, entry}};
-    }
-    return {.offset = offset,
-            .bytes = of.bytes.from(static_cast<size_t>(offset)).first(static_cast<size_t>(size))};
+    auto const found = load<section>(of.bytes.from(static_cast<size_t>(entry)));
+    if (!is_inside(found, of.bytes)) { return {.result = {read_error::truncated, entry}}; }
+    return {.offset = found.offset, .bytes = bytes_of(found, of.bytes)};
 }
 
 constexpr auto feature_in_records(input const& of, unsigned which) noexcept -> feature_data {
@@ -160,9 +161,8 @@ constexpr auto feature_in_records(input const& of, unsigned which) noexcept -> f
         at = framed.next;
         if (framed.found.type != record_type::header_feature) { continue; }
         auto const made = read_as<feature_record>(framed.found);
-        if (made && made->feature == which) {
-            return {.offset = framed.found.offset + layout::header_feature::bytes::size,
-                    .bytes = made->data};
+        if (made && made->feat_id == which) {
+            return {.offset = framed.found.offset + sizeof(feature_record), .bytes = made.rest};
         }
     }
     return {.result = {read_error::no_feature, 0}};
@@ -241,47 +241,44 @@ namespace detail {
 
 /// Reads the header of file layout, and finds the sections.
 constexpr auto open_sections(input& made) noexcept -> read_status {
-    using header = layout::file_header;
-    using layout::section;
     auto const bytes = made.bytes;
     uint64_t const whole = bytes.size();
-    uint64_t const header_size = load<header::header_size>(bytes);
-    bool const has_features = header_size != header::featureless_size;
-    if (whole < header_size) { return {read_error::truncated, 0}; }
+    auto const header = load<file_header>(bytes);
+    bool const has_features = header.size != file_header::featureless_size;
+    if (whole < header.size) { return {read_error::truncated, 0}; }
 
-    uint64_t const step = load<header::attr_size>(bytes);
-    uint64_t const attrs = load<header::attrs_offset>(bytes);
-    uint64_t const attrs_size = load<header::attrs_size>(bytes);
-    if (attrs_size != 0) {
-        if (step < layout::attr::first_size + section::bytes::size) {
-            return {read_error::bad_header, header::attr_size::first};
+    auto const& attrs = header.attrs;
+    if (attrs.size != 0) {
+        if (header.attr_size < perf_event_attr::first_size + sizeof(section)) {
+            return {read_error::bad_header, offsetof(file_header, attr_size)};
         }
-        if (attrs > whole || attrs_size > whole - attrs) {
-            return {read_error::truncated, header::attrs_offset::first};
+        if (!is_inside(attrs, bytes)) {
+            return {read_error::truncated, offsetof(file_header, attrs)};
         }
-        if (attrs_size % step != 0) { return {read_error::bad_header, header::attrs_size::first}; }
-        made.attrs_begin = static_cast<size_t>(attrs);
-        made.attrs_end = made.attrs_begin + static_cast<size_t>(attrs_size);
-        made.attrs_step = static_cast<size_t>(step);
+        if (attrs.size % header.attr_size != 0) {
+            return {read_error::bad_header, offsetof(file_header, attrs.size)};
+        }
+        made.attrs_begin = static_cast<size_t>(attrs.offset);
+        made.attrs_end = made.attrs_begin + static_cast<size_t>(attrs.size);
+        made.attrs_step = static_cast<size_t>(header.attr_size);
     }
 
-    uint64_t const data = load<header::data_offset>(bytes);
-    uint64_t const data_size = load<header::data_size>(bytes);
+    uint64_t const data = header.data.offset;
+    uint64_t const data_size = header.data.size;
     made.features_begin = data + data_size;
     if (has_features) {
-        quadwords in{bytes.from(header::adds_features::first).first(sizeof made.features)};
-        for (uint64_t& word : made.features) { word = in.number(); }
+        for (size_t i = 0; i < 4; ++i) { made.features[i] = header.adds_features[i]; }
         constexpr auto dir_bit = unsigned{underlying(feature_id::dir_format)};
         auto const directory = feature_in_table(made, dir_bit);
         // Version 0 is a directory with one file of records: this one.
         if (directory.result.error == read_error::truncated) { return directory.result; }
         if (directory && load_le(directory.bytes.first(8)) != 0) {
-            return {read_error::directory, header::adds_features::first};
+            return {read_error::directory, offsetof(file_header, adds_features)};
         }
     }
-    if (data_size == 0) { return {read_error::unfinished, header::data_size::first}; }
+    if (data_size == 0) { return {read_error::unfinished, offsetof(file_header, data.size)}; }
     if (data > whole || data > data + data_size) {
-        return {read_error::truncated, header::data_offset::first};
+        return {read_error::truncated, offsetof(file_header, data)};
     }
     made.is_cut = data_size > whole - data;
     made.data_begin = static_cast<size_t>(data);
@@ -293,7 +290,7 @@ constexpr auto open_sections(input& made) noexcept -> read_status {
 /// records reports later.
 constexpr void open_pipe(input& made) noexcept {
     made.layout = file_layout::pipe;
-    made.data_begin = layout::file_header::pipe_size;
+    made.data_begin = file_header::pipe_size;
     made.data_end = made.bytes.size();
     made.attrs_begin = made.data_end;
     for (size_t at = made.data_begin; at < made.data_end;) {
@@ -313,22 +310,21 @@ constexpr auto compare_attrs(input& made) noexcept -> read_status {
     auto events = attrs_of(made);
     bool is_first = true;
     while (auto const event = events.next()) {
-        uint64_t const type = event.sample_type.raw;
+        sample_type const type = event.sample_type;
         auto const format = sample_format_of(event);
         if (is_first) {
             made.first_format = format;
-            made.first_type = event.sample_type;
+            made.first_type = type;
             made.has_sample_ids = event.flags.get<attr_flags::sample_id_all>();
             made.all_have_identifier = true;
             is_first = false;
         }
-        uint64_t const differs = type ^ made.first_type.raw;
+        uint64_t const differs = type.raw ^ made.first_type.raw;
         made.id_types_differ = made.id_types_differ || (differs & id_bits) != 0;
         made.sample_types_differ = made.sample_types_differ || differs != 0;
-        made.all_have_identifier = made.all_have_identifier &&
-                                   event.sample_type.get<sample_type::IDENTIFIER>();
+        made.all_have_identifier = made.all_have_identifier && type.get<sample_type::IDENTIFIER>();
         made.sample_formats_differ = made.sample_formats_differ || !(format == made.first_format);
-        made.has_aux_samples = made.has_aux_samples || event.sample_type.get<sample_type::AUX>();
+        made.has_aux_samples = made.has_aux_samples || type.get<sample_type::AUX>();
     }
     return events.result();
 }
@@ -343,24 +339,23 @@ constexpr auto compare_attrs(input& made) noexcept -> read_status {
 ///         inside its records is opened.
 /// Source: Linux, tools/perf/Documentation/perf.data-file-format.txt.
 [[nodiscard]] constexpr auto open(borrowed_bytes whole) noexcept -> input {
-    using header = layout::file_header;
     byte_view const bytes = whole.view();
+    auto const header = load<file_header>(bytes);
     input made;
     made.bytes = bytes;
-    uint64_t const magic = load<header::magic>(bytes);
-    made.result = magic == header::swapped_magic_value ? read_status{read_error::big_endian, 0}
-                  : magic == header::old_magic_value   ? read_status{read_error::old_format, 0}
-                  : magic != header::magic_value       ? read_status{read_error::not_perf_data, 0}
-                  : bytes.size() < header::pipe_size   ? read_status{read_error::truncated, 0}
-                                                       : read_status{};
+    uint64_t const magic = header.magic;
+    made.result = magic == file_header::swapped_magic_value ? read_status{read_error::big_endian, 0}
+                  : magic == file_header::old_magic_value   ? read_status{read_error::old_format, 0}
+                  : magic != file_header::magic_value ? read_status{read_error::not_perf_data, 0}
+                  : bytes.size() < file_header::pipe_size ? read_status{read_error::truncated, 0}
+                                                          : read_status{};
     if (!made.result) { return made; }
-    uint64_t const size = load<header::header_size>(bytes);
-    if (size == header::pipe_size) {
+    if (header.size == file_header::pipe_size) {
         detail::open_pipe(made);
-    } else if (size == header::bytes::size || size == header::featureless_size) {
+    } else if (header.size == sizeof header || header.size == file_header::featureless_size) {
         made.result = detail::open_sections(made);
     } else {
-        made.result = {read_error::bad_header, header::header_size::first};
+        made.result = {read_error::bad_header, offsetof(file_header, size)};
     }
     if (made.result) { made.result = detail::compare_attrs(made); }
     return made;

@@ -44,7 +44,7 @@ private:
         if (!of_.has_sample_ids) { return read_error::none; }
         if (of_.id_types_differ) {
             if (!of_.all_have_identifier) { return read_error::unknown_id; }
-            if (found.bytes.size() < layout::record_header::bytes::size + 8) {
+            if (found.bytes.size() < sizeof(record_header) + 8) {
                 return read_error::record_too_short;
             }
             auto const last = found.bytes.from(found.bytes.size() - 8);
@@ -65,7 +65,7 @@ private:
             if (wrong != read_error::none) { return wrong; }
         }
         found.event = format.type;
-        sample_record ignored;
+        parsed<sample_record> ignored;
         return detail::read_sample(found, ignored, found.id) ? read_error::none
                                                              : read_error::record_too_short;
     }

@@ -6,6 +6,9 @@
 
 /// perf.data, the file of Linux perf: its header, its attributes, and the records that a trace of
 /// Intel PT needs.
+///
+/// Each structure is declared once, with the members that it has in Linux, in their order and with
+/// their names. `read_as` and `writer` copy it whole.
 namespace ptspec::file::perf_data {
 
 // ------------------------------------------------------------------------------------ constants
@@ -209,346 +212,96 @@ enum class feature_id : uint8_t {
     compressed = 27,
 };
 
-// ------------------------------------------------------------------------------------ layouts
+// ------------------------------------------------------------------------------------ the file
 
-/// The members of the file's structures, spelled as in Linux.
+/// `perf_file_section`.
+struct section {
+    le64 offset{};  ///< in the file
+    le64 size{};
+};
+
+/// `perf_file_header`, at byte 0 of the file.
 ///
-/// Source: Linux, include/uapi/linux/perf_event.h; tools/perf/util/header.h and intel-pt.h;
-///         tools/lib/perf/include/perf/event.h.
-namespace layout {
-
-/// `perf_file_header`, at byte 0 of the file. A section is an offset in the file and a size.
+/// Source: Linux, tools/perf/util/header.h.
 struct file_header {
     static constexpr uint64_t magic_value = 0x3245'4C49'4652'4550;  ///< "PERFILE2"
     /// "2ELIFREP", by a processor with the other byte order.
     static constexpr uint64_t swapped_magic_value = 0x5045'5246'494C'4532;
     static constexpr uint64_t old_magic_value = 0x454C'4946'4652'4550;  ///< "PERFFILE"
-    static constexpr size_t pipe_size = 16;         ///< pipe layout: magic and header_size only
+    static constexpr size_t pipe_size = 16;         ///< pipe layout: magic and size only
     static constexpr size_t featureless_size = 72;  ///< old files: without adds_features
 
-    struct magic : member<0, uint64_t> {};
-    struct header_size : member<8, uint64_t> {};
-    struct attr_size : member<16, uint64_t> {};  ///< of one `file_attr`
-    struct attrs_offset : member<24, uint64_t> {};
-    struct attrs_size : member<32, uint64_t> {};
-    struct data_offset : member<40, uint64_t> {};
-    struct data_size : member<48, uint64_t> {};
-    struct event_types : gap<56, 71> {};
-    struct adds_features : gap<72, 103> {};
-    struct bytes : byte_layout<magic, header_size, attr_size, attrs_offset, attrs_size, data_offset,
-                               data_size, event_types, adds_features> {};
+    le64 magic{};
+    le64 size{};
+    le64 attr_size{};  ///< of a `perf_event_attr` and the section of its ids
+    section attrs{};
+    section data{};
+    section event_types{};
+    le64 adds_features[4]{};
 };
 
-/// `perf_event_attr` of version 9. A file may have a shorter one, of `size` bytes.
-struct attr {
+/// `perf_event_attr` of version 9: what was recorded. A file may have a shorter one, of `size`
+/// bytes.
+///
+/// Source: Linux, include/uapi/linux/perf_event.h.
+struct perf_event_attr {
     static constexpr uint32_t first_size = 64;  ///< PERF_ATTR_SIZE_VER0; `size` 0 means the same
+    static constexpr uint32_t size_of_writer = 128;  ///< PERF_ATTR_SIZE_VER7
 
-    struct type : member<0, uint32_t> {};
-    struct size : member<4, uint32_t> {};
-    struct config : member<8, uint64_t> {};
-    struct sample_period : member<16, uint64_t> {};
-    struct sample_type : member<24, uint64_t> {};
-    struct read_format : member<32, uint64_t> {};
-    struct flags : member<40, uint64_t> {};
-    struct wakeup : member<48, uint32_t> {};  ///< `wakeup_events` or `wakeup_watermark`
-    struct bp_type : member<52, uint32_t> {};
-    struct config1 : member<56, uint64_t> {};
-    struct config2 : member<64, uint64_t> {};
-    struct branch_sample_type : member<72, uint64_t> {};
-    struct sample_regs_user : member<80, uint64_t> {};
-    struct sample_stack_user : member<88, uint32_t> {};
-    struct clockid : member<92, uint32_t> {};
-    struct sample_regs_intr : member<96, uint64_t> {};
-    struct aux_watermark : member<104, uint32_t> {};
-    struct sample_max_stack : member<108, uint16_t> {};
-    struct reserved_2 : member<110, uint16_t> {};
-    struct aux_sample_size : member<112, uint32_t> {};
-    struct aux_action : member<116, uint32_t> {};  ///< aux_start_paused, aux_pause, aux_resume
-    struct sig_data : member<120, uint64_t> {};
-    struct config3 : member<128, uint64_t> {};
-    struct config4 : member<136, uint64_t> {};
-    struct bytes
-        : byte_layout<type, size, config, sample_period, sample_type, read_format, flags, wakeup,
-                      bp_type, config1, config2, branch_sample_type, sample_regs_user,
-                      sample_stack_user, clockid, sample_regs_intr, aux_watermark, sample_max_stack,
-                      reserved_2, aux_sample_size, aux_action, sig_data, config3, config4> {};
+    le32 type{};
+    le32 size{};
+    le64 config{};
+    le64 sample_period{};
+    little_endian<perf_data::sample_type> sample_type{};
+    le64 read_format{};
+    little_endian<attr_flags> flags{};
+    le32 wakeup{};  ///< `wakeup_events` or `wakeup_watermark`
+    le32 bp_type{};
+    le64 config1{};
+    le64 config2{};
+    le64 branch_sample_type{};
+    le64 sample_regs_user{};
+    le32 sample_stack_user{};
+    le32 clockid{};
+    le64 sample_regs_intr{};
+    le32 aux_watermark{};
+    le16 sample_max_stack{};
+    le16 reserved_2{};
+    le32 aux_sample_size{};
+    le32 aux_action{};  ///< aux_start_paused, aux_pause, aux_resume
+    le64 sig_data{};
+    le64 config3{};
+    le64 config4{};
 };
 
-/// `perf_file_section`: an offset in the file, and a size.
-struct section {
-    struct offset : member<0, uint64_t> {};
-    struct size : member<8, uint64_t> {};
-    struct bytes : byte_layout<offset, size> {};
-};
-
-/// `perf_file_attr`: a `perf_event_attr` of version 7, and the section of its ids.
-struct file_attr {
-    static constexpr uint32_t size_value = 128;
-
-    struct type : member<0, uint32_t> {};
-    struct size : member<4, uint32_t> {};
-    struct config : member<8, uint64_t> {};
-    struct sample_period : member<16, uint64_t> {};
-    struct sample_type : member<24, uint64_t> {};
-    struct read_format : member<32, uint64_t> {};
-    struct flags : member<40, uint64_t> {};
-    struct others : gap<48, 127> {};
-    struct ids_offset : member<128, uint64_t> {};
-    struct ids_size : member<136, uint64_t> {};
-    struct bytes : byte_layout<type, size, config, sample_period, sample_type, read_format, flags,
-                               others, ids_offset, ids_size> {};
-};
+// ------------------------------------------------------------------------------------ records
+// Source: Linux, include/uapi/linux/perf_event.h; tools/lib/perf/include/perf/event.h.
 
 /// `perf_event_header`, the beginning of every record.
 struct record_header {
-    struct type : member<0, uint32_t> {};
-    struct misc : member<4, uint16_t> {};
-    struct size : member<6, uint16_t> {};  ///< of the record, without the trace after an AUXTRACE
-    struct bytes : byte_layout<type, misc, size> {};
-};
-using header = gap<0, 7>;  ///< where a record has its `record_header`
+    little_endian<record_type> type{};
+    le16 misc{};
+    le16 size{};  ///< of the record, without the trace after an AUXTRACE
 
-/// PERF_RECORD_COMM. The name follows, with its NUL, padded to 8 bytes.
-struct comm {
-    struct pid : member<8, uint32_t> {};
-    struct tid : member<12, uint32_t> {};
-    struct bytes : byte_layout<header, pid, tid> {};
+    [[nodiscard]] constexpr auto has(uint16_t misc_bit) const noexcept -> bool {
+        return (misc & misc_bit) != 0;
+    }
 };
 
-/// PERF_RECORD_FORK and PERF_RECORD_EXIT.
-struct task {
-    struct pid : member<8, uint32_t> {};
-    struct ppid : member<12, uint32_t> {};
-    struct tid : member<16, uint32_t> {};
-    struct ptid : member<20, uint32_t> {};
-    struct time : member<24, uint64_t> {};
-    struct bytes : byte_layout<header, pid, ppid, tid, ptid, time> {};
+/// A type of the records that a structure declares, and the size of the members that each has. A
+/// structure without `forms` declares the records of the type in its header, and all members.
+struct record_form {
+    record_type type;
+    size_t size;
 };
 
-/// PERF_RECORD_MMAP2. The file name follows, with its NUL, padded to 8 bytes.
-struct mmap2 {
-    struct pid : member<8, uint32_t> {};
-    struct tid : member<12, uint32_t> {};
-    struct addr : member<16, uint64_t> {};
-    struct len : member<24, uint64_t> {};
-    struct pgoff : member<32, uint64_t> {};
-    struct dev_major : member<40, uint32_t> {};  ///< `maj` in Linux
-    struct dev_minor : member<44, uint32_t> {};  ///< `min` in Linux
-    struct ino : member<48, uint64_t> {};
-    struct ino_generation : member<56, uint64_t> {};
-    struct prot : member<64, uint32_t> {};
-    struct flags : member<68, uint32_t> {};
-    struct bytes : byte_layout<header, pid, tid, addr, len, pgoff, dev_major, dev_minor, ino,
-                               ino_generation, prot, flags> {};
-};
+namespace detail {
 
-/// PERF_RECORD_MMAP. The file name follows.
-struct mmap {
-    struct pid : member<8, uint32_t> {};
-    struct tid : member<12, uint32_t> {};
-    struct addr : member<16, uint64_t> {};
-    struct len : member<24, uint64_t> {};
-    struct pgoff : member<32, uint64_t> {};
-    struct bytes : byte_layout<header, pid, tid, addr, len, pgoff> {};
-};
+/// The type of the records that a structure without `forms` declares, and that the writer writes.
+template <class Record>
+inline constexpr record_type type_of = Record{}.header.type;
 
-/// PERF_RECORD_MMAP2 with a build id in place of device and inode, as `misc_mmap_build_id` says.
-struct mmap2_build_id {
-    static constexpr size_t longest = 20;
-
-    struct until_size : gap<0, 39> {};
-    struct build_id_size : member<40, uint8_t> {};
-    struct reserved_1 : gap<41, 43> {};
-    struct build_id : gap<44, 63> {};
-    struct prot : member<64, uint32_t> {};
-    struct flags : member<68, uint32_t> {};
-    struct bytes : byte_layout<until_size, build_id_size, reserved_1, build_id, prot, flags> {};
-};
-
-/// PERF_RECORD_LOST.
-struct lost {
-    struct id : member<8, uint64_t> {};
-    struct count : member<16, uint64_t> {};  ///< `lost` in Linux
-    struct bytes : byte_layout<header, id, count> {};
-};
-
-/// PERF_RECORD_LOST_SAMPLES.
-struct lost_samples {
-    struct count : member<8, uint64_t> {};
-    struct bytes : byte_layout<header, count> {};
-};
-
-/// PERF_RECORD_THROTTLE and PERF_RECORD_UNTHROTTLE.
-struct throttle {
-    struct time : member<8, uint64_t> {};
-    struct id : member<16, uint64_t> {};
-    struct stream_id : member<24, uint64_t> {};
-    struct bytes : byte_layout<header, time, id, stream_id> {};
-};
-
-/// PERF_RECORD_AUX.
-struct aux {
-    struct aux_offset : member<8, uint64_t> {};
-    struct aux_size : member<16, uint64_t> {};
-    struct flags : member<24, uint64_t> {};
-    struct bytes : byte_layout<header, aux_offset, aux_size, flags> {};
-};
-
-/// PERF_RECORD_ITRACE_START.
-struct itrace_start {
-    struct pid : member<8, uint32_t> {};
-    struct tid : member<12, uint32_t> {};
-    struct bytes : byte_layout<header, pid, tid> {};
-};
-
-/// PERF_RECORD_SWITCH_CPU_WIDE. PERF_RECORD_SWITCH is only a header.
-struct switch_cpu_wide {
-    struct next_prev_pid : member<8, uint32_t> {};
-    struct next_prev_tid : member<12, uint32_t> {};
-    struct bytes : byte_layout<header, next_prev_pid, next_prev_tid> {};
-};
-
-/// PERF_RECORD_HEADER_ATTR. A `perf_event_attr` follows, then the ids up to the end.
-struct header_attr {
-    static constexpr size_t attr_offset = 8;
-};
-
-/// PERF_RECORD_HEADER_TRACING_DATA. `data_size` bytes follow the record.
-struct header_tracing_data {
-    struct data_size : member<8, uint32_t> {};
-    struct bytes : byte_layout<header, data_size> {};
-};
-
-/// PERF_RECORD_HEADER_BUILD_ID, and an entry of the feature BUILD_ID. The file name follows.
-struct header_build_id {
-    static constexpr size_t longest = 20;
-
-    struct pid : member<8, uint32_t> {};
-    struct build_id : gap<12, 31> {};
-    struct build_id_size : member<32, uint8_t> {};  ///< if `misc_build_id_size` is set; else 20
-    struct reserved_1 : gap<33, 35> {};
-    struct bytes : byte_layout<header, pid, build_id, build_id_size, reserved_1> {};
-};
-
-/// PERF_RECORD_HEADER_FEATURE. The data of the feature follow.
-struct header_feature {
-    struct feat_id : member<8, uint64_t> {};
-    struct bytes : byte_layout<header, feat_id> {};
-};
-
-/// PERF_RECORD_ID_INDEX. `nr` entries follow.
-struct id_index {
-    struct nr : member<8, uint64_t> {};
-    struct bytes : byte_layout<header, nr> {};
-};
-struct id_index_entry {
-    struct id : member<0, uint64_t> {};
-    struct idx : member<8, uint64_t> {};
-    struct cpu : member<16, uint64_t> {};
-    struct tid : member<24, uint64_t> {};
-    struct bytes : byte_layout<id, idx, cpu, tid> {};
-};
-
-/// PERF_RECORD_TIME_CONV. Old files end after `time_zero`.
-struct time_conv {
-    struct time_shift : member<8, uint64_t> {};
-    struct time_mult : member<16, uint64_t> {};
-    struct time_zero : member<24, uint64_t> {};
-    struct time_cycles : member<32, uint64_t> {};
-    struct time_mask : member<40, uint64_t> {};
-    struct cap_user_time_zero : member<48, uint8_t> {};
-    struct cap_user_time_short : member<49, uint8_t> {};
-    struct reserved_1 : gap<50, 55> {};
-    struct bytes : byte_layout<header, time_shift, time_mult, time_zero, time_cycles, time_mask,
-                               cap_user_time_zero, cap_user_time_short, reserved_1> {};
-    static constexpr size_t old_size = time_zero::end;
-};
-
-/// PERF_RECORD_AUXTRACE_ERROR. Old files have no `time`, and no members after the message.
-struct auxtrace_error {
-    struct type : member<8, uint32_t> {};
-    struct code : member<12, uint32_t> {};
-    struct cpu : member<16, uint32_t> {};
-    struct pid : member<20, uint32_t> {};
-    struct tid : member<24, uint32_t> {};
-    struct fmt : member<28, uint32_t> {};  ///< 0: the message is in place of `time`
-    struct ip : member<32, uint64_t> {};
-    struct time : member<40, uint64_t> {};
-    struct msg : gap<48, 111> {};
-    struct machine_pid : member<112, uint32_t> {};
-    struct vcpu : member<116, uint32_t> {};
-    struct bytes
-        : byte_layout<header, type, code, cpu, pid, tid, fmt, ip, time, msg, machine_pid, vcpu> {};
-    static constexpr size_t old_size = ip::end;
-    static constexpr size_t longest = 64;  ///< MAX_AUXTRACE_ERROR_MSG
-};
-
-/// PERF_RECORD_COMPRESSED2. Zstandard data follow, padded to 8 bytes. In PERF_RECORD_COMPRESSED
-/// they follow the header.
-struct compressed2 {
-    struct data_size : member<8, uint64_t> {};
-    struct bytes : byte_layout<header, data_size> {};
-};
-
-/// PERF_RECORD_AUXTRACE_INFO of Intel PT. If FILTER_STR_LEN is not 0, the filter follows it, with
-/// its NUL, padded to 8 bytes. CAP_EVENT_TRACE, a quadword, is the last.
-struct auxtrace_info {
-    struct type : member<8, uint32_t> {};
-    struct reserved_1 : member<12, uint32_t> {};
-    struct PMU_TYPE : member<16, uint64_t> {};
-    struct TIME_SHIFT : member<24, uint64_t> {};
-    struct TIME_MULT : member<32, uint64_t> {};
-    struct TIME_ZERO : member<40, uint64_t> {};
-    struct CAP_USER_TIME_ZERO : member<48, uint64_t> {};
-    struct TSC_BIT : member<56, uint64_t> {};
-    struct NORETCOMP_BIT : member<64, uint64_t> {};
-    struct HAVE_SCHED_SWITCH : member<72, uint64_t> {};
-    struct SNAPSHOT_MODE : member<80, uint64_t> {};
-    struct PER_CPU_MMAPS : member<88, uint64_t> {};
-    struct MTC_BIT : member<96, uint64_t> {};
-    struct MTC_FREQ_BITS : member<104, uint64_t> {};
-    struct TSC_CTC_N : member<112, uint64_t> {};
-    struct TSC_CTC_D : member<120, uint64_t> {};
-    struct CYC_BIT : member<128, uint64_t> {};
-    struct MAX_NONTURBO_RATIO : member<136, uint64_t> {};
-    struct FILTER_STR_LEN : member<144, uint64_t> {};  ///< without the NUL
-    struct bytes : byte_layout<header, type, reserved_1, PMU_TYPE, TIME_SHIFT, TIME_MULT, TIME_ZERO,
-                               CAP_USER_TIME_ZERO, TSC_BIT, NORETCOMP_BIT, HAVE_SCHED_SWITCH,
-                               SNAPSHOT_MODE, PER_CPU_MMAPS, MTC_BIT, MTC_FREQ_BITS, TSC_CTC_N,
-                               TSC_CTC_D, CYC_BIT, MAX_NONTURBO_RATIO, FILTER_STR_LEN> {};
-};
-
-/// PERF_RECORD_AUXTRACE. `trace_size` bytes of trace follow the record.
-struct auxtrace {
-    struct trace_size : member<8, uint64_t> {};
-    struct offset : member<16, uint64_t> {};
-    struct reference : member<24, uint64_t> {};
-    struct idx : member<32, uint32_t> {};
-    struct tid : member<36, uint32_t> {};
-    struct cpu : member<40, uint32_t> {};
-    struct reserved_1 : member<44, uint32_t> {};
-    struct bytes : byte_layout<header, trace_size, offset, reference, idx, tid, cpu, reserved_1> {};
-};
-
-/// The end of a record of the kernel, where `sample_type` has TID and IDENTIFIER.
-struct sample_id {
-    struct pid : member<0, uint32_t> {};
-    struct tid : member<4, uint32_t> {};
-    struct id : member<8, uint64_t> {};
-    struct bytes : byte_layout<pid, tid, id> {};
-};
-/// The same, where `sample_type` has TIME also.
-struct timed_sample_id {
-    struct pid : member<0, uint32_t> {};
-    struct tid : member<4, uint32_t> {};
-    struct time : member<8, uint64_t> {};
-    struct id : member<16, uint64_t> {};
-    struct bytes : byte_layout<pid, tid, time, id> {};
-};
-
-}  // namespace layout
-
-// ------------------------------------------------------------------------------------ values
+}  // namespace detail
 
 struct thread_id {
     uint32_t pid = 0;
@@ -557,74 +310,335 @@ struct thread_id {
     friend constexpr auto operator==(thread_id const&, thread_id const&) -> bool = default;
 };
 
-/// PERF_RECORD_COMM: the name of a thread.
-///
-/// Units:  `time` is in nanoseconds; only timed files have it.
+/// The thread that a record names.
+template <class Record>
+[[nodiscard]] constexpr auto thread_of(Record const& of) noexcept -> thread_id {
+    return {of.pid, of.tid};
+}
+
+/// PERF_RECORD_COMM: the name of a thread, which follows with its NUL, padded to 8 bytes.
 struct comm_record {
-    thread_id thread{};
-    text name{};
-    bool exec = false;  ///< execve gave the name
-    uint64_t time = 0;
+    record_header header{record_type::comm};
+    le32 pid{};
+    le32 tid{};
+
+    /// True if execve gave the name.
+    [[nodiscard]] constexpr auto is_exec() const noexcept -> bool {
+        return header.has(misc_comm_exec);
+    }
 };
 
-/// PERF_RECORD_FORK: a new thread, or a new process.
-struct fork_record {
-    thread_id thread{};
-    thread_id parent{};
-    uint64_t time = 0;
-};
-
-/// PERF_RECORD_EXIT: the end of a thread.
-struct exit_record {
-    thread_id thread{};
-    thread_id parent{};
-    uint64_t time = 0;
-};
-
-/// PERF_RECORD_MMAP2: code of user space that is mapped from a file.
+/// PERF_RECORD_FORK and PERF_RECORD_EXIT: a new thread or process, and the end of a thread.
 ///
-/// Units:  `len` and `pgoff` are in bytes. perf reads the code from the ELF file `filename`, where
-///         `addr` is at `pgoff`.
+/// Units:  `time` is in nanoseconds.
+template <record_type Type>
+struct task_record {
+    record_header header{Type};
+    le32 pid{};
+    le32 ppid{};
+    le32 tid{};
+    le32 ptid{};
+    le64 time{};
+
+    [[nodiscard]] constexpr auto parent() const noexcept -> thread_id { return {ppid, ptid}; }
+};
+using fork_record = task_record<record_type::fork>;
+using exit_record = task_record<record_type::exit>;
+
+/// A build id, as PERF_RECORD_HEADER_BUILD_ID has it.
+struct build_id {
+    uint8_t bytes[20]{};
+    uint8_t count = 0;  ///< `size` in perf
+    uint8_t reserved_1[3]{};
+
+    [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return bytes; }
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t {
+        return count < sizeof bytes ? count : sizeof bytes;
+    }
+};
+
+/// The file of a mapping.
+struct mapped_inode {
+    le32 dev_major{};  ///< `maj` in Linux
+    le32 dev_minor{};  ///< `min` in Linux
+    le64 ino{};
+    le64 ino_generation{};
+};
+/// The same bytes, if `misc_mmap_build_id` is set.
+struct mapped_build_id {
+    uint8_t size = 0;
+    uint8_t reserved_1[3]{};
+    uint8_t bytes[20]{};
+};
+
+/// PERF_RECORD_MMAP2: a mapping of a file, and PERF_RECORD_MMAP, which has the members before
+/// `inode`. The file name follows, with its NUL, padded to 8 bytes.
+///
+/// Units:  `len` and `pgoff` are in bytes. perf reads the code from the ELF file, where `addr` is
+///         at `pgoff`.
 struct mmap2_record {
-    thread_id thread{};
-    uint64_t addr = 0;
-    uint64_t len = 0;
-    uint64_t pgoff = 0;
-    uint32_t dev_major = 0;
-    uint32_t dev_minor = 0;
-    uint64_t ino = 0;
-    uint64_t ino_generation = 0;
-    uint32_t prot = prot_read | prot_exec;
-    uint32_t flags = map_private;
-    text filename{};
-    uint64_t time = 0;
-    bool has_build_id = false;  ///< in place of device and inode: see `with_build_id`
+    static constexpr record_form forms[] = {{record_type::mmap, 40}, {record_type::mmap2, 72}};
+
+    record_header header{record_type::mmap2, misc_user};
+    le32 pid{};  ///< FFFFFFFFH: the kernel
+    le32 tid{};
+    le64 addr{};
+    le64 len{};
+    le64 pgoff{};
+    mapped_inode inode{};  ///< unless `has_build_id`
+    le32 prot = prot_read | prot_exec;
+    le32 flags = map_private;
+
+    /// True for MMAP2: the members from `inode` on are valid.
+    [[nodiscard]] constexpr auto is_mmap2() const noexcept -> bool {
+        return header.type == record_type::mmap2;
+    }
+    /// True for a MMAP of memory that is not executable.
+    [[nodiscard]] constexpr auto is_data() const noexcept -> bool {
+        return header.has(misc_mmap_data);
+    }
+    [[nodiscard]] constexpr auto has_build_id() const noexcept -> bool {
+        return is_mmap2() && header.has(misc_mmap_build_id);
+    }
+    /// The build id of the file; empty if the record has none.
+    [[nodiscard]] constexpr auto id() const noexcept -> build_id {
+        build_id made;
+        if (!has_build_id()) { return made; }
+        auto const stored = __builtin_bit_cast(mapped_build_id, inode);
+        copy_bytes(made.bytes, stored.bytes, sizeof made.bytes);
+        made.count = stored.size;
+        return made;
+    }
 };
 /// The record with a build id of up to 20 bytes in place of device and inode. Others are cut.
 [[nodiscard]] constexpr auto with_build_id(mmap2_record of, byte_view id) noexcept -> mmap2_record {
-    uint8_t bytes[layout::mmap2_build_id::longest] = {};
-    auto const kept = id.first(sizeof bytes);
-    copy_bytes(bytes, kept.data(), kept.size());
-    of.dev_major = static_cast<uint32_t>(kept.size());
-    of.dev_minor = static_cast<uint32_t>(load_le64(bytes) & low_bits(32));
-    of.ino = load_le64(bytes + 4);
-    of.ino_generation = load_le64(bytes + 12);
-    of.has_build_id = true;
+    mapped_build_id made;
+    auto const kept = id.first(sizeof made.bytes);
+    made.size = static_cast<uint8_t>(kept.size());
+    copy_bytes(made.bytes, kept.data(), kept.size());
+    of.inode = __builtin_bit_cast(mapped_inode, made);
+    of.header.misc = static_cast<uint16_t>(of.header.misc | misc_mmap_build_id);
     return of;
 }
 
-/// PERF_RECORD_AUXTRACE: a piece of a trace.
+/// PERF_RECORD_LOST: the number of records of an event that were lost.
+struct lost_record {
+    record_header header{record_type::lost};
+    le64 id{};
+    le64 lost{};
+};
+
+/// PERF_RECORD_LOST_SAMPLES.
+struct lost_samples_record {
+    record_header header{record_type::lost_samples};
+    le64 lost{};
+};
+
+/// PERF_RECORD_THROTTLE and PERF_RECORD_UNTHROTTLE.
+struct throttle_record {
+    static constexpr record_form forms[] = {{record_type::throttle, 32},
+                                            {record_type::unthrottle, 32}};
+
+    record_header header{record_type::throttle};
+    le64 time{};
+    le64 id{};
+    le64 stream_id{};
+};
+
+/// PERF_RECORD_AUX: new bytes in a buffer of traces.
+///
+/// Units:  `aux_offset` and `aux_size` are in bytes.
+struct aux_record {
+    record_header header{record_type::aux};
+    le64 aux_offset{};
+    le64 aux_size{};
+    little_endian<aux_flags> flags{};
+};
+
+/// PERF_RECORD_ITRACE_START: the thread whose trace begins.
+struct itrace_start_record {
+    record_header header{record_type::itrace_start};
+    le32 pid{};
+    le32 tid{};
+};
+
+/// PERF_RECORD_SWITCH_CPU_WIDE, and PERF_RECORD_SWITCH, which is only a header. The end of the
+/// record, `record::id`, has the thread that runs or ran.
+struct switch_record {
+    static constexpr record_form forms[] = {{record_type::context_switch, 8},
+                                            {record_type::switch_cpu_wide, 16}};
+
+    record_header header{record_type::switch_cpu_wide};
+    le32 next_prev_pid{};
+    le32 next_prev_tid{};
+
+    [[nodiscard]] constexpr auto is_out() const noexcept -> bool {
+        return header.has(misc_switch_out);
+    }
+    /// True for a thread that is switched out, and still runnable.
+    [[nodiscard]] constexpr auto is_preempted() const noexcept -> bool {
+        return is_out() && header.has(misc_switch_out_preempt);
+    }
+    /// True for SWITCH_CPU_WIDE.
+    [[nodiscard]] constexpr auto has_other() const noexcept -> bool {
+        return header.type == record_type::switch_cpu_wide;
+    }
+    /// The thread that runs next, or ran before.
+    [[nodiscard]] constexpr auto other() const noexcept -> thread_id {
+        return {next_prev_pid, next_prev_tid};
+    }
+};
+
+/// PERF_RECORD_SAMPLE: the members of fixed size that `record::id` does not have, each if
+/// `record::event` has its bit. The members that have no fixed size follow.
+struct sample_record {
+    static constexpr record_form forms[] = {{record_type::sample, 8}};
+
+    record_header header{record_type::sample};
+    le64 ip{};
+    le64 addr{};
+    le64 period{};
+};
+
+/// PERF_RECORD_HEADER_TRACING_DATA. `size` bytes follow the record.
+struct tracing_data_record {
+    record_header header{record_type::header_tracing_data};
+    le32 size{};
+};
+
+/// PERF_RECORD_HEADER_BUILD_ID, and an entry of the feature BUILD_ID. The file name follows.
+struct build_id_record {
+    record_header header{record_type::header_build_id};
+    le32 pid{};  ///< FFFFFFFFH: of the kernel
+    build_id stored{};
+
+    [[nodiscard]] constexpr auto id() const noexcept -> build_id {
+        auto made = stored;
+        if (!header.has(misc_build_id_size)) { made.count = sizeof made.bytes; }
+        return made;
+    }
+};
+
+/// PERF_RECORD_HEADER_FEATURE. The data of the feature follow.
+struct feature_record {
+    record_header header{record_type::header_feature};
+    le64 feat_id{};  ///< `feature_id`
+};
+
+/// PERF_RECORD_ID_INDEX: the traces that events belong to. `nr` entries follow; in newer files more
+/// bytes follow these.
+struct id_index_record {
+    record_header header{record_type::id_index};
+    le64 nr{};
+};
+struct id_index_entry {
+    le64 id{};
+    le64 idx{};
+    le64 cpu{};
+    le64 tid{};
+};
+
+/// PERF_RECORD_TIME_CONV: the conversion of the TSC to times. Old files end after `time_zero`.
+struct time_conv_record {
+    static constexpr record_form forms[] = {{record_type::time_conv, 32}};
+    static constexpr size_t size_with_cycles = 50;
+
+    record_header header{record_type::time_conv};
+    le64 time_shift{};
+    le64 time_mult{};
+    le64 time_zero{};
+    le64 time_cycles{};
+    le64 time_mask{};
+    uint8_t cap_user_time_zero = 0;
+    uint8_t cap_user_time_short = 0;
+    uint8_t reserved_1[6]{};
+
+    /// True if the members after `time_zero` are valid.
+    [[nodiscard]] constexpr auto has_cycles() const noexcept -> bool {
+        return header.size >= size_with_cycles;
+    }
+};
+
+/// PERF_RECORD_AUXTRACE_ERROR: a decoder reports an error. Of format 0, the message is in place of
+/// `time`; the last two members are of format 2.
+struct auxtrace_error_record {
+    static constexpr record_form forms[] = {{record_type::auxtrace_error, 40}};
+
+    record_header header{record_type::auxtrace_error};
+    le32 type{};
+    le32 code{};
+    le32 cpu{};
+    le32 pid{};
+    le32 tid{};
+    le32 fmt{};
+    le64 ip{};
+    le64 time{};
+    uint8_t msg[64]{};
+    le32 machine_pid{};
+    le32 vcpu{};
+};
+
+/// PERF_RECORD_COMPRESSED2, and PERF_RECORD_COMPRESSED, which is only a header. Zstandard data
+/// follow; after those of COMPRESSED2 there is padding to 8 bytes.
+struct compressed_record {
+    static constexpr record_form forms[] = {{record_type::compressed, 8},
+                                            {record_type::compressed2, 16}};
+
+    record_header header{record_type::compressed2};
+    le64 data_size{};
+};
+
+/// PERF_RECORD_AUXTRACE_INFO of Intel PT; of another trace, only `type` is known. Members that the
+/// record is too short for are 0. If FILTER_STR_LEN is not 0, the filter precedes CAP_EVENT_TRACE,
+/// with its NUL, padded to 8 bytes.
+///
+/// Shape:  TSC_BIT and the members like it are masks of the event's `config`.
+/// Source: Linux, tools/perf/util/intel-pt.h.
+struct auxtrace_info_record {
+    static constexpr record_form forms[] = {{record_type::auxtrace_info, 16}};
+
+    record_header header{record_type::auxtrace_info};
+    le32 type{};  ///< `auxtrace_intel_pt`, or of another kind of trace
+    le32 reserved_1{};
+    le64 PMU_TYPE{};
+    le64 TIME_SHIFT{};
+    le64 TIME_MULT{};
+    le64 TIME_ZERO{};
+    le64 CAP_USER_TIME_ZERO{};
+    le64 TSC_BIT{};
+    le64 NORETCOMP_BIT{};
+    le64 HAVE_SCHED_SWITCH{};
+    le64 SNAPSHOT_MODE{};
+    le64 PER_CPU_MMAPS{};
+    le64 MTC_BIT{};
+    le64 MTC_FREQ_BITS{};
+    le64 TSC_CTC_N{};
+    le64 TSC_CTC_D{};
+    le64 CYC_BIT{};
+    le64 MAX_NONTURBO_RATIO{};
+    le64 FILTER_STR_LEN{};  ///< without the NUL
+    le64 CAP_EVENT_TRACE{};
+
+    /// The number of quadwords after `reserved_1` in the record.
+    [[nodiscard]] constexpr auto words() const noexcept -> unsigned {
+        return (header.size - unsigned{forms[0].size}) / 8;
+    }
+};
+
+/// PERF_RECORD_AUXTRACE: a piece of a trace. `size` bytes of trace follow the record.
 ///
 /// Units:  `size` and `offset` are in bytes, `reference` in TSC ticks. TSC packets have 56 bits of
 ///         the TSC; perf takes the others from `reference`. In a timed file it must not be 0: it is
 ///         the TSC of the first TSC packet of the piece, where the program knows no better time.
 struct auxtrace_record {
-    uint64_t size = 0;
-    uint64_t offset = 0;     ///< of the piece in its trace
-    uint64_t reference = 0;  ///< about the time when it was stored; 0 only in a file without times
-    uint32_t idx = 0;        ///< of the trace: 0, 1, ... Pieces of one trace have the same tid
-    uint32_t tid = 0;
-    uint32_t cpu = no_cpu;
+    record_header header{record_type::auxtrace};
+    le64 size{};
+    le64 offset{};     ///< of the piece in its trace
+    le64 reference{};  ///< about the time when it was stored; 0 only in a file without times
+    le32 idx{};        ///< of the trace: 0, 1, ... Pieces of one trace have the same tid
+    le32 tid{};
+    le32 cpu = no_cpu;
+    le32 reserved_1{};
 };
 
 }  // namespace ptspec::file::perf_data

@@ -36,12 +36,11 @@ struct sample_format {
 
 /// The format of the SAMPLE records of an event.
 [[nodiscard]] constexpr auto sample_format_of(event_attr const& of) noexcept -> sample_format {
-    using attr = layout::attr;
     return {.type = of.sample_type,
-            .read_format = {of.read_format},
-            .branch_sample_type = load<attr::branch_sample_type>(of.bytes),
-            .user_registers = popcount(load<attr::sample_regs_user>(of.bytes)),
-            .intr_registers = popcount(load<attr::sample_regs_intr>(of.bytes))};
+            .read_format = {of.read_format.value()},
+            .branch_sample_type = of.branch_sample_type,
+            .user_registers = popcount(of.sample_regs_user),
+            .intr_registers = popcount(of.sample_regs_intr)};
 }
 
 namespace detail {
@@ -121,9 +120,9 @@ constexpr void skip_stack(sample_members& in) noexcept {
     -> parsed<byte_view> {
     using is = sample_type;
     auto const sample = read_as<sample_record>(from);
-    if (!sample) { return {sample.result, {}}; }
+    if (!sample) { return {sample.result, {}, {}}; }
     if (!how.type.get<is::AUX>()) { return {}; }
-    detail::sample_members in{sample->rest};
+    detail::sample_members in{sample.rest};
     auto const has = how.type;
     if (has.get<is::READ>()) { detail::skip_counters(in, how.read_format); }
     if (has.get<is::CALLCHAIN>()) { in.skip_numbers(in.number()); }
@@ -139,8 +138,8 @@ constexpr void skip_stack(sample_members& in) noexcept {
                                             is::DATA_PAGE_SIZE{true}, is::CODE_PAGE_SIZE{true});
     in.skip_numbers(popcount(has.raw & last_numbers.raw));
     auto const found = in.bytes(in.number());
-    if (in.is_short()) { return {{read_error::record_too_short, from.offset}, {}}; }
-    return {{}, found};
+    if (in.is_short()) { return {{read_error::record_too_short, from.offset}, {}, {}}; }
+    return {{}, found, {}};
 }
 
 }  // namespace ptspec::file::perf_data

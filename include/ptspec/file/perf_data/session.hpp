@@ -98,9 +98,11 @@ inline constexpr uint64_t slowest_tsc = 50'000'000;
 /// The id of the only event, which every record of the kernel has at its end.
 inline constexpr uint64_t event_id = 1;
 
+/// The bytes of an event in the head: its attributes, and the section of its ids.
+inline constexpr size_t attr_entry_size = perf_event_attr::size_of_writer + sizeof(section);
+
 /// The number of bytes before the data.
-inline constexpr size_t head_size = layout::file_header::bytes::size + sizeof event_id +
-                                    layout::file_attr::bytes::size;
+inline constexpr size_t head_size = sizeof(file_header) + sizeof event_id + attr_entry_size;
 
 /// The bytes before the data. Their number is fixed: a program writes them with `data_size` 0, and
 /// again when it knows the size. perf warns of a file whose size is still 0.
@@ -109,41 +111,38 @@ inline constexpr size_t head_size = layout::file_header::bytes::size + sizeof ev
 /// Source: Linux, tools/perf/Documentation/perf.data-file-format.txt.
 [[nodiscard]] constexpr auto head(session const& of, uint64_t data_size) noexcept
     -> byte_array<head_size> {
-    using header = layout::file_header;
-    using attr = layout::file_attr;
-    constexpr size_t id_offset = header::bytes::size;
-    constexpr size_t attr_offset = id_offset + sizeof event_id;
-    byte_array<head_size> made;
-
-    uint8_t* const file = made.data();
-    store<header::magic>(file, header::magic_value);
-    store<header::header_size>(file, header::bytes::size);
-    store<header::attr_size>(file, attr::bytes::size);
-    store<header::attrs_offset>(file, attr_offset);
-    store<header::attrs_size>(file, attr::bytes::size);
-    store<header::data_offset>(file, head_size);
-    store<header::data_size>(file, data_size);
-
-    store_le64(file + id_offset, event_id);
-
     using bits = sample_type;
     using flags = attr_flags;
+    constexpr size_t id_offset = sizeof(file_header);
+    constexpr size_t attr_offset = id_offset + sizeof event_id;
     auto const event = config::to_perf(config::config_of(of.ctl)).event;
-    auto const what = bits{}.with(bits::IP{true}, bits::TID{true}, bits::TIME{is_timed(of)},
-                                  bits::IDENTIFIER{true});
-    auto const how = flags{}.with(
-        flags::exclude_user{event.exclude_user}, flags::exclude_kernel{event.exclude_kernel},
-        flags::exclude_hv{true}, flags::mmap{true}, flags::comm{true}, flags::task{true},
-        flags::sample_id_all{true}, flags::mmap2{true}, flags::comm_exec{true});
-    uint8_t* const entry = file + attr_offset;
-    store<attr::type>(entry, of.pmu_type);
-    store<attr::size>(entry, attr::size_value);
-    store<attr::config>(entry, event.config);
-    store<attr::sample_period>(entry, 1);
-    store<attr::sample_type>(entry, what.raw);
-    store<attr::flags>(entry, how.raw);
-    store<attr::ids_offset>(entry, id_offset);
-    store<attr::ids_size>(entry, sizeof event_id);
+    file_header const file{.magic = file_header::magic_value,
+                           .size = sizeof(file_header),
+                           .attr_size = attr_entry_size,
+                           .attrs = {attr_offset, attr_entry_size},
+                           .data = {head_size, data_size}};
+    perf_event_attr const attr{
+        .type = of.pmu_type,
+        .size = perf_event_attr::size_of_writer,
+        .config = event.config,
+        .sample_period = 1,
+        .sample_type = bits{}.with(bits::IP{true}, bits::TID{true}, bits::TIME{is_timed(of)},
+                                   bits::IDENTIFIER{true}),
+        .flags = flags{}.with(
+            flags::exclude_user{event.exclude_user}, flags::exclude_kernel{event.exclude_kernel},
+            flags::exclude_hv{true}, flags::mmap{true}, flags::comm{true}, flags::task{true},
+            flags::sample_id_all{true}, flags::mmap2{true}, flags::comm_exec{true})};
+
+    byte_array<head_size> made;
+    uint8_t* to = made.data();
+    auto const put = [&](auto const& structure, size_t size = sizeof(structure)) {
+        copy_bytes(to, to_bytes(structure).data(), size);
+        to += size;
+    };
+    put(file);
+    put(le64{event_id});
+    put(attr, perf_event_attr::size_of_writer);
+    put(section{id_offset, sizeof event_id});
     return made;
 }
 

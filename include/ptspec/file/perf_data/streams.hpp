@@ -417,12 +417,12 @@ private:
                    .file_offset = found.offset,
                    .tid = id.has.get<is::TID>() ? id.thread.tid : no_tid,
                    .cpu = id.cpu,
-                   .aux_size = entry->size};
-        made.flags = {entry->flags.raw & lossy_flags.raw};
-        made.offset = entry->offset + entry->size;
+                   .aux_size = entry->aux_size};
+        made.flags = {entry->flags.value().raw & lossy_flags.raw};
+        made.offset = entry->aux_offset + entry->aux_size;
         if (is_mark(made)) { add_mark(made); }
         made.flags = aux_flags{}.with(aux_flags::PARTIAL{entry->flags.get<aux_flags::PARTIAL>()});
-        made.offset = entry->offset;
+        made.offset = entry->aux_offset;
         if (is_mark(made)) { add_mark(made); }
     }
     [[nodiscard]] constexpr auto add_sample(record found) noexcept -> read_status {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/file/perf_data/record.hpp>
 #include <ptspec/file/perf_data/session.hpp>
 #include <ptspec/trace/write/batch.hpp>
 
@@ -18,20 +19,22 @@ namespace detail {
 
 inline constexpr uint64_t largest_file = ~uint64_t{0} >> 1;
 
-/// A record that is being made: the members of `Layout`, then at most `Room` bytes. `Before` bytes
-/// precede it.
-template <class Layout, size_t Room = 0, size_t Before = 0>
+/// The bits of `sample_type` that the end of a record depends on.
+constexpr auto id_format(bool is_timed) noexcept -> sample_type {
+    using is = sample_type;
+    return is{}.with(is::TID{true}, is::TIME{is_timed}, is::IDENTIFIER{true});
+}
+
+/// A record that is being made: `Before` bytes, its structure, and at most `Room` bytes after it.
+template <class Record, size_t Room = 0, size_t Before = 0>
 class record_bytes {
 public:
-    constexpr explicit record_bytes(record_type type, uint16_t misc = 0) noexcept {
-        set<layout::record_header::type>(underlying(type));
-        set<layout::record_header::misc>(misc);
+    /// `size` is that of the members that come first.
+    constexpr explicit record_bytes(Record const& of, size_t size = sizeof(Record)) noexcept
+        : header_{type_of<Record>, of.header.misc}, size_{Before + size} {
+        copy_bytes(bytes_.data() + Before, to_bytes(of).data(), size);
     }
 
-    template <class Member>
-    constexpr void set(typename Member::value_type value) noexcept {
-        store<Member>(bytes_.data() + Before, value);
-    }
     /// Copies the bytes before the record.
     constexpr void set_before(byte_array<Before> const& bytes) noexcept {
         copy_bytes(bytes_.data(), bytes.data(), Before);
@@ -47,35 +50,32 @@ public:
         size_ += 8;
     }
     /// Adds the end that `sample_id_all` requires.
-    constexpr void add_sample_id(thread_id of, bool timed, uint64_t time) noexcept {
-        auto const put = [&]<class Id>(Id*) {
-            uint8_t* const to = bytes_.data() + size_;
-            store<typename Id::pid>(to, of.pid);
-            store<typename Id::tid>(to, of.tid);
-            store<typename Id::id>(to, event_id);
-            if constexpr (requires { typename Id::time; }) { store<typename Id::time>(to, time); }
-            size_ += Id::bytes::size;
-        };
-        if (timed) {
-            put(static_cast<layout::timed_sample_id*>(nullptr));
-        } else {
-            put(static_cast<layout::sample_id*>(nullptr));
-        }
+    constexpr void add_sample_id(thread_id of, bool is_timed, uint64_t time) noexcept {
+        sample_id id{.has = id_format(is_timed), .thread = of, .time = time, .id = event_id};
+        id.for_each([&](auto member) {
+            if constexpr (same_as<decltype(member), thread_id>) {
+                add(member.pid | uint64_t{member.tid} << 32);
+            } else {
+                add(uint64_t{member});
+            }
+        });
     }
-    /// Stores the size, and returns the record with the bytes before it.
+    /// Stores the header, and returns the record with the bytes before it.
     [[nodiscard]] constexpr auto finish() noexcept -> byte_view {
-        set<layout::record_header::size>(static_cast<uint16_t>(size_ - Before));
+        header_.size = static_cast<uint16_t>(size_ - Before);
+        copy_bytes(bytes_.data() + Before, to_bytes(header_).data(), sizeof header_);
         return byte_view{bytes_}.first(size_);
     }
 
 private:
-    byte_array<Before + Layout::bytes::size + Room> bytes_{};
-    size_t size_ = Before + Layout::bytes::size;
+    record_header header_;
+    size_t size_;
+    byte_array<Before + sizeof(Record) + Room> bytes_{};
 
-    static_assert(Layout::bytes::size + Room <= 0xFFFF, "the size of a record has 16 bits");
+    static_assert(sizeof(Record) + Room <= 0xFFFF, "the size of a record has 16 bits");
 };
 
-inline constexpr size_t sample_id_room = layout::timed_sample_id::bytes::size;
+inline constexpr size_t sample_id_room = 3 * sizeof(uint64_t);
 
 }  // namespace detail
 
@@ -112,74 +112,44 @@ public:
         return {};
     }
 
-    /// The name of a thread, cut after 15 bytes as in the kernel.
+    /// The name of a thread, cut after 15 bytes as in the kernel. In timed files, `time` is that of
+    /// the record, in nanoseconds.
     ///
     /// Errors: nul_in_name.
-    constexpr auto write(comm_record const& what) noexcept -> write_result {
-        using layout::comm;
+    constexpr auto write(comm_record const& what, text name, uint64_t time = 0) noexcept
+        -> write_result {
         constexpr size_t longest = task_comm_len - 1;
-        text const name{what.name.data(), what.name.size() < longest ? what.name.size() : longest};
-        auto const wrong = detail::error_of_name(name);
-        if (wrong != error::none) { return {wrong}; }
-        detail::record_bytes<comm, task_comm_len + detail::sample_id_room> made{
-            record_type::comm, what.exec ? misc_comm_exec : uint16_t{0}};
-        made.template set<comm::pid>(what.thread.pid);
-        made.template set<comm::tid>(what.thread.tid);
-        made.add(name);
-        made.add_sample_id(what.thread, timed_, what.time);
-        return put(made.finish());
+        return write_named<task_comm_len>(
+            what, {name.data(), name.size() < longest ? name.size() : longest}, time);
     }
     constexpr auto write(fork_record const& what) noexcept -> write_result {
-        return write_task(record_type::fork, what, what.parent);
+        return write_task(what, what.parent());
     }
     constexpr auto write(exit_record const& what) noexcept -> write_result {
-        return write_task(record_type::exit, what, what.thread);
+        return write_task(what, thread_of(what));
     }
+    /// Code of user space that is mapped from a file.
+    ///
     /// Errors: nul_in_name, name_too_long.
-    constexpr auto write(mmap2_record const& what) noexcept -> write_result {
-        using layout::mmap2;
-        auto const wrong = detail::error_of_name(what.filename);
-        if (wrong != error::none) { return {wrong}; }
-        constexpr auto with_id = static_cast<uint16_t>(misc_user | misc_mmap_build_id);
-        detail::record_bytes<mmap2, path_max + detail::sample_id_room> made{
-            record_type::mmap2, what.has_build_id ? with_id : misc_user};
-        made.template set<mmap2::pid>(what.thread.pid);
-        made.template set<mmap2::tid>(what.thread.tid);
-        made.template set<mmap2::addr>(what.addr);
-        made.template set<mmap2::len>(what.len);
-        made.template set<mmap2::pgoff>(what.pgoff);
-        made.template set<mmap2::dev_major>(what.dev_major);
-        made.template set<mmap2::dev_minor>(what.dev_minor);
-        made.template set<mmap2::ino>(what.ino);
-        made.template set<mmap2::ino_generation>(what.ino_generation);
-        made.template set<mmap2::prot>(what.prot);
-        made.template set<mmap2::flags>(what.flags);
-        made.add(what.filename);
-        made.add_sample_id(what.thread, timed_, what.time);
-        return put(made.finish());
+    constexpr auto write(mmap2_record const& what, text filename, uint64_t time = 0) noexcept
+        -> write_result {
+        return write_named<path_max>(what, filename, time);
     }
     /// A piece of a trace. `append_trace` gives its bytes. PADs follow them up to a multiple of 8,
     /// so a piece that is no multiple of 8 must end at the end of a packet.
     ///
     /// Errors: too_large; no_reference, in a timed file.
     constexpr auto write(auxtrace_record const& what) noexcept -> write_result {
-        using layout::auxtrace;
+        uint64_t const size = what.size;
         if (has_begun_ && timed_ && what.reference == 0) { return {error::no_reference}; }
-        constexpr uint64_t most = detail::largest_file - head_size - auxtrace::bytes::size - 7;
-        if (what.size > most || data_size_ + pads_ > most - what.size) {
-            return {error::too_large};
-        }
-        auto const pads = static_cast<unsigned>(0 - what.size) % 8;
-        detail::record_bytes<auxtrace> made{record_type::auxtrace};
-        made.template set<auxtrace::trace_size>(what.size + pads);
-        made.template set<auxtrace::offset>(what.offset);
-        made.template set<auxtrace::reference>(what.reference);
-        made.template set<auxtrace::idx>(what.idx);
-        made.template set<auxtrace::tid>(what.tid);
-        made.template set<auxtrace::cpu>(what.cpu);
-        auto const done = put(made.finish());
+        constexpr uint64_t most = detail::largest_file - head_size - sizeof what - 7;
+        if (size > most || data_size_ + pads_ > most - size) { return {error::too_large}; }
+        auto const pads = static_cast<unsigned>(0 - size) % 8;
+        auto padded = what;
+        padded.size = size + pads;
+        auto const done = put(detail::record_bytes{padded}.finish());
         if (done) {
-            trace_left_ = what.size;
+            trace_left_ = size;
             pads_ = pads;
         }
         return done;
@@ -199,8 +169,8 @@ public:
     /// time of the previous round, and later records must not be older. Without rounds it keeps
     /// the records in memory up to the end of the file.
     constexpr auto finished_round() noexcept -> write_result {
-        detail::record_bytes<layout::record_header> made{record_type::finished_round};
-        return put(made.finish());
+        constexpr record_header round{record_type::finished_round, 0, sizeof(record_header)};
+        return put(to_bytes(round));
     }
 
     /// Ends the file: writes the last PADs.
@@ -217,48 +187,52 @@ public:
 private:
     /// AUXTRACE_INFO. perf takes the masks of `attr.config` from it.
     constexpr auto make_info() const noexcept {
-        using info = layout::auxtrace_info;
         using ctl = reg::ia32_rtit_ctl;
         using ptspec::detail::field_mask;
         using reg::cpuid_14h_0_ebx, reg::cpuid_15h_eax, reg::cpuid_15h_ebx, reg::msr_platform_info;
         auto const& caps = of_.caps;
         auto const clock = timed_ ? of_.clock : time_conversion{.mult = 1};
 
-        constexpr size_t room = path_max + sizeof(uint64_t);
-        detail::record_bytes<info, room, head_size> made{record_type::auxtrace_info};
-        made.template set<info::type>(auxtrace_intel_pt);
-        made.template set<info::PMU_TYPE>(of_.pmu_type);
-        made.template set<info::TIME_SHIFT>(clock.shift);
-        made.template set<info::TIME_MULT>(clock.mult);
-        made.template set<info::TIME_ZERO>(clock.zero);
-        made.template set<info::CAP_USER_TIME_ZERO>(timed_ ? 1 : 0);
-        made.template set<info::TSC_BIT>(field_mask<ctl::TSCEn>);
-        made.template set<info::NORETCOMP_BIT>(field_mask<ctl::DisRETC>);
-        made.template set<info::MTC_BIT>(field_mask<ctl::MTCEn>);
-        made.template set<info::MTC_FREQ_BITS>(field_mask<ctl::MTCFreq>);
-        made.template set<info::TSC_CTC_N>(
-            caps.leaf_15_ebx.template get<cpuid_15h_ebx::Numerator>());
-        made.template set<info::TSC_CTC_D>(
-            caps.leaf_15_eax.template get<cpuid_15h_eax::Denominator>());
-        made.template set<info::CYC_BIT>(field_mask<ctl::CYCEn>);
-        made.template set<info::MAX_NONTURBO_RATIO>(
-            caps.platform_info.template get<msr_platform_info::MaxNonTurboRatio>());
-        made.template set<info::FILTER_STR_LEN>(of_.filter.size());
+        auxtrace_info_record const info{
+            .type = auxtrace_intel_pt,
+            .PMU_TYPE = of_.pmu_type,
+            .TIME_SHIFT = clock.shift,
+            .TIME_MULT = clock.mult,
+            .TIME_ZERO = clock.zero,
+            .CAP_USER_TIME_ZERO = uint64_t{timed_},
+            .TSC_BIT = field_mask<ctl::TSCEn>,
+            .NORETCOMP_BIT = field_mask<ctl::DisRETC>,
+            .MTC_BIT = field_mask<ctl::MTCEn>,
+            .MTC_FREQ_BITS = field_mask<ctl::MTCFreq>,
+            .TSC_CTC_N = caps.leaf_15_ebx.template get<cpuid_15h_ebx::Numerator>(),
+            .TSC_CTC_D = caps.leaf_15_eax.template get<cpuid_15h_eax::Denominator>(),
+            .CYC_BIT = field_mask<ctl::CYCEn>,
+            .MAX_NONTURBO_RATIO =
+                caps.platform_info.template get<msr_platform_info::MaxNonTurboRatio>(),
+            .FILTER_STR_LEN = of_.filter.size(),
+            .CAP_EVENT_TRACE = uint64_t{
+                caps.leaf_14_0_ebx.template get<cpuid_14h_0_ebx::EVENT_TRACE>()}};
+        // The filter precedes the last member.
+        constexpr size_t fixed = offsetof(auxtrace_info_record, CAP_EVENT_TRACE);
+        detail::record_bytes<auxtrace_info_record, path_max, head_size> made{info, fixed};
         if (of_.filter.size() != 0) { made.add(of_.filter); }
-        made.add(uint64_t{caps.leaf_14_0_ebx.template get<cpuid_14h_0_ebx::EVENT_TRACE>()});
+        made.add(info.CAP_EVENT_TRACE);
         return made;
     }
 
-    template <class Record>
-    constexpr auto write_task(record_type type, Record const& what, thread_id current) noexcept
+    template <size_t LongestName, class Record>
+    constexpr auto write_named(Record const& what, text name, uint64_t time) noexcept
         -> write_result {
-        using layout::task;
-        detail::record_bytes<task, detail::sample_id_room> made{type};
-        made.template set<task::pid>(what.thread.pid);
-        made.template set<task::ppid>(what.parent.pid);
-        made.template set<task::tid>(what.thread.tid);
-        made.template set<task::ptid>(what.parent.tid);
-        made.template set<task::time>(what.time);
+        auto const wrong = detail::error_of_name(name);
+        if (wrong != error::none) { return {wrong}; }
+        detail::record_bytes<Record, LongestName + detail::sample_id_room> made{what};
+        made.add(name);
+        made.add_sample_id(thread_of(what), timed_, time);
+        return put(made.finish());
+    }
+    template <class Record>
+    constexpr auto write_task(Record const& what, thread_id current) noexcept -> write_result {
+        detail::record_bytes<Record, detail::sample_id_room> made{what};
         made.add_sample_id(current, timed_, what.time);
         return put(made.finish());
     }
