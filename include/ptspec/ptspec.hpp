@@ -11,6 +11,7 @@
 #include <ptspec/base/bits.hpp>
 #include <ptspec/base/word.hpp>
 #include <ptspec/base/bytes.hpp>
+#include <ptspec/base/readers.hpp>
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/ports.hpp>
 #include <ptspec/base/host_memory.hpp>

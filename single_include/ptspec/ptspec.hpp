@@ -1863,6 +1863,39 @@ constexpr auto byte_buffer::append(wide_bits bytes, size_t count) noexcept -> bo
 
 }  // namespace ptspec
 
+// ---- ptspec/base/readers.hpp ----
+
+/// The verbs that all readers share.
+namespace ptspec {
+
+/// Returns one thing after another. The last is false: the end, an error, or the end of a chunk.
+template <class Reader>
+concept item_reader = requires(Reader& from) {
+    { from.next() ? true : false } -> same_as<bool>;
+};
+
+/// Reads a trace that may arrive in chunks.
+///
+/// `feed(chunk)` gives the next chunk: at the start, and after the reader has reported
+/// `need_input`. At other times it returns false and changes nothing. `finish()` ends the trace.
+/// `offset()` is the position, in bytes from the start of the trace: all bytes before it were read.
+template <class Reader>
+concept chunk_reader = requires(Reader& from, Reader const& at, borrowed_bytes chunk) {
+    { from.feed(chunk) } -> same_as<bool>;
+    { from.finish() } -> same_as<void>;
+    { at.offset() } -> same_as<uint64_t>;
+};
+
+/// Reads the parts of a file with `next()`. `result()` is the error that ended reading; it is true
+/// before it, and at a normal end. `offset()` is the position in the file, in bytes.
+template <class Reader>
+concept file_reader = item_reader<Reader> && requires(Reader const& at) {
+    { at.result() ? true : false } -> same_as<bool>;
+    { at.offset() } -> same_as<uint64_t>;
+};
+
+}  // namespace ptspec
+
 // ---- ptspec/base/address.hpp ----
 
 /// Addresses: alignment, canonical form, physical width.
@@ -16588,6 +16621,10 @@ public:
     }
     /// Ends the trace: no more chunks follow.
     constexpr void finish() noexcept { reader_.finish(); }
+    /// Where reading continues, in bytes from the start of the trace: after the last event.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
+        return has_item_ ? item_.offset : reader_.offset();
+    }
 
     /// The next event. It stays valid until the next call.
     [[nodiscard]] constexpr auto next() noexcept -> event const& {
@@ -17250,6 +17287,7 @@ public:
         if (has_next_ && next_.what == event_type::need_input) { has_next_ = false; }
         reader_.finish();
     }
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
 
     /// Takes the outcome of the next conditional branch.
     constexpr auto take_branch() noexcept -> branch_answer {
@@ -31063,6 +31101,8 @@ public:
     }
     /// Ends the trace: no more chunks follow.
     constexpr void finish() noexcept { reader_.finish(); }
+    /// Where reading continues, in bytes from the start of the trace.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
 
     /// Walks until the end of the trace or of the chunk, or until code is missing.
     template <sink Sink>

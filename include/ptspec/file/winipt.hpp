@@ -146,6 +146,8 @@ public:
 
     /// The error that ended reading; `none` before it, and at a normal end.
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
+    /// Where the next trace begins, in bytes from the start of the file.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return at_; }
 
 private:
     constexpr auto fail(error error) noexcept -> thread_trace {

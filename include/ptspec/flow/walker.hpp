@@ -62,6 +62,8 @@ public:
     }
     /// Ends the trace: no more chunks follow.
     constexpr void finish() noexcept { reader_.finish(); }
+    /// Where reading continues, in bytes from the start of the trace.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
 
     /// Walks until the end of the trace or of the chunk, or until code is missing.
     template <sink Sink>

@@ -64,6 +64,10 @@ public:
     }
     /// Ends the trace: no more chunks follow.
     constexpr void finish() noexcept { reader_.finish(); }
+    /// Where reading continues, in bytes from the start of the trace: after the last event.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
+        return has_item_ ? item_.offset : reader_.offset();
+    }
 
     /// The next event. It stays valid until the next call.
     [[nodiscard]] constexpr auto next() noexcept -> event const& {

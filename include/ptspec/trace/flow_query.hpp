@@ -58,6 +58,7 @@ public:
         if (has_next_ && next_.what == event_type::need_input) { has_next_ = false; }
         reader_.finish();
     }
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
 
     /// Takes the outcome of the next conditional branch.
     constexpr auto take_branch() noexcept -> branch_answer {

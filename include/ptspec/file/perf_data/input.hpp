@@ -71,6 +71,8 @@ public:
         return of_->layout == file_layout::file ? next_entry() : next_record();
     }
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
+    /// Where the next event is searched, in bytes from the start of the file.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return at_; }
     [[nodiscard]] constexpr auto steps() const noexcept -> size_t { return steps_; }
 
 private:

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/base/bytes.hpp>
+
+/// The verbs that all readers share.
+namespace ptspec {
+
+/// Returns one thing after another. The last is false: the end, an error, or the end of a chunk.
+template <class Reader>
+concept item_reader = requires(Reader& from) {
+    { from.next() ? true : false } -> same_as<bool>;
+};
+
+/// Reads a trace that may arrive in chunks.
+///
+/// `feed(chunk)` gives the next chunk: at the start, and after the reader has reported
+/// `need_input`. At other times it returns false and changes nothing. `finish()` ends the trace.
+/// `offset()` is the position, in bytes from the start of the trace: all bytes before it were read.
+template <class Reader>
+concept chunk_reader = requires(Reader& from, Reader const& at, borrowed_bytes chunk) {
+    { from.feed(chunk) } -> same_as<bool>;
+    { from.finish() } -> same_as<void>;
+    { at.offset() } -> same_as<uint64_t>;
+};
+
+/// Reads the parts of a file with `next()`. `result()` is the error that ended reading; it is true
+/// before it, and at a normal end. `offset()` is the position in the file, in bytes.
+template <class Reader>
+concept file_reader = item_reader<Reader> && requires(Reader const& at) {
+    { at.result() ? true : false } -> same_as<bool>;
+    { at.offset() } -> same_as<uint64_t>;
+};
+
+}  // namespace ptspec
