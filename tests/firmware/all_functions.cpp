@@ -1530,7 +1530,7 @@ auto fw_clocks(cpu::capabilities const& of, engine::clocks& now, uint64_t art,
     now.run_to(art, tsc);
     return due.packet(0).raw + now.tsc_packet().raw + now.tma_packet().raw +
            now.cbr_packet(engine::core_to_bus_of(of)).raw +
-           engine::count_cycles(art, tsc, 32, false).cycles;
+           engine::count_cycles({.cycles = art, .bits = 32}, tsc).cycles;
 }
 auto fw_return_stack(trace::return_stack& calls, uint64_t next) noexcept -> bool {
     calls.push(next);
