@@ -114,7 +114,7 @@ find_broken_rules(type_list<Row, Rest...>, capabilities const& caps, uint32_t in
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, msr_index index,
                                  uint64_t value, policy const& how, Found&& found) noexcept {
     if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
         return found(absent);
@@ -124,9 +124,10 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
     }
     if (is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
-        return detail::find_broken_rules(detail::rows::other_than_ctl{}, caps, index, value, found);
+        return detail::find_broken_rules(detail::rows::other_than_ctl{}, caps, index.value, value,
+                                         found);
     }
-    switch (index) {
+    switch (index.value) {
         case reg::ia32_perf_global_status::address: return found(rule::REG_203);
         case reg::ia32_perf_global_status_reset::address:
             return detail::find_broken_rules_of_global_status(
@@ -148,7 +149,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 [[gnu::noinline, gnu::pure]]  // without it a check whose rule is unused takes 4.7 times as long
 #endif
 [[nodiscard]] constexpr auto
-broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
+broken_rule(capabilities const& caps, msr_state const& now, msr_index index, uint64_t value,
             policy const& how = {}) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, now, index, value, how, first);
@@ -160,7 +161,7 @@ broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint
 [[gnu::always_inline]]  // one test of a mask for constant capabilities: 43 instructions, not 79
 #endif
 [[nodiscard]] constexpr auto
-write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
+write_faults(capabilities const& caps, msr_state const& now, msr_index index, uint64_t value,
              policy const& how = {}) noexcept -> bool {
     if (!is_pt_msr(index)) { return broken_rule(caps, now, index, value, how) != rule::none; }
     if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
@@ -171,7 +172,7 @@ write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uin
                 (detail::staying_enabled(now, ctl) != 0 || !access::is_legal(caps, ctl)));
     }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
-    return !detail::is_legal(detail::rows::other_than_ctl{}, caps, index, value);
+    return !detail::is_legal(detail::rows::other_than_ctl{}, caps, index.value, value);
 }
 
 /// Checks whether a WRMSR raises #GP, and by which rule.
@@ -183,7 +184,7 @@ write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uin
 [[gnu::always_inline]]  // as above: 58 instructions, not 416 (clang 19)
 #endif
 [[nodiscard]] constexpr auto
-check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
+check_write(capabilities const& caps, msr_state const& now, msr_index index, uint64_t value,
             unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
@@ -197,7 +198,7 @@ check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint
 ///
 /// Errors: `general_protection` with the rule; `not_covered` for other MSRs.
 /// Source: REG-001, REG-002, REG-011..017.
-[[nodiscard]] constexpr auto check_read(capabilities const& caps, uint32_t index,
+[[nodiscard]] constexpr auto check_read(capabilities const& caps, msr_index index,
                                         unsigned cpl = 0) noexcept -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
