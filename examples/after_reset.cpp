@@ -95,7 +95,7 @@ struct machine {
                 seen.last = item.ip;
             }
         };
-        driver::for_each_span(ring, part, [&](std::uint64_t base, std::uint64_t bytes) {
+        driver::for_each_span(ring, part, [&](phys_addr base, std::uint64_t bytes) {
             (void)reader.feed({ram + (base - memory_base), static_cast<std::size_t>(bytes)});
             read();
         });

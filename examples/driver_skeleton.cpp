@@ -60,8 +60,8 @@ struct machine {
         owner_of(address).stored += stored.size();
     }
     /// The consumer of the driver.
-    void operator()(skeleton::context&, std::uint64_t address, std::uint64_t count) {
-        auto& one = owner_of(address);
+    void operator()(skeleton::context&, phys_addr address, std::uint64_t count) {
+        auto& one = owner_of(address.value);
         byte_view const span{memory.data() + (address - memory_base),
                              static_cast<std::size_t>(count)};
         (void)one.reader.feed(span);

@@ -12,16 +12,16 @@
 
 using namespace ptspec;
 
-/// Traces two branches of a Skylake-X into 4 KB at physical address 10000H, and returns how many
-/// bytes of trace were stored.
+/// Traces two branches of a Skylake-X into 4 KB at 10000H, and returns how many bytes were stored.
 auto trace_two_branches(host_memory& memory) -> uint64_t {
     using ctl = reg::ia32_rtit_ctl;
     engine::trace_unit unit{cpu::preset::skylake_x, {.cr3 = 0x1000}, 0x40'1000};
     auto const wrmsr = [&](uint32_t index, uint64_t value) {
-        return unit.wrmsr(index, value, unit.ip(), unit.ip() + 2, memory).took_effect();
+        uint64_t const at = unit.ip();
+        engine::msr_write const write{.index = index, .value = value, .at = at, .next = at + 2};
+        return unit.wrmsr(write, memory).took_effect();
     };
-    constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true},
-                                      ctl::BranchEn{true});
+    constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::BranchEn{true});
     bool const traced = wrmsr(reg::ia32_rtit_output_base::address, 0x1'0000) &&
                         wrmsr(reg::ia32_rtit_output_mask_ptrs::address, 0xFFF) &&
                         wrmsr(ctl::address, start.raw) &&

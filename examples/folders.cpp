@@ -240,7 +240,7 @@ auto main() -> int {
     auto const built = driver::build_ring(driver::buffer_recipe::streaming, regions, 2, &page, 1,
                                           topa::limits::of(caps));
     uint64_t taken = 0;
-    user_trace trace{cpu, [&](uint64_t, uint64_t bytes) { taken += bytes; }, built.ring};
+    user_trace trace{cpu, [&](phys_addr, uint64_t bytes) { taken += bytes; }, built.ring};
     bool right = built && trace.start(caps);
     right = right && !cpu.on(engine::action::far_transfer{
                                  .at = 0x1002, .to = 0x40'1000, .after = {.cpl = 3}})

@@ -32,7 +32,8 @@ auto traced(std::string const& input) -> byte_view {
     host_memory memory{regions};
     engine::trace_unit unit{cpu::preset::skylake_x, {.cr3 = 0x1000}, start};
     auto const wrmsr = [&](std::uint32_t index, std::uint64_t value) {
-        (void)unit.wrmsr(index, value, unit.ip(), unit.ip(), memory);
+        (void)unit.wrmsr({.index = index, .value = value, .at = unit.ip(), .next = unit.ip()},
+                         memory);
     };
     wrmsr(reg::ia32_rtit_output_base::address, address);
     wrmsr(reg::ia32_rtit_output_mask_ptrs::address, sizeof page - 1);

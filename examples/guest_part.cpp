@@ -44,7 +44,8 @@ struct machine {
     }
     void write_ctl(reg::ia32_rtit_ctl value) {
         auto const ip = unit.state().ip;
-        auto const done = unit.wrmsr(value.address, value.raw, ip, ip + 2, *this);
+        auto const done = unit.wrmsr(
+            {.index = value.address, .value = value.raw, .at = ip, .next = ip + 2}, *this);
         expect(static_cast<bool>(done), "WRMSR");
     }
     void jump(std::uint64_t first) {

@@ -95,7 +95,8 @@ public:
 private:
     auto set(std::uint32_t index, std::uint64_t value) -> bool {
         auto const ip = unit_.ip();
-        auto const done = unit_.wrmsr(index, value, ip, ip + 2, memory_);
+        auto const done = unit_.wrmsr({.index = index, .value = value, .at = ip, .next = ip + 2},
+                                      memory_);
         return done.what == engine::access_outcome::done;
     }
     /// Executes one event. Returns false when trace could not be stored to memory.

@@ -157,13 +157,13 @@ auto main(int count, char** arguments) -> int {
     }
     std::printf("The next byte of trace goes to %llx.\n",
                 static_cast<unsigned long long>(
-                    topa::trace_store_phys_addr(where, placed.entries[where.index])));
+                    topa::trace_store_phys_addr(where, placed.entries[where.index]).value));
 
     auto const found = explain_an_error();
     auto const string_of = [](text it) { return std::string{it.data(), it.size()}; };
     std::printf("\nWhy is STATUS.Error set? %s, table %llx, entry %u, %s:\n  %s\n",
                 string_of(rule_id{found.ended_by}.view()).c_str(),
-                static_cast<unsigned long long>(found.at.table), found.at.index,
+                static_cast<unsigned long long>(found.at.table.value), found.at.index,
                 string_of(found.field).c_str(), string_of(describe(found.ended_by)).c_str());
 
     std::printf("\nA trace of %zu bytes:\n", own_trace.size);

@@ -65,7 +65,7 @@ private:
         msrs_.fence();
         auto const result = driver::drain(
             current_->ring, current_->reader, now,
-            [&](uint64_t base, uint64_t bytes) { consumer_(*current_, base, bytes); });
+            [&](phys_addr base, uint64_t bytes) { consumer_(*current_, base, bytes); });
         current_->gaps += result.was_stopped ? 1 : 0;
         return result;
     }

@@ -155,10 +155,10 @@ public:
     }
 
     /// Reads bytes of a trace in place, and decodes them: the consumer of the driver.
-    void operator()(skeleton::context& of, uint64_t base, uint64_t count) noexcept {
+    void operator()(skeleton::context& of, phys_addr base, uint64_t count) noexcept {
         auto& to = static_cast<task&>(of);
         while (count != 0) {
-            auto const here = memory_.window(base);
+            auto const here = memory_.window(base.value);
             if (here.first == nullptr) { break; }  // the sums then differ
             uint64_t const now = here.size < count ? here.size : count;
             byte_view const bytes{here.first, static_cast<size_t>(now)};

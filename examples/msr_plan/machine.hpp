@@ -54,7 +54,7 @@ private:
 /// Physical memory: the words of tables. Stores of trace are counted, and their bytes dropped.
 class sparse_memory {
 public:
-    void put(std::uint64_t address, std::uint64_t word) { words_[address] = word; }
+    void put(phys_addr address, std::uint64_t word) { words_[address.value] = word; }
     void put(buffer const& from) {
         for (std::size_t i = 0; i < from.pages.size(); ++i) {
             for (std::size_t k = 0; k < from.entries[i].size(); ++k) {

@@ -474,10 +474,11 @@ private:
         driver::output_registers const at = on_.now.output;
         if (from_.is_range) {
             auto const part = driver::snapshot_of_single_range(at, from_.wrapped);
-            std::string const newer = interval(part.second_base, part.second_bytes);
-            return say("data=" + (part.first_bytes != 0
-                                      ? interval(part.first_base, part.first_bytes) + "," + newer
-                                      : newer));
+            std::string const newer = interval(part.second_base.value, part.second_bytes);
+            return say("data=" +
+                       (part.first_bytes != 0
+                            ? interval(part.first_base.value, part.first_bytes) + "," + newer
+                            : newer));
         }
         auto const in = ring();
         auto const part = driver::snapshot(in, driver::stopped_at(on_.now), from_.wrapped);

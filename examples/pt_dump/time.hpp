@@ -139,9 +139,11 @@ public:
     /// Source: GEN-219, PKT-316.
     [[nodiscard]] auto frequency() const -> std::uint64_t {
         auto const counted = static_cast<std::int64_t>(last_ - first_ - stopped_);
-        return counted <= 0 ? 0
-                            : trace::core_frequency(cycles() - cycles_before_,
-                                                    static_cast<std::uint64_t>(counted), 10'000);
+        return counted <= 0
+                   ? 0
+                   : trace::core_frequency({.cycles = cycles() - cycles_before_,
+                                            .tsc_ticks = static_cast<std::uint64_t>(counted)},
+                                           10'000);
     }
 
 private:

@@ -50,7 +50,7 @@ struct note {
 };
 
 struct table {
-    std::uint64_t address = 0;
+    phys_addr address{};
     std::vector<topa::entry> entries{};
     topa::table_walk end{};
 };
@@ -82,7 +82,7 @@ struct output_position {
 struct chain {
     std::vector<table> tables{};
     topa::chain_shape shape{};
-    std::map<std::uint64_t, std::size_t> numbers{};  ///< index of a table by its address
+    std::map<phys_addr, std::size_t> numbers{};  ///< index of a table by its address
     std::map<place, std::vector<note>> notes{};
     output_position now{};
     std::uint64_t regions = 0;
@@ -122,10 +122,11 @@ inline constexpr std::uint64_t max_entries = std::uint64_t{topa::last_index} + 1
 namespace detail {
 
 inline void read_tables(chain& into, msr_script::session const& in, given_memory& memory,
-                        std::uint64_t first, topa::limits of) {
+                        phys_addr first, topa::limits of) {
     topa::output_hazards const around{in.how.restricted, in.apic};
-    into.shape = topa::shape_of_chain(memory, first, max_entries, max_tables);
-    for (std::uint64_t address = first; into.tables.size() < into.shape.tables;) {
+    into.shape = topa::shape_of_chain(memory, first,
+                                      {.max_entries = max_entries, .max_tables = max_tables});
+    for (phys_addr address = first; into.tables.size() < into.shape.tables;) {
         auto const number = into.tables.size();
         auto& one = into.tables.emplace_back(table{.address = address});
         into.numbers.emplace(address, number);
@@ -148,11 +149,11 @@ inline void read_tables(chain& into, msr_script::session const& in, given_memory
         [&](topa::violation what) {
             if (auto const at = into.find(what.at)) { into.add(*at, {what.broken}); }
         },
-        max_entries, max_tables, in.how.restricted);
+        {.max_entries = max_entries, .max_tables = max_tables}, in.how.restricted);
 }
 
 inline void find_position(chain& into, msr_script::session const& in, given_memory& memory,
-                          std::uint64_t first, topa::limits of) {
+                          phys_addr first, topa::limits of) {
     using status = reg::ia32_rtit_status;
     using ctl = reg::ia32_rtit_ctl;
     auto& now = into.now;
@@ -184,8 +185,7 @@ inline void find_position(chain& into, msr_script::session const& in, given_memo
 }  // namespace detail
 
 /// Reads the chain that begins at `first`. `positioned`: the output MSRs hold a position.
-inline auto read_chain(msr_script::session const& in, std::uint64_t first, bool positioned)
-    -> chain {
+inline auto read_chain(msr_script::session const& in, phys_addr first, bool positioned) -> chain {
     chain made;
     given_memory memory{in.memory};
     auto const of = topa::limits::of(in.of);

@@ -64,13 +64,13 @@ inline auto target_text(chain const& of, row const& one) -> std::string {
     if (one.what == row::kind::folded) { return std::to_string(one.count) + " more like these"; }
     if (one.what == row::kind::unreadable) { return "not given"; }
     if (!one.is_region()) { return link_text(of, one.at, one.word); }
-    std::uint64_t const base = one.word.get<topa::entry::Base>();
+    phys_addr const base = one.word.get<topa::entry::Base>();
     std::uint64_t const size = topa::bytes_in(one.word.get<topa::entry::Size>());
     return hex(base) + ".." + hex(base + (size - 1));
 }
 
 /// The physical address of an entry.
-inline auto address_of(chain const& of, place at) -> std::uint64_t {
+inline auto address_of(chain const& of, place at) -> phys_addr {
     return topa::table_pointer({of.tables[at.first].address, at.second, 0});
 }
 

@@ -1898,7 +1898,7 @@ concept file_reader = item_reader<Reader> && requires(Reader const& at) {
 
 // ---- ptspec/base/address.hpp ----
 
-/// Addresses: alignment, canonical form, physical width.
+/// Addresses and indexes of MSRs as types; alignment, canonical form, physical width.
 namespace ptspec {
 
 /// True when `address` is a multiple of `size`, a power of two.
@@ -1946,14 +1946,84 @@ struct packet_ip {
     friend constexpr auto operator==(packet_ip, packet_ip) -> bool = default;
 };
 
+/// A physical address, of the machine or of a guest.
+struct phys_addr {
+    uint64_t value;
+
+    phys_addr() = default;  // trivial: g++ 12 loses others in arrays of constant expressions
+    constexpr phys_addr(uint64_t address) noexcept : value{address} {}
+
+    /// The address `bytes` after.
+    friend constexpr auto operator+(phys_addr from, uint64_t bytes) noexcept -> phys_addr {
+        return from.value + bytes;
+    }
+    constexpr auto operator+=(uint64_t bytes) noexcept -> phys_addr& {
+        value += bytes;
+        return *this;
+    }
+    /// The number of bytes from `from` to `to`, modulo 2^64.
+    friend constexpr auto operator-(phys_addr to, phys_addr from) noexcept -> uint64_t {
+        return to.value - from.value;
+    }
+    friend constexpr auto operator==(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value == two.value;
+    }
+    friend constexpr auto operator<(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value < two.value;
+    }
+    friend constexpr auto operator<=(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value <= two.value;
+    }
+    friend constexpr auto operator>(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value > two.value;
+    }
+    friend constexpr auto operator>=(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value >= two.value;
+    }
+};
+[[nodiscard]] constexpr auto is_aligned(phys_addr address, uint64_t size) noexcept -> bool {
+    return is_aligned(address.value, size);
+}
+[[nodiscard]] constexpr auto align_down(phys_addr address, uint64_t size) noexcept -> phys_addr {
+    return align_down(address.value, size);
+}
+
+/// The index of an MSR, as RDMSR and WRMSR take it in ECX.
+struct msr_index {
+    uint32_t value;
+
+    msr_index() = default;
+    constexpr msr_index(uint32_t index) noexcept : value{index} {}
+    /// An integer of 64 bits is the value of an MSR.
+    template <integral Wide>
+        requires(sizeof(Wide) > sizeof(uint32_t))
+    msr_index(Wide) = delete;
+
+    friend constexpr auto operator==(msr_index one, msr_index two) noexcept -> bool {
+        return one.value == two.value;
+    }
+    friend constexpr auto operator<(msr_index one, msr_index two) noexcept -> bool {
+        return one.value < two.value;
+    }
+    friend constexpr auto operator<=(msr_index one, msr_index two) noexcept -> bool {
+        return one.value <= two.value;
+    }
+    friend constexpr auto operator>(msr_index one, msr_index two) noexcept -> bool {
+        return one.value > two.value;
+    }
+    friend constexpr auto operator>=(msr_index one, msr_index two) noexcept -> bool {
+        return one.value >= two.value;
+    }
+};
+
 /// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], or 36 if the leaf
 /// is absent. At most 52.
 struct max_phys_addr {
     unsigned bits = 52;
 
     /// True when an address has no bit at or above MAXPHYADDR.
-    [[nodiscard]] constexpr auto contains(uint64_t address) const noexcept -> bool {
-        return (address & ~low_bits(bits)) == 0;
+    [[nodiscard]] constexpr auto contains(phys_addr address) const noexcept -> bool {
+        return (address.value & ~low_bits(bits)) == 0;
     }
     friend constexpr auto operator==(max_phys_addr, max_phys_addr) -> bool = default;
 };
@@ -1979,7 +2049,7 @@ struct [[nodiscard]] port_value {
 /// A fault of a port. The operation may be retried.
 struct [[nodiscard]] port_fault {
     bool happened = false;
-    uint64_t address = 0;  ///< the first byte that was not accessed
+    phys_addr address{};  ///< the first byte that was not accessed
 
     friend constexpr auto operator==(port_fault, port_fault) -> bool = default;
 };
@@ -2051,7 +2121,7 @@ namespace ptspec {
 
 /// A range of the program's memory and its physical address.
 struct host_region {
-    uint64_t base = 0;
+    phys_addr base{};
     uint8_t* bytes = nullptr;
     uint64_t size = 0;
 };
@@ -2107,14 +2177,14 @@ private:
     [[nodiscard]] constexpr auto find(uint64_t address, host_region const*& hint) const noexcept
         -> byte_window {
         host_region const* found = hint;
-        uint64_t offset = address - found->base;
+        uint64_t offset = address - found->base.value;
         if (offset >= found->size) {
             ++found;
             if (found == end_) { found = first_; }
-            offset = address - found->base;
+            offset = address - found->base.value;
             if (offset >= found->size) {
                 found = search(address);
-                offset = address - found->base;
+                offset = address - found->base.value;
                 if (offset >= found->size) { return {}; }
             }
             hint = found;
@@ -2125,13 +2195,13 @@ private:
     [[nodiscard]] constexpr auto search(uint64_t address) const noexcept -> host_region const* {
         if (!is_sorted_) {
             host_region const* one = first_;
-            while (one + 1 != end_ && address - one->base >= one->size) { ++one; }
+            while (one + 1 != end_ && address - one->base.value >= one->size) { ++one; }
             return one;
         }
         host_region const* first = first_;
         for (size_t count = static_cast<size_t>(end_ - first_); count > 1;) {
             size_t const half = count / 2;
-            first = first[half].base <= address ? first + half : first;
+            first = first[half].base.value <= address ? first + half : first;
             count -= half;
         }
         return first;
@@ -7075,7 +7145,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 /// Source: SDM vol. 3, "Single Range Output"; OUT-021, OUT-027.
 [[nodiscard]] constexpr auto trace_store_phys_addr(ia32_rtit_output_base base,
                                                    ia32_rtit_output_mask_ptrs pointers) noexcept
-    -> uint64_t {
+    -> phys_addr {
     return address_math::store_address(base.raw, mask_of(pointers),
                                        address_math::offset_in(pointers.raw));
 }
@@ -7102,10 +7172,10 @@ using reg::ia32_rtit_output_mask_ptrs;
 namespace detail {
 
 template <class Found>
-constexpr void find_broken_rules(uint64_t base, uint64_t mask, uint64_t offset,
+constexpr void find_broken_rules(phys_addr base, uint64_t mask, uint64_t offset,
                                  Found&& found) noexcept {
     if (address_math::non_contiguous_bits(mask) != 0) { found(rule::OUT_022); }
-    if ((base & mask) != 0) { found(rule::OUT_023); }
+    if ((base.value & mask) != 0) { found(rule::OUT_023); }
     if (offset > mask) { found(rule::OUT_024); }
 }
 
@@ -7136,7 +7206,7 @@ constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_ma
 
 /// A request for an output region.
 struct region {
-    uint64_t base = 0;    ///< physical address, a multiple of the size
+    phys_addr base{};     ///< a multiple of the size
     uint64_t bytes = 0;   ///< its size: 128 bytes to 4 GB, a power of two
     uint64_t offset = 0;  ///< the offset of the next byte of trace
 };
@@ -7174,7 +7244,7 @@ constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& fou
     first_rule first;
     find_broken_rules(wanted, width, first);
     if (first.broken != rule::none) { return {first.broken, {}, cold}; }
-    return {.base = {wanted.base},
+    return {.base = {wanted.base.value},
             .pointers = cold.with(pointer::MaskOrTableOffset{wrapped{wanted.bytes / 128 - 1}},
                                   pointer::OutputOffset{wrapped{wanted.offset}})};
 }
@@ -7252,9 +7322,10 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 };
 
 /// An END entry that links to a table. Address bits 11:0 are dropped.
-[[nodiscard]] constexpr auto link_to(uint64_t next_table) noexcept -> entry {
-    return entry{
-        end_entry{}.with(end_entry::END{true}, end_entry::NextTable{wrapped{next_table}}).raw};
+[[nodiscard]] constexpr auto link_to(phys_addr next_table) noexcept -> entry {
+    return entry{end_entry{}
+                     .with(end_entry::END{true}, end_entry::NextTable{wrapped{next_table.value}})
+                     .raw};
 }
 
 // ------------------------------------------------------------------------------------ rules
@@ -7266,7 +7337,7 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 ///         size; OUT-063 an address beyond MAXPHYADDR.
 /// Source: OUT-042, OUT-061..063.
 template <class Found>
-constexpr void find_broken_rules_of_base(entry which, uint64_t base, max_phys_addr width,
+constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_addr width,
                                          Found&& found) noexcept {
     bool const end = which.get<entry::END>();
     if (end && !is_aligned(base, 4096)) { found(rule::OUT_061); }
@@ -7304,9 +7375,9 @@ struct limits {
     friend constexpr auto operator==(limits, limits) -> bool = default;
 };
 
-/// A place in a table: the table's physical address, and the number of an entry in it.
+/// A place in a table: the table, and the number of an entry in it.
 struct place {
-    uint64_t table = 0;
+    phys_addr table{};
     uint32_t index = 0;
 
     friend constexpr auto operator==(place, place) -> bool = default;
@@ -7354,11 +7425,11 @@ inline constexpr uint32_t last_index = address_math::max_entries - 1;
 
 /// A place in a chain of tables, as the two output MSRs hold it.
 ///
-/// Units:  `table` is a physical address; `index` counts entries of 8 bytes; `offset` counts bytes
-///         from the start of the entry's region.
+/// Units:  `index` counts entries of 8 bytes; `offset` counts bytes from the start of the entry's
+///         region.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-046, OUT-050, OUT-053.
 struct position {
-    uint64_t table = 0;
+    phys_addr table{};
     uint32_t index = 0;
     uint32_t offset = 0;
 
@@ -7377,7 +7448,8 @@ struct position {
 
 /// IA32_RTIT_OUTPUT_BASE for a position. Address bits 6:0 are dropped.
 [[nodiscard]] constexpr auto base_of(position where) noexcept -> ia32_rtit_output_base {
-    return ia32_rtit_output_base{}.with(ia32_rtit_output_base::BasePhysAddr{wrapped{where.table}});
+    return ia32_rtit_output_base{}.with(
+        ia32_rtit_output_base::BasePhysAddr{wrapped{where.table.value}});
 }
 
 /// IA32_RTIT_OUTPUT_MASK_PTRS for a position.
@@ -7390,8 +7462,8 @@ struct position {
 /// The physical address of the current entry, the manual's table pointer.
 ///
 /// Source: OUT-050.
-[[nodiscard]] constexpr auto table_pointer(position where) noexcept -> uint64_t {
-    return address_math::table_pointer(where.table, uint64_t{where.index});
+[[nodiscard]] constexpr auto table_pointer(position where) noexcept -> phys_addr {
+    return address_math::table_pointer(where.table.value, uint64_t{where.index});
 }
 
 /// The physical address at which the next byte of trace is stored. `current` is the entry at
@@ -7399,7 +7471,7 @@ struct position {
 ///
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-051.
 [[nodiscard]] constexpr auto trace_store_phys_addr(position where, entry current) noexcept
-    -> uint64_t {
+    -> phys_addr {
     return current.get<entry::Base>() + where.offset;
 }
 
@@ -7461,7 +7533,7 @@ namespace topa {
 
 /// A request for an output region.
 struct region {
-    uint64_t base = 0;  ///< physical address, a multiple of the size
+    phys_addr base{};  ///< a multiple of the size
     region_size size = region_size::size_4K;
     bool interrupt = false;  ///< INT: a PMI when the region is full
     bool stop = false;       ///< STOP: stop tracing when the region is full
@@ -7472,7 +7544,7 @@ struct region {
 /// The entry for a region. Address bits 11:0 are dropped.
 [[nodiscard]] constexpr auto entry_for(region which) noexcept -> entry {
     return entry{}.with(entry::INT{which.interrupt}, entry::STOP{which.stop},
-                        entry::Size{which.size}, entry::Base{wrapped{which.base}});
+                        entry::Size{which.size}, entry::Base{wrapped{which.base.value}});
 }
 
 /// A table as in memory. It must be placed at the physical address that it was built for, a
@@ -7505,20 +7577,21 @@ struct built {
 /// What follows the last region of a table.
 struct ending {
     bool is_link = false;
-    uint64_t next_table = 0;  ///< for a link
+    phys_addr next_table{};  ///< for a link
 };
 
 /// No link: the last region has STOP.
 inline constexpr ending no_link{};
-[[nodiscard]] constexpr auto link(uint64_t next_table) noexcept -> ending {
+[[nodiscard]] constexpr auto link(phys_addr next_table) noexcept -> ending {
     return {true, next_table};
 }
 
-/// The rule that the physical address of a table breaks, or `none`.
+/// The rule that the address of a table breaks, or `none`.
 ///
 /// Errors: OUT-061 not a multiple of 4 KB; OUT-063 beyond the width.
 /// Source: OUT-061, OUT-063.
-[[nodiscard]] constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
+[[nodiscard]] constexpr auto check_table_base(phys_addr base, max_phys_addr width) noexcept
+    -> rule {
     return !is_aligned(base, 4096) ? rule::OUT_061
            : !width.contains(base) ? rule::OUT_063
                                    : rule::none;
@@ -7546,7 +7619,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 /// `to`, which has room for `count` entries and one more for a link. All builders use it. Call it
 /// directly when the number of regions is known only at run time.
 ///
-/// Units:  `base` is the physical address of the table.
+/// Units:  `base` is the address of the table.
 /// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
 ///         size; OUT-063 an address beyond the width; OUT-066 no region; OUT-046 too many regions;
 ///         OUT-071 an entry beyond the width, reported for the last entry; OUT-056 no link, and the
@@ -7555,7 +7628,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
 template <class RegionAt>
-[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, size_t count,
+[[nodiscard]] constexpr auto write_table(limits of, phys_addr base, size_t count,
                                          RegionAt const& region_at, ending end, entry* to) noexcept
     -> violation {
     constexpr uint64_t most = address_math::max_entries;
@@ -7566,7 +7639,7 @@ template <class RegionAt>
     }
     if (count == 0) { return {rule::OUT_066, at}; }
     place const last{base, end.is_link ? at.index : at.index - 1};
-    if (!of.width.contains(address_math::table_pointer(base, uint64_t{last.index}))) {
+    if (!of.width.contains(address_math::table_pointer(base.value, uint64_t{last.index}))) {
         return {rule::OUT_071, last};
     }
     for (at.index = 0; at.index < count; ++at.index) {
@@ -7579,7 +7652,7 @@ template <class RegionAt>
     if (end.is_link) { to[count] = link_to(end.next_table); }
     return {};
 }
-[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
+[[nodiscard]] constexpr auto write_table(limits of, phys_addr base, region const* regions,
                                          size_t count, ending end, entry* to) noexcept
     -> violation {
     return write_table(of, base, count, [=](size_t i) { return regions[i]; }, end, to);
@@ -7593,11 +7666,13 @@ template <class RegionAt>
 
 namespace ptspec::topa {
 
-/// The physical address of a table, and the limits of its processor.
+/// The address of a table, and the limits of its processor.
 struct table_site {
-    uint64_t base;  ///< physical address
+    phys_addr base;
     limits of;
 
+    constexpr table_site(phys_addr table, limits processor = {}) noexcept
+        : base{table}, of{processor} {}
     /// The cast avoids a warning inside this header when the address is an int.
     constexpr table_site(integral auto table, limits processor = {}) noexcept
         : base{static_cast<uint64_t>(table)}, of{processor} {}
@@ -7610,10 +7685,13 @@ template <class At>
 concept table_site_like = convertible_to<At const&, table_site>;
 
 constexpr auto is_known(table_site const& at) noexcept -> bool {
-    return ptspec::detail::is_known(at.base);
+    return ptspec::detail::is_known(at.base.value);
 }
 constexpr auto is_known(region const& which) noexcept -> bool {
-    return ptspec::detail::is_known(which.base);
+    return ptspec::detail::is_known(which.base.value);
+}
+constexpr auto is_known(phys_addr const& address) noexcept -> bool {
+    return ptspec::detail::is_known(address.value);
 }
 constexpr auto is_known(integral auto const& number) noexcept -> bool {
     return ptspec::detail::is_known(number);
@@ -7692,7 +7770,7 @@ constexpr auto build(table_site at, region const (&regions)[Room], ending end) n
 /// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067, OUT-068.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_linked(table_site at, uint64_t next, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_linked(table_site at, phys_addr next, Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     return detail::build<sizeof...(Regions) + 1>(at, {regions..., region{}}, link(next));
 }
@@ -7871,11 +7949,11 @@ template <size_t... Number, size_t... Count>
 constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) noexcept
     -> built_chain<(Count + 1)...> {
     constexpr size_t last = sizeof...(Count) - 1;
-    uint64_t const bases[] = {parts.at.base...};
+    phys_addr const bases[] = {parts.at.base...};
     built_chain<(Count + 1)...> result;
     auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
         if (!result) { return; }
-        uint64_t const next = bases[number == last ? 0 : number + 1];
+        phys_addr const next = bases[number == last ? 0 : number + 1];
         result.violated = write_table(wanted.at.of, wanted.at.base, wanted.regions, count,
                                       link(next), to);
         result.number = number;
@@ -7936,9 +8014,9 @@ struct page_regions {
 /// KB. The address must be a multiple of 4 KB.
 ///
 /// Source: OUT-041, OUT-042.
-[[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t max_bytes) noexcept -> region {
+[[nodiscard]] constexpr auto largest_region(phys_addr base, uint64_t max_bytes) noexcept -> region {
     unsigned const size_limit = highest_bit(max_bytes | 4096);
-    unsigned const alignment = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
+    unsigned const alignment = lowest_bit(base.value | uint64_t{1} << 27);  // 128 MB at most
     unsigned const bit = size_limit < alignment ? size_limit : alignment;
     return {.base = base, .size = static_cast<region_size>(bit - 12)};
 }
@@ -7947,23 +8025,24 @@ struct page_regions {
 /// order. Contiguous pages are merged, and each region is aligned to its size. The pages are filled
 /// in this order: sort them first if the order is free.
 ///
-/// Units:  `pages` are physical addresses.
+/// Shape:  `pages` are physical addresses: `phys_addr`, or integers of any type.
 /// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. Then
 ///         `take` is not called.
 /// Source: OUT-041, OUT-042, OUT-141.
-template <class Take>
-[[nodiscard]] constexpr auto regions_for_pages(uint64_t const* pages, size_t count,
-                                               max_phys_addr width, Take&& take) noexcept
-    -> page_regions {
+template <convertible_to<phys_addr> Page, class Take>
+[[nodiscard]] constexpr auto regions_for_pages(Page const* pages, size_t count, max_phys_addr width,
+                                               Take&& take) noexcept -> page_regions {
+    auto const page = [=](size_t i) -> phys_addr { return pages[i]; };
     for (size_t i = 0; i < count; ++i) {
-        if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
-        if (!width.contains(pages[i])) { return {0, rule::OUT_063, i}; }
+        if (!is_aligned(page(i), 4096)) { return {0, rule::OUT_062, i}; }
+        if (!width.contains(page(i))) { return {0, rule::OUT_063, i}; }
     }
     page_regions result;
     for (size_t i = 0; i < count;) {
         size_t run = 1;
-        while (i + run < count && pages[i + run] - pages[i] == run * uint64_t{4096}) { ++run; }
-        for (uint64_t left = run * uint64_t{4096}, at = pages[i]; left != 0;) {
+        while (i + run < count && page(i + run) - page(i) == run * uint64_t{4096}) { ++run; }
+        phys_addr at = page(i);
+        for (uint64_t left = run * uint64_t{4096}; left != 0;) {
             region const next = largest_region(at, left);
             take(next);
             ++result.regions;
@@ -7982,16 +8061,16 @@ template <class Take>
 /// Restricted memory, into which trace must not be stored.
 namespace ptspec::topa {
 
-/// The physical addresses from `first` to `last`, both inclusive. Empty when `last` is lower.
+/// The addresses from `first` to `last`, both inclusive. Empty when `last` is lower.
 struct address_span {
-    uint64_t first = 0;
-    uint64_t last = 0;
+    phys_addr first{};
+    phys_addr last{};
 };
 
 /// A run of addresses that are all restricted, or all unrestricted.
 struct address_run {
     bool restricted = false;
-    uint64_t last = 0;  ///< the last address of the run
+    phys_addr last{};  ///< the last address of the run
 };
 
 /// The SMRR range of a processor, and other ranges that its platform protects in the same way.
@@ -8012,10 +8091,10 @@ struct restricted_memory {
     /// the same.
     ///
     /// Source: OUT-110, OUT-116, OUT-144.
-    [[nodiscard]] constexpr auto run_from(uint64_t address) const noexcept -> address_run {
+    [[nodiscard]] constexpr auto run_from(phys_addr address) const noexcept -> address_run {
         address_run found{false, ~uint64_t{0}};
         if (is_empty()) { return found; }
-        auto const until = [&](uint64_t last) {
+        auto const until = [&](phys_addr last) {
             if (last < found.last) { found.last = last; }
         };
         constexpr uint64_t below_4G = low_bits(32);
@@ -8023,14 +8102,14 @@ struct restricted_memory {
             // Bits below the lowest bit of the mask are not compared.
             uint64_t const mask = smrr_physmask.get<reg::ia32_smrr_physmask::PhysMask>();
             uint64_t const base = smrr_physbase.get<reg::ia32_smrr_physbase::PhysBase>();
-            found.restricted = ((address ^ base) & mask) == 0;
-            until(address | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
+            found.restricted = ((address.value ^ base) & mask) == 0;
+            until(address.value | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
         }
         for (size_t i = 0; i < extra_count; ++i) {
             auto const& one = extra[i];
             if (one.last < one.first || one.last < address) { continue; }
             if (address < one.first) {
-                until(one.first - 1);
+                until(one.first.value - 1);
             } else {
                 found.restricted = true;
                 until(one.last);
@@ -8040,7 +8119,7 @@ struct restricted_memory {
     }
 
     /// True when one of `bytes` bytes from `address` is restricted. `bytes` is not 0.
-    [[nodiscard]] constexpr auto touches(uint64_t address, uint64_t bytes) const noexcept -> bool {
+    [[nodiscard]] constexpr auto touches(phys_addr address, uint64_t bytes) const noexcept -> bool {
         if (is_empty()) { return false; }
         for (;;) {
             auto const here = run_from(address);
@@ -8079,7 +8158,7 @@ public:
         while (done < bytes.size()) {
             byte_view rest = bytes.from(done);
             auto const here = restricted_.run_from(address + done);
-            uint64_t const left = here.last - (address + done);
+            uint64_t const left = here.last - phys_addr{address + done};
             if (left < rest.size()) { rest = rest.first(static_cast<size_t>(left) + 1); }
             size_t const stored = here.restricted ? rest.size()
                                                   : memory_.store(address + done, rest);
@@ -8098,10 +8177,10 @@ private:
 /// 0. The processor signals no error for such output; its effect is undefined.
 ///
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-113.
-[[nodiscard]] constexpr auto touches(reg::ia32_apic_base apic, uint64_t address,
+[[nodiscard]] constexpr auto touches(reg::ia32_apic_base apic, phys_addr address,
                                      uint64_t bytes) noexcept -> bool {
     if (!apic.get<reg::ia32_apic_base::EN>()) { return false; }
-    uint64_t const page = apic.get<reg::ia32_apic_base::ApicBase>();
+    phys_addr const page = apic.get<reg::ia32_apic_base::ApicBase>();
     return address > page ? address - page < 4096 : page - address < bytes;
 }
 
@@ -8139,13 +8218,17 @@ template <memory_port Memory>
                                         restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
     for (;;) {
-        uint64_t const address = table_pointer(where);
-        rule const misplaced = !is_aligned(where.table, 4096)               ? rule::OUT_061
-                               : !of.width.contains(where.table | address)  ? rule::OUT_071
-                               : restricted.touches(address, sizeof(entry)) ? rule::OUT_091
-                                                                            : rule::none;
+        phys_addr const address = table_pointer(where);
+        // Not called where nothing is restricted: a walk takes a quarter less (g++ 12).
+        bool const is_restricted = !restricted.is_empty() &&
+                                   restricted.touches(address, sizeof(entry));
+        rule const misplaced = !is_aligned(where.table, 4096) ? rule::OUT_061
+                               : !of.width.contains(where.table.value | address.value)
+                                   ? rule::OUT_071
+                               : is_restricted ? rule::OUT_091
+                                               : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
-        auto const word = memory.load(address);
+        auto const word = memory.load(address.value);
         if (!word) { return {.where = where, .fault = {true, address}}; }
         entry const current{word.value};
         rule const broken = broken_rule(current, {where.table, where.index}, of);
@@ -8225,8 +8308,8 @@ enum class table_end : uint8_t {
 /// How a walk over the entries of a table ended.
 struct table_walk {
     table_end how = table_end::link;
-    place last{};             ///< the entry at which it ended
-    uint64_t next_table = 0;  ///< for a link
+    place last{};            ///< the entry at which it ended
+    phys_addr next_table{};  ///< for a link
 };
 
 /// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP.
@@ -8235,11 +8318,11 @@ struct table_walk {
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, class Visit>
-[[nodiscard]] constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t max_entries,
+[[nodiscard]] constexpr auto for_each_entry(Memory& memory, phys_addr table, uint64_t max_entries,
                                             Visit&& visit) noexcept -> table_walk {
     place at{table, 0};
     for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
-        auto const word = memory.load(address_math::table_pointer(table, i));
+        auto const word = memory.load(address_math::table_pointer(table.value, i));
         if (!word) { return {table_end::unreadable, at, 0}; }
         entry const current{word.value};
         visit(at, current);
@@ -8257,25 +8340,30 @@ struct chain_shape {
     uint64_t back_to = 0;  ///< the number of that table, from 0
 };
 
+/// The bounds of a walk over a chain of tables.
+struct chain_bounds {
+    uint64_t max_entries = 512;  ///< for which each table has room; 512 fill a page
+    uint64_t max_tables = 0x1'0000;
+};
+
 /// Finds how many tables a chain has, and where it closes. For a chain of more than `max_tables`
 /// tables only `tables` = `max_tables` is returned. Up to 8 * `max_tables` tables are walked; one
 /// table may be walked many times.
 ///
 /// Source: OUT-047.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto shape_of_chain(Memory& memory, uint64_t first,
-                                            uint64_t max_entries = 512,
-                                            uint64_t max_tables = 0x1'0000) noexcept
-    -> chain_shape {
-    auto const next = [&](uint64_t& table) {
-        auto const walk = for_each_entry(memory, table, max_entries, [](place, entry) {});
+[[nodiscard]] constexpr auto shape_of_chain(Memory& memory, phys_addr first,
+                                            chain_bounds bounds = {}) noexcept -> chain_shape {
+    uint64_t const max_tables = bounds.max_tables;
+    auto const next = [&](phys_addr& table) {
+        auto const walk = for_each_entry(memory, table, bounds.max_entries, [](place, entry) {});
         if (walk.how == table_end::wraps) { return true; }
         table = walk.next_table;
         return walk.how == table_end::link;
     };
     // Brent's algorithm: `hare` advances until it meets `tortoise` again.
-    uint64_t tortoise = first;
-    uint64_t hare = first;
+    phys_addr tortoise = first;
+    phys_addr hare = first;
     uint64_t loop_length = 0;
     uint64_t power = 1;
     for (uint64_t tables = 1;; ++tables) {
@@ -8323,7 +8411,7 @@ namespace ptspec::topa {
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, class Found>
-[[nodiscard]] constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
+[[nodiscard]] constexpr auto validate(Memory& memory, phys_addr table, limits of, Found&& found,
                                       uint64_t max_entries = 512,
                                       restricted_memory const& restricted = {}) noexcept
     -> table_walk {
@@ -8334,7 +8422,7 @@ template <memory_port Memory, class Found>
     auto const visit = [&](place at, entry current) {
         find_broken_rules(current, at, of, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
-        uint64_t const address = table_pointer({table, at.index, 0});
+        phys_addr const address = table_pointer({table, at.index, 0});
         if (!of.width.contains(address) && of.width.contains(table)) { report(at)(rule::OUT_071); }
         if (restricted.touches(address, sizeof(entry))) { report(at)(rule::OUT_091); }
     };
@@ -8352,20 +8440,18 @@ struct chain_walk {
 /// Validates each table of a chain once, in the order of the links. Calls `found(violation)` with
 /// every broken rule.
 ///
-/// Units:  `max_entries` is the number of entries that each table has room for; `max_tables`
-///         bounds the walk, which also ends at a table that the port cannot read.
+/// Units:  `max_tables` bounds the walk, which also ends at a table that the port cannot read.
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>
-[[nodiscard]] constexpr auto validate_chain(Memory& memory, uint64_t first, limits of,
-                                            Found&& found, uint64_t max_entries = 512,
-                                            uint64_t max_tables = 0x1'0000,
+[[nodiscard]] constexpr auto validate_chain(Memory& memory, phys_addr first, limits of,
+                                            Found&& found, chain_bounds bounds = {},
                                             restricted_memory const& restricted = {}) noexcept
     -> chain_walk {
-    auto const shape = shape_of_chain(memory, first, max_entries, max_tables);
+    auto const shape = shape_of_chain(memory, first, bounds);
     chain_walk result;
-    for (uint64_t table = first; result.tables < shape.tables; table = result.last.next_table) {
-        result.last = validate(memory, table, of, found, max_entries, restricted);
+    for (phys_addr table = first; result.tables < shape.tables; table = result.last.next_table) {
+        result.last = validate(memory, table, of, found, bounds.max_entries, restricted);
         ++result.tables;
         if (result.last.how != table_end::link) { break; }
     }
@@ -8388,9 +8474,9 @@ template <class Found>
 constexpr void find_warnings(entry which, place at, output_hazards const& hazards,
                              Found&& found) noexcept {
     if (which.get<entry::END>()) { return; }
-    uint64_t const base = which.get<entry::Base>();
+    phys_addr const base = which.get<entry::Base>();
     uint64_t const size = bytes_in(which.get<entry::Size>());
-    uint64_t const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
+    phys_addr const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
     bool const covers = base <= page && page - base < size;
     if (base == 0 || covers) { found(rule::OUT_070); }
     if (hazards.restricted.touches(base, size)) { found(rule::OUT_111); }
@@ -8895,15 +8981,21 @@ inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::
 /// True for the MSRs of Intel PT, 560H to 587H, whether or not the processor has them.
 ///
 /// Source: REG-017.
-[[nodiscard]] constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
-    return index >= first_pt_msr && index <= last_pt_msr;
+[[nodiscard]] constexpr auto is_pt_msr(msr_index index) noexcept -> bool {
+    return index.value >= first_pt_msr && index.value <= last_pt_msr;
 }
 
 /// True for the MSRs that this directory models: those of Intel PT, and the fields of Intel PT in
 /// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
 ///
+/// always_inline: without it the check of a constant index has 2 instructions more (g++ 12).
+///
 /// Source: REG-017, REG-018.
-[[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
+#endif
+[[nodiscard]]
+constexpr auto covers(msr_index index) noexcept -> bool {
     return is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
            index == reg::ia32_perf_global_status_reset::address ||
            index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||
@@ -8922,9 +9014,9 @@ namespace detail {
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]
 #endif
-constexpr auto rule_of_absence(capabilities const& caps, uint32_t index) noexcept -> rule {
+constexpr auto rule_of_absence(capabilities const& caps, msr_index index) noexcept -> rule {
     if (!is_pt_msr(index)) { return rule::none; }
-    auto const msr = facts_in(rows::pt{}, index);
+    auto const msr = facts_in(rows::pt{}, index.value);
     if (!msr.is_listed) { return rule::REG_017; }
     rule missing = rule::none;
     switch (msr.group) {
@@ -8947,7 +9039,7 @@ constexpr auto rule_of_absence(capabilities const& caps, uint32_t index) noexcep
 /// True if a processor has an MSR of Intel PT; true for any other MSR.
 ///
 /// Source: REG-001, REG-012..015, REG-017.
-[[nodiscard]] constexpr auto exists(capabilities const& caps, uint32_t index) noexcept -> bool {
+[[nodiscard]] constexpr auto exists(capabilities const& caps, msr_index index) noexcept -> bool {
     return detail::rule_of_absence(caps, index) == rule::none;
 }
 
@@ -8960,7 +9052,7 @@ namespace ptspec::access {
 
 /// An MSR of Intel PT in `pt_msrs`.
 struct pt_msr {
-    uint32_t index = 0;
+    msr_index index{};
     bool is_saved = false;        ///< by XSAVES
     uint8_t quadword = 0;         ///< of the PT state in the XSAVE area, if it is saved
     bool is_used_if_set = false;  ///< it has an effect if any of `ctl_bits` is 1; else if all are 0
@@ -9053,15 +9145,15 @@ inline constexpr auto pt_msrs = detail::table_of(detail::rows::pt{});
 /// reset IA32_PERF_GLOBAL_STATUS read 0.
 ///
 /// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto value_of(msr_state const& now, uint32_t index) noexcept -> uint64_t {
-    switch (index) {
+[[nodiscard]] constexpr auto value_of(msr_state const& now, msr_index index) noexcept -> uint64_t {
+    switch (index.value) {
         case reg::ia32_perf_global_status::address: return now.perf_global_status.raw;
         case reg::ia32_xss::address: return now.xss.raw;
         case reg::ia32_debugctl::address: return now.debugctl.raw;
         default: break;
     }
     auto const* const found = detail::value_in(detail::rows::pt{}, const_cast<msr_state&>(now),
-                                               index);
+                                               index.value);
     return found == nullptr ? 0 : *found;
 }
 
@@ -9070,8 +9162,8 @@ inline constexpr auto pt_msrs = detail::table_of(detail::rows::pt{});
 /// Errors: none; ignored for an MSR that is not covered or has no storage. LowerMask always reads
 ///         as ones.
 /// Source: REG-072.
-constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcept {
-    switch (index) {
+constexpr void set_raw(msr_state& state, msr_index index, uint64_t value) noexcept {
+    switch (index.value) {
         case ia32_rtit_output_mask_ptrs::address:
             value |= ia32_rtit_output_mask_ptrs::forced_1_mask();
             break;
@@ -9080,7 +9172,7 @@ constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcep
         case reg::ia32_debugctl::address: state.debugctl = {value}; return;
         default: break;
     }
-    auto* const found = detail::value_in(detail::rows::pt{}, state, index);
+    auto* const found = detail::value_in(detail::rows::pt{}, state, index.value);
     if (found != nullptr) { *found = value; }
 }
 
@@ -9200,7 +9292,7 @@ constexpr void find_broken_rules(type_list<Row, Rest...>, capabilities const& ca
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, msr_index index,
                                  uint64_t value, policy const& how, Found&& found) noexcept {
     if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
         return found(absent);
@@ -9210,9 +9302,10 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
     }
     if (is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
-        return detail::find_broken_rules(detail::rows::other_than_ctl{}, caps, index, value, found);
+        return detail::find_broken_rules(detail::rows::other_than_ctl{}, caps, index.value, value,
+                                         found);
     }
-    switch (index) {
+    switch (index.value) {
         case reg::ia32_perf_global_status::address: return found(rule::REG_203);
         case reg::ia32_perf_global_status_reset::address:
             return detail::find_broken_rules_of_global_status(
@@ -9236,7 +9329,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 [[gnu::noinline, gnu::pure]]
 #endif
 [[nodiscard]]
-constexpr auto broken_rule(capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr auto broken_rule(capabilities const& caps, msr_state const& now, msr_index index,
                            uint64_t value, policy const& how = {}) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, now, index, value, how, first);
@@ -9250,7 +9343,7 @@ constexpr auto broken_rule(capabilities const& caps, msr_state const& now, uint3
 [[gnu::always_inline]]
 #endif
 [[nodiscard]]
-constexpr auto write_faults(capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr auto write_faults(capabilities const& caps, msr_state const& now, msr_index index,
                             uint64_t value, policy const& how = {}) noexcept -> bool {
     if (!is_pt_msr(index)) { return broken_rule(caps, now, index, value, how) != rule::none; }
     if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
@@ -9261,7 +9354,7 @@ constexpr auto write_faults(capabilities const& caps, msr_state const& now, uint
                 (detail::staying_enabled(now, ctl) != 0 || !access::is_legal(caps, ctl)));
     }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
-    return !detail::is_legal(detail::rows::other_than_ctl{}, caps, index, value);
+    return !detail::is_legal(detail::rows::other_than_ctl{}, caps, index.value, value);
 }
 
 /// Checks whether a WRMSR raises #GP, and by which rule.
@@ -9275,7 +9368,7 @@ constexpr auto write_faults(capabilities const& caps, msr_state const& now, uint
 [[gnu::always_inline]]
 #endif
 [[nodiscard]]
-constexpr auto check_write(capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr auto check_write(capabilities const& caps, msr_state const& now, msr_index index,
                            uint64_t value, unsigned cpl = 0, policy const& how = {}) noexcept
     -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
@@ -9290,7 +9383,7 @@ constexpr auto check_write(capabilities const& caps, msr_state const& now, uint3
 ///
 /// Errors: `general_protection` with the rule; `not_covered` for other MSRs.
 /// Source: REG-001, REG-002, REG-011..017.
-[[nodiscard]] constexpr auto check_read(capabilities const& caps, uint32_t index,
+[[nodiscard]] constexpr auto check_read(capabilities const& caps, msr_index index,
                                         unsigned cpl = 0) noexcept -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
@@ -9545,8 +9638,8 @@ constexpr auto enabled(capabilities const& caps, msr_state now,
 /// values.
 ///
 /// Source: REG-050, REG-203.
-constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
-    switch (index) {
+constexpr void store(msr_state& now, msr_index index, uint64_t value) noexcept {
+    switch (index.value) {
         case ia32_rtit_status::address: {
             constexpr auto kept = ia32_rtit_status::write_ignored_mask();
             now.status = {(value & ~kept) | (now.status.raw & kept)};
@@ -9589,7 +9682,7 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 /// The same for any covered MSR: the effect of a WRMSR after `check_write` has allowed it.
 ///
 /// Source: REG-020..023, REG-043, REG-050, REG-203.
-[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state const& now, uint32_t index,
+[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state const& now, msr_index index,
                                    uint64_t value, processor_context const& code) noexcept
     -> effect {
     if (index == ia32_rtit_ctl::address) { return apply(caps, now, ia32_rtit_ctl{value}, code); }
@@ -9604,7 +9697,7 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
 ///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
 [[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& now,
-                                             uint32_t index, uint64_t value,
+                                             msr_index index, uint64_t value,
                                              processor_context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
     auto const checked = check_write(caps, now, index, value, code.cpl, how);
@@ -9621,7 +9714,7 @@ struct read_result {
 };
 
 /// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& now, uint32_t index,
+[[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& now, msr_index index,
                                   unsigned cpl = 0) noexcept -> read_result {
     auto const checked = check_read(caps, index, cpl);
     return {checked, checked ? value_of(now, index) : 0};
@@ -9681,7 +9774,7 @@ struct path_verdict {
 /// Errors: those of `check_write`.
 /// Source: REG-010.
 [[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& caps,
-                                            msr_state const& now, uint32_t index, uint64_t value,
+                                            msr_state const& now, msr_index index, uint64_t value,
                                             policy const& how = {}) noexcept -> path_verdict {
     auto const checked = check_write(caps, now, index, value, 0, how);
     return {checked,
@@ -9717,10 +9810,8 @@ inline constexpr uint32_t max_lbr_entries = 32;
 /// IA32_DEBUGCTL does not.
 ///
 /// Source: REG-182.
-[[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
-    auto const in_stack = [=](uint32_t first) {
-        return index >= first && index - first < max_lbr_entries;
-    };
+[[nodiscard]] constexpr auto is_lbr_msr(msr_index index) noexcept -> bool {
+    auto const in_stack = [=](uint32_t first) { return index.value - first < max_lbr_entries; };
     return in_stack(reg::msr_lastbranch_x_from_ip::address(0)) ||
            in_stack(reg::msr_lastbranch_x_to_ip::address(0)) ||
            in_stack(reg::msr_lbr_info_x::address(0)) || index == reg::msr_lastbranch_tos::address ||
@@ -9732,7 +9823,7 @@ inline constexpr uint32_t max_lbr_entries = 32;
 ///
 /// Source: REG-181, REG-182.
 [[nodiscard]] constexpr auto is_suspended(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl,
-                                          uint32_t index) noexcept -> bool {
+                                          msr_index index) noexcept -> bool {
     return suspends_lbr(signature, ctl) && is_lbr_msr(index);
 }
 
@@ -9949,7 +10040,7 @@ struct xsaves_result {
 
 /// A value that XRSTORS does not load, and the rule that a WRMSR of it breaks.
 struct violation {
-    uint32_t msr = 0;  ///< 0: none
+    msr_index msr{};  ///< 0: none
     rule broken = rule::none;
 
     friend constexpr auto operator==(violation, violation) -> bool = default;
@@ -9973,7 +10064,7 @@ constexpr auto refused(msr_state const& now, rule broken) noexcept -> effect {
 ///
 /// Source: REG-144.
 constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const& now,
-                                       uint32_t index, uint64_t value, policy const& how) noexcept
+                                       msr_index index, uint64_t value, policy const& how) noexcept
     -> rule {
     auto const absent = rule_of_absence(caps, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
@@ -10172,7 +10263,7 @@ inline constexpr size_t image_size = detail::image_head +
         to += 8;
     };
     for (pt_msr const& msr : pt_msrs) { add(value_of(now, msr.index)); }
-    for (uint32_t const index : detail::related_msrs) { add(value_of(now, index)); }
+    for (msr_index const index : detail::related_msrs) { add(value_of(now, index)); }
     store_le64(to, (now.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
                        (now.in_smm ? detail::flag_in_smm : 0) |
                        (now.smram_trace_en ? detail::flag_smram_trace_en : 0));
@@ -10183,7 +10274,7 @@ inline constexpr size_t image_size = detail::image_head +
 struct load_result {
     access::error error = access::error::none;
     rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
-    uint32_t msr = 0;          ///< for `refused`: the MSR
+    msr_index msr{};           ///< for `refused`: the MSR
     msr_state state{};         ///< the state after a cold reset on an error
 
     constexpr explicit operator bool() const noexcept { return error == access::error::none; }
@@ -10191,7 +10282,7 @@ struct load_result {
 
 namespace detail {
 
-constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_result {
+constexpr auto refused_value(rule broken, msr_index index) noexcept -> load_result {
     return {access::error::refused, broken, index, {}};
 }
 
@@ -10201,7 +10292,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 /// the initial one of an MSR that the processor lacks, or no WRMSR writes it.
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
-[[nodiscard]] constexpr auto broken_rule_of_value(capabilities const& caps, uint32_t index,
+[[nodiscard]] constexpr auto broken_rule_of_value(capabilities const& caps, msr_index index,
                                                   uint64_t value) noexcept -> rule {
     if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
@@ -10235,7 +10326,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 
     load_result loaded;
     uint8_t const* from = image.data() + detail::image_head;
-    auto const load_one = [&](uint32_t index) {
+    auto const load_one = [&](msr_index index) {
         uint64_t const value = load_le64(from);
         from += 8;
         if (!loaded) { return; }
@@ -10244,7 +10335,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
         set_raw(loaded.state, index, value);
     };
     for (pt_msr const& msr : pt_msrs) { load_one(msr.index); }
-    for (uint32_t const index : detail::related_msrs) { load_one(index); }
+    for (msr_index const index : detail::related_msrs) { load_one(index); }
     if (!loaded) { return detail::refused_value(loaded.broken, loaded.msr); }
     uint64_t const flags = load_le64(from);
     msr_state& state = loaded.state;
@@ -10298,25 +10389,25 @@ struct [[nodiscard]] write_result {
     size_t taken = 0;  ///< number of bytes consumed, from the front; see `fault` for the rest
     uint64_t stored = 0;
     uint64_t lost = 0;
-    uint64_t pmis = 0;   ///< interrupts that were raised
-    uint64_t first = 0;  ///< address of the first byte that has one, dropped bytes included
-    uint64_t last = 0;
+    uint64_t pmis = 0;  ///< interrupts that were raised
+    phys_addr first{};  ///< of the first byte that has an address, dropped bytes included
+    phys_addr last{};
     bool has_address = false;
     port_fault fault{};  ///< at address 0 when a fabric has no room
 
     constexpr explicit operator bool() const noexcept { return !fault.happened; }
 
-    /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
-    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t const count) noexcept {
-        first = has_address ? first : from;
-        last = to;
+    /// Counts `count` bytes that were consumed and stored, at least one.
+    constexpr void count_stored(topa::address_span at, uint64_t const count) noexcept {
+        first = has_address ? first : at.first;
+        last = at.last;
         has_address = true;
         stored += count;
         taken += static_cast<size_t>(count);
     }
     /// Counts contiguous bytes that were consumed and stored, at least one.
-    constexpr void count_stored(uint64_t from, uint64_t count) noexcept {
-        count_stored(from, from + count - 1, count);
+    constexpr void count_stored(phys_addr from, uint64_t count) noexcept {
+        count_stored({from, from + (count - 1)}, count);
     }
     /// Adds the result of the next write. The fault is that of the next write.
     constexpr auto operator+=(write_result const& next) noexcept -> write_result& {
@@ -10369,7 +10460,7 @@ struct output_window {
     uint64_t room = 0;              ///< bytes left; 0: no window
     uint8_t* mapped_end = nullptr;  ///< its end in the address space of this program; null: bytes
                                     ///< go through the port, to a fabric, or are dropped
-    uint64_t end = 0;               ///< the physical address after its last byte
+    phys_addr end{};                ///< the address after its last byte
     topa::entry entry{};
     uint8_t const* next_entry = nullptr;  ///< the entry after `entry`, see `output_state`
 
@@ -10378,7 +10469,7 @@ struct output_window {
         return mapped_end - static_cast<size_t>(room);
     }
     /// The physical address of the next byte.
-    [[nodiscard]] constexpr auto address() const noexcept -> uint64_t { return end - room; }
+    [[nodiscard]] constexpr auto address() const noexcept -> phys_addr { return end.value - room; }
 };
 
 inline constexpr uint64_t no_pmi_offset = ~uint64_t{0};
@@ -10396,7 +10487,7 @@ struct output_state {
     uint8_t const* first_entry = nullptr;    ///< entry 0 of the table, if it can be read directly
     uint8_t const* entries_end = nullptr;
     topa::position position{};  ///< its offset is valid only without a window
-    uint64_t region_base = 0;
+    phys_addr region_base{};
     uint64_t region_size = 0;
     uint64_t fixed_bits = 0;  ///< entry bits that `try_next_region` requires to equal those of
                               ///< the current entry
@@ -10423,7 +10514,7 @@ struct output_state {
     return s.position.index +
            static_cast<uint32_t>((s.window.next_entry - s.position_next) / entry_bytes);
 }
-[[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> phys_addr {
     return s.scheme == cpu::output_scheme::topa ? s.window.entry.get<topa::entry::Base>()
                                                 : s.region_base;
 }
@@ -10507,7 +10598,7 @@ template <memory_port Memory>
 constexpr void open_window(output_state& s, access::msr_state& now, Memory& memory,
                            uint64_t from) noexcept {
     using topa::entry;
-    uint64_t const address = s.region_base + from;
+    phys_addr const address = s.region_base + from;
     uint64_t left = s.region_size - from;
     if (s.needs_checks) {
         auto const here = s.options.restricted.run_from(address);
@@ -10522,7 +10613,7 @@ constexpr void open_window(output_state& s, access::msr_state& now, Memory& memo
     s.window.mapped_end = nullptr;
     if constexpr (mapped_memory_port<Memory>) {
         if (!s.drops) {
-            byte_window const here = memory.window(address);
+            byte_window const here = memory.window(address.value);
             if (here.first != nullptr) {
                 if (here.size < left) { left = here.size; }
                 s.window.mapped_end = here.first + left;
@@ -10567,13 +10658,13 @@ constexpr void begin_region(output_state& s, access::msr_state& now, Memory& mem
 template <memory_port Memory>
 constexpr void find_entries(output_state& s, Memory& memory) noexcept {
     if constexpr (mapped_memory_port<Memory>) {
-        uint64_t const here = topa::table_pointer(s.position);
-        byte_window const table = memory.window(here);
+        phys_addr const here = topa::table_pointer(s.position);
+        byte_window const table = memory.window(here.value);
         uint64_t bytes = table.size;
-        auto const until = [&](uint64_t last) {
+        auto const until = [&](phys_addr last) {
             if (last - here < bytes) { bytes = last - here + 1; }
         };
-        until(topa::table_pointer({s.position.table, topa::last_index, 0}) | 7);
+        until(topa::table_pointer({s.position.table, topa::last_index, 0}).value | 7);
         until(low_bits(s.limits.width.bits));
         if (bytes < sizeof(topa::entry)) { return; }
         set_entries(s, table.first, bytes / sizeof(topa::entry) - 1);
@@ -10769,8 +10860,8 @@ public:
                 auto const front = static_cast<size_t>(full.room);
                 copy_bytes(full.mapped(), bytes.data(), front);
                 if (count != front) { put_mapped(bytes.from(front)); }
-                uint64_t const end = count == front ? full.end : s_.window.address();
-                result.count_stored(full.end - front, end - 1, count);
+                phys_addr const end = count == front ? full.end : s_.window.address();
+                result.count_stored({full.end.value - front, end.value - 1}, count);
                 return result;
             }
         }
@@ -10867,8 +10958,8 @@ private:
     constexpr auto fill_regions(Memory& memory, byte_view bytes, write_result& result) noexcept
         -> bool {
         if (!s_.can_fill) { return false; }
-        uint64_t const first = s_.window.address();
-        uint64_t end = first;
+        phys_addr const first = s_.window.address();
+        phys_addr end = first;
         uint8_t const* from = bytes.data();
         size_t left = bytes.size();
         while (left >= s_.window.room) {
@@ -10881,7 +10972,7 @@ private:
             from += room;
         }
         if (left == bytes.size()) { return false; }
-        result.count_stored(first, end - 1, bytes.size() - left);
+        result.count_stored({first, end.value - 1}, bytes.size() - left);
         return true;
     }
 
@@ -10913,12 +11004,12 @@ private:
     /// Stores bytes in the window, or drops them.
     template <memory_port Memory>
     constexpr void store(Memory& memory, byte_view bytes, write_result& result) noexcept {
-        uint64_t const address = s_.window.address();
+        phys_addr const address = s_.window.address();
         size_t count = bytes.size();
         if (s_.window.mapped_end != nullptr) {
             copy_bytes(s_.window.mapped(), bytes.data(), count);
         } else if (!s_.drops) {
-            count = memory.store(address, bytes);
+            count = memory.store(address.value, bytes);
             if (count < bytes.size()) { result.fault = {true, address + count}; }
         }
         if (count != 0) { result.count_stored(address, count); }
@@ -11040,7 +11131,7 @@ constexpr auto in_registers(rule ended_by, text field = {}) noexcept -> explanat
     return {.ended_by = ended_by, .field = field};
 }
 
-constexpr auto stores_into_restricted(output_options const& how, uint64_t address) noexcept
+constexpr auto stores_into_restricted(output_options const& how, phys_addr address) noexcept
     -> bool {
     return how.when_restricted == restricted_access::error &&
            how.restricted.run_from(address).restricted;
@@ -11079,7 +11170,7 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
                       !now.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
     if (topa) {
         auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
-        auto const word = memory.load(topa::table_pointer(where));
+        auto const word = memory.load(topa::table_pointer(where).value);
         if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
         topa::entry const current{word.value};
         bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();
@@ -13782,12 +13873,19 @@ struct cycle_time {
     friend constexpr auto operator==(cycle_time const&, cycle_time const&) -> bool = default;
 };
 
+/// What two clocks counted between two points of a trace.
+struct clock_counts {
+    uint64_t cycles = 0;  ///< of the core clock
+    uint64_t tsc_ticks = 0;
+};
+
 /// The frequency of the core clock between two points of a trace; 0 if no TSC ticks passed.
 ///
 /// Units:  that of `tsc_frequency`.
 /// Source: PKT-316.
-[[nodiscard]] constexpr auto core_frequency(uint64_t cycles, uint64_t tsc_ticks,
-                                            uint64_t tsc_frequency) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto core_frequency(clock_counts passed, uint64_t tsc_frequency) noexcept
+    -> uint64_t {
+    auto& [cycles, tsc_ticks] = passed;
     // Keeps the product below 2^64: the quotient needs only the upper bits of long intervals.
     while (cycles >> 24 != 0 && tsc_ticks > 1) {
         cycles >>= 1;
@@ -19557,8 +19655,18 @@ struct transaction_abort {
 
 // ---- ptspec/engine/action/register_write.hpp ----
 
-/// Writes of registers that are not MSRs. `trace_unit::wrmsr` writes MSRs.
-namespace ptspec::engine::action {
+/// Writes of registers.
+namespace ptspec::engine {
+
+/// A WRMSR, for `trace_unit::wrmsr`.
+struct msr_write {
+    msr_index index{};
+    uint64_t value = 0;
+    cs_offset at{};    ///< the address of the instruction
+    cs_offset next{};  ///< the address of the one after it
+};
+
+namespace action {
 
 /// MOV to CR3 that causes no VM exit. Source: GEN-087, GEN-240..243.
 struct mov_cr3 {
@@ -19575,7 +19683,9 @@ struct interrupt_flag {
     bool IF = false;
 };
 
-}  // namespace ptspec::engine::action
+}  // namespace action
+
+}  // namespace ptspec::engine
 
 // ---- ptspec/engine/action/vmx_smm.hpp ----
 
@@ -20207,17 +20317,24 @@ struct counted_cycles {
     bool guard = false;  ///< it is about to wrap: a CYC with all cycles is due
 };
 
-/// Adds core clock cycles to a counter of `bits` bits. If `loses`, it wraps, and no CYC is due.
+/// A counter of core clock cycles.
+struct cycle_counter {
+    uint64_t cycles = 0;  ///< the count
+    unsigned bits = 64;
+    bool loses = false;  ///< it wraps, and no CYC is due
+};
+
+/// Adds core clock cycles to a counter.
 ///
 /// Source: SDM vol. 3, "Cycle-Accurate Mode"; GEN-210, GEN-217, GEN-220.
-[[nodiscard]] constexpr auto count_cycles(uint64_t before, uint64_t passed, unsigned bits,
-                                          bool loses) noexcept -> counted_cycles {
-    uint64_t const sum = before + passed;
-    bool const carries = sum < before;
+[[nodiscard]] constexpr auto count_cycles(cycle_counter from, uint64_t passed) noexcept
+    -> counted_cycles {
+    uint64_t const sum = from.cycles + passed;
+    bool const carries = sum < from.cycles;
     uint64_t const all = carries ? ~uint64_t{0} : sum;
-    uint64_t const most = low_bits(bits);
+    uint64_t const most = low_bits(from.bits);
     if (all < most) { return {all, false}; }
-    return loses ? counted_cycles{sum & most, false} : counted_cycles{all, true};
+    return from.loses ? counted_cycles{sum & most, false} : counted_cycles{all, true};
 }
 
 }  // namespace ptspec::engine
@@ -20506,8 +20623,10 @@ namespace ptspec::engine::detail {
 constexpr void pass(generator_state& s, auto& batch, action::moment const& one) noexcept {
     using action::due_mtc;
     if (!s.clocks.are_off) {
-        bool const guard = count_cycles(batch.state().cycles, one.cycles,
-                                        s.options.cycle_counter_bits, !s.ctl<ctl::CYCEn>())
+        bool const guard = count_cycles({.cycles = batch.state().cycles,
+                                         .bits = s.options.cycle_counter_bits,
+                                         .loses = !s.ctl<ctl::CYCEn>()},
+                                        one.cycles)
                                .guard;
         batch.advance(one.cycles);
         if (guard) { batch.add_cycles(); }
@@ -21059,22 +21178,22 @@ constexpr void stop(generator_state& s, Sink& to) noexcept {
 }
 
 /// RDMSR. Source: REG-011, GEN-161.
-[[nodiscard]] constexpr auto rdmsr(generator_state& s, uint32_t index) noexcept
+[[nodiscard]] constexpr auto rdmsr(generator_state& s, msr_index index) noexcept
     -> access::read_result {
     if (!s.options.msrs_lag) { s.msrs.status = status_now(s); }
     return access::read(s.caps, s.msrs, index, s.code.counted_cpl());
 }
-/// WRMSR by the instruction at `at`.
+/// WRMSR.
 ///
 /// Errors: those of `access::check_write`; nothing has changed then.
 /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
 template <class Sink>
-[[nodiscard]] constexpr auto wrmsr(generator_state& s, uint32_t index, uint64_t value, uint64_t at,
-                                   uint64_t next, Sink& to) noexcept -> access::verdict {
-    auto const result = access::effect_of_write(s.caps, s.msrs, index, value, s.context_at(next),
-                                                s.options.policy);
+[[nodiscard]] constexpr auto wrmsr(generator_state& s, msr_write const& e, Sink& to) noexcept
+    -> access::verdict {
+    auto const result = access::effect_of_write(s.caps, s.msrs, e.index, e.value,
+                                                s.context_at(e.next), s.options.policy);
     if (!result) { return result.verdict; }
-    apply_effect(s, result, at, next, to);
+    apply_effect(s, result, e.at.value, e.next.value, to);
     complete_action(s, to);
     return result.verdict;
 }
@@ -21344,8 +21463,10 @@ namespace ptspec::engine::detail {
 
 [[nodiscard]] constexpr auto count(generator_state const& s, action::cycles const& e) noexcept
     -> counted_cycles {
-    return count_cycles(s.writer.cycles, e.passed, s.options.cycle_counter_bits,
-                        s.in_overflow || !s.ctl<ctl::CYCEn>());
+    bool const loses = s.in_overflow || !s.ctl<ctl::CYCEn>();
+    return count_cycles(
+        {.cycles = s.writer.cycles, .bits = s.options.cycle_counter_bits, .loses = loses},
+        e.passed);
 }
 /// Counts cycles after which no CYC is due. False if one is.
 [[nodiscard]] constexpr auto try_fast_path(generator_state& s, action::cycles const& e) noexcept
@@ -21919,19 +22040,17 @@ public:
     }
 
     /// RDMSR. Source: REG-011, GEN-161.
-    [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
+    [[nodiscard]] constexpr auto rdmsr(msr_index index) noexcept -> access::read_result {
         return detail::rdmsr(state_, index);
     }
-    /// WRMSR by the instruction at `at`. It, and XRSTORS, may take time.
+    /// WRMSR. It, and XRSTORS, may take time.
     ///
     /// Errors: those of `access::check_write`; nothing has changed then.
     /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
-    [[nodiscard]] constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                                       Sink& to, action::time_within takes = {}) noexcept
-        -> access::verdict {
-        return detail::run_within(
-            state_, takes, to, [&] { return detail::wrmsr(state_, index, value, at, next, to); });
+    [[nodiscard]] constexpr auto wrmsr(msr_write const& e, Sink& to,
+                                       action::time_within takes = {}) noexcept -> access::verdict {
+        return detail::run_within(state_, takes, to, [&] { return detail::wrmsr(state_, e, to); });
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>
@@ -22152,21 +22271,20 @@ public:
     }
 
     /// RDMSR at the CPL of the code that executes. Source: REG-011, PRG-034.
-    [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
+    [[nodiscard]] constexpr auto rdmsr(msr_index index) noexcept -> access::read_result {
         bool const lags = state_.options.msrs_lag && state_.ctl<ctl::TraceEn>();
         if (output_active_ && !lags) { output_.write_back(state_.msrs); }
         return detail::rdmsr(state_, index);
     }
-    /// WRMSR by the instruction at `at`. It, XSAVES and XRSTORS may take time, as an action may.
+    /// WRMSR. It, XSAVES and XRSTORS may take time, as an action may.
     template <memory_port Memory>
-    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next, Memory& memory,
+    constexpr auto wrmsr(msr_write const& e, Memory& memory,
                          action::time_within takes = {}) noexcept -> access_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::run_within(state_, takes, queue_, [&] {
-            return detail::wrmsr(state_, index, value, at, next, queue_);
-        });
+        auto const verdict = detail::run_within(state_, takes, queue_,
+                                                [&] { return detail::wrmsr(state_, e, queue_); });
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
@@ -22652,7 +22770,7 @@ template <size_t Depth>
 struct unit_load {
     access::error error = access::error::none;
     rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
-    uint32_t msr = 0;          ///< for `refused`: the MSR
+    msr_index msr{};           ///< for `refused`: the MSR
     trace_unit<Depth> unit;    ///< a unit after a cold reset on an error
 
     constexpr explicit operator bool() const noexcept { return error == access::error::none; }
@@ -22752,7 +22870,7 @@ concept fenced_msr_port = msr_port<Port> && requires(Port& port) { port.fence();
 struct msr_fault {
     bool happened = false;
     bool is_write = false;
-    uint32_t index = 0;   ///< of the MSR
+    msr_index index{};    ///< of the MSR
     uint64_t value = 0;   ///< of a write
     unsigned number = 0;  ///< the number of the access in the procedure, from 0
 
@@ -22801,9 +22919,9 @@ public:
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
-    constexpr auto read(uint32_t index) noexcept -> uint64_t {
+    constexpr auto read(msr_index index) noexcept -> uint64_t {
         if (fault_.happened) { return 0; }
-        port_value const got = msrs_.read(index);
+        port_value const got = msrs_.read(index.value);
         if (!got) {
             fault_ = {true, false, index, 0, number_};
             return 0;
@@ -22819,9 +22937,9 @@ public:
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
-    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+    constexpr auto write(msr_index index, uint64_t value) noexcept -> bool {
         if (fault_.happened) { return false; }
-        if (!msrs_.write(index, value)) {
+        if (!msrs_.write(index.value, value)) {
             fault_ = {true, true, index, value, number_};
             return false;
         }
@@ -23381,7 +23499,7 @@ constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> 
 /// no error. Disable tracing before the SMRRs or the APIC base change.
 ///
 /// Source: SDM vol. 3, "Restricted Memory Access"; PRG-095..097, OUT-110..114.
-[[nodiscard]] constexpr auto restricted_check(topa::output_hazards const& hazards, uint64_t base,
+[[nodiscard]] constexpr auto restricted_check(topa::output_hazards const& hazards, phys_addr base,
                                               uint64_t bytes) noexcept -> rule {
     if (bytes == 0) { return rule::none; }
     if (hazards.restricted.touches(base, bytes)) { return rule::OUT_111; }
@@ -23729,9 +23847,9 @@ enum class buffer_recipe : uint8_t {
     streaming,           ///< circular, read while it is filled: INT and STOP move with `set_marks`
 };
 
-/// A page for a ToPA table: its physical address, and its entries in this program's memory.
+/// A page for a ToPA table: its address, and its entries in this program's memory.
 struct table_page {
-    uint64_t base = 0;
+    phys_addr base{};
     topa::entry* entries = nullptr;
 };
 
@@ -23787,8 +23905,13 @@ namespace detail {
 
 }  // namespace detail
 
-[[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
-                                       uint64_t wake_up_bytes) noexcept -> bool;
+/// What decides where a streaming ring has INT and STOP.
+struct ring_marks {
+    uint64_t head = 0;           ///< the offset of the next byte of trace
+    uint64_t unread = 0;         ///< the number of bytes before it that are not read
+    uint64_t wake_up_bytes = 0;  ///< the bytes of trace from `head` on that cause the next PMI
+};
+[[nodiscard]] constexpr auto set_marks(ring const& in, ring_marks const& wanted) noexcept -> bool;
 
 /// Writes the tables of a buffer: `entries_per_table` - 1 regions and a link each, the last link to
 /// the first table. INT and STOP of the given regions are ignored: the recipe places them. Those of
@@ -23830,7 +23953,7 @@ namespace detail {
     for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
         size_t const here = count - first < per_table ? count - first : per_table;
         bool const is_last = table + 1 == tables;
-        uint64_t const base = pages[table].base;
+        phys_addr const base = pages[table].base;
         auto const region_at = [&](size_t i) {
             return is_stepped
                        ? detail::marked(buffer_recipe::interrupt_and_stop, regions[first], 0, 1)
@@ -23855,7 +23978,7 @@ namespace detail {
         }
     }
     if (how == buffer_recipe::streaming) {
-        (void)set_marks(result.ring, 0, 0, result.ring.bytes / 2);
+        (void)set_marks(result.ring, {.wake_up_bytes = result.ring.bytes / 2});
     }
     return result;
 }
@@ -23969,15 +24092,13 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 /// the one with the oldest unread byte; INT on the region in which the next `wake_up_bytes` bytes
 /// from `head` on end, or at the latest on the one before STOP.
 ///
-/// Units:  `head` is the offset of the next byte of trace, `unread` the number of bytes before it
-///         that are not read.
 /// The entries of a stepped ring all have INT and STOP, and are not changed.
 ///
 /// Errors: false, and no change, if unread bytes follow `head` in its region: tracing would
 ///         overwrite them.
 /// Source: OUT-093, OUT-094, PRG-121, PRG-126, PRG-128.
-[[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
-                                       uint64_t wake_up_bytes) noexcept -> bool {
+[[nodiscard]] constexpr auto set_marks(ring const& in, ring_marks const& wanted) noexcept -> bool {
+    auto const [head, unread, wake_up_bytes] = wanted;
     if (unread > in.bytes) { return false; }
     auto const current = region_at(in, head);
     auto const oldest = region_at(in, head % in.bytes + in.bytes - unread);
@@ -24009,7 +24130,7 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 ///         OUT-068 a ring of one region a table; OUT-093 the region at `now`, whose entry is in
 ///         use. Nothing is changed.
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-091, PRG-115, PRG-124, OUT-093.
-[[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, uint64_t table,
+[[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, phys_addr table,
                                           output_registers const& now) noexcept -> rule {
     if (in.is_stepped) { return rule::OUT_068; }
     if (region % in.regions_per_table == 0) { return rule::OUT_066; }
@@ -24043,13 +24164,13 @@ template <class Visit>
 constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noexcept {
     if (part.count == 0) { return; }
     auto [region, at] = region_at(in, part.from);
-    uint64_t base = in.regions[region].base + at;
+    phys_addr base = in.regions[region].base + at;
     uint64_t bytes = 0;
     uint64_t left = part.count;
     while (left != 0) {
         uint64_t const size = topa::bytes_in(in.regions[region].size);
         uint64_t const here = size - at < left ? size - at : left;
-        uint64_t const start = in.regions[region].base + at;
+        phys_addr const start = in.regions[region].base + at;
         if (start != base + bytes) {
             if constexpr (requires { static_cast<bool>(visit(base, bytes)); }) {
                 if (!visit(base, bytes)) { return; }
@@ -24206,14 +24327,13 @@ template <memory_port Memory>
                                                Memory& memory) noexcept -> uint64_t {
     uint64_t last = 0;
     uint64_t before = 0;
-    for_each_span(in, part, [&](uint64_t base, uint64_t bytes) {
-        for (uint64_t at = align_down(base, 8); at < base + bytes; at += 8) {
-            auto const word = memory.load(at);
+    for_each_span(in, part, [&](phys_addr base, uint64_t bytes) {
+        phys_addr const end = base + bytes;
+        for (phys_addr at = align_down(base, 8); at < end; at += 8) {
+            auto const word = memory.load(at.value);
             uint64_t value = word ? word.value : 0;
             if (at < base) { value &= ~low_bits(static_cast<unsigned>(8 * (base - at))); }
-            if (base + bytes - at < 8) {
-                value &= low_bits(static_cast<unsigned>(8 * (base + bytes - at)));
-            }
+            if (end - at < 8) { value &= low_bits(static_cast<unsigned>(8 * (end - at))); }
             if (value == 0) { continue; }
             unsigned bytes_used = 8;
             while (value >> (8 * (bytes_used - 1)) == 0) { --bytes_used; }
@@ -24287,9 +24407,9 @@ template <memory_port Memory>
 ///
 /// Source: SDM vol. 3, "Single Range Output"; PRG-081, PRG-142.
 struct single_range_part {
-    uint64_t first_base = 0;  ///< the older bytes
+    phys_addr first_base{};  ///< the older bytes
     uint64_t first_bytes = 0;
-    uint64_t second_base = 0;  ///< the newer bytes
+    phys_addr second_base{};  ///< the newer bytes
     uint64_t second_bytes = 0;
 
     friend constexpr auto operator==(single_range_part const&, single_range_part const&)
@@ -24570,7 +24690,8 @@ constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& n
         result.next = {.has_new_output = true, .output = buffer_at(in, head), .reader = &reader};
     }
     if (in.recipe == buffer_recipe::streaming) {
-        (void)set_marks(in, head, 0, wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2);
+        uint64_t const wake_up = wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2;
+        (void)set_marks(in, {.head = head, .wake_up_bytes = wake_up});
     }
     return result;
 }
@@ -24666,7 +24787,7 @@ enum class shadow_use : uint8_t {
 ///
 /// Source: SDM vol. 3, "Intel Processor Trace and VMX"; REG-051, REG-055, PRG-172, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(
-    cpu::capabilities const& guest_caps, bool trace_en, uint32_t index,
+    cpu::capabilities const& guest_caps, bool trace_en, msr_index index,
     guest_output output = guest_output::guest_physical) noexcept -> guest_access {
     auto const read = access::check_read(guest_caps, index);
     if (!access::is_pt_msr(index)) { return guest_access::not_pt; }
@@ -24866,7 +24987,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// Shape:  16 bytes, as in memory.
 /// Source: SDM vol. 3, "VM-Entry Controls for MSRs"; PRG-165.
 struct msr_list_entry {
-    uint32_t index = 0;
+    msr_index index{};
     uint32_t reserved = 0;
     uint64_t value = 0;
 
@@ -24904,7 +25025,7 @@ struct violation {
     rule broken = rule::none;
     step where = step::control_checks;
     size_t position = 0;  ///< of the entry in the list, for the steps with a list
-    uint32_t index = 0;   ///< the MSR of that entry
+    msr_index index{};    ///< the MSR of that entry
 
     friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };
@@ -25081,7 +25202,7 @@ struct stored_list {
 
 namespace detail {
 
-constexpr void append(stored_list& list, uint32_t index, uint64_t value = 0) noexcept {
+constexpr void append(stored_list& list, msr_index index, uint64_t value = 0) noexcept {
     list.entries[list.count] = {index, 0, value};
     ++list.count;
 }
@@ -25739,7 +25860,7 @@ struct guest_pt {
 /// How to handle accesses of a guest to `index` while it runs, after `enter`.
 ///
 /// Source: PRG-172, PRG-175, PRG-184.
-[[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, uint32_t index) noexcept
+[[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, msr_index index) noexcept
     -> guest_access {
     auto const usual = access_of_guest(guest.caps, guest.trace_en(), index, guest.current_output());
     bool const is_other_value = (guest.hides_pend_topa_pmi &&
@@ -25855,7 +25976,7 @@ constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
 ///
 /// Errors: `inject_gp` with the rule of `access::check_read`.
 /// Source: PRG-172, PRG-173.
-constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0) noexcept
+constexpr auto on_rdmsr(guest_pt const& guest, msr_index index, unsigned cpl = 0) noexcept
     -> exit_answer {
     if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     auto const checked = access::check_read(guest.caps, index, cpl);
@@ -25869,7 +25990,7 @@ constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0)
 /// Errors: `inject_gp` with the rule of `access::check_write`, against the guest's capabilities.
 ///         Nothing has changed then.
 /// Source: PRG-173.
-constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
+constexpr auto on_wrmsr(guest_pt& guest, msr_index index, uint64_t value,
                         access::processor_context const& code = {},
                         access::policy const& how = {}) noexcept -> exit_answer {
     if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
@@ -25932,7 +26053,7 @@ constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
 /// Errors: `inject_gp` with REG-204 for Trace_ToPA_PMI without ToPA output; `not_pt` for another
 ///         MSR.
 /// Source: REG-203, REG-204, PRG-177.
-constexpr auto on_global_status_write(guest_pt& guest, uint32_t index, uint64_t value) noexcept
+constexpr auto on_global_status_write(guest_pt& guest, msr_index index, uint64_t value) noexcept
     -> exit_answer {
     bool const sets = index == reg::ia32_perf_global_status_set::address;
     if (!sets && index != reg::ia32_perf_global_status_reset::address) {
@@ -26179,7 +26300,7 @@ enum class backing : uint8_t {
 /// Where guest memory is in host memory.
 struct [[nodiscard]] translation {
     backing how = backing::none;
-    uint64_t host = 0;      ///< for `mapped`: the host-physical address, a multiple of 4096
+    phys_addr host{};       ///< for `mapped`: the host-physical address, a multiple of 4096
     uint64_t bytes = 4096;  ///< for `mapped`: contiguous from there on; a multiple of 4096
 };
 
@@ -26202,7 +26323,7 @@ concept guest_memory_port = requires(Port& port, uint64_t address, uint64_t byte
 struct shadow_page {
     static constexpr uint32_t entry_count = 4096 / sizeof(topa::entry);
 
-    uint64_t address = 0;               ///< host-physical, a multiple of 4096
+    phys_addr address{};                ///< host-physical, a multiple of 4096
     topa::entry* entries = nullptr;     ///< the page itself: `entry_count` entries
     topa::position* origins = nullptr;  ///< `entry_count` positions of the guest, not in the page
 };
@@ -26222,7 +26343,7 @@ enum class shadow_progress : uint8_t {
 /// The result of `shadow::build`.
 struct [[nodiscard]] shadow_result {
     shadow_progress what = shadow_progress::not_begun;
-    uint64_t address = 0;  ///< `missing_page`: the guest page; `bad_page`: the host page
+    phys_addr address{};  ///< `missing_page`: the guest page; `bad_page`: the host page
     rule broken = rule::none;
 
     constexpr explicit operator bool() const noexcept { return what == shadow_progress::complete; }
@@ -26287,13 +26408,13 @@ struct shadow_state {
     uint32_t start_offset = 0;  ///< of the processor
     output_registers direct{};  ///< of the processor, for `direct`
 
-    topa::place at{};          ///< the guest's entry
-    uint64_t offset = 0;       ///< in its region: of the next piece
-    uint64_t region_base = 0;  ///< guest-physical
+    topa::place at{};         ///< the guest's entry
+    uint64_t offset = 0;      ///< in its region: of the next piece
+    phys_addr region_base{};  ///< guest-physical
     uint64_t region_size = 0;
     topa::entry current{};  ///< the guest's entry, as it was read
-    uint64_t link = 0;
-    uint64_t run_base = 0;  ///< host-physical, of the pages from `offset` on
+    phys_addr link{};
+    phys_addr run_base{};  ///< host-physical, of the pages from `offset` on
     uint64_t run_bytes = 0;
 
     topa::place first{};  ///< the position of the first entry of the first page
@@ -26433,7 +26554,7 @@ constexpr auto shadow_region(shadow_state& s, Memory& memory, uint64_t& steps) n
         if (steps == 0) { return {shadow_progress::paused}; }
         --steps;
         uint64_t const at = s.offset + s.run_bytes;
-        auto const page = memory.translate(s.region_base + at, limit - at);
+        auto const page = memory.translate((s.region_base + at).value, limit - at);
         if (page.how == backing::missing) {
             return {shadow_progress::missing_page, s.region_base + at};
         }
@@ -26447,7 +26568,7 @@ constexpr auto shadow_region(shadow_state& s, Memory& memory, uint64_t& steps) n
         if (!is_aligned(page.host, 4096)) {
             return {shadow_progress::bad_page, page.host, rule::OUT_062};
         }
-        if (!s.host_width.contains(page.host) || !s.host_width.contains(page.host + bytes - 1)) {
+        if (!s.host_width.contains(page.host) || !s.host_width.contains(page.host + (bytes - 1))) {
             return {shadow_progress::bad_page, page.host, rule::OUT_063};
         }
         if (page.host != s.run_base + s.run_bytes) {
@@ -26516,8 +26637,8 @@ constexpr auto shadow_entry(shadow_state& s, Memory& memory, uint64_t& steps) no
     } else if (loaded.broken != rule::none) {
         s.phase = shadow_phase::error;
     } else {
-        uint64_t const page = align_down(loaded.fault.address, 4096);
-        if (memory.translate(page, 4096).how != backing::none) {
+        phys_addr const page = align_down(loaded.fault.address, 4096);
+        if (memory.translate(page.value, 4096).how != backing::none) {
             return {shadow_progress::missing_page, page};
         }
         s.phase = shadow_phase::error;  // reads as ones, which are reserved bits
@@ -26546,7 +26667,7 @@ template <guest_memory_port Memory>
 constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t steps) noexcept
     -> shadow_result {
     if (steps == 0) { return {shadow_progress::paused}; }
-    auto const page = memory.translate(s.region_base, 4096);
+    auto const page = memory.translate(s.region_base.value, 4096);
     if (page.how == backing::missing) { return {shadow_progress::missing_page, s.region_base}; }
     if (page.how == backing::none) {
         s.kind = shadow_kind::frozen;
@@ -26555,7 +26676,7 @@ constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t steps) no
     }
     rule const broken = topa::check_table_base(page.host, s.host_width);
     if (broken != rule::none) { return {shadow_progress::bad_page, page.host, broken}; }
-    s.direct = {{page.host | s.start.base.raw % 4096}, s.start.mask_ptrs};
+    s.direct = {{page.host.value | s.start.base.raw % 4096}, s.start.mask_ptrs};
     s.phase = shadow_phase::done;
     return {shadow_progress::complete};
 }
@@ -26567,7 +26688,7 @@ constexpr auto registers_of(topa::position where) noexcept -> output_registers {
 }
 
 /// The page at a host-physical address, or `used`.
-constexpr auto page_at(shadow_state const& s, uint64_t address) noexcept -> size_t {
+constexpr auto page_at(shadow_state const& s, phys_addr address) noexcept -> size_t {
     size_t page = 0;
     while (page != s.used && s.pages[page].address != address) { ++page; }
     return page;
@@ -26959,11 +27080,12 @@ constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> 
                                 guest.msrs.status.get<status::PendToPAPMI>();
     auto const wanted = msrs_of_processor(guest);
     if (guest.trace_en()) {
-        for_each_exchanged_msr(
-            guest.caps, [&](uint32_t index) { access::set_raw(host.msrs, index, to.read(index)); });
+        for_each_exchanged_msr(guest.caps, [&](msr_index index) {
+            access::set_raw(host.msrs, index, to.read(index));
+        });
         host.is_saved = static_cast<bool>(to);
         for_each_exchanged_msr(
-            guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
+            guest.caps, [&](msr_index index) { to.write(index, access::value_of(wanted, index)); });
         host.is_loaded = static_cast<bool>(to);
     }
     result.fault = to.fault();
@@ -26982,7 +27104,7 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
     driver::msr_sequence from{msrs};
     access::msr_state got = guest.msrs;
     for_each_exchanged_msr(guest.caps,
-                           [&](uint32_t index) { access::set_raw(got, index, from.read(index)); });
+                           [&](msr_index index) { access::set_raw(got, index, from.read(index)); });
     if (!from) { return from.fault(); }
     guest.hidden_byte_count = has_byte_count(guest) ? 0 : got.status.get<status::PacketByteCnt>();
     got.status = visible_status(guest.caps, got.status);
@@ -27041,7 +27163,7 @@ constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     host.is_loaded = guest.hides_pend_topa_pmi = false;
     auto const ctl = host.msrs.ctl;
     if (host.is_saved) {
-        detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
+        detail::for_each_exchanged_msr(guest.caps, [&](msr_index index) {
             to.write(index, access::value_of(host.msrs, index));
         });
     }
@@ -27347,7 +27469,7 @@ struct output_access {
     /// Not by an instruction or the delivery of an event. UNCONFIRMED; PEBS may set it, too.
     static constexpr uint64_t asynchronous = 1U << 16;
 
-    uint64_t address = 0;  ///< guest-physical
+    phys_addr address{};  ///< guest-physical
     bool is_write = false;
 
     [[nodiscard]] constexpr auto qualification() const noexcept -> uint64_t {
@@ -27367,7 +27489,7 @@ enum class ept_violation_action : uint8_t {
 /// The answer to an EPT violation. The page is a guest-physical address.
 struct [[nodiscard]] ept_violation_answer {
     ept_violation_action what = ept_violation_action::not_output;
-    uint64_t page = 0;
+    phys_addr page{};
 
     constexpr explicit operator bool() const noexcept {
         return what == ept_violation_action::resume || what == ept_violation_action::missing_page;
@@ -27383,13 +27505,13 @@ struct [[nodiscard]] ept_violation_answer {
 /// Source: PRG-180..182.
 template <guest_memory_port Memory>
 [[nodiscard]] constexpr auto on_ept_violation(guest_pt const& guest, uint64_t qualification,
-                                              uint64_t address, Memory& memory) noexcept
+                                              phys_addr address, Memory& memory) noexcept
     -> ept_violation_answer {
     bool const is_output = (qualification & output_access::asynchronous) != 0 && guest.trace_en() &&
                            guest.current_output() == guest_output::guest_physical;
     if (!is_output) { return {}; }
-    uint64_t const page = align_down(address, 4096);
-    switch (memory.translate(page, 4096).how) {
+    phys_addr const page = align_down(address, 4096);
+    switch (memory.translate(page.value, 4096).how) {
         case backing::mapped: return {ept_violation_action::resume, page};
         case backing::missing: return {ept_violation_action::missing_page, page};
         case backing::none: break;
@@ -27453,8 +27575,10 @@ public:
 
 private:
     constexpr auto translate(output_access wanted) noexcept -> port_value {
-        auto const page = guest_.translate(align_down(wanted.address, 4096), 4096);
-        if (page.how == backing::mapped) { return {true, page.host + wanted.address % 4096}; }
+        auto const page = guest_.translate(align_down(wanted.address, 4096).value, 4096);
+        if (page.how == backing::mapped) {
+            return {true, page.host.value + wanted.address.value % 4096};
+        }
         if (!has_violation_) { violation_ = wanted; }
         has_violation_ = true;
         return {};
@@ -28769,7 +28893,7 @@ namespace ptspec::vmx::tdx {
 ///
 /// Errors: REG-136 an MSR of Intel PT, and `xfam` has no PT_STATE.
 /// Source: TDX module, branch tdx_1.5; REG-136.
-[[nodiscard]] constexpr auto broken_rule(reg::ia32_xss xfam, uint32_t index) noexcept -> rule {
+[[nodiscard]] constexpr auto broken_rule(reg::ia32_xss xfam, msr_index index) noexcept -> rule {
     bool const of_output = index == reg::ia32_rtit_output_base::address ||
                            index == reg::ia32_rtit_output_mask_ptrs::address;
     bool const of_control = index >= reg::ia32_rtit_ctl::address &&
@@ -29418,11 +29542,10 @@ public:
         for (unsigned i = made.edges; i < path::most_edges; ++i) { place.counted(i) = i % 8; }
     }
     /// The successor of a path whose packets begin with these 16 bytes, or nullptr.
-    [[nodiscard]] constexpr auto find_successor(path const& of, uint64_t low,
-                                                uint64_t high) const noexcept
+    [[nodiscard]] constexpr auto find_successor(path const& of, wide_bits bytes) const noexcept
         -> path_successor const* {
         for (path_successor const& one : of.successors) {
-            if (matches(one, low, high)) { return &one; }
+            if (matches(one, bytes)) { return &one; }
         }
         return nullptr;
     }
@@ -29431,12 +29554,13 @@ public:
         path& found = paths_[one.index];
         return found.id == one.id ? &found : nullptr;
     }
-    /// Adds a successor, in place of the older one. Its packets have `size` bytes, 1 to 16.
-    constexpr void add_successor(path& to, path const& next, uint64_t low, uint64_t high,
+    /// Adds a successor, in place of the older one. Its packets have `size` bytes, 1 to 16, of
+    /// `bytes`.
+    constexpr void add_successor(path& to, path const& next, wide_bits bytes,
                                  uint32_t size) noexcept {
         wide_bits const mask = first_bytes_mask(size);
         to.successors[1] = to.successors[0];
-        to.successors[0] = {low & mask.low, high & mask.high, next.id,
+        to.successors[0] = {bytes.low & mask.low, bytes.high & mask.high, next.id,
                             static_cast<uint32_t>(&next - paths_), size};
     }
     constexpr void clear() noexcept {
@@ -29464,11 +29588,10 @@ private:
         return paths_[place < count_ ? place : slot];
     }
 
-    static constexpr auto matches(path_successor const& one, uint64_t low, uint64_t high) noexcept
-        -> bool {
+    static constexpr auto matches(path_successor const& one, wide_bits bytes) noexcept -> bool {
         wide_bits const mask = first_bytes_mask(one.size);
-        uint64_t const differences = ((low ^ one.low) & mask.low) |
-                                     ((high ^ one.high) & mask.high) | (one.size == 0);
+        uint64_t const differences = ((bytes.low ^ one.low) & mask.low) |
+                                     ((bytes.high ^ one.high) & mask.high) | (one.size == 0);
         return differences == 0;
     }
 
@@ -30330,7 +30453,7 @@ struct path_chain {
         constexpr uint64_t most_bytes = 16;
         bool const is_there = previous != nullptr && previous->id == previous_id;
         if (is_there && end - offset <= most_bytes) {
-            paths.add_successor(*previous, *current, low, high,
+            paths.add_successor(*previous, *current, {low, high},
                                 static_cast<uint32_t>(end - offset));
         }
         previous = nullptr;
@@ -30343,7 +30466,7 @@ struct path_chain {
         previous_id = current->id;
         low = load_le64(bytes);
         high = load_le64(bytes + 8);
-        return paths.find_successor(*current, low, high);
+        return paths.find_successor(*current, {low, high});
     }
 };
 
@@ -31408,7 +31531,7 @@ struct logged_access {
     enum class kind : uint8_t { read, write, fence, note };
     kind what = kind::read;
     bool faulted = false;
-    uint32_t index = 0;  ///< of the MSR
+    msr_index index{};   ///< of the MSR
     uint64_t value = 0;  ///< that was read or written
     text action{};       ///< of a note: a step without an MSR access
 
@@ -31432,7 +31555,7 @@ constexpr void print_access(logged_access const& one, Sink&& sink) {
     auto const value = [&] { print::hex(one.value, sink, one.value >> 32 != 0 ? 16 : 1); };
     bool const is_write = one.what == kind::write;
     sink(is_write ? text{"WRMSR("} : text{"RDMSR("});
-    print::hex(one.index, sink);
+    print::hex(one.index.value, sink);
     if (is_write) {
         sink(",");
         value();
@@ -31709,7 +31832,9 @@ public:
         }
         bool const was_on = is_tracing();
         auto memory = ports();
-        auto const result = unit_.wrmsr(index, value, unit_.ip(), unit_.ip() + wrmsr_bytes, memory);
+        auto const result = unit_.wrmsr(
+            {.index = index, .value = value, .at = unit_.ip(), .next = unit_.ip() + wrmsr_bytes},
+            memory);
         note_change(was_on);
         fault_ = {.broken = result.broken,
                   .is_unknown_msr = result.what == engine::access_outcome::not_covered,
@@ -32039,7 +32164,7 @@ namespace ptspec::simulate {
 /// `Size` bytes of memory from `base` on. An access outside them faults.
 template <size_t Size>
 struct memory_model {
-    uint64_t base = 0;
+    phys_addr base{};
     byte_array<Size> bytes{};
 
     [[nodiscard]] constexpr auto load(uint64_t address) const noexcept -> port_value {
@@ -32061,7 +32186,7 @@ struct memory_model {
 template <size_t Count>
 struct msr_model {
     struct slot {
-        uint32_t index = 0;
+        msr_index index{};
         uint64_t value = 0;
     };
     slot slots[Count] = {};

@@ -4,6 +4,7 @@
 #include <support/check_twice.hpp>
 
 #include <initializer_list>
+#include <type_traits>
 
 using namespace ptspec;
 
@@ -114,5 +115,107 @@ TEST_CASE("MAXPHYADDR is 52 by default, its maximum") {
         auto const width = value(max_phys_addr{});
         return width.bits == 52 && width == max_phys_addr{52} && width != max_phys_addr{46} &&
                width.contains(0xF'FFFF'FFFF'FFFF) && !width.contains(0x10'0000'0000'0000);
+    });
+}
+
+// ------------------------------------------------------------------------------------ the types
+
+namespace {
+
+template <class To, class... From>
+constexpr bool none_converts_to = !(std::is_constructible_v<To, From> || ...);
+
+}  // namespace
+
+TEST_CASE("addresses of different kinds and the index of an MSR do not convert into each other") {
+    CHECK(none_converts_to<phys_addr, cs_offset, packet_ip, msr_index>);
+    CHECK(none_converts_to<cs_offset, phys_addr, packet_ip, msr_index>);
+    CHECK(none_converts_to<packet_ip, phys_addr, cs_offset, msr_index>);
+    CHECK(none_converts_to<msr_index, phys_addr, cs_offset, packet_ip>);
+    CHECK(none_converts_to<uint64_t, phys_addr, cs_offset, packet_ip, msr_index>);
+}
+
+TEST_CASE("integers convert into them, as a copy of an integer costs") {
+    CHECK(std::is_convertible_v<int, phys_addr>);
+    CHECK(std::is_convertible_v<unsigned char, phys_addr>);
+    CHECK(std::is_convertible_v<unsigned long long, phys_addr>);
+    CHECK(std::is_convertible_v<int, msr_index>);
+    CHECK(std::is_convertible_v<uint16_t, msr_index>);
+    CHECK(std::is_convertible_v<uint32_t, msr_index>);
+    CHECK(std::is_trivially_copyable_v<phys_addr>);
+    CHECK(std::is_trivially_copyable_v<msr_index>);
+    CHECK(std::is_trivially_default_constructible_v<phys_addr>);
+    CHECK(std::is_trivially_default_constructible_v<msr_index>);
+    CHECK(sizeof(phys_addr) == 8);
+    CHECK(sizeof(msr_index) == 4);
+}
+
+TEST_CASE("an integer of 64 bits is the value of an MSR, not its index") {
+    CHECK(none_converts_to<msr_index, uint64_t, int64_t>);
+}
+
+namespace {
+
+template <phys_addr Address, msr_index Index>
+constexpr auto as_arguments() -> uint64_t {
+    return Address.value + Index.value;
+}
+
+}  // namespace
+
+TEST_CASE("they can be template arguments") { CHECK(as_arguments<0x1000, 0x570>() == 0x1570); }
+
+TEST_CASE("physical addresses have a distance and an order") {
+    CHECK_TWICE([](auto value) {
+        phys_addr const base = value(uint64_t{0x1'0000'0000});
+        phys_addr const end = base + 0x1000;
+        phys_addr at = base;
+        at += 0x10;
+        return base.value == 0x1'0000'0000 && end == 0x1'0000'1000 && end - base == 0x1000 &&
+               at - base == 0x10 && base - end == ~uint64_t{0xFFF} && base != end;
+    });
+    CHECK_TWICE([](auto value) {
+        phys_addr const low = value(uint64_t{0x7FFF'FFFF'FFFF'FFFF});
+        phys_addr const high = value(uint64_t{0x8000'0000'0000'0000});
+        phys_addr const same = low;
+        return low < high && !(high < low) && !(low < same) && low <= high && low <= same &&
+               !(high <= low) && high > low && !(low > high) && !(low > same) && high >= low &&
+               same >= low && !(low >= high);
+    });
+}
+
+TEST_CASE("a physical address is aligned as its number is") {
+    CHECK_TWICE([](auto value) {
+        phys_addr const address = value(uint64_t{0xF'0000'1FFF});
+        return !is_aligned(address, 4096) && align_down(address, 4096) == 0xF'0000'1000 &&
+               is_aligned(align_down(address, 4096), 4096) && is_aligned(address, 1);
+    });
+}
+
+TEST_CASE("indexes of MSRs have an order") {
+    CHECK_TWICE([](auto value) {
+        msr_index const ctl = value(0x570U);
+        msr_index const status = value(0x571U);
+        msr_index const same = ctl;
+        return ctl == 0x570 && ctl != status && ctl == same && ctl < status && !(status < ctl) &&
+               !(ctl < same) && ctl <= status && ctl <= same && !(status <= ctl) && status > ctl &&
+               !(ctl > same) && status >= ctl && ctl >= same && !(ctl >= status);
+    });
+    CHECK_TWICE([](auto value) {
+        msr_index const first = value(0xC000'0080U);
+        return first > 0x570 && first.value == 0xC000'0080;
+    });
+}
+
+TEST_CASE("an address or an index without an initialiser in braces is 0") {
+    CHECK_TWICE([](auto value) {
+        struct pair {
+            phys_addr address{};
+            msr_index index{};
+        };
+        pair pairs[4];
+        pairs[value(2U)] = {0x1000, 0x570};
+        return pairs[0].address == 0 && pairs[3].index == 0 && pairs[2].address == 0x1000 &&
+               pairs[2].index == 0x570;
     });
 }

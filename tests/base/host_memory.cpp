@@ -119,7 +119,9 @@ TEST_CASE("every address is found after every other, for sorted regions") {
         uint64_t const left[16] = {0, 0, 3, 2, 1, 1, 0, 1, 0, 0, 0, 1, 2, 1, 0, 0};
         for (size_t count = 0; count <= 7; ++count) {
             host_memory memory{regions, count};
-            uint64_t const end = count == 0 ? 0 : regions[count - 1].base + regions[count - 1].size;
+            uint64_t const end = count == 0
+                                     ? 0
+                                     : regions[count - 1].base.value + regions[count - 1].size;
             for (uint64_t before = 0; before < 16; ++before) {
                 for (uint64_t address = 0; address < 16; ++address) {
                     (void)memory.window(before);

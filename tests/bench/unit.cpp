@@ -70,7 +70,9 @@ public:
             word = word.with(ctl::ADDR0_CFG{reg::addr_cfg::filter},
                              ctl::ADDR1_CFG{reg::addr_cfg::filter});
         }
-        auto const began = unit_.wrmsr(ctl::address, word.raw, 0x40'0000, 0x40'0002, memory_);
+        auto const began = unit_.wrmsr(
+            {.index = ctl::address, .value = word.raw, .at = 0x40'0000, .next = 0x40'0002},
+            memory_);
         if (began.what != engine::access_outcome::done) { std::abort(); }
     }
     void run(std::vector<branch> const& all) {

@@ -164,7 +164,11 @@ public:
     /// Ends the trace, and adds it to a recording.
     void finish(recording& to, std::uint32_t process) {
         namespace reg = ptspec::reg;
-        (void)unit_.wrmsr(reg::ia32_rtit_ctl::address, 0, direct_call, direct_call + 2, memory_);
+        (void)unit_.wrmsr({.index = reg::ia32_rtit_ctl::address,
+                           .value = 0,
+                           .at = direct_call,
+                           .next = direct_call + 2},
+                          memory_);
         add_thread(to, process, thread_, memory_.stream, log_);
         add_code(to, process, journal_);
     }
@@ -200,7 +204,10 @@ private:
         with.os = true;
         with.user = true;
         with.branch_en = true;
-        (void)unit_.wrmsr(reg::ia32_rtit_ctl::address, with.word(), direct_call - 2, direct_call,
+        (void)unit_.wrmsr({.index = reg::ia32_rtit_ctl::address,
+                           .value = with.word(),
+                           .at = direct_call - 2,
+                           .next = direct_call},
                           memory_);
         if (!journal_.empty()) { return; }
         constexpr auto displacement = static_cast<std::uint8_t>((routine - indirect_call) & 0xFF);

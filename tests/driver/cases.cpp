@@ -325,7 +325,7 @@ TEST_CASE("PC-17: INT and STOP together: Stopped first, then the PMI (PRG-087,12
     std::vector<std::uint32_t> writes;
     for (auto const& one : log) {
         if (one.what != simulate::logged_access::kind::write) { continue; }
-        writes.push_back(one.index);
+        writes.push_back(one.index.value);
         if (one.index == 0x571) { CHECK(one.value == (result.status.raw & ~0x20ULL)); }
     }
     std::vector<std::uint32_t> const wanted{0x570, 0x571, 0x560, 0x561, 0x390, 0x570};
@@ -481,8 +481,8 @@ TEST_CASE("PC-37: a single range continues at its start (PRG-081,142)") {
               if (name == "561") { return hex(msrs.output.mask_ptrs.raw); }
               // The newest 20H bytes: the end of the older part, and the newer part.
               uint64_t const old = 0x20 - part.second_bytes;
-              return interval(part.first_base + part.first_bytes - old, old) + "," +
-                     interval(part.second_base, part.second_bytes);
+              return interval((part.first_base + part.first_bytes).value - old, old) + "," +
+                     interval(part.second_base.value, part.second_bytes);
           }) == "");
 }
 
@@ -514,7 +514,9 @@ TEST_CASE("PC-31, 32: a VMM saves the host's trace, and restores it after the gu
     CHECK(driver::restore(log, without_ctl));
     std::vector<std::uint32_t> indices;
     for (auto const& one : log) {
-        if (one.what != simulate::logged_access::kind::fence) { indices.push_back(one.index); }
+        if (one.what != simulate::logged_access::kind::fence) {
+            indices.push_back(one.index.value);
+        }
     }
     std::vector<std::uint32_t> const wanted{
         0x570, 0x570, 0x571, 0x560, 0x561, 0x572, 0x580, 0x581, 0x582, 0x583,  // saved

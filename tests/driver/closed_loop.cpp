@@ -257,7 +257,8 @@ private:
             if (!built) { return false; }
             one.ring = built.ring;
             if (one.ring.recipe == buffer_recipe::streaming) {
-                check(driver::set_marks(one.ring, 0, 0, one.ring.bytes / 2), "marks are set");
+                check(driver::set_marks(one.ring, {.wake_up_bytes = one.ring.bytes / 2}),
+                      "marks are set");
             }
             auto const planned = driver::plan(found.caps, plan_for(i));
             check(planned.broken == rule::none, "the output MSRs are legal");
@@ -364,7 +365,7 @@ private:
 
     /// Reads out a context whose trace has stopped at a position.
     auto drain(context& of, driver::stopped_trace const& now) -> driver::drained {
-        auto const visit = [&](uint64_t base, uint64_t bytes) {
+        auto const visit = [&](phys_addr base, uint64_t bytes) {
             auto const* const from = bytes_.data() + (base - memory_base);
             of.read.insert(of.read.end(), from, from + bytes);
         };
@@ -404,7 +405,7 @@ private:
     void check_snapshot(context const& of, driver::stopped_trace const& now) {
         bool const wrapped = of.since_start > of.ring.bytes;
         std::vector<uint8_t> bytes;
-        auto const append = [&](uint64_t base, uint64_t count) {
+        auto const append = [&](phys_addr base, uint64_t count) {
             auto const* const from = bytes_.data() + (base - memory_base);
             bytes.insert(bytes.end(), from, from + count);
         };
@@ -563,7 +564,8 @@ private:
             one.msrs.output = start_of(one);
             one.msrs.status = {};
             if (one.ring.recipe == buffer_recipe::streaming) {
-                check(driver::set_marks(one.ring, 0, 0, one.ring.bytes / 2), "marks are set");
+                check(driver::set_marks(one.ring, {.wake_up_bytes = one.ring.bytes / 2}),
+                      "marks are set");
             }
         }
         one.msrs.ctl = ctl.with(ia32_rtit_ctl::TraceEn{true});

@@ -32,7 +32,7 @@ struct four {
     driver::ring ring;
     driver::ring_reader reader{};
     uint64_t visited = 0;
-    uint64_t first_base = 0;
+    phys_addr first_base{};
 
     constexpr explicit four(buffer_recipe how, bool many_entries = true)
         : ring{driver::build_ring(how, regions, 4, pages, 4, {{39}, many_entries}).ring} {}
@@ -55,7 +55,7 @@ struct four {
         first_base = 0;
         return driver::drain(
             ring, reader, stopped_at(offset, status),
-            [&](uint64_t base, uint64_t bytes) {
+            [&](phys_addr base, uint64_t bytes) {
                 first_base = visited == 0 ? base : first_base;
                 visited += bytes;
             },
@@ -112,7 +112,7 @@ TEST_CASE("a TraceStop does not move the position, and an error stays in STATUS 
         driver::stopped_trace at;
         at.status = {value(stopped)};
         at.output = driver::in_topa({.table = table, .index = 1, .offset = 0x10});
-        auto const result = driver::drain(now.ring, now.reader, at, [](uint64_t, uint64_t) {});
+        auto const result = driver::drain(now.ring, now.reader, at, [](phys_addr, uint64_t) {});
         access::msr_state saved{.status = {stopped | 0x10}, .output = at.output};
         driver::continue_after(result, saved);
         return result.was_stopped && !result.next.has_new_output && saved.status.raw == 0x10 &&
@@ -128,7 +128,7 @@ TEST_CASE("a position outside the ring is not read, and tracing does not continu
         at.output = driver::in_topa({.table = value(uint64_t{0x5000})});
         bool visited = false;
         auto const result = driver::drain(now.ring, now.reader, at,
-                                          [&](uint64_t, uint64_t) { visited = true; });
+                                          [&](phys_addr, uint64_t) { visited = true; });
         return !result && !result.next.resume && !visited && now.marks() == marks;
     });
 }
@@ -243,7 +243,7 @@ struct traced_ring : test::world_of<two_regions> {
         }
     }
     auto drain(driver::stopped_trace const& now) -> driver::drained {
-        return driver::drain(ring, reader, now, [&](uint64_t base, uint64_t count) {
+        return driver::drain(ring, reader, now, [&](phys_addr base, uint64_t count) {
             auto const* const from = memory.bytes.data() + (base - 0x10'0000);
             read.insert(read.end(), from, from + count);
         });

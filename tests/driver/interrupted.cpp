@@ -52,7 +52,7 @@ public:
                                               topa::limits::of(caps_));
         REQUIRE(built);
         ring = built.ring;
-        REQUIRE(driver::set_marks(ring, 0, 0, wake_up_bytes));
+        REQUIRE(driver::set_marks(ring, {.wake_up_bytes = wake_up_bytes}));
         auto const planned = driver::plan(
             caps_, {.config = {.os = true, .inject_psb_pmi = which.preserves_pmi},
                     .output = driver::start_of(ring)});
@@ -76,7 +76,7 @@ public:
     auto drain(driver::stopped_trace const& now) -> driver::drained {
         auto const result = driver::drain(
             ring, reader, now,
-            [&](std::uint64_t base, std::uint64_t count) {
+            [&](phys_addr base, std::uint64_t count) {
                 auto const* const from = trace_.data() + (base - regions_at);
                 read.insert(read.end(), from, from + count);
             },

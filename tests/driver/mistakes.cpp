@@ -86,7 +86,10 @@ TEST_CASE("STOP stands before the first unread byte for every position and fill 
     constexpr uint64_t step = 0x400;
     for (uint64_t head = 0; head < ring.bytes; head += step) {
         for (uint64_t unread = 0; unread <= ring.bytes; unread += step) {
-            if (!driver::set_marks(ring, head, unread, 0x1000)) { continue; }
+            if (!driver::set_marks(ring,
+                                   {.head = head, .unread = unread, .wake_up_bytes = 0x1000})) {
+                continue;
+            }
             // Tracing stores up to the end of the region with STOP.
             uint64_t room = 0;
             auto [region, offset] = driver::region_at(ring, head);
@@ -112,7 +115,8 @@ TEST_CASE("with STOP one entry before the current one a lap of unread bytes is l
     CHECK(!now.cpu.msrs().status.get<ia32_rtit_status::Stopped>());  // the unread bytes are gone
     bench right;
     ring_of const again{right, four_pages};
-    CHECK(driver::set_marks(again.ring, 0x1800, 0x3000, 0x1000));
+    CHECK(
+        driver::set_marks(again.ring, {.head = 0x1800, .unread = 0x3000, .wake_up_bytes = 0x1000}));
     CHECK((again.entry(1) & STOP) != 0);
     CHECK(driver::enable(right.cpu, {.ctl = ctl, .output = from}));
     right.fill(0x800);
@@ -133,7 +137,7 @@ TEST_CASE("an offset in a region is not the head modulo the size of the region")
 TEST_CASE("two regions with prompt PMIs never stop") {
     bench now;
     ring_of const made{now, {topa::region_size::size_4K, topa::region_size::size_4K}};
-    CHECK(driver::set_marks(made.ring, 0, 0, made.ring.bytes / 2));
+    CHECK(driver::set_marks(made.ring, {.wake_up_bytes = made.ring.bytes / 2}));
     CHECK(now.cpu.write(lvt, 0xEE));
     CHECK(driver::enable(now.cpu, made.plan()));
     driver::ring_reader reader;
@@ -147,7 +151,7 @@ TEST_CASE("two regions with prompt PMIs never stop") {
             now.cpu,
             [&](driver::stopped_trace const& at) {
                 auto const got = driver::drain(made.ring, reader, at,
-                                               [&](uint64_t, uint64_t bytes) { read += bytes; });
+                                               [&](phys_addr, uint64_t bytes) { read += bytes; });
                 CHECK(!got.was_stopped);
                 return got.next;
             },
@@ -226,7 +230,7 @@ TEST_CASE("a PMI inside enabling changes nothing of it (PRG-115,122)") {
     for (unsigned when = 0; when < 4; ++when) {
         bench now;
         ring_of const made{now, four_pages};
-        CHECK(driver::set_marks(made.ring, 0, 0, 0x1000));
+        CHECK(driver::set_marks(made.ring, {.wake_up_bytes = 0x1000}));
         CHECK(now.cpu.write(lvt, 0xEE));
         CHECK(driver::enable(now.cpu, made.plan()));
         now.fill(0x1100);
@@ -235,7 +239,7 @@ TEST_CASE("a PMI inside enabling changes nothing of it (PRG-115,122)") {
         driver::ring_reader reader;
         auto context = saved.state;
         driver::continue_after(driver::drain(made.ring, reader, driver::stopped_at(context),
-                                             [](uint64_t, uint64_t) {}),
+                                             [](phys_addr, uint64_t) {}),
                                context);
         interrupted_port port{now, when};
         CHECK(driver::restore(port, context));

@@ -209,7 +209,8 @@ TEST_CASE("marks of a streaming ring: STOP before the oldest unread byte, INT be
         auto const ring = now.build(buffer_recipe::streaming).ring;
         auto const marks = [&](uint64_t head, uint64_t unread, uint64_t wake_up, uint64_t a,
                                uint64_t b, uint64_t c) {
-            return driver::set_marks(ring, head, unread, wake_up) &&
+            return driver::set_marks(ring,
+                                     {.head = head, .unread = unread, .wake_up_bytes = wake_up}) &&
                    now.raw_is(R0 | a, R1 | b, R2 | c, table | END);
         };
         // Nothing is unread: tracing may continue up to the region before the current one.
@@ -229,8 +230,10 @@ TEST_CASE("marks are refused where unread bytes follow in the current region") {
         three now;
         auto const ring = now.build(buffer_recipe::streaming).ring;
         // 100H bytes of region 1 are free, and the rest of it is unread.
-        return !driver::set_marks(ring, value(uint64_t{0x1800}), 0x4000 - 0x100, 0) &&
-               !driver::set_marks(ring, 0, 0x4000, 0) && !driver::set_marks(ring, 0, 0x4001, 0) &&
+        return !driver::set_marks(ring,
+                                  {.head = value(uint64_t{0x1800}), .unread = 0x4000 - 0x100}) &&
+               !driver::set_marks(ring, {.unread = 0x4000}) &&
+               !driver::set_marks(ring, {.unread = 0x4001}) &&
                now.raw_is(R0, R1 | INT, R2 | INT | STOP, table | END);
     });
 }
@@ -263,7 +266,7 @@ TEST_CASE("the interrupt is in the region where the wanted bytes end (PRG-121)")
         auto const ring =
             driver::build_ring(buffer_recipe::streaming, regions, 5, &page, 1, many).ring;
         auto const wakes_in = [&](uint64_t bytes) {
-            (void)driver::set_marks(ring, 0x800, 0, bytes);
+            (void)driver::set_marks(ring, {.head = 0x800, .wake_up_bytes = bytes});
             for (size_t i = 0; i < 4; ++i) {
                 if (entries[i].get<entry::INT>()) { return i; }
             }
@@ -300,8 +303,9 @@ TEST_CASE("on single-entry parts a buffer that is read has a table for each regi
                driver::buffer_at(ring, 0x3004) ==
                    driver::in_topa({.table = table + 0x2000, .index = 0, .offset = 4}) &&
                // The marks of these tables are constant.
-               driver::set_marks(ring, 0x1000, 0x1000, 0) && entries[1][0].get<entry::INT>() &&
-               !driver::set_marks(ring, 0x1000, 0x3800, 0) &&
+               driver::set_marks(ring, {.head = 0x1000, .unread = 0x1000}) &&
+               entries[1][0].get<entry::INT>() &&
+               !driver::set_marks(ring, {.head = 0x1000, .unread = 0x3800}) &&
                driver::build_ring(buffer_recipe::streaming, regions, 3, pages, 2, single).broken ==
                    rule::PRG_128;
     });
@@ -375,10 +379,12 @@ TEST_CASE("a ring need not have a power of two bytes (OUT-094)") {
         auto const ring =
             driver::build_ring(buffer_recipe::streaming, regions, 3, &page, 1, many).ring;
         // The position is in region 0, and the bytes of region 2 and of the start of 0 are unread.
-        bool const set = driver::set_marks(ring, value(uint64_t{0x100}), 0x1100, 0x1000);
+        bool const set = driver::set_marks(
+            ring, {.head = value(uint64_t{0x100}), .unread = 0x1100, .wake_up_bytes = 0x1000});
         return set && entries[1].raw == (0x2000'2000 | STOP | INT) &&
                entries[0].raw == (0x2000'0000 | INT) && entries[2].raw == 0x2000'4000 &&
-               driver::set_marks(ring, 0x3000 + 0x100, 0x1100, 0x1000) &&
+               driver::set_marks(
+                   ring, {.head = 0x3000 + 0x100, .unread = 0x1100, .wake_up_bytes = 0x1000}) &&
                entries[1].raw == (0x2000'2000 | STOP | INT);
     });
 }

@@ -45,13 +45,13 @@ constexpr auto with_pointers(uint64_t mask_ptrs, uint64_t status = 0) -> driver:
 }
 
 struct span_list {
-    uint64_t base[8] = {};
+    phys_addr base[8] = {};
     uint64_t bytes[8] = {};
     size_t count = 0;
 };
 constexpr auto spans_of(driver::ring const& in, ring_part part) -> span_list {
     span_list all;
-    driver::for_each_span(in, part, [&](uint64_t base, uint64_t bytes) {
+    driver::for_each_span(in, part, [&](phys_addr base, uint64_t bytes) {
         all.base[all.count] = base;
         all.bytes[all.count++] = bytes;
     });
@@ -76,7 +76,7 @@ TEST_CASE("a part is read as contiguous memory, and adjacent regions are merged 
     CHECK_TWICE([](auto value) {
         three now;
         size_t visited = 0;
-        driver::for_each_span(now.ring, {value(uint64_t{0}), 0x4000}, [&](uint64_t, uint64_t) {
+        driver::for_each_span(now.ring, {value(uint64_t{0}), 0x4000}, [&](phys_addr, uint64_t) {
             ++visited;
             return false;
         });
@@ -106,7 +106,7 @@ TEST_CASE("a reader counts the bytes since the last position, also across the en
 TEST_CASE("a full lap that STOP ended differs from no byte (PRG-086)") {
     CHECK_TWICE([](auto value) {
         three now;
-        (void)driver::set_marks(now.ring, 0, 0, 1);
+        (void)driver::set_marks(now.ring, {.wake_up_bytes = 1});
         driver::ring_reader reader;
         auto const nothing = driver::update(now.ring, reader, at(0, 0));
         auto const lap = driver::update(now.ring, reader, at(2, value(uint64_t{0x1000}), 0x20));
@@ -118,7 +118,7 @@ TEST_CASE("a full lap that STOP ended differs from no byte (PRG-086)") {
 TEST_CASE("both editions of the offset after STOP are accepted (PRG-086)") {
     CHECK_TWICE([](auto value) {
         three now;
-        (void)driver::set_marks(now.ring, 0, 0, 1);
+        (void)driver::set_marks(now.ring, {.wake_up_bytes = 1});
         driver::ring_reader older;
         driver::ring_reader newer;
         driver::ring_reader running;
@@ -212,7 +212,8 @@ TEST_CASE(
     // STOP inside a ring: the older bytes follow the region.
     CHECK_TWICE([](auto value) {
         three now;
-        (void)driver::set_marks(now.ring, 0, 0x1000, 1);  // STOP on region 1
+        (void)driver::set_marks(now.ring,
+                                {.unread = 0x1000, .wake_up_bytes = 1});  // STOP on region 1
         auto const got = driver::snapshot(now.ring, at(1, value(uint64_t{0x1FFF}), 0x20), true);
         return driver::entry_of(now.ring, 1).get<entry::STOP>() &&
                got.part == ring_part{0x3000, 0x4000};
@@ -223,7 +224,7 @@ TEST_CASE("the position of a full region has no new bytes again, until the reade
           "restart (PRG-086)") {
     CHECK_TWICE([](auto value) {
         three now;
-        (void)driver::set_marks(now.ring, 0, 0, 1);
+        (void)driver::set_marks(now.ring, {.wake_up_bytes = 1});
         auto const full = at(2, value(uint64_t{0x1000}), 0x20);
         driver::ring_reader reader;
         auto const first = driver::update(now.ring, reader, full);

@@ -35,7 +35,8 @@ TEST_CASE("an access result shows whether the access took effect, even if a port
         machine_memory memory;
         auto unit = off("CPL=0");
         auto const write = [&](std::uint32_t index, std::uint64_t to) {
-            return unit.wrmsr(index, value(to), 0x1000, 0x1002, memory);
+            return unit.wrmsr({.index = index, .value = value(to), .at = 0x1000, .next = 0x1002},
+                              memory);
         };
         auto const fine = write(0x560, table);
         auto const gp = write(0x560, table + 1);  // REG-070

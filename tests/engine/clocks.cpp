@@ -70,18 +70,20 @@ TEST_CASE("the cycle counter reports guard at its maximum, and wraps in an overf
     // GEN-210, GEN-217, GEN-220
     CHECK_TWICE([](auto value) {
         auto const twelve = value(12U);
-        auto const early = count_cycles(4000, 94, twelve, false);
-        auto const last = count_cycles(4000, 95, twelve, false);
-        auto const more = count_cycles(4000, 4194, twelve, false);
+        auto const early = count_cycles({.cycles = 4000, .bits = twelve}, 94);
+        auto const last = count_cycles({.cycles = 4000, .bits = twelve}, 95);
+        auto const more = count_cycles({.cycles = 4000, .bits = twelve}, 4194);
         return early.cycles == 4094 && !early.guard && last.cycles == 4095 && last.guard &&
                more.cycles == 8194 && more.guard;
     });
     CHECK_TWICE([](auto value) {
-        auto const lost = count_cycles(4000, value(std::uint64_t{100}), 12, true);
-        return lost.cycles == 4 && !lost.guard && count_cycles(4000, 94, 12, true).cycles == 4094;
+        auto const lost = count_cycles({.cycles = 4000, .bits = 12, .loses = true},
+                                       value(std::uint64_t{100}));
+        return lost.cycles == 4 && !lost.guard &&
+               count_cycles({.cycles = 4000, .bits = 12, .loses = true}, 94).cycles == 4094;
     });
     CHECK_TWICE([](auto value) {  // saturates at 64 bits
-        auto const far = count_cycles(value(~std::uint64_t{0} - 1), 5, 64, false);
+        auto const far = count_cycles({.cycles = value(~std::uint64_t{0} - 1), .bits = 64}, 5);
         return far.cycles == ~std::uint64_t{0} && far.guard;
     });
 }

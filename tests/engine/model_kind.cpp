@@ -393,7 +393,9 @@ TEST_CASE("an MTC falls due among the timing packets of a wake and of a rise (GE
                 // google-m7-piped-idx3: an MTC among the packets of a rise without PSB+.
                 now.writes(status::address, uint64_t{5} << 32, 0x1000, 0x1002);
                 auto const word = now.state().msrs.ctl.with(ctl::TraceEn{true}).raw;
-                (void)now.wrmsr(ctl::address, word, 0x1002, 0x1004, now.bytes, {&one.takes, 1});
+                (void)now.wrmsr(
+                    {.index = ctl::address, .value = word, .at = 0x1002, .next = 0x1004}, now.bytes,
+                    {&one.takes, 1});
             } else {
                 now.does(action::clock_stop{0x1000});
                 now.does(action::clock_resume{}, {&one.takes, 1});
@@ -410,7 +412,8 @@ TEST_CASE("MTC and CYC stand between FUP and TIP.PGD where TraceEn falls (GEN-18
     std::string const expected = "FUP(1000), CYC(3), MTC(1), CYC(4), TIP.PGD()";
     using ctl = reg::ia32_rtit_ctl;
     traced off_now{setup};
-    (void)off_now.wrmsr(ctl::address, 0, 0x1000, 0x1002, off_now.bytes, takes);
+    (void)off_now.wrmsr({.index = ctl::address, .value = 0, .at = 0x1000, .next = 0x1002},
+                        off_now.bytes, takes);
     CHECK(test::packets(off_now) == expected);
     traced exits{setup + ", VMX=nonroot, conceal=exits"};
     action::ctl_load const clears{true, {}};
@@ -459,7 +462,8 @@ TEST_CASE("PADs align packets in memory: the output offset counts (GEN-010, REG-
         byte_array<256> room{};
         byte_buffer bytes{room.data(), room.size()};
         unit.on(action::psb_due{}, bytes);
-        CHECK(unit.wrmsr(ctl::address, 0, 0x1000, 0x1002, bytes).what == access::outcome::allowed);
+        CHECK(unit.wrmsr({.index = ctl::address, .value = 0, .at = 0x1000, .next = 0x1002}, bytes)
+                  .what == access::outcome::allowed);
         // PSB at a multiple of 8; CBR, PSBEND; then PADs to a multiple of 16.
         std::size_t const first = offset == 12 ? 4 : 0;
         CHECK(room[first] == 0x02);

@@ -108,7 +108,10 @@ private:
         std::uint64_t const choices = 0x0000'0000'8000'1C32 | roll(6) << 24;
         std::uint64_t const word = 0x200D | (roll(~std::uint64_t{0}) & choices);
         bool const is_on = now.get<ctl::TraceEn>();
-        (void)unit_.wrmsr(ctl::address, is_on ? now.raw & ~std::uint64_t{1} : word, here, here + 2,
+        (void)unit_.wrmsr({.index = ctl::address,
+                           .value = is_on ? now.raw & ~std::uint64_t{1} : word,
+                           .at = here,
+                           .next = here + 2},
                           memory_);
     }
     void pass_time() {

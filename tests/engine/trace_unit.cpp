@@ -87,8 +87,9 @@ TEST_CASE("a unit constructed with TraceEn = 1 outputs from its first operation 
         auto from = traced::started("CPL=0, PacketByteCnt=5");
         from.msrs.output.base = {table};
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip, from.how};
-        bool const done = is_done(
-            unit.wrmsr(ctl::address, value(std::uint64_t{0}), 0x1100, 0x1102, memory));
+        bool const done = is_done(unit.wrmsr(
+            {.index = ctl::address, .value = value(std::uint64_t{0}), .at = 0x1100, .next = 0x1102},
+            memory));
         return done && unit.total().lost == 0 &&
                packets(memory, unit.total().stored) == text{"FUP(1100), TIP.PGD()"};
     });
@@ -554,10 +555,15 @@ TEST_CASE("after a reset output starts at the position in the MSRs") {  // GEN-2
         unit.warm_reset(cpl_0, 0x1000);
         bool good = unit.msrs().output.mask_ptrs.raw == (count << 32 | 0x7F);
         // Enable again, in the second region.
-        good = good &&
-               is_done(unit.wrmsr(0x561, value(std::uint64_t{0xFF}), 0x1000, 0x1002, memory)) &&
-               is_done(unit.wrmsr(status::address, 0, 0x1002, 0x1004, memory)) &&
-               is_done(unit.wrmsr(ctl::address, 0x2105, 0x1004, 0x1006, memory));
+        good =
+            good &&
+            is_done(unit.wrmsr(
+                {.index = 0x561, .value = value(std::uint64_t{0xFF}), .at = 0x1000, .next = 0x1002},
+                memory)) &&
+            is_done(unit.wrmsr({.index = status::address, .value = 0, .at = 0x1002, .next = 0x1004},
+                               memory)) &&
+            is_done(unit.wrmsr(
+                {.index = ctl::address, .value = 0x2105, .at = 0x1004, .next = 0x1006}, memory));
         (void)unit.on(action::indirect_jump{0x3000}, memory);
         auto const more = static_cast<std::size_t>(unit.total().stored - count);
         return good && more == 16 + 4 + 8 + 2 + 2 + 7 + 3 &&
@@ -695,7 +701,8 @@ TEST_CASE("STATUS can be written back as it was read, with and without PacketByt
             machine_memory memory;
             trace_unit<> unit{of, {.cr3 = 0x1000}, 0x1000};
             auto const set = [&](std::uint32_t index, std::uint64_t to) {
-                return is_done(unit.wrmsr(index, value(to), 0x1000, 0x1002, memory));
+                return is_done(unit.wrmsr(
+                    {.index = index, .value = value(to), .at = 0x1000, .next = 0x1002}, memory));
             };
             good = good && set(0x560, table) && set(0x570, 0x210D);
             (void)unit.on(action::indirect_jump{0x2000}, memory);
@@ -716,8 +723,10 @@ TEST_CASE("a PSB follows every 2 KB even if PacketByteCnt reads 0") {  // GEN-16
                           {.cr3 = 0x1000},
                           0x1000,
                           engine::options_of(engine::model_kind::manual)};
-        (void)unit.wrmsr(0x560, table, 0x1000, 0x1002, memory);
-        (void)unit.wrmsr(0x570, value(std::uint64_t{0x2105}), 0x1000, 0x1002, memory);
+        (void)unit.wrmsr({.index = 0x560, .value = table, .at = 0x1000, .next = 0x1002}, memory);
+        (void)unit.wrmsr(
+            {.index = 0x570, .value = value(std::uint64_t{0x2105}), .at = 0x1000, .next = 0x1002},
+            memory);
         // PSB 16, CBR 4, PIP 8, PSBEND 2, MODE.Exec 2, TIP.PGE 7; then TIPs of 7 bytes
         std::uint64_t const at_first = unit.total().stored;
         for (std::uint64_t i = 0; i < 286; ++i) {
@@ -761,7 +770,8 @@ TEST_CASE("memory covered by SMRR is not written, not even in SMM") {  // GEN-26
         (void)unit.on(action::smi{.next = 0x1000, .to = 0x8'0000}, memory);
         auto const word = unit.msrs().ctl.with(ctl::TraceEn{value(true)});
         // The SMI handler enables tracing.
-        bool const on = is_done(unit.wrmsr(ctl::address, word.raw, 0x8'0000, 0x8'0002, memory));
+        bool const on = is_done(unit.wrmsr(
+            {.index = ctl::address, .value = word.raw, .at = 0x8'0000, .next = 0x8'0002}, memory));
         fill(unit, memory, 500);
         bool nothing = true;
         for (std::size_t i = 0; i < 0x1000; ++i) {
@@ -784,8 +794,13 @@ TEST_CASE("SMRRs that change while TraceEn is 1 take effect when it rises again"
         fill(unit, memory, 50);
         bool const before = unit.total().lost == 0 && unit.total().stored != 0;
         auto const now = unit.msrs().ctl;
-        (void)unit.wrmsr(ctl::address, now.with(ctl::TraceEn{false}).raw, 0x1000, 0x1002, memory);
-        (void)unit.wrmsr(ctl::address, now.raw, 0x1002, 0x1004, memory);
+        (void)unit.wrmsr({.index = ctl::address,
+                          .value = now.with(ctl::TraceEn{false}).raw,
+                          .at = 0x1000,
+                          .next = 0x1002},
+                         memory);
+        (void)unit.wrmsr({.index = ctl::address, .value = now.raw, .at = 0x1002, .next = 0x1004},
+                         memory);
         fill(unit, memory, 50);
         return before && unit.total().lost != 0;
     });
@@ -815,9 +830,11 @@ TEST_CASE("packets do not depend on addresses: the port translates guest-physica
         host.put(0, entry{test::regions + distance});
         translated guest{host, distance};
         auto other = off("CPL=0");
-        bool const moved = is_done(other.wrmsr(0x560, table + distance, 0x1000, 0x1000, guest));
+        bool const moved = is_done(other.wrmsr(
+            {.index = 0x560, .value = table + distance, .at = 0x1000, .next = 0x1000}, guest));
         auto const word = other.msrs().ctl.with(ctl::TraceEn{true});
-        bool const on = is_done(other.wrmsr(ctl::address, word.raw, 0x1000, 0x1002, guest));
+        bool const on = is_done(other.wrmsr(
+            {.index = ctl::address, .value = word.raw, .at = 0x1000, .next = 0x1002}, guest));
         (void)other.on(action::indirect_jump{0x2000}, guest);
         return moved && on && unit.total() == other.total() && unit.total().stored != 0 &&
                plain.trace.bytes == host.trace.bytes;

@@ -214,7 +214,9 @@ TEST_CASE("state that is visible only later is moved, too") {
         twins<> both{"CPL=0", how};
         both.both([](auto& unit, auto& to) {
             std::uint64_t const count = std::uint64_t{2000} << 32;
-            (void)unit.wrmsr(ia32_rtit_status::address, count, 0x1000, 0x1002, to);
+            (void)unit.wrmsr(
+                {.index = ia32_rtit_status::address, .value = count, .at = 0x1000, .next = 0x1002},
+                to);
         });
         both.enable();
         for (unsigned i = 0; i < 24; ++i) { both.on(action::indirect_jump{0x2000ULL << i}); }
@@ -266,7 +268,8 @@ TEST_CASE("a unit moved before every operation loses the same packets and report
         both.fail(value(true));
         both.on(action::indirect_jump{0x2000});
         both.both([](auto& unit, auto& to) {
-            (void)unit.wrmsr(ia32_rtit_ctl::address, 0, 0x1100, 0x1102, to);
+            (void)unit.wrmsr(
+                {.index = ia32_rtit_ctl::address, .value = 0, .at = 0x1100, .next = 0x1102}, to);
         });
         bool const waits = both.stays.is_flushing() && both.moves.is_flushing();
         both.on(action::mov_cr3{0x2000, 0x2003, 0x9000});
@@ -329,15 +332,23 @@ TEST_CASE("load() accepts the image of a unit that traced on the same processor"
         bool const topa = one.value.leaf_14_0_ecx.get<topa_scheme>();
         bool const range = one.value.leaf_14_0_ecx.get<reg::cpuid_14h_0_ecx::SNGLRNGOUT>();
         std::uint64_t const word = topa ? 0x210D : range ? 0x200D : 0x204D;
-        (void)unit.wrmsr(0x560, topa ? test::table : test::regions, 0x1000, 0x1002, memory);
-        (void)unit.wrmsr(0x561, topa ? 0x7F : 0xFFF, 0x1000, 0x1002, memory);
-        (void)unit.wrmsr(ia32_rtit_ctl::address, word, 0x1000, 0x1002, memory);
+        (void)unit.wrmsr({.index = 0x560,
+                          .value = topa ? test::table : test::regions,
+                          .at = 0x1000,
+                          .next = 0x1002},
+                         memory);
+        (void)unit.wrmsr(
+            {.index = 0x561, .value = topa ? 0x7FU : 0xFFFU, .at = 0x1000, .next = 0x1002}, memory);
+        (void)unit.wrmsr(
+            {.index = ia32_rtit_ctl::address, .value = word, .at = 0x1000, .next = 0x1002}, memory);
         CHECK(unit.state().enables().packet() == one.value.has_pt());
         for (std::uint64_t i = 0; i < 20; ++i) {
             (void)unit.on(action::indirect_jump{i << 40}, memory);
         }
         CHECK(is_taken());
-        (void)unit.wrmsr(ia32_rtit_ctl::address, word - 1, 0x1000, 0x1002, memory);
+        (void)unit.wrmsr(
+            {.index = ia32_rtit_ctl::address, .value = word - 1, .at = 0x1000, .next = 0x1002},
+            memory);
         CHECK(is_taken());
     }
 }
@@ -505,7 +516,9 @@ TEST_CASE("an image with any byte changed is rejected, or gives a working unit")
                 (void)unit.on(action::conditional{0x1020, i % 3 == 0}, memory);
                 (void)unit.on(action::indirect_jump{i << 40}, memory);
             }
-            (void)unit.wrmsr(ia32_rtit_ctl::address, 0, 0x1100, 0x1102, memory);
+            (void)unit.wrmsr(
+                {.index = ia32_rtit_ctl::address, .value = 0, .at = 0x1100, .next = 0x1102},
+                memory);
             if (!engine::load(of, engine::store(unit).view(), how)) {
                 FAIL("the unit cannot be saved and loaded, byte " << at << ": " << byte);
             }

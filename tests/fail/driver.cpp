@@ -2,6 +2,7 @@
 /// Drivers and their ports
 
 #include <ptspec/driver/msr_sequence.hpp>
+#include <ptspec/driver/ring.hpp>
 #include <ptspec/driver/switch_context.hpp>
 #include <ptspec/ports/x86.hpp>
 #include <ptspec/reg/lbr.hpp>
@@ -69,3 +70,16 @@ struct kernel_msrs {
 
 auto written(kernel_msrs& msrs) { return ptspec::driver::write(msrs, word{}); }
 }  // namespace write_of_msr_platform_info
+
+namespace set_marks_in_a_row {
+/// The unread bytes and the head of a ring, swapped: they have names.
+// expect: set_marks
+auto move_marks(ptspec::driver::ring const& ring, uint64_t head, uint64_t unread) -> bool {
+#ifndef SHOULD_FAIL
+    return ptspec::driver::set_marks(ring,
+                                     {.head = head, .unread = unread, .wake_up_bytes = 0x1000});
+#else
+    return ptspec::driver::set_marks(ring, unread, head, 0x1000);
+#endif
+}
+}  // namespace set_marks_in_a_row

@@ -2,7 +2,10 @@
 /// The engine
 
 #include <ptspec/base/host_memory.hpp>
+#include <ptspec/engine/action/register_write.hpp>
+#include <ptspec/engine/clocks.hpp>
 #include <ptspec/engine/generator.hpp>
+#include <ptspec/engine/output/result.hpp>
 #include <ptspec/engine/state.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 
@@ -71,3 +74,66 @@ auto fup_of(engine::generator_state const& unit, uint64_t rip) -> packet_ip {
 #endif
 }
 }  // namespace packet_ip_as_cs_offset
+
+namespace count_cycles_in_a_row {
+/// The cycles that pass and those of the counter, swapped: the counter is one argument.
+// expect: count_cycles
+auto count(uint64_t before, uint64_t passed) -> uint64_t {
+#ifndef SHOULD_FAIL
+    return engine::count_cycles({.cycles = before, .bits = 12}, passed).cycles;
+#else
+    return engine::count_cycles(passed, before, 12, false).cycles;
+#endif
+}
+}  // namespace count_cycles_in_a_row
+
+namespace count_stored_in_a_row {
+/// The number of bytes and the address of the last one, swapped: the addresses are one argument.
+// expect: count_stored
+void count(engine::write_result& result, uint64_t first, uint64_t last) {
+#ifndef SHOULD_FAIL
+    result.count_stored({first, last}, 8);
+#else
+    result.count_stored(first, 8, last);
+#endif
+}
+}  // namespace count_stored_in_a_row
+
+namespace wrmsr_in_a_row {
+/// The address of a WRMSR and its value, swapped: they have names.
+// expect: wrmsr
+auto enable(engine::trace_unit<>& unit, host_memory& memory, uint64_t ctl, uint64_t rip) {
+#ifndef SHOULD_FAIL
+    return unit.wrmsr({.index = 0x570, .value = ctl, .at = rip, .next = rip + 2}, memory);
+#else
+    return unit.wrmsr(0x570, rip, rip + 2, ctl, memory);
+#endif
+}
+}  // namespace wrmsr_in_a_row
+
+namespace phys_addr_as_cs_offset {
+/// A physical address is no RIP.
+// expect: phys_addr
+// expect: cs_offset
+auto wrmsr_at(phys_addr table, uint64_t rip) -> engine::msr_write {
+    engine::msr_write made{.index = 0x570, .at = rip};
+#ifdef SHOULD_FAIL
+    made.at = table;
+#endif
+    made.value = table.value;
+    return made;
+}
+}  // namespace phys_addr_as_cs_offset
+
+namespace wrmsr_names_swapped {
+/// The value of a WRMSR as its index: an integer of 64 bits is no index.
+// expect: deleted
+// expect: msr_index
+auto wrmsr_of(uint32_t index, uint64_t value) -> engine::msr_write {
+#ifndef SHOULD_FAIL
+    return {.index = index, .value = value};
+#else
+    return {.index = value, .value = index};
+#endif
+}
+}  // namespace wrmsr_names_swapped

@@ -3,9 +3,11 @@
 
 #include <ptspec/base/host_memory.hpp>
 #include <ptspec/topa/builders.hpp>
+#include <ptspec/topa/position.hpp>
 #include <ptspec/topa/regions_for_pages.hpp>
 #include <ptspec/topa/table.hpp>
 #include <ptspec/topa/validate.hpp>
+#include <ptspec/topa/walk.hpp>
 
 using namespace ptspec;
 using topa::entry;
@@ -430,3 +432,68 @@ void place(ptspec::topa::entry* to) {
 #endif
 }
 }  // namespace result_dropped_write_table
+
+namespace chain_bounds_in_a_row {
+/// The bounds of a walk over tables, swapped: they have names.
+// expect: shape_of_chain
+auto tables_at(host_memory& memory, uint64_t first) -> uint64_t {
+#ifndef SHOULD_FAIL
+    return topa::shape_of_chain(memory, first, {.max_entries = 512, .max_tables = 16}).tables;
+#else
+    return topa::shape_of_chain(memory, first, 16, 512).tables;
+#endif
+}
+}  // namespace chain_bounds_in_a_row
+
+namespace cs_offset_as_phys_addr {
+/// A RIP is no address of a ToPA table.
+// expect: cs_offset
+// expect: table_site
+#ifndef SHOULD_FAIL
+using address = phys_addr;
+#else
+using address = cs_offset;
+#endif
+
+auto ring_at(address table) { return topa::try_ring(table, topa::region{.base = 0x1000}); }
+}  // namespace cs_offset_as_phys_addr
+
+namespace phys_addr_from_packet_ip {
+/// The IP of a packet is no address of an output region.
+// expect: packet_ip
+// expect: phys_addr
+auto region_at(packet_ip ip, uint64_t base) -> topa::region {
+    topa::region made{.base = base};
+#ifdef SHOULD_FAIL
+    made.base = ip;
+#endif
+    return made.base == phys_addr{ip.value} ? topa::region{} : made;
+}
+}  // namespace phys_addr_from_packet_ip
+
+namespace phys_addr_sum {
+/// The distance of two addresses is a number of bytes; their sum is nothing.
+// expect: operator+
+// expect: phys_addr
+auto length(topa::region first, topa::region second) -> uint64_t {
+#ifndef SHOULD_FAIL
+    return second.base - first.base;
+#else
+    return second.base + first.base;
+#endif
+}
+}  // namespace phys_addr_sum
+
+namespace packet_ip_from_phys_addr {
+/// An address of the output is no IP.
+// expect: phys_addr
+// expect: packet_ip
+auto next_byte(topa::position where, topa::entry current) -> packet_ip {
+    phys_addr const address = topa::trace_store_phys_addr(where, current);
+#ifndef SHOULD_FAIL
+    return address.value;
+#else
+    return address;
+#endif
+}
+}  // namespace packet_ip_from_phys_addr

@@ -6,6 +6,7 @@
 #include <ptspec/trace/events.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
+#include <ptspec/trace/time.hpp>
 #include <ptspec/trace/write/writer.hpp>
 
 #include <array>
@@ -196,3 +197,15 @@ auto write(std::vector<unsigned char>& to) {
     return writer.branch(true);
 }
 }  // namespace writer_into_no_sink
+
+namespace core_frequency_in_a_row {
+/// Cycles and TSC ticks, swapped: they have names.
+// expect: core_frequency
+auto frequency(uint64_t cycles, uint64_t ticks, uint64_t of_tsc) -> uint64_t {
+#ifndef SHOULD_FAIL
+    return ptspec::trace::core_frequency({.cycles = cycles, .tsc_ticks = ticks}, of_tsc);
+#else
+    return ptspec::trace::core_frequency(ticks, cycles, of_tsc);
+#endif
+}
+}  // namespace core_frequency_in_a_row

@@ -375,7 +375,8 @@ auto fw_single_range(uint64_t base, uint64_t pointers, uint64_t more, uint64_t& 
     using namespace single_range;
     ia32_rtit_output_base const where{base};
     ia32_rtit_output_mask_ptrs const at{pointers};
-    out = mask_of(at) + trace_store_phys_addr(where, at) + bytes_left(at) + advanced(at, more).raw;
+    out = mask_of(at) + trace_store_phys_addr(where, at).value + bytes_left(at) +
+          advanced(at, more).raw;
     return broken_rule(where, at);
 }
 auto fw_single_range_rules(uint64_t base, uint64_t pointers, single_range::region const& wanted,
@@ -401,8 +402,8 @@ void fw_position(uint64_t base, uint64_t pointers, topa::position& out) noexcept
 }
 auto fw_position_numbers(topa::position const& at, uint64_t raw) noexcept -> uint64_t {
     topa::entry const current{raw};
-    return topa::base_of(at).raw + topa::mask_ptrs_of(at).raw + topa::table_pointer(at) +
-           topa::trace_store_phys_addr(at, current) + topa::bytes_left(at, current);
+    return topa::base_of(at).raw + topa::mask_ptrs_of(at).raw + topa::table_pointer(at).value +
+           topa::trace_store_phys_addr(at, current).value + topa::bytes_left(at, current);
 }
 void fw_position_after(topa::position& at, uint64_t raw, uint64_t bytes) noexcept {
     auto const linked = topa::follow_end(topa::entry{raw});
@@ -1445,7 +1446,8 @@ auto fw_unit_rdmsr(engine::trace_unit<>& unit, uint32_t index, uint64_t& value) 
 }
 auto fw_unit_wrmsr(engine::trace_unit<>& unit, uint32_t index, uint64_t value, uint64_t ip,
                    hooked_memory& memory, engine::access_outcome& what) noexcept -> rule {
-    auto const done = unit.wrmsr(index, value, ip, ip + 2, memory);
+    auto const done = unit.wrmsr({.index = index, .value = value, .at = ip, .next = ip + 2},
+                                 memory);
     what = done.what;
     return done.broken;
 }
@@ -1506,8 +1508,9 @@ auto fw_generator(engine::generator& from, engine::action::mov_cr3 const& e,
                   byte_buffer& to) noexcept -> bool {
     from.on(e, to);
     from.end_overflow(to);
-    return from.xrstors_init(0) && from.wrmsr(0x570, 0, 0, 0, to) && from.xrstors({}, 0, 0, to) &&
-           from.state().msrs == msr_state{};
+    return from.xrstors_init(0) &&
+           from.wrmsr({.index = 0x570, .value = 0, .at = 0, .next = 0}, to) &&
+           from.xrstors({}, 0, 0, to) && from.state().msrs == msr_state{};
 }
 void fw_generator_resets(engine::generator& of, engine::execution_context const& code,
                          uint64_t& value) noexcept {
@@ -1530,7 +1533,7 @@ auto fw_clocks(cpu::capabilities const& of, engine::clocks& now, uint64_t art,
     now.run_to(art, tsc);
     return due.packet(0).raw + now.tsc_packet().raw + now.tma_packet().raw +
            now.cbr_packet(engine::core_to_bus_of(of)).raw +
-           engine::count_cycles(art, tsc, 32, false).cycles;
+           engine::count_cycles({.cycles = art, .bits = 32}, tsc).cycles;
 }
 auto fw_return_stack(trace::return_stack& calls, uint64_t next) noexcept -> bool {
     calls.push(next);

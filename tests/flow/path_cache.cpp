@@ -71,22 +71,22 @@ TEST_CASE("a successor is found by the bytes of its packets, as long as it is in
         path_cache cache{storage};
         for (auto& one : storage) { cache.insert(one, {}); }
         path& first = storage[0];
-        bool good = cache.find_successor(first, 0, 0) == nullptr;
+        bool good = cache.find_successor(first, {0, 0}) == nullptr;
         // Bytes 0 to 2, and 0 to 9; those after them differ.
-        cache.add_successor(first, storage[1], value(uint64_t{0xFFFF'FF33'2211}), 5, 3);
-        cache.add_successor(first, storage[2], 0x8877'6655'4433'2212, 0xFFAA99, 10);
-        auto const* const three = cache.find_successor(first, 0x1234'0033'2211, 77);
-        auto const* const ten = cache.find_successor(first, 0x8877'6655'4433'2212, 0xAA99);
+        cache.add_successor(first, storage[1], {value(uint64_t{0xFFFF'FF33'2211}), 5}, 3);
+        cache.add_successor(first, storage[2], {0x8877'6655'4433'2212, 0xFFAA99}, 10);
+        auto const* const three = cache.find_successor(first, {0x1234'0033'2211, 77});
+        auto const* const ten = cache.find_successor(first, {0x8877'6655'4433'2212, 0xAA99});
         good = good && three != nullptr && three->size == 3 && cache.find(*three) == &storage[1] &&
                ten != nullptr && ten->size == 10 && cache.find(*ten) == &storage[2] &&
-               cache.find_successor(first, 0x8877'6655'4433'2212, 0xAB99) == nullptr &&
-               cache.find_successor(first, 0x1234'0033'2210, 77) == nullptr;
+               cache.find_successor(first, {0x8877'6655'4433'2212, 0xAB99}) == nullptr &&
+               cache.find_successor(first, {0x1234'0033'2210, 77}) == nullptr;
         // A third one replaces the older of the two; a path that was replaced is not found.
         cache.insert(storage[2], {});
         good = good && cache.find(*ten) == nullptr;
-        cache.add_successor(first, storage[2], 1, 0, 1);
-        return good && cache.find_successor(first, 0x1234'0033'2211, 77) == nullptr &&
-               cache.find_successor(first, 0x8877'6655'4433'2212, 0xAA99) != nullptr &&
-               cache.find_successor(first, 0xFF01, 9)->size == 1;
+        cache.add_successor(first, storage[2], {1, 0}, 1);
+        return good && cache.find_successor(first, {0x1234'0033'2211, 77}) == nullptr &&
+               cache.find_successor(first, {0x8877'6655'4433'2212, 0xAA99}) != nullptr &&
+               cache.find_successor(first, {0xFF01, 9})->size == 1;
     });
 }

@@ -50,10 +50,10 @@ auto table_rule(uint64_t base, unsigned width) -> rule {
 auto region_rule(request const& of, size_t index) -> rule {
     topa::region const& one = of.regions[index];
     uint64_t const size = uint64_t{4096} << underlying(one.size);
-    return one.base % size != 0                 ? rule::OUT_062
-           : reaches_beyond(one.base, of.width) ? rule::OUT_063
-           : !of.many_entries && index != 0     ? rule::OUT_067
-                                                : rule::none;
+    return one.base.value % size != 0                 ? rule::OUT_062
+           : reaches_beyond(one.base.value, of.width) ? rule::OUT_063
+           : !of.many_entries && index != 0           ? rule::OUT_067
+                                                      : rule::none;
 }
 
 /// The rule that the end of a table breaks, or `none`.
@@ -86,7 +86,7 @@ auto finding_of(request const& of) -> topa::violation {
 auto word_of(request const& of, size_t index) -> uint64_t {
     if (index == of.count) { return of.next | 1; }
     topa::region const& one = of.regions[index];
-    return one.base | uint64_t{underlying(one.size)} << 6 | (one.interrupt ? 4U : 0U) |
+    return one.base.value | uint64_t{underlying(one.size)} << 6 | (one.interrupt ? 4U : 0U) |
            (one.stop ? 16U : 0U);
 }
 
@@ -247,7 +247,7 @@ void check_single_range(uint64_t base, uint64_t pointers, uint64_t more) {
         require(stepped.raw >> 32 == ((before + 1) & mask), "the next byte, or wrap to 0");
         require((stepped.raw & 0xFFFF'FFFF) == (pointers & 0xFFFF'FFFF), "the mask is unchanged");
         if (wanted == rule::none) {
-            uint64_t const address = single_range::trace_store_phys_addr(where, stepped);
+            phys_addr const address = single_range::trace_store_phys_addr(where, stepped);
             require(address >= base && address - base <= mask, "no byte outside the region");
         }
     }

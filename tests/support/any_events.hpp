@@ -156,13 +156,16 @@ private:
         auto const here = unit_.ip();
         if (dice_.chance(80)) {
             auto const word = is_on ? unit_.msrs().ctl.raw & ~std::uint64_t{1} : ctl_word();
-            return is_done(unit_.wrmsr(ctl::address, word, here, here + 2, memory, takes()));
+            return is_done(
+                unit_.wrmsr({.index = ctl::address, .value = word, .at = here, .next = here + 2},
+                            memory, takes()));
         }
         auto const index = static_cast<std::uint32_t>(0x570 + dice_.roll(0x18));
         auto const value = index == 0x571   ? dice_.roll(8) << 4
                            : index == 0x572 ? 0x1000 * dice_.roll(3)
                                             : address();
-        return is_done(unit_.wrmsr(index, value, here, here + 2, memory));
+        return is_done(
+            unit_.wrmsr({.index = index, .value = value, .at = here, .next = here + 2}, memory));
     }
     template <class Memory>
     auto record(Memory& memory) -> bool {

@@ -260,8 +260,13 @@ private:
         bool fine = false;
         pip_at_ = 0;
         track_overflow([&] {
-            fine = unit_.wrmsr(reg::ia32_rtit_ctl::address, value, here, next, memory_).what ==
-                   engine::access_outcome::done;
+            fine = unit_
+                       .wrmsr({.index = reg::ia32_rtit_ctl::address,
+                               .value = value,
+                               .at = here,
+                               .next = next},
+                              memory_)
+                       .what == engine::access_outcome::done;
         });
         return fine;
     }
@@ -450,8 +455,11 @@ private:
                           is_refused_;
         } else {
             if (stopped || dice_.chance(30)) {
-                track_overflow(
-                    [&] { (void)unit_.wrmsr(status::address, 0, here.at, here.next, memory_); });
+                track_overflow([&] {
+                    (void)unit_.wrmsr(
+                        {.index = status::address, .value = 0, .at = here.at, .next = here.next},
+                        memory_);
+                });
             }
             is_refused_ = !write_ctl(now.ctl.with(ctl::TraceEn{true}).raw, here.at, here.next) ||
                           is_refused_;

@@ -258,7 +258,8 @@ private:
     constexpr auto check_wrmsr(statement const& what, std::uint64_t here) -> bool {
         using outcome = engine::access_outcome;
         auto const index = static_cast<std::uint32_t>(what.index);
-        auto const done = unit.wrmsr(index, what.value, here, here + 2, memory);
+        auto const done = unit.wrmsr(
+            {.index = index, .value = what.value, .at = here, .next = here + 2}, memory);
         if (!what.broken.empty()) {
             return done.what == outcome::general_protection && is(done.broken, what.broken);
         }

@@ -80,7 +80,9 @@ public:
     void run(unsigned events, bool moves) {
         using ctl = reg::ia32_rtit_ctl;
         auto const before = unit_.ip();
-        auto const began = unit_.wrmsr(ctl::address, what_.word(), before, before + 2, memory_);
+        auto const began = unit_.wrmsr(
+            {.index = ctl::address, .value = what_.word(), .at = before, .next = before + 2},
+            memory_);
         check(began.what == engine::access_outcome::done, "tracing begins");
         model_.begin(before + 2, unit_.state().code.cr3);
         for (unsigned i = 0; i < events; ++i) {
@@ -90,7 +92,8 @@ public:
         if (lost_) { end_overflow(); }
         go_far(0x40'0000, 0, unit_.state().code.cr3, false);  // WRMSR needs CPL 0
         auto const at = unit_.ip();
-        auto const ended = unit_.wrmsr(ctl::address, 0, at, at + 2, memory_);
+        auto const ended = unit_.wrmsr(
+            {.index = ctl::address, .value = 0, .at = at, .next = at + 2}, memory_);
         check(ended.what == engine::access_outcome::done, "tracing ends");
         model_.end(at);
     }

@@ -483,9 +483,10 @@ private:
             case vmx::shadow_progress::paused: break;
             case vmx::shadow_progress::missing_page: {
                 ++seen.missing;
-                std::size_t const page = page_at(result.address);
+                std::size_t const page = page_at(result.address.value);
                 bool const is_missing = page != guest_pages && ram.how[page] == backing::missing;
-                ram.require(is_missing && result.address % page_bytes == 0, "the missing page");
+                ram.require(is_missing && result.address.value % page_bytes == 0,
+                            "the missing page");
                 if (!is_missing) { break; }
                 ram.move(page);
                 ram.how[page] = backing::mapped;
@@ -634,7 +635,7 @@ private:
             }
             auto const expected = bare_output_.write(bare_, bare, rest.first(got.taken));
             pmis_ += expected.pmis;
-            if (expected.has_address) { last_ = expected.last; }
+            if (expected.has_address) { last_ = expected.last.value; }
             ram.require(!expected.fault.happened && got.taken == expected.taken &&
                             got.stored == expected.stored && got.lost == expected.lost &&
                             got.pmis == expected.pmis,
@@ -646,7 +647,7 @@ private:
             std::size_t page = 0;
             while (page != guest_pages && ram.host_of[page] != ram.gone) { ++page; }
             ram.require(page != guest_pages &&
-                            got.fault.address / page_bytes == host_at / page_bytes + ram.gone,
+                            got.fault.address.value / page_bytes == host_at / page_bytes + ram.gone,
                         "the page that is gone");
             ram.gone = host_pages;
             if (is_good()) { move(page); }
@@ -733,8 +734,10 @@ private:
         auto const at = bare_.ip();
         world::bare_port bare_memory{guest_.ram};
         world::host_port host_memory{guest_.ram};
-        auto const one = bare_.wrmsr(index, bare, at, at + 2, bare_memory);
-        auto const two = host_.wrmsr(index, host, at, at + 2, host_memory);
+        auto const one = bare_.wrmsr({.index = index, .value = bare, .at = at, .next = at + 2},
+                                     bare_memory);
+        auto const two = host_.wrmsr({.index = index, .value = host, .at = at, .next = at + 2},
+                                     host_memory);
         guest_.ram.require(one.what == engine::access_outcome::done && two.took_effect(),
                            "registers can be written");
         resume(two.fault);

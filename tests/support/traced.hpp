@@ -81,7 +81,7 @@ public:
         return *this;
     }
     constexpr auto writes(uint32_t index, uint64_t value, uint64_t at, uint64_t next) -> traced& {
-        answer = wrmsr(index, value, at, next, bytes);
+        answer = wrmsr({.index = index, .value = value, .at = at, .next = next}, bytes);
         return *this;
     }
     [[nodiscard]] constexpr auto packets() const -> packets_text {

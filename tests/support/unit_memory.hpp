@@ -79,12 +79,16 @@ constexpr auto off(std::string_view setup, engine::model_options const& how =
 template <std::size_t Depth, memory_port Memory>
 constexpr auto enable(engine::trace_unit<Depth>& unit, Memory& memory) -> engine::access_result {
     auto const word = unit.msrs().ctl.with(access::ia32_rtit_ctl::TraceEn{true});
-    return unit.wrmsr(access::ia32_rtit_ctl::address, word.raw, 0x1000, 0x1002, memory);
+    return unit.wrmsr(
+        {.index = access::ia32_rtit_ctl::address, .value = word.raw, .at = 0x1000, .next = 0x1002},
+        memory);
 }
 template <std::size_t Depth, memory_port Memory>
 constexpr auto disable(engine::trace_unit<Depth>& unit, Memory& memory) -> engine::access_result {
     auto const word = unit.msrs().ctl.with(access::ia32_rtit_ctl::TraceEn{false});
-    return unit.wrmsr(access::ia32_rtit_ctl::address, word.raw, 0x1100, 0x1102, memory);
+    return unit.wrmsr(
+        {.index = access::ia32_rtit_ctl::address, .value = word.raw, .at = 0x1100, .next = 0x1102},
+        memory);
 }
 
 }  // namespace ptspec::test

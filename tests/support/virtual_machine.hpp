@@ -183,7 +183,7 @@ private:
             auto const built = shadow.build(port, 1000);
             if (built) { break; }
             if (built.what == vmx::shadow_progress::missing_page) {
-                memory.missing.erase(built.address / 4096);
+                memory.missing.erase(built.address.value / 4096);
             } else if (built.what == vmx::shadow_progress::no_room) {
                 ++out_of_room;
                 if (!shadow.end_with_error()) { break; }
@@ -198,7 +198,7 @@ private:
         for (std::size_t i = 0; i < 512; ++i) {
             byte_array<8> bytes;
             store_le64(bytes.data(), from.entries[i].raw);
-            (void)memory.host.store(from.address + 8 * i, bytes);
+            (void)memory.host.store(from.address.value + 8 * i, bytes);
         }
     }
 

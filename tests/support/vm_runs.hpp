@@ -164,7 +164,7 @@ private:
 
     void start(unit& which, endless_sink& to) {
         auto const at = which.state().ip;
-        (void)which.wrmsr(0x570, set_.word(true), at, at + 2, to);
+        (void)which.wrmsr({.index = 0x570, .value = set_.word(true), .at = at, .next = at + 2}, to);
     }
     template <class Event>
     void on_both(Event const& e) {

@@ -167,7 +167,8 @@ private:
     }
     auto user_ip() const -> std::uint64_t { return 0x40'0000; }
     void write(std::uint32_t index, std::uint64_t value) {
-        (void)unit_.wrmsr(index, value, unit_.ip(), unit_.ip(), memory_);
+        (void)unit_.wrmsr({.index = index, .value = value, .at = unit_.ip(), .next = unit_.ip()},
+                          memory_);
     }
     auto takes() -> action::time_within {
         constexpr packet::kind places[] = {
@@ -207,8 +208,11 @@ private:
             is_first_ = false;
         }
         if (!unit_
-                 .wrmsr(ctl::address, word_.with(ctl::TraceEn{on_now}).raw, here, here + 2, memory_,
-                        takes())
+                 .wrmsr({.index = ctl::address,
+                         .value = word_.with(ctl::TraceEn{on_now}).raw,
+                         .at = here,
+                         .next = here + 2},
+                        memory_, takes())
                  .took_effect()) {
             std::puts("the model refuses IA32_RTIT_CTL");
             std::exit(2);

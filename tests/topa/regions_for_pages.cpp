@@ -118,8 +118,8 @@ TEST_CASE("a page is a region of 4 KB, and no page is no region") {
     });
     CHECK_TWICE([](auto value) {
         regions found;
-        return topa::regions_for_pages(nullptr, value(size_t{0}), widest, found) ==
-                   page_regions{} &&
+        phys_addr const* const none = nullptr;
+        return topa::regions_for_pages(none, value(size_t{0}), widest, found) == page_regions{} &&
                found.count == 0;
     });
 }
@@ -157,11 +157,13 @@ auto pages_of(std::vector<region> const& of) -> std::vector<uint64_t> {
     std::vector<uint64_t> pages;
     for (auto const& one : of) {
         uint64_t const size = uint64_t{4096} << underlying(one.size);
-        REQUIRE(one.base % size == 0);
+        REQUIRE(one.base.value % size == 0);
         REQUIRE(size <= 0x800'0000);
         REQUIRE(!one.interrupt);
         REQUIRE(!one.stop);
-        for (uint64_t page = 0; page < size; page += 4096) { pages.push_back(one.base + page); }
+        for (uint64_t page = 0; page < size; page += 4096) {
+            pages.push_back(one.base.value + page);
+        }
     }
     return pages;
 }

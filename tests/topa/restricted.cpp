@@ -31,7 +31,9 @@ constexpr auto is(address_run const& got, bool restricted, uint64_t last) -> boo
 /// The first address after `address` where the answer changes.
 constexpr auto next_change(restricted_memory const& of, uint64_t address) -> uint64_t {
     bool const restricted = is_restricted_at(of, address);
-    while (is_restricted_at(of, address) == restricted) { address = of.run_from(address).last + 1; }
+    while (is_restricted_at(of, address) == restricted) {
+        address = of.run_from(address).last.value + 1;
+    }
     return address;
 }
 
@@ -255,7 +257,9 @@ TEST_CASE("stretch_from() and touches() agree with a check byte by byte (OUT-110
             places.push_back(first + page * 0x1000 + 0xFFF);
         }
         for (auto const& span : extra) {
-            for (uint64_t const place : {span.first - 1, span.first, span.last, span.last + 1}) {
+            uint64_t const start = span.first.value;
+            uint64_t const end = span.last.value;
+            for (uint64_t const place : {start - 1, start, end, end + 1}) {
                 if (place - first < 0x4'0000) { places.push_back(place); }
             }
         }

@@ -38,7 +38,7 @@ TEST_CASE("a single range has 128 bytes to 4 GB (OUT-141)") {
 
 namespace {
 
-constexpr auto stored_at(uint64_t base, uint64_t mask_ptrs) -> uint64_t {
+constexpr auto stored_at(uint64_t base, uint64_t mask_ptrs) -> phys_addr {
     return single_range::trace_store_phys_addr(base_register{base}, pointers{mask_ptrs});
 }
 constexpr auto advanced_pointers(uint64_t mask_ptrs, uint64_t bytes) -> uint64_t {

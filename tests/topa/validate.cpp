@@ -231,7 +231,8 @@ TEST_CASE("an entry with a byte in restricted memory is reported (OUT-091,112)")
         topa::restricted_memory const restricted{.smrr_physbase = {0x1'1000},
                                                  .smrr_physmask = {0xFFFF'F800}};
         findings found;
-        auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 512, 8, restricted);
+        auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, {.max_tables = 8},
+                                              restricted);
         return got.tables == 2 && found.are(violation{rule::OUT_091, {0x1'1000, 0}},
                                             violation{rule::OUT_091, {0x1'1000, 1}});
     });
@@ -364,7 +365,7 @@ TEST_CASE("random chains have the findings of the reference (OUT-056,060..068,07
 
         std::vector<violation> found;
         auto const collect = [&](violation one) { found.push_back(one); };
-        auto const got = topa::validate_chain(memory, first, of, collect, most);
+        auto const got = topa::validate_chain(memory, first, of, collect, {.max_entries = most});
         REQUIRE(found == expected);
         REQUIRE(got.tables >= 1);
         for (auto const& one : expected) { ++seen[one.broken]; }
@@ -407,7 +408,8 @@ TEST_CASE("each table is checked once, also when the bound is larger than the ch
             tables<3> memory{{{0x40'0002, 0x1'1001}, {0x40'0002, 0x1'2001}, {0x40'0002, 0x1'0001}}};
             findings found;
             uint64_t const lookahead_bytes = most < 3 ? most : 3;
-            auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 512, most);
+            auto const got = topa::validate_chain(memory, 0x1'0000, skl, found,
+                                                  {.max_tables = most});
             if (got.tables != lookahead_bytes || found.count != lookahead_bytes) { return false; }
         }
         return true;
@@ -431,7 +433,7 @@ TEST_CASE("a chain ends at STOP, at unreadable memory, or at a table without END
     CHECK_TWICE([](auto value) {
         tables<2> memory{{{value(uint64_t{0x40'0000}), 0x1'1001}, {0x40'1000, 0x40'2000, 1}}};
         findings found;
-        auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 2);
+        auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, {.max_entries = 2});
         return got.tables == 2 && is(got.last, table_end::limit_reached, {0x1'1000, 2}) &&
                found.are(violation{rule::OUT_056, {0x1'1000, 2}});
     });
@@ -467,7 +469,7 @@ TEST_CASE("a table of a chain has 512 entries by default (OUT-056)") {
         findings page;
         auto const limited = topa::validate_chain(memory, 0x1'0000, skl, page);
         findings more;
-        auto const whole = topa::validate_chain(memory, 0x1'0000, skl, more, 513);
+        auto const whole = topa::validate_chain(memory, 0x1'0000, skl, more, {.max_entries = 513});
         return page.are(at(512, rule::OUT_056)) && more.are() && limited.tables == 1 &&
                is(limited.last, table_end::limit_reached, {0x1'0000, 512}) && whole.tables == 1 &&
                is(whole.last, table_end::link, {0x1'0000, 512}, 0x1'0000);
@@ -489,8 +491,8 @@ TEST_CASE("a chain whose links change during the walk is checked as far as it go
     for (uint64_t const entry : {0U, 0x40'0010U}) {
         changing memory{entry, 2 * 15 + 3};
         uint64_t found = 0;
-        auto const got = topa::validate_chain(
-            memory, 0x1'0000, skl, [&](violation) { ++found; }, 512, 5);
+        auto const got = topa::validate_chain(memory, 0x1'0000, skl, [&](violation) { ++found; },
+                                              {.max_tables = 5});
         CHECK(got.tables == 2);
         CHECK(is(got.last, entry == 0 ? table_end::unreadable : table_end::stop, {0x1'1000, 1}));
         CHECK(found == 0);
@@ -509,8 +511,8 @@ TEST_CASE("a chain that never ends is checked up to the bound") {
     for (uint64_t const most : {1U, 2U, 5U}) {
         next_pages memory;
         uint64_t found = 0;
-        auto const got = topa::validate_chain(
-            memory, 0x1'0000, skl, [&](violation) { ++found; }, 512, most);
+        auto const got = topa::validate_chain(memory, 0x1'0000, skl, [&](violation) { ++found; },
+                                              {.max_tables = most});
         CHECK(got.tables == most);
         CHECK(found == most);
         CHECK(memory.reads == 8 * most);

@@ -714,15 +714,18 @@ TEST_CASE("a table that wraps is a chain that closes on itself (OUT-055)") {
     // The second table has 2^25 regions.
     computed_words memory{
         [](uint64_t address) { return port_value{true, address == 0x1000 ? 0x2001U : 0U}; }};
-    CHECK(is(topa::shape_of_chain(memory, 0x1000, 0x200'0000, 1), 1, false, 0));
-    CHECK(is(topa::shape_of_chain(memory, 0x1000, 0x200'0000), 2, true, 1));
+    CHECK(is(topa::shape_of_chain(memory, 0x1000, {.max_entries = 0x200'0000, .max_tables = 1}), 1,
+             false, 0));
+    CHECK(is(topa::shape_of_chain(memory, 0x1000, {.max_entries = 0x200'0000}), 2, true, 1));
 }
 
 TEST_CASE("a table without END and STOP in its room ends the chain") {
     CHECK_TWICE([](auto value) {
         few_words ring{ring_words};
-        return is(topa::shape_of_chain(ring, 0x1'0000, value(uint64_t{2})), 1, false, 0) &&
-               is(topa::shape_of_chain(ring, 0x1'0000, value(uint64_t{3})), 1, true, 0);
+        return is(topa::shape_of_chain(ring, 0x1'0000, {.max_entries = value(uint64_t{2})}), 1,
+                  false, 0) &&
+               is(topa::shape_of_chain(ring, 0x1'0000, {.max_entries = value(uint64_t{3})}), 1,
+                  true, 0);
     });
     // By default a table has the 512 entries of a page.
     computed_words memory{
@@ -741,7 +744,7 @@ TEST_CASE("a chain that never ends is walked up to the bound") {
     };
     for (uint64_t const most : {1U, 2U, 3U, 4U, 100U}) {
         computed_words memory{next_page};
-        CHECK(is(topa::shape_of_chain(memory, 0x1000, 512, most), most, false, 0));
+        CHECK(is(topa::shape_of_chain(memory, 0x1000, {.max_tables = most}), most, false, 0));
         CHECK(memory.reads == 3 * most);
     }
     computed_words memory{next_page};
@@ -793,8 +796,9 @@ void check_shape(linked_tables chain, uint64_t first) {
     for (uint64_t most = 1; most < expected.tables + 3; most += 1 + expected.tables / 20) {
         bool const all = most >= expected.tables;
         chain.reads = 0;
-        REQUIRE(is(topa::shape_of_chain(chain, first, 512, most), all ? expected.tables : most,
-                   all && expected.closes, all ? expected.back_to : 0));
+        REQUIRE(is(topa::shape_of_chain(chain, first, {.max_tables = most}),
+                   all ? expected.tables : most, all && expected.closes,
+                   all ? expected.back_to : 0));
         REQUIRE(chain.reads <= 8 * most * (chain.regions + 1));
     }
 }
@@ -836,7 +840,7 @@ TEST_CASE("a walk terminates when a loop opens during the walk") {
         first = false;
         return port_value{true, next | 1};
     }};
-    CHECK(is(topa::shape_of_chain(memory, 0x1000, 512, 5), 5, false, 0));
+    CHECK(is(topa::shape_of_chain(memory, 0x1000, {.max_tables = 5}), 5, false, 0));
     CHECK(memory.reads == 12);
 }
 
@@ -850,7 +854,7 @@ TEST_CASE("a walk terminates when the port fails now and then") {
             bool const done = random() % fails_by != 0 && 1 <= table && table <= tables;
             return done ? port_value{true, (table % tables + 1) << 12 | 1} : port_value{};
         }};
-        auto const got = topa::shape_of_chain(memory, 0x1000, 512, 50);
+        auto const got = topa::shape_of_chain(memory, 0x1000, {.max_tables = 50});
         REQUIRE(got.tables <= 50);
         REQUIRE(memory.reads <= 8 * 50);
     }
@@ -908,7 +912,7 @@ auto is_broken(uint64_t table, uint64_t index, uint64_t word) -> bool {
 auto reference_distance(few_pages const& memory, position from, position to, uint64_t most)
     -> walk_outcome {
     uint64_t bytes = 0;
-    uint64_t table = from.table;
+    uint64_t table = from.table.value;
     uint64_t index = from.index;
     uint64_t offset = from.offset;
     for (uint64_t regions = 0; regions <= most;) {

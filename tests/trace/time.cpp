@@ -7,11 +7,15 @@ using namespace ptspec;
 
 TEST_CASE("the core frequency between two points (PKT-316)") {
     CHECK_TWICE([](auto value) {
-        return trace::core_frequency(value(3000U), value(2000U), 2'400'000'000) == 3'600'000'000 &&
-               trace::core_frequency(value(3000U), value(0U), 2'400'000'000) == 0 &&
-               trace::core_frequency(uint64_t{1} << 30, value(1U), 1) == uint64_t{1} << 30 &&
-               trace::core_frequency(uint64_t{3} << 50, value(uint64_t{2} << 50), 2'400'000'000) ==
-                   3'600'000'000;
+        return trace::core_frequency({.cycles = value(3000U), .tsc_ticks = value(2000U)},
+                                     2'400'000'000) == 3'600'000'000 &&
+               trace::core_frequency({.cycles = value(3000U), .tsc_ticks = value(0U)},
+                                     2'400'000'000) == 0 &&
+               trace::core_frequency({.cycles = uint64_t{1} << 30, .tsc_ticks = value(1U)}, 1) ==
+                   uint64_t{1} << 30 &&
+               trace::core_frequency(
+                   {.cycles = uint64_t{3} << 50, .tsc_ticks = value(uint64_t{2} << 50)},
+                   2'400'000'000) == 3'600'000'000;
     });
 }
 

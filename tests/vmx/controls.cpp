@@ -310,7 +310,7 @@ TEST_CASE("in a list that starts a trace CTL is last: what follows it faults (PR
                 if (entry.count != 0 || exit.count != 0) { return false; }
                 continue;
             }
-            uint32_t const next = start[at].index;
+            msr_index const next = start[at].index;
             if (!entry.is({rule::REG_004, step::entry_load, at + 1, next}) ||
                 !exit.is({rule::REG_004, step::exit_load, at + 1, next})) {
                 return false;

@@ -290,9 +290,15 @@ TEST_CASE(
         auto const cr3 = random() % 3 << 12;
 
         (void)bare.on(engine::action::mov_cr3{0x40'0000, 0x40'0003, cr3}, bare_memory);
-        (void)bare.wrmsr(0x570, msrs.ctl.raw & ~std::uint64_t{1}, 0x40'0003, 0x40'0005,
+        (void)bare.wrmsr({.index = 0x570,
+                          .value = msrs.ctl.raw & ~std::uint64_t{1},
+                          .at = 0x40'0003,
+                          .next = 0x40'0005},
                          bare_memory);
-        (void)exits.wrmsr(0x570, msrs.ctl.raw & ~std::uint64_t{1}, 0x40'0000, 0x40'0002,
+        (void)exits.wrmsr({.index = 0x570,
+                           .value = msrs.ctl.raw & ~std::uint64_t{1},
+                           .at = 0x40'0000,
+                           .next = 0x40'0002},
                           exit_memory);
         auto guest = exits.msrs();
         guest.ctl = msrs.ctl;

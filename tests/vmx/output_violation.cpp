@@ -140,7 +140,7 @@ auto run(std::uint32_t missing, std::uint64_t& violations, std::uint64_t first_r
             auto const answer = on_ept_violation(guest, access.qualification(), access.address,
                                                  pages);
             if (answer.what == ept_violation_action::missing_page) {
-                pages.missing &= ~(1U << answer.page / 4096);
+                pages.missing &= ~(1U << answer.page.value / 4096);
                 (void)cpu.write(0, 0);  // the processor stores what waited for the page
             } else {
                 CHECK(answer.what == ept_violation_action::end_output);

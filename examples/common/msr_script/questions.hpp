@@ -169,11 +169,11 @@ inline void build(session& in, words& given) {
 
 /// How many entries of the table at an address are read: up to the last word that was put within a
 /// table of the largest size.
-inline auto entries_to_read(session const& in, std::uint64_t table) -> std::uint64_t {
+inline auto entries_to_read(session const& in, phys_addr table) -> std::uint64_t {
     std::uint64_t const least = in.of.has_topa_of_many_entries() ? 1 : 2;
     auto const& put = in.memory.put_words();
-    std::uint64_t const last_byte = topa::table_pointer({table, topa::last_index, 0}) + 7;
-    auto const after_last = last_byte > table ? put.upper_bound(last_byte) : put.end();
+    phys_addr const last_byte = topa::table_pointer({table, topa::last_index, 0}) + 7;
+    auto const after_last = last_byte > table ? put.upper_bound(last_byte.value) : put.end();
     if (after_last == put.begin()) { return least; }
     std::uint64_t const last = std::prev(after_last)->first;
     return last < table ? least : std::max((last - table) / 8 + 1, least);

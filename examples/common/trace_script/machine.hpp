@@ -538,9 +538,14 @@ private:
         }
         auto const word = ctl_with(e, *enable == 1);
         auto const takes = take_moments();
-        auto const done = is_status
-                              ? unit_.wrmsr(status::address, zeroed.raw, here, next_ip, memory_)
-                              : unit_.wrmsr(ctl::address, word.raw, here, next_ip, memory_, takes);
+        auto const done =
+            is_status
+                ? unit_.wrmsr(
+                      {.index = status::address, .value = zeroed.raw, .at = here, .next = next_ip},
+                      memory_)
+                : unit_.wrmsr(
+                      {.index = ctl::address, .value = word.raw, .at = here, .next = next_ip},
+                      memory_, takes);
         fault_ = fault_ || done.fault.happened;
         return done.took_effect() ? valid : "a value that does not fault";
     }

@@ -116,7 +116,7 @@ constexpr void find_broken_rules(type_list<Row, Rest...>, capabilities const& ca
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, msr_index index,
                                  uint64_t value, policy const& how, Found&& found) noexcept {
     if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
         return found(absent);
@@ -126,9 +126,10 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
     }
     if (is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
-        return detail::find_broken_rules(detail::rows::other_than_ctl{}, caps, index, value, found);
+        return detail::find_broken_rules(detail::rows::other_than_ctl{}, caps, index.value, value,
+                                         found);
     }
-    switch (index) {
+    switch (index.value) {
         case reg::ia32_perf_global_status::address: return found(rule::REG_203);
         case reg::ia32_perf_global_status_reset::address:
             return detail::find_broken_rules_of_global_status(
@@ -152,7 +153,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 [[gnu::noinline, gnu::pure]]
 #endif
 [[nodiscard]]
-constexpr auto broken_rule(capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr auto broken_rule(capabilities const& caps, msr_state const& now, msr_index index,
                            uint64_t value, policy const& how = {}) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, now, index, value, how, first);
@@ -166,7 +167,7 @@ constexpr auto broken_rule(capabilities const& caps, msr_state const& now, uint3
 [[gnu::always_inline]]
 #endif
 [[nodiscard]]
-constexpr auto write_faults(capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr auto write_faults(capabilities const& caps, msr_state const& now, msr_index index,
                             uint64_t value, policy const& how = {}) noexcept -> bool {
     if (!is_pt_msr(index)) { return broken_rule(caps, now, index, value, how) != rule::none; }
     if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
@@ -177,7 +178,7 @@ constexpr auto write_faults(capabilities const& caps, msr_state const& now, uint
                 (detail::staying_enabled(now, ctl) != 0 || !access::is_legal(caps, ctl)));
     }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
-    return !detail::is_legal(detail::rows::other_than_ctl{}, caps, index, value);
+    return !detail::is_legal(detail::rows::other_than_ctl{}, caps, index.value, value);
 }
 
 /// Checks whether a WRMSR raises #GP, and by which rule.
@@ -191,7 +192,7 @@ constexpr auto write_faults(capabilities const& caps, msr_state const& now, uint
 [[gnu::always_inline]]
 #endif
 [[nodiscard]]
-constexpr auto check_write(capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr auto check_write(capabilities const& caps, msr_state const& now, msr_index index,
                            uint64_t value, unsigned cpl = 0, policy const& how = {}) noexcept
     -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
@@ -206,7 +207,7 @@ constexpr auto check_write(capabilities const& caps, msr_state const& now, uint3
 ///
 /// Errors: `general_protection` with the rule; `not_covered` for other MSRs.
 /// Source: REG-001, REG-002, REG-011..017.
-[[nodiscard]] constexpr auto check_read(capabilities const& caps, uint32_t index,
+[[nodiscard]] constexpr auto check_read(capabilities const& caps, msr_index index,
                                         unsigned cpl = 0) noexcept -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }

@@ -73,8 +73,8 @@ constexpr auto enabled(capabilities const& caps, msr_state now,
 /// values.
 ///
 /// Source: REG-050, REG-203.
-constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
-    switch (index) {
+constexpr void store(msr_state& now, msr_index index, uint64_t value) noexcept {
+    switch (index.value) {
         case ia32_rtit_status::address: {
             constexpr auto kept = ia32_rtit_status::write_ignored_mask();
             now.status = {(value & ~kept) | (now.status.raw & kept)};
@@ -117,7 +117,7 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 /// The same for any covered MSR: the effect of a WRMSR after `check_write` has allowed it.
 ///
 /// Source: REG-020..023, REG-043, REG-050, REG-203.
-[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state const& now, uint32_t index,
+[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state const& now, msr_index index,
                                    uint64_t value, processor_context const& code) noexcept
     -> effect {
     if (index == ia32_rtit_ctl::address) { return apply(caps, now, ia32_rtit_ctl{value}, code); }
@@ -132,7 +132,7 @@ constexpr void store(msr_state& now, uint32_t index, uint64_t value) noexcept {
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
 ///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
 [[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& now,
-                                             uint32_t index, uint64_t value,
+                                             msr_index index, uint64_t value,
                                              processor_context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
     auto const checked = check_write(caps, now, index, value, code.cpl, how);
@@ -149,7 +149,7 @@ struct read_result {
 };
 
 /// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& now, uint32_t index,
+[[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& now, msr_index index,
                                   unsigned cpl = 0) noexcept -> read_result {
     auto const checked = check_read(caps, index, cpl);
     return {checked, checked ? value_of(now, index) : 0};

@@ -67,7 +67,7 @@ inline constexpr size_t image_size = detail::image_head +
         to += 8;
     };
     for (pt_msr const& msr : pt_msrs) { add(value_of(now, msr.index)); }
-    for (uint32_t const index : detail::related_msrs) { add(value_of(now, index)); }
+    for (msr_index const index : detail::related_msrs) { add(value_of(now, index)); }
     store_le64(to, (now.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
                        (now.in_smm ? detail::flag_in_smm : 0) |
                        (now.smram_trace_en ? detail::flag_smram_trace_en : 0));
@@ -78,7 +78,7 @@ inline constexpr size_t image_size = detail::image_head +
 struct load_result {
     access::error error = access::error::none;
     rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
-    uint32_t msr = 0;          ///< for `refused`: the MSR
+    msr_index msr{};           ///< for `refused`: the MSR
     msr_state state{};         ///< the state after a cold reset on an error
 
     constexpr explicit operator bool() const noexcept { return error == access::error::none; }
@@ -86,7 +86,7 @@ struct load_result {
 
 namespace detail {
 
-constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_result {
+constexpr auto refused_value(rule broken, msr_index index) noexcept -> load_result {
     return {access::error::refused, broken, index, {}};
 }
 
@@ -96,7 +96,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 /// the initial one of an MSR that the processor lacks, or no WRMSR writes it.
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
-[[nodiscard]] constexpr auto broken_rule_of_value(capabilities const& caps, uint32_t index,
+[[nodiscard]] constexpr auto broken_rule_of_value(capabilities const& caps, msr_index index,
                                                   uint64_t value) noexcept -> rule {
     if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
@@ -130,7 +130,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 
     load_result loaded;
     uint8_t const* from = image.data() + detail::image_head;
-    auto const load_one = [&](uint32_t index) {
+    auto const load_one = [&](msr_index index) {
         uint64_t const value = load_le64(from);
         from += 8;
         if (!loaded) { return; }
@@ -139,7 +139,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
         set_raw(loaded.state, index, value);
     };
     for (pt_msr const& msr : pt_msrs) { load_one(msr.index); }
-    for (uint32_t const index : detail::related_msrs) { load_one(index); }
+    for (msr_index const index : detail::related_msrs) { load_one(index); }
     if (!loaded) { return detail::refused_value(loaded.broken, loaded.msr); }
     uint64_t const flags = load_le64(from);
     msr_state& state = loaded.state;

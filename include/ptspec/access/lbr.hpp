@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/access/msr_state.hpp>
+#include <ptspec/base/address.hpp>
 #include <ptspec/cpu/quirks.hpp>
 
 /// Branch records (LBR, LER, BTS, BTM) on processors where Intel PT and LBR are mutually exclusive.
@@ -29,10 +30,8 @@ inline constexpr uint32_t max_lbr_entries = 32;
 /// IA32_DEBUGCTL does not.
 ///
 /// Source: REG-182.
-[[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
-    auto const in_stack = [=](uint32_t first) {
-        return index >= first && index - first < max_lbr_entries;
-    };
+[[nodiscard]] constexpr auto is_lbr_msr(msr_index index) noexcept -> bool {
+    auto const in_stack = [=](uint32_t first) { return index.value - first < max_lbr_entries; };
     return in_stack(reg::msr_lastbranch_x_from_ip::address(0)) ||
            in_stack(reg::msr_lastbranch_x_to_ip::address(0)) ||
            in_stack(reg::msr_lbr_info_x::address(0)) || index == reg::msr_lastbranch_tos::address ||
@@ -44,7 +43,7 @@ inline constexpr uint32_t max_lbr_entries = 32;
 ///
 /// Source: REG-181, REG-182.
 [[nodiscard]] constexpr auto is_suspended(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl,
-                                          uint32_t index) noexcept -> bool {
+                                          msr_index index) noexcept -> bool {
     return suspends_lbr(signature, ctl) && is_lbr_msr(index);
 }
 

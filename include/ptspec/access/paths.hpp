@@ -53,7 +53,7 @@ struct path_verdict {
 /// Errors: those of `check_write`.
 /// Source: REG-010.
 [[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& caps,
-                                            msr_state const& now, uint32_t index, uint64_t value,
+                                            msr_state const& now, msr_index index, uint64_t value,
                                             policy const& how = {}) noexcept -> path_verdict {
     auto const checked = check_write(caps, now, index, value, 0, how);
     return {checked,

@@ -108,15 +108,21 @@ inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::
 /// True for the MSRs of Intel PT, 560H to 587H, whether or not the processor has them.
 ///
 /// Source: REG-017.
-[[nodiscard]] constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
-    return index >= first_pt_msr && index <= last_pt_msr;
+[[nodiscard]] constexpr auto is_pt_msr(msr_index index) noexcept -> bool {
+    return index.value >= first_pt_msr && index.value <= last_pt_msr;
 }
 
 /// True for the MSRs that this directory models: those of Intel PT, and the fields of Intel PT in
 /// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
 ///
+/// always_inline: without it the check of a constant index has 2 instructions more (g++ 12).
+///
 /// Source: REG-017, REG-018.
-[[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
+#if defined(__GNUC__) || defined(__clang__)
+[[gnu::always_inline]]
+#endif
+[[nodiscard]]
+constexpr auto covers(msr_index index) noexcept -> bool {
     return is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
            index == reg::ia32_perf_global_status_reset::address ||
            index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||
@@ -135,9 +141,9 @@ namespace detail {
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]
 #endif
-constexpr auto rule_of_absence(capabilities const& caps, uint32_t index) noexcept -> rule {
+constexpr auto rule_of_absence(capabilities const& caps, msr_index index) noexcept -> rule {
     if (!is_pt_msr(index)) { return rule::none; }
-    auto const msr = facts_in(rows::pt{}, index);
+    auto const msr = facts_in(rows::pt{}, index.value);
     if (!msr.is_listed) { return rule::REG_017; }
     rule missing = rule::none;
     switch (msr.group) {
@@ -160,7 +166,7 @@ constexpr auto rule_of_absence(capabilities const& caps, uint32_t index) noexcep
 /// True if a processor has an MSR of Intel PT; true for any other MSR.
 ///
 /// Source: REG-001, REG-012..015, REG-017.
-[[nodiscard]] constexpr auto exists(capabilities const& caps, uint32_t index) noexcept -> bool {
+[[nodiscard]] constexpr auto exists(capabilities const& caps, msr_index index) noexcept -> bool {
     return detail::rule_of_absence(caps, index) == rule::none;
 }
 

@@ -8,7 +8,7 @@ namespace ptspec::access {
 
 /// An MSR of Intel PT in `pt_msrs`.
 struct pt_msr {
-    uint32_t index = 0;
+    msr_index index{};
     bool is_saved = false;        ///< by XSAVES
     uint8_t quadword = 0;         ///< of the PT state in the XSAVE area, if it is saved
     bool is_used_if_set = false;  ///< it has an effect if any of `ctl_bits` is 1; else if all are 0
@@ -101,15 +101,15 @@ inline constexpr auto pt_msrs = detail::table_of(detail::rows::pt{});
 /// reset IA32_PERF_GLOBAL_STATUS read 0.
 ///
 /// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto value_of(msr_state const& now, uint32_t index) noexcept -> uint64_t {
-    switch (index) {
+[[nodiscard]] constexpr auto value_of(msr_state const& now, msr_index index) noexcept -> uint64_t {
+    switch (index.value) {
         case reg::ia32_perf_global_status::address: return now.perf_global_status.raw;
         case reg::ia32_xss::address: return now.xss.raw;
         case reg::ia32_debugctl::address: return now.debugctl.raw;
         default: break;
     }
     auto const* const found = detail::value_in(detail::rows::pt{}, const_cast<msr_state&>(now),
-                                               index);
+                                               index.value);
     return found == nullptr ? 0 : *found;
 }
 
@@ -118,8 +118,8 @@ inline constexpr auto pt_msrs = detail::table_of(detail::rows::pt{});
 /// Errors: none; ignored for an MSR that is not covered or has no storage. LowerMask always reads
 ///         as ones.
 /// Source: REG-072.
-constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcept {
-    switch (index) {
+constexpr void set_raw(msr_state& state, msr_index index, uint64_t value) noexcept {
+    switch (index.value) {
         case ia32_rtit_output_mask_ptrs::address:
             value |= ia32_rtit_output_mask_ptrs::forced_1_mask();
             break;
@@ -128,7 +128,7 @@ constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcep
         case reg::ia32_debugctl::address: state.debugctl = {value}; return;
         default: break;
     }
-    auto* const found = detail::value_in(detail::rows::pt{}, state, index);
+    auto* const found = detail::value_in(detail::rows::pt{}, state, index.value);
     if (found != nullptr) { *found = value; }
 }
 

@@ -61,7 +61,7 @@ struct xsaves_result {
 
 /// A value that XRSTORS does not load, and the rule that a WRMSR of it breaks.
 struct violation {
-    uint32_t msr = 0;  ///< 0: none
+    msr_index msr{};  ///< 0: none
     rule broken = rule::none;
 
     friend constexpr auto operator==(violation, violation) -> bool = default;
@@ -85,7 +85,7 @@ constexpr auto refused(msr_state const& now, rule broken) noexcept -> effect {
 ///
 /// Source: REG-144.
 constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const& now,
-                                       uint32_t index, uint64_t value, policy const& how) noexcept
+                                       msr_index index, uint64_t value, policy const& how) noexcept
     -> rule {
     auto const absent = rule_of_absence(caps, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }

@@ -3,7 +3,7 @@
 
 #include <ptspec/base/bits.hpp>
 
-/// Addresses: alignment, canonical form, physical width.
+/// Addresses and indexes of MSRs as types; alignment, canonical form, physical width.
 namespace ptspec {
 
 /// True when `address` is a multiple of `size`, a power of two.
@@ -51,14 +51,84 @@ struct packet_ip {
     friend constexpr auto operator==(packet_ip, packet_ip) -> bool = default;
 };
 
+/// A physical address, of the machine or of a guest.
+struct phys_addr {
+    uint64_t value;
+
+    phys_addr() = default;  // trivial: g++ 12 loses others in arrays of constant expressions
+    constexpr phys_addr(uint64_t address) noexcept : value{address} {}
+
+    /// The address `bytes` after.
+    friend constexpr auto operator+(phys_addr from, uint64_t bytes) noexcept -> phys_addr {
+        return from.value + bytes;
+    }
+    constexpr auto operator+=(uint64_t bytes) noexcept -> phys_addr& {
+        value += bytes;
+        return *this;
+    }
+    /// The number of bytes from `from` to `to`, modulo 2^64.
+    friend constexpr auto operator-(phys_addr to, phys_addr from) noexcept -> uint64_t {
+        return to.value - from.value;
+    }
+    friend constexpr auto operator==(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value == two.value;
+    }
+    friend constexpr auto operator<(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value < two.value;
+    }
+    friend constexpr auto operator<=(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value <= two.value;
+    }
+    friend constexpr auto operator>(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value > two.value;
+    }
+    friend constexpr auto operator>=(phys_addr one, phys_addr two) noexcept -> bool {
+        return one.value >= two.value;
+    }
+};
+[[nodiscard]] constexpr auto is_aligned(phys_addr address, uint64_t size) noexcept -> bool {
+    return is_aligned(address.value, size);
+}
+[[nodiscard]] constexpr auto align_down(phys_addr address, uint64_t size) noexcept -> phys_addr {
+    return align_down(address.value, size);
+}
+
+/// The index of an MSR, as RDMSR and WRMSR take it in ECX.
+struct msr_index {
+    uint32_t value;
+
+    msr_index() = default;
+    constexpr msr_index(uint32_t index) noexcept : value{index} {}
+    /// An integer of 64 bits is the value of an MSR.
+    template <integral Wide>
+        requires(sizeof(Wide) > sizeof(uint32_t))
+    msr_index(Wide) = delete;
+
+    friend constexpr auto operator==(msr_index one, msr_index two) noexcept -> bool {
+        return one.value == two.value;
+    }
+    friend constexpr auto operator<(msr_index one, msr_index two) noexcept -> bool {
+        return one.value < two.value;
+    }
+    friend constexpr auto operator<=(msr_index one, msr_index two) noexcept -> bool {
+        return one.value <= two.value;
+    }
+    friend constexpr auto operator>(msr_index one, msr_index two) noexcept -> bool {
+        return one.value > two.value;
+    }
+    friend constexpr auto operator>=(msr_index one, msr_index two) noexcept -> bool {
+        return one.value >= two.value;
+    }
+};
+
 /// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], or 36 if the leaf
 /// is absent. At most 52.
 struct max_phys_addr {
     unsigned bits = 52;
 
     /// True when an address has no bit at or above MAXPHYADDR.
-    [[nodiscard]] constexpr auto contains(uint64_t address) const noexcept -> bool {
-        return (address & ~low_bits(bits)) == 0;
+    [[nodiscard]] constexpr auto contains(phys_addr address) const noexcept -> bool {
+        return (address.value & ~low_bits(bits)) == 0;
     }
     friend constexpr auto operator==(max_phys_addr, max_phys_addr) -> bool = default;
 };

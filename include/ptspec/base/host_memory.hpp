@@ -8,7 +8,7 @@ namespace ptspec {
 
 /// A range of the program's memory and its physical address.
 struct host_region {
-    uint64_t base = 0;
+    phys_addr base{};
     uint8_t* bytes = nullptr;
     uint64_t size = 0;
 };
@@ -64,14 +64,14 @@ private:
     [[nodiscard]] constexpr auto find(uint64_t address, host_region const*& hint) const noexcept
         -> byte_window {
         host_region const* found = hint;
-        uint64_t offset = address - found->base;
+        uint64_t offset = address - found->base.value;
         if (offset >= found->size) {
             ++found;
             if (found == end_) { found = first_; }
-            offset = address - found->base;
+            offset = address - found->base.value;
             if (offset >= found->size) {
                 found = search(address);
-                offset = address - found->base;
+                offset = address - found->base.value;
                 if (offset >= found->size) { return {}; }
             }
             hint = found;
@@ -82,13 +82,13 @@ private:
     [[nodiscard]] constexpr auto search(uint64_t address) const noexcept -> host_region const* {
         if (!is_sorted_) {
             host_region const* one = first_;
-            while (one + 1 != end_ && address - one->base >= one->size) { ++one; }
+            while (one + 1 != end_ && address - one->base.value >= one->size) { ++one; }
             return one;
         }
         host_region const* first = first_;
         for (size_t count = static_cast<size_t>(end_ - first_); count > 1;) {
             size_t const half = count / 2;
-            first = first[half].base <= address ? first + half : first;
+            first = first[half].base.value <= address ? first + half : first;
             count -= half;
         }
         return first;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
 
 /// The interfaces through which the library accesses memory, MSRs, CPUID and interrupts.
@@ -20,7 +21,7 @@ struct [[nodiscard]] port_value {
 /// A fault of a port. The operation may be retried.
 struct [[nodiscard]] port_fault {
     bool happened = false;
-    uint64_t address = 0;  ///< the first byte that was not accessed
+    phys_addr address{};  ///< the first byte that was not accessed
 
     friend constexpr auto operator==(port_fault, port_fault) -> bool = default;
 };

@@ -78,7 +78,8 @@ constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& n
         result.next = {.has_new_output = true, .output = buffer_at(in, head), .reader = &reader};
     }
     if (in.recipe == buffer_recipe::streaming) {
-        (void)set_marks(in, head, 0, wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2);
+        uint64_t const wake_up = wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2;
+        (void)set_marks(in, {.head = head, .wake_up_bytes = wake_up});
     }
     return result;
 }

@@ -44,7 +44,7 @@ constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> 
 /// no error. Disable tracing before the SMRRs or the APIC base change.
 ///
 /// Source: SDM vol. 3, "Restricted Memory Access"; PRG-095..097, OUT-110..114.
-[[nodiscard]] constexpr auto restricted_check(topa::output_hazards const& hazards, uint64_t base,
+[[nodiscard]] constexpr auto restricted_check(topa::output_hazards const& hazards, phys_addr base,
                                               uint64_t bytes) noexcept -> rule {
     if (bytes == 0) { return rule::none; }
     if (hazards.restricted.touches(base, bytes)) { return rule::OUT_111; }

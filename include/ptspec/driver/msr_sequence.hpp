@@ -51,7 +51,7 @@ concept fenced_msr_port = msr_port<Port> && requires(Port& port) { port.fence();
 struct msr_fault {
     bool happened = false;
     bool is_write = false;
-    uint32_t index = 0;   ///< of the MSR
+    msr_index index{};    ///< of the MSR
     uint64_t value = 0;   ///< of a write
     unsigned number = 0;  ///< the number of the access in the procedure, from 0
 
@@ -100,9 +100,9 @@ public:
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
-    constexpr auto read(uint32_t index) noexcept -> uint64_t {
+    constexpr auto read(msr_index index) noexcept -> uint64_t {
         if (fault_.happened) { return 0; }
-        port_value const got = msrs_.read(index);
+        port_value const got = msrs_.read(index.value);
         if (!got) {
             fault_ = {true, false, index, 0, number_};
             return 0;
@@ -118,9 +118,9 @@ public:
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
-    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+    constexpr auto write(msr_index index, uint64_t value) noexcept -> bool {
         if (fault_.happened) { return false; }
-        if (!msrs_.write(index, value)) {
+        if (!msrs_.write(index.value, value)) {
             fault_ = {true, true, index, value, number_};
             return false;
         }

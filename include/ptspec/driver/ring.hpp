@@ -20,9 +20,9 @@ enum class buffer_recipe : uint8_t {
     streaming,           ///< circular, read while it is filled: INT and STOP move with `set_marks`
 };
 
-/// A page for a ToPA table: its physical address, and its entries in this program's memory.
+/// A page for a ToPA table: its address, and its entries in this program's memory.
 struct table_page {
-    uint64_t base = 0;
+    phys_addr base{};
     topa::entry* entries = nullptr;
 };
 
@@ -78,8 +78,13 @@ namespace detail {
 
 }  // namespace detail
 
-[[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
-                                       uint64_t wake_up_bytes) noexcept -> bool;
+/// What decides where a streaming ring has INT and STOP.
+struct ring_marks {
+    uint64_t head = 0;           ///< the offset of the next byte of trace
+    uint64_t unread = 0;         ///< the number of bytes before it that are not read
+    uint64_t wake_up_bytes = 0;  ///< the bytes of trace from `head` on that cause the next PMI
+};
+[[nodiscard]] constexpr auto set_marks(ring const& in, ring_marks const& wanted) noexcept -> bool;
 
 /// Writes the tables of a buffer: `entries_per_table` - 1 regions and a link each, the last link to
 /// the first table. INT and STOP of the given regions are ignored: the recipe places them. Those of
@@ -121,7 +126,7 @@ namespace detail {
     for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
         size_t const here = count - first < per_table ? count - first : per_table;
         bool const is_last = table + 1 == tables;
-        uint64_t const base = pages[table].base;
+        phys_addr const base = pages[table].base;
         auto const region_at = [&](size_t i) {
             return is_stepped
                        ? detail::marked(buffer_recipe::interrupt_and_stop, regions[first], 0, 1)
@@ -146,7 +151,7 @@ namespace detail {
         }
     }
     if (how == buffer_recipe::streaming) {
-        (void)set_marks(result.ring, 0, 0, result.ring.bytes / 2);
+        (void)set_marks(result.ring, {.wake_up_bytes = result.ring.bytes / 2});
     }
     return result;
 }
@@ -260,15 +265,13 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 /// the one with the oldest unread byte; INT on the region in which the next `wake_up_bytes` bytes
 /// from `head` on end, or at the latest on the one before STOP.
 ///
-/// Units:  `head` is the offset of the next byte of trace, `unread` the number of bytes before it
-///         that are not read.
 /// The entries of a stepped ring all have INT and STOP, and are not changed.
 ///
 /// Errors: false, and no change, if unread bytes follow `head` in its region: tracing would
 ///         overwrite them.
 /// Source: OUT-093, OUT-094, PRG-121, PRG-126, PRG-128.
-[[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
-                                       uint64_t wake_up_bytes) noexcept -> bool {
+[[nodiscard]] constexpr auto set_marks(ring const& in, ring_marks const& wanted) noexcept -> bool {
+    auto const [head, unread, wake_up_bytes] = wanted;
     if (unread > in.bytes) { return false; }
     auto const current = region_at(in, head);
     auto const oldest = region_at(in, head % in.bytes + in.bytes - unread);
@@ -300,7 +303,7 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 ///         OUT-068 a ring of one region a table; OUT-093 the region at `now`, whose entry is in
 ///         use. Nothing is changed.
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-091, PRG-115, PRG-124, OUT-093.
-[[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, uint64_t table,
+[[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, phys_addr table,
                                           output_registers const& now) noexcept -> rule {
     if (in.is_stepped) { return rule::OUT_068; }
     if (region % in.regions_per_table == 0) { return rule::OUT_066; }

@@ -23,13 +23,13 @@ template <class Visit>
 constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noexcept {
     if (part.count == 0) { return; }
     auto [region, at] = region_at(in, part.from);
-    uint64_t base = in.regions[region].base + at;
+    phys_addr base = in.regions[region].base + at;
     uint64_t bytes = 0;
     uint64_t left = part.count;
     while (left != 0) {
         uint64_t const size = topa::bytes_in(in.regions[region].size);
         uint64_t const here = size - at < left ? size - at : left;
-        uint64_t const start = in.regions[region].base + at;
+        phys_addr const start = in.regions[region].base + at;
         if (start != base + bytes) {
             if constexpr (requires { static_cast<bool>(visit(base, bytes)); }) {
                 if (!visit(base, bytes)) { return; }
@@ -186,14 +186,13 @@ template <memory_port Memory>
                                                Memory& memory) noexcept -> uint64_t {
     uint64_t last = 0;
     uint64_t before = 0;
-    for_each_span(in, part, [&](uint64_t base, uint64_t bytes) {
-        for (uint64_t at = align_down(base, 8); at < base + bytes; at += 8) {
-            auto const word = memory.load(at);
+    for_each_span(in, part, [&](phys_addr base, uint64_t bytes) {
+        phys_addr const end = base + bytes;
+        for (phys_addr at = align_down(base, 8); at < end; at += 8) {
+            auto const word = memory.load(at.value);
             uint64_t value = word ? word.value : 0;
             if (at < base) { value &= ~low_bits(static_cast<unsigned>(8 * (base - at))); }
-            if (base + bytes - at < 8) {
-                value &= low_bits(static_cast<unsigned>(8 * (base + bytes - at)));
-            }
+            if (end - at < 8) { value &= low_bits(static_cast<unsigned>(8 * (end - at))); }
             if (value == 0) { continue; }
             unsigned bytes_used = 8;
             while (value >> (8 * (bytes_used - 1)) == 0) { --bytes_used; }
@@ -267,9 +266,9 @@ template <memory_port Memory>
 ///
 /// Source: SDM vol. 3, "Single Range Output"; PRG-081, PRG-142.
 struct single_range_part {
-    uint64_t first_base = 0;  ///< the older bytes
+    phys_addr first_base{};  ///< the older bytes
     uint64_t first_bytes = 0;
-    uint64_t second_base = 0;  ///< the newer bytes
+    phys_addr second_base{};  ///< the newer bytes
     uint64_t second_bytes = 0;
 
     friend constexpr auto operator==(single_range_part const&, single_range_part const&)

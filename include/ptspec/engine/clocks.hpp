@@ -93,17 +93,24 @@ struct counted_cycles {
     bool guard = false;  ///< it is about to wrap: a CYC with all cycles is due
 };
 
-/// Adds core clock cycles to a counter of `bits` bits. If `loses`, it wraps, and no CYC is due.
+/// A counter of core clock cycles.
+struct cycle_counter {
+    uint64_t cycles = 0;  ///< the count
+    unsigned bits = 64;
+    bool loses = false;  ///< it wraps, and no CYC is due
+};
+
+/// Adds core clock cycles to a counter.
 ///
 /// Source: SDM vol. 3, "Cycle-Accurate Mode"; GEN-210, GEN-217, GEN-220.
-[[nodiscard]] constexpr auto count_cycles(uint64_t before, uint64_t passed, unsigned bits,
-                                          bool loses) noexcept -> counted_cycles {
-    uint64_t const sum = before + passed;
-    bool const carries = sum < before;
+[[nodiscard]] constexpr auto count_cycles(cycle_counter from, uint64_t passed) noexcept
+    -> counted_cycles {
+    uint64_t const sum = from.cycles + passed;
+    bool const carries = sum < from.cycles;
     uint64_t const all = carries ? ~uint64_t{0} : sum;
-    uint64_t const most = low_bits(bits);
+    uint64_t const most = low_bits(from.bits);
     if (all < most) { return {all, false}; }
-    return loses ? counted_cycles{sum & most, false} : counted_cycles{all, true};
+    return from.loses ? counted_cycles{sum & most, false} : counted_cycles{all, true};
 }
 
 }  // namespace ptspec::engine

@@ -131,19 +131,17 @@ public:
     }
 
     /// RDMSR. Source: REG-011, GEN-161.
-    [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
+    [[nodiscard]] constexpr auto rdmsr(msr_index index) noexcept -> access::read_result {
         return detail::rdmsr(state_, index);
     }
-    /// WRMSR by the instruction at `at`. It, and XRSTORS, may take time.
+    /// WRMSR. It, and XRSTORS, may take time.
     ///
     /// Errors: those of `access::check_write`; nothing has changed then.
     /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
-    [[nodiscard]] constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                                       Sink& to, action::time_within takes = {}) noexcept
-        -> access::verdict {
-        return detail::run_within(
-            state_, takes, to, [&] { return detail::wrmsr(state_, index, value, at, next, to); });
+    [[nodiscard]] constexpr auto wrmsr(msr_write const& e, Sink& to,
+                                       action::time_within takes = {}) noexcept -> access::verdict {
+        return detail::run_within(state_, takes, to, [&] { return detail::wrmsr(state_, e, to); });
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>

@@ -126,21 +126,20 @@ public:
     }
 
     /// RDMSR at the CPL of the code that executes. Source: REG-011, PRG-034.
-    [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
+    [[nodiscard]] constexpr auto rdmsr(msr_index index) noexcept -> access::read_result {
         bool const lags = state_.options.msrs_lag && state_.ctl<ctl::TraceEn>();
         if (output_active_ && !lags) { output_.write_back(state_.msrs); }
         return detail::rdmsr(state_, index);
     }
-    /// WRMSR by the instruction at `at`. It, XSAVES and XRSTORS may take time, as an action may.
+    /// WRMSR. It, XSAVES and XRSTORS may take time, as an action may.
     template <memory_port Memory>
-    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next, Memory& memory,
+    constexpr auto wrmsr(msr_write const& e, Memory& memory,
                          action::time_within takes = {}) noexcept -> access_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::run_within(state_, takes, queue_, [&] {
-            return detail::wrmsr(state_, index, value, at, next, queue_);
-        });
+        auto const verdict = detail::run_within(state_, takes, queue_,
+                                                [&] { return detail::wrmsr(state_, e, queue_); });
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and

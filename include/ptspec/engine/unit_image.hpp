@@ -244,7 +244,7 @@ template <size_t Depth>
 struct unit_load {
     access::error error = access::error::none;
     rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
-    uint32_t msr = 0;          ///< for `refused`: the MSR
+    msr_index msr{};           ///< for `refused`: the MSR
     trace_unit<Depth> unit;    ///< a unit after a cold reset on an error
 
     constexpr explicit operator bool() const noexcept { return error == access::error::none; }

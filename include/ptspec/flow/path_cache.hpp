@@ -143,11 +143,10 @@ public:
         for (unsigned i = made.edges; i < path::most_edges; ++i) { place.counted(i) = i % 8; }
     }
     /// The successor of a path whose packets begin with these 16 bytes, or nullptr.
-    [[nodiscard]] constexpr auto find_successor(path const& of, uint64_t low,
-                                                uint64_t high) const noexcept
+    [[nodiscard]] constexpr auto find_successor(path const& of, wide_bits bytes) const noexcept
         -> path_successor const* {
         for (path_successor const& one : of.successors) {
-            if (matches(one, low, high)) { return &one; }
+            if (matches(one, bytes)) { return &one; }
         }
         return nullptr;
     }
@@ -156,12 +155,13 @@ public:
         path& found = paths_[one.index];
         return found.id == one.id ? &found : nullptr;
     }
-    /// Adds a successor, in place of the older one. Its packets have `size` bytes, 1 to 16.
-    constexpr void add_successor(path& to, path const& next, uint64_t low, uint64_t high,
+    /// Adds a successor, in place of the older one. Its packets have `size` bytes, 1 to 16, of
+    /// `bytes`.
+    constexpr void add_successor(path& to, path const& next, wide_bits bytes,
                                  uint32_t size) noexcept {
         wide_bits const mask = first_bytes_mask(size);
         to.successors[1] = to.successors[0];
-        to.successors[0] = {low & mask.low, high & mask.high, next.id,
+        to.successors[0] = {bytes.low & mask.low, bytes.high & mask.high, next.id,
                             static_cast<uint32_t>(&next - paths_), size};
     }
     constexpr void clear() noexcept {
@@ -189,11 +189,10 @@ private:
         return paths_[place < count_ ? place : slot];
     }
 
-    static constexpr auto matches(path_successor const& one, uint64_t low, uint64_t high) noexcept
-        -> bool {
+    static constexpr auto matches(path_successor const& one, wide_bits bytes) noexcept -> bool {
         wide_bits const mask = first_bytes_mask(one.size);
-        uint64_t const differences = ((low ^ one.low) & mask.low) |
-                                     ((high ^ one.high) & mask.high) | (one.size == 0);
+        uint64_t const differences = ((bytes.low ^ one.low) & mask.low) |
+                                     ((bytes.high ^ one.high) & mask.high) | (one.size == 0);
         return differences == 0;
     }
 

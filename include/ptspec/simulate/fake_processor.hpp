@@ -169,7 +169,9 @@ public:
         }
         bool const was_on = is_tracing();
         auto memory = ports();
-        auto const result = unit_.wrmsr(index, value, unit_.ip(), unit_.ip() + wrmsr_bytes, memory);
+        auto const result = unit_.wrmsr(
+            {.index = index, .value = value, .at = unit_.ip(), .next = unit_.ip() + wrmsr_bytes},
+            memory);
         note_change(was_on);
         fault_ = {.broken = result.broken,
                   .is_unknown_msr = result.what == engine::access_outcome::not_covered,

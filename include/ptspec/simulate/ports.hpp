@@ -9,7 +9,7 @@ namespace ptspec::simulate {
 /// `Size` bytes of memory from `base` on. An access outside them faults.
 template <size_t Size>
 struct memory_model {
-    uint64_t base = 0;
+    phys_addr base{};
     byte_array<Size> bytes{};
 
     [[nodiscard]] constexpr auto load(uint64_t address) const noexcept -> port_value {
@@ -31,7 +31,7 @@ struct memory_model {
 template <size_t Count>
 struct msr_model {
     struct slot {
-        uint32_t index = 0;
+        msr_index index{};
         uint64_t value = 0;
     };
     slot slots[Count] = {};

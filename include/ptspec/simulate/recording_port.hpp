@@ -12,7 +12,7 @@ struct logged_access {
     enum class kind : uint8_t { read, write, fence, note };
     kind what = kind::read;
     bool faulted = false;
-    uint32_t index = 0;  ///< of the MSR
+    msr_index index{};   ///< of the MSR
     uint64_t value = 0;  ///< that was read or written
     text action{};       ///< of a note: a step without an MSR access
 
@@ -36,7 +36,7 @@ constexpr void print_access(logged_access const& one, Sink&& sink) {
     auto const value = [&] { print::hex(one.value, sink, one.value >> 32 != 0 ? 16 : 1); };
     bool const is_write = one.what == kind::write;
     sink(is_write ? text{"WRMSR("} : text{"RDMSR("});
-    print::hex(one.index, sink);
+    print::hex(one.index.value, sink);
     if (is_write) {
         sink(",");
         value();

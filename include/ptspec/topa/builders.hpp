@@ -63,7 +63,7 @@ constexpr auto build(table_site at, region const (&regions)[Room], ending end) n
 /// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067, OUT-068.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_linked(table_site at, uint64_t next, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_linked(table_site at, phys_addr next, Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     return detail::build<sizeof...(Regions) + 1>(at, {regions..., region{}}, link(next));
 }
@@ -242,11 +242,11 @@ template <size_t... Number, size_t... Count>
 constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) noexcept
     -> built_chain<(Count + 1)...> {
     constexpr size_t last = sizeof...(Count) - 1;
-    uint64_t const bases[] = {parts.at.base...};
+    phys_addr const bases[] = {parts.at.base...};
     built_chain<(Count + 1)...> result;
     auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
         if (!result) { return; }
-        uint64_t const next = bases[number == last ? 0 : number + 1];
+        phys_addr const next = bases[number == last ? 0 : number + 1];
         result.violated = write_table(wanted.at.of, wanted.at.base, wanted.regions, count,
                                       link(next), to);
         result.number = number;

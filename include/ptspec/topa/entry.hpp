@@ -75,9 +75,10 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 };
 
 /// An END entry that links to a table. Address bits 11:0 are dropped.
-[[nodiscard]] constexpr auto link_to(uint64_t next_table) noexcept -> entry {
-    return entry{
-        end_entry{}.with(end_entry::END{true}, end_entry::NextTable{wrapped{next_table}}).raw};
+[[nodiscard]] constexpr auto link_to(phys_addr next_table) noexcept -> entry {
+    return entry{end_entry{}
+                     .with(end_entry::END{true}, end_entry::NextTable{wrapped{next_table.value}})
+                     .raw};
 }
 
 // ------------------------------------------------------------------------------------ rules
@@ -89,7 +90,7 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 ///         size; OUT-063 an address beyond MAXPHYADDR.
 /// Source: OUT-042, OUT-061..063.
 template <class Found>
-constexpr void find_broken_rules_of_base(entry which, uint64_t base, max_phys_addr width,
+constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_addr width,
                                          Found&& found) noexcept {
     bool const end = which.get<entry::END>();
     if (end && !is_aligned(base, 4096)) { found(rule::OUT_061); }
@@ -127,9 +128,9 @@ struct limits {
     friend constexpr auto operator==(limits, limits) -> bool = default;
 };
 
-/// A place in a table: the table's physical address, and the number of an entry in it.
+/// A place in a table: the table, and the number of an entry in it.
 struct place {
-    uint64_t table = 0;
+    phys_addr table{};
     uint32_t index = 0;
 
     friend constexpr auto operator==(place, place) -> bool = default;

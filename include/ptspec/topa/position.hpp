@@ -16,11 +16,11 @@ inline constexpr uint32_t last_index = address_math::max_entries - 1;
 
 /// A place in a chain of tables, as the two output MSRs hold it.
 ///
-/// Units:  `table` is a physical address; `index` counts entries of 8 bytes; `offset` counts bytes
-///         from the start of the entry's region.
+/// Units:  `index` counts entries of 8 bytes; `offset` counts bytes from the start of the entry's
+///         region.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-046, OUT-050, OUT-053.
 struct position {
-    uint64_t table = 0;
+    phys_addr table{};
     uint32_t index = 0;
     uint32_t offset = 0;
 
@@ -39,7 +39,8 @@ struct position {
 
 /// IA32_RTIT_OUTPUT_BASE for a position. Address bits 6:0 are dropped.
 [[nodiscard]] constexpr auto base_of(position where) noexcept -> ia32_rtit_output_base {
-    return ia32_rtit_output_base{}.with(ia32_rtit_output_base::BasePhysAddr{wrapped{where.table}});
+    return ia32_rtit_output_base{}.with(
+        ia32_rtit_output_base::BasePhysAddr{wrapped{where.table.value}});
 }
 
 /// IA32_RTIT_OUTPUT_MASK_PTRS for a position.
@@ -52,8 +53,8 @@ struct position {
 /// The physical address of the current entry, the manual's table pointer.
 ///
 /// Source: OUT-050.
-[[nodiscard]] constexpr auto table_pointer(position where) noexcept -> uint64_t {
-    return address_math::table_pointer(where.table, uint64_t{where.index});
+[[nodiscard]] constexpr auto table_pointer(position where) noexcept -> phys_addr {
+    return address_math::table_pointer(where.table.value, uint64_t{where.index});
 }
 
 /// The physical address at which the next byte of trace is stored. `current` is the entry at
@@ -61,7 +62,7 @@ struct position {
 ///
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-051.
 [[nodiscard]] constexpr auto trace_store_phys_addr(position where, entry current) noexcept
-    -> uint64_t {
+    -> phys_addr {
     return current.get<entry::Base>() + where.offset;
 }
 

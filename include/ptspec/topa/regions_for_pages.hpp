@@ -20,9 +20,9 @@ struct page_regions {
 /// KB. The address must be a multiple of 4 KB.
 ///
 /// Source: OUT-041, OUT-042.
-[[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t max_bytes) noexcept -> region {
+[[nodiscard]] constexpr auto largest_region(phys_addr base, uint64_t max_bytes) noexcept -> region {
     unsigned const size_limit = highest_bit(max_bytes | 4096);
-    unsigned const alignment = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
+    unsigned const alignment = lowest_bit(base.value | uint64_t{1} << 27);  // 128 MB at most
     unsigned const bit = size_limit < alignment ? size_limit : alignment;
     return {.base = base, .size = static_cast<region_size>(bit - 12)};
 }
@@ -31,23 +31,24 @@ struct page_regions {
 /// order. Contiguous pages are merged, and each region is aligned to its size. The pages are filled
 /// in this order: sort them first if the order is free.
 ///
-/// Units:  `pages` are physical addresses.
+/// Shape:  `pages` are physical addresses: `phys_addr`, or integers of any type.
 /// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. Then
 ///         `take` is not called.
 /// Source: OUT-041, OUT-042, OUT-141.
-template <class Take>
-[[nodiscard]] constexpr auto regions_for_pages(uint64_t const* pages, size_t count,
-                                               max_phys_addr width, Take&& take) noexcept
-    -> page_regions {
+template <convertible_to<phys_addr> Page, class Take>
+[[nodiscard]] constexpr auto regions_for_pages(Page const* pages, size_t count, max_phys_addr width,
+                                               Take&& take) noexcept -> page_regions {
+    auto const page = [=](size_t i) -> phys_addr { return pages[i]; };
     for (size_t i = 0; i < count; ++i) {
-        if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
-        if (!width.contains(pages[i])) { return {0, rule::OUT_063, i}; }
+        if (!is_aligned(page(i), 4096)) { return {0, rule::OUT_062, i}; }
+        if (!width.contains(page(i))) { return {0, rule::OUT_063, i}; }
     }
     page_regions result;
     for (size_t i = 0; i < count;) {
         size_t run = 1;
-        while (i + run < count && pages[i + run] - pages[i] == run * uint64_t{4096}) { ++run; }
-        for (uint64_t left = run * uint64_t{4096}, at = pages[i]; left != 0;) {
+        while (i + run < count && page(i + run) - page(i) == run * uint64_t{4096}) { ++run; }
+        phys_addr at = page(i);
+        for (uint64_t left = run * uint64_t{4096}; left != 0;) {
             region const next = largest_region(at, left);
             take(next);
             ++result.regions;

@@ -8,16 +8,16 @@
 /// Restricted memory, into which trace must not be stored.
 namespace ptspec::topa {
 
-/// The physical addresses from `first` to `last`, both inclusive. Empty when `last` is lower.
+/// The addresses from `first` to `last`, both inclusive. Empty when `last` is lower.
 struct address_span {
-    uint64_t first = 0;
-    uint64_t last = 0;
+    phys_addr first{};
+    phys_addr last{};
 };
 
 /// A run of addresses that are all restricted, or all unrestricted.
 struct address_run {
     bool restricted = false;
-    uint64_t last = 0;  ///< the last address of the run
+    phys_addr last{};  ///< the last address of the run
 };
 
 /// The SMRR range of a processor, and other ranges that its platform protects in the same way.
@@ -38,10 +38,10 @@ struct restricted_memory {
     /// the same.
     ///
     /// Source: OUT-110, OUT-116, OUT-144.
-    [[nodiscard]] constexpr auto run_from(uint64_t address) const noexcept -> address_run {
+    [[nodiscard]] constexpr auto run_from(phys_addr address) const noexcept -> address_run {
         address_run found{false, ~uint64_t{0}};
         if (is_empty()) { return found; }
-        auto const until = [&](uint64_t last) {
+        auto const until = [&](phys_addr last) {
             if (last < found.last) { found.last = last; }
         };
         constexpr uint64_t below_4G = low_bits(32);
@@ -49,14 +49,14 @@ struct restricted_memory {
             // Bits below the lowest bit of the mask are not compared.
             uint64_t const mask = smrr_physmask.get<reg::ia32_smrr_physmask::PhysMask>();
             uint64_t const base = smrr_physbase.get<reg::ia32_smrr_physbase::PhysBase>();
-            found.restricted = ((address ^ base) & mask) == 0;
-            until(address | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
+            found.restricted = ((address.value ^ base) & mask) == 0;
+            until(address.value | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
         }
         for (size_t i = 0; i < extra_count; ++i) {
             auto const& one = extra[i];
             if (one.last < one.first || one.last < address) { continue; }
             if (address < one.first) {
-                until(one.first - 1);
+                until(one.first.value - 1);
             } else {
                 found.restricted = true;
                 until(one.last);
@@ -66,7 +66,7 @@ struct restricted_memory {
     }
 
     /// True when one of `bytes` bytes from `address` is restricted. `bytes` is not 0.
-    [[nodiscard]] constexpr auto touches(uint64_t address, uint64_t bytes) const noexcept -> bool {
+    [[nodiscard]] constexpr auto touches(phys_addr address, uint64_t bytes) const noexcept -> bool {
         if (is_empty()) { return false; }
         for (;;) {
             auto const here = run_from(address);
@@ -105,7 +105,7 @@ public:
         while (done < bytes.size()) {
             byte_view rest = bytes.from(done);
             auto const here = restricted_.run_from(address + done);
-            uint64_t const left = here.last - (address + done);
+            uint64_t const left = here.last - phys_addr{address + done};
             if (left < rest.size()) { rest = rest.first(static_cast<size_t>(left) + 1); }
             size_t const stored = here.restricted ? rest.size()
                                                   : memory_.store(address + done, rest);
@@ -124,10 +124,10 @@ private:
 /// 0. The processor signals no error for such output; its effect is undefined.
 ///
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-113.
-[[nodiscard]] constexpr auto touches(reg::ia32_apic_base apic, uint64_t address,
+[[nodiscard]] constexpr auto touches(reg::ia32_apic_base apic, phys_addr address,
                                      uint64_t bytes) noexcept -> bool {
     if (!apic.get<reg::ia32_apic_base::EN>()) { return false; }
-    uint64_t const page = apic.get<reg::ia32_apic_base::ApicBase>();
+    phys_addr const page = apic.get<reg::ia32_apic_base::ApicBase>();
     return address > page ? address - page < 4096 : page - address < bytes;
 }
 

@@ -23,7 +23,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 /// Source: SDM vol. 3, "Single Range Output"; OUT-021, OUT-027.
 [[nodiscard]] constexpr auto trace_store_phys_addr(ia32_rtit_output_base base,
                                                    ia32_rtit_output_mask_ptrs pointers) noexcept
-    -> uint64_t {
+    -> phys_addr {
     return address_math::store_address(base.raw, mask_of(pointers),
                                        address_math::offset_in(pointers.raw));
 }
@@ -50,10 +50,10 @@ using reg::ia32_rtit_output_mask_ptrs;
 namespace detail {
 
 template <class Found>
-constexpr void find_broken_rules(uint64_t base, uint64_t mask, uint64_t offset,
+constexpr void find_broken_rules(phys_addr base, uint64_t mask, uint64_t offset,
                                  Found&& found) noexcept {
     if (address_math::non_contiguous_bits(mask) != 0) { found(rule::OUT_022); }
-    if ((base & mask) != 0) { found(rule::OUT_023); }
+    if ((base.value & mask) != 0) { found(rule::OUT_023); }
     if (offset > mask) { found(rule::OUT_024); }
 }
 
@@ -84,7 +84,7 @@ constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_ma
 
 /// A request for an output region.
 struct region {
-    uint64_t base = 0;    ///< physical address, a multiple of the size
+    phys_addr base{};     ///< a multiple of the size
     uint64_t bytes = 0;   ///< its size: 128 bytes to 4 GB, a power of two
     uint64_t offset = 0;  ///< the offset of the next byte of trace
 };
@@ -122,7 +122,7 @@ constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& fou
     first_rule first;
     find_broken_rules(wanted, width, first);
     if (first.broken != rule::none) { return {first.broken, {}, cold}; }
-    return {.base = {wanted.base},
+    return {.base = {wanted.base.value},
             .pointers = cold.with(pointer::MaskOrTableOffset{wrapped{wanted.bytes / 128 - 1}},
                                   pointer::OutputOffset{wrapped{wanted.offset}})};
 }

@@ -20,7 +20,7 @@ namespace topa {
 
 /// A request for an output region.
 struct region {
-    uint64_t base = 0;  ///< physical address, a multiple of the size
+    phys_addr base{};  ///< a multiple of the size
     region_size size = region_size::size_4K;
     bool interrupt = false;  ///< INT: a PMI when the region is full
     bool stop = false;       ///< STOP: stop tracing when the region is full
@@ -31,7 +31,7 @@ struct region {
 /// The entry for a region. Address bits 11:0 are dropped.
 [[nodiscard]] constexpr auto entry_for(region which) noexcept -> entry {
     return entry{}.with(entry::INT{which.interrupt}, entry::STOP{which.stop},
-                        entry::Size{which.size}, entry::Base{wrapped{which.base}});
+                        entry::Size{which.size}, entry::Base{wrapped{which.base.value}});
 }
 
 /// A table as in memory. It must be placed at the physical address that it was built for, a
@@ -64,20 +64,21 @@ struct built {
 /// What follows the last region of a table.
 struct ending {
     bool is_link = false;
-    uint64_t next_table = 0;  ///< for a link
+    phys_addr next_table{};  ///< for a link
 };
 
 /// No link: the last region has STOP.
 inline constexpr ending no_link{};
-[[nodiscard]] constexpr auto link(uint64_t next_table) noexcept -> ending {
+[[nodiscard]] constexpr auto link(phys_addr next_table) noexcept -> ending {
     return {true, next_table};
 }
 
-/// The rule that the physical address of a table breaks, or `none`.
+/// The rule that the address of a table breaks, or `none`.
 ///
 /// Errors: OUT-061 not a multiple of 4 KB; OUT-063 beyond the width.
 /// Source: OUT-061, OUT-063.
-[[nodiscard]] constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
+[[nodiscard]] constexpr auto check_table_base(phys_addr base, max_phys_addr width) noexcept
+    -> rule {
     return !is_aligned(base, 4096) ? rule::OUT_061
            : !width.contains(base) ? rule::OUT_063
                                    : rule::none;
@@ -105,7 +106,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 /// `to`, which has room for `count` entries and one more for a link. All builders use it. Call it
 /// directly when the number of regions is known only at run time.
 ///
-/// Units:  `base` is the physical address of the table.
+/// Units:  `base` is the address of the table.
 /// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
 ///         size; OUT-063 an address beyond the width; OUT-066 no region; OUT-046 too many regions;
 ///         OUT-071 an entry beyond the width, reported for the last entry; OUT-056 no link, and the
@@ -114,7 +115,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
 template <class RegionAt>
-[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, size_t count,
+[[nodiscard]] constexpr auto write_table(limits of, phys_addr base, size_t count,
                                          RegionAt const& region_at, ending end, entry* to) noexcept
     -> violation {
     constexpr uint64_t most = address_math::max_entries;
@@ -125,7 +126,7 @@ template <class RegionAt>
     }
     if (count == 0) { return {rule::OUT_066, at}; }
     place const last{base, end.is_link ? at.index : at.index - 1};
-    if (!of.width.contains(address_math::table_pointer(base, uint64_t{last.index}))) {
+    if (!of.width.contains(address_math::table_pointer(base.value, uint64_t{last.index}))) {
         return {rule::OUT_071, last};
     }
     for (at.index = 0; at.index < count; ++at.index) {
@@ -138,7 +139,7 @@ template <class RegionAt>
     if (end.is_link) { to[count] = link_to(end.next_table); }
     return {};
 }
-[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
+[[nodiscard]] constexpr auto write_table(limits of, phys_addr base, region const* regions,
                                          size_t count, ending end, entry* to) noexcept
     -> violation {
     return write_table(of, base, count, [=](size_t i) { return regions[i]; }, end, to);

@@ -5,11 +5,13 @@
 
 namespace ptspec::topa {
 
-/// The physical address of a table, and the limits of its processor.
+/// The address of a table, and the limits of its processor.
 struct table_site {
-    uint64_t base;  ///< physical address
+    phys_addr base;
     limits of;
 
+    constexpr table_site(phys_addr table, limits processor = {}) noexcept
+        : base{table}, of{processor} {}
     /// The cast avoids a warning inside this header when the address is an int.
     constexpr table_site(integral auto table, limits processor = {}) noexcept
         : base{static_cast<uint64_t>(table)}, of{processor} {}
@@ -22,10 +24,13 @@ template <class At>
 concept table_site_like = convertible_to<At const&, table_site>;
 
 constexpr auto is_known(table_site const& at) noexcept -> bool {
-    return ptspec::detail::is_known(at.base);
+    return ptspec::detail::is_known(at.base.value);
 }
 constexpr auto is_known(region const& which) noexcept -> bool {
-    return ptspec::detail::is_known(which.base);
+    return ptspec::detail::is_known(which.base.value);
+}
+constexpr auto is_known(phys_addr const& address) noexcept -> bool {
+    return ptspec::detail::is_known(address.value);
 }
 constexpr auto is_known(integral auto const& number) noexcept -> bool {
     return ptspec::detail::is_known(number);

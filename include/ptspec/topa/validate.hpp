@@ -19,7 +19,7 @@ namespace ptspec::topa {
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, class Found>
-[[nodiscard]] constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
+[[nodiscard]] constexpr auto validate(Memory& memory, phys_addr table, limits of, Found&& found,
                                       uint64_t max_entries = 512,
                                       restricted_memory const& restricted = {}) noexcept
     -> table_walk {
@@ -30,7 +30,7 @@ template <memory_port Memory, class Found>
     auto const visit = [&](place at, entry current) {
         find_broken_rules(current, at, of, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
-        uint64_t const address = table_pointer({table, at.index, 0});
+        phys_addr const address = table_pointer({table, at.index, 0});
         if (!of.width.contains(address) && of.width.contains(table)) { report(at)(rule::OUT_071); }
         if (restricted.touches(address, sizeof(entry))) { report(at)(rule::OUT_091); }
     };
@@ -48,20 +48,18 @@ struct chain_walk {
 /// Validates each table of a chain once, in the order of the links. Calls `found(violation)` with
 /// every broken rule.
 ///
-/// Units:  `max_entries` is the number of entries that each table has room for; `max_tables`
-///         bounds the walk, which also ends at a table that the port cannot read.
+/// Units:  `max_tables` bounds the walk, which also ends at a table that the port cannot read.
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>
-[[nodiscard]] constexpr auto validate_chain(Memory& memory, uint64_t first, limits of,
-                                            Found&& found, uint64_t max_entries = 512,
-                                            uint64_t max_tables = 0x1'0000,
+[[nodiscard]] constexpr auto validate_chain(Memory& memory, phys_addr first, limits of,
+                                            Found&& found, chain_bounds bounds = {},
                                             restricted_memory const& restricted = {}) noexcept
     -> chain_walk {
-    auto const shape = shape_of_chain(memory, first, max_entries, max_tables);
+    auto const shape = shape_of_chain(memory, first, bounds);
     chain_walk result;
-    for (uint64_t table = first; result.tables < shape.tables; table = result.last.next_table) {
-        result.last = validate(memory, table, of, found, max_entries, restricted);
+    for (phys_addr table = first; result.tables < shape.tables; table = result.last.next_table) {
+        result.last = validate(memory, table, of, found, bounds.max_entries, restricted);
         ++result.tables;
         if (result.last.how != table_end::link) { break; }
     }
@@ -84,9 +82,9 @@ template <class Found>
 constexpr void find_warnings(entry which, place at, output_hazards const& hazards,
                              Found&& found) noexcept {
     if (which.get<entry::END>()) { return; }
-    uint64_t const base = which.get<entry::Base>();
+    phys_addr const base = which.get<entry::Base>();
     uint64_t const size = bytes_in(which.get<entry::Size>());
-    uint64_t const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
+    phys_addr const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
     bool const covers = base <= page && page - base < size;
     if (base == 0 || covers) { found(rule::OUT_070); }
     if (hazards.restricted.touches(base, size)) { found(rule::OUT_111); }

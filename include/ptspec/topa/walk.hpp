@@ -35,13 +35,17 @@ template <memory_port Memory>
                                         restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
     for (;;) {
-        uint64_t const address = table_pointer(where);
-        rule const misplaced = !is_aligned(where.table, 4096)               ? rule::OUT_061
-                               : !of.width.contains(where.table | address)  ? rule::OUT_071
-                               : restricted.touches(address, sizeof(entry)) ? rule::OUT_091
-                                                                            : rule::none;
+        phys_addr const address = table_pointer(where);
+        // Not called where nothing is restricted: a walk takes a quarter less (g++ 12).
+        bool const is_restricted = !restricted.is_empty() &&
+                                   restricted.touches(address, sizeof(entry));
+        rule const misplaced = !is_aligned(where.table, 4096) ? rule::OUT_061
+                               : !of.width.contains(where.table.value | address.value)
+                                   ? rule::OUT_071
+                               : is_restricted ? rule::OUT_091
+                                               : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
-        auto const word = memory.load(address);
+        auto const word = memory.load(address.value);
         if (!word) { return {.where = where, .fault = {true, address}}; }
         entry const current{word.value};
         rule const broken = broken_rule(current, {where.table, where.index}, of);
@@ -121,8 +125,8 @@ enum class table_end : uint8_t {
 /// How a walk over the entries of a table ended.
 struct table_walk {
     table_end how = table_end::link;
-    place last{};             ///< the entry at which it ended
-    uint64_t next_table = 0;  ///< for a link
+    place last{};            ///< the entry at which it ended
+    phys_addr next_table{};  ///< for a link
 };
 
 /// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP.
@@ -131,11 +135,11 @@ struct table_walk {
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, class Visit>
-[[nodiscard]] constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t max_entries,
+[[nodiscard]] constexpr auto for_each_entry(Memory& memory, phys_addr table, uint64_t max_entries,
                                             Visit&& visit) noexcept -> table_walk {
     place at{table, 0};
     for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
-        auto const word = memory.load(address_math::table_pointer(table, i));
+        auto const word = memory.load(address_math::table_pointer(table.value, i));
         if (!word) { return {table_end::unreadable, at, 0}; }
         entry const current{word.value};
         visit(at, current);
@@ -153,25 +157,30 @@ struct chain_shape {
     uint64_t back_to = 0;  ///< the number of that table, from 0
 };
 
+/// The bounds of a walk over a chain of tables.
+struct chain_bounds {
+    uint64_t max_entries = 512;  ///< for which each table has room; 512 fill a page
+    uint64_t max_tables = 0x1'0000;
+};
+
 /// Finds how many tables a chain has, and where it closes. For a chain of more than `max_tables`
 /// tables only `tables` = `max_tables` is returned. Up to 8 * `max_tables` tables are walked; one
 /// table may be walked many times.
 ///
 /// Source: OUT-047.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto shape_of_chain(Memory& memory, uint64_t first,
-                                            uint64_t max_entries = 512,
-                                            uint64_t max_tables = 0x1'0000) noexcept
-    -> chain_shape {
-    auto const next = [&](uint64_t& table) {
-        auto const walk = for_each_entry(memory, table, max_entries, [](place, entry) {});
+[[nodiscard]] constexpr auto shape_of_chain(Memory& memory, phys_addr first,
+                                            chain_bounds bounds = {}) noexcept -> chain_shape {
+    uint64_t const max_tables = bounds.max_tables;
+    auto const next = [&](phys_addr& table) {
+        auto const walk = for_each_entry(memory, table, bounds.max_entries, [](place, entry) {});
         if (walk.how == table_end::wraps) { return true; }
         table = walk.next_table;
         return walk.how == table_end::link;
     };
     // Brent's algorithm: `hare` advances until it meets `tortoise` again.
-    uint64_t tortoise = first;
-    uint64_t hare = first;
+    phys_addr tortoise = first;
+    phys_addr hare = first;
     uint64_t loop_length = 0;
     uint64_t power = 1;
     for (uint64_t tables = 1;; ++tables) {

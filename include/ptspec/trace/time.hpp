@@ -40,12 +40,19 @@ struct cycle_time {
     friend constexpr auto operator==(cycle_time const&, cycle_time const&) -> bool = default;
 };
 
+/// What two clocks counted between two points of a trace.
+struct clock_counts {
+    uint64_t cycles = 0;  ///< of the core clock
+    uint64_t tsc_ticks = 0;
+};
+
 /// The frequency of the core clock between two points of a trace; 0 if no TSC ticks passed.
 ///
 /// Units:  that of `tsc_frequency`.
 /// Source: PKT-316.
-[[nodiscard]] constexpr auto core_frequency(uint64_t cycles, uint64_t tsc_ticks,
-                                            uint64_t tsc_frequency) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto core_frequency(clock_counts passed, uint64_t tsc_frequency) noexcept
+    -> uint64_t {
+    auto& [cycles, tsc_ticks] = passed;
     // Keeps the product below 2^64: the quotient needs only the upper bits of long intervals.
     while (cycles >> 24 != 0 && tsc_ticks > 1) {
         cycles >>= 1;

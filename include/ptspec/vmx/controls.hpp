@@ -184,7 +184,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// Shape:  16 bytes, as in memory.
 /// Source: SDM vol. 3, "VM-Entry Controls for MSRs"; PRG-165.
 struct msr_list_entry {
-    uint32_t index = 0;
+    msr_index index{};
     uint32_t reserved = 0;
     uint64_t value = 0;
 
@@ -222,7 +222,7 @@ struct violation {
     rule broken = rule::none;
     step where = step::control_checks;
     size_t position = 0;  ///< of the entry in the list, for the steps with a list
-    uint32_t index = 0;   ///< the MSR of that entry
+    msr_index index{};    ///< the MSR of that entry
 
     friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
 };
@@ -399,7 +399,7 @@ struct stored_list {
 
 namespace detail {
 
-constexpr void append(stored_list& list, uint32_t index, uint64_t value = 0) noexcept {
+constexpr void append(stored_list& list, msr_index index, uint64_t value = 0) noexcept {
     list.entries[list.count] = {index, 0, value};
     ++list.count;
 }

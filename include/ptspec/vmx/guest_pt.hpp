@@ -78,7 +78,7 @@ struct guest_pt {
 /// How to handle accesses of a guest to `index` while it runs, after `enter`.
 ///
 /// Source: PRG-172, PRG-175, PRG-184.
-[[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, uint32_t index) noexcept
+[[nodiscard]] constexpr auto access_of_guest(guest_pt const& guest, msr_index index) noexcept
     -> guest_access {
     auto const usual = access_of_guest(guest.caps, guest.trace_en(), index, guest.current_output());
     bool const is_other_value = (guest.hides_pend_topa_pmi &&
@@ -194,7 +194,7 @@ constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
 ///
 /// Errors: `inject_gp` with the rule of `access::check_read`.
 /// Source: PRG-172, PRG-173.
-constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0) noexcept
+constexpr auto on_rdmsr(guest_pt const& guest, msr_index index, unsigned cpl = 0) noexcept
     -> exit_answer {
     if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     auto const checked = access::check_read(guest.caps, index, cpl);
@@ -208,7 +208,7 @@ constexpr auto on_rdmsr(guest_pt const& guest, uint32_t index, unsigned cpl = 0)
 /// Errors: `inject_gp` with the rule of `access::check_write`, against the guest's capabilities.
 ///         Nothing has changed then.
 /// Source: PRG-173.
-constexpr auto on_wrmsr(guest_pt& guest, uint32_t index, uint64_t value,
+constexpr auto on_wrmsr(guest_pt& guest, msr_index index, uint64_t value,
                         access::processor_context const& code = {},
                         access::policy const& how = {}) noexcept -> exit_answer {
     if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
@@ -271,7 +271,7 @@ constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
 /// Errors: `inject_gp` with REG-204 for Trace_ToPA_PMI without ToPA output; `not_pt` for another
 ///         MSR.
 /// Source: REG-203, REG-204, PRG-177.
-constexpr auto on_global_status_write(guest_pt& guest, uint32_t index, uint64_t value) noexcept
+constexpr auto on_global_status_write(guest_pt& guest, msr_index index, uint64_t value) noexcept
     -> exit_answer {
     bool const sets = index == reg::ia32_perf_global_status_set::address;
     if (!sets && index != reg::ia32_perf_global_status_reset::address) {

@@ -78,7 +78,7 @@ enum class shadow_use : uint8_t {
 ///
 /// Source: SDM vol. 3, "Intel Processor Trace and VMX"; REG-051, REG-055, PRG-172, PRG-184.
 [[nodiscard]] constexpr auto access_of_guest(
-    cpu::capabilities const& guest_caps, bool trace_en, uint32_t index,
+    cpu::capabilities const& guest_caps, bool trace_en, msr_index index,
     guest_output output = guest_output::guest_physical) noexcept -> guest_access {
     auto const read = access::check_read(guest_caps, index);
     if (!access::is_pt_msr(index)) { return guest_access::not_pt; }

@@ -23,7 +23,7 @@ struct output_access {
     /// Not by an instruction or the delivery of an event. UNCONFIRMED; PEBS may set it, too.
     static constexpr uint64_t asynchronous = 1U << 16;
 
-    uint64_t address = 0;  ///< guest-physical
+    phys_addr address{};  ///< guest-physical
     bool is_write = false;
 
     [[nodiscard]] constexpr auto qualification() const noexcept -> uint64_t {
@@ -43,7 +43,7 @@ enum class ept_violation_action : uint8_t {
 /// The answer to an EPT violation. The page is a guest-physical address.
 struct [[nodiscard]] ept_violation_answer {
     ept_violation_action what = ept_violation_action::not_output;
-    uint64_t page = 0;
+    phys_addr page{};
 
     constexpr explicit operator bool() const noexcept {
         return what == ept_violation_action::resume || what == ept_violation_action::missing_page;
@@ -59,13 +59,13 @@ struct [[nodiscard]] ept_violation_answer {
 /// Source: PRG-180..182.
 template <guest_memory_port Memory>
 [[nodiscard]] constexpr auto on_ept_violation(guest_pt const& guest, uint64_t qualification,
-                                              uint64_t address, Memory& memory) noexcept
+                                              phys_addr address, Memory& memory) noexcept
     -> ept_violation_answer {
     bool const is_output = (qualification & output_access::asynchronous) != 0 && guest.trace_en() &&
                            guest.current_output() == guest_output::guest_physical;
     if (!is_output) { return {}; }
-    uint64_t const page = align_down(address, 4096);
-    switch (memory.translate(page, 4096).how) {
+    phys_addr const page = align_down(address, 4096);
+    switch (memory.translate(page.value, 4096).how) {
         case backing::mapped: return {ept_violation_action::resume, page};
         case backing::missing: return {ept_violation_action::missing_page, page};
         case backing::none: break;
@@ -129,8 +129,10 @@ public:
 
 private:
     constexpr auto translate(output_access wanted) noexcept -> port_value {
-        auto const page = guest_.translate(align_down(wanted.address, 4096), 4096);
-        if (page.how == backing::mapped) { return {true, page.host + wanted.address % 4096}; }
+        auto const page = guest_.translate(align_down(wanted.address, 4096).value, 4096);
+        if (page.how == backing::mapped) {
+            return {true, page.host.value + wanted.address.value % 4096};
+        }
         if (!has_violation_) { violation_ = wanted; }
         has_violation_ = true;
         return {};

@@ -22,7 +22,7 @@ enum class backing : uint8_t {
 /// Where guest memory is in host memory.
 struct [[nodiscard]] translation {
     backing how = backing::none;
-    uint64_t host = 0;      ///< for `mapped`: the host-physical address, a multiple of 4096
+    phys_addr host{};       ///< for `mapped`: the host-physical address, a multiple of 4096
     uint64_t bytes = 4096;  ///< for `mapped`: contiguous from there on; a multiple of 4096
 };
 
@@ -45,7 +45,7 @@ concept guest_memory_port = requires(Port& port, uint64_t address, uint64_t byte
 struct shadow_page {
     static constexpr uint32_t entry_count = 4096 / sizeof(topa::entry);
 
-    uint64_t address = 0;               ///< host-physical, a multiple of 4096
+    phys_addr address{};                ///< host-physical, a multiple of 4096
     topa::entry* entries = nullptr;     ///< the page itself: `entry_count` entries
     topa::position* origins = nullptr;  ///< `entry_count` positions of the guest, not in the page
 };
@@ -65,7 +65,7 @@ enum class shadow_progress : uint8_t {
 /// The result of `shadow::build`.
 struct [[nodiscard]] shadow_result {
     shadow_progress what = shadow_progress::not_begun;
-    uint64_t address = 0;  ///< `missing_page`: the guest page; `bad_page`: the host page
+    phys_addr address{};  ///< `missing_page`: the guest page; `bad_page`: the host page
     rule broken = rule::none;
 
     constexpr explicit operator bool() const noexcept { return what == shadow_progress::complete; }

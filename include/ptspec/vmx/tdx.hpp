@@ -19,7 +19,7 @@ namespace ptspec::vmx::tdx {
 ///
 /// Errors: REG-136 an MSR of Intel PT, and `xfam` has no PT_STATE.
 /// Source: TDX module, branch tdx_1.5; REG-136.
-[[nodiscard]] constexpr auto broken_rule(reg::ia32_xss xfam, uint32_t index) noexcept -> rule {
+[[nodiscard]] constexpr auto broken_rule(reg::ia32_xss xfam, msr_index index) noexcept -> rule {
     bool const of_output = index == reg::ia32_rtit_output_base::address ||
                            index == reg::ia32_rtit_output_mask_ptrs::address;
     bool const of_control = index >= reg::ia32_rtit_ctl::address &&

@@ -115,11 +115,12 @@ constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> 
                                 guest.msrs.status.get<status::PendToPAPMI>();
     auto const wanted = msrs_of_processor(guest);
     if (guest.trace_en()) {
-        for_each_exchanged_msr(
-            guest.caps, [&](uint32_t index) { access::set_raw(host.msrs, index, to.read(index)); });
+        for_each_exchanged_msr(guest.caps, [&](msr_index index) {
+            access::set_raw(host.msrs, index, to.read(index));
+        });
         host.is_saved = static_cast<bool>(to);
         for_each_exchanged_msr(
-            guest.caps, [&](uint32_t index) { to.write(index, access::value_of(wanted, index)); });
+            guest.caps, [&](msr_index index) { to.write(index, access::value_of(wanted, index)); });
         host.is_loaded = static_cast<bool>(to);
     }
     result.fault = to.fault();
@@ -138,7 +139,7 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
     driver::msr_sequence from{msrs};
     access::msr_state got = guest.msrs;
     for_each_exchanged_msr(guest.caps,
-                           [&](uint32_t index) { access::set_raw(got, index, from.read(index)); });
+                           [&](msr_index index) { access::set_raw(got, index, from.read(index)); });
     if (!from) { return from.fault(); }
     guest.hidden_byte_count = has_byte_count(guest) ? 0 : got.status.get<status::PacketByteCnt>();
     got.status = visible_status(guest.caps, got.status);
@@ -197,7 +198,7 @@ constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     host.is_loaded = guest.hides_pend_topa_pmi = false;
     auto const ctl = host.msrs.ctl;
     if (host.is_saved) {
-        detail::for_each_exchanged_msr(guest.caps, [&](uint32_t index) {
+        detail::for_each_exchanged_msr(guest.caps, [&](msr_index index) {
             to.write(index, access::value_of(host.msrs, index));
         });
     }

@@ -35,8 +35,8 @@ TEST_CASE("two results are equal if all members are equal") {
                other([](auto& it) { ++it.stored; }) != one &&
                other([](auto& it) { ++it.lost; }) != one &&
                other([](auto& it) { ++it.pmis; }) != one &&
-               other([](auto& it) { ++it.first; }) != one &&
-               other([](auto& it) { ++it.last; }) != one &&
+               other([](auto& it) { it.first += 1; }) != one &&
+               other([](auto& it) { it.last += 1; }) != one &&
                other([](auto& it) { it.has_address = true; }) != one &&
                other([](auto& it) { it.fault.happened = true; }) != one;
     });

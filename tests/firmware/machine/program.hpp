@@ -236,7 +236,8 @@ auto print_trace(auto& out, buffer const& from, driver::ring_part part, host_mem
         out.put("  ");
         for (size_t i = 0; i < one.length; ++i) {
             auto const at = driver::region_at(from.ring, one.offset + i);
-            uint8_t const* const byte = memory.window(regions[at.region].base + at.offset).first;
+            uint8_t const* const byte =
+                memory.window((regions[at.region].base + at.offset).value).first;
             print::hex(*byte, out, 2);
         }
         out.put(" ");
@@ -253,8 +254,8 @@ auto print_trace(auto& out, buffer const& from, driver::ring_part part, host_mem
         out.line();
     };
     trace::reader<> reader;
-    driver::for_each_span(from.ring, part, [&](uint64_t base, uint64_t bytes) {
-        auto const here = memory.window(base);
+    driver::for_each_span(from.ring, part, [&](phys_addr base, uint64_t bytes) {
+        auto const here = memory.window(base.value);
         out.check("the trace is in memory", here.size >= bytes);
         out.check("the reader has consumed a chunk",
                   reader.feed(byte_view{here.first, static_cast<size_t>(bytes)}));
@@ -283,7 +284,7 @@ void trace_into(auto& out, uint8_t* bytes) {
     out.line("PC-02:");
     print_log(log, out);
     run.execute_first();
-    byte_view const first{memory.window(regions[0].base).first, expected_first.count};
+    byte_view const first{memory.window(regions[0].base.value).first, expected_first.count};
     out.check("the first bytes are those of the compiler",
               run.stored() == first.size() &&
                   first == byte_view{expected_first.bytes}.first(expected_first.count));

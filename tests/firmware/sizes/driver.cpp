@@ -102,7 +102,10 @@ auto on_pmi(driver::ring const& in, driver::ring_reader& reader) noexcept -> dri
     return driver::on_topa_pmi(
         msrs,
         [&](driver::stopped_trace const& now) {
-            return driver::drain(in, reader, now, kernel_consume).next;
+            auto const consume = [](phys_addr base, uint64_t bytes) {
+                kernel_consume(base.value, bytes);
+            };
+            return driver::drain(in, reader, now, consume).next;
         },
         kernel_unmask_lvt);
 }

@@ -13,7 +13,7 @@ constinit topa::table<3> const ring = topa::ring(
     topa::region{.base = 0x1'0020'0000, .size = topa::region_size::size_64K, .interrupt = true});
 
 auto next_byte(reg::ia32_rtit_output_base base, reg::ia32_rtit_output_mask_ptrs pointers,
-               topa::entry const* in) noexcept -> uint64_t {
+               topa::entry const* in) noexcept -> phys_addr {
     auto const now = topa::position_in(base, pointers);
     return topa::trace_store_phys_addr(now, in[now.index]);
 }

@@ -12,7 +12,7 @@ using topa::position;
 namespace {
 
 void store(position from, uint64_t (&to)[3]) {
-    to[0] = from.table;
+    to[0] = from.table.value;
     to[1] = from.index;
     to[2] = from.offset;
 }
@@ -31,10 +31,10 @@ uint64_t mask_ptrs_of(uint64_t table, uint32_t index, uint32_t offset) {
     return topa::mask_ptrs_of({table, index, offset}).raw;
 }
 uint64_t table_pointer(uint64_t table, uint32_t index) {
-    return topa::table_pointer({table, index, 0});
+    return topa::table_pointer({table, index, 0}).value;
 }
 uint64_t topa_store_address(uint64_t current, uint32_t offset) {
-    return topa::trace_store_phys_addr({0, 0, offset}, entry{current});
+    return topa::trace_store_phys_addr({0, 0, offset}, entry{current}).value;
 }
 uint64_t topa_bytes_left(uint64_t current, uint32_t offset) {
     return topa::bytes_left({0, 0, offset}, entry{current});
@@ -59,7 +59,8 @@ uint64_t single_mask(uint64_t pointers) {
 }
 uint64_t single_store_address(uint64_t base, uint64_t pointers) {
     return single_range::trace_store_phys_addr(ia32_rtit_output_base{base},
-                                               ia32_rtit_output_mask_ptrs{pointers});
+                                               ia32_rtit_output_mask_ptrs{pointers})
+        .value;
 }
 uint64_t single_bytes_left(uint64_t pointers) {
     return single_range::bytes_left(ia32_rtit_output_mask_ptrs{pointers});

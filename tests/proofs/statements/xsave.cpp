@@ -52,7 +52,8 @@ uint64_t xrstors_except_ctl(WORDS, uint64_t (&state)[9], uint64_t const (&image)
     auto const done = access::xrstors_except_ctl(caps, state_of(state), image_of(image));
     store(done.effect.state, state);
     return static_cast<uint64_t>(done.effect.verdict.broken) |
-           static_cast<uint64_t>(done.violated.broken) << 16 | uint64_t{done.violated.msr} << 32;
+           static_cast<uint64_t>(done.violated.broken) << 16 |
+           uint64_t{done.violated.msr.value} << 32;
 }
 /// XRSTORS where XSTATE_BV[8] is 0: the rule of the verdict.
 uint32_t xrstors_init(uint64_t (&state)[9]) {

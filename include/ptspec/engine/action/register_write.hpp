@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/base/lang.hpp>
+#include <ptspec/base/address.hpp>
 
-/// Writes of registers that are not MSRs. `trace_unit::wrmsr` writes MSRs.
-namespace ptspec::engine::action {
+/// Writes of registers.
+namespace ptspec::engine {
+
+/// A WRMSR, for `trace_unit::wrmsr`.
+struct msr_write {
+    msr_index index{};
+    uint64_t value = 0;
+    cs_offset at{};    ///< the address of the instruction
+    cs_offset next{};  ///< the address of the one after it
+};
+
+namespace action {
 
 /// MOV to CR3 that causes no VM exit. Source: GEN-087, GEN-240..243.
 struct mov_cr3 {
@@ -21,4 +31,6 @@ struct interrupt_flag {
     bool IF = false;
 };
 
-}  // namespace ptspec::engine::action
+}  // namespace action
+
+}  // namespace ptspec::engine

@@ -115,22 +115,22 @@ constexpr void stop(generator_state& s, Sink& to) noexcept {
 }
 
 /// RDMSR. Source: REG-011, GEN-161.
-[[nodiscard]] constexpr auto rdmsr(generator_state& s, uint32_t index) noexcept
+[[nodiscard]] constexpr auto rdmsr(generator_state& s, msr_index index) noexcept
     -> access::read_result {
     if (!s.options.msrs_lag) { s.msrs.status = status_now(s); }
     return access::read(s.caps, s.msrs, index, s.code.counted_cpl());
 }
-/// WRMSR by the instruction at `at`.
+/// WRMSR.
 ///
 /// Errors: those of `access::check_write`; nothing has changed then.
 /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
 template <class Sink>
-[[nodiscard]] constexpr auto wrmsr(generator_state& s, uint32_t index, uint64_t value, uint64_t at,
-                                   uint64_t next, Sink& to) noexcept -> access::verdict {
-    auto const result = access::effect_of_write(s.caps, s.msrs, index, value, s.context_at(next),
-                                                s.options.policy);
+[[nodiscard]] constexpr auto wrmsr(generator_state& s, msr_write const& e, Sink& to) noexcept
+    -> access::verdict {
+    auto const result = access::effect_of_write(s.caps, s.msrs, e.index, e.value,
+                                                s.context_at(e.next), s.options.policy);
     if (!result) { return result.verdict; }
-    apply_effect(s, result, at, next, to);
+    apply_effect(s, result, e.at.value, e.next.value, to);
     complete_action(s, to);
     return result.verdict;
 }

@@ -10,8 +10,10 @@ namespace ptspec::engine::detail {
 constexpr void pass(generator_state& s, auto& batch, action::moment const& one) noexcept {
     using action::due_mtc;
     if (!s.clocks.are_off) {
-        bool const guard = count_cycles(batch.state().cycles, one.cycles,
-                                        s.options.cycle_counter_bits, !s.ctl<ctl::CYCEn>())
+        bool const guard = count_cycles({.cycles = batch.state().cycles,
+                                         .bits = s.options.cycle_counter_bits,
+                                         .loses = !s.ctl<ctl::CYCEn>()},
+                                        one.cycles)
                                .guard;
         batch.advance(one.cycles);
         if (guard) { batch.add_cycles(); }

@@ -11,8 +11,10 @@ namespace ptspec::engine::detail {
 
 [[nodiscard]] constexpr auto count(generator_state const& s, action::cycles const& e) noexcept
     -> counted_cycles {
-    return count_cycles(s.writer.cycles, e.passed, s.options.cycle_counter_bits,
-                        s.in_overflow || !s.ctl<ctl::CYCEn>());
+    bool const loses = s.in_overflow || !s.ctl<ctl::CYCEn>();
+    return count_cycles(
+        {.cycles = s.writer.cycles, .bits = s.options.cycle_counter_bits, .loses = loses},
+        e.passed);
 }
 /// Counts cycles after which no CYC is due. False if one is.
 [[nodiscard]] constexpr auto try_fast_path(generator_state& s, action::cycles const& e) noexcept

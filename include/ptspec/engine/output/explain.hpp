@@ -59,7 +59,7 @@ constexpr auto in_registers(rule ended_by, text field = {}) noexcept -> explanat
     return {.ended_by = ended_by, .field = field};
 }
 
-constexpr auto stores_into_restricted(output_options const& how, uint64_t address) noexcept
+constexpr auto stores_into_restricted(output_options const& how, phys_addr address) noexcept
     -> bool {
     return how.when_restricted == restricted_access::error &&
            how.restricted.run_from(address).restricted;
@@ -98,7 +98,7 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
                       !now.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
     if (topa) {
         auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
-        auto const word = memory.load(topa::table_pointer(where));
+        auto const word = memory.load(topa::table_pointer(where).value);
         if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
         topa::entry const current{word.value};
         bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();

@@ -88,8 +88,8 @@ public:
                 auto const front = static_cast<size_t>(full.room);
                 copy_bytes(full.mapped(), bytes.data(), front);
                 if (count != front) { put_mapped(bytes.from(front)); }
-                uint64_t const end = count == front ? full.end : s_.window.address();
-                result.count_stored(full.end - front, end - 1, count);
+                phys_addr const end = count == front ? full.end : s_.window.address();
+                result.count_stored({full.end.value - front, end.value - 1}, count);
                 return result;
             }
         }
@@ -186,8 +186,8 @@ private:
     constexpr auto fill_regions(Memory& memory, byte_view bytes, write_result& result) noexcept
         -> bool {
         if (!s_.can_fill) { return false; }
-        uint64_t const first = s_.window.address();
-        uint64_t end = first;
+        phys_addr const first = s_.window.address();
+        phys_addr end = first;
         uint8_t const* from = bytes.data();
         size_t left = bytes.size();
         while (left >= s_.window.room) {
@@ -200,7 +200,7 @@ private:
             from += room;
         }
         if (left == bytes.size()) { return false; }
-        result.count_stored(first, end - 1, bytes.size() - left);
+        result.count_stored({first, end.value - 1}, bytes.size() - left);
         return true;
     }
 
@@ -232,12 +232,12 @@ private:
     /// Stores bytes in the window, or drops them.
     template <memory_port Memory>
     constexpr void store(Memory& memory, byte_view bytes, write_result& result) noexcept {
-        uint64_t const address = s_.window.address();
+        phys_addr const address = s_.window.address();
         size_t count = bytes.size();
         if (s_.window.mapped_end != nullptr) {
             copy_bytes(s_.window.mapped(), bytes.data(), count);
         } else if (!s_.drops) {
-            count = memory.store(address, bytes);
+            count = memory.store(address.value, bytes);
             if (count < bytes.size()) { result.fault = {true, address + count}; }
         }
         if (count != 0) { result.count_stored(address, count); }

@@ -15,7 +15,7 @@ template <memory_port Memory>
 constexpr void open_window(output_state& s, access::msr_state& now, Memory& memory,
                            uint64_t from) noexcept {
     using topa::entry;
-    uint64_t const address = s.region_base + from;
+    phys_addr const address = s.region_base + from;
     uint64_t left = s.region_size - from;
     if (s.needs_checks) {
         auto const here = s.options.restricted.run_from(address);
@@ -30,7 +30,7 @@ constexpr void open_window(output_state& s, access::msr_state& now, Memory& memo
     s.window.mapped_end = nullptr;
     if constexpr (mapped_memory_port<Memory>) {
         if (!s.drops) {
-            byte_window const here = memory.window(address);
+            byte_window const here = memory.window(address.value);
             if (here.first != nullptr) {
                 if (here.size < left) { left = here.size; }
                 s.window.mapped_end = here.first + left;
@@ -75,13 +75,13 @@ constexpr void begin_region(output_state& s, access::msr_state& now, Memory& mem
 template <memory_port Memory>
 constexpr void find_entries(output_state& s, Memory& memory) noexcept {
     if constexpr (mapped_memory_port<Memory>) {
-        uint64_t const here = topa::table_pointer(s.position);
-        byte_window const table = memory.window(here);
+        phys_addr const here = topa::table_pointer(s.position);
+        byte_window const table = memory.window(here.value);
         uint64_t bytes = table.size;
-        auto const until = [&](uint64_t last) {
+        auto const until = [&](phys_addr last) {
             if (last - here < bytes) { bytes = last - here + 1; }
         };
-        until(topa::table_pointer({s.position.table, topa::last_index, 0}) | 7);
+        until(topa::table_pointer({s.position.table, topa::last_index, 0}).value | 7);
         until(low_bits(s.limits.width.bits));
         if (bytes < sizeof(topa::entry)) { return; }
         set_entries(s, table.first, bytes / sizeof(topa::entry) - 1);

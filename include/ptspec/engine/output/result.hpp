@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/base/ports.hpp>
+#include <ptspec/topa/restricted.hpp>
 
 namespace ptspec::engine {
 
@@ -10,25 +10,25 @@ struct [[nodiscard]] write_result {
     size_t taken = 0;  ///< number of bytes consumed, from the front; see `fault` for the rest
     uint64_t stored = 0;
     uint64_t lost = 0;
-    uint64_t pmis = 0;   ///< interrupts that were raised
-    uint64_t first = 0;  ///< address of the first byte that has one, dropped bytes included
-    uint64_t last = 0;
+    uint64_t pmis = 0;  ///< interrupts that were raised
+    phys_addr first{};  ///< of the first byte that has an address, dropped bytes included
+    phys_addr last{};
     bool has_address = false;
     port_fault fault{};  ///< at address 0 when a fabric has no room
 
     constexpr explicit operator bool() const noexcept { return !fault.happened; }
 
-    /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
-    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t const count) noexcept {
-        first = has_address ? first : from;
-        last = to;
+    /// Counts `count` bytes that were consumed and stored, at least one.
+    constexpr void count_stored(topa::address_span at, uint64_t const count) noexcept {
+        first = has_address ? first : at.first;
+        last = at.last;
         has_address = true;
         stored += count;
         taken += static_cast<size_t>(count);
     }
     /// Counts contiguous bytes that were consumed and stored, at least one.
-    constexpr void count_stored(uint64_t from, uint64_t count) noexcept {
-        count_stored(from, from + count - 1, count);
+    constexpr void count_stored(phys_addr from, uint64_t count) noexcept {
+        count_stored({from, from + (count - 1)}, count);
     }
     /// Adds the result of the next write. The fault is that of the next write.
     constexpr auto operator+=(write_result const& next) noexcept -> write_result& {

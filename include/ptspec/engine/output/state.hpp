@@ -21,7 +21,7 @@ struct output_window {
     uint64_t room = 0;              ///< bytes left; 0: no window
     uint8_t* mapped_end = nullptr;  ///< its end in the address space of this program; null: bytes
                                     ///< go through the port, to a fabric, or are dropped
-    uint64_t end = 0;               ///< the physical address after its last byte
+    phys_addr end{};                ///< the address after its last byte
     topa::entry entry{};
     uint8_t const* next_entry = nullptr;  ///< the entry after `entry`, see `output_state`
 
@@ -30,7 +30,7 @@ struct output_window {
         return mapped_end - static_cast<size_t>(room);
     }
     /// The physical address of the next byte.
-    [[nodiscard]] constexpr auto address() const noexcept -> uint64_t { return end - room; }
+    [[nodiscard]] constexpr auto address() const noexcept -> phys_addr { return end.value - room; }
 };
 
 inline constexpr uint64_t no_pmi_offset = ~uint64_t{0};
@@ -48,7 +48,7 @@ struct output_state {
     uint8_t const* first_entry = nullptr;    ///< entry 0 of the table, if it can be read directly
     uint8_t const* entries_end = nullptr;
     topa::position position{};  ///< its offset is valid only without a window
-    uint64_t region_base = 0;
+    phys_addr region_base{};
     uint64_t region_size = 0;
     uint64_t fixed_bits = 0;  ///< entry bits that `try_next_region` requires to equal those of
                               ///< the current entry
@@ -75,7 +75,7 @@ struct output_state {
     return s.position.index +
            static_cast<uint32_t>((s.window.next_entry - s.position_next) / entry_bytes);
 }
-[[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> phys_addr {
     return s.scheme == cpu::output_scheme::topa ? s.window.entry.get<topa::entry::Base>()
                                                 : s.region_base;
 }

@@ -24,7 +24,7 @@ struct path_chain {
         constexpr uint64_t most_bytes = 16;
         bool const is_there = previous != nullptr && previous->id == previous_id;
         if (is_there && end - offset <= most_bytes) {
-            paths.add_successor(*previous, *current, low, high,
+            paths.add_successor(*previous, *current, {low, high},
                                 static_cast<uint32_t>(end - offset));
         }
         previous = nullptr;
@@ -37,7 +37,7 @@ struct path_chain {
         previous_id = current->id;
         low = load_le64(bytes);
         high = load_le64(bytes + 8);
-        return paths.find_successor(*current, low, high);
+        return paths.find_successor(*current, {low, high});
     }
 };
 

@@ -48,13 +48,13 @@ struct shadow_state {
     uint32_t start_offset = 0;  ///< of the processor
     output_registers direct{};  ///< of the processor, for `direct`
 
-    topa::place at{};          ///< the guest's entry
-    uint64_t offset = 0;       ///< in its region: of the next piece
-    uint64_t region_base = 0;  ///< guest-physical
+    topa::place at{};         ///< the guest's entry
+    uint64_t offset = 0;      ///< in its region: of the next piece
+    phys_addr region_base{};  ///< guest-physical
     uint64_t region_size = 0;
     topa::entry current{};  ///< the guest's entry, as it was read
-    uint64_t link = 0;
-    uint64_t run_base = 0;  ///< host-physical, of the pages from `offset` on
+    phys_addr link{};
+    phys_addr run_base{};  ///< host-physical, of the pages from `offset` on
     uint64_t run_bytes = 0;
 
     topa::place first{};  ///< the position of the first entry of the first page
@@ -194,7 +194,7 @@ constexpr auto shadow_region(shadow_state& s, Memory& memory, uint64_t& steps) n
         if (steps == 0) { return {shadow_progress::paused}; }
         --steps;
         uint64_t const at = s.offset + s.run_bytes;
-        auto const page = memory.translate(s.region_base + at, limit - at);
+        auto const page = memory.translate((s.region_base + at).value, limit - at);
         if (page.how == backing::missing) {
             return {shadow_progress::missing_page, s.region_base + at};
         }
@@ -208,7 +208,7 @@ constexpr auto shadow_region(shadow_state& s, Memory& memory, uint64_t& steps) n
         if (!is_aligned(page.host, 4096)) {
             return {shadow_progress::bad_page, page.host, rule::OUT_062};
         }
-        if (!s.host_width.contains(page.host) || !s.host_width.contains(page.host + bytes - 1)) {
+        if (!s.host_width.contains(page.host) || !s.host_width.contains(page.host + (bytes - 1))) {
             return {shadow_progress::bad_page, page.host, rule::OUT_063};
         }
         if (page.host != s.run_base + s.run_bytes) {
@@ -277,8 +277,8 @@ constexpr auto shadow_entry(shadow_state& s, Memory& memory, uint64_t& steps) no
     } else if (loaded.broken != rule::none) {
         s.phase = shadow_phase::error;
     } else {
-        uint64_t const page = align_down(loaded.fault.address, 4096);
-        if (memory.translate(page, 4096).how != backing::none) {
+        phys_addr const page = align_down(loaded.fault.address, 4096);
+        if (memory.translate(page.value, 4096).how != backing::none) {
             return {shadow_progress::missing_page, page};
         }
         s.phase = shadow_phase::error;  // reads as ones, which are reserved bits
@@ -307,7 +307,7 @@ template <guest_memory_port Memory>
 constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t steps) noexcept
     -> shadow_result {
     if (steps == 0) { return {shadow_progress::paused}; }
-    auto const page = memory.translate(s.region_base, 4096);
+    auto const page = memory.translate(s.region_base.value, 4096);
     if (page.how == backing::missing) { return {shadow_progress::missing_page, s.region_base}; }
     if (page.how == backing::none) {
         s.kind = shadow_kind::frozen;
@@ -316,7 +316,7 @@ constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t steps) no
     }
     rule const broken = topa::check_table_base(page.host, s.host_width);
     if (broken != rule::none) { return {shadow_progress::bad_page, page.host, broken}; }
-    s.direct = {{page.host | s.start.base.raw % 4096}, s.start.mask_ptrs};
+    s.direct = {{page.host.value | s.start.base.raw % 4096}, s.start.mask_ptrs};
     s.phase = shadow_phase::done;
     return {shadow_progress::complete};
 }
@@ -328,7 +328,7 @@ constexpr auto registers_of(topa::position where) noexcept -> output_registers {
 }
 
 /// The page at a host-physical address, or `used`.
-constexpr auto page_at(shadow_state const& s, uint64_t address) noexcept -> size_t {
+constexpr auto page_at(shadow_state const& s, phys_addr address) noexcept -> size_t {
     size_t page = 0;
     while (page != s.used && s.pages[page].address != address) { ++page; }
     return page;
