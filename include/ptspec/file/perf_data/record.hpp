@@ -39,7 +39,8 @@ struct sample_id {
 
 /// A record, as views of the file. If there is no record, `bytes` is empty.
 ///
-/// A record of the kernel ends with a trailer: the fields of `sample_id` that `sample_type` names.
+/// If the event has `sample_id_all`, a record of the kernel other than SAMPLE ends with a trailer:
+/// the members of `sample_id` that `sample_type` names.
 struct record {
     record_type type{};
     uint16_t misc = 0;

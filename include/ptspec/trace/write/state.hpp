@@ -24,7 +24,7 @@ enum class pad_policy : uint8_t {
     none,
     within_words,  ///< a packet that would cross a multiple of 8 bytes begins at one
     broadwell,     ///< each packet begins at a multiple of 8; CBR, MODE.TSX, MODE.Exec share a word
-    skylake,       ///< wide payloads begin at a multiple of 8, other packets do not cross one
+    skylake,       ///< wide payloads begin at a multiple of 8, shorter packets do not cross one
 };
 
 /// The order of the status packets in a PSB+, CBR and PSBEND included.
