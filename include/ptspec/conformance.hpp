@@ -99,8 +99,8 @@ constexpr void stop_at_bit(uint64_t bit, difference what) {
     }
 }
 
-/// False, or in a constant expression the end of the build, if two numbers differ. Their bit 0 is
-/// bit `first_bit` of the word.
+/// Compares two numbers. If they differ, returns false, or in a constant expression stops the
+/// build. Bit 0 of the numbers is bit `first_bit` of the word.
 constexpr auto same_bits(uint64_t ours, uint64_t yours, difference what,
                          unsigned first_bit = 0) noexcept -> bool {
     if (ours == yours) { return true; }
@@ -199,35 +199,35 @@ struct at_bits {
         : msb{detail::number_of(highest)}, lsb{detail::number_of(lowest)} {}
 };
 
-/// True if a mask, in its place in the word, has exactly the bits of a field.
+/// True if a mask at its position in the word has exactly the bits of a field.
 template <detail::bit_row Row>
 [[nodiscard]] constexpr auto conforms(defined_number auto mask) noexcept -> bool {
     static_assert(Row::msb < 64, "a mask has 64 bits: use at_bits{msb, lsb}");
     return detail::mask_is(Row::msb, Row::lsb, detail::number_of(mask));
 }
 
-/// True if a mask, in its place in the word, and the shift of its values are those of a field.
+/// True if a mask at its position in the word, and the shift of its values, match a field.
 template <detail::bit_row Row>
 [[nodiscard]] constexpr auto conforms(defined_number auto mask, defined_number auto shift) noexcept
     -> bool {
     return conforms<Row>(mask) && detail::shift_is(Row::lsb, detail::number_of(shift));
 }
 
-/// True if a mask before the shift, and the shift, are those of a field.
+/// True if a mask before the shift, and the shift, match a field.
 template <detail::bit_row Row>
 [[nodiscard]] constexpr auto conforms(unshifted mask, defined_number auto shift) noexcept -> bool {
     return detail::mask_is(Row::width - 1, 0, mask.number) &&
            detail::shift_is(Row::lsb, detail::number_of(shift));
 }
 
-/// True if bit numbers are those of a field.
+/// True if bit numbers match a field.
 template <detail::bit_row Row>
 [[nodiscard]] constexpr auto conforms(at_bits place) noexcept -> bool {
     static_assert(Row::msb < 128, "a row of a longer word has no bit numbers here");
     return detail::bits_are(Row::msb, Row::lsb, place.msb, place.lsb);
 }
 
-/// The same four for an address field whose definition ends below MAXPHYADDR.
+/// The same four functions for an address field whose definition ends below MAXPHYADDR.
 template <detail::address_row Row>
 [[nodiscard]] constexpr auto conforms(defined_number auto mask, max_phys_addr width) noexcept
     -> bool {
@@ -461,7 +461,7 @@ constexpr auto address_is(uint64_t ours, uint64_t yours) noexcept -> bool {
     return same_number<build_error::the_address_differs>(ours, yours);
 }
 
-/// A bare number that selects a register, in the type of its parameter.
+/// Converts a plain number that selects a register to the type of the parameter.
 template <class Which>
 constexpr auto selector(Which which) noexcept {
     if constexpr (integral<Which>) {
@@ -516,7 +516,7 @@ concept packet_struct = requires {
     typename Type::payload_type;
 };
 
-/// The bits of the opcode, with the leaf. A pattern after it is not a part of it.
+/// The bits of the opcode and the leaf. A pattern after the opcode is not included.
 template <class Packet>
 inline constexpr uint64_t opcode_mask = packet::opcode_of<Packet>().mask |
                                         packet::leaf_mask<Packet>;
@@ -578,7 +578,8 @@ template <detail::packet_struct Packet>
                              detail::difference::opcode_mask) &&
            conforms_opcode<Packet>(number);
 }
-/// True if bytes are the opcode of a packet, or the packet as far as all fields 0 give it.
+/// True if bytes are the opcode of a packet, perhaps with following bytes of its head. All fields
+/// must be 0.
 template <detail::packet_struct Packet>
 [[nodiscard]] constexpr auto conforms_opcode(byte_view bytes) noexcept -> bool {
     return detail::opcode_is(to_wide(Packet{}.raw),

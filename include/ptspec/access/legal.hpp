@@ -9,8 +9,8 @@
 #include <ptspec/reg/rtit_status.hpp>
 #include <ptspec/base/rule.hpp>
 
-/// Which register values a processor accepts, by what CPUID enumerates. The state of the processor
-/// is not considered here; check.hpp does.
+/// Checks register values against the features that CPUID enumerates. The state of the processor is
+/// not considered here; check.hpp considers it.
 namespace ptspec::access {
 
 using cpu::capabilities;
@@ -21,7 +21,7 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_output_base;
 using reg::ia32_rtit_status;
 
-/// True if IA32_RTIT_CTL selects a single range, and the processor has no such output.
+/// True if IA32_RTIT_CTL selects single-range output and the processor does not support it.
 ///
 /// Source: REG-025.
 [[nodiscard]] constexpr auto lacks_single_range(capabilities const& caps,
@@ -36,11 +36,13 @@ using namespace ptspec::detail;
 
 // Every rule about a value is a type:
 //
-//   broken                its number in the catalogue
-//   forbidden(caps)       the bits that it keeps at 0 on a processor
-//   rejects(caps, value)  true if `value`, which has no forbidden bit of the list, breaks it
+//   broken                the number of the rule in the catalogue
+//   forbidden(caps)       the bits that must be 0 on a processor with the capabilities `caps`
+//   rejects(caps, value)  true if `value` breaks the rule in another way; `value` has no bit that a
+//                         rule of the same list forbids
 //
-// Legality, the list of broken rules and the mask of writable bits are derived from lists of them.
+// Legality, the list of broken rules and the mask of writable bits are derived from lists of these
+// types.
 template <rule Broken>
 struct value_rule {
     static constexpr rule broken = Broken;
@@ -73,7 +75,7 @@ using ebx_gate = gate<&capabilities::leaf_14_0_ebx, Bit, Broken, Fields...>;
 template <class Bit, rule Broken, class... Fields>
 using ecx_gate = gate<&capabilities::leaf_14_0_ecx, Bit, Broken, Fields...>;
 
-/// ADDRn_CFG accepts encodings 0 to 2, for the ranges that exist.
+/// ADDRn_CFG accepts the encodings 0 to 2, and only 0 if the processor lacks range n.
 ///
 /// Source: REG-037.
 struct addr_cfg_rule : value_rule<rule::REG_037> {
@@ -108,7 +110,7 @@ struct frequency_rule : value_rule<rule::REG_028> {
     }
 };
 
-/// TraceEn = 1 requires an output scheme that exists: a single range unless ToPA or FabricEn is 1.
+/// TraceEn = 1 with ToPA = 0 and FabricEn = 0 requires a processor with single-range output.
 ///
 /// Source: REG-025.
 struct output_rule : value_rule<rule::REG_025> {
@@ -134,7 +136,7 @@ using ebx = reg::cpuid_14h_0_ebx;
 using ecx = reg::cpuid_14h_0_ecx;
 using status = ia32_rtit_status;
 
-/// Of every value of IA32_RTIT_CTL, the most specific first.
+/// The rules for every value of IA32_RTIT_CTL, the most specific first.
 ///
 /// Source: REG-024, REG-026..037, REG-044.
 using of_ctl = type_list<                                 //
@@ -151,7 +153,7 @@ using of_ctl = type_list<                                 //
     ebx_gate<ebx::TNT_DIS, rule::REG_036, ctl::DisTNT>,       //
     addr_cfg_rule, frequency_rule>;
 
-/// Of a value of IA32_RTIT_CTL with TraceEn = 1.
+/// The rules that apply to IA32_RTIT_CTL only if TraceEn = 1.
 ///
 /// Source: REG-025, REG-040.
 using of_trace_en = type_list<output_rule, branch_rule>;
@@ -173,7 +175,7 @@ constexpr auto forbidden_bits(type_list<Rules...>, capabilities const& caps) noe
     return (... | Rules::forbidden(caps));
 }
 
-/// True if a value breaks a rule of the list. One test of a mask covers all rules about bits.
+/// True if a value breaks a rule of the list. One mask test covers the forbidden bits of all rules.
 ///
 /// always_inline: without it a check takes 3.1 times as many instructions (g++).
 template <class... Rules, class Word>
@@ -222,7 +224,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
 
 /// True when a value of IA32_RTIT_CTL breaks no rule by itself.
 ///
-/// always_inline: as `breaks_any`.
+/// always_inline: for the reason given at `breaks_any`.
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]
 #endif
@@ -232,7 +234,7 @@ constexpr auto is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept 
            !detail::breaks_any(detail::rules::of_trace_en{}, caps, value);
 }
 
-// ------------------------------------------------------------------------------------ the others
+// ------------------------------------------------------------------------------------ others
 
 /// The bits of IA32_RTIT_STATUS that raise #GP when written as 1.
 ///

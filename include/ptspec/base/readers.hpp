@@ -3,10 +3,11 @@
 
 #include <ptspec/base/bytes.hpp>
 
-/// The verbs that all readers share.
+/// The member functions that all readers share.
 namespace ptspec {
 
-/// Returns one thing after another. The last is false: the end, an error, or the end of a chunk.
+/// `next()` returns one item at a time. An item that converts to false is the last one: the end, an
+/// error, or the end of a chunk.
 template <class Reader>
 concept item_reader = requires(Reader& from) {
     { from.next() ? true : false } -> same_as<bool>;
@@ -24,8 +25,8 @@ concept chunk_reader = requires(Reader& from, Reader const& at, borrowed_bytes c
     { at.offset() } -> same_as<uint64_t>;
 };
 
-/// Reads the parts of a file with `next()`. `result()` is the error that ended reading; it is true
-/// before it, and at a normal end. `offset()` is the position in the file, in bytes.
+/// Reads the parts of a file with `next()`. `result()` is the error that ended reading; it converts
+/// to true before an error, and at a normal end. `offset()` is the position in the file, in bytes.
 template <class Reader>
 concept file_reader = item_reader<Reader> && requires(Reader const& at) {
     { at.result() ? true : false } -> same_as<bool>;

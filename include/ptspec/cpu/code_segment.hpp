@@ -4,11 +4,11 @@
 #include <ptspec/base/bits.hpp>
 #include <ptspec/cpu/ip_payload.hpp>
 
-/// From the IPs of packets to linear addresses and to offsets in CS, and back.
+/// Converts between the IPs of packets, linear addresses and offsets in CS.
 namespace ptspec::cpu {
 
-/// The code segment of traced code. A trace does not show `base`: it is 0 in 64-bit code and under
-/// all current operating systems, and the selector times 16 in real mode.
+/// The code segment of traced code. A trace does not contain `base`. `base` is 0 in 64-bit code and
+/// under all current operating systems. In real mode it is the selector times 16.
 struct code_segment {
     uint64_t base = 0;
     bool is_64_bit = true;  ///< the code size that MODE.Exec reports is 64; `base` is not used
@@ -27,21 +27,21 @@ struct code_segment {
     }
 };
 
-/// The linear address of an IP of a packet, by the form that `capabilities::ip_payload` returns.
+/// Converts the IP of a packet to a linear address. `capabilities::ip_payload` returns the `form`.
 ///
 /// Source: SDM vol. 3, "Linear IP vs. RIP"; GEN-091, REG-079.
 [[nodiscard]] constexpr auto linear_of_packet_ip(ip_payload form, code_segment const& cs,
                                                  uint64_t ip) noexcept -> uint64_t {
     return form == ip_payload::linear ? ip : cs.linear_of(ip);
 }
-/// The offset in CS of an IP of a packet.
+/// Converts the IP of a packet to an offset in CS.
 ///
 /// Source: as `linear_of_packet_ip`.
 [[nodiscard]] constexpr auto offset_of_packet_ip(ip_payload form, code_segment const& cs,
                                                  uint64_t ip) noexcept -> uint64_t {
     return form == ip_payload::linear ? cs.offset_of(ip) : ip;
 }
-/// The IP that packets and address ranges have for an offset in CS.
+/// Converts an offset in CS to the IP in packets and in the MSRs of address ranges.
 ///
 /// Source: as `linear_of_packet_ip`.
 [[nodiscard]] constexpr auto packet_ip_of_offset(ip_payload form, code_segment const& cs,

@@ -16,11 +16,11 @@ enum class aspect : uint16_t {
     pt = 1U << 0,              ///< Intel PT itself
     features = 1U << 1,        ///< CPUID.14H.0:EBX
     outputs = 1U << 2,         ///< CPUID.14H.0:ECX, except LIP
-    address_ranges = 1U << 3,  ///< their number
+    address_ranges = 1U << 3,  ///< the number of address ranges
     mtc_periods = 1U << 4,
     cyc_thresholds = 1U << 5,
     psb_periods = 1U << 6,
-    triggers = 1U << 7,             ///< their number and their actions
+    triggers = 1U << 7,             ///< the number of triggers, and their actions
     max_phys_addr = 1U << 8,        ///< the width of physical addresses
     linear_address_bits = 1U << 9,  ///< the width of linear addresses
     vmx = 1U << 10,                 ///< Intel PT in VMX operation
@@ -113,7 +113,7 @@ constexpr auto bits_of_both(Word one, Word two) noexcept -> Word {
     return {one.raw & two.raw};
 }
 
-/// `Flag` is 1 where both have it; the other bits are those of `one`.
+/// `Flag` is 1 if both words have it; the other bits are taken from `one`.
 template <class Flag, class Word>
 constexpr auto with_flag_of_both(Word one, Word two) noexcept -> Word {
     return one.with(Flag{has<Flag>(one) && has<Flag>(two)});
@@ -127,7 +127,7 @@ constexpr auto with_minimum_of(Word one, Word two) noexcept -> Word {
         Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
 }
 
-/// The number where both agree, else 0.
+/// The number if both are equal, else 0.
 template <class Word>
 constexpr auto same_or_zero(Word one, Word two) noexcept -> Word {
     return one.raw == two.raw ? one : Word{};
@@ -169,7 +169,7 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
 /// differ.
 ///
 /// The signature, LIP, and the bits of IA32_VMX_MISC and IA32_PERF_CAPABILITIES that do not concern
-/// Intel PT are those of `one`.
+/// Intel PT are taken from `one`.
 /// Source: REG-164, REG-165; for LIP REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept

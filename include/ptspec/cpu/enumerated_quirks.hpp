@@ -9,7 +9,7 @@ namespace ptspec::cpu {
 /// The CYC thresholds of the first processors with CYC packets: encodings 0 to 13.
 inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 
-/// The quirks of a processor: those of its model, and those that follow from its capabilities.
+/// The quirks of a processor that follow from its model and from its capabilities.
 ///
 /// Without Intel PT only the quirks of the model are returned. When IA32_VMX_MISC was not read (0),
 /// `no_vmx` is set.

@@ -6,8 +6,8 @@
 /// Pausing a trace.
 namespace ptspec::driver {
 
-/// Clears TraceEn and changes nothing else: PacketByteCnt and the position are kept. The trace is
-/// not ordered for other logical processors: see `disable`.
+/// Clears TraceEn and changes nothing else: PacketByteCnt and the position are kept. No store fence
+/// is executed, so other logical processors may not see the whole trace yet: see `disable`.
 ///
 /// Errors: `still_tracing` if the write faulted.
 /// Source: PRG-043.
@@ -18,9 +18,9 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
     return {on.fault(), state};
 }
 
-/// Sets TraceEn after `pause`, unless tracing runs, or ended by Stopped or Error meanwhile: then
-/// TraceEn is not written, and `status` shows why. `output` is the position before TraceEn was set;
-/// it is not read if tracing runs.
+/// Sets TraceEn after `pause`. If TriggerEn, Stopped or Error is 1, TraceEn is not written, and
+/// `status` of the result shows the reason. `output` of the result is the position before TraceEn
+/// was set; it is not read if TriggerEn is 1.
 ///
 /// Source: PRG-031, PRG-041, PRG-102.
 template <msr_port Msrs>

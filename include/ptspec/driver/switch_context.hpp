@@ -9,12 +9,13 @@ namespace ptspec::driver {
 
 // ------------------------------------------------------------------------------------ by MSRs
 
-/// The state of a trace that is not running. `ctl` is as it was: TraceEn is 1 if it was tracing.
+/// The saved state of a trace. `state.ctl` has the value before TraceEn was cleared: its TraceEn is
+/// 1 if tracing was on.
 struct [[nodiscard]] saved_context : procedure_result {
     access::msr_state state{};
 };
 
-/// Where the trace of a saved state ends, for `triage`, `update` and `drain`.
+/// Converts a saved state to the form that `triage`, `update` and `drain` read.
 [[nodiscard]] constexpr auto stopped_at(access::msr_state const& saved) noexcept -> stopped_trace {
     stopped_trace result;
     result.trace = trace_state::disabled;
@@ -26,9 +27,9 @@ struct [[nodiscard]] saved_context : procedure_result {
 
 namespace detail {
 
-/// Reads the chosen MSRs into a state whose CTL is known.
+/// Reads the chosen MSRs into `to`. `to.ctl` must be set before: it selects the MSRs that are used.
 ///
-/// noinline: as `program`.
+/// noinline: for the reason given at `program`.
 template <class Sequence>
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::noinline]]
@@ -39,7 +40,8 @@ constexpr void read_chosen(Sequence& from, access::msr_state& to, msr_choice whi
     }
 }
 
-/// Clears TraceEn of a state whose CTL is known, and reads the other MSRs.
+/// Clears TraceEn, and reads the MSRs other than IA32_RTIT_CTL into `result.state`. The caller sets
+/// `result.state.ctl` before.
 template <class Sequence>
 constexpr void save(Sequence& from, saved_context& result) noexcept {
     auto& to = result.state;
@@ -51,14 +53,14 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
 
 }  // namespace detail
 
-/// Saves the state of a trace: reads IA32_RTIT_CTL, clears TraceEn, orders the trace before later
-/// stores, since the context may continue on another processor, and reads the other MSRs that the
-/// trace uses. They are not exact before TraceEn is 0.
+/// Saves the state of a trace: reads IA32_RTIT_CTL, clears TraceEn, executes a store fence, and
+/// reads the other MSRs that the trace uses. Their values are exact only after TraceEn was cleared.
+/// The fence orders the trace before later stores: the context may continue on another processor.
 ///
-/// Errors: the access that faulted; the context is then incomplete. `unknown` if IA32_RTIT_CTL
-///         could not be read: call it again. `still_tracing` if TraceEn could not be cleared,
-///         `disabled` if a later access faulted: `state.ctl` of the result has IA32_RTIT_CTL as it
-///         was, and the overload below repeats the rest with it.
+/// Errors: the access that faulted; the context is then incomplete. `trace` is `unknown` if
+///         IA32_RTIT_CTL could not be read: call `save` again. It is `still_tracing` if TraceEn
+///         could not be cleared, and `disabled` if a later access faulted: pass `state.ctl` of the
+///         result, the value of IA32_RTIT_CTL before the call, to the overload below.
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-062, PRG-100, PRG-103.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs) noexcept -> saved_context {
@@ -68,8 +70,8 @@ constexpr auto save(Msrs& msrs) noexcept -> saved_context {
     detail::save(from, result);
     return result;
 }
-/// The same with IA32_RTIT_CTL as it was: known to the owner who wrote it, or from `state.ctl` of a
-/// `save` that faulted after it had read it. IA32_RTIT_CTL is not read.
+/// The same without a read of IA32_RTIT_CTL. `written` is its value before TraceEn is cleared: the
+/// value that the owner wrote, or `state.ctl` of a `save` that faulted after it read IA32_RTIT_CTL.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context {
     msr_sequence from{msrs};
@@ -106,16 +108,16 @@ struct xsaves_area {
     byte_array<size> bytes{};
 };
 
-/// Why an XSAVE area has no state of Intel PT that XRSTORS loads.
+/// The PT state in an XSAVE area, or the rule by which XRSTORS rejects the area.
 struct [[nodiscard]] parsed_area {
-    rule broken = rule::none;  ///< REG-148 the header; REG-144 a reserved quadword
+    rule broken = rule::none;  ///< REG-148: the header; REG-144: a reserved quadword
     bool is_initial = false;   ///< XSTATE_BV[8] is 0: XRSTORS loads the initial configuration
     access::xsave_pt_state state{};
 
     constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
-/// The offset of component 8 in a compacted area with these components, in bytes.
+/// The offset in bytes of component 8 in a compacted area with the components in `format`.
 ///
 /// Source: SDM vol. 1, "Compacted Format of an XSAVE Area"; REG-141.
 template <cpuid_port Cpuid>
@@ -133,7 +135,7 @@ template <cpuid_port Cpuid>
     return at;
 }
 
-/// An area from which XRSTORS with RFBM[8] loads the state of a trace on this processor.
+/// Makes an area from which XRSTORS with RFBM[8] = 1 loads a trace state on this processor.
 ///
 /// Address ranges 2 and 3 are not in it: write them with `write_uncovered`.
 /// Source: PRG-110, PRG-112.
@@ -153,8 +155,8 @@ template <cpuid_port Cpuid>
     return made;
 }
 
-/// Reads component 8 from an XSAVE area of any components: `offset` is that of `component_offset`.
-/// The bytes are untrusted.
+/// Reads component 8 from an XSAVE area. If the area has other components beyond the legacy region,
+/// `offset` is the result of `component_offset`. The bytes are untrusted.
 ///
 /// Errors: REG-148 an area that is too short, not compacted, or without the component; REG-144 a
 ///         reserved quadword that is not 0.
@@ -183,7 +185,7 @@ template <cpuid_port Cpuid>
     return result;
 }
 
-/// Reads address ranges 2 and 3, which XSAVES does not save, after XSAVES.
+/// Reads the MSRs of address ranges 2 and 3, which XSAVES does not save. Call it after XSAVES.
 ///
 /// Source: PRG-110.
 template <msr_port Msrs>
@@ -192,7 +194,8 @@ constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> pro
     detail::read_chosen(from, to, detail::msr_choice::not_in_xsave_area);
     return {from.fault(), trace_state::disabled};
 }
-/// Writes address ranges 2 and 3, which XRSTORS does not restore, before XRSTORS.
+/// Writes the MSRs of address ranges 2 and 3, which XRSTORS does not restore. Call it before
+/// XRSTORS.
 ///
 /// Source: PRG-110, PRG-112.
 template <msr_port Msrs>

@@ -144,7 +144,7 @@ public:
         return made;
     }
 
-    /// The error that ended reading; `none` before it, and at a normal end.
+    /// The error that ended reading; `none` before an error, and at a normal end.
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
     /// Where the next trace begins, in bytes from the start of the file.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return at_; }
@@ -169,7 +169,7 @@ private:
     read_status result_{};
 };
 
-/// The traces of a file, from the first on.
+/// A reader at the first trace of a file.
 [[nodiscard]] constexpr auto traces(borrowed_bytes file) noexcept -> reader { return reader{file}; }
 
 }  // namespace ptspec::file::winipt

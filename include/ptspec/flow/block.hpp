@@ -22,7 +22,7 @@ using x86::instruction_class;
            (which == instruction_class::direct_call && trace::pushes_return(to, after));
 }
 
-/// What code is: where it begins, and how it is decoded.
+/// The key of a block: where it begins, and how it is decoded.
 struct block_key {
     uint64_t ip = 0;
     uint32_t space = 0;
@@ -34,7 +34,7 @@ struct block_key {
 /// Instructions that follow each other in memory. Only the last one has a class other than
 /// `instruction_class::other`: it may branch, have a packet or end tracing.
 ///
-/// Shape:  64 bytes. IPs are those of packets.
+/// Shape:  64 bytes. IPs are in the form of packet IPs.
 struct alignas(64) block {
     static constexpr unsigned most_instructions = 32;
 

@@ -16,22 +16,22 @@ struct block_count {
 /// where tracing starts.
 ///
 /// Shape:  a hash table in storage of the caller. A block is not counted if 64 consecutive entries
-///         are used by others; then `is_full()` is true. With a `path_cache`, which no other sink
-///         may share, the counts are the same.
+///         are used by other blocks; then `is_full()` is true. A `path_cache` does not change the
+///         counts. No other sink may use the same `path_cache`.
 class block_counts {
 public:
     template <size_t Count>
     constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
                                     edge_filter const& which = {}) noexcept
         : block_counts{storage, Count, paths, which} {}
-    /// `most` is 1 to 2^32 - 2. All entries of `storage` are 0.
+    /// `most` is the number of entries of `storage`, 1 to 2^32 - 2. All entries must be 0.
     constexpr block_counts(block_count* storage, size_t most, path_cache* paths = nullptr,
                            edge_filter const& which = {}) noexcept
         : entries_{storage}, most_{static_cast<uint32_t>(most)}, paths_{paths}, which_{which} {}
 
     /// The number of different blocks.
     [[nodiscard]] constexpr auto size() const noexcept -> uint32_t { return size_; }
-    /// Some blocks were not counted.
+    /// True if some blocks were not counted.
     [[nodiscard]] constexpr auto is_full() const noexcept -> bool { return is_full_; }
     /// The number of executions of the block at an IP.
     [[nodiscard]] constexpr auto count_of(uint64_t ip, uint32_t space = 0) const noexcept
@@ -40,7 +40,8 @@ public:
         return at == not_counted ? 0 : entries_[at].count;
     }
 
-    /// The entry of the block to which an edge leads. Adds an entry if there is none.
+    /// The index of the entry of the block to which an edge leads. Adds an entry if there is none.
+    /// `not_counted` if the filter excludes the block, or no entry is free.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) noexcept -> uint32_t {
         return which_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
     }
@@ -68,7 +69,7 @@ public:
 private:
     static constexpr uint32_t most_probes = 64;
 
-    /// The entry of a block, or a free one, or `not_counted`.
+    /// The index of the entry of a block, or of a free entry, or `not_counted`.
     [[nodiscard]] constexpr auto find(uint64_t ip, uint32_t space) const noexcept -> uint32_t {
         uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), most_);
         for (uint32_t i = 0; i < most_probes && i < most_; ++i) {

@@ -5,12 +5,12 @@
 
 namespace ptspec::flow {
 
-/// Which packet shows where control goes after an instruction.
+/// How the next IP after an instruction is found: from a packet, or from the code.
 ///
 /// Source: GEN-110..114.
 enum class branch_kind : uint8_t {
-    none,         ///< to the next one, without a packet
-    direct,       ///< to the target in the instruction, without a packet
+    none,         ///< the instruction that follows, without a packet
+    direct,       ///< the target in the instruction, without a packet
     conditional,  ///< a TNT bit has the outcome
     near_return,  ///< a TNT bit, or a TIP with the target
     indirect,     ///< a TIP has the target: indirect branches, far transfers
@@ -39,7 +39,7 @@ enum class branch_kind : uint8_t {
         case eret:
         case vm_entry:
         case rsm: return branch_kind::indirect;
-        // INTO has vector 4, and interrupts only after an overflow.
+        // INTO has vector 4. It causes an interrupt only if OF is 1.
         case software_interrupt: return of.vector == 4 ? branch_kind::none : branch_kind::interrupt;
         default: return branch_kind::none;
     }

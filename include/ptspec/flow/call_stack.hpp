@@ -22,14 +22,15 @@ struct frame {
     /// without `knows_functions`.
     uint64_t function = 0;
     frame_kind kind = frame_kind::call;
-    /// Packets were lost since: it may have returned, and others may be open.
+    /// Packets were lost since the call: the frame may have returned, and other frames may be open.
     bool is_unsure = false;
 };
 
 /// A call, and the depth inside of it.
 struct call {
     flow::frame frame{};
-    /// The number of frames that are open, less those that were open at the start and returned.
+    /// The number of open frames, minus the number of frames that were open at the start and have
+    /// returned.
     int64_t depth = 0;
     trace::time when{};
 };
@@ -39,8 +40,8 @@ struct call_return {
     uint64_t from = 0;  ///< the address of the RET or IRET; 0 if it was not traced
     uint64_t to = 0;
     int64_t depth = 0;
-    /// The frames that it left: more than one after longjmp or an exception; 0 for a frame that
-    /// was open at the start, or too old for the storage.
+    /// The number of frames that were left: more than one after longjmp or an exception; 0 for a
+    /// frame that was open at the start, or that the storage has dropped.
     uint32_t frames = 0;
     trace::time when{};
 };
@@ -60,10 +61,10 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 /// A sink of a walker that reports calls and returns to another one: `call(call)` and
 /// `returned(call_return)`.
 ///
-/// It follows the code, not the processor: it lives across PSBs and lost packets, which only make
-/// its frames unsure. A RET to an address to which no open frame returns is a jump, as in a
-/// coroutine or a retpoline. A tail call is a jump, too. A CALL of the next instruction is not a
-/// call. Where tracing begins again at the address after a CALL, code that is filtered out has
+/// It follows the code, not the processor: PSBs and lost packets do not clear it. Lost packets only
+/// set `is_unsure` in its frames. A RET to an address to which no open frame returns is a jump, as
+/// in a coroutine or a retpoline. A tail call is a jump, too. A CALL of the next instruction is not
+/// a call. Where tracing begins again at the address after a CALL, code that is filtered out has
 /// returned. If tracing ends at a system call or fault, and begins at another instruction than the
 /// next one, a signal handler executes: a frame of kind `event`.
 ///
@@ -71,7 +72,7 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 /// frame returns from the frames above it: an exception or longjmp.
 ///
 /// Shape:  frames in storage of the caller. When it is full the oldest frame is dropped, and the
-///         depth stays right.
+///         depth stays correct.
 template <takes_calls Sink>
 class call_stack {
 public:
@@ -197,8 +198,8 @@ private:
             }
         }
     }
-    /// A handler may return elsewhere: leaves the newest frame of its kind, or of another entry of
-    /// the kernel.
+    /// Leaves the newest frame that returns to `one.to` or has this kind; otherwise the newest
+    /// other frame of the kernel, because a handler may return to another address.
     constexpr void leave_kernel(flow::edge const& one, frame_kind kind) noexcept {
         size_t other = size_;
         for (size_t i = 0; i < size_; ++i) {

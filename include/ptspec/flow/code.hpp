@@ -13,9 +13,9 @@ namespace ptspec::flow {
 /// the end of its page of 4 KB, or none if they are absent.
 ///
 /// `space` is the number of an address space: the same number and address always have the same
-/// bytes. After a change of code, as by another CR3, mmap or a JIT compiler, the number must be
-/// another one, or the caller calls `block_cache::invalidate`. The number is that of
-/// `source.space_of`, or, if there is no such function, of `walker::set_space`.
+/// bytes. After a change of code, for example by another CR3, mmap or a JIT compiler, the caller
+/// uses another number or calls `block_cache::invalidate`. The number comes from `source.space_of`,
+/// or from `walker::set_space` if the source has no such function.
 template <class Source>
 concept code_source = requires(Source& from, uint64_t address, uint32_t space) {
     { from.code(address, space) } -> same_as<byte_view>;

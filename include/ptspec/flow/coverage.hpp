@@ -24,12 +24,12 @@ struct edge_filter {
         }
         return range_count == 0;
     }
-    /// The block to which an edge leads counts.
+    /// True if the block to which an edge leads is counted.
     [[nodiscard]] constexpr auto takes_target(edge const& one) const noexcept -> bool {
         return (one.is_taken || not_taken) && (!one.is_asynchronous || events) &&
                takes(one.to, one.space);
     }
-    /// The edge counts.
+    /// True if the edge is counted.
     [[nodiscard]] constexpr auto takes(edge const& one) const noexcept -> bool {
         return takes_target(one) && takes(one.from, one.space);
     }
@@ -45,8 +45,8 @@ struct coverage_options {
 /// A sink that counts edges, or blocks, in a bitmap of the caller, as fuzzers use it: a byte for
 /// each index. Several edges may have the same index.
 ///
-/// With a `path_cache`, branches that were walked before are counted without a walk. The counts are
-/// the same.
+/// With a `path_cache`, branches that were walked before are counted without a walk. It does not
+/// change the counts.
 class coverage {
 public:
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
@@ -55,8 +55,8 @@ public:
         : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, paths_{paths}, how_{how} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
-    /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. That of a block is H(to), modulo the
-    /// size. `not_counted` if the options exclude it.
+    /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. The index of a block is H(to),
+    /// modulo the size. `not_counted` if the options exclude the edge.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) const noexcept -> uint32_t {
         if (how_.blocks) {
             return how_.filter.takes_target(one) ? block_index(one.to) : not_counted;

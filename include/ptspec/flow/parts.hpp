@@ -27,16 +27,16 @@ struct part {
 
 namespace detail {
 
-/// Reads from a PSB up to the first packet of the control flow after a later PSB+: whether a reader
-/// that begins at the later one binds all packets alike.
+/// Reads from a PSB up to the first control flow packet after a later PSB+. Finds whether a reader
+/// that begins at the later PSB binds all packets in the same way.
 struct split_check {
-    uint64_t psb;  ///< the offset of the later one
+    uint64_t psb;  ///< the offset of the later PSB
     trace::binder binds;
-    trace::binder begins;       ///< at the later one
-    bool has_branch = false;    ///< since the first PSB: what was pending before it is settled
+    trace::binder begins;       ///< at the later PSB
+    bool has_branch = false;    ///< since the first PSB: no packet before it is pending
     bool agrees = true;         ///< so far
     bool is_settled = false;    ///< the trace can be cut
-    uint64_t psb_plus_end = 0;  ///< of the later one
+    uint64_t psb_plus_end = 0;  ///< of the later PSB+
 
     constexpr split_check(uint64_t later_psb, cpu::quirk_set quirks) noexcept
         : psb{later_psb}, binds{quirks}, begins{quirks} {}
@@ -77,14 +77,14 @@ struct split_check {
 /// 4})`. Walkers that walk one part each, with its `options`, report together the same
 /// instructions, blocks, edges, starts, gaps and events as one walker that walks the trace. Counts
 /// of parts are added. A `call_stack` is given the edges, starts and gaps of all parts, in order.
-/// Times are those of a reader that begins with the part.
+/// Times are computed as by a reader that begins with the part.
 ///
 /// A trace is cut only at a PSB that is reached without damage, before which no overflow and no
 /// event is pending, and whose PSB+ agrees with the packets before it.
 template <class Packets = packet::all>  // a plain class doubles the cost of including flow.hpp
 class parts {
 public:
-    /// `quirks` are those of the walkers.
+    /// `quirks` must be the quirks in the options of the walkers.
     constexpr parts(borrowed_bytes whole, size_t count, cpu::quirk_set quirks = {}) noexcept
         : trace_{whole.view()}, count_{count == 0 ? 1 : count}, quirks_{quirks} {}
 

@@ -84,7 +84,7 @@ concept takes_stops = requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
 concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };
-/// Events other than those of branches, at their IPs.
+/// Events other than branches, at their IPs.
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
 

@@ -28,8 +28,8 @@ struct walk_options {
     on_missing_code missing = on_missing_code::gap;
     ip_form ips{};  ///< of packets
     cpu::quirk_set quirks{};
-    /// The effect on the return stack of a RET whose target differs: GEN-134. All recorded traces
-    /// give the same result with each.
+    /// The effect on the return stack of a RET whose target differs from the top entry: GEN-134.
+    /// All recorded traces give the same result with each value.
     trace::ret_mismatch on_ret_mismatch = trace::ret_mismatch::pop;
     /// The address ranges that are traced, for processors with SKL014: a TIP.PGD may lack its IP
     /// where a direct branch leaves them.

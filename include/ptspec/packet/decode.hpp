@@ -61,7 +61,7 @@ template <class Packet>
 }
 
 /// The rule that makes a packet `bad_packet`, or `none`. `bits` must have all bytes of the packet,
-/// and `strict` is that of `decode_options`.
+/// and `strict` is as in `decode_options`.
 template <class Packet>
 [[nodiscard]] constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept
     -> rule {

@@ -49,7 +49,7 @@ inline constexpr kinds_by_fact by_fact = sorted_by_fact(all{});
 
 }  // namespace detail
 
-/// Packets that belong to no other and to no IP.
+/// Packets that belong to no other packet and to no IP.
 ///
 /// Source: PKT-272.
 inline constexpr kind_set unbound_kinds = detail::by_fact.unbound;
@@ -61,7 +61,7 @@ inline constexpr kind_set psb_plus_kinds = detail::by_fact.in_psb_plus;
 ///
 /// Source: PKT-205.
 inline constexpr kind_set block_kinds = detail::by_fact.keeps_block;
-/// Packets before which a CYC gives their cycle.
+/// CYC-eligible packets: a CYC directly before the packet gives its cycle.
 ///
 /// Source: GEN-213.
 inline constexpr kind_set cyc_kinds = detail::by_fact.cyc_eligible;

@@ -181,8 +181,8 @@ template <class Packet>
 inline constexpr uint64_t leaf_mask = detail::bits_of_mismatch(typename Packet::layout::rows{},
                                                                mismatch::reserved);
 
-/// The bits that have one value in every packet of a type: opcode, leaf and pattern. Their values
-/// are those of `Packet{}`.
+/// The bits that have one value in every packet of a type: opcode, leaf and pattern. `Packet{}` has
+/// this value.
 template <class Packet>
 inline constexpr auto fixed_mask =
     detail::kind_mask<typename Packet::raw_type, typename Packet::layout, row_kind::fixed>;

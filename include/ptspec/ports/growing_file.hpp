@@ -15,8 +15,8 @@
 
 namespace ptspec::ports {
 
-/// A file that grows as packets are appended: a `trace::wide_packet_sink` for a generator without a
-/// bound on the size of its trace.
+/// A file that grows as packets are appended: a `trace::wide_packet_sink` for a trace without a
+/// limit on its size.
 ///
 /// The end of the file is mapped. Space is allocated before it is mapped, so that a full disk
 /// refuses bytes instead of raising SIGBUS. Until `close`, zeros follow the last byte, which are
@@ -35,11 +35,12 @@ public:
     ~growing_file() { (void)close(); }
 
     /// Creates a file, or truncates an existing one. `step` bytes are mapped at first, and up to
-    /// 256 times as many at once later. It is a multiple of the page size.
+    /// 256 times as many at once later. `step` must be a multiple of the page size.
     auto create(char const* path, size_t step = 65'536) noexcept -> open_result {
         return open(path, O_CREAT | O_TRUNC, 0, step);
     }
-    /// Opens a file that exists, to append to its first `bytes` bytes. What follows them is lost.
+    /// Opens an existing file, to append after its first `bytes` bytes. The bytes after these are
+    /// removed.
     auto resume(char const* path, uint64_t bytes, size_t step = 65'536) noexcept -> open_result {
         auto const opened = open(path, 0, bytes, step);
         if (opened && ::ftruncate(file_, static_cast<off_t>(bytes)) != 0) { note(errno); }
@@ -132,7 +133,8 @@ private:
         (void)::close(file_);
         file_ = high;
     }
-    /// After the program has closed the descriptor. False if there is no such file at its path.
+    /// Opens the file again after the program closed its descriptor. False if another file, or
+    /// none, is at the path.
     auto open_again() noexcept -> bool {
         int const before = file_;
         do { file_ = ::open(path_, O_RDWR | O_CLOEXEC); } while (file_ < 0 && errno == EINTR);
@@ -166,7 +168,7 @@ private:
         while (length < most_ && length < bytes) { length *= 2; }
         int const before = error_;
         if (length > least && map(bytes - over, length, over)) { return true; }
-        error_ = before;  // the smaller window decides
+        error_ = before;  // the smaller window may still succeed
         return map(bytes - over, least, over);
     }
     /// Allocates space. Beyond the limit on the size of files the kernel would send SIGXFSZ.

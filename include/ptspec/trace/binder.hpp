@@ -36,25 +36,25 @@ public:
     [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_open); }
     /// What the open PSB+, or the last one, reports.
     [[nodiscard]] constexpr auto last_psb_plus() const noexcept -> psb_plus const& { return psb_; }
-    /// After an OVF, until a packet shows whether and where tracing resumes.
+    /// True after an OVF, until a packet shows whether and where tracing resumes.
     [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool {
         return has(overflow | psb_resumes);
     }
-    /// Tracing may have resumed at an IP, which a later packet confirms or refutes.
+    /// True if tracing may have resumed at an IP, which a later packet confirms or refutes.
     [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool { return has(doubts); }
-    /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
+    /// True if packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
     [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
-    /// Tracing is on and no packet is pending: TNT and TIP belong to branches.
+    /// True if tracing is on and no packet is pending: TNT and TIP belong to branches.
     [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
-    /// The FUP of an asynchronous event is pending: TIP or TIP.PGD ends it. If it is that of an
-    /// INIT, packets of other owners and a PSB+ may come first: GEN-290.
+    /// True if an asynchronous event has begun with its FUP: TIP or TIP.PGD ends it. If the event
+    /// is an INIT, packets of other owners and a PSB+ may come before its end: GEN-290.
     [[nodiscard]] constexpr auto in_event() const noexcept -> bool { return has(event); }
-    /// A PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
+    /// True if a PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
     [[nodiscard]] constexpr auto must_enter() const noexcept -> bool {
         return has(must_be_entered);
     }
 
-    /// Both bind all later packets alike.
+    /// True if both binders bind all later packets in the same way.
     [[nodiscard]] constexpr auto agrees_with(binder const& other) const noexcept -> bool {
         return flags_ == other.flags_ && known_ == other.known_ &&
                now_.enabled == other.now_.enabled;
@@ -66,8 +66,8 @@ public:
         flags_ = lost;
         known_.forget();
     }
-    /// No packet follows that confirms or refutes where tracing resumed: a FUP is believed, a PSB+
-    /// is not.
+    /// Ends the doubt when no packet follows that confirms or refutes where tracing resumed:
+    /// tracing resumed at the IP of a FUP, but not at the IP of a PSB+.
     constexpr auto end_doubt() noexcept -> resumption {
         auto const found = has(shared_fup)    ? settle_fup()
                            : has(psb_resumes) ? resumption::withdrawn
@@ -154,7 +154,7 @@ private:
     [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
         return now_.enabled == tracing::on || now_.enabled == tracing::entering;
     }
-    /// Tracing is on at a known IP.
+    /// Sets tracing to on: the IP is known.
     constexpr void resume() noexcept {
         set(lost | overflow, false);
         set(tracing::on);
@@ -248,7 +248,7 @@ private:
             return {.in_psb_plus = true, .resumed = found};
         }
         if (has(overflow)) {
-            // GEN-343: a FUP, TIP.PGE or branch shows whether this IP is the one of the OVF.
+            // GEN-343: a FUP, TIP.PGE or branch shows whether tracing resumed at this IP.
             bool const is_first = !has(psb_resumes);
             set(lost, false);
             set(psb_resumes);
@@ -302,16 +302,16 @@ private:
 
     // --------------------------------------------------------------------------- after an OVF
 
-    /// The packets between the FUP of an asynchronous event and its end, and that end.
+    /// The packets that can follow the FUP of an asynchronous event, including those that end it.
     static constexpr packet::kind_set continues_event = packet::kinds_of(
         kind::pip, kind::vmcs, kind::mode_exec, kind::tip, kind::tip_pgd);
-    /// The FUP after OVF and PSB+ is that of the OVF: no TIP or TIP.PGD followed.
+    /// Assigns the FUP after OVF and PSB+ to the OVF: no TIP or TIP.PGD followed.
     constexpr auto settle_fup() noexcept -> resumption {
         set(event | shared_fup | psb_resumes, false);
         resume();
         return resumption::at_fup;
     }
-    /// A packet shows that tracing is off: it did not resume.
+    /// Handles a packet that shows that tracing is off, so that it did not resume.
     constexpr auto refute() noexcept -> resumption {
         if (!has(doubts)) { return resumption::none; }
         drop_lone_transaction();
@@ -333,8 +333,8 @@ private:
 
     // --------------------------------------------------------------------------- what is pending
 
-    /// A MODE.Exec, EVD, owner of a FUP or event that this packet does not continue is at fault.
-    /// The latest is checked first.
+    /// Reports a pending MODE.Exec, EVD, owner of a FUP or event if this packet does not continue
+    /// it. The latest is checked first.
     constexpr void check_pending(packet::any_packet const& which) noexcept {
         bool const is_fup = here_.which == kind::fup;
         if (has(mode) && !may_follow_mode()) {
@@ -366,12 +366,12 @@ private:
         return is_any_of(packet::kinds_of(kind::tip, kind::tip_pge)) ||
                (here_.which == kind::fup && !has(event | aborting));
     }
-    /// The packets of one event, which share its FUP. PTW, BEP and TRIG share theirs with none:
+    /// The packets that can share the FUP of one event. PTW, BEP and TRIG do not share their FUP:
     /// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
     static constexpr packet::kind_set share_fup = packet::kinds_of(
         kind::mode_tsx, kind::exstop, kind::mwait, kind::pwre, kind::evd, kind::cfe);
-    /// The packet is part of the event whose FUP is pending, or comes while a processor waits for a
-    /// SIPI: GEN-290.
+    /// True if the packet is part of the event that has begun, or comes while a processor waits for
+    /// a SIPI: GEN-290.
     [[nodiscard]] constexpr auto continues(packet::any_packet const& which,
                                            bool had_owner) const noexcept -> bool {
         if (continues_event.has(here_.which)) { return true; }
@@ -382,7 +382,7 @@ private:
         }
         return is_any_of(packet::kinds_of(kind::pwre, kind::exstop, kind::pwrx));
     }
-    /// TIP.PGE follows a PSB+ with an IP: directly, or PacketEn was 1.
+    /// After a PSB+ with an IP, TIP.PGE must follow directly, unless PacketEn was 1.
     constexpr void check_entry() noexcept {
         if (is_any_of(packet::kinds_of(kind::mode_exec, kind::pip, kind::tip_pge))) { return; }
         if (has(must_be_entered)) { violate(rule::GEN_176, {psb_.offset, kind::psb}); }
@@ -639,7 +639,7 @@ private:
     place mode_at_{};
     place owner_at_{};
     uint64_t event_data_at_ = 0;
-    uint64_t event_at_ = 0;  ///< of its FUP
+    uint64_t event_at_ = 0;  ///< the offset of the event's FUP
 };
 
 }  // namespace ptspec::trace

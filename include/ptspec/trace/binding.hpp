@@ -73,7 +73,7 @@ struct binding {
     resumption resumed = resumption::none;
 };
 
-/// The state of the processor, as far as it is known from the packets.
+/// The state of the processor that is known from the packets.
 struct execution_state {
     tracing enabled = tracing::unknown;
     uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown

@@ -19,12 +19,13 @@ struct clock_options {
     uint8_t max_non_turbo_ratio = 0;  ///< MSR_PLATFORM_INFO[15:8]; 0: no time from CYC and CBR
     uint32_t tsc_numerator = 0;       ///< CPUID.15H:EBX; 0: no time from MTC
     uint32_t tsc_denominator = 0;     ///< CPUID.15H:EAX; 0: no time from MTC
-    /// The most MTCs in a row that the processor may drop. Real ones drop single MTCs: GEN-203.
+    /// The maximum number of consecutive MTCs that the processor may drop. Real processors drop
+    /// single MTCs: GEN-203.
     uint8_t lost_mtcs = 1;
     /// The frequency of the core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
-    /// At most 16; 0: by any amount.
+    /// `tolerance` is at most 16; 0: the deviation has no limit.
     uint8_t tolerance = 5;
-    /// How old the value of a TSC packet may be at its CYC, in TSC ticks: `tsc_age_of`.
+    /// The maximum age of the value of a TSC packet at its CYC, in TSC ticks: see `tsc_age_of`.
     uint16_t tsc_age = 0;
     bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
     uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
@@ -159,7 +160,7 @@ public:
         if (core != core_) {
             change_frequency(core);
         } else if (!is_status) {
-            // The frequency may be another, with the same ratio.
+            // The frequency may have changed although the ratio is the same.
             ratio_ = detail::ratio::of(non_turbo_, core);
             if (is_widened_) { current_ = detail::rate_range::of(non_turbo_, core, tolerance_); }
             if (!has_mixed_ratios_) { use_rates(current_); }
@@ -171,7 +172,7 @@ public:
     constexpr auto add(packet::pip which) noexcept -> rule {
         bool const was_guest = in_guest_;
         in_guest_ = which.get<packet::pip::NR>();
-        // In a PSB+, the PIP of its TSC may follow that.
+        // In a PSB+, the PIP may follow the TSC. It decides whether that is the TSC of a guest.
         if (in_guest_ != was_guest && in_psb_plus_ && has_tsc_in_psb_plus_) { change_tsc(); }
         pass();
         return rule::none;
@@ -192,7 +193,7 @@ public:
         lose();
         return rule::none;
     }
-    /// Any other packet. A CYC directly before one that has no CYC stands alone.
+    /// Any other packet. If it is not CYC-eligible, a CYC directly before it belongs to no packet.
     template <packet::packet_type Packet>
     constexpr auto add(Packet const&) noexcept -> rule {
         if constexpr (!same_as<Packet, packet::pad>) { pass(); }
@@ -229,7 +230,7 @@ public:
 
     // --------------------------------------------------------------------------- time
 
-    /// A TSC was read: times are those of the time-stamp counter.
+    /// True if a TSC was read: times are values of the time-stamp counter.
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return has_tsc_; }
 
     /// The time of the last packet, if it is CYC-eligible.
@@ -263,7 +264,7 @@ public:
     [[nodiscard]] constexpr auto ticks_per_cycle() const noexcept -> uint64_t {
         return ratio_.scaled();
     }
-    /// The ratio was measured between two TSCs or MTCs, not taken from a CBR.
+    /// True if the ratio was measured between two TSCs or MTCs, not taken from a CBR.
     [[nodiscard]] constexpr auto is_calibrated() const noexcept -> bool { return is_calibrated_; }
 
     // --------------------------------------------------------------------------- losses
@@ -292,7 +293,7 @@ private:
     static constexpr auto later(uint64_t one, uint64_t two) noexcept -> uint64_t {
         return static_cast<int64_t>(one - two) > 0 ? one : two;
     }
-    /// SKZ84: with TSC scaling or offset, a TMA is corrupt.
+    /// True if the TMA is corrupt. SKZ84: TSC scaling or offset corrupts TMAs.
     [[nodiscard]] constexpr auto is_corrupt(packet::tma which) const noexcept -> bool {
         return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
     }
@@ -344,7 +345,7 @@ private:
         uint64_t const near_by = has_tsc_ && !is_guest_ ? anchor_ : guest_tsc_.near_by;
         return guest_tsc_.host_of(tsc_near(raw_tsc_, guest_tsc_.of(near_by)));
     }
-    /// The last TSC packet has a TSC of the guest, not of the host, or the reverse.
+    /// Corrects the last TSC: it is the TSC of the guest, not of the host, or the reverse.
     constexpr void change_tsc() noexcept {
         auto const tsc = host_tsc();
         uint64_t const more = tsc.first - tsc_;
@@ -394,7 +395,8 @@ private:
         anchor_ = before.tsc;
         set_point();
         if (is_exact_ || !counts_on) { return; }
-        // Also the bounds from the last CYC. If they contradict, the cycle counter stopped.
+        // Apply also the bounds from the last CYC. If the bounds contradict each other, the cycle
+        // counter stopped.
         auto const latest_low = later(low, low_);
         auto const least_high = least(high, high_);
         if (static_cast<int64_t>(least_high - latest_low) < 0) { return; }
@@ -405,8 +407,8 @@ private:
     [[nodiscard]] constexpr auto edge_error() const noexcept -> uint64_t {
         return edge_is_mtc_ ? edge_.error() : 0;
     }
-    /// Sets the bounds from which cycles count by the last TSC or MTC alone, and with a threshold
-    /// limits the estimate by them.
+    /// Sets `low_` and `high_` from the last TSC or MTC alone. With a threshold, limits the
+    /// estimate to these bounds.
     ///
     /// Source: PKT-314, GEN-212.
     constexpr void set_point() noexcept {
@@ -454,7 +456,8 @@ private:
     constexpr void change_frequency(uint16_t core) noexcept {
         auto const range = detail::rate_range::of(non_turbo_, core, tolerance_);
         auto const found = detail::ratio::of(non_turbo_, core);
-        // The CBR of a PSB+ has the frequency at its TSC, the first one that at the start.
+        // The CBR of a PSB+ has the frequency at the TSC of the PSB+. The first CBR has the
+        // frequency at the start of the trace.
         bool const is_status = in_psb_plus_ && has_tsc_in_psb_plus_ && cycles_ == 0;
         if (core_ == no_core || is_status) {
             use_rates(range);
@@ -465,7 +468,7 @@ private:
             anchor_here();
             rates_.include(range);
             has_mixed_ratios_ = true;
-            // The cycle in which the frequency changes has both; so may the packet's own cycle.
+            // Both frequencies occur in the cycle of the change, and perhaps in the packet's cycle.
             uint64_t const first = least_cycle_of(range);
             uint64_t const last = most_cycle_of(range);
             if (first > least_cycle_) { low_ -= first - least_cycle_; }
@@ -550,7 +553,7 @@ private:
         }
         return within(anchor_ + ticks, low, high);
     }
-    /// The same where `is_simple_`.
+    /// The same; requires `is_simple_`.
     [[nodiscard]] constexpr auto quick_estimate() const noexcept -> time {
         return within(anchor_ + ((cycles_ * ratio_.scaled()) >> 32),
                       later(low_ + ((cycles_ * rates_.least) >> 32), floor_),
@@ -577,15 +580,15 @@ private:
 
     // The last point with a known time, and the cycles since then.
     uint64_t anchor_ = 0;
-    uint64_t low_ = 0;                    ///< bounds of the packets n cycles later, less n cycles:
-    uint64_t high_ = 0;                   ///< may be less than 0
+    uint64_t low_ = 0;                    ///< the lower bound for n = 0; may be less than 0
+    uint64_t high_ = 0;                   ///< the upper bound for n = 0; may be less than 0
     uint64_t floor_ = 0;                  ///< the lower bound of all packets after the anchor
-    uint64_t ceiling_ = time::unbounded;  ///< their upper bound
+    uint64_t ceiling_ = time::unbounded;  ///< the upper bound of these packets
     uint64_t cycles_ = 0;
     uint64_t all_ = 0;
     detail::ratio ratio_{};         ///< the estimate of the TSC ticks in a core clock cycle
-    detail::rate_range rates_{};    ///< their bounds since the anchor
-    detail::rate_range current_{};  ///< and by the last CBR
+    detail::rate_range rates_{};    ///< the bounds of these ticks since the anchor
+    detail::rate_range current_{};  ///< the bounds by the last CBR
     uint64_t least_cycle_ = 0;      ///< ticks in a cycle, rounded up
     uint64_t most_cycle_ = 0;       ///< rounded up, plus one
     bool is_simple_ = false;        ///< `quick_estimate` applies
@@ -602,7 +605,7 @@ private:
     bool is_widened_ = false;  ///< `current_` includes a measured ratio that contradicts the CBR
     bool edge_is_mtc_ = false;
     bool has_tsc_in_psb_plus_ = false;
-    bool is_guest_ = false;  ///< times are those of a guest
+    bool is_guest_ = false;  ///< times are TSC values of a guest
     bool in_psb_plus_ = false;
     bool has_tsc_ = false;
     bool has_tma_ = false;  ///< since the last TSC
@@ -625,7 +628,7 @@ private:
     bool has_guest_tsc_ = false;
     tsc_change guest_tsc_{};
     uint64_t raw_tsc_ = 0;        ///< of the last TSC packet
-    uint64_t tsc_error_ = 0;      ///< so much later that TSC may be
+    uint64_t tsc_error_ = 0;      ///< the TSC at the packet may be greater by up to this
     uint16_t core_ = no_core;     ///< the ratio of the last CBR
     uint16_t last_mtc_ = no_mtc;  ///< the last MTC before the TMA
 };

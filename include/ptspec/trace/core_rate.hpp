@@ -46,7 +46,7 @@ public:
     [[nodiscard]] constexpr auto of(uint64_t count) const noexcept -> uint64_t {
         return scaled_by(count, scaled_);
     }
-    /// Within a quarter of another.
+    /// True if the ratio differs from `other` by at most a quarter of `other`.
     [[nodiscard]] constexpr auto is_near(ratio other) const noexcept -> bool {
         uint64_t const apart = scaled_ < other.scaled_ ? other.scaled_ - scaled_
                                                        : scaled_ - other.scaled_;
@@ -82,7 +82,7 @@ struct rate_range {
     [[nodiscard]] constexpr auto least_of(uint64_t cycles) const noexcept -> uint64_t {
         return scaled_by(cycles, least);
     }
-    /// The greatest number, rounded down.
+    /// The greatest number of ticks that `cycles` cycles take, rounded down.
     [[nodiscard]] constexpr auto most_of(uint64_t cycles) const noexcept -> uint64_t {
         if (cycles == 0) { return 0; }
         return is_limited() ? scaled_by(cycles, most) + (cycles >> 24) : unlimited;

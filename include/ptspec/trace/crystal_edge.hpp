@@ -36,7 +36,7 @@ public:
     [[nodiscard]] constexpr auto mtc_of(uint32_t ctc) const noexcept -> uint16_t {
         return static_cast<uint16_t>(ctc >> mtc_freq_ & 0xFF);
     }
-    /// The count at an MTC: the bits that it has.
+    /// The bits of the count that an MTC has.
     [[nodiscard]] constexpr auto ctc_of(uint32_t mtc) const noexcept -> uint32_t {
         return mtc << mtc_freq_;
     }
@@ -48,16 +48,16 @@ public:
         base_ = tsc;
         remainder_ = 0;
     }
-    /// A TMA: `fast` ticks before the TSC.
+    /// A TMA: the edge is `fast` ticks before the TSC.
     constexpr void start(uint64_t tsc, uint32_t ctc, uint64_t fast) noexcept {
         restart(tsc < fast ? 0 : tsc - fast);
         ctc_ = ctc;
-        // FC has nine bits: with a longer period of the crystal clock the edge may lie earlier.
+        // FC has nine bits: if the crystal clock has a longer period, the edge may be earlier.
         uint64_t const period = numerator_ / denominator_;
         base_error_ = period < 512 ? 0 : period / 512 * 512;
     }
     constexpr void shift(uint64_t ticks) noexcept { base_ += ticks; }
-    /// Advances to an MTC at this count. Returns by how many periods.
+    /// Advances to an MTC at this count. Returns the number of MTC periods.
     ///
     /// The sum of all steps since the TMA is converted, not each step. Source: PKT-304, PKT-305.
     constexpr auto advance(uint32_t ctc) noexcept -> uint32_t {
@@ -69,20 +69,21 @@ public:
         remainder_ = sum - ticks * denominator_;
         return delta >> mtc_freq_;
     }
-    /// The same, where `is_regular`.
+    /// The same; requires `is_regular()`.
     constexpr auto advance_regular(uint32_t mtc) noexcept -> uint32_t {
         uint32_t const periods = (mtc - (ctc_ >> mtc_freq_)) & 0xFF;
         ctc_ = mtc << mtc_freq_;
         base_ += periods * period_ticks_;
         return periods;
     }
-    /// Each MTC is a whole number of TSC ticks later than the last.
+    /// True if each MTC is a whole number of TSC ticks later than the last.
     [[nodiscard]] constexpr auto is_regular() const noexcept -> bool {
         return period_ticks_ != 0 && remainder_ == 0 && base_error_ == 0;
     }
     [[nodiscard]] constexpr auto period_ticks() const noexcept -> uint64_t { return period_ticks_; }
 
-    /// TMA has the lower 16 bits of the counter. An MTC of a longer period shows more.
+    /// Sets the upper bits of the count from the count of an MTC. TMA has only the lower 16 bits;
+    /// an MTC has upper bits if MTCFreq is above 8.
     ///
     /// Source: PKT-308, GEN-207.
     constexpr void resolve_upper_bits(uint32_t ctc) noexcept {
@@ -101,7 +102,8 @@ public:
         uint64_t const ticks = divided(remainder_ + all * numerator_) + rounding_;
         return base_ + ticks < base_ ? ~uint64_t{0} : base_ + ticks;
     }
-    /// The next MTC has this payload, as far as a TMA shows it, which has the lower 16 bits.
+    /// True if the next MTC may have this payload. Compares the bits that TMA has, the lower 16
+    /// bits of the counter.
     [[nodiscard]] constexpr auto next_may_be(uint16_t mtc) const noexcept -> bool {
         uint32_t const known = low_bits32(mtc_freq_ > 8 ? 16U - mtc_freq_ : 8U);
         return (((ctc_ >> mtc_freq_) + 1 - mtc) & known) == 0;
@@ -119,11 +121,11 @@ private:
 
     uint8_t mtc_freq_ = 0;
     uint8_t denominator_shift_ = no_shift;
-    uint8_t rounding_ = 0;  ///< one tick where the ratio of the clocks is no integer
+    uint8_t rounding_ = 0;  ///< 1 if the ratio of the clocks is no integer, else 0
     uint32_t numerator_ = 0;
     uint32_t denominator_ = 1;
     uint32_t ctc_ = 0;
-    uint64_t period_ticks_ = 0;  ///< in a period of MTCs, where that is an integer
+    uint64_t period_ticks_ = 0;  ///< in an MTC period; 0 if that is no integer
     uint64_t base_ = 0;
     uint64_t base_error_ = 0;  ///< the maximum error of `base_` downwards
     uint64_t remainder_ = 0;   ///< of the division by `denominator_`

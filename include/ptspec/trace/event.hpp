@@ -26,7 +26,7 @@ enum class event_type : uint8_t {
     transaction,      ///< begin, end or abort at `ip`: MODE.TSX
     overflow,         ///< packets before it are lost: OVF
     resumed,          ///< after an overflow or a loss of packets, control flow continues at `ip`
-    trace_stop,       ///< TraceStop; `ip` is that of the TIP.PGD before it, where it is known
+    trace_stop,       ///< TraceStop; `ip` is the IP of the TIP.PGD before it, if known
     ptwrite,          ///< PTW
     exstop,           ///< execution stops: EXSTOP
     mwait,            ///< MWAIT
@@ -89,7 +89,7 @@ struct event {
 
 namespace detail {
 
-/// The event type of a packet other than those of branches and overflows.
+/// The event type of a packet, other than the packets of branches and overflows.
 constexpr auto type_of(packet::kind which) noexcept -> event_type {
     using packet::kind;
     switch (which) {

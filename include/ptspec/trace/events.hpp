@@ -22,7 +22,8 @@ namespace ptspec::trace {
 /// to the next IP, and the event `resumed` has that IP.
 ///
 /// After an OVF, a later packet may decide whether tracing resumed at an IP: GEN-343, APL12. Events
-/// from `resumed` on are returned after that packet; if they are many, the others before `resumed`.
+/// from `resumed` on are returned after that packet. If there are too many, the events other than
+/// `resumed` are returned earlier.
 ///
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
@@ -74,8 +75,8 @@ public:
         if (!events_.has_ready()) [[unlikely]] { refill(buffer{}); }
         return events_.all[events_.first++];
     }
-    /// The next event after branches that need no binding: `out` gets these instead, as
-    /// `detail::event_buffer` does, and returns false to stop: then the result may be nullptr.
+    /// Passes packets that need no binding to `out`, which is like `detail::event_buffer`. Returns
+    /// the next event after them, or perhaps nullptr if a function of `out` returns false.
     template <class Out>
     [[nodiscard]] constexpr auto next_after(Out out) noexcept -> event const* {
         if (!events_.has_ready()) { refill(out); }
@@ -94,8 +95,8 @@ public:
 private:
     using kind = packet::kind;
     static constexpr reader_options from_first_psb{.sync = true};
-    /// The maximum number of events that wait for a packet. One packet adds up to three; with more,
-    /// those that are pending are returned without an IP.
+    /// The maximum number of events that wait for a packet. One packet adds up to three events. If
+    /// more events wait, the pending events are returned without an IP.
     static constexpr unsigned max_waiting = Room - 6;
     /// The packets that change more of the state than PacketEn.
     static constexpr packet::kind_set changes_state = packet::kinds_of(
@@ -148,7 +149,7 @@ private:
             return after;
         }
     };
-    /// Values instead of the visitor, which stays in registers.
+    /// noinline: takes values, not the visitor, so that the visitor stays in registers.
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
@@ -175,7 +176,7 @@ private:
     constexpr void end_simple_packets(event const* next) noexcept {
         events_.count = events_.ready = static_cast<unsigned>(next - events_.all);
     }
-    /// Events that are ready keep the state before the batch, except for PacketEn.
+    /// True if a batch can bind the packet: it changes only PacketEn in the state of ready events.
     [[nodiscard]] constexpr auto may_bind(kind which) const noexcept -> bool {
         if (quirks_.bits != 0 || events_.count > max_waiting) { return false; }
         auto const enabled = binder_.state().enabled;
@@ -224,7 +225,7 @@ private:
         events_.insert(place, one);
         release();
     }
-    /// After an OVF: decides about the held events that are `resumed`.
+    /// After an OVF: keeps or removes the held events `resumed`.
     constexpr void settle(resumption how) noexcept {
         if (how >= resumption::withdrawn) {
             events_.withdraw(how == resumption::refuted);
@@ -232,7 +233,8 @@ private:
         }
         release();
     }
-    /// Returns held events before those that are `resumed`, else pending events without an IP.
+    /// Makes the held events other than `resumed` ready. If no event is held, makes the pending
+    /// events ready without an IP.
     constexpr void make_room() noexcept {
         events_.held == 0 ? complete_pending() : events_.release_some();
     }
@@ -349,8 +351,8 @@ private:
         }
     }
 
-    /// After a packet while an asynchronous event is pending. If it is an INIT, its events wait for
-    /// the TIP of the SIPI, and what comes between is returned first. Source: GEN-290.
+    /// Called after each packet while an asynchronous event is pending. The events of an INIT wait
+    /// for the TIP of the SIPI; the events between are returned first. Source: GEN-290.
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
@@ -370,7 +372,7 @@ private:
         }
         events_.count = begin;
     }
-    /// The events of an INIT are pending again.
+    /// Makes the events of an INIT pending again.
     constexpr void return_to_event() noexcept {
         if (!is_interrupted_) { return; }
         complete_pending();
@@ -380,7 +382,7 @@ private:
     constexpr void leave_event() noexcept {
         if (!is_interrupted_) { return; }
         is_interrupted_ = false;
-        if (!binder_.in_psb_plus()) { complete_pending(); }  // else they are those of the PSB+
+        if (!binder_.in_psb_plus()) { complete_pending(); }  // in a PSB+ they belong to it
         for (unsigned i = 0; i < aside_; ++i) { insert(events_.first_pending(), set_aside_[i]); }
         aside_ = 0;
     }
@@ -399,7 +401,7 @@ private:
                    (bound.to != owner::asynchronous || which.is<packet::fup>())) {
             return add_ready(one);
         }
-        insert(place, one);  // the event that the packet continues stays whole
+        insert(place, one);  // does not split a continued event
     }
 
     /// BDM64: the target before an abort may be wrong.
@@ -421,7 +423,7 @@ private:
             case kind::mnt: {
                 auto one = made(detail::type_of(which.kind()), which, where);
                 one.is_status = binder_.in_psb_plus();
-                // Inside a compound event they are returned first.
+                // Inside a compound event, the CBR or MNT is returned before it.
                 return one.is_status || awaits_abort_ ? events_.put(one)
                                                       : insert(events_.first_pending(), one);
             }
@@ -639,7 +641,7 @@ private:
     detail::known_ip stopped_{};   ///< where the core clock stopped
     item item_{};
     execution_state before_{};     ///< before the events that are ready
-    bool is_interrupted_ = false;  ///< other packets came after those of an INIT
+    bool is_interrupted_ = false;  ///< other packets came after the packets of an INIT
     unsigned aside_ = 0;
     event set_aside_[max_aside]{};  ///< of an INIT
     detail::event_queue<Room> events_{};

@@ -26,7 +26,7 @@ public:
         return true;
     }
     constexpr void finish() noexcept { last_ = true; }
-    /// No more chunks follow.
+    /// True if no more chunks follow.
     [[nodiscard]] constexpr auto is_last() const noexcept -> bool { return last_; }
 
     /// The read position, in bytes from the start of the trace.
@@ -37,7 +37,7 @@ public:
     [[nodiscard]] constexpr auto offset_in_chunk() const noexcept -> uint64_t {
         return chunk_offset_ + position_;
     }
-    /// The read position lies before the chunk, in the carry.
+    /// True if the read position is before the chunk, in the carry.
     [[nodiscard]] constexpr auto straddles() const noexcept -> bool { return carry_unread_ != 0; }
 
     [[nodiscard]] constexpr auto chunk() const noexcept -> byte_view { return chunk_; }

@@ -5,19 +5,19 @@
 
 namespace ptspec::trace {
 
-/// What the packets since PacketEn became 1 say about the processor: the size of code, InTX and
-/// CR3. A PSB+ says the same; another value shows that packets between are missing.
+/// The state of the processor that packets have reported since PacketEn became 1: the size of code,
+/// InTX and CR3. A PSB+ reports the same values; a different value shows that packets are missing.
 ///
 /// Shape:  a plain value of fixed size.
 /// Source: GEN-344.
 class known_state {
 public:
-    /// PacketEn became 0, or packets are lost.
+    /// Forgets all values: PacketEn became 0, or packets are lost.
     constexpr void forget() noexcept { known_ = 0; }
-    /// An SMI, RSM, VM exit or VM entry may change CR3 without a PIP: GEN-242, GEN-278.
+    /// Forgets CR3: an SMI, RSM, VM exit or VM entry may change it without a PIP: GEN-242, GEN-278.
     constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
-    /// PacketEn becomes 1. What a PSB+ directly before says still holds, and so does a MODE.Exec
-    /// that precedes the TIP.PGE.
+    /// PacketEn becomes 1. Keeps the values of a PSB+ directly before, and of a MODE.Exec that
+    /// precedes the TIP.PGE.
     constexpr void enter(bool follows_psb, bool follows_mode) noexcept {
         if (!follows_psb) { known_ = 0; }
         if (follows_mode) { known_ |= mode; }
@@ -62,7 +62,7 @@ public:
         }
     }
 
-    /// The same values are known, and are equal.
+    /// True if the same values are known, and they are equal.
     friend constexpr auto operator==(known_state const& one, known_state const& two) noexcept
         -> bool {
         return one.known_ == two.known_ && (!one.has(mode) || one.code_bits_ == two.code_bits_) &&

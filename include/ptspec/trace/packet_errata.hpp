@@ -64,11 +64,12 @@ public:
         skips_byte_ = false;
         return true;
     }
-    /// The processor has such errata.
+    /// True if the processor has such errata.
     [[nodiscard]] constexpr auto is_needed() const noexcept -> bool {
         return quirks_.has(cpu::quirk::skd007) || quirks_.has(cpu::quirk::skz84);
     }
-    /// Any next packet may need a correction; otherwise only those after a TMA.
+    /// True if a byte must be skipped before the next packet, or if any packet may need a
+    /// correction.
     [[nodiscard]] constexpr auto needs_next() const noexcept -> bool {
         return skips_byte_ || quirks_.has(cpu::quirk::skd007);
     }

@@ -26,17 +26,17 @@ struct psb_plus {
     packet::mode_exec mode_exec{};
     packet::mode_tsx mode_tsx{};
 
-    /// A new PSB+ begins. Values of packets that it does not have are those of the last one.
+    /// Begins a new PSB+. The values of packets that it lacks stay those of the last PSB+.
     constexpr void begin(uint64_t at) noexcept {
         offset = at;
         kinds = {};
         has_ip = false;
     }
-    /// A FUP counts only if it has an IP.
+    /// True if the PSB+ has a packet of this kind. A FUP counts only if it has an IP.
     [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
         return kinds.has(which);
     }
-    /// Adds a packet after the PSB. One that is no status packet changes nothing.
+    /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
     constexpr void add(packet::any_packet const& which, at where) noexcept {
         using packet::kind;
         switch (which.kind()) {

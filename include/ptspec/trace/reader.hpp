@@ -155,13 +155,13 @@ public:
     }
 
 private:
-    /// What `next` does.
+    /// What the next call of `next` does first.
     enum class mode : uint8_t {
         decoding,
         searching,  // for the PSB at which decoding resumes
         at_psb,     // the position is after a PSB that was found and is the next packet
     };
-    /// Everything but the hook.
+    /// All state except the hook.
     struct state {
         chunked_input in{};
         size_t fast_limit = 0;  // packets before this position of the chunk take the fast path
@@ -202,11 +202,11 @@ private:
     [[nodiscard]] constexpr auto found_psb_bytes() const noexcept -> size_t {
         return now_.next == mode::at_psb ? psb_bytes : 0;
     }
-    /// The next packet begins before the chunk.
+    /// True if the next packet begins before the chunk.
     [[nodiscard]] constexpr auto is_before_chunk() const noexcept -> bool {
         return now_.in.straddles() || now_.in.position() < found_psb_bytes();
     }
-    /// Where the next packet begins in the chunk; 0 when it begins before.
+    /// Where the next packet begins in the chunk; 0 when it begins before the chunk.
     [[nodiscard]] constexpr auto position_in_chunk() const noexcept -> size_t {
         return is_before_chunk() ? 0 : now_.in.position() - found_psb_bytes();
     }

@@ -3,7 +3,7 @@
 
 #include <ptspec/base/lang.hpp>
 
-/// What the time of a packet is.
+/// The time of a packet.
 namespace ptspec::trace {
 
 /// A time: an estimate, and the bounds of the true time.
@@ -17,11 +17,11 @@ struct time {
     uint64_t earliest = 0;
     uint64_t latest = unbounded;
     uint64_t cycles = 0;  ///< the sum of all CYCs before
-    /// It is a guest's TSC (PIP.NR), whose offset and multiplier are not known: not comparable with
-    /// times of the host.
+    /// True if the time is a TSC of a guest (PIP.NR) with unknown offset and multiplier. It cannot
+    /// be compared with times of the host.
     bool is_guest = false;
 
-    /// The estimate is a value of the time-stamp counter.
+    /// True if the estimate is a value of the time-stamp counter.
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool {
         return earliest != 0 || latest != unbounded;
     }
@@ -48,7 +48,7 @@ struct clock_counts {
 
 /// The frequency of the core clock between two points of a trace; 0 if no TSC ticks passed.
 ///
-/// Units:  that of `tsc_frequency`.
+/// Units:  the unit of `tsc_frequency`.
 /// Source: PKT-316.
 [[nodiscard]] constexpr auto core_frequency(clock_counts passed, uint64_t tsc_frequency) noexcept
     -> uint64_t {

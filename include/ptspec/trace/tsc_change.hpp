@@ -52,8 +52,8 @@ struct tsc_change {
 
     uint64_t multiplier = unscaled;
     uint64_t offset = 0;
-    /// A TSC of about the time of the trace, before the change: packets have only 56 bits of it.
-    /// Needed with a multiplier.
+    /// A TSC of the host near the time of the trace. It gives the upper bits, because packets have
+    /// only 56 bits of the TSC. Needed with a multiplier.
     uint64_t near_by = 0;
 
     [[nodiscard]] constexpr auto scales() const noexcept -> bool { return multiplier != unscaled; }

@@ -22,9 +22,9 @@ struct skipped_packets {
     uint64_t last_ip = 0;  ///< LastIP after them
 };
 /// The visitor may skip packets that it recognizes by their bytes. `visitor.skip(bytes, room,
-/// offset)` is called after each packet other than PAD, TNT and CYC. `bytes` are those of the next
-/// packets, at `offset` of the trace. The skipped packets must begin in the first `room` bytes;
-/// from each of these, 16 bytes are readable.
+/// offset)` is called after each packet other than PAD, TNT and CYC. `bytes` points to the next
+/// packets, at `offset` of the trace. The skipped packets must begin in the first `room` bytes.
+/// From each of these bytes on, 16 bytes are readable.
 template <class Visitor>
 concept skips_packets = requires(Visitor& visitor, uint8_t const* bytes) {
     { visitor.skip(bytes, size_t{}, uint64_t{}) } -> same_as<skipped_packets>;
@@ -93,8 +93,9 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 }  // namespace detail
 
 /// A visitor of packets: `visitor(packet, at)` for at least one packet type. It returns nothing, or
-/// false to stop. It may also accept `visitor(item)`, likewise, for every item that is no packet,
-/// and have `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
+/// false to stop. It may also accept `visitor(item)` in the same way, for every item that is no
+/// packet, and have `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any
+/// length.
 ///
 /// The fastest visitor is a struct of at most 64 bytes that contains its sums. A trivially
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not

@@ -4,12 +4,12 @@
 #include <ptspec/cpu/code_width.hpp>
 #include <ptspec/base/raw_bits.hpp>
 
-/// x86 instructions, as far as a trace depends on them.
+/// The properties of x86 instructions that a trace depends on.
 namespace ptspec::x86 {
 
 using cpu::code_width;
 
-/// What an instruction does, as far as a trace shows it.
+/// The class of an instruction. Instructions without an effect on a trace are `other`.
 ///
 /// Source: SDM vol. 3, "Change of Flow Instruction (COFI) Tracing"; GEN-110, GEN-111.
 enum class instruction_class : uint8_t {
@@ -68,7 +68,7 @@ struct instruction {
     bool target_is_16_bits = false;   ///< the branch clears the upper bits of the IP
     bool operand_is_64_bits = false;  ///< of PTWRITE
     uint8_t vector = 0;               ///< of a software interrupt
-    /// Relative to the next instruction; the target itself of an absolute jump.
+    /// Relative to the next instruction. For an absolute jump, the target.
     int64_t displacement = 0;
 
     friend constexpr auto operator==(instruction const&, instruction const&) -> bool = default;

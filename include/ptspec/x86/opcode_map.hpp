@@ -3,7 +3,7 @@
 
 #include <ptspec/x86/instruction.hpp>
 
-/// What follows an opcode, and its class, for each opcode of the first two maps.
+/// The bytes that follow an opcode, and its class, for each opcode of the first two maps.
 namespace ptspec::x86 {
 
 /// The bytes after the opcode and its ModRM.
@@ -23,7 +23,7 @@ enum class immediate : uint8_t {
     test,      ///< as `operand` if ModRM.reg is 0 or 1
 };
 
-/// What follows an opcode.
+/// The bytes that follow an opcode.
 struct opcode_form {
     immediate rest = immediate::none;
     bool has_modrm = false;
@@ -31,9 +31,9 @@ struct opcode_form {
     bool is_prefix = false;
     bool is_defined = true;
     // For `decode_common`, in 64-bit code.
-    bool is_common = false;         ///< `bytes` is all that follows
-    bool has_displacement = false;  ///< `bytes` are a displacement
-    uint8_t bytes[3] = {};          ///< without 66 and REX.W, with 66, with REX.W
+    bool is_common = false;         ///< only ModRM and `bytes` bytes follow
+    bool has_displacement = false;  ///< these bytes are a displacement
+    uint8_t bytes[3] = {};          ///< the number without 66 and REX.W, with 66, with REX.W
 };
 
 /// The class of an opcode.
@@ -41,7 +41,7 @@ struct opcode_class {
     instruction_class which = instruction_class::other;
     bool is_in_64_bit = true;  ///< it is defined in 64-bit code
     bool needs_modrm = false;  ///< the class depends on ModRM or on a prefix
-    bool is_common = false;    ///< for `decode_common`: the class is all there is to know
+    bool is_common = false;    ///< for `decode_common`: no other property is needed
 };
 
 namespace detail {
@@ -97,7 +97,7 @@ constexpr auto class_of(char letter) noexcept -> opcode_class {
     }
 }
 
-/// The members for `decode_common`.
+/// Sets the members for `decode_common`.
 constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
     struct sizes {
         uint8_t bytes[3];
@@ -139,7 +139,7 @@ inline constexpr letter_tables by_letter;
 
 }  // namespace detail
 
-/// 256 opcodes: a letter each for what follows and for the class.
+/// The forms and the classes of 256 opcodes, with a letter for each.
 struct opcode_map {
     char const* forms;
     char const* classes;

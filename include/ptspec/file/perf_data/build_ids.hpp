@@ -53,7 +53,7 @@ public:
         }
         return {};
     }
-    /// The error that ended reading; `none` before it, and at a normal end.
+    /// The error that ended reading; `none` before an error, and at a normal end.
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
 
 private:

@@ -22,8 +22,8 @@ struct [[nodiscard]] decoder_config {
     /// IA32_RTIT_CTL as Linux set it for the event: the packets that are enabled, MTCFreq,
     /// CycThresh, PSBFreq, OS and User. `config::config_of` converts it.
     reg::ia32_rtit_ctl ctl{};
-    uint64_t unknown_config = 0;   ///< bits of `event.config` that mean nothing here
-    bool has_event_trace = false;  ///< the processor can trace events; old files do not say it
+    uint64_t unknown_config = 0;   ///< bits of `event.config` without a known meaning
+    bool has_event_trace = false;  ///< the processor has event trace; false in old files
     time_conversion clock{};       ///< from the TSC to the times of records; mult 0: unknown
     uint32_t tsc_ctc_n = 0;        ///< CPUID.15H:EBX
     uint32_t tsc_ctc_d = 0;        ///< CPUID.15H:EAX

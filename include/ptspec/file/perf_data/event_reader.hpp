@@ -9,13 +9,13 @@
 
 namespace ptspec::file::perf_data {
 
-/// Reads the events of a stream, with their times: piece by piece, and after a gap from the next
-/// PSB on.
+/// Reads the events of a stream, with their times, piece by piece. After a gap, reading resumes at
+/// the next PSB.
 ///
 /// Shape:  a value of about 4 KB. It borrows the pieces and the bytes of the file.
 /// Units:  `offset` of an event counts the bytes of the pieces, `when` TSC ticks.
 ///         `decoder_config::clock` converts a TSC to nanoseconds.
-/// Errors: damage is an event, as of `trace::event_reader`.
+/// Errors: damage is an event, as in `trace::event_reader`.
 class event_reader {
 public:
     constexpr event_reader(stream of, decoder_config const& how) noexcept
@@ -23,7 +23,7 @@ public:
           end_{of.end()},
           quirks_{how.quirks},
           events_{trace::clock{clock_for(of, how)}, how.quirks} {
-        // A gap before the first piece ends nothing.
+        // `skip_gap` does not count a gap before the first piece, because no piece ends there.
         gaps_ = at_ != end_ && at_->has_gap_before ? 1 : 0;
     }
 
@@ -41,7 +41,7 @@ public:
             }
         }
     }
-    /// The gaps before the last event that `next` returned: trace is missing there.
+    /// The number of gaps, where trace is missing, before the last event that `next` returned.
     [[nodiscard]] constexpr auto gaps() const noexcept -> size_t { return gaps_; }
 
 private:

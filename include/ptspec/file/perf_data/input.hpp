@@ -21,21 +21,21 @@ struct input {
     size_t data_begin = 0;
     size_t data_end = 0;
     bool is_cut = false;  ///< the header announces more records
-    /// File layout: the section of attributes. Pipe layout: from the first to the last of their
-    /// records.
+    /// File layout: the section of attributes. Pipe layout: from the first to the last HEADER_ATTR
+    /// record.
     size_t attrs_begin = 0;
     size_t attrs_end = 0;
     size_t attrs_step = 0;  ///< of one entry of the section
     /// File layout: the bits of `adds_features`, and where the table of their sections begins.
     uint64_t features[4] = {};
     uint64_t features_begin = 0;
-    /// `sample_type` of the first event, and whether others have other bits there.
+    /// `sample_type` of the first event, and whether other events differ in it.
     sample_type first_type{};
     bool has_sample_ids = false;       ///< `sample_id_all` of the first event
-    bool id_types_differ = false;      ///< in bits that the end of a record depends on
+    bool id_types_differ = false;      ///< in bits that determine the trailer
     bool sample_types_differ = false;  ///< in any bit
     bool all_have_identifier = false;
-    /// The format of SAMPLE records of the first event, and whether others have another one.
+    /// The format of SAMPLE records of the first event, and whether other events differ in it.
     sample_format first_format{};
     bool sample_formats_differ = false;
     bool has_aux_samples = false;  ///< SAMPLE records contain traces
@@ -120,7 +120,7 @@ private:
     read_status result_{};
 };
 
-/// The events of a file, from the first on. The file must outlive the reader.
+/// A reader at the first event of a file. The file must outlive the reader.
 [[nodiscard]] constexpr auto attrs_of(input const& of) noexcept -> attr_reader {
     return attr_reader{of};
 }
@@ -128,7 +128,7 @@ private:
 
 // ------------------------------------------------------------------------------------ features
 
-/// The data of a feature, and their place in the file.
+/// The data of a feature, and its offset in the file.
 struct [[nodiscard]] feature_data {
     read_status result{};
     uint64_t offset = 0;
@@ -288,8 +288,8 @@ constexpr auto open_sections(input& made) noexcept -> read_status {
     return {};
 }
 
-/// Finds the records of attributes in pipe layout. It ends at a bad record, which reading the
-/// records reports later.
+/// Finds the HEADER_ATTR records in pipe layout. Stops at a bad record; `record_reader` reports the
+/// error later.
 constexpr void open_pipe(input& made) noexcept {
     made.layout = file_layout::pipe;
     made.data_begin = file_header::pipe_size;

@@ -11,10 +11,11 @@ namespace ptspec::file::perf_data {
 /// Where the new bytes of a snapshot begin, and whether they continue the snapshot before it.
 struct new_bytes {
     size_t begin = 0;
-    /// No byte is missing before them. If there are none, the snapshot before it has all bytes.
+    /// True if no byte is missing before the new bytes. If there are no new bytes: true if the
+    /// snapshot before this one has all bytes of this one.
     bool continues = false;
-    /// The last bytes of the snapshot before it that do not count: PADs of perf, or the beginning
-    /// of a PSB+ that this snapshot has whole.
+    /// The number of bytes to drop from the end of the snapshot before this one: PADs that perf
+    /// adds, or the beginning of a PSB+ that is complete in this snapshot.
     size_t dropped = 0;
 };
 
@@ -31,7 +32,7 @@ constexpr auto is_padding(byte_view tail) noexcept -> bool {
     }
     return true;
 }
-/// The bytes without those that can be PADs of perf.
+/// The bytes without the zeros at their end that can be PADs of perf.
 constexpr auto without_padding(byte_view all) noexcept -> byte_view {
     size_t zeros = 0;
     while (zeros < most_padding && zeros < all.size() && all[all.size() - 1 - zeros] == 0) {
@@ -62,14 +63,14 @@ constexpr auto tsc_of_psb(byte_view in, size_t psb) noexcept -> psb_tsc {
 /// packet but its highest byte.
 inline constexpr size_t enough_bytes = 7;
 
-/// Where the first PSB of a snapshot begins; `npos` also if it has too few bytes to be compared.
+/// Where the first PSB of a snapshot begins; `npos` also if the snapshot is too short to compare.
 constexpr auto find_usable_psb(byte_view in) noexcept -> size_t {
     bool const is_enough = without_padding(in).size() >= trace::psb_bytes + enough_bytes;
     return is_enough ? trace::find_psb(in) : trace::npos;
 }
 
-/// The maximum number of steps of comparisons for each byte: bytes made of equal PSBs do not take
-/// quadratic time.
+/// The maximum number of comparison steps for each byte. Without this limit, bytes that consist of
+/// equal PSBs would take quadratic time.
 inline constexpr uint64_t steps_per_byte = 64;
 
 /// Compares two snapshots at possible places, in at most `work_left` steps.
@@ -79,11 +80,11 @@ public:
                             uint64_t& work_left) noexcept
         : previous_{previous}, next_{next}, first_psb_{first_psb}, work_left_{work_left} {}
 
-    /// True if all bytes that both snapshots have are equal, where the PSB at `old` of the first is
-    /// that at `now` of the second. The first one has `psb` bytes of that PSB.
+    /// True if all common bytes of both snapshots are equal when the PSB at `old` of the first
+    /// snapshot is the PSB at `now` of the second. The first snapshot has `psb` bytes of this PSB.
     ///
-    /// A PSB+ at the end of the first snapshot that is cut before its TSC can be any PSB+. It is
-    /// doubtful, and the search continues.
+    /// If the first snapshot ends in a PSB+ before its TSC, the PSB+ can be any PSB+. The match is
+    /// then doubtful, and the search continues.
     [[nodiscard]] constexpr auto agree_at(size_t old, size_t now, size_t psb) noexcept -> bool {
         size_t same = 0;
         while (old + same < previous_.size() && now + same < next_.size() &&
@@ -106,7 +107,7 @@ public:
         } else if (same - psb + back >= enough_bytes) {
             where = {now + same, true, rest.size()};
         } else {
-            // These few bytes of a PSB can be the end of another packet.
+            // Up to this many bytes of a PSB can also be the end of another packet.
             constexpr size_t most_of_others = 3;
             if (!has_doubtful && psb > most_of_others) {
                 where = {first_psb_, false, previous_.size() - old};
@@ -144,7 +145,7 @@ constexpr auto find_common_psb(snapshot_pair& both, byte_view previous, byte_vie
         if (both.agree_at(psb, first_psb, psb_bytes)) { return true; }
     }
     if (first_old == trace::npos) { return false; }
-    // A snapshot that begins before the other one.
+    // `next` may begin before `previous`.
     for (size_t psb = trace::find_psb(next, first_psb + psb_bytes); psb != trace::npos;
          psb = trace::find_psb(next, psb + psb_bytes)) {
         if (both.agree_at(first_old, psb, psb_bytes)) { return true; }
@@ -152,7 +153,7 @@ constexpr auto find_common_psb(snapshot_pair& both, byte_view previous, byte_vie
     return false;
 }
 
-/// The same for a PSB that the end of `previous` cuts.
+/// The same for a PSB that is cut by the end of `previous`.
 constexpr auto find_cut_psb(snapshot_pair& both, byte_view previous, size_t first_psb) noexcept
     -> bool {
     auto const unpadded = without_padding(previous);
@@ -164,11 +165,11 @@ constexpr auto find_cut_psb(snapshot_pair& both, byte_view previous, size_t firs
     return false;
 }
 
-/// The first PSB that is new, if the last PSB of `previous` is in `next` but not the bytes after
-/// it: one of the snapshots is damaged. Otherwise `first_psb`.
+/// If `next` has the last PSB of `previous`, but other bytes after it, one of the snapshots is
+/// damaged: returns the PSB after it in `next`. Otherwise returns `first_psb`.
 constexpr auto find_later_psb(byte_view previous, byte_view next, size_t first_psb) noexcept
     -> size_t {
-    // The last PSB+ may be cut, so its TSC may be missing, or continued by PADs.
+    // The last PSB+ may be cut: its TSC may be missing, or PADs may replace the end of its TSC.
     auto const unpadded = without_padding(previous);
     psb_tsc last;
     size_t before = previous.size();
@@ -187,7 +188,7 @@ constexpr auto find_later_psb(byte_view previous, byte_view next, size_t first_p
     return first_psb;
 }
 
-/// As the function below, in at most `work_left` steps. Without enough of them nothing is compared.
+/// The function below, in at most `work_left` steps. If these are too few, nothing is compared.
 constexpr auto find_new_bytes(byte_view previous, byte_view next, uint64_t& work_left) noexcept
     -> new_bytes {
     size_t const first_psb = find_usable_psb(next);
@@ -208,9 +209,9 @@ constexpr auto find_new_bytes(byte_view previous, byte_view next, uint64_t& work
 /// Finds the bytes of a snapshot that an earlier snapshot of the same trace does not have. They
 /// begin at a PSB, or continue the bytes of `previous`.
 ///
-/// Two snapshots overlap where all their common bytes are equal, and a PSB is among them. The order
-/// of TSCs says nothing: those of a guest may be lower than those before. Without a PSB in `next`,
-/// or with 22 bytes or less, nothing of it is new. The work is in proportion to the two sizes.
+/// Two snapshots overlap if all their common bytes are equal and contain a PSB. TSC values are not
+/// compared by order, because the TSC of a guest may be lower than the TSC before it. If `next` has
+/// no PSB, or 22 bytes or less, it has no new bytes. The time is proportional to the two sizes.
 ///
 /// Source: drivers.md, 3.4.
 [[nodiscard]] constexpr auto find_new_bytes(byte_view previous, byte_view next) noexcept

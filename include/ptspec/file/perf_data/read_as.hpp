@@ -47,14 +47,14 @@ constexpr auto members_size(record_type type) noexcept -> size_t {
     }
 }
 
-/// Reads what depends on members, and returns false if the record is too short for it. This is for
-/// records where nothing does; the others overload it.
+/// Reads the members that exist only for some values of other members. Returns false if the record
+/// is too short for them. This overload is for records without such members.
 template <class Record>
 constexpr auto read_variants(record const&, parsed<Record>&) noexcept -> bool {
     return true;
 }
 
-/// Reads the members of fixed size of a SAMPLE, and those of a `sample_id` into `id`.
+/// Reads the members of fixed size of a SAMPLE. The members of `sample_id` are stored in `id`.
 constexpr auto read_sample(record const& from, parsed<sample_record>& to, sample_id& id) noexcept
     -> bool {
     using is = sample_type;
@@ -115,7 +115,7 @@ constexpr auto read_variants(record const& from, parsed<auxtrace_info_record>& t
     using info = auxtrace_info_record;
     to.rest = {};
     if (to->type != auxtrace_intel_pt) { return true; }
-    // A member that the record has only a part of does not exist, as one that it lacks.
+    // A member that is only partly in the record counts as absent.
     auto const known = from.content.first(info::forms[0].size + size_t{8} * to->words());
     to.value = load<info>(known);
     uint64_t const length = to->FILTER_STR_LEN;
@@ -128,7 +128,7 @@ constexpr auto read_variants(record const& from, parsed<auxtrace_info_record>& t
     return true;
 }
 
-/// Reads a record of a type of `Record`.
+/// Reads a record of a type that `Record` declares.
 template <class Record>
 constexpr auto read_members(record const& from) noexcept -> parsed<Record> {
     size_t const size = members_size<Record>(from.type);

@@ -18,8 +18,8 @@ enum class read_error : uint8_t {
     bad_record_size,    ///< the size of a record is less than that of its header
     record_too_short,   ///< the record has fewer bytes than its type needs
     other_record_type,  ///< the record has another type
-    unknown_id,         ///< no event has the id of this record, so its end cannot be read
-    too_many_ids,       ///< the file has so many ids that finding one each time takes too long
+    unknown_id,         ///< no event has the id of this record, so its trailer cannot be read
+    too_many_ids,       ///< the search for the ids of records takes too many steps
     no_feature,         ///< the file does not have this feature
     no_auxtrace_info,   ///< the file has no AUXTRACE_INFO: it has no traces
     not_intel_pt,       ///< the traces are of another kind
@@ -56,8 +56,8 @@ enum class read_error : uint8_t {
 
 /// What is wrong, and where.
 ///
-/// Units:  `offset` in bytes from the start of the file, of the structure that is wrong; the
-///         end of the file, if it is after that.
+/// Units:  `offset` is where the wrong structure begins, in bytes from the start of the file, or
+///         the end of the file if the structure begins after it.
 struct [[nodiscard]] read_status {
     read_error error = read_error::none;
     uint64_t offset = 0;

@@ -8,17 +8,18 @@ namespace ptspec::file::perf_data {
 
 namespace detail {
 
-/// Finds the event of a record of the kernel, and reads which thread, processor and event it
-/// belongs to.
+/// Finds the event of a record of the kernel, and reads the `sample_id` of the record.
 ///
-/// Where events differ in `sample_type` it finds the event by the id in the record: it keeps the
-/// last ids found, and gives up after work in proportion to the file.
+/// If the events differ in `sample_type`, the id in the record selects the event. A cache has the
+/// last ids found. The search ends with an error after a number of steps proportional to the size
+/// of the file.
 class event_finder {
 public:
     constexpr explicit event_finder(input const& of) noexcept
         : of_{of}, search_left_{uint64_t{of.bytes.size()} * steps_per_byte} {}
 
-    /// Completes a record of the kernel. `format` gets that of its event, of a SAMPLE.
+    /// Sets `event`, `id` and `content` of a record of the kernel. For a SAMPLE, sets `format` to
+    /// that of its event.
     ///
     /// Errors: record_too_short; unknown_id, too_many_ids.
     [[nodiscard]] constexpr auto complete(record& found, sample_format& format) noexcept
@@ -30,8 +31,7 @@ public:
     [[nodiscard]] constexpr auto file() const noexcept -> input const& { return of_; }
 
 private:
-    /// The search for ids ends after this many steps for each byte of the file. It is so large that
-    /// only a file that is made for it gets there.
+    /// The maximum number of search steps per byte of the file. Only a crafted file reaches it.
     static constexpr uint64_t steps_per_byte = 64;
     static constexpr size_t kept_ids = 64;
 
@@ -70,9 +70,9 @@ private:
                                                              : read_error::record_too_short;
     }
 
-    /// Finds the event with an id. perf gives records that it made the id 0, which means the first
-    /// event. Of several events with the id the first is taken; of those with samples of traces the
-    /// last, as perf does.
+    /// Finds the event with an id. Records that perf synthesizes have the id 0, which means the
+    /// first event. If several events have the id, the first one is used. In a file with AUX area
+    /// samples the last one is used, as in perf.
     constexpr auto find_event(uint64_t id, sample_format& format) noexcept -> read_error {
         if (id == 0) { return read_error::none; }
         auto& slot = kept_[id % kept_ids];
@@ -111,11 +111,12 @@ constexpr auto is_of_kernel(record_type type) noexcept -> bool {
 
 }  // namespace detail
 
-/// Reads the records of a file in their order, which is not that of their times. A reader is a
-/// value: a copy continues independently from the same position.
+/// Reads the records of a file in file order, not in time order. A reader is a value: a copy
+/// continues independently from the same position.
 ///
-/// It reads each record once. Where events differ in `sample_type` it finds the event by the id in
-/// the record: it keeps the last ids found, and gives up after work in proportion to the file.
+/// It reads each record once. If the events differ in `sample_type`, the id in the record selects
+/// the event. The search for ids ends with `too_many_ids` after a number of steps proportional to
+/// the size of the file.
 ///
 /// Errors: see `next`. After an error there are no more records.
 class record_reader {
@@ -131,7 +132,7 @@ public:
         if (!result_) { return {}; }
         auto const& file = events_.file();
         if (at_ >= file.data_end) {
-            // A file that is cut between two records.
+            // The file is cut between two records.
             if (file.is_cut) { result_ = {read_error::truncated, at_}; }
             return {};
         }
@@ -151,7 +152,7 @@ public:
         return found;
     }
 
-    /// The error that ended reading; `none` before it, and at a normal end.
+    /// The error that ended reading; `none` before an error, and at a normal end.
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
     /// Where the next record begins, in bytes from the start of the file.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return at_; }
@@ -162,7 +163,7 @@ private:
     read_status result_;
 };
 
-/// The records of a file, from the first on.
+/// A reader at the first record of a file.
 [[nodiscard]] constexpr auto records(input const& of) noexcept -> record_reader {
     return record_reader{of};
 }

@@ -22,8 +22,8 @@ struct sample_id {
     uint64_t stream_id = 0;
     uint32_t cpu = no_cpu;
 
-    /// Calls `visit` for each member that `has` names, in the order of the end of a record. Each
-    /// takes 8 bytes there.
+    /// Calls `visit` for each member that `has` names, in the order of the record's trailer. Each
+    /// member has 8 bytes there.
     template <class Visit>
     constexpr void for_each(Visit visit) noexcept {
         if (has.get<sample_type::TID>()) { visit(thread); }
@@ -37,20 +37,24 @@ struct sample_id {
     friend constexpr auto operator==(sample_id const&, sample_id const&) -> bool = default;
 };
 
-/// A record, as views of the file. Without bytes: there is none.
+/// A record, as views of the file. If there is no record, `bytes` is empty.
+///
+/// If the event has `sample_id_all`, a record of the kernel other than SAMPLE ends with a trailer:
+/// the members of `sample_id` that `sample_type` names.
 struct record {
     record_type type{};
     uint16_t misc = 0;
     uint64_t offset = 0;  ///< of the record in the file
-    byte_view bytes{};    ///< the record with its header and its end
-    byte_view content{};  ///< the same without the end, which `id` has
-    /// The bytes that follow an AUXTRACE record, with PADs at their end, or a HEADER_TRACING_DATA.
+    byte_view bytes{};    ///< the record with its header and its trailer
+    byte_view content{};  ///< the record without the trailer, which `id` has
+    /// The bytes after an AUXTRACE or HEADER_TRACING_DATA record. After AUXTRACE, they include the
+    /// PADs that perf adds.
     byte_view trace{};
-    sample_type event{};  ///< the `sample_type` of the event, where the record depends on it
-    sample_id id{};       ///< of records of the kernel
+    sample_type event{};  ///< the `sample_type` of the event, if it determines the layout
+    sample_id id{};       ///< `has` is 0 in records that perf writes itself
 
     constexpr explicit operator bool() const noexcept { return !bytes.empty(); }
-    /// The bytes after the header, without the end.
+    /// The bytes after the header, without the trailer.
     [[nodiscard]] constexpr auto body() const noexcept -> byte_view {
         return content.from(sizeof(record_header));
     }
@@ -63,8 +67,8 @@ struct record {
 
 namespace detail {
 
-/// Finds the record at byte `at` of `data`, and the bytes that follow it. The end of the record is
-/// still part of `content`.
+/// Finds the record at byte `at` of `data`, and the bytes that follow it. `content` still includes
+/// the trailer.
 ///
 /// Errors: truncated, bad_record_size, record_too_short.
 struct framed {
@@ -122,20 +126,21 @@ private:
     byte_view rest_;
 };
 
-/// The bits of `sample_type` that the end of a record depends on.
+/// The bits of `sample_type` that determine the trailer of a record.
 inline constexpr uint64_t id_bits = sample_type{}
                                         .with(sample_type::TID{true}, sample_type::TIME{true},
                                               sample_type::ID{true}, sample_type::STREAM_ID{true},
                                               sample_type::CPU{true}, sample_type::IDENTIFIER{true})
                                         .raw;
 
-/// The bits of a SAMPLE's members of fixed size, which precede the others.
+/// The bits of `sample_type` for the members of a SAMPLE that have a fixed size. These members
+/// precede the others.
 inline constexpr uint64_t sample_bits = sample_type{id_bits}
                                             .with(sample_type::IP{true}, sample_type::ADDR{true},
                                                   sample_type::PERIOD{true})
                                             .raw;
 
-/// Separates the end of a record of the kernel from its content.
+/// Separates the trailer of a record of the kernel from its content.
 ///
 /// Errors: record_too_short.
 constexpr auto split_id(record& whole) noexcept -> read_error {
@@ -160,7 +165,7 @@ struct event_attr : perf_event_attr {
     byte_view id_bytes{};
 
     constexpr explicit operator bool() const noexcept { return !bytes.empty(); }
-    /// The number of ids: of events that were opened with these attributes.
+    /// The number of ids. Each event that was opened with these attributes has one id.
     [[nodiscard]] constexpr auto id_count() const noexcept -> size_t { return id_bytes.size() / 8; }
     [[nodiscard]] constexpr auto id(size_t i) const noexcept -> uint64_t {
         return load_le(id_bytes.from(8 * i).first(8));

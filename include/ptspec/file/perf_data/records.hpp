@@ -89,7 +89,7 @@ inline constexpr uint32_t no_cpu = 0xFFFF'FFFF;
 inline constexpr size_t path_max = 4096;
 inline constexpr size_t task_comm_len = 16;
 
-/// `perf_event_attr.sample_type`: what a sample holds, and the end of each record.
+/// `perf_event_attr.sample_type`: the members of a SAMPLE, and of the trailer of other records.
 ///
 /// Shape:  64 bits.
 /// Source: Linux, include/uapi/linux/perf_event.h, `perf_event_sample_format`.
@@ -150,7 +150,7 @@ struct attr_flags : bit_word<attr_flags, uint64_t> {
     struct watermark : flag<14> {};
     struct precise_ip : field<16, 15> {};
     struct mmap_data : flag<17> {};
-    struct sample_id_all : flag<18> {};  ///< records of the kernel end as `sample_type` says
+    struct sample_id_all : flag<18> {};  ///< records of the kernel have a trailer
     struct exclude_host : flag<19> {};
     struct exclude_guest : flag<20> {};
     struct exclude_callchain_kernel : flag<21> {};
@@ -288,8 +288,8 @@ struct record_header {
     }
 };
 
-/// A type of the records that a structure declares, and the size of the members that each has. A
-/// structure without `forms` declares the records of the type in its header, and all members.
+/// A record type that a structure declares, and the size of the members that each record of this
+/// type has. A structure without `forms` declares the type in its `header`, with all members.
 struct record_form {
     record_type type;
     size_t size;
@@ -297,7 +297,7 @@ struct record_form {
 
 namespace detail {
 
-/// The type of the records that a structure without `forms` declares, and that the writer writes.
+/// The record type in the `header` of a structure: the type that the writer writes.
 template <class Record>
 inline constexpr record_type type_of = Record{}.header.type;
 
@@ -364,7 +364,7 @@ struct mapped_inode {
     le64 ino{};
     le64 ino_generation{};
 };
-/// The same bytes, if `misc_mmap_build_id` is set.
+/// The bytes of `mapped_inode` if `misc_mmap_build_id` is set.
 struct mapped_build_id {
     uint8_t size = 0;
     uint8_t reserved_1[3]{};
@@ -385,7 +385,7 @@ struct mmap2_record {
     le64 addr{};
     le64 len{};
     le64 pgoff{};
-    mapped_inode inode{};  ///< unless `has_build_id`
+    mapped_inode inode{};  ///< valid unless `has_build_id()`
     le32 prot = prot_read | prot_exec;
     le32 flags = map_private;
 
@@ -410,7 +410,7 @@ struct mmap2_record {
         return made;
     }
 };
-/// The record with a build id of up to 20 bytes in place of device and inode. Others are cut.
+/// The record with a build id in place of device and inode. A build id is cut after 20 bytes.
 [[nodiscard]] constexpr auto with_build_id(mmap2_record of, byte_view id) noexcept -> mmap2_record {
     mapped_build_id made;
     auto const kept = id.first(sizeof made.bytes);
@@ -489,8 +489,8 @@ struct switch_record {
     }
 };
 
-/// PERF_RECORD_SAMPLE: the members of fixed size that `record::id` does not have, each if
-/// `record::event` has its bit. The members that have no fixed size follow.
+/// PERF_RECORD_SAMPLE: the members of fixed size that are not in `record::id`. Each is valid only
+/// if its bit in `record::event` is set. The members of variable size follow.
 struct sample_record {
     static constexpr record_form forms[] = {{record_type::sample, 8}};
 
@@ -559,8 +559,8 @@ struct time_conv_record {
     }
 };
 
-/// PERF_RECORD_AUXTRACE_ERROR: a decoder reports an error. Of format 0, the message is in place of
-/// `time`; the last two members are of format 2.
+/// PERF_RECORD_AUXTRACE_ERROR: a decoder reports an error. In format 0, the message is in the place
+/// of `time`. Only format 2 has the last two members.
 struct auxtrace_error_record {
     static constexpr record_form forms[] = {{record_type::auxtrace_error, 40}};
 
@@ -579,7 +579,7 @@ struct auxtrace_error_record {
 };
 
 /// PERF_RECORD_COMPRESSED2, and PERF_RECORD_COMPRESSED, which is only a header. Zstandard data
-/// follow; after those of COMPRESSED2 there is padding to 8 bytes.
+/// follow. The data of COMPRESSED2 are padded to 8 bytes.
 struct compressed_record {
     static constexpr record_form forms[] = {{record_type::compressed, 8},
                                             {record_type::compressed2, 16}};
@@ -588,9 +588,9 @@ struct compressed_record {
     le64 data_size{};
 };
 
-/// PERF_RECORD_AUXTRACE_INFO of Intel PT; of another trace, only `type` is known. Members that the
-/// record is too short for are 0. If FILTER_STR_LEN is not 0, the filter precedes CAP_EVENT_TRACE,
-/// with its NUL, padded to 8 bytes.
+/// PERF_RECORD_AUXTRACE_INFO of Intel PT. For another kind of trace, only `type` is known. Members
+/// after the end of a short record are 0. If FILTER_STR_LEN is not 0, the filter precedes
+/// CAP_EVENT_TRACE, with its NUL, padded to 8 bytes.
 ///
 /// Shape:  TSC_BIT and the members like it are masks of the event's `config`.
 /// Source: Linux, tools/perf/util/intel-pt.h.
@@ -628,8 +628,8 @@ struct auxtrace_info_record {
 /// PERF_RECORD_AUXTRACE: a piece of a trace. `size` bytes of trace follow the record.
 ///
 /// Units:  `size` and `offset` are in bytes, `reference` in TSC ticks. TSC packets have 56 bits of
-///         the TSC; perf takes the others from `reference`. In a timed file it must not be 0: it is
-///         the TSC of the first TSC packet of the piece, where the program knows no better time.
+///         the TSC; perf takes the upper bits from `reference`. In a timed file `reference` must
+///         not be 0. A program that knows no better time uses the first TSC packet of the piece.
 struct auxtrace_record {
     record_header header{record_type::auxtrace};
     le64 size{};

@@ -23,12 +23,12 @@ struct read_format : bit_word<read_format, uint64_t> {
     // clang-format on
 };
 
-/// What the members of the SAMPLE records of an event depend on.
+/// The attributes of an event that determine the members of its SAMPLE records.
 struct sample_format {
     sample_type type{};
     perf_data::read_format read_format{};
     uint64_t branch_sample_type = 0;
-    unsigned user_registers = 0;  ///< the number of them
+    unsigned user_registers = 0;  ///< the number of registers
     unsigned intr_registers = 0;
 
     friend constexpr auto operator==(sample_format const&, sample_format const&) -> bool = default;
@@ -49,7 +49,7 @@ namespace detail {
 inline constexpr uint64_t branch_hw_index = uint64_t{1} << 17;
 inline constexpr uint64_t branch_counters = uint64_t{1} << 19;
 
-/// Skips members of a SAMPLE. Where bytes are missing, `is_short` is set and nothing is left.
+/// Skips members of a SAMPLE. If bytes are missing, `is_short` is set and no byte is left.
 class sample_members {
 public:
     constexpr explicit sample_members(byte_view from) noexcept : rest_{from} {}

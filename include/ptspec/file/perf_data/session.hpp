@@ -37,7 +37,7 @@ enum class error : uint8_t {
     sink_refused,      ///< the sink had no room: the call can be repeated
     bad_clock,         ///< a TSC below 50 MHz, or a shift above 32: perf cannot use them
     name_too_long,     ///< a file name or a filter has more than 4095 bytes
-    nul_in_name,       ///< a name or a filter has a NUL: perf would read another one
+    nul_in_name,       ///< a name or a filter has a NUL: perf would read another name
     not_begun,         ///< `begin` must be called first, and once
     trace_unfinished,  ///< bytes of the last AUXTRACE record are missing before the next record
     too_many_bytes,    ///< the last AUXTRACE record has fewer bytes left
@@ -95,7 +95,7 @@ inline constexpr uint64_t slowest_tsc = 50'000'000;
     return detail::error_of_name(of.filter);
 }
 
-/// The id of the only event, which every record of the kernel has at its end.
+/// The id of the only event. The trailer of every record of the kernel has it.
 inline constexpr uint64_t event_id = 1;
 
 /// The bytes of an event in the head: its attributes, and the section of its ids.

@@ -8,16 +8,16 @@
 /// The traces of a perf.data file: the pieces of each stream in order.
 namespace ptspec::file::perf_data {
 
-/// `tid` of a trace that belongs to a processor, and of one that belongs to several threads.
+/// `tid` of a trace that belongs to a processor or to several threads.
 inline constexpr uint32_t no_tid = 0xFFFF'FFFF;
 
 /// A piece of a stream: the bytes of an AUXTRACE record or of an AUX area sample, or a part of
 /// them.
 ///
 /// A part begins where an AUX record says that trace is missing or that tracing was off; `flags`
-/// are those of that record. TRUNCATED, COLLISION: bytes are missing before the part. PARTIAL:
-/// tracing was off for a while in its first `aux_size` bytes, or in those of the parts after it;
-/// no byte is missing. A part may be empty.
+/// has the flags of that record. TRUNCATED, COLLISION: bytes are missing before the part. PARTIAL:
+/// tracing was off for a while in the `aux_size` bytes from the start of the part, which may reach
+/// into the next pieces; no byte is missing. A part may be empty.
 ///
 /// Units:  `offset` counts bytes of the stream, `reference` TSC ticks: about the time when the
 ///         piece was stored. `time` is in nanoseconds.
@@ -33,7 +33,7 @@ struct piece {
     bool is_sample = false;       ///< an AUX area sample
     bool has_gap_before = false;  ///< trace is missing before it: a decoder starts at its first PSB
     byte_view recorded{};         ///< all bytes of the record
-    aux_flags flags{};            ///< 0 in all pieces but those that an AUX record begins
+    aux_flags flags{};            ///< not 0 only in a piece that an AUX record begins
     uint64_t aux_size = 0;        ///< the bytes that the AUX record is about
 };
 
@@ -42,7 +42,7 @@ namespace detail {
 inline constexpr aux_flags lossy_flags = aux_flags{}.with(aux_flags::TRUNCATED{true},
                                                           aux_flags::COLLISION{true});
 
-/// A piece that an AUX record begins, not an AUXTRACE record or a sample.
+/// True if an AUX record begins the piece, not an AUXTRACE record or a sample.
 constexpr auto is_mark(piece const& one) noexcept -> bool { return one.flags.raw != 0; }
 constexpr auto is_lossy(piece const& one) noexcept -> bool {
     return (one.flags.raw & lossy_flags.raw) != 0;
@@ -55,8 +55,8 @@ constexpr auto share_stream(piece const& one, piece const& two) noexcept -> bool
 
 }  // namespace detail
 
-/// The pieces of one stream, in their order. A decoder can read those without `has_gap_before` as
-/// one.
+/// The pieces of one stream, in order. A piece without `has_gap_before` continues the piece before
+/// it.
 struct stream {
     piece const* first = nullptr;
     size_t count = 0;
@@ -68,9 +68,10 @@ struct stream {
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> piece const& {
         return first[i];
     }
-    /// As perf numbers it. A stream of samples has the number of its processor or thread.
+    /// The number of the stream in perf. A stream of samples has the number of its processor or
+    /// thread.
     [[nodiscard]] constexpr auto idx() const noexcept -> uint32_t { return first->idx; }
-    /// FFFFFFFFH, if the pieces are of several threads.
+    /// The thread of all pieces; FFFFFFFFH if they belong to several threads.
     [[nodiscard]] constexpr auto tid() const noexcept -> uint32_t {
         for (auto const& one : *this) {
             if (one.tid != first->tid) { return no_tid; }
@@ -108,8 +109,8 @@ private:
     stream now_{};
 };
 
-/// The streams of a file, in the order of their idx; those of samples last. It borrows the caller's
-/// slots.
+/// The streams of a file, in the order of their idx. The streams of samples are last. The list
+/// borrows the caller's slots.
 struct [[nodiscard]] stream_list {
     read_status result{};
     size_t needed = 0;            ///< the number of slots for all pieces
@@ -150,14 +151,14 @@ struct is_earlier {
         if (!one.is_sample && !is_snapshot) {
             if (one.offset != two.offset) { return one.offset < two.offset; }
             if (is_mark(one) != is_mark(two)) { return is_mark(one); }
-            // The bytes before the place are of one AUX record, those after it of another.
+            // A lossy mark is at the end of its AUX record, another mark at the start.
             if (is_lossy(one) != is_lossy(two)) { return is_lossy(one); }
         }
         return one.file_offset != two.file_offset ? one.file_offset < two.file_offset
                                                   : is_lossy(one) && !is_lossy(two);
     }
 };
-/// The order in which the stream of a processor or of a thread is found.
+/// The order by processor and thread, for `find_owner`.
 struct has_lower_owner {
     constexpr auto operator()(piece const& one, piece const& two) const noexcept -> bool {
         if (one.cpu != two.cpu) { return one.cpu < two.cpu; }
@@ -196,8 +197,8 @@ constexpr void sort_pieces(piece* all, size_t count, Less const& less) noexcept 
 
 // ------------------------------------------------------------------------------------ marks
 
-/// The first piece of `all`, sorted by `has_lower_owner`, of a processor, or of a thread that is
-/// traced by itself; `count` if there is none.
+/// Finds the first piece of a processor, or, if `cpu` is `no_cpu`, of a thread. `all` is sorted by
+/// `has_lower_owner`. Returns `count` if there is none.
 constexpr auto find_owner(piece const* all, size_t count, uint32_t cpu, uint32_t tid) noexcept
     -> size_t {
     auto const is_before = [&](piece const& one) {
@@ -217,9 +218,9 @@ constexpr auto find_owner(piece const* all, size_t count, uint32_t cpu, uint32_t
     return found ? low : count;
 }
 
-/// Gives each mark after the first `count` pieces its stream: that of its processor, or of its
-/// thread, or the only one if its record names neither. Removes those that have none, and returns
-/// how many are left.
+/// Assigns each mark after the first `count` pieces to the stream of its processor or of its
+/// thread. A mark whose record names neither is assigned to the only stream, if there is only one.
+/// Removes the other marks, and returns the number of marks that are left.
 constexpr auto place_marks(piece* all, size_t count, size_t marks) noexcept -> size_t {
     if (marks == 0) { return 0; }
     sort_pieces(all, count, has_lower_owner{});
@@ -248,7 +249,7 @@ constexpr auto place_marks(piece* all, size_t count, size_t marks) noexcept -> s
     return placed;
 }
 
-/// Moves the bytes from the mark on, if they are in the piece before it, into the mark.
+/// Moves the bytes of `before` at and after the offset of the mark into the mark.
 constexpr void split_at(piece& before, piece& mark) noexcept {
     mark.reference = before.reference;
     uint64_t const kept = mark.offset - before.offset;
@@ -260,8 +261,8 @@ constexpr void split_at(piece& before, piece& mark) noexcept {
 
 // ------------------------------------------------------------------------------------ joints
 
-/// Joins a piece to the one before it in its stream. perf pads pieces to 8 bytes and does not count
-/// that in the next offset, so the PADs are removed.
+/// Joins a piece to the piece before it in its stream. perf pads pieces to 8 bytes and does not
+/// count the PADs in the next offset, so the PADs are removed.
 constexpr void join_pieces(piece& before, piece& next) noexcept {
     uint64_t const size = before.trace.size();
     uint64_t const distance = next.offset - before.offset;
@@ -285,12 +286,13 @@ constexpr void join_by_offset(piece* all, size_t count) noexcept {
         }
         one.has_gap_before = one.has_gap_before || is_lossy(one);
     }
-    // After a loss at the end of the stream there are only PADs of perf.
+    // If the stream ends with a loss, the bytes after it are only PADs that perf adds.
     auto& last = all[count - 1];
     if (is_lossy(last) && is_padding(last.trace)) { last.trace = {}; }
 }
 
-/// Drops the last bytes of a piece, and of those that it continues.
+/// Drops `count` bytes from the end of `last`. If it has fewer bytes, continues in the piece before
+/// it, up to a gap.
 constexpr void drop_end(piece* first, piece* last, size_t count) noexcept {
     for (piece* at = last;; --at) {
         size_t const size = at->trace.size();
@@ -301,9 +303,10 @@ constexpr void drop_end(piece* first, piece* last, size_t count) noexcept {
     }
 }
 
-/// Joins snapshots, or samples, by the bytes that they have in common. Each is compared with the
-/// last one before it that had new bytes. Those without a PSB have no new bytes, except the first
-/// one if no other has a PSB. The work is in proportion to all bytes.
+/// Joins snapshots or samples by the bytes that they have in common. Each piece is compared with
+/// the last piece before it that had new bytes. A piece without a PSB has no new bytes; if no piece
+/// has a PSB, all bytes of the first piece are new. The time is proportional to the number of
+/// bytes.
 constexpr void join_by_content(piece* all, size_t count) noexcept {
     uint64_t work_left = 0;
     for (size_t i = 0; i < count; ++i) { work_left += steps_per_byte * all[i].recorded.size(); }
@@ -337,7 +340,7 @@ constexpr void join_by_content(piece* all, size_t count) noexcept {
         last = &one;
         unread = nullptr;
     }
-    // Bytes that a later snapshot has are not missing.
+    // No later snapshot has new bytes: the bytes of `unread` are missing.
     if (unread != nullptr) { unread->has_gap_before = true; }
 }
 
@@ -367,7 +370,7 @@ public:
     constexpr piece_collector(input const& of, piece* slots, size_t room) noexcept
         : events_{of}, slots_{slots}, room_{room} {}
 
-    /// Errors: those of `event_finder::complete` and `aux_sample_of`, of a SAMPLE.
+    /// Errors: for a SAMPLE, those of `event_finder::complete` and `aux_sample_of`.
     [[nodiscard]] constexpr auto add(record found) noexcept -> read_status {
         switch (found.type) {
             case record_type::auxtrace: add_auxtrace(found); return {};
@@ -405,7 +408,8 @@ private:
                    .cpu = entry->cpu,
                    .recorded = found.trace});
     }
-    /// An AUX record whose thread and processor cannot be read can belong to the only stream.
+    /// If the thread and the processor of an AUX record cannot be read, the record can still belong
+    /// to the only stream.
     constexpr void add_aux(record found) noexcept {
         sample_format ignored;
         (void)events_.complete(found, ignored);
@@ -497,14 +501,16 @@ constexpr auto collect_pieces(input const& of, piece_collector& to) noexcept -> 
 /// Finds the streams of a file in one pass, and sorts their pieces in the caller's slots.
 ///
 /// The pieces of an idx are joined by their offsets. AUX area samples are the pieces of a stream of
-/// their processor, or of their thread where the file does not name the processor, in the order of
-/// their times. A snapshot and a sample are trimmed to the bytes that those before it do not have.
-/// An AUX record with the flag TRUNCATED, COLLISION or PARTIAL begins another piece; in snapshots
-/// and samples its place is not known: it precedes the next of them.
+/// their processor, or of their thread if the file does not name the processor, in the order of
+/// their times. A snapshot or sample is trimmed to the bytes that the earlier ones do not have. An
+/// AUX record with the flag TRUNCATED, COLLISION or PARTIAL begins another piece. In a stream of
+/// snapshots or samples the offset of the record is unknown; its piece is before the next snapshot
+/// or sample.
 ///
 /// Errors: no_auxtrace_info, bad_auxtrace_info; not_intel_pt; too_few_slots, with no stream; those
 ///         of the framing (truncated, bad_record_size, record_too_short), and of a sample
-///         (record_too_short, unknown_id, too_many_ids): the streams have the pieces up to there.
+///         (record_too_short, unknown_id, too_many_ids): the streams have the pieces before the
+///         error.
 /// Source: drivers.md, 3.4 and 4.4.
 [[nodiscard]] constexpr auto streams_of(input const& of, piece* slots, size_t room) noexcept
     -> stream_list {

@@ -19,7 +19,7 @@ namespace detail {
 
 inline constexpr uint64_t largest_file = ~uint64_t{0} >> 1;
 
-/// The bits of `sample_type` that the end of a record depends on.
+/// The bits of `sample_type` that determine the trailer of a record.
 constexpr auto id_format(bool is_timed) noexcept -> sample_type {
     using is = sample_type;
     return is{}.with(is::TID{true}, is::TIME{is_timed}, is::IDENTIFIER{true});
@@ -29,7 +29,7 @@ constexpr auto id_format(bool is_timed) noexcept -> sample_type {
 template <class Record, size_t Room = 0, size_t Before = 0>
 class record_bytes {
 public:
-    /// `size` is that of the members that come first.
+    /// `size` is the number of bytes of `of` to copy.
     constexpr explicit record_bytes(Record const& of, size_t size = sizeof(Record)) noexcept
         : header_{type_of<Record>, of.header.misc}, size_{Before + size} {
         copy_bytes(bytes_.data() + Before, to_bytes(of).data(), size);
@@ -49,7 +49,7 @@ public:
         store_le64(bytes_.data() + size_, quadword);
         size_ += 8;
     }
-    /// Adds the end that `sample_id_all` requires.
+    /// Adds the trailer that `sample_id_all` requires.
     constexpr void add_sample_id(thread_id of, bool is_timed, uint64_t time) noexcept {
         sample_id id{.has = id_format(is_timed), .thread = of, .time = time, .id = event_id};
         id.for_each([&](auto member) {
@@ -84,8 +84,9 @@ inline constexpr size_t sample_id_room = 3 * sizeof(uint64_t);
 ///
 /// Each call writes its record with one `append`, or returns an error and writes nothing of it.
 ///
-/// In a timed file perf sorts records and branches by time. In another file it decodes the traces
-/// of a thread at its EXIT record, or at the end, with the names and mappings of that moment.
+/// In a timed file perf sorts records and branches by time. In a file without times perf decodes
+/// the traces of a thread at its EXIT record, or at the end of the file, with the names and
+/// mappings that it knows at this point.
 ///
 /// Errors: those of `error`.
 /// Source: Linux, tools/perf/Documentation/perf.data-file-format.txt; tools/perf/util/intel-pt.c.
@@ -135,8 +136,8 @@ public:
         -> write_result {
         return write_named<path_max>(what, filename, time);
     }
-    /// A piece of a trace. `append_trace` gives its bytes. PADs follow them up to a multiple of 8,
-    /// so a piece that is no multiple of 8 must end at the end of a packet.
+    /// Begins a piece of a trace. `append_trace` writes its bytes. The writer adds PADs up to a
+    /// multiple of 8 bytes, so a piece whose size is no multiple of 8 must end with a whole packet.
     ///
     /// Errors: too_large; no_reference, in a timed file.
     constexpr auto write(auxtrace_record const& what) noexcept -> write_result {
@@ -154,7 +155,7 @@ public:
         }
         return done;
     }
-    /// Bytes of the piece that the last AUXTRACE record began, in one or several calls.
+    /// Writes bytes of the piece that the last AUXTRACE record began, in one or several calls.
     ///
     /// Errors: too_many_bytes.
     constexpr auto append_trace(byte_view bytes) noexcept -> write_result {

@@ -24,10 +24,10 @@ public:
     constexpr code_walk(Code& code, block_cache& cache, walk_options const& how) noexcept
         : code_{&code}, cache_{&cache}, how_{how} {}
 
-    /// Tracing is on, and the IP is known.
+    /// True if tracing is on and the IP is known.
     [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return now_ == tracing::on; }
     [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return now_ == tracing::off; }
-    /// Branches of the last TNT wait for a TIP.
+    /// True if branches of the last TNT wait for a TIP.
     [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
     constexpr void skip_missing() noexcept { skipped_ = missing_; }
@@ -122,7 +122,8 @@ public:
 
     // --------------------------------------------------------------------------- packets
 
-    /// A TNT. Sinks that take paths get its branches with those of the next TNTs, in `flush`.
+    /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
+    /// TNTs, and walked by `flush`.
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
         if (!is_known()) { return true; }
@@ -139,7 +140,7 @@ public:
             return walk_branches(to);
         }
     }
-    /// Continues `add_branches` after code was missing.
+    /// Continues `add_branches` after missing code was supplied.
     template <class Sink>
     constexpr auto continue_branches(Sink& to) noexcept -> bool {
         if (!walk_branches(to)) { return false; }
@@ -147,7 +148,7 @@ public:
         later_ = {};
         return true;
     }
-    /// Walks over the branches that wait.
+    /// Walks over the branches that are collected.
     template <class Sink>
     [[nodiscard]] constexpr auto flush(Sink& to) noexcept -> bool {
         return !merges_tnts<Sink> || left_.count == 0 || walk_branches(to);
@@ -165,7 +166,7 @@ public:
         }
         return true;
     }
-    /// A TIP. Where the code does not lead to its branch, the walk resumes at its target.
+    /// A TIP. If the code does not lead to its branch, the walk resumes at its target.
     template <class Sink>
     constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if (!has_target_) {
@@ -268,10 +269,10 @@ public:
         }
     }
 
-    /// Other packets came: the next path does not follow the last one.
+    /// Ends a sequence of paths: other packets came, so the next path does not follow the last one.
     constexpr void end_skipping() noexcept { chain_.reset(); }
     /// Skips the packets of paths that followed each other before. `bytes`, `room` and `offset` are
-    /// those of `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
+    /// as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds, takes_paths Sink>
     constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
                                     Binds& binds, Sink& to) noexcept -> trace::skipped_packets {
@@ -334,7 +335,7 @@ private:
             space_ = code_->space_of(place_);
         }
     }
-    /// What the walk knew before no longer holds.
+    /// Forgets the return stack and the branches: they are not valid after this point.
     constexpr void begin(tracing now) noexcept {
         now_ = now;
         returns_.clear();
@@ -344,7 +345,7 @@ private:
         ip_ = ip;
         slot_ = slot;
     }
-    /// The slot of the IP is not known: a path was repeated.
+    /// The slot of the IP is not known, because a path was repeated.
     static constexpr uint32_t no_slot = 0xFFFF'FFFF;
     constexpr void find_slot() noexcept {
         if (slot_ == no_slot) { slot_ = cache_->slot_of(ip_); }
@@ -551,7 +552,7 @@ private:
         return walked::lost;
     }
 
-    /// Walks to the branch whose target a TIP has.
+    /// Walks to the branch whose target is in a TIP.
     template <class Sink>
     constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
@@ -630,16 +631,16 @@ private:
     uint32_t space_ = 0;
     code_width width_ = code_width::bits_64;
     tracing now_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
-    bool has_target_ = false;         ///< of the TIP that is walked
+    bool has_target_ = false;         ///< the branch of the present TIP was walked
     bool has_paging_ = false;         ///< a PIP, which does not apply yet
     block_error block_error_ = block_error::none;
     packet::branches left_{};   ///< of the last TNTs
-    packet::branches later_{};  ///< of a TNT, after those
+    packet::branches later_{};  ///< of a TNT after the last ones
     uint64_t missing_ = 0;
     uint64_t skipped_ = uint64_t{1} << 63;  ///< initially no canonical address
     uint64_t offset_ = 0;
     uint64_t tnt_offset_ = 0;  ///< of the TNT whose branches are left
-    unsigned tnt_count_ = 0;   ///< its branches, and those that were left before it
+    unsigned tnt_count_ = 0;   ///< its branches, and the branches that were left before it
     gap gap_{};
     walk_place place_{};
     path_chain chain_{};

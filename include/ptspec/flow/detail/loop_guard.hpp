@@ -9,7 +9,7 @@ namespace ptspec::flow::detail {
 class loop_guard {
 public:
     constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}
-    /// After a jump to `ip`.
+    /// True if a jump to `ip` shows that the loop repeats.
     constexpr auto repeats(uint64_t ip) noexcept -> bool {
         if (ip == mark_) { return true; }
         if (++steps_ == most_) {

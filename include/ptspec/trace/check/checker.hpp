@@ -30,10 +30,10 @@ namespace ptspec::trace {
 
 /// A visitor of a reader that checks packets, and calls `report(violation)` for each violation.
 ///
-/// The order of packets is checked by a `binder`; here are the rules about single packets, the
-/// choices of a kind of processor, clocks and places. It has a fixed size. A violation may be found
-/// when a later packet is seen, so offsets are only roughly in order. Packets are checked from the
-/// first PSB on. After damage, and after memory that was not written, checking continues at the
+/// A `binder` checks the order of packets. The checker itself checks single packets, the choices of
+/// a kind of processor, clocks and places. It has a fixed size. A violation may be found when a
+/// later packet is seen, so offsets are only roughly in order. Packets are checked from the first
+/// PSB on. After damage, and after memory that was not written, checking continues at the
 /// next PSB. After an OVF only the rules that do not depend on lost packets are checked. After a
 /// misplaced packet, places are not checked until the next PSB.
 ///
@@ -117,7 +117,7 @@ private:
         now_.items = packet::block::none;
     }
 
-    /// Many PADs are memory that was not written.
+    /// Counts PADs. More than `most_pads` are memory that was not written.
     constexpr void add_pads(unsigned count, uint64_t offset) noexcept {
         pads_ = offset == pads_end_ ? pads_ + count : count;
         pads_end_ = offset + count;
@@ -306,11 +306,11 @@ private:
             now_.has_context_ip = true;
         }
     }
-    /// PacketEn is known to be 1.
+    /// True if PacketEn is known to be 1.
     [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
         return binder_.state().enabled == tracing::on || (is_fresh() && !binder_.must_enter());
     }
-    /// Nothing but timing packets since a PSB+ with a FUP.
+    /// True if only timing packets came since a PSB+ with a FUP.
     [[nodiscard]] constexpr auto is_fresh() const noexcept -> bool {
         return binder_.state().enabled == tracing::entering;
     }
@@ -327,7 +327,7 @@ private:
     kind kind_ = kind::pad;
 
     uint64_t pads_end_ = 0;
-    uint64_t pads_ = 0;  ///< that end there
+    uint64_t pads_ = 0;  ///< the number of PADs that end at `pads_end_`
 
     bool is_synced_ = false;       ///< a PSB was seen
     bool needs_mode_ = false;      ///< the next TIP.PGE must follow a MODE.Exec
@@ -336,7 +336,7 @@ private:
     unsigned rank_ = 0;            ///< of the last status packet of the PSB+
 
     awaited cyc_{};       ///< the last packet is a CYC
-    awaited lone_cyc_{};  ///< and so is the one before
+    awaited lone_cyc_{};  ///< the packet before it is a CYC, too
     awaited tnt_{};       ///< the last packet other than CYC is a partial TNT
 };
 

@@ -111,7 +111,7 @@ private:
     }
 
     uint32_t period_ = 0;
-    uint32_t freqs_ = all_freqs;  ///< the values of MTCFreq that are possible, a bit each
+    uint32_t freqs_ = all_freqs;  ///< a bit for each value of MTCFreq that is possible
     unsigned agreements_ = 0;
     bool has_tsc_ = false;
     bool has_base_ = false;        ///< `edge_` and `ctc_` are known

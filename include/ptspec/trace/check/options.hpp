@@ -12,9 +12,9 @@ namespace ptspec::trace {
 /// The default checks the rules that every processor obeys. `engine::check_options_of` gives the
 /// options of a kind of processor.
 struct check_options {
-    /// Checks also the choices of one kind of processor: the forms of IPs, the PADs, the contents
-    /// and the order of a PSB+, the capacity of a TNT, the places of CYCs. They stand in `writes`,
-    /// whose `cyc` and `cyc_threshold` are ignored.
+    /// True to check also the choices of one kind of processor: the forms of IPs, the PADs, the
+    /// contents and the order of a PSB+, the capacity of a TNT, the places of CYCs. They are in
+    /// `writes`, whose `cyc` and `cyc_threshold` are ignored.
     bool has_model = false;
     writer_options writes{};
     /// Where TraceEn falls, PADs may follow up to a multiple of this number of bytes; 0: none.

@@ -31,7 +31,8 @@ public:
         how_.cyc_threshold = 0;
     }
 
-    /// The places of the packets before are unknown: the next PSB shows where words begin.
+    /// Drops the held packets. Places are unknown until the next PSB, which shows where words
+    /// begin.
     constexpr void forget() noexcept {
         is_known_ = false;
         held_ = 0;
@@ -92,8 +93,9 @@ private:
         return what == kind::cyc || (is_mode && how_.pads == pad_policy::skylake) ||
                ((is_mode || what == kind::cbr) && how_.pads == pad_policy::broadwell && in_psb);
     }
-    /// How many of the held packets do not share a word with the next one. A MODE.TSX shares one
-    /// with MODE.Exec and IPs only. The CYC before the next packet belongs to it.
+    /// The number of held packets that do not share a word with the packet `next`. A MODE.TSX
+    /// shares a word only with a MODE.Exec or a packet with an IP. A CYC directly before `next`
+    /// belongs to `next`.
     [[nodiscard]] constexpr auto held_without(packet::kind next) const noexcept -> unsigned {
         using packet::kind;
         unsigned count = held_;
@@ -113,7 +115,8 @@ private:
         ends_in_payload_ = ends_in_tnt_ = false;
     }
 
-    /// Compares the first held packets with a batch of them, and continues after them.
+    /// Compares the places of the first held packets with their places in a batch, and continues
+    /// after them.
     [[nodiscard]] constexpr auto compare(unsigned count) noexcept -> violation {
         auto got = write_after(end_, ends_in_payload_, 0, count);
         if (got.wrong != most && may_end_ && end_alignment_ != 0) {
@@ -151,7 +154,7 @@ private:
         uint64_t const over = (end_ - phase_) % alignment;
         return over == 0 ? end_ : end_ + alignment - over;
     }
-    /// A MODE.TSX alone, and the packets after it, which belong to another event.
+    /// Writes a MODE.TSX alone, then the packets after it, which belong to another event.
     [[nodiscard]] constexpr auto write_separately(unsigned count) const noexcept -> attempt {
         unsigned const first = all_[0].packet.is<packet::cyc>() ? 1 : 0;
         bool const is_tsx = first < count && all_[first].packet.is<packet::mode_tsx>();
@@ -162,7 +165,7 @@ private:
         return write_after(tsx.offset + tsx.packet.length(), false, first + 1, count);
     }
     /// Writes held packets, `from` to `to`, after `begin`. Packets that a batch rejects, and CYCs
-    /// for which there is no evidence, count as placed.
+    /// for which there is no evidence, count as correctly placed.
     [[nodiscard]] constexpr auto write_after(uint64_t begin, bool in_payload, unsigned from,
                                              unsigned to) const noexcept -> attempt {
         writer_state before{};
@@ -212,8 +215,9 @@ private:
         return one.is<packet::tnt_short>() &&
                one.as<packet::tnt_short>().taken().count == how_.max_branches();
     }
-    /// A CYC and its TNT that cross a word, directly after a full TNT: its last branch may have
-    /// retired in the same cycle as the first of the next TNT.
+    /// True for a CYC and its TNT directly after a full TNT. They may cross a multiple of 8: the
+    /// last branch of the full TNT may have retired in the same cycle as the first branch of this
+    /// TNT.
     [[nodiscard]] constexpr auto crosses_after_tnt() const noexcept -> bool {
         return ends_in_tnt_ && held_ == 2 && has_cyc_with_tnt() && all_[0].offset == end_ &&
                all_[1].offset == end_ + all_[0].packet.length();

@@ -215,8 +215,8 @@ struct speculation {
     size_t attempt_bytes = max_attempt_bytes;
 };
 
-/// Counts the packets of `bytes` from `place` on, where no block is open, as far as lanes can
-/// count. Returns the position after them.
+/// Counts packets of `bytes` from `place` on in lanes, until lanes cannot count more. No block may
+/// be open at `place`. Returns the position after the counted packets.
 template <class Packets>
 constexpr auto count_lanes(byte_view bytes, size_t place, bool strict, packet_counts& sum,
                            speculation& lanes) noexcept -> size_t {

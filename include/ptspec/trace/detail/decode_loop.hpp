@@ -25,7 +25,7 @@ struct ip_update_table {
 };
 inline constexpr ip_update_table ip_updates = [] {
     constexpr uint64_t sign = uint64_t{1} << 47;
-    ip_update_table all{};  // the last row, of zeros, is that of PSB
+    ip_update_table all{};  // the last row, for PSB, is 0
     for (uint8_t i = 0; i < clears_ip; ++i) {
         auto const how = static_cast<packet::ip_bytes>(i);
         all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
@@ -107,7 +107,7 @@ struct loop_state {
 /// The first byte must be a PAD.
 ///
 /// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
-/// branches predict well. Counting the zero bytes would add its latency to that of the load.
+/// branches predict well. A count of the zero bytes would add latency after the load.
 constexpr auto leading_pads(uint64_t bytes, size_t place) noexcept -> unsigned {
     auto const gone = static_cast<unsigned>(place % 8);
     if (bytes << 8 * gone == 0) { return 8 - gone; }

@@ -24,7 +24,7 @@ struct encode_table {
         -> size_t {
         return underlying(which) % packet::kind_count * lengths + bytes;
     }
-    /// Adds a row: packets have `bytes` bytes when the bits of `selectors` equal those of `bits`.
+    /// Adds a row for the packets of `bytes` bytes whose bits in the mask `selectors` equal `bits`.
     /// If the row of this length is in use, sets the spare row of the kind, at length 0, which no
     /// packet has.
     template <class Packet>
@@ -70,7 +70,7 @@ struct encode_table {
     }
 };
 
-/// Every payload is valid, or every payload from `least_raw` on.
+/// True if every payload is valid, or every payload from `least_raw` on.
 template <class Packet>
 concept has_simple_payload = requires {
     Packet::least_raw;

@@ -21,7 +21,7 @@ struct event_queue {
     event all[Room]{};
 
     [[nodiscard]] constexpr auto has_ready() const noexcept -> bool { return first != ready; }
-    /// All events are ready.
+    /// True if all events are ready.
     [[nodiscard]] constexpr auto is_ready() const noexcept -> bool { return ready == count; }
     [[nodiscard]] constexpr auto first_pending() const noexcept -> unsigned { return ready + held; }
 
@@ -70,7 +70,7 @@ struct event_queue {
     constexpr void set_time_of_pending(time when) noexcept {
         for (unsigned i = first_pending(); i < count; ++i) { all[i].when = when; }
     }
-    /// Before the first PSB a compressed IP is not known.
+    /// Removes the IPs: before the first PSB a compressed IP is not known.
     constexpr void hide_ips() noexcept {
         for (unsigned i = 0; i < first_pending(); ++i) {
             all[i].has_ip = all[i].has_to = false;
@@ -88,7 +88,7 @@ struct event_queue {
         }
         return place;
     }
-    /// Removes the held events `resumed` that did not happen: the last or all.
+    /// Removes the held events `resumed` that did not happen: the last one, or all.
     constexpr void withdraw(bool all_of_them) noexcept {
         unsigned const end = first_pending();
         unsigned to = all_of_them ? ready : last_resumed(ready);
@@ -100,8 +100,8 @@ struct event_queue {
         held -= count - to;
         count = to;
     }
-    /// The FUP that opened the pending compound event was that of the OVF. A MODE.Exec after it
-    /// stays pending.
+    /// Changes the pending compound event to `resumed`: its FUP belongs to the OVF. A MODE.Exec
+    /// after it stays pending.
     constexpr void resume_at_fup() noexcept {
         unsigned const begin = first_pending();
         bool const has_mode = ends_in_mode();
@@ -110,7 +110,8 @@ struct event_queue {
         }
         held = count - has_mode - ready;
     }
-    /// Makes held events ready before those that are `resumed`, else the first of these.
+    /// Makes the held events other than `resumed` ready. If there are none, makes the first
+    /// `resumed` ready.
     constexpr void release_some() noexcept {
         unsigned const end = first_pending();
         for (unsigned i = 0; i < end; ++i) {

@@ -141,7 +141,7 @@ inline constexpr opcode_info_table opcode_infos = [] {
     return all;
 }();
 
-/// Checks the payload of a packet whose bytes are all given.
+/// Checks the payload of a packet. `low` and `high` have all bytes of the packet.
 ///
 /// noinline: keeps the cold path out of the caller's registers.
 template <class Packets>
@@ -172,7 +172,7 @@ constexpr auto row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     opcode_info_table const& all = opcode_infos<Packets>;
     size_t const first = *at;
     size_t row = first;
-    // A branch, not a conditional move: a move would add its latency to the length of every TIP.
+    // A branch, not a conditional move: a move would add latency to every length lookup.
     if (first == packet::escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
     next_lookup const where = all.next[row];
     if (where == next_lookup::first_byte) [[likely]] { return row; }

@@ -75,7 +75,7 @@ struct known_ip {
     uint64_t ip = 0;
 };
 
-/// What follows a packet that `Out` has bound.
+/// How reading continues after a packet that `Out` has bound.
 struct after_binding {
     event* next = nullptr;  ///< where the next event is written
     bool has_no_pending = false;
@@ -88,7 +88,7 @@ struct after_binding {
 /// pending, TNT, TIP, TIP.PGE and TIP.PGD. `Out` gets these, and returns false to stop. Stops at
 /// any other packet, unless `Out` binds it: `out.bind(packet, at, has_no_pending)`.
 ///
-/// always_inline: as `event_buffer`.
+/// always_inline: for the reason given at `event_buffer`.
 template <class Clock, class Out>
 struct simple_packets {
     Out out;

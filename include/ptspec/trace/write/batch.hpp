@@ -39,15 +39,15 @@ constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
     }
 }
 
-/// The bytes before which PADs stand.
+/// How the next bytes are aligned by PADs.
 struct alignment_of_next {
     size_t whole = 0;   ///< the number of bytes that must stay in one 8-byte word
-    size_t head = 0;    ///< the number of bytes that must end at a word
+    size_t head = 0;    ///< the number of bytes that must end at a multiple of 8
     bool ends = false;  ///< align by `head`, not by `whole`
 };
 
-/// The number of PADs before the bytes at `at`, as `pad_policy::skylake` places them. A wide
-/// payload takes its last word alone: `after_payload`.
+/// The number of PADs that `pad_policy::skylake` inserts at `at` before the next bytes. With
+/// `after_payload`, the last bytes are a wide payload: the next bytes begin in another word.
 ///
 /// Source: GEN-010.
 [[nodiscard]] constexpr auto pads_before(uint64_t at, bool after_payload,
@@ -59,7 +59,7 @@ struct alignment_of_next {
     return place + next.whole > 8 ? skipped + (8 - place) % 8 : skipped;
 }
 
-/// The kinds of packets that PADs place in different ways.
+/// The kinds of packets that are aligned in different ways.
 enum class placed_as : uint8_t { other, mode, cbr, status, tnt, ip, psb, cyc };
 
 template <class Packet>
@@ -93,7 +93,7 @@ class packet_batch {
     rule broken_ = rule::none;
     bool cyc_crosses_ = false;  ///< the packet is a CYC that `pad_policy::skylake` does not align
     bool shares_word_ = false;  ///< the last packet may share its word: `pad_policy::broadwell`
-    /// The MODEs whose place the next packet decides: `pad_policy::skylake`.
+    /// MODEs that are held with `pad_policy::skylake`: the next packet decides their place.
     unsigned held_size_ = 0;
     uint8_t held_[32];
 
@@ -107,7 +107,7 @@ class packet_batch {
             now_.record(which, bytes.length);
         }
     }
-    /// The same for all packets. It does not count the bytes of `bytes`.
+    /// The same for an encoded packet. The caller adds the length of `bytes` to `now_.bytes`.
     constexpr auto write_code(code const& bytes, detail::placed_as as, bool has_cyc) noexcept
         -> bool {
         using packet::cyc;
@@ -127,7 +127,7 @@ class packet_batch {
         }
         return true;
     }
-    /// Writes a packet after PADs. It does not count the bytes of `bytes`.
+    /// Writes a packet after PADs. The caller adds the length of `bytes` to `now_.bytes`.
     constexpr void write_aligned(detail::placed_as as, code const& time,
                                  code const& bytes) noexcept {
         constexpr size_t most_pads = 14;  // to the end of a wide payload, and to the next header
@@ -143,7 +143,8 @@ class packet_batch {
         now_.bytes += time.length;
         shares_word_ = shares_word;
     }
-    /// Writes PADs up to the next multiple of 8: if `length` bytes would cross it, or always.
+    /// Writes PADs up to the next multiple of 8: only if `length` bytes would cross it with
+    /// `pad_policy::within_words`, else before each packet that does not share the last word.
     constexpr void align(size_t length, bool shares_word) noexcept {
         uint64_t const at = now_.bytes % 8;
         bool const crosses = at + length > 8;
@@ -153,8 +154,8 @@ class packet_batch {
         }
         pad(8 - at);
     }
-    /// Places a packet as `pad_policy::skylake` says, with the MODEs that were held for it. It does
-    /// not count the bytes of `bytes`. Source: GEN-010.
+    /// Places a packet by `pad_policy::skylake`, with the MODEs that were held for it. The caller
+    /// adds the length of `bytes` to `now_.bytes`. Source: GEN-010.
     constexpr void place(detail::placed_as as, code time, code const& bytes) noexcept {
         using detail::placed_as;
         bool const is_status = as == placed_as::status;
@@ -167,7 +168,7 @@ class packet_batch {
             now_.bytes += time.length;
             return;
         }
-        if (has_ip) {  // with the MODEs before it, one group
+        if (has_ip) {  // one group with the MODEs before it
             hold(time);
             now_.bytes += time.length;
             time = {};
@@ -206,7 +207,7 @@ class packet_batch {
         pad(detail::pads_before(now_.bytes - held_size_, now_.ends_in_payload, next));
         now_.ends_in_payload = false;
     }
-    /// Keeps bytes for the group that they begin. If the group gets too long, writes what was kept.
+    /// Holds bytes that begin a group. If the group becomes too long, writes the held bytes first.
     constexpr void hold(code const& bytes) noexcept {
         if (bytes.length > sizeof held_ - held_size_) { release_held(); }
         copy_bytes(held_ + held_size_, to_le(bytes.bytes).data(), bytes.length);
@@ -223,7 +224,7 @@ class packet_batch {
         align_head(0);
         put_held();
     }
-    /// Writes PADs, or breaks PKT-347 where the batch has no room for them.
+    /// Writes PADs, or sets `broken_` to PKT-347 if the batch has no room for them.
     constexpr void pad(uint64_t const count) noexcept {
         if (count > room()) {
             broken_ = rule::PKT_347;
@@ -232,7 +233,7 @@ class packet_batch {
         size_ += static_cast<size_t>(count);  // the buffer is zero, and zeros are PADs
         now_.bytes += count;
     }
-    /// Stores zeros after the packet, up to 16 bytes.
+    /// Stores 16 bytes: the packet, and zeros after it.
     constexpr void put(code const& bytes) noexcept {
         store_le64(bytes_.data() + size_, bytes.bytes.low);
         store_le64(bytes_.data() + size_ + 8, bytes.bytes.high);
@@ -301,7 +302,7 @@ public:
         now_.ends_in_payload = false;
         pad((alignment - now_.bytes % alignment) % alignment);
     }
-    /// A CYC without a packet that it times.
+    /// A CYC that belongs to no packet.
     constexpr void add_cycles() noexcept {
         flush();
         write(packet::cyc::of(now_.cycles));

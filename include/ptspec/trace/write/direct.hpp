@@ -67,7 +67,7 @@ template <packet_sink Sink>
     return true;
 }
 
-/// As `append_tnt`, with the PADs of a kind of processor. False also for other PADs.
+/// As `append_tnt`, also with `pad_policy::skylake`. Returns false with other PADs.
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_aligned_tnt(Sink& to, writer_state& now,
                                                 writer_options const& how) noexcept -> bool {
@@ -82,8 +82,8 @@ template <packet_sink Sink>
     return true;
 }
 
-/// As `append_tip`, with the PADs and the forms of a kind of processor. False also for other PADs,
-/// if a CYC may be due, or if more than 16 bytes are needed.
+/// As `append_tip`, also with `pad_policy::skylake` and with all IP forms. Returns false with other
+/// PADs, if a CYC may be due, or if more than 16 bytes are needed.
 ///
 /// noinline: inlined, branches take 5 % more instructions (clang 19).
 template <packet_sink Sink>

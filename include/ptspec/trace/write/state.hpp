@@ -11,20 +11,20 @@ namespace ptspec::trace {
 enum class ip_choice : uint8_t {
     /// The first IP after a PSB or OVF does not use the last IP; others have the shortest form.
     as_processors,
-    shortest,   ///< the first that fits of 16, 32, 48 and 64 bits
+    shortest,   ///< the first of 16, 32, 48 and 64 bits that fits
     broadwell,  ///< 48 bits always
-    skylake,    ///< 48 bits in a FUP and in the first IP of a context, others the shortest
+    skylake,    ///< 48 bits in a FUP and in the first IP of a context, else `shortest`
     icelake,    ///< 64 bits where `skylake` has 48
 };
 
-/// Where PADs stand before packets.
+/// Where a writer inserts PADs before packets.
 ///
 /// Source: GEN-008, GEN-010.
 enum class pad_policy : uint8_t {
     none,
-    within_words,  ///< no packet crosses a multiple of 8 bytes that fits before the next one
+    within_words,  ///< a packet that would cross a multiple of 8 bytes begins at one
     broadwell,     ///< each packet begins at a multiple of 8; CBR, MODE.TSX, MODE.Exec share a word
-    skylake,       ///< wide payloads begin at a multiple of 8, narrow packets do not cross one
+    skylake,       ///< wide payloads begin at a multiple of 8, shorter packets do not cross one
 };
 
 /// The order of the status packets in a PSB+, CBR and PSBEND included.
@@ -36,7 +36,7 @@ enum class psb_order : uint8_t {
     atom,     ///< as `manual`, with FUP before MODE.Exec
 };
 
-/// The choices that the manual leaves to the processor, and settings from its control registers.
+/// The choices that the manual leaves to the processor, and the settings in IA32_RTIT_CTL.
 struct writer_options {
     ip_choice ips = ip_choice::as_processors;
     uint8_t tnt_capacity = packet::tnt_short::max_branches;  ///< branches in a TNT: 6 to 47
@@ -47,7 +47,7 @@ struct writer_options {
     uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 if it is 0
 
     [[nodiscard]] constexpr auto max_branches() const noexcept -> unsigned { return tnt_capacity; }
-    /// True if packets need neither CYCs nor PADs, nor the forms of a kind of processor.
+    /// True if the writer adds no CYCs and no PADs, and no kind of processor selects the IP forms.
     [[nodiscard]] constexpr auto is_plain() const noexcept -> bool {
         return !cyc && pads == pad_policy::none && ips <= ip_choice::shortest;
     }
@@ -56,26 +56,27 @@ struct writer_options {
 /// The state of a writer between two packets.
 struct writer_state {
     static constexpr unsigned max_deferred = 8;
-    /// The size of a PSB+ in which each packet has a CYC and PADs, after a TNT and deferred TIPs.
+    /// The size of the largest batch: a TNT, deferred TIPs, and a PSB+ in which each packet has a
+    /// CYC and PADs.
     static constexpr size_t max_bytes = 384;
 
     uint64_t last_ip = 0;
     bool has_last_ip = false;  ///< an IP was written after the last PSB or OVF
     /// An IP was written after the last PSB, OVF, PIP, VMCS, TSC or MODE.Exec. Source: GEN-011.
     bool has_context_ip = false;
-    /// The last packet ended with a wide payload, after which `pad_policy::skylake` pads.
+    /// The last packet ended with a wide payload: `pad_policy::skylake` inserts PADs after it.
     bool ends_in_payload = false;
     packet::block items = packet::block::none;
     packet::branches tnt{};  ///< the TNT buffer: branches that are in no packet yet
     uint64_t cycles = 0;     ///< since the last CYC
-    /// `cycles` when the last packet, a TNT, was completed; 0 after other packets. A CYC of the
-    /// same cycle may cross a multiple of 8: `pad_policy::skylake` aligns others. Source: GEN-010.
+    /// `cycles` when the last packet was written, if it was a full TNT; else 0. While `cycles` has
+    /// this value, `pad_policy::skylake` does not align the CYC of the next TNT. Source: GEN-010.
     uint64_t cycles_at_tnt = 0;
     uint64_t bytes = 0;  ///< written so far
     unsigned deferred_count = 0;
     uint64_t deferred[max_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
 
-    /// Adds a branch to the TNT buffer, as its youngest.
+    /// Adds a branch to the TNT buffer, as the youngest branch.
     constexpr void add_branch(bool taken) noexcept {
         tnt = {tnt.count + 1, tnt.bits << 1 | uint64_t{taken}};
     }
@@ -95,13 +96,13 @@ struct writer_state {
         }
         bytes += length;
     }
-    /// The form for the next IP, of a FUP or of another packet.
+    /// Selects the IPBytes form of the next IP. `is_fup` is true if the packet is a FUP.
     [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how,
                                          bool is_fup = false) const noexcept -> packet::ip_bytes {
         return how > ip_choice::shortest ? form_by_kind(ip, how, is_fup)
                                          : form_of_any_kind(ip, how);
     }
-    /// The same if no kind of processor selects the form.
+    /// The same for `ip_choice::as_processors` and `ip_choice::shortest`.
     [[nodiscard]] constexpr auto form_of_any_kind(uint64_t ip, ip_choice how) const noexcept
         -> packet::ip_bytes {
         if (how == ip_choice::shortest || has_last_ip) {
