@@ -1865,10 +1865,11 @@ constexpr auto byte_buffer::append(wide_bits bytes, size_t count) noexcept -> bo
 
 // ---- ptspec/base/readers.hpp ----
 
-/// The verbs that all readers share.
+/// The member functions that all readers share.
 namespace ptspec {
 
-/// Returns one thing after another. The last is false: the end, an error, or the end of a chunk.
+/// `next()` returns one item at a time. An item that converts to false is the last one: the end, an
+/// error, or the end of a chunk.
 template <class Reader>
 concept item_reader = requires(Reader& from) {
     { from.next() ? true : false } -> same_as<bool>;
@@ -1886,8 +1887,8 @@ concept chunk_reader = requires(Reader& from, Reader const& at, borrowed_bytes c
     { at.offset() } -> same_as<uint64_t>;
 };
 
-/// Reads the parts of a file with `next()`. `result()` is the error that ended reading; it is true
-/// before it, and at a normal end. `offset()` is the position in the file, in bytes.
+/// Reads the parts of a file with `next()`. `result()` is the error that ended reading; it converts
+/// to true before an error, and at a normal end. `offset()` is the position in the file, in bytes.
 template <class Reader>
 concept file_reader = item_reader<Reader> && requires(Reader const& at) {
     { at.result() ? true : false } -> same_as<bool>;
@@ -3903,8 +3904,8 @@ template <class Packet>
 inline constexpr uint64_t leaf_mask = detail::bits_of_mismatch(typename Packet::layout::rows{},
                                                                mismatch::reserved);
 
-/// The bits that have one value in every packet of a type: opcode, leaf and pattern. Their values
-/// are those of `Packet{}`.
+/// The bits that have one value in every packet of a type: opcode, leaf and pattern. `Packet{}` has
+/// this value.
 template <class Packet>
 inline constexpr auto fixed_mask =
     detail::kind_mask<typename Packet::raw_type, typename Packet::layout, row_kind::fixed>;
@@ -4967,7 +4968,7 @@ inline constexpr kinds_by_fact by_fact = sorted_by_fact(all{});
 
 }  // namespace detail
 
-/// Packets that belong to no other and to no IP.
+/// Packets that belong to no other packet and to no IP.
 ///
 /// Source: PKT-272.
 inline constexpr kind_set unbound_kinds = detail::by_fact.unbound;
@@ -4979,7 +4980,7 @@ inline constexpr kind_set psb_plus_kinds = detail::by_fact.in_psb_plus;
 ///
 /// Source: PKT-205.
 inline constexpr kind_set block_kinds = detail::by_fact.keeps_block;
-/// Packets before which a CYC gives their cycle.
+/// CYC-eligible packets: a CYC directly before the packet gives its cycle.
 ///
 /// Source: GEN-213.
 inline constexpr kind_set cyc_kinds = detail::by_fact.cyc_eligible;
@@ -5376,7 +5377,7 @@ template <class Packet>
 }
 
 /// The rule that makes a packet `bad_packet`, or `none`. `bits` must have all bytes of the packet,
-/// and `strict` is that of `decode_options`.
+/// and `strict` is as in `decode_options`.
 template <class Packet>
 [[nodiscard]] constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept
     -> rule {
@@ -6336,11 +6337,11 @@ enum class code_width : uint8_t { bits_16, bits_32, bits_64 };
 
 // ---- ptspec/cpu/code_segment.hpp ----
 
-/// From the IPs of packets to linear addresses and to offsets in CS, and back.
+/// Converts between the IPs of packets, linear addresses and offsets in CS.
 namespace ptspec::cpu {
 
-/// The code segment of traced code. A trace does not show `base`: it is 0 in 64-bit code and under
-/// all current operating systems, and the selector times 16 in real mode.
+/// The code segment of traced code. A trace does not contain `base`. `base` is 0 in 64-bit code and
+/// under all current operating systems. In real mode it is the selector times 16.
 struct code_segment {
     uint64_t base = 0;
     bool is_64_bit = true;  ///< the code size that MODE.Exec reports is 64; `base` is not used
@@ -6359,21 +6360,21 @@ struct code_segment {
     }
 };
 
-/// The linear address of an IP of a packet, by the form that `capabilities::ip_payload` returns.
+/// Converts the IP of a packet to a linear address. `capabilities::ip_payload` returns the `form`.
 ///
 /// Source: SDM vol. 3, "Linear IP vs. RIP"; GEN-091, REG-079.
 [[nodiscard]] constexpr auto linear_of_packet_ip(ip_payload form, code_segment const& cs,
                                                  uint64_t ip) noexcept -> uint64_t {
     return form == ip_payload::linear ? ip : cs.linear_of(ip);
 }
-/// The offset in CS of an IP of a packet.
+/// Converts the IP of a packet to an offset in CS.
 ///
 /// Source: as `linear_of_packet_ip`.
 [[nodiscard]] constexpr auto offset_of_packet_ip(ip_payload form, code_segment const& cs,
                                                  uint64_t ip) noexcept -> uint64_t {
     return form == ip_payload::linear ? cs.offset_of(ip) : ip;
 }
-/// The IP that packets and address ranges have for an offset in CS.
+/// Converts an offset in CS to the IP in packets and in the MSRs of address ranges.
 ///
 /// Source: as `linear_of_packet_ip`.
 [[nodiscard]] constexpr auto packet_ip_of_offset(ip_payload form, code_segment const& cs,
@@ -6390,7 +6391,7 @@ namespace ptspec::cpu {
 /// The CYC thresholds of the first processors with CYC packets: encodings 0 to 13.
 inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 
-/// The quirks of a processor: those of its model, and those that follow from its capabilities.
+/// The quirks of a processor that follow from its model and from its capabilities.
 ///
 /// Without Intel PT only the quirks of the model are returned. When IA32_VMX_MISC was not read (0),
 /// `no_vmx` is set.
@@ -6789,11 +6790,11 @@ enum class aspect : uint16_t {
     pt = 1U << 0,              ///< Intel PT itself
     features = 1U << 1,        ///< CPUID.14H.0:EBX
     outputs = 1U << 2,         ///< CPUID.14H.0:ECX, except LIP
-    address_ranges = 1U << 3,  ///< their number
+    address_ranges = 1U << 3,  ///< the number of address ranges
     mtc_periods = 1U << 4,
     cyc_thresholds = 1U << 5,
     psb_periods = 1U << 6,
-    triggers = 1U << 7,             ///< their number and their actions
+    triggers = 1U << 7,             ///< the number of triggers, and their actions
     max_phys_addr = 1U << 8,        ///< the width of physical addresses
     linear_address_bits = 1U << 9,  ///< the width of linear addresses
     vmx = 1U << 10,                 ///< Intel PT in VMX operation
@@ -6886,7 +6887,7 @@ constexpr auto bits_of_both(Word one, Word two) noexcept -> Word {
     return {one.raw & two.raw};
 }
 
-/// `Flag` is 1 where both have it; the other bits are those of `one`.
+/// `Flag` is 1 if both words have it; the other bits are taken from `one`.
 template <class Flag, class Word>
 constexpr auto with_flag_of_both(Word one, Word two) noexcept -> Word {
     return one.with(Flag{has<Flag>(one) && has<Flag>(two)});
@@ -6900,7 +6901,7 @@ constexpr auto with_minimum_of(Word one, Word two) noexcept -> Word {
         Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
 }
 
-/// The number where both agree, else 0.
+/// The number if both are equal, else 0.
 template <class Word>
 constexpr auto same_or_zero(Word one, Word two) noexcept -> Word {
     return one.raw == two.raw ? one : Word{};
@@ -6942,7 +6943,7 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
 /// differ.
 ///
 /// The signature, LIP, and the bits of IA32_VMX_MISC and IA32_PERF_CAPABILITIES that do not concern
-/// Intel PT are those of `one`.
+/// Intel PT are taken from `one`.
 /// Source: REG-164, REG-165; for LIP REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept
@@ -8487,8 +8488,8 @@ constexpr void find_warnings(entry which, place at, output_hazards const& hazard
 
 // ---- ptspec/access/legal.hpp ----
 
-/// Which register values a processor accepts, by what CPUID enumerates. The state of the processor
-/// is not considered here; check.hpp does.
+/// Checks register values against the features that CPUID enumerates. The state of the processor is
+/// not considered here; check.hpp considers it.
 namespace ptspec::access {
 
 using cpu::capabilities;
@@ -8499,7 +8500,7 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_output_base;
 using reg::ia32_rtit_status;
 
-/// True if IA32_RTIT_CTL selects a single range, and the processor has no such output.
+/// True if IA32_RTIT_CTL selects single-range output and the processor does not support it.
 ///
 /// Source: REG-025.
 [[nodiscard]] constexpr auto lacks_single_range(capabilities const& caps,
@@ -8514,11 +8515,13 @@ using namespace ptspec::detail;
 
 // Every rule about a value is a type:
 //
-//   broken                its number in the catalogue
-//   forbidden(caps)       the bits that it keeps at 0 on a processor
-//   rejects(caps, value)  true if `value`, which has no forbidden bit of the list, breaks it
+//   broken                the number of the rule in the catalogue
+//   forbidden(caps)       the bits that must be 0 on a processor with the capabilities `caps`
+//   rejects(caps, value)  true if `value` breaks the rule in another way; `value` has no bit that a
+//                         rule of the same list forbids
 //
-// Legality, the list of broken rules and the mask of writable bits are derived from lists of them.
+// Legality, the list of broken rules and the mask of writable bits are derived from lists of these
+// types.
 template <rule Broken>
 struct value_rule {
     static constexpr rule broken = Broken;
@@ -8551,7 +8554,7 @@ using ebx_gate = gate<&capabilities::leaf_14_0_ebx, Bit, Broken, Fields...>;
 template <class Bit, rule Broken, class... Fields>
 using ecx_gate = gate<&capabilities::leaf_14_0_ecx, Bit, Broken, Fields...>;
 
-/// ADDRn_CFG accepts encodings 0 to 2, for the ranges that exist.
+/// ADDRn_CFG accepts the encodings 0 to 2, and only 0 if the processor lacks range n.
 ///
 /// Source: REG-037.
 struct addr_cfg_rule : value_rule<rule::REG_037> {
@@ -8586,7 +8589,7 @@ struct frequency_rule : value_rule<rule::REG_028> {
     }
 };
 
-/// TraceEn = 1 requires an output scheme that exists: a single range unless ToPA or FabricEn is 1.
+/// TraceEn = 1 with ToPA = 0 and FabricEn = 0 requires a processor with single-range output.
 ///
 /// Source: REG-025.
 struct output_rule : value_rule<rule::REG_025> {
@@ -8612,7 +8615,7 @@ using ebx = reg::cpuid_14h_0_ebx;
 using ecx = reg::cpuid_14h_0_ecx;
 using status = ia32_rtit_status;
 
-/// Of every value of IA32_RTIT_CTL, the most specific first.
+/// The rules for every value of IA32_RTIT_CTL, the most specific first.
 ///
 /// Source: REG-024, REG-026..037, REG-044.
 using of_ctl = type_list<                                 //
@@ -8629,7 +8632,7 @@ using of_ctl = type_list<                                 //
     ebx_gate<ebx::TNT_DIS, rule::REG_036, ctl::DisTNT>,       //
     addr_cfg_rule, frequency_rule>;
 
-/// Of a value of IA32_RTIT_CTL with TraceEn = 1.
+/// The rules that apply to IA32_RTIT_CTL only if TraceEn = 1.
 ///
 /// Source: REG-025, REG-040.
 using of_trace_en = type_list<output_rule, branch_rule>;
@@ -8651,7 +8654,7 @@ constexpr auto forbidden_bits(type_list<Rules...>, capabilities const& caps) noe
     return (... | Rules::forbidden(caps));
 }
 
-/// True if a value breaks a rule of the list. One test of a mask covers all rules about bits.
+/// True if a value breaks a rule of the list. One mask test covers the forbidden bits of all rules.
 ///
 /// always_inline: without it a check takes 3.1 times as many instructions (g++).
 template <class... Rules, class Word>
@@ -8700,7 +8703,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
 
 /// True when a value of IA32_RTIT_CTL breaks no rule by itself.
 ///
-/// always_inline: as `breaks_any`.
+/// always_inline: for the reason given at `breaks_any`.
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]
 #endif
@@ -8710,7 +8713,7 @@ constexpr auto is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept 
            !detail::breaks_any(detail::rules::of_trace_en{}, caps, value);
 }
 
-// ------------------------------------------------------------------------------------ the others
+// ------------------------------------------------------------------------------------ others
 
 /// The bits of IA32_RTIT_STATUS that raise #GP when written as 1.
 ///
@@ -12548,7 +12551,7 @@ public:
         return true;
     }
     constexpr void finish() noexcept { last_ = true; }
-    /// No more chunks follow.
+    /// True if no more chunks follow.
     [[nodiscard]] constexpr auto is_last() const noexcept -> bool { return last_; }
 
     /// The read position, in bytes from the start of the trace.
@@ -12559,7 +12562,7 @@ public:
     [[nodiscard]] constexpr auto offset_in_chunk() const noexcept -> uint64_t {
         return chunk_offset_ + position_;
     }
-    /// The read position lies before the chunk, in the carry.
+    /// True if the read position is before the chunk, in the carry.
     [[nodiscard]] constexpr auto straddles() const noexcept -> bool { return carry_unread_ != 0; }
 
     [[nodiscard]] constexpr auto chunk() const noexcept -> byte_view { return chunk_; }
@@ -12743,9 +12746,9 @@ struct skipped_packets {
     uint64_t last_ip = 0;  ///< LastIP after them
 };
 /// The visitor may skip packets that it recognizes by their bytes. `visitor.skip(bytes, room,
-/// offset)` is called after each packet other than PAD, TNT and CYC. `bytes` are those of the next
-/// packets, at `offset` of the trace. The skipped packets must begin in the first `room` bytes;
-/// from each of these, 16 bytes are readable.
+/// offset)` is called after each packet other than PAD, TNT and CYC. `bytes` points to the next
+/// packets, at `offset` of the trace. The skipped packets must begin in the first `room` bytes.
+/// From each of these bytes on, 16 bytes are readable.
 template <class Visitor>
 concept skips_packets = requires(Visitor& visitor, uint8_t const* bytes) {
     { visitor.skip(bytes, size_t{}, uint64_t{}) } -> same_as<skipped_packets>;
@@ -12814,8 +12817,9 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 }  // namespace detail
 
 /// A visitor of packets: `visitor(packet, at)` for at least one packet type. It returns nothing, or
-/// false to stop. It may also accept `visitor(item)`, likewise, for every item that is no packet,
-/// and have `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
+/// false to stop. It may also accept `visitor(item)` in the same way, for every item that is no
+/// packet, and have `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any
+/// length.
 ///
 /// The fastest visitor is a struct of at most 64 bytes that contains its sums. A trivially
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
@@ -12969,7 +12973,7 @@ struct binding {
     resumption resumed = resumption::none;
 };
 
-/// The state of the processor, as far as it is known from the packets.
+/// The state of the processor that is known from the packets.
 struct execution_state {
     tracing enabled = tracing::unknown;
     uint8_t code_bits = 0;     ///< 16, 32 or 64; 0: unknown
@@ -13028,17 +13032,17 @@ struct psb_plus {
     packet::mode_exec mode_exec{};
     packet::mode_tsx mode_tsx{};
 
-    /// A new PSB+ begins. Values of packets that it does not have are those of the last one.
+    /// Begins a new PSB+. The values of packets that it lacks stay those of the last PSB+.
     constexpr void begin(uint64_t at) noexcept {
         offset = at;
         kinds = {};
         has_ip = false;
     }
-    /// A FUP counts only if it has an IP.
+    /// True if the PSB+ has a packet of this kind. A FUP counts only if it has an IP.
     [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
         return kinds.has(which);
     }
-    /// Adds a packet after the PSB. One that is no status packet changes nothing.
+    /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
     constexpr void add(packet::any_packet const& which, at where) noexcept {
         using packet::kind;
         switch (which.kind()) {
@@ -13070,19 +13074,19 @@ struct psb_plus {
 
 namespace ptspec::trace {
 
-/// What the packets since PacketEn became 1 say about the processor: the size of code, InTX and
-/// CR3. A PSB+ says the same; another value shows that packets between are missing.
+/// The state of the processor that packets have reported since PacketEn became 1: the size of code,
+/// InTX and CR3. A PSB+ reports the same values; a different value shows that packets are missing.
 ///
 /// Shape:  a plain value of fixed size.
 /// Source: GEN-344.
 class known_state {
 public:
-    /// PacketEn became 0, or packets are lost.
+    /// Forgets all values: PacketEn became 0, or packets are lost.
     constexpr void forget() noexcept { known_ = 0; }
-    /// An SMI, RSM, VM exit or VM entry may change CR3 without a PIP: GEN-242, GEN-278.
+    /// Forgets CR3: an SMI, RSM, VM exit or VM entry may change it without a PIP: GEN-242, GEN-278.
     constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
-    /// PacketEn becomes 1. What a PSB+ directly before says still holds, and so does a MODE.Exec
-    /// that precedes the TIP.PGE.
+    /// PacketEn becomes 1. Keeps the values of a PSB+ directly before, and of a MODE.Exec that
+    /// precedes the TIP.PGE.
     constexpr void enter(bool follows_psb, bool follows_mode) noexcept {
         if (!follows_psb) { known_ = 0; }
         if (follows_mode) { known_ |= mode; }
@@ -13127,7 +13131,7 @@ public:
         }
     }
 
-    /// The same values are known, and are equal.
+    /// True if the same values are known, and they are equal.
     friend constexpr auto operator==(known_state const& one, known_state const& two) noexcept
         -> bool {
         return one.known_ == two.known_ && (!one.has(mode) || one.code_bits_ == two.code_bits_) &&
@@ -13226,25 +13230,25 @@ public:
     [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_open); }
     /// What the open PSB+, or the last one, reports.
     [[nodiscard]] constexpr auto last_psb_plus() const noexcept -> psb_plus const& { return psb_; }
-    /// After an OVF, until a packet shows whether and where tracing resumes.
+    /// True after an OVF, until a packet shows whether and where tracing resumes.
     [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool {
         return has(overflow | psb_resumes);
     }
-    /// Tracing may have resumed at an IP, which a later packet confirms or refutes.
+    /// True if tracing may have resumed at an IP, which a later packet confirms or refutes.
     [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool { return has(doubts); }
-    /// Packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
+    /// True if packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
     [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
-    /// Tracing is on and no packet is pending: TNT and TIP belong to branches.
+    /// True if tracing is on and no packet is pending: TNT and TIP belong to branches.
     [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
-    /// The FUP of an asynchronous event is pending: TIP or TIP.PGD ends it. If it is that of an
-    /// INIT, packets of other owners and a PSB+ may come first: GEN-290.
+    /// True if an asynchronous event has begun with its FUP: TIP or TIP.PGD ends it. If the event
+    /// is an INIT, packets of other owners and a PSB+ may come before its end: GEN-290.
     [[nodiscard]] constexpr auto in_event() const noexcept -> bool { return has(event); }
-    /// A PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
+    /// True if a PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
     [[nodiscard]] constexpr auto must_enter() const noexcept -> bool {
         return has(must_be_entered);
     }
 
-    /// Both bind all later packets alike.
+    /// True if both binders bind all later packets in the same way.
     [[nodiscard]] constexpr auto agrees_with(binder const& other) const noexcept -> bool {
         return flags_ == other.flags_ && known_ == other.known_ &&
                now_.enabled == other.now_.enabled;
@@ -13256,8 +13260,8 @@ public:
         flags_ = lost;
         known_.forget();
     }
-    /// No packet follows that confirms or refutes where tracing resumed: a FUP is believed, a PSB+
-    /// is not.
+    /// Ends the doubt when no packet follows that confirms or refutes where tracing resumed:
+    /// tracing resumed at the IP of a FUP, but not at the IP of a PSB+.
     constexpr auto end_doubt() noexcept -> resumption {
         auto const found = has(shared_fup)    ? settle_fup()
                            : has(psb_resumes) ? resumption::withdrawn
@@ -13344,7 +13348,7 @@ private:
     [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
         return now_.enabled == tracing::on || now_.enabled == tracing::entering;
     }
-    /// Tracing is on at a known IP.
+    /// Sets tracing to on: the IP is known.
     constexpr void resume() noexcept {
         set(lost | overflow, false);
         set(tracing::on);
@@ -13438,7 +13442,7 @@ private:
             return {.in_psb_plus = true, .resumed = found};
         }
         if (has(overflow)) {
-            // GEN-343: a FUP, TIP.PGE or branch shows whether this IP is the one of the OVF.
+            // GEN-343: a FUP, TIP.PGE or branch shows whether tracing resumed at this IP.
             bool const is_first = !has(psb_resumes);
             set(lost, false);
             set(psb_resumes);
@@ -13492,16 +13496,16 @@ private:
 
     // --------------------------------------------------------------------------- after an OVF
 
-    /// The packets between the FUP of an asynchronous event and its end, and that end.
+    /// The packets that can follow the FUP of an asynchronous event, including those that end it.
     static constexpr packet::kind_set continues_event = packet::kinds_of(
         kind::pip, kind::vmcs, kind::mode_exec, kind::tip, kind::tip_pgd);
-    /// The FUP after OVF and PSB+ is that of the OVF: no TIP or TIP.PGD followed.
+    /// Assigns the FUP after OVF and PSB+ to the OVF: no TIP or TIP.PGD followed.
     constexpr auto settle_fup() noexcept -> resumption {
         set(event | shared_fup | psb_resumes, false);
         resume();
         return resumption::at_fup;
     }
-    /// A packet shows that tracing is off: it did not resume.
+    /// Handles a packet that shows that tracing is off, so that it did not resume.
     constexpr auto refute() noexcept -> resumption {
         if (!has(doubts)) { return resumption::none; }
         drop_lone_transaction();
@@ -13523,8 +13527,8 @@ private:
 
     // --------------------------------------------------------------------------- what is pending
 
-    /// A MODE.Exec, EVD, owner of a FUP or event that this packet does not continue is at fault.
-    /// The latest is checked first.
+    /// Reports a pending MODE.Exec, EVD, owner of a FUP or event if this packet does not continue
+    /// it. The latest is checked first.
     constexpr void check_pending(packet::any_packet const& which) noexcept {
         bool const is_fup = here_.which == kind::fup;
         if (has(mode) && !may_follow_mode()) {
@@ -13556,12 +13560,12 @@ private:
         return is_any_of(packet::kinds_of(kind::tip, kind::tip_pge)) ||
                (here_.which == kind::fup && !has(event | aborting));
     }
-    /// The packets of one event, which share its FUP. PTW, BEP and TRIG share theirs with none:
+    /// The packets that can share the FUP of one event. PTW, BEP and TRIG do not share their FUP:
     /// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
     static constexpr packet::kind_set share_fup = packet::kinds_of(
         kind::mode_tsx, kind::exstop, kind::mwait, kind::pwre, kind::evd, kind::cfe);
-    /// The packet is part of the event whose FUP is pending, or comes while a processor waits for a
-    /// SIPI: GEN-290.
+    /// True if the packet is part of the event that has begun, or comes while a processor waits for
+    /// a SIPI: GEN-290.
     [[nodiscard]] constexpr auto continues(packet::any_packet const& which,
                                            bool had_owner) const noexcept -> bool {
         if (continues_event.has(here_.which)) { return true; }
@@ -13572,7 +13576,7 @@ private:
         }
         return is_any_of(packet::kinds_of(kind::pwre, kind::exstop, kind::pwrx));
     }
-    /// TIP.PGE follows a PSB+ with an IP: directly, or PacketEn was 1.
+    /// After a PSB+ with an IP, TIP.PGE must follow directly, unless PacketEn was 1.
     constexpr void check_entry() noexcept {
         if (is_any_of(packet::kinds_of(kind::mode_exec, kind::pip, kind::tip_pge))) { return; }
         if (has(must_be_entered)) { violate(rule::GEN_176, {psb_.offset, kind::psb}); }
@@ -13829,14 +13833,14 @@ private:
     place mode_at_{};
     place owner_at_{};
     uint64_t event_data_at_ = 0;
-    uint64_t event_at_ = 0;  ///< of its FUP
+    uint64_t event_at_ = 0;  ///< the offset of the event's FUP
 };
 
 }  // namespace ptspec::trace
 
 // ---- ptspec/trace/time.hpp ----
 
-/// What the time of a packet is.
+/// The time of a packet.
 namespace ptspec::trace {
 
 /// A time: an estimate, and the bounds of the true time.
@@ -13850,11 +13854,11 @@ struct time {
     uint64_t earliest = 0;
     uint64_t latest = unbounded;
     uint64_t cycles = 0;  ///< the sum of all CYCs before
-    /// It is a guest's TSC (PIP.NR), whose offset and multiplier are not known: not comparable with
-    /// times of the host.
+    /// True if the time is a TSC of a guest (PIP.NR) with unknown offset and multiplier. It cannot
+    /// be compared with times of the host.
     bool is_guest = false;
 
-    /// The estimate is a value of the time-stamp counter.
+    /// True if the estimate is a value of the time-stamp counter.
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool {
         return earliest != 0 || latest != unbounded;
     }
@@ -13881,7 +13885,7 @@ struct clock_counts {
 
 /// The frequency of the core clock between two points of a trace; 0 if no TSC ticks passed.
 ///
-/// Units:  that of `tsc_frequency`.
+/// Units:  the unit of `tsc_frequency`.
 /// Source: PKT-316.
 [[nodiscard]] constexpr auto core_frequency(clock_counts passed, uint64_t tsc_frequency) noexcept
     -> uint64_t {
@@ -13919,7 +13923,7 @@ enum class event_type : uint8_t {
     transaction,      ///< begin, end or abort at `ip`: MODE.TSX
     overflow,         ///< packets before it are lost: OVF
     resumed,          ///< after an overflow or a loss of packets, control flow continues at `ip`
-    trace_stop,       ///< TraceStop; `ip` is that of the TIP.PGD before it, where it is known
+    trace_stop,       ///< TraceStop; `ip` is the IP of the TIP.PGD before it, if known
     ptwrite,          ///< PTW
     exstop,           ///< execution stops: EXSTOP
     mwait,            ///< MWAIT
@@ -13982,7 +13986,7 @@ struct event {
 
 namespace detail {
 
-/// The event type of a packet other than those of branches and overflows.
+/// The event type of a packet, other than the packets of branches and overflows.
 constexpr auto type_of(packet::kind which) noexcept -> event_type {
     using packet::kind;
     switch (which) {
@@ -14177,7 +14181,7 @@ inline constexpr opcode_info_table opcode_infos = [] {
     return all;
 }();
 
-/// Checks the payload of a packet whose bytes are all given.
+/// Checks the payload of a packet. `low` and `high` have all bytes of the packet.
 ///
 /// noinline: keeps the cold path out of the caller's registers.
 template <class Packets>
@@ -14208,7 +14212,7 @@ constexpr auto row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     opcode_info_table const& all = opcode_infos<Packets>;
     size_t const first = *at;
     size_t row = first;
-    // A branch, not a conditional move: a move would add its latency to the length of every TIP.
+    // A branch, not a conditional move: a move would add latency to every length lookup.
     if (first == packet::escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
     next_lookup const where = all.next[row];
     if (where == next_lookup::first_byte) [[likely]] { return row; }
@@ -14249,7 +14253,7 @@ struct ip_update_table {
 };
 inline constexpr ip_update_table ip_updates = [] {
     constexpr uint64_t sign = uint64_t{1} << 47;
-    ip_update_table all{};  // the last row, of zeros, is that of PSB
+    ip_update_table all{};  // the last row, for PSB, is 0
     for (uint8_t i = 0; i < clears_ip; ++i) {
         auto const how = static_cast<packet::ip_bytes>(i);
         all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
@@ -14331,7 +14335,7 @@ struct loop_state {
 /// The first byte must be a PAD.
 ///
 /// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
-/// branches predict well. Counting the zero bytes would add its latency to that of the load.
+/// branches predict well. A count of the zero bytes would add latency after the load.
 constexpr auto leading_pads(uint64_t bytes, size_t place) noexcept -> unsigned {
     auto const gone = static_cast<unsigned>(place % 8);
     if (bytes << 8 * gone == 0) { return 8 - gone; }
@@ -14754,8 +14758,8 @@ struct speculation {
     size_t attempt_bytes = max_attempt_bytes;
 };
 
-/// Counts the packets of `bytes` from `place` on, where no block is open, as far as lanes can
-/// count. Returns the position after them.
+/// Counts packets of `bytes` from `place` on in lanes, until lanes cannot count more. No block may
+/// be open at `place`. Returns the position after the counted packets.
 template <class Packets>
 constexpr auto count_lanes(byte_view bytes, size_t place, bool strict, packet_counts& sum,
                            speculation& lanes) noexcept -> size_t {
@@ -14933,13 +14937,13 @@ public:
     }
 
 private:
-    /// What `next` does.
+    /// What the next call of `next` does first.
     enum class mode : uint8_t {
         decoding,
         searching,  // for the PSB at which decoding resumes
         at_psb,     // the position is after a PSB that was found and is the next packet
     };
-    /// Everything but the hook.
+    /// All state except the hook.
     struct state {
         chunked_input in{};
         size_t fast_limit = 0;  // packets before this position of the chunk take the fast path
@@ -14980,11 +14984,11 @@ private:
     [[nodiscard]] constexpr auto found_psb_bytes() const noexcept -> size_t {
         return now_.next == mode::at_psb ? psb_bytes : 0;
     }
-    /// The next packet begins before the chunk.
+    /// True if the next packet begins before the chunk.
     [[nodiscard]] constexpr auto is_before_chunk() const noexcept -> bool {
         return now_.in.straddles() || now_.in.position() < found_psb_bytes();
     }
-    /// Where the next packet begins in the chunk; 0 when it begins before.
+    /// Where the next packet begins in the chunk; 0 when it begins before the chunk.
     [[nodiscard]] constexpr auto position_in_chunk() const noexcept -> size_t {
         return is_before_chunk() ? 0 : now_.in.position() - found_psb_bytes();
     }
@@ -15371,8 +15375,8 @@ struct tsc_change {
 
     uint64_t multiplier = unscaled;
     uint64_t offset = 0;
-    /// A TSC of about the time of the trace, before the change: packets have only 56 bits of it.
-    /// Needed with a multiplier.
+    /// A TSC of the host near the time of the trace. It gives the upper bits, because packets have
+    /// only 56 bits of the TSC. Needed with a multiplier.
     uint64_t near_by = 0;
 
     [[nodiscard]] constexpr auto scales() const noexcept -> bool { return multiplier != unscaled; }
@@ -15436,7 +15440,7 @@ public:
     [[nodiscard]] constexpr auto of(uint64_t count) const noexcept -> uint64_t {
         return scaled_by(count, scaled_);
     }
-    /// Within a quarter of another.
+    /// True if the ratio differs from `other` by at most a quarter of `other`.
     [[nodiscard]] constexpr auto is_near(ratio other) const noexcept -> bool {
         uint64_t const apart = scaled_ < other.scaled_ ? other.scaled_ - scaled_
                                                        : scaled_ - other.scaled_;
@@ -15472,7 +15476,7 @@ struct rate_range {
     [[nodiscard]] constexpr auto least_of(uint64_t cycles) const noexcept -> uint64_t {
         return scaled_by(cycles, least);
     }
-    /// The greatest number, rounded down.
+    /// The greatest number of ticks that `cycles` cycles take, rounded down.
     [[nodiscard]] constexpr auto most_of(uint64_t cycles) const noexcept -> uint64_t {
         if (cycles == 0) { return 0; }
         return is_limited() ? scaled_by(cycles, most) + (cycles >> 24) : unlimited;
@@ -15535,7 +15539,7 @@ public:
     [[nodiscard]] constexpr auto mtc_of(uint32_t ctc) const noexcept -> uint16_t {
         return static_cast<uint16_t>(ctc >> mtc_freq_ & 0xFF);
     }
-    /// The count at an MTC: the bits that it has.
+    /// The bits of the count that an MTC has.
     [[nodiscard]] constexpr auto ctc_of(uint32_t mtc) const noexcept -> uint32_t {
         return mtc << mtc_freq_;
     }
@@ -15547,16 +15551,16 @@ public:
         base_ = tsc;
         remainder_ = 0;
     }
-    /// A TMA: `fast` ticks before the TSC.
+    /// A TMA: the edge is `fast` ticks before the TSC.
     constexpr void start(uint64_t tsc, uint32_t ctc, uint64_t fast) noexcept {
         restart(tsc < fast ? 0 : tsc - fast);
         ctc_ = ctc;
-        // FC has nine bits: with a longer period of the crystal clock the edge may lie earlier.
+        // FC has nine bits: if the crystal clock has a longer period, the edge may be earlier.
         uint64_t const period = numerator_ / denominator_;
         base_error_ = period < 512 ? 0 : period / 512 * 512;
     }
     constexpr void shift(uint64_t ticks) noexcept { base_ += ticks; }
-    /// Advances to an MTC at this count. Returns by how many periods.
+    /// Advances to an MTC at this count. Returns the number of MTC periods.
     ///
     /// The sum of all steps since the TMA is converted, not each step. Source: PKT-304, PKT-305.
     constexpr auto advance(uint32_t ctc) noexcept -> uint32_t {
@@ -15568,20 +15572,21 @@ public:
         remainder_ = sum - ticks * denominator_;
         return delta >> mtc_freq_;
     }
-    /// The same, where `is_regular`.
+    /// The same; requires `is_regular()`.
     constexpr auto advance_regular(uint32_t mtc) noexcept -> uint32_t {
         uint32_t const periods = (mtc - (ctc_ >> mtc_freq_)) & 0xFF;
         ctc_ = mtc << mtc_freq_;
         base_ += periods * period_ticks_;
         return periods;
     }
-    /// Each MTC is a whole number of TSC ticks later than the last.
+    /// True if each MTC is a whole number of TSC ticks later than the last.
     [[nodiscard]] constexpr auto is_regular() const noexcept -> bool {
         return period_ticks_ != 0 && remainder_ == 0 && base_error_ == 0;
     }
     [[nodiscard]] constexpr auto period_ticks() const noexcept -> uint64_t { return period_ticks_; }
 
-    /// TMA has the lower 16 bits of the counter. An MTC of a longer period shows more.
+    /// Sets the upper bits of the count from the count of an MTC. TMA has only the lower 16 bits;
+    /// an MTC has upper bits if MTCFreq is above 8.
     ///
     /// Source: PKT-308, GEN-207.
     constexpr void resolve_upper_bits(uint32_t ctc) noexcept {
@@ -15600,7 +15605,8 @@ public:
         uint64_t const ticks = divided(remainder_ + all * numerator_) + rounding_;
         return base_ + ticks < base_ ? ~uint64_t{0} : base_ + ticks;
     }
-    /// The next MTC has this payload, as far as a TMA shows it, which has the lower 16 bits.
+    /// True if the next MTC may have this payload. Compares the bits that TMA has, the lower 16
+    /// bits of the counter.
     [[nodiscard]] constexpr auto next_may_be(uint16_t mtc) const noexcept -> bool {
         uint32_t const known = low_bits32(mtc_freq_ > 8 ? 16U - mtc_freq_ : 8U);
         return (((ctc_ >> mtc_freq_) + 1 - mtc) & known) == 0;
@@ -15618,11 +15624,11 @@ private:
 
     uint8_t mtc_freq_ = 0;
     uint8_t denominator_shift_ = no_shift;
-    uint8_t rounding_ = 0;  ///< one tick where the ratio of the clocks is no integer
+    uint8_t rounding_ = 0;  ///< 1 if the ratio of the clocks is no integer, else 0
     uint32_t numerator_ = 0;
     uint32_t denominator_ = 1;
     uint32_t ctc_ = 0;
-    uint64_t period_ticks_ = 0;  ///< in a period of MTCs, where that is an integer
+    uint64_t period_ticks_ = 0;  ///< in an MTC period; 0 if that is no integer
     uint64_t base_ = 0;
     uint64_t base_error_ = 0;  ///< the maximum error of `base_` downwards
     uint64_t remainder_ = 0;   ///< of the division by `denominator_`
@@ -15642,12 +15648,13 @@ struct clock_options {
     uint8_t max_non_turbo_ratio = 0;  ///< MSR_PLATFORM_INFO[15:8]; 0: no time from CYC and CBR
     uint32_t tsc_numerator = 0;       ///< CPUID.15H:EBX; 0: no time from MTC
     uint32_t tsc_denominator = 0;     ///< CPUID.15H:EAX; 0: no time from MTC
-    /// The most MTCs in a row that the processor may drop. Real ones drop single MTCs: GEN-203.
+    /// The maximum number of consecutive MTCs that the processor may drop. Real processors drop
+    /// single MTCs: GEN-203.
     uint8_t lost_mtcs = 1;
     /// The frequency of the core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
-    /// At most 16; 0: by any amount.
+    /// `tolerance` is at most 16; 0: the deviation has no limit.
     uint8_t tolerance = 5;
-    /// How old the value of a TSC packet may be at its CYC, in TSC ticks: `tsc_age_of`.
+    /// The maximum age of the value of a TSC packet at its CYC, in TSC ticks: see `tsc_age_of`.
     uint16_t tsc_age = 0;
     bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
     uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
@@ -15782,7 +15789,7 @@ public:
         if (core != core_) {
             change_frequency(core);
         } else if (!is_status) {
-            // The frequency may be another, with the same ratio.
+            // The frequency may have changed although the ratio is the same.
             ratio_ = detail::ratio::of(non_turbo_, core);
             if (is_widened_) { current_ = detail::rate_range::of(non_turbo_, core, tolerance_); }
             if (!has_mixed_ratios_) { use_rates(current_); }
@@ -15794,7 +15801,7 @@ public:
     constexpr auto add(packet::pip which) noexcept -> rule {
         bool const was_guest = in_guest_;
         in_guest_ = which.get<packet::pip::NR>();
-        // In a PSB+, the PIP of its TSC may follow that.
+        // In a PSB+, the PIP may follow the TSC. It decides whether that is the TSC of a guest.
         if (in_guest_ != was_guest && in_psb_plus_ && has_tsc_in_psb_plus_) { change_tsc(); }
         pass();
         return rule::none;
@@ -15815,7 +15822,7 @@ public:
         lose();
         return rule::none;
     }
-    /// Any other packet. A CYC directly before one that has no CYC stands alone.
+    /// Any other packet. If it is not CYC-eligible, a CYC directly before it belongs to no packet.
     template <packet::packet_type Packet>
     constexpr auto add(Packet const&) noexcept -> rule {
         if constexpr (!same_as<Packet, packet::pad>) { pass(); }
@@ -15852,7 +15859,7 @@ public:
 
     // --------------------------------------------------------------------------- time
 
-    /// A TSC was read: times are those of the time-stamp counter.
+    /// True if a TSC was read: times are values of the time-stamp counter.
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return has_tsc_; }
 
     /// The time of the last packet, if it is CYC-eligible.
@@ -15886,7 +15893,7 @@ public:
     [[nodiscard]] constexpr auto ticks_per_cycle() const noexcept -> uint64_t {
         return ratio_.scaled();
     }
-    /// The ratio was measured between two TSCs or MTCs, not taken from a CBR.
+    /// True if the ratio was measured between two TSCs or MTCs, not taken from a CBR.
     [[nodiscard]] constexpr auto is_calibrated() const noexcept -> bool { return is_calibrated_; }
 
     // --------------------------------------------------------------------------- losses
@@ -15915,7 +15922,7 @@ private:
     static constexpr auto later(uint64_t one, uint64_t two) noexcept -> uint64_t {
         return static_cast<int64_t>(one - two) > 0 ? one : two;
     }
-    /// SKZ84: with TSC scaling or offset, a TMA is corrupt.
+    /// True if the TMA is corrupt. SKZ84: TSC scaling or offset corrupts TMAs.
     [[nodiscard]] constexpr auto is_corrupt(packet::tma which) const noexcept -> bool {
         return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
     }
@@ -15967,7 +15974,7 @@ private:
         uint64_t const near_by = has_tsc_ && !is_guest_ ? anchor_ : guest_tsc_.near_by;
         return guest_tsc_.host_of(tsc_near(raw_tsc_, guest_tsc_.of(near_by)));
     }
-    /// The last TSC packet has a TSC of the guest, not of the host, or the reverse.
+    /// Corrects the last TSC: it is the TSC of the guest, not of the host, or the reverse.
     constexpr void change_tsc() noexcept {
         auto const tsc = host_tsc();
         uint64_t const more = tsc.first - tsc_;
@@ -16017,7 +16024,8 @@ private:
         anchor_ = before.tsc;
         set_point();
         if (is_exact_ || !counts_on) { return; }
-        // Also the bounds from the last CYC. If they contradict, the cycle counter stopped.
+        // Apply also the bounds from the last CYC. If the bounds contradict each other, the cycle
+        // counter stopped.
         auto const latest_low = later(low, low_);
         auto const least_high = least(high, high_);
         if (static_cast<int64_t>(least_high - latest_low) < 0) { return; }
@@ -16028,8 +16036,8 @@ private:
     [[nodiscard]] constexpr auto edge_error() const noexcept -> uint64_t {
         return edge_is_mtc_ ? edge_.error() : 0;
     }
-    /// Sets the bounds from which cycles count by the last TSC or MTC alone, and with a threshold
-    /// limits the estimate by them.
+    /// Sets `low_` and `high_` from the last TSC or MTC alone. With a threshold, limits the
+    /// estimate to these bounds.
     ///
     /// Source: PKT-314, GEN-212.
     constexpr void set_point() noexcept {
@@ -16077,7 +16085,8 @@ private:
     constexpr void change_frequency(uint16_t core) noexcept {
         auto const range = detail::rate_range::of(non_turbo_, core, tolerance_);
         auto const found = detail::ratio::of(non_turbo_, core);
-        // The CBR of a PSB+ has the frequency at its TSC, the first one that at the start.
+        // The CBR of a PSB+ has the frequency at the TSC of the PSB+. The first CBR has the
+        // frequency at the start of the trace.
         bool const is_status = in_psb_plus_ && has_tsc_in_psb_plus_ && cycles_ == 0;
         if (core_ == no_core || is_status) {
             use_rates(range);
@@ -16088,7 +16097,7 @@ private:
             anchor_here();
             rates_.include(range);
             has_mixed_ratios_ = true;
-            // The cycle in which the frequency changes has both; so may the packet's own cycle.
+            // Both frequencies occur in the cycle of the change, and perhaps in the packet's cycle.
             uint64_t const first = least_cycle_of(range);
             uint64_t const last = most_cycle_of(range);
             if (first > least_cycle_) { low_ -= first - least_cycle_; }
@@ -16173,7 +16182,7 @@ private:
         }
         return within(anchor_ + ticks, low, high);
     }
-    /// The same where `is_simple_`.
+    /// The same; requires `is_simple_`.
     [[nodiscard]] constexpr auto quick_estimate() const noexcept -> time {
         return within(anchor_ + ((cycles_ * ratio_.scaled()) >> 32),
                       later(low_ + ((cycles_ * rates_.least) >> 32), floor_),
@@ -16200,15 +16209,15 @@ private:
 
     // The last point with a known time, and the cycles since then.
     uint64_t anchor_ = 0;
-    uint64_t low_ = 0;                    ///< bounds of the packets n cycles later, less n cycles:
-    uint64_t high_ = 0;                   ///< may be less than 0
+    uint64_t low_ = 0;                    ///< the lower bound for n = 0; may be less than 0
+    uint64_t high_ = 0;                   ///< the upper bound for n = 0; may be less than 0
     uint64_t floor_ = 0;                  ///< the lower bound of all packets after the anchor
-    uint64_t ceiling_ = time::unbounded;  ///< their upper bound
+    uint64_t ceiling_ = time::unbounded;  ///< the upper bound of these packets
     uint64_t cycles_ = 0;
     uint64_t all_ = 0;
     detail::ratio ratio_{};         ///< the estimate of the TSC ticks in a core clock cycle
-    detail::rate_range rates_{};    ///< their bounds since the anchor
-    detail::rate_range current_{};  ///< and by the last CBR
+    detail::rate_range rates_{};    ///< the bounds of these ticks since the anchor
+    detail::rate_range current_{};  ///< the bounds by the last CBR
     uint64_t least_cycle_ = 0;      ///< ticks in a cycle, rounded up
     uint64_t most_cycle_ = 0;       ///< rounded up, plus one
     bool is_simple_ = false;        ///< `quick_estimate` applies
@@ -16225,7 +16234,7 @@ private:
     bool is_widened_ = false;  ///< `current_` includes a measured ratio that contradicts the CBR
     bool edge_is_mtc_ = false;
     bool has_tsc_in_psb_plus_ = false;
-    bool is_guest_ = false;  ///< times are those of a guest
+    bool is_guest_ = false;  ///< times are TSC values of a guest
     bool in_psb_plus_ = false;
     bool has_tsc_ = false;
     bool has_tma_ = false;  ///< since the last TSC
@@ -16248,7 +16257,7 @@ private:
     bool has_guest_tsc_ = false;
     tsc_change guest_tsc_{};
     uint64_t raw_tsc_ = 0;        ///< of the last TSC packet
-    uint64_t tsc_error_ = 0;      ///< so much later that TSC may be
+    uint64_t tsc_error_ = 0;      ///< the TSC at the packet may be greater by up to this
     uint16_t core_ = no_core;     ///< the ratio of the last CBR
     uint16_t last_mtc_ = no_mtc;  ///< the last MTC before the TMA
 };
@@ -16339,11 +16348,12 @@ public:
         skips_byte_ = false;
         return true;
     }
-    /// The processor has such errata.
+    /// True if the processor has such errata.
     [[nodiscard]] constexpr auto is_needed() const noexcept -> bool {
         return quirks_.has(cpu::quirk::skd007) || quirks_.has(cpu::quirk::skz84);
     }
-    /// Any next packet may need a correction; otherwise only those after a TMA.
+    /// True if a byte must be skipped before the next packet, or if any packet may need a
+    /// correction.
     [[nodiscard]] constexpr auto needs_next() const noexcept -> bool {
         return skips_byte_ || quirks_.has(cpu::quirk::skd007);
     }
@@ -16376,7 +16386,7 @@ struct event_queue {
     event all[Room]{};
 
     [[nodiscard]] constexpr auto has_ready() const noexcept -> bool { return first != ready; }
-    /// All events are ready.
+    /// True if all events are ready.
     [[nodiscard]] constexpr auto is_ready() const noexcept -> bool { return ready == count; }
     [[nodiscard]] constexpr auto first_pending() const noexcept -> unsigned { return ready + held; }
 
@@ -16425,7 +16435,7 @@ struct event_queue {
     constexpr void set_time_of_pending(time when) noexcept {
         for (unsigned i = first_pending(); i < count; ++i) { all[i].when = when; }
     }
-    /// Before the first PSB a compressed IP is not known.
+    /// Removes the IPs: before the first PSB a compressed IP is not known.
     constexpr void hide_ips() noexcept {
         for (unsigned i = 0; i < first_pending(); ++i) {
             all[i].has_ip = all[i].has_to = false;
@@ -16443,7 +16453,7 @@ struct event_queue {
         }
         return place;
     }
-    /// Removes the held events `resumed` that did not happen: the last or all.
+    /// Removes the held events `resumed` that did not happen: the last one, or all.
     constexpr void withdraw(bool all_of_them) noexcept {
         unsigned const end = first_pending();
         unsigned to = all_of_them ? ready : last_resumed(ready);
@@ -16455,8 +16465,8 @@ struct event_queue {
         held -= count - to;
         count = to;
     }
-    /// The FUP that opened the pending compound event was that of the OVF. A MODE.Exec after it
-    /// stays pending.
+    /// Changes the pending compound event to `resumed`: its FUP belongs to the OVF. A MODE.Exec
+    /// after it stays pending.
     constexpr void resume_at_fup() noexcept {
         unsigned const begin = first_pending();
         bool const has_mode = ends_in_mode();
@@ -16465,7 +16475,8 @@ struct event_queue {
         }
         held = count - has_mode - ready;
     }
-    /// Makes held events ready before those that are `resumed`, else the first of these.
+    /// Makes the held events other than `resumed` ready. If there are none, makes the first
+    /// `resumed` ready.
     constexpr void release_some() noexcept {
         unsigned const end = first_pending();
         for (unsigned i = 0; i < end; ++i) {
@@ -16554,7 +16565,7 @@ struct known_ip {
     uint64_t ip = 0;
 };
 
-/// What follows a packet that `Out` has bound.
+/// How reading continues after a packet that `Out` has bound.
 struct after_binding {
     event* next = nullptr;  ///< where the next event is written
     bool has_no_pending = false;
@@ -16567,7 +16578,7 @@ struct after_binding {
 /// pending, TNT, TIP, TIP.PGE and TIP.PGD. `Out` gets these, and returns false to stop. Stops at
 /// any other packet, unless `Out` binds it: `out.bind(packet, at, has_no_pending)`.
 ///
-/// always_inline: as `event_buffer`.
+/// always_inline: for the reason given at `event_buffer`.
 template <class Clock, class Out>
 struct simple_packets {
     Out out;
@@ -16677,7 +16688,8 @@ namespace ptspec::trace {
 /// to the next IP, and the event `resumed` has that IP.
 ///
 /// After an OVF, a later packet may decide whether tracing resumed at an IP: GEN-343, APL12. Events
-/// from `resumed` on are returned after that packet; if they are many, the others before `resumed`.
+/// from `resumed` on are returned after that packet. If there are too many, the events other than
+/// `resumed` are returned earlier.
 ///
 /// The reader reads ahead up to the next packet other than TNT, TIP, PAD and timing packets.
 ///
@@ -16729,8 +16741,8 @@ public:
         if (!events_.has_ready()) [[unlikely]] { refill(buffer{}); }
         return events_.all[events_.first++];
     }
-    /// The next event after branches that need no binding: `out` gets these instead, as
-    /// `detail::event_buffer` does, and returns false to stop: then the result may be nullptr.
+    /// Passes packets that need no binding to `out`, which is like `detail::event_buffer`. Returns
+    /// the next event after them, or perhaps nullptr if a function of `out` returns false.
     template <class Out>
     [[nodiscard]] constexpr auto next_after(Out out) noexcept -> event const* {
         if (!events_.has_ready()) { refill(out); }
@@ -16749,8 +16761,8 @@ public:
 private:
     using kind = packet::kind;
     static constexpr reader_options from_first_psb{.sync = true};
-    /// The maximum number of events that wait for a packet. One packet adds up to three; with more,
-    /// those that are pending are returned without an IP.
+    /// The maximum number of events that wait for a packet. One packet adds up to three events. If
+    /// more events wait, the pending events are returned without an IP.
     static constexpr unsigned max_waiting = Room - 6;
     /// The packets that change more of the state than PacketEn.
     static constexpr packet::kind_set changes_state = packet::kinds_of(
@@ -16803,7 +16815,7 @@ private:
             return after;
         }
     };
-    /// Values instead of the visitor, which stays in registers.
+    /// noinline: takes values, not the visitor, so that the visitor stays in registers.
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
@@ -16830,7 +16842,7 @@ private:
     constexpr void end_simple_packets(event const* next) noexcept {
         events_.count = events_.ready = static_cast<unsigned>(next - events_.all);
     }
-    /// Events that are ready keep the state before the batch, except for PacketEn.
+    /// True if a batch can bind the packet: it changes only PacketEn in the state of ready events.
     [[nodiscard]] constexpr auto may_bind(kind which) const noexcept -> bool {
         if (quirks_.bits != 0 || events_.count > max_waiting) { return false; }
         auto const enabled = binder_.state().enabled;
@@ -16879,7 +16891,7 @@ private:
         events_.insert(place, one);
         release();
     }
-    /// After an OVF: decides about the held events that are `resumed`.
+    /// After an OVF: keeps or removes the held events `resumed`.
     constexpr void settle(resumption how) noexcept {
         if (how >= resumption::withdrawn) {
             events_.withdraw(how == resumption::refuted);
@@ -16887,7 +16899,8 @@ private:
         }
         release();
     }
-    /// Returns held events before those that are `resumed`, else pending events without an IP.
+    /// Makes the held events other than `resumed` ready. If no event is held, makes the pending
+    /// events ready without an IP.
     constexpr void make_room() noexcept {
         events_.held == 0 ? complete_pending() : events_.release_some();
     }
@@ -17004,8 +17017,8 @@ private:
         }
     }
 
-    /// After a packet while an asynchronous event is pending. If it is an INIT, its events wait for
-    /// the TIP of the SIPI, and what comes between is returned first. Source: GEN-290.
+    /// Called after each packet while an asynchronous event is pending. The events of an INIT wait
+    /// for the TIP of the SIPI; the events between are returned first. Source: GEN-290.
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
@@ -17025,7 +17038,7 @@ private:
         }
         events_.count = begin;
     }
-    /// The events of an INIT are pending again.
+    /// Makes the events of an INIT pending again.
     constexpr void return_to_event() noexcept {
         if (!is_interrupted_) { return; }
         complete_pending();
@@ -17035,7 +17048,7 @@ private:
     constexpr void leave_event() noexcept {
         if (!is_interrupted_) { return; }
         is_interrupted_ = false;
-        if (!binder_.in_psb_plus()) { complete_pending(); }  // else they are those of the PSB+
+        if (!binder_.in_psb_plus()) { complete_pending(); }  // in a PSB+ they belong to it
         for (unsigned i = 0; i < aside_; ++i) { insert(events_.first_pending(), set_aside_[i]); }
         aside_ = 0;
     }
@@ -17054,7 +17067,7 @@ private:
                    (bound.to != owner::asynchronous || which.is<packet::fup>())) {
             return add_ready(one);
         }
-        insert(place, one);  // the event that the packet continues stays whole
+        insert(place, one);  // does not split a continued event
     }
 
     /// BDM64: the target before an abort may be wrong.
@@ -17076,7 +17089,7 @@ private:
             case kind::mnt: {
                 auto one = made(detail::type_of(which.kind()), which, where);
                 one.is_status = binder_.in_psb_plus();
-                // Inside a compound event they are returned first.
+                // Inside a compound event, the CBR or MNT is returned before it.
                 return one.is_status || awaits_abort_ ? events_.put(one)
                                                       : insert(events_.first_pending(), one);
             }
@@ -17294,7 +17307,7 @@ private:
     detail::known_ip stopped_{};   ///< where the core clock stopped
     item item_{};
     execution_state before_{};     ///< before the events that are ready
-    bool is_interrupted_ = false;  ///< other packets came after those of an INIT
+    bool is_interrupted_ = false;  ///< other packets came after the packets of an INIT
     unsigned aside_ = 0;
     event set_aside_[max_aside]{};  ///< of an INIT
     detail::event_queue<Room> events_{};
@@ -17569,20 +17582,20 @@ namespace ptspec::trace {
 enum class ip_choice : uint8_t {
     /// The first IP after a PSB or OVF does not use the last IP; others have the shortest form.
     as_processors,
-    shortest,   ///< the first that fits of 16, 32, 48 and 64 bits
+    shortest,   ///< the first of 16, 32, 48 and 64 bits that fits
     broadwell,  ///< 48 bits always
-    skylake,    ///< 48 bits in a FUP and in the first IP of a context, others the shortest
+    skylake,    ///< 48 bits in a FUP and in the first IP of a context, else `shortest`
     icelake,    ///< 64 bits where `skylake` has 48
 };
 
-/// Where PADs stand before packets.
+/// Where a writer inserts PADs before packets.
 ///
 /// Source: GEN-008, GEN-010.
 enum class pad_policy : uint8_t {
     none,
-    within_words,  ///< no packet crosses a multiple of 8 bytes that fits before the next one
+    within_words,  ///< a packet that would cross a multiple of 8 bytes begins at one
     broadwell,     ///< each packet begins at a multiple of 8; CBR, MODE.TSX, MODE.Exec share a word
-    skylake,       ///< wide payloads begin at a multiple of 8, narrow packets do not cross one
+    skylake,       ///< wide payloads begin at a multiple of 8, shorter packets do not cross one
 };
 
 /// The order of the status packets in a PSB+, CBR and PSBEND included.
@@ -17594,7 +17607,7 @@ enum class psb_order : uint8_t {
     atom,     ///< as `manual`, with FUP before MODE.Exec
 };
 
-/// The choices that the manual leaves to the processor, and settings from its control registers.
+/// The choices that the manual leaves to the processor, and the settings in IA32_RTIT_CTL.
 struct writer_options {
     ip_choice ips = ip_choice::as_processors;
     uint8_t tnt_capacity = packet::tnt_short::max_branches;  ///< branches in a TNT: 6 to 47
@@ -17605,7 +17618,7 @@ struct writer_options {
     uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 if it is 0
 
     [[nodiscard]] constexpr auto max_branches() const noexcept -> unsigned { return tnt_capacity; }
-    /// True if packets need neither CYCs nor PADs, nor the forms of a kind of processor.
+    /// True if the writer adds no CYCs and no PADs, and no kind of processor selects the IP forms.
     [[nodiscard]] constexpr auto is_plain() const noexcept -> bool {
         return !cyc && pads == pad_policy::none && ips <= ip_choice::shortest;
     }
@@ -17614,26 +17627,27 @@ struct writer_options {
 /// The state of a writer between two packets.
 struct writer_state {
     static constexpr unsigned max_deferred = 8;
-    /// The size of a PSB+ in which each packet has a CYC and PADs, after a TNT and deferred TIPs.
+    /// The size of the largest batch: a TNT, deferred TIPs, and a PSB+ in which each packet has a
+    /// CYC and PADs.
     static constexpr size_t max_bytes = 384;
 
     uint64_t last_ip = 0;
     bool has_last_ip = false;  ///< an IP was written after the last PSB or OVF
     /// An IP was written after the last PSB, OVF, PIP, VMCS, TSC or MODE.Exec. Source: GEN-011.
     bool has_context_ip = false;
-    /// The last packet ended with a wide payload, after which `pad_policy::skylake` pads.
+    /// The last packet ended with a wide payload: `pad_policy::skylake` inserts PADs after it.
     bool ends_in_payload = false;
     packet::block items = packet::block::none;
     packet::branches tnt{};  ///< the TNT buffer: branches that are in no packet yet
     uint64_t cycles = 0;     ///< since the last CYC
-    /// `cycles` when the last packet, a TNT, was completed; 0 after other packets. A CYC of the
-    /// same cycle may cross a multiple of 8: `pad_policy::skylake` aligns others. Source: GEN-010.
+    /// `cycles` when the last packet was written, if it was a full TNT; else 0. While `cycles` has
+    /// this value, `pad_policy::skylake` does not align the CYC of the next TNT. Source: GEN-010.
     uint64_t cycles_at_tnt = 0;
     uint64_t bytes = 0;  ///< written so far
     unsigned deferred_count = 0;
     uint64_t deferred[max_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
 
-    /// Adds a branch to the TNT buffer, as its youngest.
+    /// Adds a branch to the TNT buffer, as the youngest branch.
     constexpr void add_branch(bool taken) noexcept {
         tnt = {tnt.count + 1, tnt.bits << 1 | uint64_t{taken}};
     }
@@ -17653,13 +17667,13 @@ struct writer_state {
         }
         bytes += length;
     }
-    /// The form for the next IP, of a FUP or of another packet.
+    /// Selects the IPBytes form of the next IP. `is_fup` is true if the packet is a FUP.
     [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how,
                                          bool is_fup = false) const noexcept -> packet::ip_bytes {
         return how > ip_choice::shortest ? form_by_kind(ip, how, is_fup)
                                          : form_of_any_kind(ip, how);
     }
-    /// The same if no kind of processor selects the form.
+    /// The same for `ip_choice::as_processors` and `ip_choice::shortest`.
     [[nodiscard]] constexpr auto form_of_any_kind(uint64_t ip, ip_choice how) const noexcept
         -> packet::ip_bytes {
         if (how == ip_choice::shortest || has_last_ip) {
@@ -17751,15 +17765,15 @@ constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
     }
 }
 
-/// The bytes before which PADs stand.
+/// How the next bytes are aligned by PADs.
 struct alignment_of_next {
     size_t whole = 0;   ///< the number of bytes that must stay in one 8-byte word
-    size_t head = 0;    ///< the number of bytes that must end at a word
+    size_t head = 0;    ///< the number of bytes that must end at a multiple of 8
     bool ends = false;  ///< align by `head`, not by `whole`
 };
 
-/// The number of PADs before the bytes at `at`, as `pad_policy::skylake` places them. A wide
-/// payload takes its last word alone: `after_payload`.
+/// The number of PADs that `pad_policy::skylake` inserts at `at` before the next bytes. With
+/// `after_payload`, the last bytes are a wide payload: the next bytes begin in another word.
 ///
 /// Source: GEN-010.
 [[nodiscard]] constexpr auto pads_before(uint64_t at, bool after_payload,
@@ -17771,7 +17785,7 @@ struct alignment_of_next {
     return place + next.whole > 8 ? skipped + (8 - place) % 8 : skipped;
 }
 
-/// The kinds of packets that PADs place in different ways.
+/// The kinds of packets that are aligned in different ways.
 enum class placed_as : uint8_t { other, mode, cbr, status, tnt, ip, psb, cyc };
 
 template <class Packet>
@@ -17805,7 +17819,7 @@ class packet_batch {
     rule broken_ = rule::none;
     bool cyc_crosses_ = false;  ///< the packet is a CYC that `pad_policy::skylake` does not align
     bool shares_word_ = false;  ///< the last packet may share its word: `pad_policy::broadwell`
-    /// The MODEs whose place the next packet decides: `pad_policy::skylake`.
+    /// MODEs that are held with `pad_policy::skylake`: the next packet decides their place.
     unsigned held_size_ = 0;
     uint8_t held_[32];
 
@@ -17819,7 +17833,7 @@ class packet_batch {
             now_.record(which, bytes.length);
         }
     }
-    /// The same for all packets. It does not count the bytes of `bytes`.
+    /// The same for an encoded packet. The caller adds the length of `bytes` to `now_.bytes`.
     constexpr auto write_code(code const& bytes, detail::placed_as as, bool has_cyc) noexcept
         -> bool {
         using packet::cyc;
@@ -17839,7 +17853,7 @@ class packet_batch {
         }
         return true;
     }
-    /// Writes a packet after PADs. It does not count the bytes of `bytes`.
+    /// Writes a packet after PADs. The caller adds the length of `bytes` to `now_.bytes`.
     constexpr void write_aligned(detail::placed_as as, code const& time,
                                  code const& bytes) noexcept {
         constexpr size_t most_pads = 14;  // to the end of a wide payload, and to the next header
@@ -17855,7 +17869,8 @@ class packet_batch {
         now_.bytes += time.length;
         shares_word_ = shares_word;
     }
-    /// Writes PADs up to the next multiple of 8: if `length` bytes would cross it, or always.
+    /// Writes PADs up to the next multiple of 8: only if `length` bytes would cross it with
+    /// `pad_policy::within_words`, else before each packet that does not share the last word.
     constexpr void align(size_t length, bool shares_word) noexcept {
         uint64_t const at = now_.bytes % 8;
         bool const crosses = at + length > 8;
@@ -17865,8 +17880,8 @@ class packet_batch {
         }
         pad(8 - at);
     }
-    /// Places a packet as `pad_policy::skylake` says, with the MODEs that were held for it. It does
-    /// not count the bytes of `bytes`. Source: GEN-010.
+    /// Places a packet by `pad_policy::skylake`, with the MODEs that were held for it. The caller
+    /// adds the length of `bytes` to `now_.bytes`. Source: GEN-010.
     constexpr void place(detail::placed_as as, code time, code const& bytes) noexcept {
         using detail::placed_as;
         bool const is_status = as == placed_as::status;
@@ -17879,7 +17894,7 @@ class packet_batch {
             now_.bytes += time.length;
             return;
         }
-        if (has_ip) {  // with the MODEs before it, one group
+        if (has_ip) {  // one group with the MODEs before it
             hold(time);
             now_.bytes += time.length;
             time = {};
@@ -17918,7 +17933,7 @@ class packet_batch {
         pad(detail::pads_before(now_.bytes - held_size_, now_.ends_in_payload, next));
         now_.ends_in_payload = false;
     }
-    /// Keeps bytes for the group that they begin. If the group gets too long, writes what was kept.
+    /// Holds bytes that begin a group. If the group becomes too long, writes the held bytes first.
     constexpr void hold(code const& bytes) noexcept {
         if (bytes.length > sizeof held_ - held_size_) { release_held(); }
         copy_bytes(held_ + held_size_, to_le(bytes.bytes).data(), bytes.length);
@@ -17935,7 +17950,7 @@ class packet_batch {
         align_head(0);
         put_held();
     }
-    /// Writes PADs, or breaks PKT-347 where the batch has no room for them.
+    /// Writes PADs, or sets `broken_` to PKT-347 if the batch has no room for them.
     constexpr void pad(uint64_t const count) noexcept {
         if (count > room()) {
             broken_ = rule::PKT_347;
@@ -17944,7 +17959,7 @@ class packet_batch {
         size_ += static_cast<size_t>(count);  // the buffer is zero, and zeros are PADs
         now_.bytes += count;
     }
-    /// Stores zeros after the packet, up to 16 bytes.
+    /// Stores 16 bytes: the packet, and zeros after it.
     constexpr void put(code const& bytes) noexcept {
         store_le64(bytes_.data() + size_, bytes.bytes.low);
         store_le64(bytes_.data() + size_ + 8, bytes.bytes.high);
@@ -18013,7 +18028,7 @@ public:
         now_.ends_in_payload = false;
         pad((alignment - now_.bytes % alignment) % alignment);
     }
-    /// A CYC without a packet that it times.
+    /// A CYC that belongs to no packet.
     constexpr void add_cycles() noexcept {
         flush();
         write(packet::cyc::of(now_.cycles));
@@ -18167,7 +18182,7 @@ template <packet_sink Sink>
     return true;
 }
 
-/// As `append_tnt`, with the PADs of a kind of processor. False also for other PADs.
+/// As `append_tnt`, also with `pad_policy::skylake`. Returns false with other PADs.
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_aligned_tnt(Sink& to, writer_state& now,
                                                 writer_options const& how) noexcept -> bool {
@@ -18182,8 +18197,8 @@ template <packet_sink Sink>
     return true;
 }
 
-/// As `append_tip`, with the PADs and the forms of a kind of processor. False also for other PADs,
-/// if a CYC may be due, or if more than 16 bytes are needed.
+/// As `append_tip`, also with `pad_policy::skylake` and with all IP forms. Returns false with other
+/// PADs, if a CYC may be due, or if more than 16 bytes are needed.
 ///
 /// noinline: inlined, branches take 5 % more instructions (clang 19).
 template <packet_sink Sink>
@@ -18246,7 +18261,7 @@ struct encode_table {
         -> size_t {
         return underlying(which) % packet::kind_count * lengths + bytes;
     }
-    /// Adds a row: packets have `bytes` bytes when the bits of `selectors` equal those of `bits`.
+    /// Adds a row for the packets of `bytes` bytes whose bits in the mask `selectors` equal `bits`.
     /// If the row of this length is in use, sets the spare row of the kind, at length 0, which no
     /// packet has.
     template <class Packet>
@@ -18292,7 +18307,7 @@ struct encode_table {
     }
 };
 
-/// Every payload is valid, or every payload from `least_raw` on.
+/// True if every payload is valid, or every payload from `least_raw` on.
 template <class Packet>
 concept has_simple_payload = requires {
     Packet::least_raw;
@@ -18661,12 +18676,12 @@ template <class Found = detail::first_ip_form>  // as above
 
 // ---- ptspec/x86/instruction.hpp ----
 
-/// x86 instructions, as far as a trace depends on them.
+/// The properties of x86 instructions that a trace depends on.
 namespace ptspec::x86 {
 
 using cpu::code_width;
 
-/// What an instruction does, as far as a trace shows it.
+/// The class of an instruction. Instructions without an effect on a trace are `other`.
 ///
 /// Source: SDM vol. 3, "Change of Flow Instruction (COFI) Tracing"; GEN-110, GEN-111.
 enum class instruction_class : uint8_t {
@@ -18725,7 +18740,7 @@ struct instruction {
     bool target_is_16_bits = false;   ///< the branch clears the upper bits of the IP
     bool operand_is_64_bits = false;  ///< of PTWRITE
     uint8_t vector = 0;               ///< of a software interrupt
-    /// Relative to the next instruction; the target itself of an absolute jump.
+    /// Relative to the next instruction. For an absolute jump, the target.
     int64_t displacement = 0;
 
     friend constexpr auto operator==(instruction const&, instruction const&) -> bool = default;
@@ -18753,7 +18768,7 @@ struct instruction {
 
 // ---- ptspec/x86/opcode_map.hpp ----
 
-/// What follows an opcode, and its class, for each opcode of the first two maps.
+/// The bytes that follow an opcode, and its class, for each opcode of the first two maps.
 namespace ptspec::x86 {
 
 /// The bytes after the opcode and its ModRM.
@@ -18773,7 +18788,7 @@ enum class immediate : uint8_t {
     test,      ///< as `operand` if ModRM.reg is 0 or 1
 };
 
-/// What follows an opcode.
+/// The bytes that follow an opcode.
 struct opcode_form {
     immediate rest = immediate::none;
     bool has_modrm = false;
@@ -18781,9 +18796,9 @@ struct opcode_form {
     bool is_prefix = false;
     bool is_defined = true;
     // For `decode_common`, in 64-bit code.
-    bool is_common = false;         ///< `bytes` is all that follows
-    bool has_displacement = false;  ///< `bytes` are a displacement
-    uint8_t bytes[3] = {};          ///< without 66 and REX.W, with 66, with REX.W
+    bool is_common = false;         ///< only ModRM and `bytes` bytes follow
+    bool has_displacement = false;  ///< these bytes are a displacement
+    uint8_t bytes[3] = {};          ///< the number without 66 and REX.W, with 66, with REX.W
 };
 
 /// The class of an opcode.
@@ -18791,7 +18806,7 @@ struct opcode_class {
     instruction_class which = instruction_class::other;
     bool is_in_64_bit = true;  ///< it is defined in 64-bit code
     bool needs_modrm = false;  ///< the class depends on ModRM or on a prefix
-    bool is_common = false;    ///< for `decode_common`: the class is all there is to know
+    bool is_common = false;    ///< for `decode_common`: no other property is needed
 };
 
 namespace detail {
@@ -18847,7 +18862,7 @@ constexpr auto class_of(char letter) noexcept -> opcode_class {
     }
 }
 
-/// The members for `decode_common`.
+/// Sets the members for `decode_common`.
 constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
     struct sizes {
         uint8_t bytes[3];
@@ -18889,7 +18904,7 @@ inline constexpr letter_tables by_letter;
 
 }  // namespace detail
 
-/// 256 opcodes: a letter each for what follows and for the class.
+/// The forms and the classes of 256 opcodes, with a letter for each.
 struct opcode_map {
     char const* forms;
     char const* classes;
@@ -23423,8 +23438,8 @@ constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) no
 /// Pausing a trace.
 namespace ptspec::driver {
 
-/// Clears TraceEn and changes nothing else: PacketByteCnt and the position are kept. The trace is
-/// not ordered for other logical processors: see `disable`.
+/// Clears TraceEn and changes nothing else: PacketByteCnt and the position are kept. No store fence
+/// is executed, so other logical processors may not see the whole trace yet: see `disable`.
 ///
 /// Errors: `still_tracing` if the write faulted.
 /// Source: PRG-043.
@@ -23435,9 +23450,9 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
     return {on.fault(), state};
 }
 
-/// Sets TraceEn after `pause`, unless tracing runs, or ended by Stopped or Error meanwhile: then
-/// TraceEn is not written, and `status` shows why. `output` is the position before TraceEn was set;
-/// it is not read if tracing runs.
+/// Sets TraceEn after `pause`. If TriggerEn, Stopped or Error is 1, TraceEn is not written, and
+/// `status` of the result shows the reason. `output` of the result is the position before TraceEn
+/// was set; it is not read if TriggerEn is 1.
 ///
 /// Source: PRG-031, PRG-041, PRG-102.
 template <msr_port Msrs>
@@ -23635,12 +23650,13 @@ namespace ptspec::driver {
 
 // ------------------------------------------------------------------------------------ by MSRs
 
-/// The state of a trace that is not running. `ctl` is as it was: TraceEn is 1 if it was tracing.
+/// The saved state of a trace. `state.ctl` has the value before TraceEn was cleared: its TraceEn is
+/// 1 if tracing was on.
 struct [[nodiscard]] saved_context : procedure_result {
     access::msr_state state{};
 };
 
-/// Where the trace of a saved state ends, for `triage`, `update` and `drain`.
+/// Converts a saved state to the form that `triage`, `update` and `drain` read.
 [[nodiscard]] constexpr auto stopped_at(access::msr_state const& saved) noexcept -> stopped_trace {
     stopped_trace result;
     result.trace = trace_state::disabled;
@@ -23652,9 +23668,9 @@ struct [[nodiscard]] saved_context : procedure_result {
 
 namespace detail {
 
-/// Reads the chosen MSRs into a state whose CTL is known.
+/// Reads the chosen MSRs into `to`. `to.ctl` must be set before: it selects the MSRs that are used.
 ///
-/// noinline: as `program`.
+/// noinline: for the reason given at `program`.
 template <class Sequence>
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::noinline]]
@@ -23665,7 +23681,8 @@ constexpr void read_chosen(Sequence& from, access::msr_state& to, msr_choice whi
     }
 }
 
-/// Clears TraceEn of a state whose CTL is known, and reads the other MSRs.
+/// Clears TraceEn, and reads the MSRs other than IA32_RTIT_CTL into `result.state`. The caller sets
+/// `result.state.ctl` before.
 template <class Sequence>
 constexpr void save(Sequence& from, saved_context& result) noexcept {
     auto& to = result.state;
@@ -23677,14 +23694,14 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
 
 }  // namespace detail
 
-/// Saves the state of a trace: reads IA32_RTIT_CTL, clears TraceEn, orders the trace before later
-/// stores, since the context may continue on another processor, and reads the other MSRs that the
-/// trace uses. They are not exact before TraceEn is 0.
+/// Saves the state of a trace: reads IA32_RTIT_CTL, clears TraceEn, executes a store fence, and
+/// reads the other MSRs that the trace uses. Their values are exact only after TraceEn was cleared.
+/// The fence orders the trace before later stores: the context may continue on another processor.
 ///
-/// Errors: the access that faulted; the context is then incomplete. `unknown` if IA32_RTIT_CTL
-///         could not be read: call it again. `still_tracing` if TraceEn could not be cleared,
-///         `disabled` if a later access faulted: `state.ctl` of the result has IA32_RTIT_CTL as it
-///         was, and the overload below repeats the rest with it.
+/// Errors: the access that faulted; the context is then incomplete. `trace` is `unknown` if
+///         IA32_RTIT_CTL could not be read: call `save` again. It is `still_tracing` if TraceEn
+///         could not be cleared, and `disabled` if a later access faulted: pass `state.ctl` of the
+///         result, the value of IA32_RTIT_CTL before the call, to the overload below.
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-062, PRG-100, PRG-103.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs) noexcept -> saved_context {
@@ -23694,8 +23711,8 @@ constexpr auto save(Msrs& msrs) noexcept -> saved_context {
     detail::save(from, result);
     return result;
 }
-/// The same with IA32_RTIT_CTL as it was: known to the owner who wrote it, or from `state.ctl` of a
-/// `save` that faulted after it had read it. IA32_RTIT_CTL is not read.
+/// The same without a read of IA32_RTIT_CTL. `written` is its value before TraceEn is cleared: the
+/// value that the owner wrote, or `state.ctl` of a `save` that faulted after it read IA32_RTIT_CTL.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context {
     msr_sequence from{msrs};
@@ -23732,16 +23749,16 @@ struct xsaves_area {
     byte_array<size> bytes{};
 };
 
-/// Why an XSAVE area has no state of Intel PT that XRSTORS loads.
+/// The PT state in an XSAVE area, or the rule by which XRSTORS rejects the area.
 struct [[nodiscard]] parsed_area {
-    rule broken = rule::none;  ///< REG-148 the header; REG-144 a reserved quadword
+    rule broken = rule::none;  ///< REG-148: the header; REG-144: a reserved quadword
     bool is_initial = false;   ///< XSTATE_BV[8] is 0: XRSTORS loads the initial configuration
     access::xsave_pt_state state{};
 
     constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
-/// The offset of component 8 in a compacted area with these components, in bytes.
+/// The offset in bytes of component 8 in a compacted area with the components in `format`.
 ///
 /// Source: SDM vol. 1, "Compacted Format of an XSAVE Area"; REG-141.
 template <cpuid_port Cpuid>
@@ -23759,7 +23776,7 @@ template <cpuid_port Cpuid>
     return at;
 }
 
-/// An area from which XRSTORS with RFBM[8] loads the state of a trace on this processor.
+/// Makes an area from which XRSTORS with RFBM[8] = 1 loads a trace state on this processor.
 ///
 /// Address ranges 2 and 3 are not in it: write them with `write_uncovered`.
 /// Source: PRG-110, PRG-112.
@@ -23779,8 +23796,8 @@ template <cpuid_port Cpuid>
     return made;
 }
 
-/// Reads component 8 from an XSAVE area of any components: `offset` is that of `component_offset`.
-/// The bytes are untrusted.
+/// Reads component 8 from an XSAVE area. If the area has other components beyond the legacy region,
+/// `offset` is the result of `component_offset`. The bytes are untrusted.
 ///
 /// Errors: REG-148 an area that is too short, not compacted, or without the component; REG-144 a
 ///         reserved quadword that is not 0.
@@ -23809,7 +23826,7 @@ template <cpuid_port Cpuid>
     return result;
 }
 
-/// Reads address ranges 2 and 3, which XSAVES does not save, after XSAVES.
+/// Reads the MSRs of address ranges 2 and 3, which XSAVES does not save. Call it after XSAVES.
 ///
 /// Source: PRG-110.
 template <msr_port Msrs>
@@ -23818,7 +23835,8 @@ constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> pro
     detail::read_chosen(from, to, detail::msr_choice::not_in_xsave_area);
     return {from.fault(), trace_state::disabled};
 }
-/// Writes address ranges 2 and 3, which XRSTORS does not restore, before XRSTORS.
+/// Writes the MSRs of address ranges 2 and 3, which XRSTORS does not restore. Call it before
+/// XRSTORS.
 ///
 /// Source: PRG-110, PRG-112.
 template <msr_port Msrs>
@@ -28979,9 +28997,9 @@ namespace ptspec::flow {
 /// the end of its page of 4 KB, or none if they are absent.
 ///
 /// `space` is the number of an address space: the same number and address always have the same
-/// bytes. After a change of code, as by another CR3, mmap or a JIT compiler, the number must be
-/// another one, or the caller calls `block_cache::invalidate`. The number is that of
-/// `source.space_of`, or, if there is no such function, of `walker::set_space`.
+/// bytes. After a change of code, for example by another CR3, mmap or a JIT compiler, the caller
+/// uses another number or calls `block_cache::invalidate`. The number comes from `source.space_of`,
+/// or from `walker::set_space` if the source has no such function.
 template <class Source>
 concept code_source = requires(Source& from, uint64_t address, uint32_t space) {
     { from.code(address, space) } -> same_as<byte_view>;
@@ -29090,12 +29108,12 @@ code_callback(Read) -> code_callback<Read>;
 
 namespace ptspec::flow {
 
-/// Which packet shows where control goes after an instruction.
+/// How the next IP after an instruction is found: from a packet, or from the code.
 ///
 /// Source: GEN-110..114.
 enum class branch_kind : uint8_t {
-    none,         ///< to the next one, without a packet
-    direct,       ///< to the target in the instruction, without a packet
+    none,         ///< the instruction that follows, without a packet
+    direct,       ///< the target in the instruction, without a packet
     conditional,  ///< a TNT bit has the outcome
     near_return,  ///< a TNT bit, or a TIP with the target
     indirect,     ///< a TIP has the target: indirect branches, far transfers
@@ -29124,7 +29142,7 @@ enum class branch_kind : uint8_t {
         case eret:
         case vm_entry:
         case rsm: return branch_kind::indirect;
-        // INTO has vector 4, and interrupts only after an overflow.
+        // INTO has vector 4. It causes an interrupt only if OF is 1.
         case software_interrupt: return of.vector == 4 ? branch_kind::none : branch_kind::interrupt;
         default: return branch_kind::none;
     }
@@ -29149,7 +29167,7 @@ using x86::instruction_class;
            (which == instruction_class::direct_call && trace::pushes_return(to, after));
 }
 
-/// What code is: where it begins, and how it is decoded.
+/// The key of a block: where it begins, and how it is decoded.
 struct block_key {
     uint64_t ip = 0;
     uint32_t space = 0;
@@ -29161,7 +29179,7 @@ struct block_key {
 /// Instructions that follow each other in memory. Only the last one has a class other than
 /// `instruction_class::other`: it may branch, have a packet or end tracing.
 ///
-/// Shape:  64 bytes. IPs are those of packets.
+/// Shape:  64 bytes. IPs are in the form of packet IPs.
 struct alignas(64) block {
     static constexpr unsigned most_instructions = 32;
 
@@ -29684,7 +29702,7 @@ concept takes_stops = requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
 concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };
-/// Events other than those of branches, at their IPs.
+/// Events other than branches, at their IPs.
 template <class Sink>
 concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
 
@@ -29735,8 +29753,8 @@ struct walk_options {
     on_missing_code missing = on_missing_code::gap;
     ip_form ips{};  ///< of packets
     cpu::quirk_set quirks{};
-    /// The effect on the return stack of a RET whose target differs: GEN-134. All recorded traces
-    /// give the same result with each.
+    /// The effect on the return stack of a RET whose target differs from the top entry: GEN-134.
+    /// All recorded traces give the same result with each value.
     trace::ret_mismatch on_ret_mismatch = trace::ret_mismatch::pop;
     /// The address ranges that are traced, for processors with SKL014: a TIP.PGD may lack its IP
     /// where a direct branch leaves them.
@@ -29785,12 +29803,12 @@ struct edge_filter {
         }
         return range_count == 0;
     }
-    /// The block to which an edge leads counts.
+    /// True if the block to which an edge leads is counted.
     [[nodiscard]] constexpr auto takes_target(edge const& one) const noexcept -> bool {
         return (one.is_taken || not_taken) && (!one.is_asynchronous || events) &&
                takes(one.to, one.space);
     }
-    /// The edge counts.
+    /// True if the edge is counted.
     [[nodiscard]] constexpr auto takes(edge const& one) const noexcept -> bool {
         return takes_target(one) && takes(one.from, one.space);
     }
@@ -29806,8 +29824,8 @@ struct coverage_options {
 /// A sink that counts edges, or blocks, in a bitmap of the caller, as fuzzers use it: a byte for
 /// each index. Several edges may have the same index.
 ///
-/// With a `path_cache`, branches that were walked before are counted without a walk. The counts are
-/// the same.
+/// With a `path_cache`, branches that were walked before are counted without a walk. It does not
+/// change the counts.
 class coverage {
 public:
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
@@ -29816,8 +29834,8 @@ public:
         : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, paths_{paths}, how_{how} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
-    /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. That of a block is H(to), modulo the
-    /// size. `not_counted` if the options exclude it.
+    /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. The index of a block is H(to),
+    /// modulo the size. `not_counted` if the options exclude the edge.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) const noexcept -> uint32_t {
         if (how_.blocks) {
             return how_.filter.takes_target(one) ? block_index(one.to) : not_counted;
@@ -29891,22 +29909,22 @@ struct block_count {
 /// where tracing starts.
 ///
 /// Shape:  a hash table in storage of the caller. A block is not counted if 64 consecutive entries
-///         are used by others; then `is_full()` is true. With a `path_cache`, which no other sink
-///         may share, the counts are the same.
+///         are used by other blocks; then `is_full()` is true. A `path_cache` does not change the
+///         counts. No other sink may use the same `path_cache`.
 class block_counts {
 public:
     template <size_t Count>
     constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
                                     edge_filter const& which = {}) noexcept
         : block_counts{storage, Count, paths, which} {}
-    /// `most` is 1 to 2^32 - 2. All entries of `storage` are 0.
+    /// `most` is the number of entries of `storage`, 1 to 2^32 - 2. All entries must be 0.
     constexpr block_counts(block_count* storage, size_t most, path_cache* paths = nullptr,
                            edge_filter const& which = {}) noexcept
         : entries_{storage}, most_{static_cast<uint32_t>(most)}, paths_{paths}, which_{which} {}
 
     /// The number of different blocks.
     [[nodiscard]] constexpr auto size() const noexcept -> uint32_t { return size_; }
-    /// Some blocks were not counted.
+    /// True if some blocks were not counted.
     [[nodiscard]] constexpr auto is_full() const noexcept -> bool { return is_full_; }
     /// The number of executions of the block at an IP.
     [[nodiscard]] constexpr auto count_of(uint64_t ip, uint32_t space = 0) const noexcept
@@ -29915,7 +29933,8 @@ public:
         return at == not_counted ? 0 : entries_[at].count;
     }
 
-    /// The entry of the block to which an edge leads. Adds an entry if there is none.
+    /// The index of the entry of the block to which an edge leads. Adds an entry if there is none.
+    /// `not_counted` if the filter excludes the block, or no entry is free.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) noexcept -> uint32_t {
         return which_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
     }
@@ -29943,7 +29962,7 @@ public:
 private:
     static constexpr uint32_t most_probes = 64;
 
-    /// The entry of a block, or a free one, or `not_counted`.
+    /// The index of the entry of a block, or of a free entry, or `not_counted`.
     [[nodiscard]] constexpr auto find(uint64_t ip, uint32_t space) const noexcept -> uint32_t {
         uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), most_);
         for (uint32_t i = 0; i < most_probes && i < most_; ++i) {
@@ -29995,14 +30014,15 @@ struct frame {
     /// without `knows_functions`.
     uint64_t function = 0;
     frame_kind kind = frame_kind::call;
-    /// Packets were lost since: it may have returned, and others may be open.
+    /// Packets were lost since the call: the frame may have returned, and other frames may be open.
     bool is_unsure = false;
 };
 
 /// A call, and the depth inside of it.
 struct call {
     flow::frame frame{};
-    /// The number of frames that are open, less those that were open at the start and returned.
+    /// The number of open frames, minus the number of frames that were open at the start and have
+    /// returned.
     int64_t depth = 0;
     trace::time when{};
 };
@@ -30012,8 +30032,8 @@ struct call_return {
     uint64_t from = 0;  ///< the address of the RET or IRET; 0 if it was not traced
     uint64_t to = 0;
     int64_t depth = 0;
-    /// The frames that it left: more than one after longjmp or an exception; 0 for a frame that
-    /// was open at the start, or too old for the storage.
+    /// The number of frames that were left: more than one after longjmp or an exception; 0 for a
+    /// frame that was open at the start, or that the storage has dropped.
     uint32_t frames = 0;
     trace::time when{};
 };
@@ -30033,10 +30053,10 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 /// A sink of a walker that reports calls and returns to another one: `call(call)` and
 /// `returned(call_return)`.
 ///
-/// It follows the code, not the processor: it lives across PSBs and lost packets, which only make
-/// its frames unsure. A RET to an address to which no open frame returns is a jump, as in a
-/// coroutine or a retpoline. A tail call is a jump, too. A CALL of the next instruction is not a
-/// call. Where tracing begins again at the address after a CALL, code that is filtered out has
+/// It follows the code, not the processor: PSBs and lost packets do not clear it. Lost packets only
+/// set `is_unsure` in its frames. A RET to an address to which no open frame returns is a jump, as
+/// in a coroutine or a retpoline. A tail call is a jump, too. A CALL of the next instruction is not
+/// a call. Where tracing begins again at the address after a CALL, code that is filtered out has
 /// returned. If tracing ends at a system call or fault, and begins at another instruction than the
 /// next one, a signal handler executes: a frame of kind `event`.
 ///
@@ -30044,7 +30064,7 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 /// frame returns from the frames above it: an exception or longjmp.
 ///
 /// Shape:  frames in storage of the caller. When it is full the oldest frame is dropped, and the
-///         depth stays right.
+///         depth stays correct.
 template <takes_calls Sink>
 class call_stack {
 public:
@@ -30170,8 +30190,8 @@ private:
             }
         }
     }
-    /// A handler may return elsewhere: leaves the newest frame of its kind, or of another entry of
-    /// the kernel.
+    /// Leaves the newest frame that returns to `one.to` or has this kind; otherwise the newest
+    /// other frame of the kernel, because a handler may return to another address.
     constexpr void leave_kernel(flow::edge const& one, frame_kind kind) noexcept {
         size_t other = size_;
         for (size_t i = 0; i < size_; ++i) {
@@ -30228,16 +30248,16 @@ struct part {
 
 namespace detail {
 
-/// Reads from a PSB up to the first packet of the control flow after a later PSB+: whether a reader
-/// that begins at the later one binds all packets alike.
+/// Reads from a PSB up to the first control flow packet after a later PSB+. Finds whether a reader
+/// that begins at the later PSB binds all packets in the same way.
 struct split_check {
-    uint64_t psb;  ///< the offset of the later one
+    uint64_t psb;  ///< the offset of the later PSB
     trace::binder binds;
-    trace::binder begins;       ///< at the later one
-    bool has_branch = false;    ///< since the first PSB: what was pending before it is settled
+    trace::binder begins;       ///< at the later PSB
+    bool has_branch = false;    ///< since the first PSB: no packet before it is pending
     bool agrees = true;         ///< so far
     bool is_settled = false;    ///< the trace can be cut
-    uint64_t psb_plus_end = 0;  ///< of the later one
+    uint64_t psb_plus_end = 0;  ///< of the later PSB+
 
     constexpr split_check(uint64_t later_psb, cpu::quirk_set quirks) noexcept
         : psb{later_psb}, binds{quirks}, begins{quirks} {}
@@ -30278,14 +30298,14 @@ struct split_check {
 /// 4})`. Walkers that walk one part each, with its `options`, report together the same
 /// instructions, blocks, edges, starts, gaps and events as one walker that walks the trace. Counts
 /// of parts are added. A `call_stack` is given the edges, starts and gaps of all parts, in order.
-/// Times are those of a reader that begins with the part.
+/// Times are computed as by a reader that begins with the part.
 ///
 /// A trace is cut only at a PSB that is reached without damage, before which no overflow and no
 /// event is pending, and whose PSB+ agrees with the packets before it.
 template <class Packets = packet::all>  // a plain class doubles the cost of including flow.hpp
 class parts {
 public:
-    /// `quirks` are those of the walkers.
+    /// `quirks` must be the quirks in the options of the walkers.
     constexpr parts(borrowed_bytes whole, size_t count, cpu::quirk_set quirks = {}) noexcept
         : trace_{whole.view()}, count_{count == 0 ? 1 : count}, quirks_{quirks} {}
 
@@ -30375,7 +30395,7 @@ namespace ptspec::flow::detail {
 class loop_guard {
 public:
     constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}
-    /// After a jump to `ip`.
+    /// True if a jump to `ip` shows that the loop repeats.
     constexpr auto repeats(uint64_t ip) noexcept -> bool {
         if (ip == mark_) { return true; }
         if (++steps_ == most_) {
@@ -30540,10 +30560,10 @@ public:
     constexpr code_walk(Code& code, block_cache& cache, walk_options const& how) noexcept
         : code_{&code}, cache_{&cache}, how_{how} {}
 
-    /// Tracing is on, and the IP is known.
+    /// True if tracing is on and the IP is known.
     [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return now_ == tracing::on; }
     [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return now_ == tracing::off; }
-    /// Branches of the last TNT wait for a TIP.
+    /// True if branches of the last TNT wait for a TIP.
     [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
     constexpr void skip_missing() noexcept { skipped_ = missing_; }
@@ -30638,7 +30658,8 @@ public:
 
     // --------------------------------------------------------------------------- packets
 
-    /// A TNT. Sinks that take paths get its branches with those of the next TNTs, in `flush`.
+    /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
+    /// TNTs, and walked by `flush`.
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
         if (!is_known()) { return true; }
@@ -30655,7 +30676,7 @@ public:
             return walk_branches(to);
         }
     }
-    /// Continues `add_branches` after code was missing.
+    /// Continues `add_branches` after missing code was supplied.
     template <class Sink>
     constexpr auto continue_branches(Sink& to) noexcept -> bool {
         if (!walk_branches(to)) { return false; }
@@ -30663,7 +30684,7 @@ public:
         later_ = {};
         return true;
     }
-    /// Walks over the branches that wait.
+    /// Walks over the branches that are collected.
     template <class Sink>
     [[nodiscard]] constexpr auto flush(Sink& to) noexcept -> bool {
         return !merges_tnts<Sink> || left_.count == 0 || walk_branches(to);
@@ -30681,7 +30702,7 @@ public:
         }
         return true;
     }
-    /// A TIP. Where the code does not lead to its branch, the walk resumes at its target.
+    /// A TIP. If the code does not lead to its branch, the walk resumes at its target.
     template <class Sink>
     constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if (!has_target_) {
@@ -30784,10 +30805,10 @@ public:
         }
     }
 
-    /// Other packets came: the next path does not follow the last one.
+    /// Ends a sequence of paths: other packets came, so the next path does not follow the last one.
     constexpr void end_skipping() noexcept { chain_.reset(); }
     /// Skips the packets of paths that followed each other before. `bytes`, `room` and `offset` are
-    /// those of `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
+    /// as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds, takes_paths Sink>
     constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
                                     Binds& binds, Sink& to) noexcept -> trace::skipped_packets {
@@ -30850,7 +30871,7 @@ private:
             space_ = code_->space_of(place_);
         }
     }
-    /// What the walk knew before no longer holds.
+    /// Forgets the return stack and the branches: they are not valid after this point.
     constexpr void begin(tracing now) noexcept {
         now_ = now;
         returns_.clear();
@@ -30860,7 +30881,7 @@ private:
         ip_ = ip;
         slot_ = slot;
     }
-    /// The slot of the IP is not known: a path was repeated.
+    /// The slot of the IP is not known, because a path was repeated.
     static constexpr uint32_t no_slot = 0xFFFF'FFFF;
     constexpr void find_slot() noexcept {
         if (slot_ == no_slot) { slot_ = cache_->slot_of(ip_); }
@@ -31067,7 +31088,7 @@ private:
         return walked::lost;
     }
 
-    /// Walks to the branch whose target a TIP has.
+    /// Walks to the branch whose target is in a TIP.
     template <class Sink>
     constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
@@ -31146,16 +31167,16 @@ private:
     uint32_t space_ = 0;
     code_width width_ = code_width::bits_64;
     tracing now_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
-    bool has_target_ = false;         ///< of the TIP that is walked
+    bool has_target_ = false;         ///< the branch of the present TIP was walked
     bool has_paging_ = false;         ///< a PIP, which does not apply yet
     block_error block_error_ = block_error::none;
     packet::branches left_{};   ///< of the last TNTs
-    packet::branches later_{};  ///< of a TNT, after those
+    packet::branches later_{};  ///< of a TNT after the last ones
     uint64_t missing_ = 0;
     uint64_t skipped_ = uint64_t{1} << 63;  ///< initially no canonical address
     uint64_t offset_ = 0;
     uint64_t tnt_offset_ = 0;  ///< of the TNT whose branches are left
-    unsigned tnt_count_ = 0;   ///< its branches, and those that were left before it
+    unsigned tnt_count_ = 0;   ///< its branches, and the branches that were left before it
     gap gap_{};
     walk_place place_{};
     path_chain chain_{};

@@ -91,14 +91,15 @@ constexpr auto frame_at(byte_view data, size_t at) noexcept -> framed {
     found.bytes = rest.first(size);
     found.content = found.bytes;
 
-    uint64_t trace_size = 0;
-    if (found.type == record_type::auxtrace) {
-        if (size < sizeof(auxtrace_record)) { return fails(read_error::record_too_short); }
-        trace_size = load<auxtrace_record>(found.bytes).size;
-    } else if (found.type == record_type::header_tracing_data) {
-        if (size < sizeof(tracing_data_record)) { return fails(read_error::record_too_short); }
-        trace_size = load<tracing_data_record>(found.bytes).size;
-    }
+    bool const is_trace = found.type == record_type::auxtrace;
+    bool const is_data = found.type == record_type::header_tracing_data;
+    size_t const least = is_trace  ? sizeof(auxtrace_record)
+                         : is_data ? sizeof(tracing_data_record)
+                                   : sizeof header;
+    if (size < least) { return fails(read_error::record_too_short); }
+    uint64_t const trace_size = is_trace  ? uint64_t{load<auxtrace_record>(found.bytes).size}
+                                : is_data ? uint64_t{load<tracing_data_record>(found.bytes).size}
+                                          : 0;
     if (trace_size > rest.size() - size) { return fails(read_error::truncated); }
     found.trace = rest.from(size).first(static_cast<size_t>(trace_size));
     return {{}, found, at + size + found.trace.size()};
