@@ -13953,8 +13953,8 @@ enum class event_type : uint8_t {
 /// Units:  `when` in TSC ticks; all zero without a clock.
 struct event {
     event_type what = event_type::end;
-    /// PacketEn after the packet. `unknown` also after an OVF, until a packet shows whether tracing
-    /// resumes.
+    /// PacketEn after the packets of the event. `unknown` also after an OVF, until a packet shows
+    /// whether tracing resumes.
     tracing enabled = tracing::unknown;
     bool is_status = false;  ///< reported by a PSB+: not a change
     bool has_ip = false;
@@ -16832,12 +16832,11 @@ private:
         }
         bool const had_ready = events_.ready != 0;
         add_packet(which, where);
-        bool const keeps_state = had_ready || events_.ready == 0 || binder_.state() == before_;
         bool const is_ready = events_.is_ready();
         return {.next = events_.all + events_.count,
                 .has_no_pending = is_ready,
                 .takes_branches = is_ready && binder_.binds_branches(),
-                .goes_on = keeps_state};
+                .goes_on = had_ready || events_.ready == 0 || binder_.state() == before_};
     }
     constexpr void end_simple_packets(event const* next) noexcept {
         events_.count = events_.ready = static_cast<unsigned>(next - events_.all);
@@ -17223,6 +17222,7 @@ private:
         for (unsigned i = events_.first_pending(); i < events_.count; ++i) {
             auto& one = events_.all[i];
             one.when = clock_.now();
+            one.enabled = known_enabled();
             if (one.what == event_type::async_branch) {
                 has_event = true;
                 one.what = what;

@@ -56,8 +56,8 @@ enum class event_type : uint8_t {
 /// Units:  `when` in TSC ticks; all zero without a clock.
 struct event {
     event_type what = event_type::end;
-    /// PacketEn after the packet. `unknown` also after an OVF, until a packet shows whether tracing
-    /// resumes.
+    /// PacketEn after the packets of the event. `unknown` also after an OVF, until a packet shows
+    /// whether tracing resumes.
     tracing enabled = tracing::unknown;
     bool is_status = false;  ///< reported by a PSB+: not a change
     bool has_ip = false;

@@ -166,12 +166,11 @@ private:
         }
         bool const had_ready = events_.ready != 0;
         add_packet(which, where);
-        bool const keeps_state = had_ready || events_.ready == 0 || binder_.state() == before_;
         bool const is_ready = events_.is_ready();
         return {.next = events_.all + events_.count,
                 .has_no_pending = is_ready,
                 .takes_branches = is_ready && binder_.binds_branches(),
-                .goes_on = keeps_state};
+                .goes_on = had_ready || events_.ready == 0 || binder_.state() == before_};
     }
     constexpr void end_simple_packets(event const* next) noexcept {
         events_.count = events_.ready = static_cast<unsigned>(next - events_.all);
@@ -557,6 +556,7 @@ private:
         for (unsigned i = events_.first_pending(); i < events_.count; ++i) {
             auto& one = events_.all[i];
             one.when = clock_.now();
+            one.enabled = known_enabled();
             if (one.what == event_type::async_branch) {
                 has_event = true;
                 one.what = what;
