@@ -104,21 +104,7 @@ struct msr_index {
         requires(sizeof(Wide) > sizeof(uint32_t))
     msr_index(Wide) = delete;
 
-    friend constexpr auto operator==(msr_index one, msr_index two) noexcept -> bool {
-        return one.value == two.value;
-    }
-    friend constexpr auto operator<(msr_index one, msr_index two) noexcept -> bool {
-        return one.value < two.value;
-    }
-    friend constexpr auto operator<=(msr_index one, msr_index two) noexcept -> bool {
-        return one.value <= two.value;
-    }
-    friend constexpr auto operator>(msr_index one, msr_index two) noexcept -> bool {
-        return one.value > two.value;
-    }
-    friend constexpr auto operator>=(msr_index one, msr_index two) noexcept -> bool {
-        return one.value >= two.value;
-    }
+    friend constexpr auto operator==(msr_index, msr_index) -> bool = default;
 };
 
 /// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], or 36 if the leaf

@@ -112,6 +112,4 @@ private:
     bool is_sorted_ = true;
 };
 
-static_assert(mapped_memory_port<host_memory>);
-
 }  // namespace ptspec

@@ -200,7 +200,17 @@ public:
         return rule::none;
     }
     [[nodiscard]] constexpr auto add(packet::any_packet const& which) noexcept -> rule {
-        return packet::visit([this](auto const& one) { return add(one); }, which);
+        // The packets of the functions above. All packets would cost 4 % of parsing this header.
+        using timed = type_list<packet::tsc, packet::tma, packet::mtc, packet::cyc, packet::cbr,
+                                packet::pip, packet::psb, packet::psbend, packet::ovf>;
+        struct taken {
+            bool has_value = false;
+            rule broken = rule::none;
+        };
+        auto const found = packet::visit<timed>(
+            [this](auto const& one) { return taken{true, add(one)}; }, which);
+        if (!found.has_value && !which.is<packet::pad>()) { pass(); }
+        return found.broken;
     }
 
     /// Packets may be lost here: times have no upper bound until the next TSC.

@@ -22,10 +22,10 @@ namespace ptspec::vmx::tdx {
 [[nodiscard]] constexpr auto broken_rule(reg::ia32_xss xfam, msr_index index) noexcept -> rule {
     bool const of_output = index == reg::ia32_rtit_output_base::address ||
                            index == reg::ia32_rtit_output_mask_ptrs::address;
-    bool const of_control = index >= reg::ia32_rtit_ctl::address &&
-                            index <= reg::ia32_rtit_cr3_match::address;
+    bool const of_control = index.value >= reg::ia32_rtit_ctl::address &&
+                            index.value <= reg::ia32_rtit_cr3_match::address;
     uint32_t const first_end = reg::ia32_rtit_addr::address(0, reg::range_end::a);
-    bool const of_ranges = index >= first_end && index < first_end + 8;
+    bool const of_ranges = index.value >= first_end && index.value < first_end + 8;
     return !has_pt(xfam) && (of_output || of_control || of_ranges) ? rule::REG_136 : rule::none;
 }
 

@@ -130,8 +130,10 @@ struct letter_tables {
 
     constexpr letter_tables() noexcept {
         for (unsigned i = 0; i < letters; ++i) {
-            forms[i] = with_bytes(form_of(static_cast<char>(first_letter + i)));
-            classes[i] = with_common(class_of(static_cast<char>(first_letter + i)));
+            auto const letter = static_cast<char>(first_letter + i);
+            auto const form = form_of(letter);
+            forms[i] = form.is_defined ? with_bytes(form) : form;
+            classes[i] = with_common(class_of(letter));
         }
     }
 };
