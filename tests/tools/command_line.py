@@ -20,9 +20,10 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-import terminal  # noqa: E402
 import skips  # noqa: E402
+import terminal  # noqa: E402
 import traces  # noqa: E402
+from folder import Folder  # noqa: E402
 from tool_checks import ToolChecks  # noqa: E402
 
 PT_DUMP, PT_ASM, TOUR = sys.argv[1:4]
@@ -74,17 +75,7 @@ class PtAsm(ToolChecks, unittest.TestCase):
     REFUSES = {(): 1}
 
 
-class Tools(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.scratch = pathlib.Path(scratch.name)
-
-    def file(self, name, data):
-        path = self.scratch / name
-        path.write_bytes(data)
-        return path
-
+class Tools(Folder):
     @staticmethod
     def rows(table):
         path = pathlib.Path(__file__).resolve().parents[1] / "spec" / table
@@ -95,7 +86,7 @@ class Tools(unittest.TestCase):
 
     def digest(self, *options, **streams):
         """Exit status, and a digest of the output, which may be larger than memory."""
-        with open(self.scratch / "out", "w+b") as out:
+        with open(self.folder / "out", "w+b") as out:
             done = subprocess.run([PT_DUMP, *options], stdout=out, **streams)
             out.seek(0)
             return done.returncode, hashlib.file_digest(out, "sha256").hexdigest()
@@ -349,12 +340,12 @@ class Tools(unittest.TestCase):
             b"\xed\xa0\x80": "\ufffd" * 3, b"\xf0\x8f\xbf\xbf": "\ufffd" * 4,
             b"\xf4\x90\x80\x80": "\ufffd" * 4, b"\xf5\x80\x80\x80": "\ufffd" * 4}
         for name, wanted in names.items():
-            path = os.fsencode(self.scratch) + b"/" + name
+            path = os.fsencode(self.folder) + b"/" + name
             with open(path, "wb") as file:
                 file.write(SMALL)
             done = subprocess.run([PT_DUMP, "--json", "--summary", path], capture_output=True)
             self.assertEqual(json.loads(done.stdout.decode("utf-8"))["file"],
-                             f"{self.scratch}/{wanted}", name)
+                             f"{self.folder}/{wanted}", name)
 
     def test_summary(self):
         path = self.file("t", b"\0" * 5 + SMALL + b"\x05" + SMALL + SMALL + b"\x19")
@@ -491,7 +482,7 @@ class Tools(unittest.TestCase):
                     name, _, value = field.partition("=")
                     if value[0].isdigit() and name not in ("mode", "ip", "reason"):
                         self.assertIn(int(value, 0), values, field)
-                assembled = self.scratch / "assembled"
+                assembled = self.folder / "assembled"
                 self.assertEqual(run(PT_ASM, "-o", assembled, data=listing.encode())[0], 0)
                 self.assertEqual(assembled.read_bytes(), data)
         catalogue = [row["name"] for row in self.rows("packets.csv")]
@@ -512,7 +503,7 @@ class Tools(unittest.TestCase):
         self.assertEqual(done.stdout, SMALL)
 
     def test_output_to_a_file(self):
-        target = self.scratch / "out"
+        target = self.folder / "out"
         status, out, err = run(PT_ASM, "-o", target, self.file("l", SMALL_LISTING.encode()))
         self.assertEqual((status, out, err, target.read_bytes()), (0, "", "", SMALL))
 
@@ -585,7 +576,7 @@ class Tools(unittest.TestCase):
             self.assertIn("--sparse", said)
 
     def test_a_long_gap_in_a_file_becomes_a_hole(self):
-        target = self.scratch / "out"
+        target = self.folder / "out"
         listing = b"psb\n8000000000 psbend\n"
         for redirected in (False, True):
             with open(target, "wb") as file:
@@ -628,9 +619,9 @@ class Tools(unittest.TestCase):
 
     def test_the_listing_is_not_overwritten(self):
         path = self.file("l", SMALL_LISTING.encode())
-        os.link(path, self.scratch / "same")
+        os.link(path, self.folder / "same")
         for name in ("l", "same"):
-            status, out, err = run(PT_ASM, "-o", self.scratch / name, path)
+            status, out, err = run(PT_ASM, "-o", self.folder / name, path)
             self.assertEqual((status, out), (2, ""))
             self.assertIn("is both the listing and the output", err)
             self.assertEqual(path.read_bytes(), SMALL_LISTING.encode())
@@ -660,9 +651,9 @@ class Tools(unittest.TestCase):
         self.assertIn("48 bytes, 11 packets, 0 errors\n", out)
         status, out, _ = run(TOUR, self.file("t", SMALL))
         self.assertTrue(out.startswith(SMALL_LISTING))
-        self.assertEqual(run(TOUR, self.scratch / "absent")[0], 2)
-        self.assertEqual(run(TOUR, self.scratch),
-                         (2, "", f"tour: {self.scratch}: cannot be read, or is empty\n"))
+        self.assertEqual(run(TOUR, self.folder / "absent")[0], 2)
+        self.assertEqual(run(TOUR, self.folder),
+                         (2, "", f"tour: {self.folder}: cannot be read, or is empty\n"))
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import skips  # noqa: E402
+from folder import Folder  # noqa: E402
 
 PERF_DATA_FILE = sys.argv[1]
 
@@ -111,15 +110,14 @@ def nanoseconds(text):
     return int(seconds) * 1_000_000_000 + int(fraction.ljust(9, "0"))
 
 
-class PerfData(unittest.TestCase):
+class PerfData(Folder):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.program = pathlib.Path(self.folder.name, "program")
+        super().setUp()
+        self.program = self.folder / "program"
         self.program.write_bytes(program())
 
     def write(self, kind, program_name=None, threads=2):
-        path = pathlib.Path(self.folder.name, f"{kind}.data")
+        path = self.folder / f"{kind}.data"
         subprocess.run([PERF_DATA_FILE, kind, program_name or self.program, path, str(threads)],
                        check=True)
         return path
@@ -128,7 +126,7 @@ class PerfData(unittest.TestCase):
         """The output of perf, which must not warn."""
         done = subprocess.run(["perf", *map(str, arguments)], capture_output=True, text=True,
                               timeout=60, check=False, env=os.environ | {
-                                  "HOME": self.folder.name, "PAGER": "cat", "LC_ALL": "C"})
+                                  "HOME": str(self.folder), "PAGER": "cat", "LC_ALL": "C"})
         self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
         lines = [line for line in done.stdout.splitlines() if not line.startswith("#")]
         self.assertNotRegex("\n".join(lines).lower(), r"\berrors?\b|warning|\bbad\b|\blost\b")

@@ -18,13 +18,13 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
 import skips  # noqa: E402
 import traces  # noqa: E402
+from folder import Folder  # noqa: E402
 
 PERF_DATA_LIST, PERF_DATA_FILE, PT_RECORD = sys.argv[1:4]
 
@@ -209,11 +209,10 @@ class Golden:
                 getattr(self, name)(listed, value)
 
 
-class PerfDataList(unittest.TestCase):
+class PerfDataList(Folder):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name, "perf.data")
+        super().setUp()
+        self.path = self.folder / "perf.data"
 
     def run_list(self, *arguments):
         done = subprocess.run([PERF_DATA_LIST, *map(str, arguments)], capture_output=True,
@@ -741,7 +740,7 @@ class PerfDataList(unittest.TestCase):
             self.assertFalse([line for line in lines if line.startswith("error")])
 
     def test_a_file_that_pt_record_writes(self):
-        raw = pathlib.Path(self.folder.name, "raw")
+        raw = self.folder / "raw"
         engine = "qemu" if shutil.which("qemu-x86_64") else "step"
         done = subprocess.run(
             [PT_RECORD, "--engine", engine, "--raw", raw, "-o", self.path, "true"],

@@ -18,6 +18,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import skips  # noqa: E402
 import traces  # noqa: E402
+from folder import Folder  # noqa: E402
 
 if len(sys.argv) < 4:
     skips.end("MPI", "all")
@@ -98,11 +99,10 @@ class Counts(unittest.TestCase):
                 self.assertLess(one, (32 << 20) // ranks + (8 << 20))
 
 
-class Errors(unittest.TestCase):
+class Errors(Folder):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.one, self.two = pathlib.Path(scratch.name, "1"), pathlib.Path(scratch.name, "2")
+        super().setUp()
+        self.one, self.two = self.folder / "1", self.folder / "2"
         self.one.mkdir()
         self.two.mkdir()
 

@@ -20,12 +20,12 @@ import resource
 import subprocess
 import sys
 import tarfile
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import skips  # noqa: E402
 import traces  # noqa: E402
+from folder import Folder  # noqa: E402
 
 PT_DUMP = sys.argv[1] if len(sys.argv) > 1 else ""
 
@@ -631,21 +631,11 @@ class Events(unittest.TestCase):
         self.assertEqual(len(times), 4)
 
 
-class Lines(unittest.TestCase):
+class Lines(Folder):
     """Streams written for a test."""
 
     def lines(self, data, *options):
         return events_of(*options, data=bytes.fromhex(data) if isinstance(data, str) else data)
-
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.scratch = pathlib.Path(scratch.name)
-
-    def file(self, name, data):
-        path = self.scratch / name
-        path.write_bytes(data)
-        return path
 
     def after_enabled(self, hexadecimal, *options):
         return self.lines(ENABLED + bytes.fromhex(hexadecimal), *options)[2:]
@@ -956,18 +946,8 @@ class Lines(unittest.TestCase):
                                  found["traced"] + found["untraced"] + found["unknown"])
 
 
-class Timeline(unittest.TestCase):
+class Timeline(Folder):
     """--chrome-trace."""
-
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.scratch = pathlib.Path(scratch.name)
-
-    def file(self, name, data):
-        path = self.scratch / name
-        path.write_bytes(data)
-        return path
 
     def timeline(self, *arguments, data=None):
         """The parsed timeline, after the checks that hold for every one."""
@@ -1083,7 +1063,7 @@ class Timeline(unittest.TestCase):
 
     def test_hostile_file_names(self):
         for name in ('a"b\\c\nd', "\x01\x1b[2J", "</script>", "\u2028", b"\xff\xfe\"", "{}],"):
-            path = pathlib.Path(str(self.scratch)) / (name if isinstance(name, str)
+            path = pathlib.Path(str(self.folder)) / (name if isinstance(name, str)
                                                       else name.decode(errors="surrogateescape"))
             try:
                 path.write_bytes(ENABLED)
@@ -1096,7 +1076,7 @@ class Timeline(unittest.TestCase):
     def test_several_files(self):
         one, two = self.file("one", ENABLED), self.file("two", ENABLED + b"\x05")
         empty = self.file("empty", b"")
-        status, document, names = self.timeline(empty, one, self.scratch / "none", two)
+        status, document, names = self.timeline(empty, one, self.folder / "none", two)
         self.assertEqual(status, 2)
         self.assertEqual([names[pid, 0, "process_name"]["name"] for pid in (2, 4)],
                          [str(one), str(two)])

@@ -19,14 +19,14 @@ import re
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
-import timeline_page  # noqa: E402
 import skips  # noqa: E402
+import timeline_page  # noqa: E402
 import traces  # noqa: E402
+from folder import Folder  # noqa: E402
 
 PT_DUMP, TIMELINE, PERF_DATA_FILE, PERF_EVENTS = sys.argv[1:5]
 
@@ -93,11 +93,9 @@ def shifted(listing, by):
     return [f"{int(offset, 16) + by:08x} {rest}" for offset, rest in lines]
 
 
-class Case(unittest.TestCase):
+class Case(Folder):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
+        super().setUp()
         self.path = self.folder / "perf.data"
 
     def run_tool(self, *arguments, tool=PT_DUMP, data=b""):

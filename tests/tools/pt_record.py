@@ -15,12 +15,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import skips  # noqa: E402
+from folder import Folder  # noqa: E402
 
 PT_RECORD, PT_DUMP = (str(pathlib.Path(name).resolve()) for name in sys.argv[1:3])
 QEMU = shutil.which("qemu-x86_64")
@@ -37,23 +37,21 @@ SUMMARY = re.compile(r"^pt_record: (.*): ([\d,]+) instructions, ([\d,]+) bytes o
                      r"(\d+) threads?$", re.M)
 
 
-class PtRecord(unittest.TestCase):
+class PtRecord(Folder):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.at = pathlib.Path(scratch.name)
-        self.data = self.at / "perf.data"
-        self.raw = self.at / "raw"
+        super().setUp()
+        self.data = self.folder / "perf.data"
+        self.raw = self.folder / "raw"
 
     def run_tool(self, *arguments, **how):
         return subprocess.run([PT_RECORD, *map(str, arguments)], capture_output=True, text=True,
-                              timeout=120, cwd=self.at, **how)
+                              timeout=120, cwd=self.folder, **how)
 
     def refused(self, *arguments):
         done = self.run_tool(*arguments)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         self.assertRegex(done.stderr, r"\Apt_record: .+\n\Z")
-        self.assertEqual(list(self.at.iterdir()), [], "no file remains")
+        self.assertEqual(list(self.folder.iterdir()), [], "no file remains")
         return done.stderr
 
     def record(self, *arguments, status=0):
@@ -68,7 +66,7 @@ class PtRecord(unittest.TestCase):
         """A program without a C library, from the folder of such programs."""
         if CXX is None or not IS_X86:
             self.skipTest("a compiler for x86-64")
-        program = self.at / name
+        program = self.folder / name
         subprocess.run([CXX, "-std=c++20", "-O2", "-nostdlib", "-static", "-mno-red-zone",
                         "-fno-stack-protector", PROGRAMS / f"{name}.cpp", "-o", program],
                        check=True, timeout=120)
@@ -79,7 +77,7 @@ class PtRecord(unittest.TestCase):
         shutil.rmtree(self.raw, ignore_errors=True)
         tool = subprocess.Popen([PT_RECORD, "-o", self.data, "--raw", self.raw,
                                  *map(str, arguments)], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, cwd=self.at, **how)
+                                stderr=subprocess.PIPE, text=True, cwd=self.folder, **how)
         tool.stdout.readline()
         time.sleep(0.1)
         return tool
@@ -101,7 +99,7 @@ class PtRecord(unittest.TestCase):
 
     def perf(self, *arguments):
         done = subprocess.run([PERF, *arguments, "-i", self.data], capture_output=True, text=True,
-                              timeout=120, cwd=self.at)
+                              timeout=120, cwd=self.folder)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
 
@@ -135,15 +133,15 @@ class PtRecord(unittest.TestCase):
 
     def test_files_that_are_no_programs_are_named(self):
         head = b"\x7fELF%c\x01\x01" + bytes(9) + b"\x02\0%c\0"
-        (self.at / "folder").mkdir()
+        (self.folder / "folder").mkdir()
         for name, content, said in (("text", b"echo hi\n", "no script that begins with #!"),
                                     ("i386", head % (1, 3), "a 32-bit program"),
                                     ("x32", head % (1, 62), "an x32 program"),
                                     ("arm", head % (2, 183), "for another architecture"),
                                     ("folder", None, "Is a directory")):
             if content is not None:
-                (self.at / name).write_bytes(content)
-                (self.at / name).chmod(0o755)
+                (self.folder / name).write_bytes(content)
+                (self.folder / name).chmod(0o755)
             for engine in ("qemu", "step"):
                 done = self.run_tool("--engine", engine, f"./{name}")
                 self.assertEqual(done.returncode, 2)
@@ -156,8 +154,8 @@ class PtRecord(unittest.TestCase):
         self.assertIn("no other option", self.refused("--from", "raw", "true"))
 
     def test_the_directory_of_raw_output_must_be_empty(self):
-        (self.at / "full").mkdir()
-        (self.at / "full" / "file").write_text("")
+        (self.folder / "full").mkdir()
+        (self.folder / "full" / "file").write_text("")
         done = self.run_tool("--engine", "step", "--raw", "full", "true")
         self.assertEqual(done.returncode, 2)
         self.assertIn("not empty", done.stderr)
@@ -205,7 +203,7 @@ class PtRecord(unittest.TestCase):
 
     @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_a_script_is_recorded_with_its_interpreter(self):
-        script = self.at / "script"
+        script = self.folder / "script"
         script.write_text("#!/bin/sh -e\necho $0 $1\n")
         script.chmod(0o755)
         self.assertEqual(self.record("./script", "word").stdout, "./script word\n")
@@ -226,18 +224,18 @@ class PtRecord(unittest.TestCase):
     def test_an_existing_file_is_kept(self):
         self.data.write_text("before")
         self.record("true")
-        self.assertEqual((self.at / "perf.data.old").read_text(), "before")
+        self.assertEqual((self.folder / "perf.data.old").read_text(), "before")
         self.assertGreater(self.data.stat().st_size, 1000)
 
     @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_vsyscalls_are_executed_by_the_kernel(self):
         if CXX is None or not IS_X86:
             self.skipTest("a compiler for x86-64")
-        source = self.at / "vsyscall.cpp"
+        source = self.folder / "vsyscall.cpp"
         source.write_text("int main() { auto const time = reinterpret_cast<long (*)(long*)>("
                           "0xFFFF'FFFF'FF60'0400); return time(nullptr) > 0 ? 7 : 8; }\n")
-        subprocess.run([CXX, "-std=c++20", source, "-o", self.at / "vsyscall"], check=True)
-        done = self.record("--check", self.at / "vsyscall", status=7)
+        subprocess.run([CXX, "-std=c++20", source, "-o", self.folder / "vsyscall"], check=True)
+        done = self.record("--check", self.folder / "vsyscall", status=7)
         self.assertNotIn("placed at", done.stderr)
         (_, log), = self.recorded()
         self.assertEqual(SUMMARY.search(done.stderr)[2].replace(",", ""), log.split()[1])
@@ -246,13 +244,13 @@ class PtRecord(unittest.TestCase):
     def test_descriptors_of_the_program_are_its_own(self):
         done = self.record("sh", "-c", "exec 3>a 4>b 5>c 6>d; i=0; while [ $i -lt 20000 ]; do "
                            "i=$((i+1)); done; (echo hi >&3); echo end >&5")
-        self.assertEqual([(self.at / name).read_text() for name in "abcd"],
+        self.assertEqual([(self.folder / name).read_text() for name in "abcd"],
                          ["hi\n", "", "end\n", ""], done.stderr)
 
     @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_an_interrupt_ends_the_program_and_what_was_recorded_is_readable(self):
         tool = subprocess.Popen([PT_RECORD, "-o", self.data, "sh", "-c", "while :; do :; done"],
-                                stderr=subprocess.PIPE, text=True, cwd=self.at,
+                                stderr=subprocess.PIPE, text=True, cwd=self.folder,
                                 start_new_session=True)
         time.sleep(1)
         os.killpg(tool.pid, signal.SIGINT)
@@ -260,7 +258,7 @@ class PtRecord(unittest.TestCase):
         self.assertEqual(tool.returncode, 128 + signal.SIGINT, said)
         self.assertRegex(said, SUMMARY)
         self.assertGreater(int(SUMMARY.search(said)[3].replace(",", "")), 1000)
-        self.assertEqual([one.name for one in self.at.iterdir()], ["perf.data"])
+        self.assertEqual([one.name for one in self.folder.iterdir()], ["perf.data"])
 
     @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_a_full_disk_is_an_error_and_the_beginning_is_kept(self):
@@ -428,7 +426,7 @@ class PtRecord(unittest.TestCase):
         # Copies itself to 2000:0000, calls and loops there, and ends the machine.
         code = bytes.fromhex("fa31c08ed8b800208ec0be007c31ffb90001f3a5ea19000020b90a00e80e004975fa"
                              "eb01f4b031baf400eeebfe40c3")
-        disk = self.at / "disk"
+        disk = self.folder / "disk"
         disk.write_bytes(code.ljust(510, b"\0") + b"\x55\xaa")
         done = self.run_tool("--engine", "machine", "--raw", self.raw, MACHINE, "-display", "none",
                              "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-m", "16", "-net",
@@ -449,8 +447,8 @@ class PtRecord(unittest.TestCase):
         # Functions of three to six branches, at the same address in turn.
         for i in range(4):
             code = b"\xeb\x01\x90" * (3 + i) + b"\xb8%c\0\0\0\xc3" % i
-            (self.at / f"code{i}").write_bytes(code.ljust(4096, b"\x90"))
-        (self.at / "remap.cpp").write_text("""
+            (self.folder / f"code{i}").write_bytes(code.ljust(4096, b"\x90"))
+        (self.folder / "remap.cpp").write_text("""
             #include <fcntl.h>
             #include <sys/mman.h>
             int main() {
@@ -467,7 +465,7 @@ class PtRecord(unittest.TestCase):
                 return sum == 3000 ? 7 : 8;
             }""")
         subprocess.run([CXX, "-std=c++20", "-O1", "remap.cpp", "-o", "remap"], check=True,
-                       cwd=self.at)
+                       cwd=self.folder)
         self.record("--check", "./remap", status=7)
         self.recorded()
         self.assertEqual(self.perf("script", "--itrace=e"), "")
