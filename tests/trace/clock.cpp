@@ -2,6 +2,7 @@
 #include <ptspec/trace/clock.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/random_numbers.hpp>
 
 #include <initializer_list>
 
@@ -593,4 +594,49 @@ TEST_CASE("with its offset and multiplier, the times of a guest are the host's (
         auto const now = clock.mtc(1).cbr(24).cyc(32).now();
         return start && now.tsc == 900'232 && now.earliest <= 900'231 && now.latest >= 900'235;
     });
+}
+
+TEST_CASE("a packet of any type is read as the packet of its own type") {
+    test::random_numbers random{11};
+    for (unsigned round = 0; round < 400; ++round) {
+        clock_options how{.mtc_freq = 3,
+                          .cyc_thresh = static_cast<uint8_t>(random.below(3)),
+                          .max_non_turbo_ratio = 24,
+                          .tsc_numerator = 168,
+                          .tsc_denominator = 2,
+                          .is_guest = random.one_in(4),
+                          .has_guest_tsc = random.one_in(3)};
+        if (random.one_in(2)) { how.quirks = cpu::quirks(cpu::quirk::skl168, cpu::quirk::skz84); }
+        trace::clock typed{how};
+        trace::clock any{how};
+        for (unsigned i = 0; i < 60; ++i) {
+            auto const drawn = random.one_in(2) ? random.below(5)
+                                                : random.below(packet::kind_count);
+            using packet::kind;
+            kind const timing[] = {kind::tsc, kind::tma, kind::mtc, kind::cyc, kind::cbr};
+            kind const which = drawn < 5 && random.one_in(2) ? timing[drawn]
+                                                             : static_cast<kind>(drawn);
+            auto const bits = random();
+            auto const same = packet::for_kind(
+                which,
+                [&]<class Packet>() {
+                    if constexpr (one_of<Packet, packet::tsc, packet::tma, packet::mtc, packet::cbr,
+                                         packet::pip>) {
+                        Packet const one{static_cast<typename Packet::raw_type>(bits)};
+                        return typed.add(one) == any.add(packet::any_packet{one, 8});
+                    } else if constexpr (same_as<Packet, packet::cyc>) {
+                        auto const one = packet::cyc::of(bits % 100'000);
+                        return typed.add(one) == any.add(packet::any_packet{one});
+                    } else {
+                        return typed.add(Packet{}) == any.add(packet::any_packet{Packet{}, 1});
+                    }
+                },
+                packet::all{});
+            INFO("round " << round << ", packet " << i << ", kind " << unsigned(which));
+            REQUIRE(same);
+            REQUIRE(typed.now() == any.now());
+            REQUIRE(typed.now_without_cyc() == any.now_without_cyc());
+            REQUIRE(typed.now_of_psb_plus() == any.now_of_psb_plus());
+        }
+    }
 }
