@@ -48,7 +48,6 @@ import sys
 import tempfile
 import renames
 import rules
-import renames
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))

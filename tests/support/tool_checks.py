@@ -6,7 +6,6 @@ import pathlib
 import re
 import resource
 import subprocess
-import sys
 import tempfile
 
 import terminal

@@ -15,7 +15,6 @@ import random
 import shutil
 import subprocess
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402

@@ -10,7 +10,6 @@ timeline_browser.py tests the page in a browser.
 
 import collections
 import html.parser
-import json
 import os
 import pathlib
 import random

@@ -3,7 +3,7 @@
 
 from z3 import Int, LShR, UDiv
 
-from claims import (And, If, Implies, Not, Or, UGE, ULE, ULT, bits, by_value, number, statement,
+from claims import (And, If, Or, UGE, ULE, ULT, bits, by_value, number, statement,
                     var, wide)
 
 EDGE = "trace/crystal_edge.hpp"

@@ -2,7 +2,7 @@
 """Statements about XSAVES and XRSTORS of component 8 (REG-141..148), from XSAVE_PT_STATE in
 registers.csv."""
 
-from claims import (And, If, Implies, Not, Or, bit, bits, capability_words, enumerated, flag, mask,
+from claims import (And, If, Implies, Not, Or, bit, bits, capability_words, enumerated, mask,
                     number, register, rule, statement, table, var)
 from statements.access import (ctl_rules, is_canonical_in, is_legal_base, is_one_of,
                                linear_is_known, status_rules)
