@@ -3,6 +3,7 @@
 #include <support/made_stream.hpp>
 
 #include <ptspec/base/readers.hpp>
+#include <ptspec/file/perf_data/build_ids.hpp>
 #include <ptspec/file/perf_data/event_reader.hpp>
 #include <ptspec/file/perf_data/reader.hpp>
 #include <ptspec/file/winipt.hpp>
@@ -19,13 +20,14 @@ struct no_code {
     constexpr auto code(uint32_t, uint64_t) noexcept -> byte_view { return {}; }
 };
 
-static_assert(chunk_reader<trace::reader<>> && item_reader<trace::reader<>>);
-static_assert(chunk_reader<trace::event_reader<>> && item_reader<trace::event_reader<>>);
+static_assert(chunk_reader<trace::reader<>> && next_reader<trace::reader<>>);
+static_assert(chunk_reader<trace::event_reader<>> && next_reader<trace::event_reader<>>);
 static_assert(chunk_reader<trace::flow_query<>>);
 static_assert(chunk_reader<flow::walker<no_code>>);
-static_assert(item_reader<file::perf_data::event_reader>);
+static_assert(next_reader<file::perf_data::event_reader>);
 static_assert(file_reader<file::perf_data::record_reader>);
 static_assert(file_reader<file::perf_data::attr_reader>);
+static_assert(file_reader<file::perf_data::build_id_reader>);
 static_assert(file_reader<file::winipt::reader>);
 
 /// Feeds one byte at a time. Returns whether `offset()` never exceeds the bytes that were given,

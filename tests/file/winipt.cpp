@@ -46,6 +46,18 @@ TEST_CASE("each thread has a ring: its oldest byte is at the offset") {
     });
 }
 
+TEST_CASE("offset() is after the trace, and stays at an error") {
+    CHECK_TWICE([](auto value) {
+        auto const file = value(join(data(28 + 5 + 28 + 3), header(0x1'0000'0002, 2, 5),
+                                     bytes(4, 5, 1, 2, 3), header(7, 4, 3), bytes(6, 7, 8)));
+        auto all = traces(file);
+        bool const begins = all.offset() == 8;
+        bool const has_one = bool{all.next()};
+        return begins && has_one && all.offset() == 41 && !all.next() && !all.result() &&
+               all.offset() == 41;
+    });
+}
+
 TEST_CASE("no thread, and an empty ring") {
     CHECK_TWICE([](auto value) {
         auto const nothing = value(data(0));

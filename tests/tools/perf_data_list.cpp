@@ -57,7 +57,7 @@ void put_attr(char const* word, perf_data::event_attr const& event) {
     put("config", event.config);
     put("sample_period", event.sample_period);
     put("sample_type", event.sample_type.value().raw);
-    put("read_format", event.read_format);
+    put("read_format", event.read_format.value().raw);
     put("flags", event.flags.value().raw);
     put("wakeup", event.wakeup);
     put("bp_type", event.bp_type);

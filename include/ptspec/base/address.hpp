@@ -55,7 +55,9 @@ struct packet_ip {
 struct phys_addr {
     uint64_t value;
 
-    phys_addr() = default;  // trivial: g++ 12 loses others in arrays of constant expressions
+    /// Trivial: with a value of 0, g++ 12 loses elements of arrays in constant expressions.
+    /// `phys_addr x{}` is 0.
+    phys_addr() = default;
     constexpr phys_addr(uint64_t address) noexcept : value{address} {}
 
     /// The address `bytes` after.

@@ -6,10 +6,10 @@
 /// The member functions that all readers share.
 namespace ptspec {
 
-/// `next()` returns one item at a time. An item that converts to false is the last one: the end, an
-/// error, or the end of a chunk.
+/// `next()` returns one value at a time. One that converts to false is the last: the end, an error,
+/// or the end of a chunk.
 template <class Reader>
-concept item_reader = requires(Reader& from) {
+concept next_reader = requires(Reader& from) {
     { from.next() ? true : false } -> same_as<bool>;
 };
 
@@ -28,7 +28,7 @@ concept chunk_reader = requires(Reader& from, Reader const& at, borrowed_bytes c
 /// Reads the parts of a file with `next()`. `result()` is the error that ended reading; it converts
 /// to true before an error, and at a normal end. `offset()` is the position in the file, in bytes.
 template <class Reader>
-concept file_reader = item_reader<Reader> && requires(Reader const& at) {
+concept file_reader = next_reader<Reader> && requires(Reader const& at) {
     { at.result() ? true : false } -> same_as<bool>;
     { at.offset() } -> same_as<uint64_t>;
 };

@@ -97,7 +97,7 @@ struct counted_cycles {
 struct cycle_counter {
     uint64_t cycles = 0;  ///< the count
     unsigned bits = 64;
-    bool loses = false;  ///< it wraps, and no CYC is due
+    bool wraps = false;  ///< at `bits`, and no CYC is due
 };
 
 /// Adds core clock cycles to a counter.
@@ -110,7 +110,7 @@ struct cycle_counter {
     uint64_t const all = carries ? ~uint64_t{0} : sum;
     uint64_t const most = low_bits(from.bits);
     if (all < most) { return {all, false}; }
-    return from.loses ? counted_cycles{sum & most, false} : counted_cycles{all, true};
+    return from.wraps ? counted_cycles{sum & most, false} : counted_cycles{all, true};
 }
 
 }  // namespace ptspec::engine

@@ -20,7 +20,7 @@ namespace ptspec::topa {
 ///         OUT-112.
 template <memory_port Memory, class Found>
 [[nodiscard]] constexpr auto validate(Memory& memory, phys_addr table, limits of, Found&& found,
-                                      uint64_t max_entries = 512,
+                                      uint64_t max_entries = chain_bounds{}.max_entries,
                                       restricted_memory const& restricted = {}) noexcept
     -> table_walk {
     auto const report = [&](place at) {
@@ -46,9 +46,8 @@ struct chain_walk {
 };
 
 /// Validates each table of a chain once, in the order of the links. Calls `found(violation)` with
-/// every broken rule.
+/// every broken rule. Ends at `bounds`, and at a table that the port cannot read.
 ///
-/// Units:  `max_tables` bounds the walk, which also ends at a table that the port cannot read.
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>

@@ -73,8 +73,7 @@ struct event {
 
     /// False at the end of the trace and at the end of a chunk.
     constexpr explicit operator bool() const noexcept {
-        static_assert(event_type::end > event_type::need_input);
-        return what < event_type::need_input;
+        return what != event_type::need_input && what != event_type::end;
     }
     constexpr void set_ip(uint64_t value) noexcept {
         has_ip = true;

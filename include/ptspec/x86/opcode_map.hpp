@@ -97,7 +97,7 @@ constexpr auto class_of(char letter) noexcept -> opcode_class {
     }
 }
 
-/// Sets the members for `decode_common`.
+/// Sets the members for `decode_common`, of a defined opcode.
 constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
     struct sizes {
         uint8_t bytes[3];
@@ -109,7 +109,7 @@ constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
     of.has_displacement = of.rest == immediate::relative_8 || of.rest == immediate::relative;
     bool const is_other = of.rest == immediate::address || of.rest == immediate::pointer ||
                           of.rest == immediate::test_8 || of.rest == immediate::test;
-    of.is_common = of.is_defined && !of.is_prefix && !of.is_register_only && !is_other;
+    of.is_common = !of.is_prefix && !of.is_register_only && !is_other;
     return of;
 }
 constexpr auto with_common(opcode_class of) noexcept -> opcode_class {

@@ -76,7 +76,9 @@ TEST_CASE("A damaged feature ends with an error, after the entries before it") {
         auto const cut = file_of(join(whole_entry(0), u32(0), u32(60U << 16)));
         auto all = build_ids(open(cut));
         bool const has_first = bool{all.next()};
-        return has_first && !all.next() && all.result().error == read_error::truncated &&
+        bool const is_after = all.offset() == 120 + sizeof whole_entry(0).bytes;
+        return has_first && is_after && !all.next() &&
+               all.result().error == read_error::truncated &&
                all.result().offset == 120 + sizeof whole_entry(0).bytes;
     });
     CHECK_TWICE([](auto) {

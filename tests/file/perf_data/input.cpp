@@ -77,6 +77,20 @@ TEST_CASE("a file in file layout") {
     });
 }
 
+TEST_CASE("offset() is after the event, in a file and in a pipe") {
+    CHECK_TWICE([](auto value) {
+        auto const is_at = [](byte_view bytes, size_t begin, size_t after_one, size_t after_two) {
+            auto const of = open(bytes);
+            auto events = attrs_of(of);
+            bool right = events.offset() == begin;
+            right = right && events.next() && events.offset() == after_one;
+            return right && events.next() && events.offset() == after_two;
+        };
+        return is_at(value(small_file()), 128, 208, 288) &&
+               is_at(value(small_pipe()), 64, 152, 240);
+    });
+}
+
 TEST_CASE("a file in pipe layout") {
     CHECK_TWICE([](auto value) {
         auto const bytes = value(small_pipe());

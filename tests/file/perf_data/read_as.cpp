@@ -234,6 +234,14 @@ TEST_CASE("AUXTRACE_INFO: a part of a quadword does not count") {
     });
 }
 
+TEST_CASE("AUXTRACE_INFO: a record that is only made has no quadwords") {
+    CHECK_TWICE([](auto value) {
+        return auxtrace_info_record{.type = value(auxtrace_intel_pt)}.words() == 0 &&
+               auxtrace_info_record{.header = {.size = value(uint16_t{15})}}.words() == 0 &&
+               auxtrace_info_record{.header = {.size = value(uint16_t{24})}}.words() == 1;
+    });
+}
+
 TEST_CASE("AUXTRACE_INFO of another trace has only its type") {
     CHECK_TWICE([](auto value) {
         auto const all = value(perf_record(70, 0, join(u32(3), u32(0), u64(6))));
@@ -286,7 +294,8 @@ TEST_CASE("AUXTRACE_ERROR: the message has 64 bytes, and members of another form
         auto const old = read_as<auxtrace_error_record>(record_of(none));
         return timed && timed->time == 77 && is(timed.string(), message) &&
                timed->machine_pid == 0 && timed->vcpu == 0 && old && old->time == 0 &&
-               is(old.string(), message) && old->machine_pid == 0 &&
+               is(old.string(), message) && old->msg[0] == 'm' && old->msg[63] == 'm' &&
+               timed->msg[63] == 'm' && old->machine_pid == 0 &&
                needs_all<auxtrace_error_record>(value(perf_record(72, 0, head(0))));
     });
 }
@@ -336,10 +345,10 @@ TEST_CASE("HEADER_ATTR: the size of the attributes is that in the file") {
         auto const got = read_attr(record_of(all));
         bool right = got && got->offset == 0x48 && got->bytes.size() == 72 && got->type == 6 &&
                      got->config == 0x2401 && got->sample_period == 1 &&
-                     got->sample_type.value().raw == 0x1'0087 && got->read_format == 4 &&
-                     got->flags == attr_flags{0x4'0000} && got->id_count() == 2 &&
-                     got->id(0) == 124 && got->id(1) == 125 && got->config1 == 11 &&
-                     got->config2 == 12 && got->config3 == 0;
+                     got->sample_type.value().raw == 0x1'0087 &&
+                     got->read_format.value().raw == 4 && got->flags == attr_flags{0x4'0000} &&
+                     got->id_count() == 2 && got->id(0) == 124 && got->id(1) == 125 &&
+                     got->config1 == 11 && got->config2 == 12 && got->config3 == 0;
         // Size 0 means the first version.
         auto const old = value(perf_record(
             64, 0, join(u32(6), u32(0), u64(1), u64(1), u64(2), u64(3), u64(4), u64(5), u64(6))));

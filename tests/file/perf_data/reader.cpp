@@ -51,6 +51,15 @@ constexpr auto fails_after(byte_view bytes, unsigned count, read_error why, uint
     return !all.next() && all.result() == read_status{why, offset} && !all.next();
 }
 
+constexpr auto offset_after(byte_view bytes, unsigned count) -> uint64_t {
+    auto const of = open(bytes);
+    auto all = records(of);
+    for (unsigned i = 0; i < count; ++i) {
+        if (!all.next()) { return 0; }
+    }
+    return all.offset();
+}
+
 }  // namespace
 
 TEST_CASE("a record of the kernel ends as sample_type says") {
@@ -161,7 +170,9 @@ TEST_CASE("bytes after AUXTRACE and HEADER_TRACING_DATA are no records") {
                       trace, perf_record(66, 0, join(u32(8), u32(0))), u64(7), perf_record(68, 0)));
         return record_after(all, 0).trace == byte_view{trace} &&
                record_after(all, 1).trace == byte_view{u64(7)} &&
-               record_after(all, 2).type == record_type::finished_round && !record_after(all, 3);
+               record_after(all, 2).type == record_type::finished_round && !record_after(all, 3) &&
+               offset_after(all, 1) == 80 && offset_after(all, 2) == 104 &&
+               offset_after(all, 3) == 112;
     });
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/file/perf_data/records.hpp>
-#include <ptspec/print/rows.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/structure_in_c.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -10,137 +10,9 @@
 using namespace ptspec;
 using namespace ptspec::file::perf_data;
 using ptspec::file::le64;
-
-namespace {
-
-/// A field of a word: its name in perf_event.h, and its bits there.
-struct bits_in_c {
-    text name;
-    unsigned lsb;
-    unsigned width = 1;
-};
-
-/// True if these are all fields of the word, in this order.
-template <class Word, std::size_t Count>
-constexpr auto has_fields(bits_in_c const (&wanted)[Count]) -> bool {
-    std::size_t fields = 0;
-    for (auto const& facts : print::row_list_of<Word>()) {
-        auto const& row = facts.row;
-        if (row.kind != row_kind::field) { continue; }
-        if (fields == Count) { return false; }
-        auto const& one = wanted[fields++];
-        bool const same = row.name == one.name && row.lsb == one.lsb &&
-                          row.msb == one.lsb + one.width - 1;
-        if (!same) { return false; }
-    }
-    return fields == Count;
-}
-
-/// Copies a member, of which all elements if it is an array.
-template <class Member>
-constexpr void copy(Member const& from, Member& to) {
-    to = from;
-}
-template <class Element, std::size_t Count>
-constexpr void copy(Element const (&from)[Count], Element (&to)[Count]) {
-    for (std::size_t i = 0; i < Count; ++i) { to[i] = from[i]; }
-}
-
-/// True if a member is these bytes of its structure, and no others.
-template <class Structure, class Member>
-constexpr auto is_at(Member Structure::* member, std::size_t offset, std::size_t size) -> bool {
-    byte_array<sizeof(Structure)> bytes;
-    auto changed = file::load<Structure>(bytes);
-    for (auto& byte : bytes.bytes) { byte = 0xFF; }
-    auto const ones = file::load<Structure>(bytes);
-    copy(ones.*member, changed.*member);
-    auto const got = file::to_bytes(changed);
-    for (std::size_t i = 0; i < got.size(); ++i) {
-        bool const is_inside = i >= offset && i < offset + size;
-        if (got[i] != (is_inside ? 0xFF : 0)) { return false; }
-    }
-    return true;
-}
-
-}  // namespace
-
-TEST_CASE("the bits of sample_type are those of perf_event_sample_format") {
-    static constexpr bits_in_c wanted[] = {{"IP", 0},
-                                           {"TID", 1},
-                                           {"TIME", 2},
-                                           {"ADDR", 3},
-                                           {"READ", 4},
-                                           {"CALLCHAIN", 5},
-                                           {"ID", 6},
-                                           {"CPU", 7},
-                                           {"PERIOD", 8},
-                                           {"STREAM_ID", 9},
-                                           {"RAW", 10},
-                                           {"BRANCH_STACK", 11},
-                                           {"REGS_USER", 12},
-                                           {"STACK_USER", 13},
-                                           {"WEIGHT", 14},
-                                           {"DATA_SRC", 15},
-                                           {"IDENTIFIER", 16},
-                                           {"TRANSACTION", 17},
-                                           {"REGS_INTR", 18},
-                                           {"PHYS_ADDR", 19},
-                                           {"AUX", 20},
-                                           {"CGROUP", 21},
-                                           {"DATA_PAGE_SIZE", 22},
-                                           {"CODE_PAGE_SIZE", 23},
-                                           {"WEIGHT_STRUCT", 24}};
-    static_assert(has_fields<sample_type>(wanted));
-    CHECK_TWICE([](auto value) {
-        return sample_type{}.with(sample_type::TID{value(true)}).raw == 2 &&
-               sample_type{}.with(sample_type::IDENTIFIER{value(true)}).raw == 0x1'0000;
-    });
-}
-
-TEST_CASE("the bits of attr_flags are the bit-fields of perf_event_attr") {
-    static constexpr bits_in_c wanted[] = {{"disabled", 0},
-                                           {"inherit", 1},
-                                           {"pinned", 2},
-                                           {"exclusive", 3},
-                                           {"exclude_user", 4},
-                                           {"exclude_kernel", 5},
-                                           {"exclude_hv", 6},
-                                           {"exclude_idle", 7},
-                                           {"mmap", 8},
-                                           {"comm", 9},
-                                           {"freq", 10},
-                                           {"inherit_stat", 11},
-                                           {"enable_on_exec", 12},
-                                           {"task", 13},
-                                           {"watermark", 14},
-                                           {"precise_ip", 15, 2},
-                                           {"mmap_data", 17},
-                                           {"sample_id_all", 18},
-                                           {"exclude_host", 19},
-                                           {"exclude_guest", 20},
-                                           {"exclude_callchain_kernel", 21},
-                                           {"exclude_callchain_user", 22},
-                                           {"mmap2", 23},
-                                           {"comm_exec", 24},
-                                           {"use_clockid", 25},
-                                           {"context_switch", 26},
-                                           {"write_backward", 27},
-                                           {"namespaces", 28},
-                                           {"ksymbol", 29},
-                                           {"bpf_event", 30},
-                                           {"aux_output", 31},
-                                           {"cgroup", 32},
-                                           {"text_poke", 33},
-                                           {"build_id", 34},
-                                           {"inherit_thread", 35},
-                                           {"remove_on_exec", 36},
-                                           {"sigtrap", 37}};
-    static_assert(has_fields<attr_flags>(wanted));
-    CHECK_TWICE([](auto value) {
-        return attr_flags{}.with(attr_flags::mmap2{value(true)}).raw == 0x80'0000 &&
-               attr_flags{}.with(attr_flags::sample_id_all{value(true)}).raw == 0x4'0000;
-    });
-}
+using test::bits_in_c;
+using test::has_fields;
+using test::is_at;
 
 TEST_CASE("the types of records are those of Linux and perf") {
     static_assert(underlying(record_type::comm) == 3 && underlying(record_type::exit) == 4 &&
@@ -199,10 +71,7 @@ TEST_CASE("the bits of aux_flags are those of PERF_AUX_FLAG") {
         [](auto value) { return aux_flags{}.with(aux_flags::PARTIAL{value(true)}).raw == 4; });
 }
 
-TEST_CASE("the structures have the sizes of those in C") {
-    static_assert(sizeof(file_header) == 104 && sizeof(section) == 16);
-    static_assert(sizeof(perf_event_attr) == 144 && perf_event_attr::first_size == 64 &&
-                  perf_event_attr::size_of_writer == 128);
+TEST_CASE("the records have the sizes of those in C") {
     static_assert(sizeof(record_header) == 8);
     static_assert(sizeof(comm_record) == 16);
     static_assert(sizeof(fork_record) == 32 && sizeof(exit_record) == 32);
@@ -224,31 +93,9 @@ TEST_CASE("the structures have the sizes of those in C") {
     static_assert(sizeof(auxtrace_record) == 48);
 }
 
-TEST_CASE("the members of the file's structures are at the offsets that they have in C") {
-    using header = file_header;
-    static_assert(is_at(&section::offset, 0, 8) && is_at(&section::size, 8, 8));
-    static_assert(is_at(&header::magic, 0, 8) && is_at(&header::size, 8, 8) &&
-                  is_at(&header::attr_size, 16, 8) && is_at(&header::attrs, 24, 16) &&
-                  is_at(&header::data, 40, 16) && is_at(&header::event_types, 56, 16) &&
-                  is_at(&header::adds_features, 72, 32));
-    using attr = perf_event_attr;
-    static_assert(is_at(&attr::type, 0, 4) && is_at(&attr::size, 4, 4) &&
-                  is_at(&attr::config, 8, 8) && is_at(&attr::sample_period, 16, 8) &&
-                  is_at(&attr::sample_type, 24, 8) && is_at(&attr::read_format, 32, 8) &&
-                  is_at(&attr::flags, 40, 8) && is_at(&attr::wakeup, 48, 4) &&
-                  is_at(&attr::bp_type, 52, 4) && is_at(&attr::config1, 56, 8) &&
-                  is_at(&attr::config2, 64, 8) && is_at(&attr::branch_sample_type, 72, 8) &&
-                  is_at(&attr::sample_regs_user, 80, 8) && is_at(&attr::sample_stack_user, 88, 4) &&
-                  is_at(&attr::clockid, 92, 4) && is_at(&attr::sample_regs_intr, 96, 8) &&
-                  is_at(&attr::aux_watermark, 104, 4) && is_at(&attr::sample_max_stack, 108, 2) &&
-                  is_at(&attr::reserved_2, 110, 2) && is_at(&attr::aux_sample_size, 112, 4) &&
-                  is_at(&attr::aux_action, 116, 4) && is_at(&attr::sig_data, 120, 8) &&
-                  is_at(&attr::config3, 128, 8) && is_at(&attr::config4, 136, 8));
+TEST_CASE("the members of the kernel's records are at the offsets that they have in C") {
     static_assert(is_at(&record_header::type, 0, 4) && is_at(&record_header::misc, 4, 2) &&
                   is_at(&record_header::size, 6, 2));
-}
-
-TEST_CASE("the members of the kernel's records are at the offsets that they have in C") {
     using comm = comm_record;
     static_assert(is_at(&comm::header, 0, 8) && is_at(&comm::pid, 8, 4) &&
                   is_at(&comm::tid, 12, 4));

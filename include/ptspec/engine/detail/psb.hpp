@@ -12,7 +12,7 @@ constexpr void pass(generator_state& s, auto& batch, action::moment const& one) 
     if (!s.clocks.are_off) {
         bool const guard = count_cycles({.cycles = batch.state().cycles,
                                          .bits = s.options.cycle_counter_bits,
-                                         .loses = !s.ctl<ctl::CYCEn>()},
+                                         .wraps = !s.ctl<ctl::CYCEn>()},
                                         one.cycles)
                                .guard;
         batch.advance(one.cycles);

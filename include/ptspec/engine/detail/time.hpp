@@ -11,9 +11,9 @@ namespace ptspec::engine::detail {
 
 [[nodiscard]] constexpr auto count(generator_state const& s, action::cycles const& e) noexcept
     -> counted_cycles {
-    bool const loses = s.in_overflow || !s.ctl<ctl::CYCEn>();
+    bool const wraps = s.in_overflow || !s.ctl<ctl::CYCEn>();
     return count_cycles(
-        {.cycles = s.writer.cycles, .bits = s.options.cycle_counter_bits, .loses = loses},
+        {.cycles = s.writer.cycles, .bits = s.options.cycle_counter_bits, .wraps = wraps},
         e.passed);
 }
 /// Counts cycles after which no CYC is due. False if one is.

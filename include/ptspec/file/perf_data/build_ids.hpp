@@ -53,6 +53,8 @@ public:
         }
         return {};
     }
+    /// Where the next build id is searched, in bytes from the start of the file.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return at_; }
     /// The error that ended reading; `none` before an error, and at a normal end.
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
 

@@ -34,17 +34,13 @@ struct [[nodiscard]] parsed {
 
 namespace detail {
 
-/// The size of the members that every record of a type has; 0 if `Record` declares another type.
+/// The size of the members that every record of a type has; 0 if `Record` is not for this type.
 template <class Record>
 constexpr auto members_size(record_type type) noexcept -> size_t {
-    if constexpr (requires { Record::forms; }) {
-        for (auto const& form : Record::forms) {
-            if (form.type == type) { return form.size; }
-        }
-        return 0;
-    } else {
-        return type == type_of<Record> ? sizeof(Record) : 0;
+    for (auto const& form : forms_of<Record>) {
+        if (form.type == type) { return form.size; }
     }
+    return 0;
 }
 
 /// Reads the members that exist only for some values of other members. Returns false if the record
@@ -86,8 +82,7 @@ constexpr auto read_variants(record const&, parsed<id_index_record>& to) noexcep
     return to->nr <= to.rest.size() / sizeof(id_index_entry);
 }
 constexpr auto read_variants(record const& from, parsed<time_conv_record>& to) noexcept -> bool {
-    bool const has_all = from.content.size() >= time_conv_record::size_with_cycles;
-    if (has_all) { to.value = load<time_conv_record>(from.content); }
+    if (to->has_cycles()) { to.value = load<time_conv_record>(from.content); }
     return true;
 }
 /// `rest` gets the message.
@@ -98,7 +93,10 @@ constexpr auto read_variants(record const& from, parsed<auxtrace_error_record>& 
     to.rest = from.content.from(made.fmt == 0 ? offsetof(auxtrace_error_record, time)
                                               : offsetof(auxtrace_error_record, msg));
     to.rest = to.rest.first(sizeof made.msg);
-    if (made.fmt == 0) { made.time = 0; }
+    if (made.fmt == 0) {
+        made.time = 0;
+        copy_bytes(made.msg, to.rest.data(), to.rest.size());
+    }
     if (made.fmt < 2) { made.machine_pid = made.vcpu = 0; }
     return true;
 }
@@ -116,7 +114,7 @@ constexpr auto read_variants(record const& from, parsed<auxtrace_info_record>& t
     to.rest = {};
     if (to->type != auxtrace_intel_pt) { return true; }
     // A member that is only partly in the record counts as absent.
-    auto const known = from.content.first(info::forms[0].size + size_t{8} * to->words());
+    auto const known = from.content.first(offsetof(info, PMU_TYPE) + size_t{8} * to->words());
     to.value = load<info>(known);
     uint64_t const length = to->FILTER_STR_LEN;
     if (length == 0) { return true; }

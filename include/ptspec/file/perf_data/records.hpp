@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/file/byte_layout.hpp>
-#include <ptspec/base/word.hpp>
+#include <ptspec/file/perf_data/head.hpp>
 
-/// perf.data, the file of Linux perf: its header, its attributes, and the records that a trace of
-/// Intel PT needs.
+/// The records of a perf.data file that a trace of Intel PT needs.
 ///
 /// Each structure is declared once, with the members that it has in Linux, in their order and with
-/// their names. `read_as` and `writer` copy it whole.
+/// their names. `read_as` and `writer` copy it whole. Only the members of `sample_record` depend on
+/// the event.
 namespace ptspec::file::perf_data {
 
 // ------------------------------------------------------------------------------------ constants
@@ -89,99 +88,6 @@ inline constexpr uint32_t no_cpu = 0xFFFF'FFFF;
 inline constexpr size_t path_max = 4096;
 inline constexpr size_t task_comm_len = 16;
 
-/// `perf_event_attr.sample_type`: the members of a SAMPLE, and of the trailer of other records.
-///
-/// Shape:  64 bits.
-/// Source: Linux, include/uapi/linux/perf_event.h, `perf_event_sample_format`.
-struct sample_type : bit_word<sample_type, uint64_t> {
-    struct IP : flag<0> {};
-    struct TID : flag<1> {};
-    struct TIME : flag<2> {};
-    struct ADDR : flag<3> {};
-    struct READ : flag<4> {};
-    struct CALLCHAIN : flag<5> {};
-    struct ID : flag<6> {};
-    struct CPU : flag<7> {};
-    struct PERIOD : flag<8> {};
-    struct STREAM_ID : flag<9> {};
-    struct RAW : flag<10> {};
-    struct BRANCH_STACK : flag<11> {};
-    struct REGS_USER : flag<12> {};
-    struct STACK_USER : flag<13> {};
-    struct WEIGHT : flag<14> {};
-    struct DATA_SRC : flag<15> {};
-    struct IDENTIFIER : flag<16> {};
-    struct TRANSACTION : flag<17> {};
-    struct REGS_INTR : flag<18> {};
-    struct PHYS_ADDR : flag<19> {};
-    struct AUX : flag<20> {};
-    struct CGROUP : flag<21> {};
-    struct DATA_PAGE_SIZE : flag<22> {};
-    struct CODE_PAGE_SIZE : flag<23> {};
-    struct WEIGHT_STRUCT : flag<24> {};
-
-    // clang-format off
-    struct layout : bit_layout<64,
-        IP, TID, TIME, ADDR, READ, CALLCHAIN, ID, CPU, PERIOD, STREAM_ID, RAW, BRANCH_STACK,
-        REGS_USER, STACK_USER, WEIGHT, DATA_SRC, IDENTIFIER, TRANSACTION, REGS_INTR, PHYS_ADDR,
-        AUX, CGROUP, DATA_PAGE_SIZE, CODE_PAGE_SIZE, WEIGHT_STRUCT, reserved<63, 25>> {};
-    // clang-format on
-};
-
-/// The bit-fields of `perf_event_attr`, as one word.
-///
-/// Shape:  64 bits, at byte 40 of the structure.
-/// Source: Linux, include/uapi/linux/perf_event.h.
-struct attr_flags : bit_word<attr_flags, uint64_t> {
-    struct disabled : flag<0> {};
-    struct inherit : flag<1> {};
-    struct pinned : flag<2> {};
-    struct exclusive : flag<3> {};
-    struct exclude_user : flag<4> {};
-    struct exclude_kernel : flag<5> {};
-    struct exclude_hv : flag<6> {};
-    struct exclude_idle : flag<7> {};
-    struct mmap : flag<8> {};
-    struct comm : flag<9> {};
-    struct freq : flag<10> {};
-    struct inherit_stat : flag<11> {};
-    struct enable_on_exec : flag<12> {};
-    struct task : flag<13> {};  ///< the file has FORK and EXIT records
-    struct watermark : flag<14> {};
-    struct precise_ip : field<16, 15> {};
-    struct mmap_data : flag<17> {};
-    struct sample_id_all : flag<18> {};  ///< records of the kernel have a trailer
-    struct exclude_host : flag<19> {};
-    struct exclude_guest : flag<20> {};
-    struct exclude_callchain_kernel : flag<21> {};
-    struct exclude_callchain_user : flag<22> {};
-    struct mmap2 : flag<23> {};
-    struct comm_exec : flag<24> {};
-    struct use_clockid : flag<25> {};
-    struct context_switch : flag<26> {};
-    struct write_backward : flag<27> {};
-    struct namespaces : flag<28> {};
-    struct ksymbol : flag<29> {};
-    struct bpf_event : flag<30> {};
-    struct aux_output : flag<31> {};
-    struct cgroup : flag<32> {};
-    struct text_poke : flag<33> {};
-    struct build_id : flag<34> {};
-    struct inherit_thread : flag<35> {};
-    struct remove_on_exec : flag<36> {};
-    struct sigtrap : flag<37> {};
-
-    // clang-format off
-    struct layout : bit_layout<64,
-        disabled, inherit, pinned, exclusive, exclude_user, exclude_kernel, exclude_hv,
-        exclude_idle, mmap, comm, freq, inherit_stat, enable_on_exec, task, watermark, precise_ip,
-        mmap_data, sample_id_all, exclude_host, exclude_guest, exclude_callchain_kernel,
-        exclude_callchain_user, mmap2, comm_exec, use_clockid, context_switch, write_backward,
-        namespaces, ksymbol, bpf_event, aux_output, cgroup, text_poke, build_id, inherit_thread,
-        remove_on_exec, sigtrap, reserved<63, 38>> {};
-    // clang-format on
-};
-
 /// `flags` of a AUX record.
 ///
 /// Shape:  64 bits.
@@ -200,80 +106,6 @@ struct aux_flags : bit_word<aux_flags, uint64_t> {
     // clang-format on
 };
 
-/// Features that a file can have: bits of `adds_features`, and `feat_id` of HEADER_FEATURE.
-///
-/// Source: Linux, tools/perf/util/header.h.
-enum class feature_id : uint8_t {
-    build_id = 2,
-    cpuid = 9,
-    pmu_mappings = 16,
-    auxtrace = 18,
-    dir_format = 24,
-    compressed = 27,
-};
-
-// ------------------------------------------------------------------------------------ the file
-
-/// `perf_file_section`.
-struct section {
-    le64 offset{};  ///< in the file
-    le64 size{};
-};
-
-/// `perf_file_header`, at byte 0 of the file.
-///
-/// Source: Linux, tools/perf/util/header.h.
-struct file_header {
-    static constexpr uint64_t magic_value = 0x3245'4C49'4652'4550;  ///< "PERFILE2"
-    /// "2ELIFREP", by a processor with the other byte order.
-    static constexpr uint64_t swapped_magic_value = 0x5045'5246'494C'4532;
-    static constexpr uint64_t old_magic_value = 0x454C'4946'4652'4550;  ///< "PERFFILE"
-    static constexpr size_t pipe_size = 16;         ///< pipe layout: magic and size only
-    static constexpr size_t featureless_size = 72;  ///< old files: without adds_features
-
-    le64 magic{};
-    le64 size{};
-    le64 attr_size{};  ///< of a `perf_event_attr` and the section of its ids
-    section attrs{};
-    section data{};
-    section event_types{};
-    le64 adds_features[4]{};
-};
-
-/// `perf_event_attr` of version 9: what was recorded. A file may have a shorter one, of `size`
-/// bytes.
-///
-/// Source: Linux, include/uapi/linux/perf_event.h.
-struct perf_event_attr {
-    static constexpr uint32_t first_size = 64;  ///< PERF_ATTR_SIZE_VER0; `size` 0 means the same
-    static constexpr uint32_t size_of_writer = 128;  ///< PERF_ATTR_SIZE_VER7
-
-    le32 type{};
-    le32 size{};
-    le64 config{};
-    le64 sample_period{};
-    little_endian<perf_data::sample_type> sample_type{};
-    le64 read_format{};
-    little_endian<attr_flags> flags{};
-    le32 wakeup{};  ///< `wakeup_events` or `wakeup_watermark`
-    le32 bp_type{};
-    le64 config1{};
-    le64 config2{};
-    le64 branch_sample_type{};
-    le64 sample_regs_user{};
-    le32 sample_stack_user{};
-    le32 clockid{};
-    le64 sample_regs_intr{};
-    le32 aux_watermark{};
-    le16 sample_max_stack{};
-    le16 reserved_2{};
-    le32 aux_sample_size{};
-    le32 aux_action{};  ///< aux_start_paused, aux_pause, aux_resume
-    le64 sig_data{};
-    le64 config3{};
-    le64 config4{};
-};
-
 // ------------------------------------------------------------------------------------ records
 // Source: Linux, include/uapi/linux/perf_event.h; tools/lib/perf/include/perf/event.h.
 
@@ -288,13 +120,6 @@ struct record_header {
     }
 };
 
-/// A record type that a structure declares, and the size of the members that each record of this
-/// type has. A structure without `forms` declares the type in its `header`, with all members.
-struct record_form {
-    record_type type;
-    size_t size;
-};
-
 namespace detail {
 
 /// The record type in the `header` of a structure: the type that the writer writes.
@@ -302,6 +127,15 @@ template <class Record>
 inline constexpr record_type type_of = Record{}.header.type;
 
 }  // namespace detail
+
+/// A record type, and the size of the members that each record of this type has.
+struct record_form {
+    record_type type;
+    size_t size;
+};
+/// The record types that a structure is for.
+template <class Record>
+inline constexpr record_form forms_of[1] = {{detail::type_of<Record>, sizeof(Record)}};
 
 struct thread_id {
     uint32_t pid = 0;
@@ -377,8 +211,6 @@ struct mapped_build_id {
 /// Units:  `len` and `pgoff` are in bytes. perf reads the code from the ELF file, where `addr` is
 ///         at `pgoff`.
 struct mmap2_record {
-    static constexpr record_form forms[] = {{record_type::mmap, 40}, {record_type::mmap2, 72}};
-
     record_header header{record_type::mmap2, misc_user};
     le32 pid{};  ///< FFFFFFFFH: the kernel
     le32 tid{};
@@ -410,6 +242,9 @@ struct mmap2_record {
         return made;
     }
 };
+template <>
+inline constexpr record_form forms_of<mmap2_record>[] = {
+    {record_type::mmap, offsetof(mmap2_record, inode)}, {record_type::mmap2, sizeof(mmap2_record)}};
 /// The record with a build id in place of device and inode. A build id is cut after 20 bytes.
 [[nodiscard]] constexpr auto with_build_id(mmap2_record of, byte_view id) noexcept -> mmap2_record {
     mapped_build_id made;
@@ -436,14 +271,15 @@ struct lost_samples_record {
 
 /// PERF_RECORD_THROTTLE and PERF_RECORD_UNTHROTTLE.
 struct throttle_record {
-    static constexpr record_form forms[] = {{record_type::throttle, 32},
-                                            {record_type::unthrottle, 32}};
-
     record_header header{record_type::throttle};
     le64 time{};
     le64 id{};
     le64 stream_id{};
 };
+template <>
+inline constexpr record_form forms_of<throttle_record>[] = {
+    {record_type::throttle, sizeof(throttle_record)},
+    {record_type::unthrottle, sizeof(throttle_record)}};
 
 /// PERF_RECORD_AUX: new bytes in a buffer of traces.
 ///
@@ -465,9 +301,6 @@ struct itrace_start_record {
 /// PERF_RECORD_SWITCH_CPU_WIDE, and PERF_RECORD_SWITCH, which is only a header. The end of the
 /// record, `record::id`, has the thread that runs or ran.
 struct switch_record {
-    static constexpr record_form forms[] = {{record_type::context_switch, 8},
-                                            {record_type::switch_cpu_wide, 16}};
-
     record_header header{record_type::switch_cpu_wide};
     le32 next_prev_pid{};
     le32 next_prev_tid{};
@@ -488,17 +321,22 @@ struct switch_record {
         return {next_prev_pid, next_prev_tid};
     }
 };
+template <>
+inline constexpr record_form forms_of<switch_record>[] = {
+    {record_type::context_switch, sizeof(record_header)},
+    {record_type::switch_cpu_wide, sizeof(switch_record)}};
 
 /// PERF_RECORD_SAMPLE: the members of fixed size that are not in `record::id`. Each is valid only
 /// if its bit in `record::event` is set. The members of variable size follow.
 struct sample_record {
-    static constexpr record_form forms[] = {{record_type::sample, 8}};
-
     record_header header{record_type::sample};
     le64 ip{};
     le64 addr{};
     le64 period{};
 };
+template <>
+inline constexpr record_form forms_of<sample_record>[] = {
+    {record_type::sample, sizeof(record_header)}};
 
 /// PERF_RECORD_HEADER_TRACING_DATA. `size` bytes follow the record.
 struct tracing_data_record {
@@ -540,9 +378,6 @@ struct id_index_entry {
 
 /// PERF_RECORD_TIME_CONV: the conversion of the TSC to times. Old files end after `time_zero`.
 struct time_conv_record {
-    static constexpr record_form forms[] = {{record_type::time_conv, 32}};
-    static constexpr size_t size_with_cycles = 50;
-
     record_header header{record_type::time_conv};
     le64 time_shift{};
     le64 time_mult{};
@@ -555,15 +390,16 @@ struct time_conv_record {
 
     /// True if the members after `time_zero` are valid.
     [[nodiscard]] constexpr auto has_cycles() const noexcept -> bool {
-        return header.size >= size_with_cycles;
+        return header.size >= offsetof(time_conv_record, reserved_1);
     }
 };
+template <>
+inline constexpr record_form forms_of<time_conv_record>[] = {
+    {record_type::time_conv, offsetof(time_conv_record, time_cycles)}};
 
 /// PERF_RECORD_AUXTRACE_ERROR: a decoder reports an error. In format 0, the message is in the place
 /// of `time`. Only format 2 has the last two members.
 struct auxtrace_error_record {
-    static constexpr record_form forms[] = {{record_type::auxtrace_error, 40}};
-
     record_header header{record_type::auxtrace_error};
     le32 type{};
     le32 code{};
@@ -577,16 +413,20 @@ struct auxtrace_error_record {
     le32 machine_pid{};
     le32 vcpu{};
 };
+template <>
+inline constexpr record_form forms_of<auxtrace_error_record>[] = {
+    {record_type::auxtrace_error, offsetof(auxtrace_error_record, time)}};
 
 /// PERF_RECORD_COMPRESSED2, and PERF_RECORD_COMPRESSED, which is only a header. Zstandard data
 /// follow. The data of COMPRESSED2 are padded to 8 bytes.
 struct compressed_record {
-    static constexpr record_form forms[] = {{record_type::compressed, 8},
-                                            {record_type::compressed2, 16}};
-
     record_header header{record_type::compressed2};
     le64 data_size{};
 };
+template <>
+inline constexpr record_form forms_of<compressed_record>[] = {
+    {record_type::compressed, sizeof(record_header)},
+    {record_type::compressed2, sizeof(compressed_record)}};
 
 /// PERF_RECORD_AUXTRACE_INFO of Intel PT. For another kind of trace, only `type` is known. Members
 /// after the end of a short record are 0. If FILTER_STR_LEN is not 0, the filter precedes
@@ -595,8 +435,6 @@ struct compressed_record {
 /// Shape:  TSC_BIT and the members like it are masks of the event's `config`.
 /// Source: Linux, tools/perf/util/intel-pt.h.
 struct auxtrace_info_record {
-    static constexpr record_form forms[] = {{record_type::auxtrace_info, 16}};
-
     record_header header{record_type::auxtrace_info};
     le32 type{};  ///< `auxtrace_intel_pt`, or of another kind of trace
     le32 reserved_1{};
@@ -621,9 +459,13 @@ struct auxtrace_info_record {
 
     /// The number of quadwords after `reserved_1` in the record.
     [[nodiscard]] constexpr auto words() const noexcept -> unsigned {
-        return (header.size - unsigned{forms[0].size}) / 8;
+        constexpr unsigned before = offsetof(auxtrace_info_record, PMU_TYPE);
+        return header.size < before ? 0 : (header.size - before) / 8;
     }
 };
+template <>
+inline constexpr record_form forms_of<auxtrace_info_record>[] = {
+    {record_type::auxtrace_info, offsetof(auxtrace_info_record, PMU_TYPE)}};
 
 /// PERF_RECORD_AUXTRACE: a piece of a trace. `size` bytes of trace follow the record.
 ///

@@ -6,23 +6,6 @@
 /// AUX area samples: SAMPLE records that contain bytes of a trace.
 namespace ptspec::file::perf_data {
 
-/// `perf_event_attr.read_format`: what the counter values of a SAMPLE consist of.
-///
-/// Shape:  64 bits.
-/// Source: Linux, include/uapi/linux/perf_event.h, `perf_event_read_format`.
-struct read_format : bit_word<read_format, uint64_t> {
-    struct TOTAL_TIME_ENABLED : flag<0> {};
-    struct TOTAL_TIME_RUNNING : flag<1> {};
-    struct ID : flag<2> {};
-    struct GROUP : flag<3> {};
-    struct LOST : flag<4> {};
-
-    // clang-format off
-    struct layout : bit_layout<64,
-        TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, ID, GROUP, LOST, reserved<63, 5>> {};
-    // clang-format on
-};
-
 /// The attributes of an event that determine the members of its SAMPLE records.
 struct sample_format {
     sample_type type{};
@@ -37,7 +20,7 @@ struct sample_format {
 /// The format of the SAMPLE records of an event.
 [[nodiscard]] constexpr auto sample_format_of(event_attr const& of) noexcept -> sample_format {
     return {.type = of.sample_type,
-            .read_format = {of.read_format.value()},
+            .read_format = of.read_format,
             .branch_sample_type = of.branch_sample_type,
             .user_registers = popcount(of.sample_regs_user),
             .intr_registers = popcount(of.sample_regs_intr)};

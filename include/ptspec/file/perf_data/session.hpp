@@ -95,6 +95,16 @@ inline constexpr uint64_t slowest_tsc = 50'000'000;
     return detail::error_of_name(of.filter);
 }
 
+namespace detail {
+
+/// The members of the trailer of each record that the writer makes.
+constexpr auto id_format(bool is_timed) noexcept -> sample_type {
+    using is = sample_type;
+    return is{}.with(is::TID{true}, is::TIME{is_timed}, is::IDENTIFIER{true});
+}
+
+}  // namespace detail
+
 /// The id of the only event. The trailer of every record of the kernel has it.
 inline constexpr uint64_t event_id = 1;
 
@@ -111,7 +121,6 @@ inline constexpr size_t head_size = sizeof(file_header) + sizeof event_id + attr
 /// Source: Linux, tools/perf/Documentation/perf.data-file-format.txt.
 [[nodiscard]] constexpr auto head(session const& of, uint64_t data_size) noexcept
     -> byte_array<head_size> {
-    using bits = sample_type;
     using flags = attr_flags;
     constexpr size_t id_offset = sizeof(file_header);
     constexpr size_t attr_offset = id_offset + sizeof event_id;
@@ -126,8 +135,7 @@ inline constexpr size_t head_size = sizeof(file_header) + sizeof event_id + attr
         .size = perf_event_attr::size_of_writer,
         .config = event.config,
         .sample_period = 1,
-        .sample_type = bits{}.with(bits::IP{true}, bits::TID{true}, bits::TIME{is_timed(of)},
-                                   bits::IDENTIFIER{true}),
+        .sample_type = detail::id_format(is_timed(of)).with(sample_type::IP{true}),
         .flags = flags{}.with(
             flags::exclude_user{event.exclude_user}, flags::exclude_kernel{event.exclude_kernel},
             flags::exclude_hv{true}, flags::mmap{true}, flags::comm{true}, flags::task{true},

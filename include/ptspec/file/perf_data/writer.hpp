@@ -19,12 +19,6 @@ namespace detail {
 
 inline constexpr uint64_t largest_file = ~uint64_t{0} >> 1;
 
-/// The bits of `sample_type` that determine the trailer of a record.
-constexpr auto id_format(bool is_timed) noexcept -> sample_type {
-    using is = sample_type;
-    return is{}.with(is::TID{true}, is::TIME{is_timed}, is::IDENTIFIER{true});
-}
-
 /// A record that is being made: `Before` bytes, its structure, and at most `Room` bytes after it.
 template <class Record, size_t Room = 0, size_t Before = 0>
 class record_bytes {
@@ -75,7 +69,7 @@ private:
     static_assert(sizeof(Record) + Room <= 0xFFFF, "the size of a record has 16 bits");
 };
 
-inline constexpr size_t sample_id_room = 3 * sizeof(uint64_t);
+inline constexpr size_t sample_id_room = sizeof(uint64_t) * popcount(id_format(true).raw);
 
 }  // namespace detail
 

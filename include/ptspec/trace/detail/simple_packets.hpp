@@ -7,7 +7,8 @@
 
 namespace ptspec::trace::detail {
 
-/// Writes the events of packets that need no binding into a buffer.
+/// Writes the events of packets that need no binding into a buffer, which has room: `next` is
+/// before `end` until a function returns false.
 ///
 /// always_inline: else clang keeps the visitor in memory, and events with times take 2.3 times as
 /// long (clang 19).
