@@ -157,7 +157,8 @@ private:
     void write(trace::event const& event, bool is_on) {
         using enum trace::event_type;
         bool const ends = is_open_ && !is_on;
-        if (!is_open_ && is_on) {
+        // A damage has no IP. The event of its packet does.
+        if (!is_open_ && is_on && event.what != damage) {
             begin_slice(flow_track, "traced");
             auto fields = args();
             fields.number("offset", event.offset);

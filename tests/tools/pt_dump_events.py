@@ -1042,6 +1042,15 @@ class Timeline(Folder):
         self.assertGreater(len(wanted), 5)
         self.assertIn("given clock", document["otherData"]["ts"])
 
+    def test_an_interval_that_begins_with_damage_has_the_ip_of_the_event(self):
+        # After an OVF, TIP(1000H) without FUP or TIP.PGE; GEN-227.
+        data = PSB + bytes.fromhex("0223" "02f3" "4d001000000000" "01")
+        _, document, _ = self.timeline("-", data=data)
+        found = [(one["ph"], one.get("name"), one.get("args", {}).get("ip"))
+                 for one in document["traceEvents"] if one["ph"] in "BEi" and one["tid"] == 1]
+        self.assertEqual(found[-3:], [("i", "damage", None), ("B", "traced", "0x1000"),
+                                      ("E", None, None)])
+
     def test_a_trace_without_tsc_is_drawn_by_offset(self):
         _, document, names = self.timeline("-", data=ENABLED + b"\0" * 1000 + b"\x01")
         self.assertIn("offset", names[1, 0, "process_labels"]["labels"])
