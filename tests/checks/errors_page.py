@@ -22,7 +22,7 @@ PAGE = FOLDER / "README.md"
 VERSIONS = {"g++": 12, "clang": 19}  # whose messages the page has
 LONGEST = 120
 
-PLACE = re.compile(r"^\S+?:(?:\d+:\d+:)?\s+")  # file, line and column
+PLACE = re.compile(r"^.+?:\d+:\d+:\s+|^\S+?:\s+")  # file, line and column, or file
 GUTTER = re.compile(r"^\s*\d* \| ?\s*")        # of a line of source code in a message
 ERROR = re.compile(r"^(?:fatal )?error: ")
 # What g++ says in addition to the error that explains it.
@@ -35,22 +35,29 @@ HEAD = """\
 <!-- Written by tests/checks/compile_fail.py --write-page. -->
 # Mistakes, and what the compiler says
 
-{count} mistakes that do not compile, each with the message of g++ {g++}, and some also with that of
-clang {clang}. Of a message the error is shown, and the lines that name what is wrong; `...` stands
-for omitted text. A wrong value calls a function that does not exist, and whose name is the message.
-g++ calls it a "call to non-'constexpr' function", clang a "non-constexpr function".
+{count} mistakes, each with the message of g++ {g++}, some also with that of clang {clang}, and with
+what to write instead. Of a message the error is shown, and the lines that name what is wrong; `...`
+stands for omitted text. A wrong value calls a function that does not exist, and whose name is the
+message. g++ calls it a "call to non-'constexpr' function", clang a "non-constexpr function".
 
 The files named here are tests: each mistake must not compile, its message must have the expected
-text, and the same code without the mistake must compile.
+text, and the code without the mistake must compile. A few are only warnings, as is said there; the
+tests make these errors.
 
 | mistakes of | file | |
 |---|---|---|
 {contents}
 """
 SECTION = "\n## {title}\n\n[{file}]({file}){prologue}\n"
-ENTRY = "\n### {name}\n\n{sentence}\n\n```cpp\n{code}\n```\n\n```\n{gcc}\n```\n"
-CLANG = "\nclang {clang}:\n\n```\n{{said}}\n```\n".format(**VERSIONS)
-BLOCKS = re.compile(r"^### (?P<name>\w+)\n\n.*?\n```cpp\n.*?\n```\n\n```\n(?P<gcc>.*?)\n```\n"
+# The order of a reader: the tables that are not named here follow.
+FIRST = ("reg", "packet", "topa", "config", "trace", "engine", "driver", "access", "vmx", "file",
+         "print", "conformance")
+ENTRY = "\n### {name}\n\n{sentence}\n\n```cpp\n{code}\n```\n"
+MESSAGE = "\n```\n{said}\n```\n"
+CLANG = "\nclang {clang}:\n{{said}}".format(**VERSIONS)
+INSTEAD = "\nInstead:\n\n```cpp\n{code}\n```\n"
+BLOCKS = re.compile(r"^### (?P<name>\w+)\n\n[^\n]+(?:\n[^\n]+)*\n\n```cpp\n.*?\n```\n"
+                    r"(?:\n```\n(?P<gcc>.*?)\n```\n)?"
                     r"(?:\nclang \d+:\n\n```\n(?P<clang>.*?)\n```\n)?", re.M | re.S)
 
 
@@ -108,13 +115,16 @@ def message(mistake, said):
 # -------------------------------------------------------------------------------------- the page
 
 def tables():
-    return mistake_tables.read_tables([*sorted(FOLDER.glob("*.cpp")),
+    def place(path):
+        return FIRST.index(path.stem) if path.stem in FIRST else len(FIRST), path
+
+    return mistake_tables.read_tables([*sorted(FOLDER.glob("*.cpp"), key=place),
                                        *sorted(FOLDER.glob("*/*.cpp"))])
 
 
 def messages_of(page):
     """{name: {compiler: lines}} of a page."""
-    return {block["name"]: {"g++": block["gcc"].split("\n"),
+    return {block["name"]: {"g++": (block["gcc"] or "").split("\n"),
                             "clang": (block["clang"] or "").split("\n")}
             for block in BLOCKS.finditer(page)}
 
@@ -129,11 +139,21 @@ def wrapped(text, width=100):
 
 
 def entry(mistake, said):
-    text = ENTRY.format(name=mistake.name, sentence=wrapped(mistake.sentence),
-                        code=mistake.half(True), gcc="\n".join(said.get("g++", [])))
-    if mistake.also_clang:
-        text += CLANG.format(said="\n".join(said.get("clang", [])))
-    return text
+    def half(mistaken):
+        return re.sub(r'"(?:\.\./)+', '"', mistake.half(mistaken))
+
+    sentence = mistake.sentence + (" This is a warning." if mistake.is_warning else "")
+    text = ENTRY.format(name=mistake.name, sentence=wrapped(sentence), code=half(True))
+    for compiler in compilers(mistake):
+        block = MESSAGE.format(said="\n".join(said.get(compiler, [])))
+        text += CLANG.format(said=block) if compiler == "clang" else block
+    return text + (INSTEAD.format(code=half(False)) if half(False) else "")
+
+
+def compilers(mistake):
+    """Those whose messages the page has."""
+    return [one for one in VERSIONS if mistake.is_for(one) and
+            (one == "g++" or mistake.also_clang or mistake.only_clang)]
 
 
 def sections(tables):
@@ -166,7 +186,7 @@ def page(tables, said):
 
 def wrong_messages(mistake, compiler, said, page):
     """What is wrong with the messages on the page, or None. `compiler`: of VERSIONS."""
-    if compiler not in VERSIONS or (compiler == "clang" and not mistake.also_clang):
+    if compiler not in compilers(mistake):
         return None
     expected, stated = message(mistake, said), messages_of(page).get(mistake.name, {})
     if stated.get(compiler) == expected:
@@ -184,8 +204,7 @@ def findings(tables, text):
     said = messages_of(text)
     return [f"{PAGE.relative_to(ROOT)}: no message of {compiler} for {mistake.name}"
             for table in tables for mistake in table.mistakes
-            for compiler in ("g++", "clang")[:1 + mistake.also_clang]
-            if said[mistake.name][compiler] == [""]]
+            for compiler in compilers(mistake) if said[mistake.name][compiler] == [""]]
 
 
 # ------------------------------------------------------------------------------------- self-test
@@ -212,6 +231,7 @@ number one{300};
 namespace missing {
 /// There is no `two`.
 // expect: 'two'
+// a warning
 // expect: not_declared | undeclared
 #ifdef SHOULD_FAIL
 number one = two;
@@ -225,7 +245,7 @@ number three = 3;
 SAID = {
     "too_wide": """\
 In file included from a.hpp:3,
-/x/b.cpp:14:12: error: narrowing conversion of '300' from 'int' to 'number' [-Wnarrowing]
+/a path/b.cpp:14:12: error: narrowing conversion of '300' from 'int' to 'number' [-Wnarrowing]
    14 | number one{300};
 """,
     "missing": """\
@@ -236,12 +256,14 @@ In file included from a.hpp:3,
 """,
 }
 PARTS = [
-    "\n2 mistakes that", "| [Numbers](#numbers) | [numbers.cpp](numbers.cpp) | 2 |",
+    "\n2 mistakes, each", "| [Numbers](#numbers) | [numbers.cpp](numbers.cpp) | 2 |",
     "## Numbers\n\n[numbers.cpp](numbers.cpp) begins with\n\n```cpp\n#include <stdint.h>\n\n"
     "using number = uint8_t;\n```\n",
     "### too_wide\n\n300 has 9 bits.\n\n```cpp\nnumber one{300};\n```\n\n```\nerror: narrowing "
-    "conversion of '300' from 'int' to 'number' [-Wnarrowing]\n```\n\nclang 19:\n\n```\nc\n```\n",
-    "### missing\n\nThere is no `two`.\n\n```cpp\nnumber one = two;\nnumber three = 3;\n```\n\n"
+    "conversion of '300' from 'int' to 'number' [-Wnarrowing]\n```\n\nclang 19:\n\n```\nc\n```\n\n"
+    "Instead:\n\n```cpp\nnumber one{30};\n```\n",
+    "### missing\n\nThere is no `two`. This is a warning.\n\n```cpp\nnumber one = two;\n"
+    "number three = 3;\n```\n\n"
     "```\nin 'constexpr' expansion of 'two'\nerror: call to '... two_is()' [with X = 1]\n"
     "number one = two;  // undeclared\n```\n"]
 LONG = "error: no match for 'f(" + "int, " * 30 + "the_text)' [with A = B; C = D]"

@@ -34,6 +34,10 @@ The markers:
     // one error               the compiler must report one error
     // at most N lines         its messages must have no more lines
     // also clang              the page of errors also has the message of clang
+    // only clang              only clang reports the mistake: others are not asked
+    // a warning               a compiler only warns, and the prologue makes the warning an error
+
+One of the texts must not occur in the code of the mistake: compilers quote the code.
 """
 
 import dataclasses
@@ -44,7 +48,8 @@ OPEN = re.compile(r"namespace (\w+) \{")
 CLOSE = re.compile(r"\}  // namespace (\w+)")
 EXPECT = re.compile(r"// expect:(.*)")
 AT_MOST = re.compile(r"// at most (\d+) lines")
-MARKER = re.compile(r"// (expect|one error|at most|also clang)")
+MARKER = re.compile(r"// (expect|one error|at most|also clang|only clang|a warning)")
+ERROR = re.compile(r"^.*\berror\b(?: \w+)?: .*", re.M)  # `error: ..`, and of MSVC `error C2338: ..`
 INCLUDE = re.compile(r"#include <.*")
 
 
@@ -62,12 +67,32 @@ class Mistake:
     one_error: bool = False
     most_lines: int | None = None
     also_clang: bool = False
+    only_clang: bool = False
+    is_warning: bool = False
     code: list = dataclasses.field(default_factory=list)   # lines, without sentence and markers
     span: range = range(0)                                 # its lines in the file, from 0
 
     @property
     def where(self):
         return f"{self.path}:{self.line}: {self.name}"
+
+    def is_for(self, compiler):
+        """True if a compiler, "g++", "clang" or another, reports this mistake."""
+        return compiler == "clang" or not self.only_clang
+
+    def complaint(self, said):
+        """What is wrong with the messages of a compiler that refused the mistake, or None."""
+        heard = said.replace(self.path.resolve().as_posix(), "").replace(str(self.path), "")
+        missing = [text for text in self.texts
+                   if not any(one in heard for one in text.split(" | "))]
+        errors, lines = len(ERROR.findall(said)), len(said.splitlines())
+        if missing:
+            return f"it does not compile, but the compiler does not say: {missing}"
+        if self.one_error and errors != 1:
+            return f"{errors} errors, not one"
+        if self.most_lines is not None and lines > self.most_lines:
+            return f"{lines} lines of messages, not {self.most_lines}"
+        return None
 
     def half(self, mistaken):
         """The code of the mistake or its valid half, for a reader: without other directives."""
@@ -133,6 +158,10 @@ def read_head(mistake, lines, at, needs_sentence):
             mistake.most_lines = int(found[1])
         elif line == "// also clang":
             mistake.also_clang = True
+        elif line == "// only clang":
+            mistake.only_clang = True
+        elif line == "// a warning":
+            mistake.is_warning = True
         elif not line.startswith("// SPDX-"):
             raise TableError(f"{where}: unknown marker `{line}`")
         at += 1
@@ -153,6 +182,10 @@ def check_code(mistake, needs_halves):
         raise TableError(f"{mistake.where}: the fragment is empty")
     if needs_halves and not {"#ifdef SHOULD_FAIL", "#ifndef SHOULD_FAIL"} & set(mistake.code):
         raise TableError(f"{mistake.where}: no `#ifdef SHOULD_FAIL`: what is the mistake?")
+    code = mistake.half(True)
+    if all(any(one in code for one in text.split(" | ")) for text in mistake.texts):
+        raise TableError(f"{mistake.where}: every text of `// expect:` occurs in the code, which "
+                         "the compiler may quote for another reason")
 
 
 def read_fragment(path, lines, at):

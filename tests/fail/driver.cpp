@@ -74,6 +74,7 @@ auto written(kernel_msrs& msrs) { return ptspec::driver::write(msrs, word{}); }
 namespace set_marks_in_a_row {
 /// The unread bytes and the head of a ring, swapped: they have names.
 // expect: set_marks
+// expect: ring_marks
 auto move_marks(ptspec::driver::ring const& ring, uint64_t head, uint64_t unread) -> bool {
 #ifndef SHOULD_FAIL
     return ptspec::driver::set_marks(ring,

@@ -34,8 +34,8 @@ auto jump(engine::trace_unit<>& unit, host_memory& memory) {
 
 namespace result_dropped_port_fault {
 /// After a fault the unit has not processed the event: the caller must send it again.
-// expect: port_fault | 'nodiscard' attribute
-// expect: nodiscard
+// expect: value of type 'ptspec::port_fault' | declared with 'nodiscard' attribute
+// a warning
 auto jump(ptspec::engine::trace_unit<>& unit, ptspec::host_memory& memory) {
 #ifndef SHOULD_FAIL
     return !unit.on(ptspec::engine::action::indirect_jump{0x2000}, memory).happened;
@@ -78,6 +78,7 @@ auto fup_of(engine::generator_state const& unit, uint64_t rip) -> packet_ip {
 namespace count_cycles_in_a_row {
 /// The cycles that pass and those of the counter, swapped: the counter is one argument.
 // expect: count_cycles
+// expect: cycle_counter
 auto count(uint64_t before, uint64_t passed) -> uint64_t {
 #ifndef SHOULD_FAIL
     return engine::count_cycles({.cycles = before, .bits = 12}, passed).cycles;
@@ -90,6 +91,7 @@ auto count(uint64_t before, uint64_t passed) -> uint64_t {
 namespace count_stored_in_a_row {
 /// The number of bytes and the address of the last one, swapped: the addresses are one argument.
 // expect: count_stored
+// expect: address_span
 void count(engine::write_result& result, uint64_t first, uint64_t last) {
 #ifndef SHOULD_FAIL
     result.count_stored({first, last}, 8);
@@ -102,6 +104,7 @@ void count(engine::write_result& result, uint64_t first, uint64_t last) {
 namespace wrmsr_in_a_row {
 /// The address of a WRMSR and its value, swapped: they have names.
 // expect: wrmsr
+// expect: msr_write
 auto enable(engine::trace_unit<>& unit, host_memory& memory, uint64_t ctl, uint64_t rip) {
 #ifndef SHOULD_FAIL
     return unit.wrmsr({.index = 0x570, .value = ctl, .at = rip, .next = rip + 2}, memory);

@@ -388,6 +388,7 @@ namespace result_dropped_cover {
 /// A page that cannot be part of a region is refused, and no region is written.
 // expect: ignoring return value of
 // expect: nodiscard
+// a warning
 auto regions_for(uint64_t const* pages, size_t count) {
     size_t regions = 0;
 #ifndef SHOULD_FAIL
@@ -405,6 +406,7 @@ namespace result_dropped_validate {
 /// Without findings the table may still be bad: the memory may have faulted before the first one.
 // expect: ignoring return value of
 // expect: nodiscard
+// a warning
 auto findings_in(ptspec::host_memory& memory) {
     size_t findings = 0;
 #ifndef SHOULD_FAIL
@@ -421,6 +423,7 @@ namespace result_dropped_write_table {
 /// Without a link the last region needs STOP: this table is refused and stays empty.
 // expect: ignoring return value of
 // expect: nodiscard
+// a warning
 void place(ptspec::topa::entry* to) {
     ptspec::topa::region const regions[] = {{.base = 0x10'0000}, {.base = 0x20'0000}};
 #ifndef SHOULD_FAIL
@@ -436,6 +439,7 @@ void place(ptspec::topa::entry* to) {
 namespace chain_bounds_in_a_row {
 /// The bounds of a walk over tables, swapped: they have names.
 // expect: shape_of_chain
+// expect: chain_bounds
 auto tables_at(host_memory& memory, uint64_t first) -> uint64_t {
 #ifndef SHOULD_FAIL
     return topa::shape_of_chain(memory, first, {.max_entries = 512, .max_tables = 16}).tables;
@@ -460,8 +464,8 @@ auto ring_at(address table) { return topa::try_ring(table, topa::region{.base = 
 
 namespace phys_addr_from_packet_ip {
 /// The IP of a packet is no address of an output region.
-// expect: packet_ip
-// expect: phys_addr
+// expect: no match for 'operator=' | no viable overloaded '='
+// expect: ptspec::packet_ip | 'packet_ip'
 auto region_at(packet_ip ip, uint64_t base) -> topa::region {
     topa::region made{.base = base};
 #ifdef SHOULD_FAIL
@@ -486,7 +490,7 @@ auto length(topa::region first, topa::region second) -> uint64_t {
 
 namespace packet_ip_from_phys_addr {
 /// An address of the output is no IP.
-// expect: phys_addr
+// expect: could not convert | no viable conversion
 // expect: packet_ip
 auto next_byte(topa::position where, topa::entry current) -> packet_ip {
     phys_addr const address = topa::trace_store_phys_addr(where, current);

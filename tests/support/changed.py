@@ -42,7 +42,7 @@ def own_tests(path):
         found += [r"checks\.(rules|tree)", r"support\..*"]
     elif re.match(r"tests/checks/(\w+\.(csv|txt)|sources\.py)$", path):
         found += [r"checks\.(tree|order|words)(\.self_test)?"]
-    elif path == "tests/checks/mistake_tables.py":
+    elif re.match(r"tests/checks/(mistake_tables|compile_fail|errors_page)\.py$", path):
         found += [r"checks\.(compile_fail|errors_page)(\.self_test)?", r"fail\..*"]
     elif path == "tests/checks/include_time.py":
         found += [r"checks\.readme"]
@@ -179,6 +179,9 @@ tests/CMakeFiles/b.four.dir/b/four.cpp.o: #deps 1, deps mtime 1 (VALID)
     assert "registers_csv" in own_tests("include/ptspec/reg/x.hpp")
     assert own_tests("tests/checks/x.py") == [r"checks.x(\.self_test)?"]
     assert own_tests("tests/checks/x.csv") == [r"checks\.(tree|order|words)(\.self_test)?"]
+    for judge in ("mistake_tables", "compile_fail", "errors_page"):
+        assert own_tests(f"tests/checks/{judge}.py")[-1] == r"fail\..*"
+    assert own_tests("tests/fail/README.md") == [r"checks\.errors_page", r"fail\..*"]
     assert own_tests("tests/a/b.cpp") == ["a.b"]
     assert own_tests("tests/fail/a.cpp") == ["fail.a", r"checks\.errors_page"]
     assert own_tests("tests/fail/headers/a.cpp") == [r"fail\.headers", r"checks\.errors_page"]

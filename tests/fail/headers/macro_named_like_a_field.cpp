@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-/// Drivers, `<termios.h>` and `<arpa/telnet.h>` define macros with the names of fields.
+/// Drivers, `<termios.h>` and `<arpa/telnet.h>` define macros with the names of fields. Include
+/// them after ptspec.
 // expect: a macro has the name of a field: include ptspec before the header that defines it
 // one error
 #ifdef SHOULD_FAIL
-// As drivers, <termios.h> and <arpa/telnet.h> define them.
 #define IA32_RTIT_OUTPUT_BASE 0x560
 #define IA32_RTIT_OUTPUT_MASK_PTRS 0x561
 #define IA32_RTIT_CTL 0x570
@@ -15,8 +15,7 @@
 #define IA32_RTIT_ADDR1_B 0x583
 #define CR3 0003000
 #define IP 244
-#endif
-
+#else
 // Headers for Windows and other systems define these; no name of ptspec is one of them.
 #define far
 #define near
@@ -36,12 +35,12 @@
 #define STRICT 1
 #define TRUE 1
 #define FALSE 0
+#endif
 
 #include <ptspec/conformance.hpp>
 #include <ptspec/ptspec.hpp>
 
 #ifndef SHOULD_FAIL
-// Later they do no harm.
 #define IA32_RTIT_CTL 0x570
 static_assert(ptspec::conforms_address<ptspec::reg::ia32_rtit_ctl>(IA32_RTIT_CTL));
 #endif
