@@ -12,7 +12,8 @@ block must occur in FILE, in this order; paragraphs between them may be left out
 includes. What stands in the block must compile when it is pasted: with its includes, and with
 `using namespace ptspec;` after them. FILE of a block after `g++ says of [FILE](FILE):` must not
 compile, and every line of the block must be part of a line that g++ prints; `...` stands for
-omitted text. Every relative link must lead to a file.
+omitted text. After `$ g++ FLAGS FILE -o NAME && ./NAME` stand the lines that the program prints.
+Every relative link must lead to a file.
 
 README.md has at most 250 lines. Its table of headers has the limits of include_time.py.
 
@@ -32,6 +33,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 import include_time
 
@@ -39,6 +41,8 @@ FILE = r"\[(?P<file>\S+)\]\((?:\.\./)*(?P=file)\):\n\n"
 BLOCK = re.compile(rf"(?:{FILE})?```cpp\n(?P<code>.*?)```", re.DOTALL)
 SAID = re.compile(rf"g\+\+ says of\s{FILE}```\n(?P<lines>.*?)```", re.DOTALL)
 USING = "using namespace ptspec;\n"
+RUN = re.compile(r"^    \$ g\+\+ (?P<flags>.*) -o (?P<name>\w+) && \./(?P=name)\n"
+                 r"(?P<lines>(?:    .*\n)*)", re.MULTILINE)
 LINK = re.compile(r"\]\((?!\w+:)([^)#]+)")
 INCLUDE = re.compile(r"^#include <ptspec/([^>]+)>", re.MULTILINE)
 LIMIT = re.compile(r"^\| `ptspec/(\w+)\.hpp` \|.*\| (\d+\.\d+) \|$", re.MULTILINE)
@@ -101,6 +105,21 @@ def wrong_messages(root, name, text):
                 yield f"{where}: g++ does not say {line.strip()!r} of {block['file']}"
 
 
+def wrong_output(root, name, text):
+    for block in RUN.finditer(text):
+        where = f"{name}:{text.count(chr(10), 0, block.start()) + 1}"
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, block["name"])
+            built = subprocess.run(["g++", *block["flags"].split(), "-o", program], cwd=root,
+                                   capture_output=True, text=True)
+            if built.returncode != 0:
+                yield f"{where}: this does not compile: {built.stderr.partition(chr(10))[0]}"
+                continue
+            printed = subprocess.run([program], capture_output=True, text=True).stdout
+        if textwrap.indent(printed, "    ") != block["lines"]:
+            yield f"{where}: {block['name']} prints {printed!r}"
+
+
 def wrong_quotations(root, name, must_quote=True):
     text = (root / name).read_text()
     blocks = 0
@@ -119,6 +138,7 @@ def wrong_quotations(root, name, must_quote=True):
             first = next((line for line in said if "error" in line), said[0])
             yield f"{where}: this does not compile when it is pasted: {first}"
     yield from wrong_messages(root, name, text)
+    yield from wrong_output(root, name, text)
     if blocks == 0 and must_quote:
         yield f"{name}: quotes no code"
     for link in LINK.findall(re.sub(r"(?ms)^```.*?^```$", "", text)):
@@ -215,6 +235,7 @@ def self_test():
     quoted = "[a.cpp](a.cpp):\n\n```cpp\n#include <one.hpp>\n\nnumber a;\n```\n[a](a.cpp)\n"
     said = ("As g++ says of\n[bad.cpp](bad.cpp):\n\n"
             "```\nerror: static assertion ... not fine\n```\n")
+    ran = "\n    $ g++ -Iinclude run.cpp -o it && ./it\n    one\n    two\n\nmore\n"
     two = quoted.replace("number a;", "number a;\n\nint c;")
     cases = [(quoted, 0), (quoted.replace("number a", "number b"), 1),
              (quoted.replace("(a.cpp):", "(b.cpp):").replace("[a.cpp]", "[b.cpp]"), 2),
@@ -227,13 +248,16 @@ def self_test():
              (quoted.replace("number a;", USING + "\nnumber a;"), 0),
              (quoted + said, 0), (quoted + said.replace("fine", "good"), 1),
              (quoted + said.replace("error", "note"), 1),
-             (quoted + said.replace("bad.cpp", "a.cpp"), 1)]
+             (quoted + said.replace("bad.cpp", "a.cpp"), 1),
+             (quoted + ran, 0), (quoted + ran.replace("two", "ten"), 1),
+             (quoted + ran.replace("    two\n", ""), 1), (quoted + ran.replace("run", "bad"), 1)]
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch)
         (root / "include").mkdir()
         (root / "include" / "one.hpp").write_text("namespace ptspec { using number = int; }\n")
         (root / "a.cpp").write_text(f"#include <one.hpp>\n\n{USING}\nnumber a;\n\nint b;\n\n"
                                     "int c;\n")
+        (root / "run.cpp").write_text('#include <cstdio>\nint main() { std::puts("one\\ntwo"); }\n')
         (root / "bad.cpp").write_text('static_assert(false, "this is not fine");\n')
         for text, expected in cases:
             (root / "README.md").write_text(text)

@@ -54,7 +54,7 @@ RULES = {
     "spdx": "the first line (after `#!`) must be `{mark} SPDX-License-Identifier: BSL-1.0`",
     "macro": "no macros in include/: {name}",
     "attribute": "an attribute of a compiler stands on a line of its own, between "
-                 "`#if {compilers}` and `#endif`; a comment above says why",
+                 "`#if {compilers}` and `#endif`",
     "torn": "a line must not end between the return type and the name of a function",
     "mirror": "its test {test} is missing",
     "machine-path": "a path that exists on one machine only: {name}",

@@ -10,12 +10,12 @@
 #include <ptspec/engine/model_kind.hpp>
 #include <ptspec/base/host_memory.hpp>
 
+#include <support/random_numbers.hpp>
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,16 +45,6 @@ struct totals {
     uint64_t resets = 0;
     uint64_t lost_by_reset = 0;
     uint64_t laps = 0;
-};
-
-class random_source {
-public:
-    explicit random_source(uint64_t seed) : from_{seed} {}
-    auto roll(uint64_t sides) -> uint64_t { return sides == 0 ? 0 : from_() % sides; }
-    auto one_in(uint64_t sides) -> bool { return roll(sides) == 0; }
-
-private:
-    std::mt19937_64 from_;
 };
 
 /// A traced context: its ring, and what the test knows about its trace.
@@ -144,9 +134,9 @@ private:
             how.psb_after_pge = random_.one_in(4);
             how.psb_on_every_enable = random_.one_in(4);
         }
-        if (random_.one_in(2)) { how.drained_at_once = 1 + random_.roll(24); }
-        how.overflow_ends_at = random_.roll(64);
-        how.output.pmi_lead_bytes = static_cast<uint32_t>(1 + random_.roll(driver::pmi_margin));
+        if (random_.one_in(2)) { how.drained_at_once = 1 + random_.below(24); }
+        how.overflow_ends_at = random_.below(64);
+        how.output.pmi_lead_bytes = static_cast<uint32_t>(1 + random_.below(driver::pmi_margin));
         return how;
     }
 
@@ -154,7 +144,7 @@ private:
         constexpr buffer_recipe all[] = {buffer_recipe::streaming, buffer_recipe::streaming,
                                          buffer_recipe::interrupt_and_stop,
                                          buffer_recipe::stop_on_full, buffer_recipe::circular};
-        return all[random_.roll(5)];
+        return all[random_.below(5)];
     }
 
     /// Regions of mixed sizes, at places in memory without an order, and tables of mixed sizes.
@@ -176,21 +166,21 @@ private:
             bool const is_single = contexts_[i].is_single_range ||
                                    (!caps_.has_topa_of_many_entries() &&
                                     !driver::detail::is_read_while_filled(recipes_[i]));
-            size_t count = 1 + random_.roll(random_.one_in(4) ? 64 : 6);
+            size_t count = 1 + random_.below(random_.one_in(4) ? 64 : 6);
             if (is_single) { count = 1; }
             if (count == 1 && driver::detail::interrupts(recipes_[i]) &&
                 caps_.has_topa_of_many_entries()) {
                 count = 2;
             }
             for (size_t k = 0; k < count; ++k) {
-                auto const size = random_.roll(random_.one_in(3) ? 3 : 1);
+                auto const size = random_.below(random_.one_in(3) ? 3 : 1);
                 all.push_back({i, static_cast<topa::region_size>(size)});
             }
         }
         std::vector<size_t> order(all.size());
         for (size_t i = 0; i < order.size(); ++i) { order[i] = i; }
         for (size_t i = order.size(); i > 1; --i) {
-            std::swap(order[i - 1], order[random_.roll(i)]);
+            std::swap(order[i - 1], order[random_.below(i)]);
         }
         uint64_t end = memory_base;
         for (size_t const i : order) {
@@ -202,7 +192,7 @@ private:
             contexts_[one.owner].regions.push_back({one.base, one.size});
         }
         for (size_t i = 0; i < context_count; ++i) {
-            table_entries_[i] = 2 + random_.roll(random_.one_in(2) ? 4 : 80);
+            table_entries_[i] = 2 + random_.below(random_.one_in(2) ? 4 : 80);
             page_counts_[i] = contexts_[i].regions.size();
         }
         end = (end + 4095) / 4096 * 4096;
@@ -273,7 +263,7 @@ private:
     // -------------------------------------------------------------------------------- events
 
     auto address() -> uint64_t {
-        return 0x40'0000 + random_.roll(random_.one_in(8) ? ~0U : 0x3000);
+        return 0x40'0000 + random_.below(random_.one_in(8) ? ~0U : 0x3000);
     }
     auto kernel_code() const -> engine::execution_context { return {.cr3 = 0x1000}; }
 
@@ -281,18 +271,18 @@ private:
         auto& cpu = *cpu_;
         ++executed_;
         uint64_t const here = cpu.unit().ip();
-        switch (random_.roll(12)) {
+        switch (random_.below(12)) {
             case 0: (void)cpu.on(action::indirect_jump{address()}); break;
             case 1: (void)cpu.on(action::indirect_call{here + 3, address()}); break;
             case 2: (void)cpu.on(action::near_return{address()}); break;
             case 3:
             case 8:
             case 9:
-                (void)cpu.on(action::ptwrite{here, here + 4, random_.roll(~uint64_t{0}), true});
+                (void)cpu.on(action::ptwrite{here, here + 4, random_.below(~uint64_t{0}), true});
                 break;
             case 4:
-                now_ += random_.roll(50);
-                (void)cpu.on(action::elapsed{random_.roll(100), now_, 3 * now_});
+                now_ += random_.below(50);
+                (void)cpu.on(action::elapsed{random_.below(100), now_, 3 * now_});
                 break;
             case 5:
                 if (random_.one_in(40)) { (void)cpu.on(action::psb_due{}); }
@@ -303,7 +293,7 @@ private:
                     (void)cpu.on(action::overflow_end{here});
                 }
                 break;
-            case 7: (void)cpu.on(action::mov_cr3{here, here + 3, 0x1000 * random_.roll(3)}); break;
+            case 7: (void)cpu.on(action::mov_cr3{here, here + 3, 0x1000 * random_.below(3)}); break;
             default: (void)cpu.on(action::conditional{address(), random_.one_in(2)}); break;
         }
     }
@@ -342,12 +332,12 @@ private:
         if (has_stopped && random_.one_in(50)) {
             as_kernel([&] { read_out_and_restart(); });
         }
-        switch (random_.roll(800)) {
+        switch (random_.below(800)) {
             case 0:
             case 1:
-            case 2: as_kernel([&] { switch_to(random_.roll(context_count)); }); break;
+            case 2: as_kernel([&] { switch_to(random_.below(context_count)); }); break;
             case 3:
-            case 4: as_kernel([&] { switch_by_xsaves(random_.roll(context_count)); }); break;
+            case 4: as_kernel([&] { switch_by_xsaves(random_.below(context_count)); }); break;
             case 5: as_kernel([&] { pause_and_resume(); }); break;
             case 6: as_kernel([&] { flush(); }); break;
             case 7: as_kernel([&] { read_out_and_restart(); }); break;
@@ -532,7 +522,7 @@ private:
         auto smm = code;
         (void)cpu_->on(action::smi{here, 0x8000, smm});
         for (int i = 0; i < 3; ++i) {
-            (void)cpu_->on(action::conditional{0x8000 + random_.roll(64), true});
+            (void)cpu_->on(action::conditional{0x8000 + random_.below(64), true});
         }
         (void)cpu_->on(action::rsm{here, code});
     }
@@ -589,7 +579,7 @@ private:
 
     cpu::capabilities caps_;
     engine::model_kind_info const& of_;
-    random_source random_;
+    test::random_numbers random_;
     totals& sum_;
     std::string problem_;
     context contexts_[context_count + 1];

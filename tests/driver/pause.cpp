@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/driver/pause.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 

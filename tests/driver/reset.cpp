@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/driver/reset.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/switch_context.hpp>
-#include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/simulate/ports.hpp>

@@ -34,8 +34,8 @@ inline auto hex(std::uint64_t value, unsigned digits = 1) -> std::string {
     print::hex(value, [&](text piece) { out += string_of(piece); }, digits);
     return out;
 }
-/// IA32_RTIT_OUTPUT_MASK_PTRS is printed with all its digits.
 inline auto hex(phys_addr address) -> std::string { return hex(address.value); }
+/// IA32_RTIT_OUTPUT_MASK_PTRS is printed with all its digits.
 inline auto hex(reg::ia32_rtit_output_mask_ptrs pointers) -> std::string {
     return hex(pointers.raw, 16);
 }
