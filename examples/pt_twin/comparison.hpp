@@ -81,7 +81,7 @@ inline void compare(byte_view real, byte_view made, recording const& from, bool 
 /// The packets of a part from a PSB on.
 inline auto rest_of(recording const& from, std::size_t psb) -> recording {
     auto made = from;
-    made.all.erase(made.all.begin(), made.all.begin() + static_cast<std::ptrdiff_t>(psb));
+    made.all = made.all.subspan(psb);
     made.begin = made.all.front().offset;
     made.alignment = static_cast<unsigned>((from.alignment + made.begin - from.begin) % 16);
     return made;
@@ -164,7 +164,7 @@ inline auto best_kind(byte_view whole, std::vector<recording> const& parts, mach
         std::size_t end = most;
         while (end > 0 && !from.all[end].is(kind::psb)) { --end; }
         if (end == 0) { continue; }
-        from.all.resize(end);
+        from.all = from.all.first(end);
         from.end = from.all.back().end;
         from.ends_in_pads = from.ends_in_damage = false;
     }

@@ -17,6 +17,9 @@ struct place {
     bool is_after_fall = false;
 };
 
+/// The maximum number of packets that show a privilege, which bounds the work for a difference.
+constexpr std::size_t most_evidence = 20'000;
+
 /// Answers about packets by their indexes.
 class evidence {
 public:
@@ -123,7 +126,8 @@ public:
         bool has_kernel_ip = false;
         bool has_user_ip = false;
         std::uint64_t mode = 0;  // the last MODE.Exec since the last PSB
-        for (std::size_t k = i; k < all_.size(); ++k) {
+        std::size_t const end = i + std::min(all_.size() - i, most_evidence);
+        for (std::size_t k = i; k < end; ++k) {
             auto const& one = all_[k];
             if (k != i && may_be_rise(k) && must_have_fallen(k)) { break; }
             if (one.is(kind::psb)) {
@@ -252,7 +256,7 @@ private:
         return one.packet.length() > packet::encode(packet::tip_pge::of(form, one.ip)).length;
     }
 
-    std::vector<seen> const& all_;
+    std::span<seen const> all_;
     std::uint64_t begin_;  ///< the offset of a multiple of 16 in the output buffer
     configuration const& with_;
     engine::model_options options_;

@@ -129,7 +129,7 @@ private:
 };
 
 /// The PSB+ from a PSB on. It ends at PSBEND, before an OVF, or at the end.
-inline auto psb_plus_at(std::vector<seen> const& all, std::size_t from) -> group {
+inline auto psb_plus_at(std::span<seen const> all, std::size_t from) -> group {
     group made;
     for (made.next = from + 1; made.next < all.size(); ++made.next) {
         auto const& one = all[made.next];
@@ -146,7 +146,7 @@ inline auto psb_plus_at(std::vector<seen> const& all, std::size_t from) -> group
 }
 
 /// TSC, TMA and CBR from a packet on, with the MTCs and CYCs before and between them.
-inline auto timing_at(std::vector<seen> const& all, std::size_t from) -> group {
+inline auto timing_at(std::span<seen const> all, std::size_t from) -> group {
     group made;
     group longer;
     made.next = longer.next = from;
@@ -169,7 +169,7 @@ inline auto timing_at(std::vector<seen> const& all, std::size_t from) -> group {
 }
 
 /// The index after MTCs and CYCs.
-inline auto after_times(std::vector<seen> const& all, std::size_t i) -> std::size_t {
+inline auto after_times(std::span<seen const> all, std::size_t i) -> std::size_t {
     while (i < all.size() && (all[i].is(kind::mtc) || all[i].is(kind::cyc))) { ++i; }
     return i;
 }

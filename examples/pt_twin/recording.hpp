@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace pt_twin {
@@ -35,7 +37,8 @@ struct seen {
 
 /// Packets from a PSB on, up to damage or the end. Their offsets are those in the trace.
 struct recording {
-    std::vector<seen> all{};
+    std::shared_ptr<std::vector<seen>> stored = std::make_shared<std::vector<seen>>();
+    std::span<seen const> all{};  // of `stored`
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     bool ends_in_pads = false;
@@ -129,9 +132,10 @@ inline auto read(byte_view bytes, std::uint64_t base) -> std::vector<recording> 
         }
         parts.back().ends_in_pads = false;
         parts.back().end = one.end;
-        parts.back().all.push_back(one);
+        parts.back().stored->push_back(one);
     }
     for (auto& made : parts) {
+        made.all = *made.stored;
         if (!made.all.empty() && made.end - made.all.back().end > 16) {
             made.end = made.all.back().end;
             made.ends_in_pads = false;

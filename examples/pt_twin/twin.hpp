@@ -705,7 +705,7 @@ private:
         return in.next;
     }
 
-    std::vector<seen> const& all_;
+    std::span<seen const> all_;
     std::uint64_t begin_;  ///< the offset of a multiple of 16 in the output buffer
     bool ends_in_pads_;
     configuration with_;
