@@ -172,9 +172,6 @@ private:
     /// The number of places that a path may have.
     static constexpr uint32_t ways = 4;
 
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
-#endif
     constexpr auto beside(path& one, uint32_t slot, path_key const& key) noexcept -> path& {
         path* free = one.key.branches == 0 ? &one : nullptr;
         for (uint32_t i = 1; i < ways; ++i) {

@@ -88,9 +88,6 @@ public:
         next_ += count;
         return true;
     }
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
-#endif
     auto append(byte_view bytes) noexcept -> bool {
         if (static_cast<size_t>(end_ - next_) < bytes.size() && !grow(bytes.size())) {
             return false;

@@ -152,10 +152,6 @@ private:
             return after;
         }
     };
-    /// noinline: takes values, not the visitor, so that the visitor stays in registers.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
-#endif
     constexpr auto bind_in_batch(packet::any_packet const& which, at where, event* next,
                                  bool has_no_pending) noexcept -> detail::after_binding {
         if (has_no_pending) { end_simple_packets(next); }
@@ -356,9 +352,6 @@ private:
 
     /// Called after each packet while an asynchronous event is pending. The events of an INIT wait
     /// for the TIP of the SIPI; the events between are returned first. Source: GEN-290.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
-#endif
     constexpr void continue_event(packet::any_packet const& which, binding bound) noexcept {
         bool const is_fup = which.is<packet::fup>();
         if (!binder_.in_event() || (is_fup && bound.to == owner::asynchronous)) {

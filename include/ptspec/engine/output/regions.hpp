@@ -142,7 +142,7 @@ constexpr auto load_next_region(output_state& s, access::msr_state& now, Memory&
 /// after `room` bytes are stored at `place`; else null. The parts of the window are parameters so
 /// that the caller keeps it in registers.
 ///
-/// noinline: keeps this rare case out of `try_next_region`.
+/// noinline: inlined, a write of 2 bytes takes 1.5 times as long (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::noinline]]
 #endif
@@ -157,7 +157,7 @@ inline auto entry_after_link(output_state const& s, uint64_t end, uint8_t const*
 /// first of the same table. False, and no change, if that entry needs more: if it differs from the
 /// current one, which is valid and has neither INT nor STOP, in more than the region's address.
 ///
-/// always_inline: a filled region costs no call.
+/// always_inline: without it a write of 2 bytes takes 1.2 times as long (clang 19).
 template <memory_port Memory>
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]

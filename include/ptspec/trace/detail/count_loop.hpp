@@ -30,12 +30,7 @@ constexpr auto count_top_bits(uint64_t tops) noexcept -> unsigned {
 }
 
 /// The opcode information of the packet at `at`, including the length of a CYC.
-///
-/// always_inline: avoids a call per packet.
 template <class Packets>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
 constexpr auto opcode_info_with_cyc_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
     opcode_info one = opcode_info_at<Packets>(at, strict);
     if (one.length == 0 && one.which == packet::kind::cyc) {

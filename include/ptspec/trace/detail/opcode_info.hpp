@@ -142,12 +142,7 @@ inline constexpr opcode_info_table opcode_infos = [] {
 }();
 
 /// Checks the payload of a packet. `low` and `high` have all bytes of the packet.
-///
-/// noinline: keeps the cold path out of the caller's registers.
 template <class Packets>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
-#endif
 constexpr auto is_valid_packet(uint64_t low, uint64_t high, packet::kind which,
                                bool strict) noexcept -> bool {
     wide_bits const image{low, high};  // passed as two scalars: some ABIs pass a struct in memory
@@ -163,7 +158,7 @@ constexpr auto is_valid_packet(uint64_t low, uint64_t high, packet::kind which,
 /// The row of the packet at `at`, or the row of the escape, whose length is 0, when the payload is
 /// invalid. At least `lookahead_bytes` bytes are readable.
 ///
-/// always_inline: avoids a call per packet.
+/// always_inline: without it `for_each` takes 19 % more instructions (g++ 12).
 template <class Packets>
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]

@@ -65,10 +65,6 @@ public:
         now_.record(which, code.length);
         return finish_write();
     }
-    /// always_inline: avoids a call per packet.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
     [[nodiscard]]
     constexpr auto put(packet::any_packet const& which) noexcept -> rule {
         packet::kind const kind = which.kind();
@@ -123,10 +119,6 @@ private:
                            now_.items != packet::block::none;
         return rule::none;
     }
-    /// always_inline: avoids a call per packet.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
     [[nodiscard]]
     constexpr auto append(wide_bits bytes, unsigned count) noexcept -> bool {
         if constexpr (requires { to_.append(bytes, size_t{count}); }) {
@@ -139,11 +131,6 @@ private:
     /// not accept, or for which there might be no room.
     ///
     /// No branch depends on the packet kind, which is unpredictable.
-    ///
-    /// noinline: gives the loop all registers.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
-#endif
     constexpr auto put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
             size_t const most = to_.room() / detail::lookahead_bytes;
@@ -199,20 +186,11 @@ private:
         return which == packet::kind::psb ? detail::clears_ip
                                           : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
-    /// noinline: keeps the slow path out of the caller's registers.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
-#endif
     constexpr auto slow_path(packet::any_packet const& which) noexcept -> rule {
         return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
     /// Writes the packets that `add` adds to a batch.
-    ///
-    /// noinline: keeps the slow path out of the caller's registers.
     template <class Add>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
-#endif
     constexpr auto write_batch(Add const& add) noexcept -> rule {
         packet_batch<Packets> all{now_, how_};
         add(all);
