@@ -367,12 +367,14 @@ class PtRecord(Folder):
 
     @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_signals_to_the_recorder_are_passed_to_the_program(self):
-        for engine in ("qemu", "step"):
-            for which in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-                with self.subTest(which, engine=engine):
-                    tool = self.started("--engine", engine, "sh", "-c",
-                                        f"trap 'echo got it; exit 5' {which.name[3:]}; echo ready; "
-                                        "while :; do :; done")
+        # A shell has too many instructions to step through.
+        program = self.built("deaths")
+        for which in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            script = f"trap 'echo got it; exit 5' {which.name[3:]}; echo ready; while :; do :; done"
+            for engine, command in (("qemu", ["sh", "-c", script]), ("qemu", [program, "g"]),
+                                    ("step", [program, "g"])):
+                with self.subTest(which, engine=engine, command=command[0]):
+                    tool = self.started("--engine", engine, *command)
                     tool.send_signal(which)
                     said = tool.communicate(timeout=60)
                     if "ptrace is not allowed" in said[1]:
@@ -487,7 +489,7 @@ class PtRecord(Folder):
     @unittest.skipUnless(IS_X86, "an x86-64 processor")
     def test_stepping_ends_where_a_program_is_executed(self):
         done = self.run_tool("--engine", "step", "-o", self.data, "--raw", self.raw, "--check",
-                             "sh", "-c", "exec sh -c 'exit 9'")
+                             self.built("deaths"), "x")
         if "ptrace is not allowed" in done.stderr:
             self.skipTest("ptrace")
         self.assertEqual(done.returncode, 9, done.stderr)

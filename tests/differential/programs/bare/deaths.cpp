@@ -17,10 +17,12 @@ auto system_call(word number, word a = 0, word b = 0, word c = 0, word d = 0) ->
 }
 
 constexpr word write_call = 1;
+constexpr word sigaction_call = 13;
 constexpr word pause_call = 34;
 constexpr word nanosleep_call = 35;
 constexpr word getpid_call = 39;
 constexpr word fork_call = 57;
+constexpr word execve_call = 59;
 constexpr word exit_call = 60;
 constexpr word kill_call = 62;
 constexpr word exit_group_call = 231;
@@ -56,6 +58,25 @@ void store_to_null() {
                  :
                  :
                  : "rax", "rdx", "memory");
+}
+
+[[noreturn]] void say_and_end(int) {
+    (void)system_call(write_call, 1, reinterpret_cast<word>("got it\n"), 7);
+    (void)system_call(exit_group_call, 5);
+    __builtin_unreachable();
+}
+/// SIGHUP, SIGINT and SIGTERM end the program.
+void handle_signals() {
+    struct {
+        void (*handler)(int) = say_and_end;
+        word flags = 0x0400'0000;  // SA_RESTORER, which the kernel requires
+        void (*restorer)(int) = say_and_end;
+        word mask = 0;
+    } const action;
+    constexpr word signals[] = {1, 2, 15};
+    for (word const which : signals) {
+        (void)system_call(sigaction_call, which, reinterpret_cast<word>(&action), 0, 8);
+    }
 }
 
 extern "C" [[noreturn]] void other_thread(word letter) {
@@ -97,6 +118,7 @@ void start_thread(word letter) {
 extern "C" [[noreturn]] void run(word const* stack) {
     (void)nested(9);
     auto const letter = stack[0] < 2 ? 'e' : *reinterpret_cast<char const*>(stack[2]);
+    if (letter == 'g') { handle_signals(); }
     (void)system_call(write_call, 1, reinterpret_cast<word>("ready\n"), 6);
     (void)work(11);
     switch (letter) {
@@ -109,6 +131,13 @@ extern "C" [[noreturn]] void run(word const* stack) {
         case 'a': (void)system_call(kill_call, system_call(getpid_call), 6); break;  // SIGABRT
         case 'k': (void)system_call(kill_call, system_call(getpid_call), 9); break;  // SIGKILL
         case 'u': spin();
+        case 'x': {  // executes `sh -c 'exit 9'`
+            char const* const words[] = {"sh", "-c", "exit 9", nullptr};
+            (void)system_call(execve_call, reinterpret_cast<word>("/bin/sh"),
+                              reinterpret_cast<word>(words));
+            break;
+        }
+        case 'g':
         case 'p': pause_forever();
         case 'c':  // a child dies, and then its parent
             if (system_call(fork_call) == 0) { store_to_null(); }
