@@ -143,14 +143,15 @@ def counted_rows(program):
     return [row.name for row in INSTRUCTIONS if row.name.partition("/")[0] in ways]
 
 
-def build(pool, compilers, folder):
+def build(pool, compilers, folder, only_counted):
     """{compiler: {source: program}}, built in parallel"""
-    programs = {cxx: {path.stem: folder / f"{path.stem}-{cxx}" for path in SOURCES}
+    sources = [path for path in SOURCES if counted_rows(path.stem) or not only_counted]
+    programs = {cxx: {path.stem: folder / f"{path.stem}-{cxx}" for path in sources}
                 for cxx in compilers}
     for done in [pool.submit(run, [cxx, "-std=c++20", "-O2", f"-I{ROOT}/include", f"-I{ROOT}/tests",
                                    str(path), "-o", str(programs[cxx][path.stem]), "-lbenchmark",
                                    "-lipt", "-lpthread"])
-                 for path in SOURCES for cxx in compilers]:
+                 for path in sources for cxx in compilers]:
         done.result()
     return programs
 
@@ -231,10 +232,41 @@ def summaries(compiler, programs, folder, trace, megabytes):
     return ratio > 1 and memory < 64
 
 
+def print_times(programs, inputs, quick, kept, folder, real):
+    """Returns what became slower."""
+    found = {cxx: ratios(built, inputs, quick, kept)
+             for cxx, built in programs.items()}
+    print("times as fast as libipt".ljust(24) +
+          "".join(f"{cxx + ' (min .. max)':>28}" for cxx in programs) + "   floor   aim")
+    for row in ROWS + (EVENTS + FLOW if real else []):
+        line = row.name.ljust(24)
+        for cxx in programs:
+            got = found[cxx][row.name]
+            line += f"{got['ratio']:10.2f} ({got['min']:.2f} .. {got['max']:.2f})".rjust(28)
+        print(f"{line}{row.floor:8g}{row.aim:6g}" if row.floor else line)
+    print("millions a second".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
+    taken = {cxx: branches(built["unit"], quick) for cxx, built in programs.items()}
+    for row in BRANCHES:
+        figures = "".join(f"{taken[cxx][row.name]:28.1f}" for cxx in programs)
+        print(f"{row.name:24}{figures}{row.floor:8g}{row.aim:6g}")
+    print("engine::output, nanoseconds; floor 1.5, aim 0.8 for 2 bytes")
+    for cxx, built in programs.items():
+        for line in run([str(built["output"]), "--small"]).stdout.splitlines():
+            print(f"{cxx:>12}: {line}")
+    if not quick:
+        print("including everything, beside <string_view>; floor 1.6, aim 1 of instructions",
+              flush=True)
+        subprocess.run([sys.executable, ROOT / "tests/checks/include_time.py", *programs],
+                       check=True)
+    return [f"pt_dump --summary with {cxx}" for cxx, built in programs.items()
+            if real and not summaries(cxx, built, folder, real, 30 if quick else 1000)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller traces, fewer passes")
     parser.add_argument("--gate", action="store_true", help="fail where something became slower")
+    parser.add_argument("--count", action="store_true", help="count instructions, and time nothing")
     parser.add_argument("--json", type=pathlib.Path, help="keep Google Benchmark's output here")
     parser.add_argument("--cxx", nargs="+", default=["g++", "clang++-19"], metavar="COMPILER")
     options = parser.parse_args()
@@ -258,7 +290,7 @@ def main():
                                str(folder / "flow.addr")]}
         # Builds and instruction counts run in parallel, before anything is timed.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            programs = build(pool, options.cxx, folder)
+            programs = build(pool, options.cxx, folder, options.count)
             counting = {cxx: [pool.submit(instructions, program, inputs.get(name, []),
                                           counted_rows(name))
                               for name, program in built.items()
@@ -266,21 +298,6 @@ def main():
                         for cxx, built in programs.items()}
         counts = {cxx: {row: count for done in all_done for row, count in done.result().items()}
                   for cxx, all_done in counting.items()}
-        found = {cxx: ratios(built, inputs, options.quick, kept)
-                 for cxx, built in programs.items()}
-        print("times as fast as libipt".ljust(24) +
-              "".join(f"{cxx + ' (min .. max)':>28}" for cxx in programs) + "   floor   aim")
-        for row in ROWS + (EVENTS + FLOW if real else []):
-            line = row.name.ljust(24)
-            for cxx in programs:
-                got = found[cxx][row.name]
-                line += f"{got['ratio']:10.2f} ({got['min']:.2f} .. {got['max']:.2f})".rjust(28)
-            print(f"{line}{row.floor:8g}{row.aim:6g}" if row.floor else line)
-        print("millions a second".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
-        taken = {cxx: branches(built["unit"], options.quick) for cxx, built in programs.items()}
-        for row in BRANCHES:
-            figures = "".join(f"{taken[cxx][row.name]:28.1f}" for cxx in programs)
-            print(f"{row.name:24}{figures}{row.floor:8g}{row.aim:6g}")
         print("instructions a packet".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         for row in INSTRUCTIONS:
             if any(row.name not in counts[cxx] for cxx in programs):
@@ -291,19 +308,8 @@ def main():
             slower += [f"{row.name} with {cxx}: {counts[cxx][row.name]:.1f} instructions, more "
                        f"than {row.reached}"
                        for cxx in programs if real and counts[cxx][row.name] > row.reached]
-        print("engine::output, nanoseconds; floor 1.5, aim 0.8 for 2 bytes")
-        for cxx, built in programs.items():
-            for line in run([str(built["output"]), "--small"]).stdout.splitlines():
-                print(f"{cxx:>12}: {line}")
-        if not options.quick:
-            print("including everything, beside <string_view>; floor 1.6, aim 1 of instructions",
-                  flush=True)
-            subprocess.run([sys.executable, ROOT / "tests/checks/include_time.py", *options.cxx],
-                           check=True)
-        if real:
-            for cxx, built in programs.items():
-                if not summaries(cxx, built, folder, real, 30 if options.quick else 1000):
-                    slower.append(f"pt_dump --summary with {cxx}")
+        if not options.count:
+            slower += print_times(programs, inputs, options.quick, kept, folder, real)
     if options.gate and slower:
         print("slower than before:", *slower, sep="\n  ")
         return 1
