@@ -136,7 +136,7 @@ private:
 /// Encodes packets from the fields of their lines.
 class assembler {
 public:
-    /// With `sparse` a gap may be longer than `most_pads`.
+    /// With `sparse` a gap may be longer than `max_pads`.
     assembler(tool::output& to, bool sparse) : file_{to}, sparse_{sparse} {}
 
     /// Assembles one line.
@@ -169,7 +169,7 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t most_pads = std::uint64_t{64} << 20;
+    static constexpr std::uint64_t max_pads = std::uint64_t{64} << 20;
 
     static auto next_word(std::string_view& text) -> std::string_view {
         auto const begin = std::min(text.find_first_not_of(" \t\r"), text.size());
@@ -199,7 +199,7 @@ private:
         static constexpr std::uint8_t pads[4096] = {};
         if (offset < written_) { throw refusal{"the packets before this offset reach over it"}; }
         auto const gap = offset - written_;
-        if (gap > most_pads && !sparse_) {
+        if (gap > max_pads && !sparse_) {
             throw refusal{"the offset is " + std::to_string(gap) +
                           " bytes ahead, and more than 64 MB need --sparse"};
         }

@@ -83,8 +83,8 @@ public:
         int failed = 0;
         MPI_Allreduce(&mine, &failed, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
         if (failed == size_) { return true; }
-        error.resize(most_bytes_of_message);
-        MPI_Bcast(error.data(), most_bytes_of_message, MPI_CHAR, failed, MPI_COMM_WORLD);
+        error.resize(max_bytes_of_message);
+        MPI_Bcast(error.data(), max_bytes_of_message, MPI_CHAR, failed, MPI_COMM_WORLD);
         error.resize(error.find('\0'));
         if (is_first()) {
             tool::print_error((failed == 0 ? "" : "rank " + std::to_string(failed) + ": ") + error);
@@ -109,7 +109,7 @@ public:
     }
 
 private:
-    static constexpr int most_bytes_of_message = 1024;
+    static constexpr int max_bytes_of_message = 1024;
 
     int rank_ = 0;
     int size_ = 1;

@@ -36,10 +36,10 @@ public:
     }
 
 private:
-    static constexpr std::size_t most_bars = 200'000;
+    static constexpr std::size_t max_bars = 200'000;
 
     settings const& how_;
-    calls::recorder found_{most_bars, {}};
+    calls::recorder found_{max_bars, {}};
     traced::traced_code code_;
     calls::walk walk_;
 };

@@ -91,7 +91,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t most_printed = 100;
+    static constexpr std::size_t max_printed = 100;
 
     /// What the file says about the bytes from an offset on.
     struct mark {
@@ -111,7 +111,7 @@ private:
 
         void operator()(trace::violation const& one) const {
             auto& first = one.is_note ? to->first_notes : to->first;
-            if (first.size() < most_printed) { first.push_back(one); }
+            if (first.size() < max_printed) { first.push_back(one); }
             to->count += one.is_note ? 0 : 1;
         }
     };

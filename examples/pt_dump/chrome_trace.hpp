@@ -98,7 +98,7 @@ private:
     /// Branches are counted in bins of 10 units of `ts`.
     static constexpr std::uint64_t ticks_per_bin = 10'000;
     /// The maximum number of events that wait for the first TSC, and then have its time.
-    static constexpr std::size_t most_early = 4096;
+    static constexpr std::size_t max_early = 4096;
 
     struct moment {
         trace::event event;
@@ -112,7 +112,7 @@ private:
     /// Times before the first TSC are relative: these events wait for it.
     void add(trace::event const& one, bool is_on, bool is_absolute) {
         if (!has_scale_) [[unlikely]] {
-            if (!is_absolute && early_.size() < most_early) {
+            if (!is_absolute && early_.size() < max_early) {
                 early_.push_back({one, is_on, {}, {}});
                 return;
             }

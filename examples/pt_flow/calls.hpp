@@ -20,7 +20,7 @@ namespace pt_flow {
 
 /// The maximum number of open frames. If there are more, the tree has no line for the end of the
 /// oldest.
-inline constexpr std::size_t most_frames = 65536;
+inline constexpr std::size_t max_frames = 65536;
 
 /// How calls are printed.
 struct call_format {
@@ -67,7 +67,7 @@ public:
     void call(flow::call const& one) override {
         bool const is_hidden = !is_wanted(one.frame.to);
         if (!is_hidden) { open_pending(); }
-        if (open_.size() == most_frames) { open_.erase(open_.begin(), open_.begin() + 1024); }
+        if (open_.size() == max_frames) { open_.erase(open_.begin(), open_.begin() + 1024); }
         auto const depth = how_.only.empty() ? one.depth - 1 : shown_depth_;
         open_.push_back({one.frame.to, depth, count_, one.when, is_hidden});
         if (is_hidden) { return; }
@@ -223,8 +223,8 @@ public:
 
 private:
     /// Beyond these limits, instructions are counted for the caller.
-    static constexpr std::size_t most_nodes = std::size_t{1} << 20;
-    static constexpr unsigned most_depth = 1024;
+    static constexpr std::size_t max_nodes = std::size_t{1} << 20;
+    static constexpr unsigned max_depth = 1024;
 
     struct node {
         std::uint64_t function = 0;
@@ -254,7 +254,7 @@ private:
         auto const known = nodes_[parent].children.find(function);
         if (known != nodes_[parent].children.end()) { return known->second; }
         auto const depth = nodes_[parent].depth + 1;
-        if (nodes_.size() == most_nodes || depth > most_depth) { return parent; }
+        if (nodes_.size() == max_nodes || depth > max_depth) { return parent; }
         nodes_.push_back({function, parent, depth, 0, {}});
         nodes_[parent].children.emplace(function, nodes_.size() - 1);
         return nodes_.size() - 1;

@@ -134,7 +134,7 @@ private:
             return nullptr;
         }
         for (auto const& one : made->copies) {
-            if (one.count > trace_copy::most_blocks) { return nullptr; }
+            if (one.count > trace_copy::max_blocks) { return nullptr; }
         }
         return made;
     }

@@ -121,7 +121,7 @@ public:
     static constexpr unsigned page_bits = 12;
     static constexpr std::size_t page_bytes = std::size_t{1} << page_bits;
     /// Code in others is absent: a journal may be malicious.
-    static constexpr std::size_t most_pages = std::size_t{1} << 18;
+    static constexpr std::size_t max_pages = std::size_t{1} << 18;
 
     /// A part of a record.
     struct piece {
@@ -142,7 +142,7 @@ public:
     explicit code_pages(std::vector<code_record> all) : records_{std::move(all)} {
         for (auto const& record : records_) {
             for_each_piece(record, [&](std::uint64_t number, piece const& one) {
-                if (pages_.size() < most_pages) { add_first(pages_[number], one); }
+                if (pages_.size() < max_pages) { add_first(pages_[number], one); }
             });
         }
         for (auto const& record : records_) {

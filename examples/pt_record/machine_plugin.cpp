@@ -80,7 +80,7 @@ struct emulated_processor {
     bool is_user = false;  ///< user code executes, which has no log
 };
 
-constexpr unsigned most_processors = 256;
+constexpr unsigned max_processors = 256;
 
 struct plugin_state {
     char directory[3072] = {};
@@ -89,7 +89,7 @@ struct plugin_state {
     std::mutex lock{};  ///< for all below
     process_files files{};
     live_blocks blocks{};
-    emulated_processor* processors[most_processors] = {};
+    emulated_processor* processors[max_processors] = {};
     unsigned current = 0;
     bool has_ended = false;
 };
@@ -143,7 +143,7 @@ auto is_the_only_thread() -> bool {
 [[gnu::used]] void on_block(unsigned cpu, code_block const* next,
                             machine_registers const* registers) asm("pt_record_on_block");
 void on_block(unsigned cpu, code_block const* next, machine_registers const* registers) {
-    if (cpu >= most_processors || !is_the_only_thread()) { return; }
+    if (cpu >= max_processors || !is_the_only_thread()) { return; }
     auto*& of = state.processors[cpu];
     if (of == nullptr) { of = new emulated_processor; }
     state.current = cpu;
@@ -167,7 +167,7 @@ void on_block(unsigned cpu, code_block const* next, machine_registers const* reg
 /// An instruction begins, with `check`.
 template <bool Repeats>
 void on_instruction(unsigned cpu, void* ip) {
-    auto* const of = cpu < most_processors ? state.processors[cpu] : nullptr;
+    auto* const of = cpu < max_processors ? state.processors[cpu] : nullptr;
     if (of == nullptr || of->is_user) { return; }
     of->log.add(reinterpret_cast<std::uint64_t>(ip), Repeats);
 }
@@ -213,7 +213,7 @@ void finish() {
     std::lock_guard const guard{state.lock};
     if (state.has_ended) { return; }
     state.has_ended = true;
-    for (unsigned cpu = 0; cpu < most_processors; ++cpu) {
+    for (unsigned cpu = 0; cpu < max_processors; ++cpu) {
         auto* const of = state.processors[cpu];
         if (of == nullptr || !of->trace.file.is_open()) { continue; }
         // What the last block led to is not known.

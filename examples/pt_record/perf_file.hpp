@@ -210,14 +210,14 @@ inline auto build_id_of(std::string const& path, std::uint64_t inode) -> std::ve
     if (head.size() < 64 || !std::equal(std::begin(magic), std::end(magic), head.data())) {
         return {};
     }
-    constexpr std::uint64_t most_notes = 1 << 16;
+    constexpr std::uint64_t max_notes = 1 << 16;
     unsigned const count = head[56] + head[57] * 256u;
     for (unsigned i = 0; i < count; ++i) {
         auto const part = read(load_le64(head.data() + 32) + 56u * i, 56);
         constexpr unsigned note = 4;
         if (part.size() < 56 || (load_le64(part.data()) & low_bits(32)) != note) { continue; }
         auto const notes = read(load_le64(part.data() + 8),
-                                std::min(load_le64(part.data() + 32), most_notes));
+                                std::min(load_le64(part.data() + 32), max_notes));
         for (std::uint64_t at = 0; at + 16 <= notes.size();) {
             std::uint64_t const sizes = load_le64(notes.data() + at);
             std::uint64_t const name = ((sizes & low_bits(32)) + 3) / 4 * 4;

@@ -73,12 +73,12 @@ auto translate(qemu_plugin_tb const* tb, x86::code_width width, std::uint64_t ba
     auto& block = *made.block;
     block.base = base;
     std::size_t const count = qemu_plugin_tb_n_insns(tb);
-    made.code.reserve(count * x86::instruction::most_bytes);
+    made.code.reserve(count * x86::instruction::max_bytes);
     block.first = qemu_plugin_tb_vaddr(tb);
     for (std::size_t i = 0; i < count; ++i) {
         auto* const one = qemu_plugin_tb_get_insn(tb, i);
         std::uint64_t const at = qemu_plugin_insn_vaddr(one);
-        std::uint8_t bytes[x86::instruction::most_bytes];
+        std::uint8_t bytes[x86::instruction::max_bytes];
         std::size_t const size = bytes_of(one, bytes, sizeof bytes);
         auto const decoded = x86::decode(byte_view{bytes}.first(size), width);
         bool const is_last = i + 1 == count;

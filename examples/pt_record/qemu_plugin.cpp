@@ -107,7 +107,7 @@ struct emulated_thread {
     bool makes_thread = false;  ///< by the system call that it executes
 };
 
-constexpr unsigned most_threads = 8192;
+constexpr unsigned max_threads = 8192;
 
 struct plugin_state {
     char directory[3072] = {};
@@ -119,7 +119,7 @@ struct plugin_state {
     journal_parts journals{};
     std::vector<handler> handlers{};
     live_blocks blocks{};
-    emulated_thread* threads[most_threads] = {};
+    emulated_thread* threads[max_threads] = {};
 };
 
 /// Not destroyed: threads may run while the process ends.
@@ -128,7 +128,7 @@ union undestroyed {
     ~undestroyed() {}
 } everything;
 plugin_state& state = everything.value;
-thread_local unsigned current_vcpu = most_threads;
+thread_local unsigned current_vcpu = max_threads;
 
 auto thread_id() -> int { return static_cast<int>(::syscall(SYS_gettid)); }
 
@@ -147,7 +147,7 @@ void report_progress(emulated_thread& of) {
 }
 /// What `begun_block` needs to find the code of a block in the journals, now or later.
 auto record_of(byte_view code, bool is_written) -> std::uint64_t {
-    auto const size = std::min<std::uint64_t>(code.size(), begun_block::most_bytes);
+    auto const size = std::min<std::uint64_t>(code.size(), begun_block::max_bytes);
     return begun_block::record_of(
         size, is_written ? state.journals.base() + state.files.journal_size() : begun_block::all);
 }
@@ -292,7 +292,7 @@ auto read_chain(signal_chain& to, std::uint64_t handler_at, std::uint64_t rsp) -
 }
 /// What precedes an instruction in a block; all if its code cannot be read.
 auto part_before(code_block const& of, std::uint64_t ip) -> code_block {
-    std::uint8_t code[begun_block::most_bytes];
+    std::uint8_t code[begun_block::max_bytes];
     std::uint64_t const size = begun_block{of.first, of.record}.size();
     if (!read_memory(of.first, code, size)) { return of; }
     return part_of_block({code, size}, of.first, ip, x86::code_width::bits_64);
@@ -333,7 +333,7 @@ auto part_before(code_block const& of, std::uint64_t ip) -> code_block {
 }
 /// The state of a thread; null if there are too many.
 [[gnu::always_inline]] inline auto thread_of(unsigned vcpu) -> emulated_thread* {
-    if (vcpu >= most_threads) [[unlikely]] { return no_thread(); }
+    if (vcpu >= max_threads) [[unlikely]] { return no_thread(); }
     auto* const of = state.threads[vcpu];
     return of != nullptr ? of : new_thread(vcpu);
 }
@@ -411,7 +411,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     if (block.count == 0) { return; }
     if (is_emulated(block.first)) { block.count = 0; }
     std::lock_guard const guard{state.lock};
-    auto* const of = current_vcpu < most_threads ? state.threads[current_vcpu] : nullptr;
+    auto* const of = current_vcpu < max_threads ? state.threads[current_vcpu] : nullptr;
     int const id = thread_id();
     state.files.add_mapping(block.first, id);
     auto const found = state.files.exchange(block.first, made.bytes());
@@ -473,8 +473,8 @@ void add_handler(std::uint64_t action) {
         one.restorer = given.restorer;
         return;
     }
-    constexpr std::size_t most_handlers = 4096;
-    if (state.handlers.size() == most_handlers) { return; }
+    constexpr std::size_t max_handlers = 4096;
+    if (state.handlers.size() == max_handlers) { return; }
     state.handlers.push_back({given.handler, given.restorer});
     state.blocks.for_each([&](code_block& one) {
         if (one.first == given.handler) { one.set(rare_case::handler); }
@@ -556,7 +556,7 @@ void on_system_call_return(qemu_plugin_id_t, unsigned vcpu, std::int64_t number,
 
 /// The child after a fork: it has one thread, and files of its own.
 void in_child() {
-    for (unsigned i = 0; i < most_threads; ++i) {
+    for (unsigned i = 0; i < max_threads; ++i) {
         auto*& of = state.threads[i];
         if (of == nullptr) { continue; }
         of->trace.file.abandon();
@@ -579,7 +579,7 @@ void after_fork_in_child() {
 }
 
 void on_thread_exit(qemu_plugin_id_t, unsigned vcpu) {
-    if (vcpu >= most_threads || state.threads[vcpu] == nullptr) { return; }
+    if (vcpu >= max_threads || state.threads[vcpu] == nullptr) { return; }
     std::lock_guard const guard{state.lock};
     end(*state.threads[vcpu]);
     free_saved(*state.threads[vcpu]);
@@ -600,7 +600,7 @@ void on_exit(qemu_plugin_id_t, void*) {
 
 /// QEMU ends the process as a signal of the program does: it sends it to itself.
 auto on_kill(::pid_t process, int signal) -> int {
-    auto* const of = current_vcpu < most_threads ? state.threads[current_vcpu] : nullptr;
+    auto* const of = current_vcpu < max_threads ? state.threads[current_vcpu] : nullptr;
     if (process == ::getpid() && of != nullptr && of->previous != nullptr) {
         auto& to = of->saved->death;
         to.ip = of->registers->ip;

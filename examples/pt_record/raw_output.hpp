@@ -86,7 +86,7 @@ public:
         std::vector<code_record> all;
         for (auto i = line.size(); i-- != 0;) {
             auto const path = in_here(std::to_string(line[i]) + ".code");
-            auto const bytes = tool::read_all(path, most_bytes);
+            auto const bytes = tool::read_all(path, max_bytes);
             auto read = read_journal(ptspec::byte_view{bytes.data(), bytes.size()});
             if (read.left != 0) {
                 tool::print_error(path + ": the last record is incomplete: " +
@@ -114,13 +114,13 @@ public:
     }
 
 private:
-    static constexpr std::size_t most_bytes = std::size_t{1} << 32;  ///< of a file
+    static constexpr std::size_t max_bytes = std::size_t{1} << 32;  ///< of a file
 
     [[nodiscard]] auto in_here(std::string const& name) const -> std::string {
         return path_ + "/" + name;
     }
     static auto text_of(std::string const& path) -> std::string {
-        auto const bytes = tool::read_all(path, most_bytes);
+        auto const bytes = tool::read_all(path, max_bytes);
         return {bytes.begin(), bytes.end()};
     }
     /// A process, its parent, and so on.

@@ -80,7 +80,7 @@ private:
         int process = 0;
         bool is_started = false;  ///< `ip` is the next instruction
         std::uint64_t ip = 0;
-        std::uint8_t next[x86::instruction::most_bytes] = {};  ///< the bytes at `ip`
+        std::uint8_t next[x86::instruction::max_bytes] = {};  ///< the bytes at `ip`
         std::size_t next_size = 0;
         std::string program{};  ///< that a call of execve at `ip` names
         bool has_call = false;  ///< `call` has called the kernel, which may not return to `ip`

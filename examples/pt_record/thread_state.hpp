@@ -29,7 +29,7 @@ struct begun_block {
     std::uint64_t record = 0;  ///< `record_of` its code
 
     static constexpr unsigned size_bits = 13;
-    static constexpr std::uint64_t most_bytes = (std::uint64_t{1} << size_bits) - 1;
+    static constexpr std::uint64_t max_bytes = (std::uint64_t{1} << size_bits) - 1;
     /// `journal` is a size of the journal, including all code of the block.
     static constexpr auto record_of(std::uint64_t size, std::uint64_t journal) -> std::uint64_t {
         return journal << size_bits | size;
@@ -37,23 +37,23 @@ struct begun_block {
     /// For code that is written to the journal later: all of the journal.
     static constexpr std::uint64_t all = ~std::uint64_t{0} >> size_bits;
 
-    [[nodiscard]] auto size() const -> std::uint64_t { return record & most_bytes; }
+    [[nodiscard]] auto size() const -> std::uint64_t { return record & max_bytes; }
     [[nodiscard]] auto journal() const -> std::uint64_t { return record >> size_bits; }
 };
 
 /// A copy of the state of a trace, and the blocks that began since.
 struct trace_copy {
-    static constexpr std::uint64_t most_blocks = 512;
+    static constexpr std::uint64_t max_blocks = 512;
 
     trace_state state{};
     std::uint64_t bytes = 0;      ///< of the trace
     std::uint64_t in_kernel = 0;  ///< `count`, if its last block has called the kernel
     std::uint64_t count = 0;      ///< of blocks; 0: the trace is complete
-    begun_block blocks[most_blocks] = {};
+    begun_block blocks[max_blocks] = {};
     instruction_log logs[2] = {};  ///< when block number i began: logs[i % 2]
     instruction_log kernel_log{};  ///< when the last block called the kernel
 
-    [[nodiscard]] auto is_full() const -> bool { return count == most_blocks; }
+    [[nodiscard]] auto is_full() const -> bool { return count == max_blocks; }
 };
 
 /// The end of a thread's process, as its thread sees it.

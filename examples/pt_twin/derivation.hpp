@@ -36,7 +36,7 @@ public:
     auto run() -> std::size_t {
         auto steps = path{};
         std::size_t i = 0;
-        std::uint64_t budget = most_trials + 20 * from_.all.size();
+        std::uint64_t budget = max_trials + 20 * from_.all.size();
         for (;;) {
             auto const reached = advance(i, from_.all.size(), steps);
             if (!reached.differs) { return from_.all.size(); }
@@ -68,11 +68,11 @@ private:
         twin::moment before{};
     };
     using path = std::deque<choice_step>;
-    static constexpr std::size_t most_steps = 60;  // to go back over
-    static constexpr std::size_t most_kept = 12;
-    static constexpr std::size_t most_waiting = 24;
-    static constexpr std::uint64_t most_trials = 20'000;  // steps, for a difference
-    static constexpr std::size_t ahead = 64;              // packets after a difference, to be sure
+    static constexpr std::size_t max_steps = 60;  // to go back over
+    static constexpr std::size_t max_kept = 12;
+    static constexpr std::size_t max_waiting = 24;
+    static constexpr std::uint64_t max_trials = 20'000;  // steps, for a difference
+    static constexpr std::size_t ahead = 64;             // packets after a difference, to be sure
 
     struct progress {
         bool differs = false;
@@ -92,7 +92,7 @@ private:
             now.is_kept = twin_.asked_of_os();
             if (now.asked != 0) {
                 steps.push_back(std::move(now));
-                if (steps.size() > most_steps) { forget_one(steps); }
+                if (steps.size() > max_steps) { forget_one(steps); }
             }
             if (now.i == 0) { find_psb(); }
             if (is_different(false) || has_stopped(i)) { return {true, checked_, i}; }
@@ -112,8 +112,8 @@ private:
     /// Drops the first step that is not kept, or the first if many are.
     static void forget_one(path& steps) {
         std::size_t kept = 0;
-        while (kept != most_kept && steps[kept].is_kept) { ++kept; }
-        if (kept == most_kept) { kept = 0; }
+        while (kept != max_kept && steps[kept].is_kept) { ++kept; }
+        if (kept == max_kept) { kept = 0; }
         steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(kept));
     }
     /// Compares the bytes that are new.
@@ -129,11 +129,11 @@ private:
     [[nodiscard]] auto has_stopped(std::size_t i) const -> bool {
         if (checked_ == real_.size()) { return false; }
         std::size_t waiting = 0;
-        for (std::size_t k = packet_at(checked_); k < i && waiting != most_waiting; ++k) {
+        for (std::size_t k = packet_at(checked_); k < i && waiting != max_waiting; ++k) {
             auto const& one = from_.all[k];
             waiting += !one.is(kind::tnt_short) && !one.is(kind::tnt_long) ? 1 : 0;
         }
-        return waiting == most_waiting;
+        return waiting == max_waiting;
     }
     /// True if a twin of this size, which is equal so far, ends as the trace does: of the last
     /// action some packets are not stored, and of a packet only its PADs.
@@ -173,7 +173,7 @@ private:
     /// and keeps the steps up to the first of them. False if there are none.
     auto revise(path& steps, progress const& reached, std::uint64_t& left) -> bool {
         search now{reached.at, std::min(reached.next + ahead, from_.all.size()),
-                   std::min(left, most_trials)};
+                   std::min(left, max_trials)};
         used_ = 0;
         try_one(steps, now);
         if (!now.is_done) { try_two(steps, now); }
@@ -211,8 +211,8 @@ private:
         auto firsts = now.found;
         std::stable_sort(firsts.begin(), firsts.end(),
                          [](trial const& a, trial const& b) { return a.at > b.at; });
-        constexpr std::size_t most_firsts = 24;
-        if (firsts.size() > most_firsts) { firsts.resize(most_firsts); }
+        constexpr std::size_t max_firsts = 24;
+        if (firsts.size() > max_firsts) { firsts.resize(max_firsts); }
         for (auto const& first : firsts) {
             path more;
             (void)attempt(steps[first.step], first.others, now.until, more);

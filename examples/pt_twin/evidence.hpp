@@ -18,7 +18,7 @@ struct place {
 };
 
 /// The maximum number of packets that show a privilege, which bounds the work for a difference.
-constexpr std::size_t most_evidence = 20'000;
+constexpr std::size_t max_evidence = 20'000;
 
 /// Answers about packets by their indexes.
 class evidence {
@@ -126,7 +126,7 @@ public:
         bool has_kernel_ip = false;
         bool has_user_ip = false;
         std::uint64_t mode = 0;  // the last MODE.Exec since the last PSB
-        std::size_t const end = i + std::min(all_.size() - i, most_evidence);
+        std::size_t const end = i + std::min(all_.size() - i, max_evidence);
         for (std::size_t k = i; k < end; ++k) {
             auto const& one = all_[k];
             if (k != i && may_be_rise(k) && must_have_fallen(k)) { break; }

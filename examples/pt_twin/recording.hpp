@@ -47,7 +47,7 @@ struct recording {
 };
 
 /// A longer run of zeros is memory that was not written.
-constexpr std::uint64_t most_pads = 64;
+constexpr std::uint64_t max_pads = 64;
 
 /// Whether PacketEn is 1, as the packets of a part show it.
 class packet_en {
@@ -120,7 +120,7 @@ inline auto read(byte_view bytes, std::uint64_t base) -> std::vector<recording> 
                 if constexpr (requires { it.has_ip(); }) { one.has_ip = it.has_ip(); }
             },
             item.packet);
-        bool const is_after_hole = made.ends_in_pads && offset - pads_from > most_pads;
+        bool const is_after_hole = made.ends_in_pads && offset - pads_from > max_pads;
         if (is_after_hole || !tracing.accepts(one)) {
             made.ends_in_damage = true;
             is_open = false;

@@ -521,8 +521,8 @@ private:
                             (now_ == tracing::out && evidence_.is_at(after, kind::tip_pge));
         bool const is_new = run_.state().code.cr3 !=
                             run_.traced.cr3;  // a far transfer has no PIP without a new CR3
-        constexpr std::size_t most_moments = 6;
-        if (is_far && choices_.ask(question::transfer, is_new && after - i <= most_moments)) {
+        constexpr std::size_t max_moments = 6;
+        if (is_far && choices_.ask(question::transfer, is_new && after - i <= max_moments)) {
             return far_transfer(i);
         }
         run_.say("MOV CR3," + hex(run_.traced.cr3) + " next=" + hex(run_.ip()));

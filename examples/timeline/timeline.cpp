@@ -95,9 +95,9 @@ that is cut or damaged: those that can be read are drawn.
 enum status : std::uint8_t { clean = 0, damaged = 1, failed = tool::failed, no_psb = 3 };
 
 /// The most traces on a page.
-constexpr std::size_t most_traces = 256;
+constexpr std::size_t max_traces = 256;
 /// The most bars of calls, in all traces.
-constexpr std::size_t most_bars = 60'000;
+constexpr std::size_t max_bars = 60'000;
 
 struct settings {
     std::string out{};
@@ -313,7 +313,7 @@ private:
     settings& how_;
     calls::window part_;
     std::size_t streams_left_;
-    std::size_t bars_left_ = most_bars;
+    std::size_t bars_left_ = max_bars;
 };
 
 /// The calls of all streams.
@@ -351,7 +351,7 @@ auto calls_of(std::vector<source>& sources, std::vector<stream> const& streams, 
 }
 
 [[noreturn]] void refuse_count() {
-    throw tool::failure{"a page takes at most " + std::to_string(most_traces) + " traces"};
+    throw tool::failure{"a page takes at most " + std::to_string(max_traces) + " traces"};
 }
 
 /// Reports what could not be read of files that were drawn.
@@ -413,7 +413,7 @@ auto run(tool::command_line& line) -> int {
     if (files.empty()) {
         throw tool::failure{"nothing to read: give a trace, or - for standard input; see --help"};
     }
-    if (files.size() > most_traces) { refuse_count(); }
+    if (files.size() > max_traces) { refuse_count(); }
     if (std::count(files.begin(), files.end(), "-") > 1) {
         throw tool::failure{"standard input can be read once"};
     }
@@ -423,7 +423,7 @@ auto run(tool::command_line& line) -> int {
     for (auto const& name : files) {
         sources.push_back(open_source(name, how));
         count += std::max<std::size_t>(sources.back().streams.size(), 1);
-        if (count > most_traces) { refuse_count(); }
+        if (count > max_traces) { refuse_count(); }
     }
     auto const most = limits_of(count);
     std::vector<stream> streams;

@@ -57,7 +57,7 @@ private:
         address_ = std::max(address_, hex(address_of(of_, one.at)).size());
         word_ = std::max(word_, hex(one.word.raw).size());
         target_ = std::max(target_, target_text(of_, one).size());
-        if (one.is_region()) { most_doublings_ = std::max(most_doublings_, doublings_of(one)); }
+        if (one.is_region()) { max_doublings_ = std::max(max_doublings_, doublings_of(one)); }
     }
     /// Relative to 2 KB, so that the smallest region has a bar, too.
     static auto doublings_of(row const& one) -> unsigned {
@@ -234,7 +234,7 @@ private:
     /// Draws a bar on a logarithmic scale: each doubling of the size adds the same length, and the
     /// longest bar fills the room.
     void draw_bar(row const& one, double x, double top, double room) {
-        double const wide = room * doublings_of(one) / most_doublings_;
+        double const wide = room * doublings_of(one) / max_doublings_;
         box("region", x, top, wide, 12, 2);
         bool const filled = one.current && of_.now.has_region();
         if (filled) { box("filled", x, top, wide * filled_share(), 12, 2); }
@@ -289,7 +289,7 @@ private:
     std::size_t address_ = 1;
     std::size_t word_ = 1;
     std::size_t target_ = 1;
-    unsigned most_doublings_ = 1;
+    unsigned max_doublings_ = 1;
     std::vector<double> tops_{};  ///< y of each table's name, where links end
     std::optional<pending_link> next_{};
     std::optional<pending_link> back_{};

@@ -14,12 +14,12 @@ namespace topa_view {
 
 /// The SVG file of a chain.
 inline auto svg_file_of(chain const& of, std::string const& reader, bool all) -> std::string {
-    constexpr std::size_t most_rows = 2000;
+    constexpr std::size_t max_rows = 2000;
     std::vector<row> rows;
     std::size_t left_out = 0;
     for (std::size_t i = 0; i < of.tables.size(); ++i) {
         for (auto& one : rows_of(of, i, all)) {
-            if (rows.size() == most_rows) {
+            if (rows.size() == max_rows) {
                 ++left_out;
             } else {
                 rows.push_back(std::move(one));

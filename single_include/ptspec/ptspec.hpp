@@ -15864,7 +15864,7 @@ private:
     static constexpr uint16_t lost_core = 0xFFFE;  ///< CBRs may be lost
     static constexpr uint16_t no_mtc = 0xFFFF;
     /// The most cycles from which time is computed, since the last TSC or MTC: 39 hours.
-    static constexpr uint64_t most_cycles = low_bits(48);
+    static constexpr uint64_t max_cycles = low_bits(48);
 
     static constexpr auto least(uint64_t one, uint64_t two) noexcept -> uint64_t {
         return one < two ? one : two;
@@ -16068,8 +16068,8 @@ private:
         }
         if (!ratio_.is_known()) { ++unused_; }
         cycles_ = detail::saturating_add(cycles_, value);
-        if (cycles_ >= most_cycles) {
-            cycles_ = most_cycles;
+        if (cycles_ >= max_cycles) {
+            cycles_ = max_cycles;
             high_ = time::unbounded;
         }
         if (has_mixed_ratios_) {
@@ -17800,8 +17800,8 @@ class packet_batch {
     /// Writes a packet after PADs. The caller adds the length of `bytes` to `now_.bytes`.
     constexpr void write_aligned(detail::placed_as as, code const& time,
                                  code const& bytes) noexcept {
-        constexpr size_t most_pads = 14;  // to the end of a wide payload, and to the next header
-        if (held_size_ + time.length + bytes.length + most_pads > room()) {
+        constexpr size_t max_pads = 14;  // to the end of a wide payload, and to the next header
+        if (held_size_ + time.length + bytes.length + max_pads > room()) {
             broken_ = rule::PKT_347;
             return;
         }
@@ -18643,7 +18643,7 @@ enum class instruction_class : uint8_t {
 /// Units:  bytes.
 struct instruction {
     /// The number of bytes of the longest instruction.
-    static constexpr uint8_t most_bytes = 15;
+    static constexpr uint8_t max_bytes = 15;
 
     uint8_t length = 0;
     instruction_class which = instruction_class::other;
@@ -18930,8 +18930,8 @@ class instruction_reader {
 public:
     constexpr instruction_reader(byte_view code, code_width width) noexcept
         : bytes_{code.data()},
-          size_{code.size() < instruction::most_bytes ? static_cast<unsigned>(code.size())
-                                                      : instruction::most_bytes},
+          size_{code.size() < instruction::max_bytes ? static_cast<unsigned>(code.size())
+                                                     : instruction::max_bytes},
           is_64_bit_{width == code_width::bits_64},
           is_16_bit_{width == code_width::bits_16} {}
 
@@ -18975,8 +18975,8 @@ private:
     [[nodiscard]] constexpr auto result() const noexcept -> decoded {
         if (at_ > size_) {
             return {{},
-                    size_ < instruction::most_bytes ? decode_error::truncated
-                                                    : decode_error::undefined};
+                    size_ < instruction::max_bytes ? decode_error::truncated
+                                                   : decode_error::undefined};
         }
         if (!is_defined_) { return {{}, decode_error::undefined}; }
         decoded done{made_, decode_error::none};
@@ -19348,7 +19348,7 @@ constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
 /// Source: SDM vol. 2, "Instruction Format", "Opcode Map"; GEN-110, GEN-111.
 [[nodiscard]] constexpr auto decode(byte_view code, code_width width = code_width::bits_64) noexcept
     -> decoded {
-    if (width == code_width::bits_64 && code.size() >= instruction::most_bytes) {
+    if (width == code_width::bits_64 && code.size() >= instruction::max_bytes) {
         auto const common = detail::decode_common(code.data());
         if (common.length != 0) { return {common}; }
     }
@@ -26712,10 +26712,10 @@ public:
                                        size_t page_count) noexcept -> rule;
 
     /// Builds tables until they are complete, or until the VMM has to act. Reads entries and
-    /// translates runs of pages, at most `most_steps` together. A call continues where the one
+    /// translates runs of pages, at most `max_steps` together. A call continues where the one
     /// before ended.
     template <guest_memory_port Memory>
-    constexpr auto build(Memory& memory, uint64_t most_steps = ~uint64_t{0}) noexcept
+    constexpr auto build(Memory& memory, uint64_t max_steps = ~uint64_t{0}) noexcept
         -> shadow_result;
 
     /// More pages for a shadow that is not complete. The pages used so far must come first.
@@ -26803,17 +26803,17 @@ constexpr auto shadow::begin(cpu::capabilities const& host_caps,
 }
 
 template <guest_memory_port Memory>
-constexpr auto shadow::build(Memory& memory, uint64_t most_steps) noexcept -> shadow_result {
+constexpr auto shadow::build(Memory& memory, uint64_t max_steps) noexcept -> shadow_result {
     using detail::shadow_phase;
     for (;;) {
         shadow_result step{shadow_progress::complete};
         switch (s_.phase) {
             case shadow_phase::off: return {};
-            case shadow_phase::entry: step = detail::shadow_entry(s_, memory, most_steps); break;
+            case shadow_phase::entry: step = detail::shadow_entry(s_, memory, max_steps); break;
             case shadow_phase::region:
                 step = s_.kind == detail::shadow_kind::direct
-                           ? detail::shadow_direct(s_, memory, most_steps)
-                           : detail::shadow_region(s_, memory, most_steps);
+                           ? detail::shadow_direct(s_, memory, max_steps)
+                           : detail::shadow_region(s_, memory, max_steps);
                 break;
             case shadow_phase::link: step = detail::shadow_link(s_); break;
             case shadow_phase::error: step = detail::close_with_error(s_); break;
@@ -28676,7 +28676,7 @@ private:
         held_[held_count_++] = one;
         bool const needs_vmcs = how_.vmcs != part_options::any_vmcs &&
                                 !psb_.reported.has(kind::vmcs);
-        if ((psb_.reported.has(kind::pip) && !needs_vmcs) || held_count_ == most_held) { decide(); }
+        if ((psb_.reported.has(kind::pip) && !needs_vmcs) || held_count_ == max_held) { decide(); }
     }
     constexpr void decide() noexcept {
         if (psb_.reported.has(kind::pip)) {
@@ -28733,7 +28733,7 @@ private:
         }
     }
 
-    static constexpr unsigned most_held = 16;  ///< more than a PSB+ has before its PIP
+    static constexpr unsigned max_held = 16;  ///< more than a PSB+ has before its PIP
 
     piece_bytes bytes_;
     part_options how_;
@@ -28768,7 +28768,7 @@ private:
 
     current_psb_plus psb_{};
     unsigned held_count_ = 0;
-    part_packet held_[most_held]{};
+    part_packet held_[max_held]{};
 };
 
 }  // namespace detail
@@ -29095,7 +29095,7 @@ struct block_key {
 ///
 /// Shape:  64 bytes. IPs are in the form of packet IPs.
 struct alignas(64) block {
-    static constexpr unsigned most_instructions = 32;
+    static constexpr unsigned max_instructions = 32;
 
     block_key key{};
     uint64_t target = 0;       ///< of a direct branch
@@ -29186,14 +29186,14 @@ template <code_source Code>
                                            block_key key, uint64_t& missing) -> x86::decoded {
     auto const first = x86::decode(here, key.width);
     if (first.error != x86::decode_error::truncated) { return first; }
-    byte_array<x86::instruction::most_bytes> bytes{};
+    byte_array<x86::instruction::max_bytes> bytes{};
     copy_bytes(bytes.data(), here.data(), here.size());
     byte_view const more = code.code(address + here.size(), key.space);
     if (more.empty()) {
         missing = address + here.size();
         return first;
     }
-    size_t const room = x86::instruction::most_bytes - here.size();
+    size_t const room = x86::instruction::max_bytes - here.size();
     size_t const count = more.size() < room ? more.size() : room;
     copy_bytes(bytes.data() + here.size(), more.data(), count);
     auto const whole = x86::decode({bytes.data(), here.size() + count}, key.width);
@@ -29217,7 +29217,7 @@ template <code_source Code>
     uint64_t const address = form.linear_of(key.ip, key.width);
     byte_view const bytes = code.code(address, key.space);
     if (bytes.empty()) { return {{}, block_error::missing_code, address}; }
-    while (made.count < block::most_instructions && made.size < bytes.size()) {
+    while (made.count < block::max_instructions && made.size < bytes.size()) {
         uint64_t const ip = made.end();
         byte_view const here = bytes.from(made.size);
         uint64_t missing = 0;
@@ -29351,7 +29351,7 @@ enum class path_end : uint8_t {
 /// The start of a path, its branches, and the packet that ends it.
 struct path_key {
     /// At most this many branches.
-    static constexpr unsigned most_branches = 32;
+    static constexpr unsigned max_branches = 32;
 
     uint64_t ip = 0;
     uint64_t to = 0;        ///< the IP of the packet that ends it
@@ -29393,12 +29393,12 @@ struct path_successor {
 struct alignas(64) path {
     /// This many edges are always counted: the end of a loop would be mispredicted.
     static constexpr unsigned usual_edges = 4;
-    static constexpr unsigned most_edges = 24;
-    static constexpr unsigned most_successors = 2;
-    static constexpr unsigned most_pushes = 6;
+    static constexpr unsigned max_edges = 24;
+    static constexpr unsigned max_successors = 2;
+    static constexpr unsigned max_pushes = 6;
     static constexpr unsigned index_bits = 24;
     static constexpr uint32_t index_mask = (1U << index_bits) - 1;
-    static constexpr unsigned most_times = 255;
+    static constexpr unsigned max_times = 255;
     static constexpr uint8_t not_repeatable = 255;
 
     path_key key{};
@@ -29412,9 +29412,9 @@ struct alignas(64) path {
     uint8_t depth = 0;       ///< the maximum number of its addresses on the return stack
     uint32_t id = 0;         ///< unique in the cache
     uint32_t first_counted[usual_edges] = {};
-    path_successor successors[most_successors] = {};
-    uint32_t more_counted[most_edges - usual_edges] = {};
-    uint64_t pushed[most_pushes] = {};  ///< return addresses
+    path_successor successors[max_successors] = {};
+    uint32_t more_counted[max_edges - usual_edges] = {};
+    uint64_t pushed[max_pushes] = {};  ///< return addresses
 
     /// An edge: its index in bits 23:0, and in bits 31:24 the number of times that it counts.
     [[nodiscard]] constexpr auto counted(unsigned edge) const noexcept -> uint32_t {
@@ -29433,12 +29433,12 @@ struct alignas(64) path {
     /// Counts an edge. Returns false if there is no room.
     [[nodiscard]] constexpr auto count(uint32_t with) noexcept -> bool {
         for (unsigned i = 0; i < edges; ++i) {
-            if (index(i) == with && times(i) != most_times) {
+            if (index(i) == with && times(i) != max_times) {
                 counted(i) += 1U << index_bits;
                 return true;
             }
         }
-        if (edges == most_edges || with >> index_bits != 0) { return false; }
+        if (edges == max_edges || with >> index_bits != 0) { return false; }
         counted(edges++) = with | 1U << index_bits;
         return true;
     }
@@ -29471,7 +29471,7 @@ public:
         place.id = last_id_;
         // Edges are counted four at a time: the unused ones count 0 times, each at another index,
         // so that no store depends on another.
-        for (unsigned i = made.edges; i < path::most_edges; ++i) { place.counted(i) = i % 8; }
+        for (unsigned i = made.edges; i < path::max_edges; ++i) { place.counted(i) = i % 8; }
     }
     /// The successor of a path whose packets begin with these 16 bytes, or nullptr.
     [[nodiscard]] constexpr auto find_successor(path const& of, wide_bits bytes) const noexcept
@@ -29779,7 +29779,7 @@ public:
         auto const add_four = [&](uint32_t const* some) {
             add(some[0]), add(some[1]), add(some[2]), add(some[3]);
         };
-        static_assert(path::usual_edges == 4 && path::most_edges % 4 == 0);
+        static_assert(path::usual_edges == 4 && path::max_edges % 4 == 0);
         add_four(known.first_counted);
         for (unsigned i = 4; i < known.edges; i += 4) { add_four(known.more_counted + i - 4); }
     }
@@ -29871,12 +29871,12 @@ public:
     [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
 
 private:
-    static constexpr uint32_t most_probes = 64;
+    static constexpr uint32_t max_probes = 64;
 
     /// The index of the entry of a block, or of a free entry, or `not_counted`.
     [[nodiscard]] constexpr auto find(uint64_t ip, uint32_t space) const noexcept -> uint32_t {
         uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), most_);
-        for (uint32_t i = 0; i < most_probes && i < most_; ++i) {
+        for (uint32_t i = 0; i < max_probes && i < most_; ++i) {
             block_count const& one = entries_[at];
             if (one.count == 0 || (one.ip == ip && one.space == space)) { return at; }
             at = at + 1 == most_ ? 0 : at + 1;
@@ -30351,7 +30351,7 @@ struct path_recorder {
         }
         // A RET that pops an address from before the path may have another target next time.
         if (returns && made.pushes == 0) { fits = false; }
-        if (calls && made.pushes == path::most_pushes) { fits = false; }
+        if (calls && made.pushes == path::max_pushes) { fits = false; }
         if (!fits) { return; }
         if (returns) { --made.pushes; }
         if (calls) { made.pushed[made.pushes++] = one.after; }
@@ -30381,9 +30381,9 @@ struct path_chain {
     constexpr void reset() noexcept { current = previous = nullptr; }
     /// Records `current`, whose packets end at `end`, as a successor of `previous`.
     constexpr void record(path_cache& paths, uint64_t end) noexcept {
-        constexpr uint64_t most_bytes = 16;
+        constexpr uint64_t max_bytes = 16;
         bool const is_there = previous != nullptr && previous->id == previous_id;
-        if (is_there && end - offset <= most_bytes) {
+        if (is_there && end - offset <= max_bytes) {
             paths.add_successor(*previous, *current, {low, high},
                                 static_cast<uint32_t>(end - offset));
         }
@@ -30572,7 +30572,7 @@ public:
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
         if (!is_known()) { return true; }
         if constexpr (merges_tnts<Sink>) {
-            if (left_.count + more.count > path_key::most_branches && !walk_branches(to)) {
+            if (left_.count + more.count > path_key::max_branches && !walk_branches(to)) {
                 later_ = more;
                 return false;
             }
@@ -30896,7 +30896,7 @@ private:
     template <takes_paths Sink>
     constexpr auto walk_paths(Sink& to) noexcept -> bool {
         while (left_.count != 0) {
-            constexpr unsigned most = path_key::most_branches;
+            constexpr unsigned most = path_key::max_branches;
             unsigned const count = left_.count < most ? left_.count : most;
             packet::branches const next{count,
                                         left_.bits >> (left_.count - count) & low_bits(count)};
@@ -30918,7 +30918,7 @@ private:
     template <takes_paths Sink>
     constexpr auto repeat_path(path_end end, uint64_t target, Sink& to) noexcept -> walked {
         if (to.paths() == nullptr || has_paging_ || !is_known() ||
-            left_.count > path_key::most_branches) {
+            left_.count > path_key::max_branches) {
             return walked::waits;
         }
         packet::branches const taken{left_.count, left_.bits & low_bits(left_.count)};

@@ -98,7 +98,7 @@ public:
         now_ = &made;
         read_ours(damaged.bytes(), ours_of_copy_);
         made.ours = compare(ours_of_copy_, damaged, true);
-        made.ours.most_seconds = seconds_;
+        made.ours.max_seconds = seconds_;
         check_resumptions();
         timed([&] {
             report_to to{theirs_of_copy_, most()};
@@ -106,7 +106,7 @@ public:
             check(theirs_.read(damaged.bytes(), to), "libipt refuses");
         });
         made.theirs = compare(theirs_of_copy_, damaged, false);
-        made.theirs.most_seconds = seconds_;
+        made.theirs.max_seconds = seconds_;
         check(!ours_of_copy_.is_endless, "more than 8 times the executed instructions");
         made.failures = failures_;
         failures_ = 0;

@@ -59,7 +59,7 @@ struct figures {
     std::uint64_t whole = 0;  ///< segments
     std::uint64_t equal = 0;
     std::uint64_t gaps = 0;
-    double most_seconds = 0;  ///< for one copy
+    double max_seconds = 0;  ///< for one copy
 
     void add(figures const& other) {
         reported += other.reported;
@@ -68,7 +68,7 @@ struct figures {
         whole += other.whole;
         equal += other.equal;
         gaps += other.gaps;
-        most_seconds = std::max(most_seconds, other.most_seconds);
+        max_seconds = std::max(max_seconds, other.max_seconds);
     }
     [[nodiscard]] auto precision() const -> double { return share(common, reported); }
     [[nodiscard]] auto recall() const -> double { return share(common, executed); }
@@ -107,7 +107,7 @@ inline void print(char const* name, row const& of) {
                 " %7" PRIu64 "  %7" PRIu64 " of %7" PRIu64 "  %6.0f %4.0f\n",
                 name, of.copies, of.ours.precision(), of.ours.recall(), of.theirs.precision(),
                 of.theirs.recall(), of.ours.equal, of.ours.whole, of.theirs.equal, of.occurred,
-                of.resumed, of.ours.most_seconds * 1e3, of.theirs.most_seconds * 1e3);
+                of.resumed, of.ours.max_seconds * 1e3, of.theirs.max_seconds * 1e3);
 }
 
 }  // namespace differential::damage

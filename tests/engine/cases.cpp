@@ -75,8 +75,8 @@ struct in_pieces {
 
 template <class Way>
 constexpr auto result_of(oc_engine_case const& row, Way write) -> result {
-    constexpr size_t most_words = sizeof(row.memory) / sizeof(row.memory[0]);
-    test::word_at words[most_words] = {};
+    constexpr size_t max_words = sizeof(row.memory) / sizeof(row.memory[0]);
+    test::word_at words[max_words] = {};
     for (unsigned i = 0; i < row.memory_count; ++i) {
         words[i] = {row.memory[i].address, row.memory[i].word};
     }

@@ -77,10 +77,10 @@ TEST_CASE("the cycle counter reports guard at its maximum, and wraps in an overf
                more.cycles == 8194 && more.guard;
     });
     CHECK_TWICE([](auto value) {
-        auto const lost = count_cycles({.cycles = 4000, .bits = 12, .loses = true},
+        auto const lost = count_cycles({.cycles = 4000, .bits = 12, .wraps = true},
                                        value(std::uint64_t{100}));
         return lost.cycles == 4 && !lost.guard &&
-               count_cycles({.cycles = 4000, .bits = 12, .loses = true}, 94).cycles == 4094;
+               count_cycles({.cycles = 4000, .bits = 12, .wraps = true}, 94).cycles == 4094;
     });
     CHECK_TWICE([](auto value) {  // saturates at 64 bits
         auto const far = count_cycles({.cycles = value(~std::uint64_t{0} - 1), .bits = 64}, 5);

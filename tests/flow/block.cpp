@@ -64,7 +64,7 @@ TEST_CASE("a block has at most 32 instructions") {
         auto const code = value(
             made_code{"90909090909090909090909090909090909090909090909090909090909090909090"});
         auto const got = decode(code).made;
-        return got.count == block::most_instructions && got.size == 32 && got.last() == 0x101F &&
+        return got.count == block::max_instructions && got.size == 32 && got.last() == 0x101F &&
                got.length_of(16) == 1 && got.length_of(31) == 1 &&
                got.which == x86::instruction_class::other;
     });

@@ -94,7 +94,7 @@ TEST_CASE("a path counts the same as its edges, with any number of them") {
     CHECK_TWICE([](auto value) {
         for (int i = 0; i < 2; ++i) {
             bool const saturates = i == 1;
-            for (unsigned edges = 0; edges < flow::path::most_edges; ++edges) {
+            for (unsigned edges = 0; edges < flow::path::max_edges; ++edges) {
                 uint8_t counts[64] = {};
                 counts[3] = 254;
                 counts[10] = 255;
@@ -127,9 +127,9 @@ TEST_CASE("a path has room for some edges, each 255 times, and for indices of 24
         }
         bool good = known.edges == 2 && known.times(0) == 255 && known.times(1) == 1;
         good = good && known.count(0xFF'FFFF) && !known.count(0x100'0000);
-        for (unsigned i = known.edges; i < flow::path::most_edges; ++i) {
+        for (unsigned i = known.edges; i < flow::path::max_edges; ++i) {
             good = good && known.count(100 + i);
         }
-        return good && !known.count(99) && known.count(100 + flow::path::most_edges - 1);
+        return good && !known.count(99) && known.count(100 + flow::path::max_edges - 1);
     });
 }

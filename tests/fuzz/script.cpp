@@ -16,13 +16,13 @@ using fuzz::require;
 using machine = trace_script::machine<size_t{1} << 16>;
 
 /// Limits the run time: an event can be repeated a million times.
-constexpr size_t most_letters = 400;
+constexpr size_t max_letters = 400;
 
 }  // namespace
 
 extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
     std::string_view const all{reinterpret_cast<char const*>(data),
-                               size < most_letters ? size : most_letters};
+                               size < max_letters ? size : max_letters};
     auto const line = all.find('\n');
     auto const setup = all.substr(0, line);
     auto events = line == std::string_view::npos ? std::string_view{} : all.substr(line + 1);

@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr unsigned most_steps = 80;
+constexpr unsigned max_steps = 80;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     ptspec::test::dice const from{
         [&](uint64_t sides) { return input.is_empty() ? sides - 1 : input.below(sides); }};
     size_t const whole = size / 8;
-    unsigned const steps = whole < most_steps ? static_cast<unsigned>(whole) : most_steps;
+    unsigned const steps = whole < max_steps ? static_cast<unsigned>(whole) : max_steps;
     shadowed::counts seen;
     char const* const what = (head & 1) != 0 ? shadowed::unit_run{from, seen}.run(steps)
                                              : shadowed::output_run{from, seen}.run(steps);

@@ -24,7 +24,7 @@ using fuzz::require;
 using namespace ptspec;
 namespace programs = test::programs;
 
-constexpr size_t most_events = 2000;
+constexpr size_t max_events = 2000;
 
 /// A memory and a fabric that record the stream of bytes. Every `failing`-th store fails.
 struct recorder {
@@ -95,7 +95,7 @@ void run_anything(test::dice& from, size_t events, bool moves, unsigned options)
 extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
     fuzz::input input{data, size};
     unsigned const head = input.byte();
-    size_t const events = size < most_events ? size : most_events;
+    size_t const events = size < max_events ? size : max_events;
     test::dice from{[&](uint64_t sides) { return input.below(sides); }};
     if ((head & 1) != 0) {
         run_anything(from, events, (head & 2) != 0, head >> 2);

@@ -18,13 +18,13 @@ using x86::instruction;
 void check_result(byte_view in, x86::decoded const& got) {
     if (!got) {
         require(got.what == instruction{}, "an error has no instruction");
-        require(got.error != decode_error::truncated || in.size() < instruction::most_bytes,
+        require(got.error != decode_error::truncated || in.size() < instruction::max_bytes,
                 "15 bytes are enough");
         return;
     }
     require(got.what.length >= 1 && got.what.length <= in.size(),
             "an instruction is within the input");
-    require(got.what.length <= instruction::most_bytes, "an instruction has at most 15 bytes");
+    require(got.what.length <= instruction::max_bytes, "an instruction has at most 15 bytes");
     using enum x86::instruction_class;
     auto const which = got.what.which;
     bool const may_have_one = which == conditional || which == direct_jump ||

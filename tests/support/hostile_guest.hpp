@@ -83,7 +83,7 @@ public:
             differ("the host's position changed");
         }
     }
-    [[nodiscard]] auto most_calls() const -> std::uint64_t { return in_vm_.most_calls; }
+    [[nodiscard]] auto max_calls() const -> std::uint64_t { return in_vm_.max_calls; }
     [[nodiscard]] auto out_of_room() const -> std::uint64_t { return in_vm_.out_of_room; }
 
 private:

@@ -36,8 +36,8 @@ struct counts {
     std::uint64_t missing = 0;
     std::uint64_t no_room = 0;
     std::uint64_t cut = 0;
-    std::uint64_t most_pages = 0;
-    std::uint64_t most_calls = 0;
+    std::uint64_t max_pages = 0;
+    std::uint64_t max_calls = 0;
     std::uint64_t ranges = 0;
     std::uint64_t direct = 0;
     std::uint64_t rules[256] = {};  ///< why output ended: OUT rules
@@ -49,7 +49,7 @@ inline constexpr std::uint64_t tables_at[] = {0x4000'0000, 0x4000'1000, 0x4000'2
 inline constexpr std::size_t table_pages = 4;
 inline constexpr std::size_t guest_pages = data_pages + table_pages;
 inline constexpr std::size_t host_pages = 80;
-inline constexpr std::size_t most_shadow_pages = 32;
+inline constexpr std::size_t max_shadow_pages = 32;
 inline constexpr std::uint64_t host_at = 0x9'0000'0000;
 inline constexpr std::uint64_t shadow_at = 0xA'0000'0000;
 inline constexpr unsigned char canary = 0xC5;
@@ -87,11 +87,11 @@ public:
     std::vector<vmx::shadow_page> pages;
 
     explicit world(dice const& from) : from_{from} {
-        entries.resize(most_shadow_pages * 512);
-        origins.resize(most_shadow_pages * 512);
-        for (std::size_t i = 0; i < most_shadow_pages; ++i) {
+        entries.resize(max_shadow_pages * 512);
+        origins.resize(max_shadow_pages * 512);
+        for (std::size_t i = 0; i < max_shadow_pages; ++i) {
             // Neither contiguous nor in order.
-            pages.push_back({shadow_at + (most_shadow_pages - i) * 2 * page_bytes,
+            pages.push_back({shadow_at + (max_shadow_pages - i) * 2 * page_bytes,
                              entries.data() + i * 512, origins.data() + i * 512});
         }
         std::memset(host.data(), canary, host.size());
@@ -350,8 +350,8 @@ public:
     /// Shadows the output of a guest that sets TraceEn, or continues. The registers for the
     /// processor.
     auto enable(access::msr_state const& now) -> vmx::host_output {
-        auto room = static_cast<std::size_t>(from_.chance(50) ? most_shadow_pages : from_.roll(3));
-        most_room_ = static_cast<std::size_t>(from_.chance(95) ? most_shadow_pages
+        auto room = static_cast<std::size_t>(from_.chance(50) ? max_shadow_pages : from_.roll(3));
+        most_room_ = static_cast<std::size_t>(from_.chance(95) ? max_shadow_pages
                                                                : 1 + from_.roll(3));
         if (room > most_room_) { room = most_room_; }
         is_cut = false;
@@ -370,8 +370,8 @@ public:
             act_on(done, room);
             ram.require(tries < 1'000'000, "the walk ends");
         }
-        if (shadow.pages_used() > seen.most_pages) { seen.most_pages = shadow.pages_used(); }
-        if (ram.calls > seen.most_calls) { seen.most_calls = ram.calls; }
+        if (shadow.pages_used() > seen.max_pages) { seen.max_pages = shadow.pages_used(); }
+        if (ram.calls > seen.max_calls) { seen.max_calls = ram.calls; }
         if (!shadow.is_complete()) { return {}; }
         auto const made = shadow.host();
         if (!now.ctl.get<ctl::ToPA>()) { ++(made.topa ? seen.ranges : seen.direct); }
@@ -409,7 +409,7 @@ public:
 
 private:
     dice const& from_;
-    std::size_t most_room_ = most_shadow_pages;
+    std::size_t most_room_ = max_shadow_pages;
 
     static void set_position(access::msr_state& now, std::uint64_t base, std::uint64_t pointers) {
         now.output.base = {base};

@@ -170,7 +170,7 @@ public:
     vmx::shadow shadow;
     vmx::host_pt host;
     std::uint64_t out_of_room = 0;
-    std::uint64_t most_calls = 0;  ///< of the guest memory port, for one enable
+    std::uint64_t max_calls = 0;  ///< of the guest memory port, for one enable
 
 private:
     void build_shadow() {
@@ -191,7 +191,7 @@ private:
                 break;
             }
         }
-        most_calls = std::max(most_calls, memory.calls);
+        max_calls = std::max(max_calls, memory.calls);
         for (std::size_t i = 0; i < shadow.pages_used(); ++i) { copy_table(pages_[i]); }
     }
     void copy_table(vmx::shadow_page const& from) {

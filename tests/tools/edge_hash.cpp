@@ -78,7 +78,7 @@ auto run_tool(tool::command_line& line) -> int {
     std::vector<std::string> files;
     while (line.next()) { files.push_back(line.argument()); }
     if (files.size() != 3) { throw tool::failure{"takes a trace, its memory and its addresses"}; }
-    auto const trace = tool::read_all(files[0], traced::images::most_bytes);
+    auto const trace = tool::read_all(files[0], traced::images::max_bytes);
     traced::images images;
     images.add_pages(files[1], files[2]);
     auto code = images.spans();

@@ -609,7 +609,7 @@ TEST_CASE("a walk only uses END and STOP and ignores other errors") {
     });
 }
 
-TEST_CASE("a walk reads at most `most_entries` entries (OUT-056)") {
+TEST_CASE("a walk reads at most `max_entries` entries (OUT-056)") {
     CHECK_TWICE([](auto value) {
         few_words memory{figure_words};
         visits seen;

@@ -17,7 +17,7 @@ TEST_CASE("a hostile guest sees what a processor of its own would show, and leav
     std::uint64_t traced = 0;
     std::uint64_t errors = 0;
     std::uint64_t pmis = 0;
-    std::uint64_t most_calls = 0;
+    std::uint64_t max_calls = 0;
     std::uint64_t out_of_room = 0;
     for (std::uint64_t run = 0; run < steps / in_a_run; ++run) {
         auto const output = run % 3 == 0 ? vmx::guest_output::guest_physical
@@ -33,7 +33,7 @@ TEST_CASE("a hostile guest sees what a processor of its own would show, and leav
         traced += both->steps_traced;
         errors += both->errors;
         pmis += both->pmis;
-        most_calls = std::max(most_calls, both->most_calls());
+        max_calls = std::max(max_calls, both->max_calls());
         out_of_room += both->out_of_room();
     }
     CHECK(traced > steps / 20);
@@ -41,8 +41,8 @@ TEST_CASE("a hostile guest sees what a processor of its own would show, and leav
     CHECK(pmis > steps / 5000);
     CHECK(out_of_room < steps / 100);
     // A page for each entry of each table, and for each page of its regions.
-    CHECK(most_calls < 64 * 512 * 4);
+    CHECK(max_calls < 64 * 512 * 4);
     MESSAGE(steps << " steps, " << traced << " with traced code, " << errors << " errors, " << pmis
-                  << " PMIs, at most " << most_calls << " calls an enable, " << out_of_room
+                  << " PMIs, at most " << max_calls << " calls an enable, " << out_of_room
                   << " without room");
 }

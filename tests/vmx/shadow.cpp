@@ -48,9 +48,9 @@ struct small_guest {
     uint64_t no_table = ~uint64_t{0};       ///< a page that does not exist
     unsigned loads = 0;
     unsigned translations = 0;
-    uint64_t asked = 0;          ///< the bytes that the last translation asked for
-    uint64_t most_bytes = 4096;  ///< that one translation covers
-    bool gives_more = false;     ///< a translation covers `most_bytes`, whatever it asked for
+    uint64_t asked = 0;         ///< the bytes that the last translation asked for
+    uint64_t max_bytes = 4096;  ///< that one translation covers
+    bool gives_more = false;    ///< a translation covers `max_bytes`, whatever it asked for
 
     /// Each data page is contiguous with the next in the host.
     constexpr small_guest() {
@@ -79,8 +79,7 @@ struct small_guest {
         if (page >= 16 || how[page] != backing::mapped) {
             return {page < 16 ? how[page] : backing::none};
         }
-        return {backing::mapped, host[page],
-                bytes < most_bytes && !gives_more ? bytes : most_bytes};
+        return {backing::mapped, host[page], bytes < max_bytes && !gives_more ? bytes : max_bytes};
     }
 };
 
@@ -199,14 +198,14 @@ TEST_CASE("a region becomes the largest aligned pieces of contiguous pages (PRG-
     CHECK_TWICE([](auto value) {  // a port that translates many pages at once
         machine on;
         on.guest.put(A, {0 | size_32K, A | END});
-        on.guest.most_bytes = value(uint64_t{0x10'0000});
+        on.guest.max_bytes = value(uint64_t{0x10'0000});
         return on.make() && on.has(0, {H(0) | size_32K, P | END}) && on.guest.translations == 1 &&
                on.guest.asked == 0x8000;
     });
     CHECK_TWICE([](auto value) {  // it is asked for the rest of the region
         machine on;
         on.guest.put(A, {0 | size_16K, A | END});
-        on.guest.most_bytes = value(uint64_t{0x3000});
+        on.guest.max_bytes = value(uint64_t{0x3000});
         return on.make() && on.has(0, {H(0) | size_16K, P | END}) && on.guest.asked == 0x1000 &&
                on.guest.translations == 2;
     });
@@ -214,7 +213,7 @@ TEST_CASE("a region becomes the largest aligned pieces of contiguous pages (PRG-
         auto const ignores = [&](uint64_t bytes, unsigned translations) {
             machine on;
             on.guest.put(A, {0 | size_16K, 0x4000, A | END});
-            on.guest.most_bytes = value(bytes);
+            on.guest.max_bytes = value(bytes);
             on.guest.gives_more = true;
             return on.make() && on.has(0, {H(0) | size_16K, H(4), P | END}) &&
                    on.guest.translations == translations;
@@ -859,7 +858,7 @@ TEST_CASE("pages that the VMM gives are checked (OUT-061..063)") {
     CHECK_TWICE([](auto value) {  // the last of several pages
         machine on;
         on.guest.put(A, {size_8K, A | END});
-        on.guest.most_bytes = 0x2000;
+        on.guest.max_bytes = 0x2000;
         on.guest.host[0] = (uint64_t{1} << 39) - value(uint64_t{0x1000});
         bool const wide = on.begin() == rule::none &&
                           on.one.build(on.guest).broken == rule::OUT_063;

@@ -35,7 +35,7 @@ TEST_CASE("a guest with a shadow and one with a processor of its own get the sam
           "(PRG-083..091, PRG-184, PRG-185)") {
     auto const count = ptspec::test::number_from("PTSPEC_SHADOW", 100'000);
     auto const seen = run_many<output_run>(count, 100);
-    MESSAGE(seen.enables, " shadows of up to ", seen.most_pages, " pages, ", seen.moves,
+    MESSAGE(seen.enables, " shadows of up to ", seen.max_pages, " pages, ", seen.moves,
             " pages moved, ", seen.faults, " faults, ", seen.missing, " pages missing, ",
             seen.no_room, " times no room");
     if (count < 10'000) { return; }

@@ -53,8 +53,8 @@ struct bar {
     bool is_unwanted = false;  ///< it is removed by the next `merge`
 };
 
-/// Levels are between `-most_levels` and `most_levels`, without the latter.
-inline constexpr std::int32_t most_levels = 256;
+/// Levels are between `-max_levels` and `max_levels`, without the latter.
+inline constexpr std::int32_t max_levels = 256;
 
 /// Bars of a trace of unknown length. When there are too many, neighbours of the same caller become
 /// one bar, as long as that is not longer than a resolution, which doubles.
@@ -82,7 +82,7 @@ public:
         all_.erase(rest, all_.end());
         sort();
         if (resolution_ != 0) { merge_once(); }
-        while (all_.size() > most_ && resolution_ < most_resolution) {
+        while (all_.size() > most_ && resolution_ < max_resolution) {
             resolution_ = resolution_ == 0 ? 1 : 2 * resolution_;
             merge_once();
         }
@@ -96,10 +96,10 @@ public:
         merge();
         std::vector<std::int32_t> lowest;  // of each lane
         for (auto const& one : all_) {
-            if (one.lane >= lowest.size()) { lowest.resize(one.lane + 1, most_levels); }
+            if (one.lane >= lowest.size()) { lowest.resize(one.lane + 1, max_levels); }
             lowest[one.lane] = std::min(lowest[one.lane], one.level);
         }
-        for (auto limit = most_levels; all_.size() > most_ && limit > 1; limit /= 2) {
+        for (auto limit = max_levels; all_.size() > most_ && limit > 1; limit /= 2) {
             auto const rest = std::remove_if(all_.begin(), all_.end(), [&](bar const& one) {
                 return one.level - lowest[one.lane] >= limit;
             });
@@ -115,16 +115,16 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t most_resolution = std::uint64_t{1} << 62;
+    static constexpr std::uint64_t max_resolution = std::uint64_t{1} << 62;
     static constexpr std::size_t none = ~std::size_t{0};
 
     void sort() {
         // Functions from before the trace are found when they return to their callers: these bars
         // begin first, and come last.
         auto const key = [](bar const& one) {
-            auto const level = one.is_first                   ? -most_levels - 1
+            auto const level = one.is_first                   ? -max_levels - 1
                                : one.kind == bar_kind::before ? one.level
-                                                              : most_levels;
+                                                              : max_levels;
             return std::tuple{one.lane, one.begin.instructions, level};
         };
         auto const precedes = [&](bar const& one, bar const& two) { return key(one) < key(two); };
@@ -132,14 +132,14 @@ private:
         tool::stable_sort(all_, precedes);
     }
     void merge_once() {
-        std::vector<std::size_t> callers;                      // of each bar that is kept
-        std::vector<std::size_t> last(2 * most_levels, none);  // by level
+        std::vector<std::size_t> callers;                     // of each bar that is kept
+        std::vector<std::size_t> last(2 * max_levels, none);  // by level
         std::size_t kept = 0;
         std::uint32_t lane = 0;
         for (auto const& one : all_) {
             if (one.lane != lane) { std::fill(last.begin(), last.end(), none); }
             lane = one.lane;
-            auto const level = static_cast<std::size_t>(one.level + most_levels);
+            auto const level = static_cast<std::size_t>(one.level + max_levels);
             auto const caller = level == 0 ? none : last[level - 1];
             auto const before = last[level];
             if (before != none && callers[before] == caller && fits(all_[before], one)) {

@@ -56,7 +56,7 @@ public:
         if (count_ != reached_.count) { reached_ = {count_, offset_.now, time_.now}; }
         offset_.now = std::max(offset_.now, offset << fraction_bits);
         set_time(when);
-        if (pending_.size() >= most_pending) { place_times(estimate()); }
+        if (pending_.size() >= max_pending) { place_times(estimate()); }
         if (bars_.is_full() && pending_.empty()) { merge(); }
         if (!(thread_ == thread) || lanes_.empty()) { change_to(thread); }
     }
@@ -126,10 +126,10 @@ public:
     [[nodiscard]] auto first_time() const -> std::uint64_t { return first_time_; }
 
 private:
-    static constexpr std::size_t most_lanes = 64;
-    static constexpr std::size_t most_frames = 4096;
-    static constexpr std::size_t most_pending = std::size_t{1} << 17;
-    static constexpr std::uint64_t most_ticks = std::uint64_t{1} << 53;
+    static constexpr std::size_t max_lanes = 64;
+    static constexpr std::size_t max_frames = 4096;
+    static constexpr std::size_t max_pending = std::size_t{1} << 17;
+    static constexpr std::uint64_t max_ticks = std::uint64_t{1} << 53;
 
     struct lane;
     /// Takes the calls of a thread.
@@ -149,7 +149,7 @@ private:
         thread_id thread;
         std::uint32_t number;
         call_sink sink;
-        std::vector<flow::frame> frames = std::vector<flow::frame>(most_frames);
+        std::vector<flow::frame> frames = std::vector<flow::frame>(max_frames);
         flow::call_stack<call_sink> stack{frames.data(), frames.size(), sink};
         std::vector<std::size_t> open{};  ///< bars, callers first
         std::uint64_t above = 0;          ///< open calls above the highest level
@@ -180,7 +180,7 @@ private:
 
     void change_to(thread_id thread) {
         auto& found = lanes_[{thread.pid, thread.tid}];
-        if (found == nullptr && threads_.size() < most_lanes) {
+        if (found == nullptr && threads_.size() < max_lanes) {
             auto const number = static_cast<std::uint32_t>(threads_.size());
             found = std::make_unique<lane>(*this, thread, number);
             threads_.push_back(thread);
@@ -228,7 +228,7 @@ private:
     }
     void add_call(lane& in, flow::call const& one) {
         auto const level = level_above(in);
-        if (level >= most_levels - 1 || in.above != 0) {  // the highest level is that of gaps
+        if (level >= max_levels - 1 || in.above != 0) {  // the highest level is that of gaps
             ++left_out_;
             ++in.above;
             return;
@@ -257,7 +257,7 @@ private:
         if (!in.has_begun) {
             in.has_begun = true;
             in.first = {in.instructions, offset_.before, time_.before};
-        } else if (in.lowest == -most_levels) {
+        } else if (in.lowest == -max_levels) {
             open(in, ip, in.lowest, bar_kind::before);
             return set_place(in, false);
         } else {
@@ -297,13 +297,13 @@ private:
         if (!has_time_) { first_time_ = when.tsc; }
         has_time_ = true;
         auto const ticks = when.tsc > first_time_ ? when.tsc - first_time_ : 0;
-        auto const next = std::min(ticks, most_ticks) << fraction_bits;
+        auto const next = std::min(ticks, max_ticks) << fraction_bits;
         is_new_time_ = is_new_time_ || next > time_.now;
         time_.now = std::max(time_.now, next);
     }
     /// A time estimate: one tick for each instruction since the last known time.
     [[nodiscard]] auto estimate() const -> std::uint64_t {
-        auto const ticks = has_time_ ? std::min(count_ - time_.count, most_ticks / 2) : 0;
+        auto const ticks = has_time_ ? std::min(count_ - time_.count, max_ticks / 2) : 0;
         return time_.before + (ticks << fraction_bits);
     }
     /// Tracing was disabled, or packets were lost, between the last instruction and this packet.

@@ -18,13 +18,13 @@ class physical_memory {
 public:
     using words = std::map<std::uint64_t, std::uint64_t>;
     /// The limit on words, which bounds the memory use of a script.
-    static constexpr std::size_t most_words = std::size_t{1} << 20;
+    static constexpr std::size_t max_words = std::size_t{1} << 20;
 
     /// Puts a word at an address that is a multiple of 8. Returns false when the limit is reached.
     [[nodiscard]] auto put(std::uint64_t address, std::uint64_t word) -> bool {
         auto const place = words_.lower_bound(address);
         bool const is_there = place != words_.end() && place->first == address;
-        if (!is_there && words_.size() == most_words) { return false; }
+        if (!is_there && words_.size() == max_words) { return false; }
         words_.insert_or_assign(place, address, word);
         return true;
     }

@@ -187,10 +187,10 @@ inline void validate(session& in, words& given) {
     auto const most = entries_to_read(in, table);
 
     std::vector<std::pair<std::uint32_t, rule>> findings;
-    constexpr std::size_t most_findings = 0x1'0000;
+    constexpr std::size_t max_findings = 0x1'0000;
     bool too_many = false;
     auto const found = [&](topa::place at, rule broken) {
-        too_many = too_many || findings.size() == most_findings;
+        too_many = too_many || findings.size() == max_findings;
         if (!too_many) { findings.emplace_back(at.index, broken); }
     };
     (void)topa::validate(  // loads never fail here
@@ -205,7 +205,7 @@ inline void validate(session& in, words& given) {
             if (warning != rule::OUT_070) { found(at, warning); }
         });
     });
-    if (too_many) { return in.line("more than " + hex(most_findings) + " findings"); }
+    if (too_many) { return in.line("more than " + hex(max_findings) + " findings"); }
     std::sort(findings.begin(), findings.end());
     findings.erase(std::unique(findings.begin(), findings.end()), findings.end());
 

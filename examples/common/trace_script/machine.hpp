@@ -146,17 +146,17 @@ public:
 
 private:
     static constexpr std::uint64_t kernel = 0xFFFF'8000'0010'0000;
-    static constexpr std::size_t most_calls = 128;
+    static constexpr std::size_t max_calls = 128;
 
     simulate::memory_model<Bytes + 16> memory_{region_base, {}};
     engine::trace_unit<> unit_;
     std::uint64_t cycle_ = 0;
-    std::uint64_t calls_[most_calls] = {};  ///< return addresses of the program
+    std::uint64_t calls_[max_calls] = {};  ///< return addresses of the program
     std::size_t depth_ = 0;
     std::uint8_t core_ = 1;       ///< the C-state of the core
     std::size_t first_byte_ = 0;  ///< of the trace in the region
-    static constexpr std::size_t most_moments = 32;
-    action::moment moments_[most_moments] = {};
+    static constexpr std::size_t max_moments = 32;
+    action::moment moments_[max_moments] = {};
     std::size_t moment_count_ = 0;
     action::time_within takes_{};  ///< of the next action
     bool fault_ = false;
@@ -211,7 +211,7 @@ private:
                       : mtc == "+MTC.now" ? action::due_mtc::reported
                                           : action::due_mtc::none;
             bool const is_read = mtc.empty() || one.mtc != action::due_mtc::none;
-            if (!cycles || !is_read || moment_count_ == most_moments) { return expected; }
+            if (!cycles || !is_read || moment_count_ == max_moments) { return expected; }
             one.cycles = *cycles;
             moments_[moment_count_++] = one;
         }
@@ -229,7 +229,7 @@ private:
     // -------------------------------------------------------------------------------- calls
 
     constexpr void call(std::uint64_t next) {
-        if (depth_ < most_calls) { calls_[depth_++] = next; }
+        if (depth_ < max_calls) { calls_[depth_++] = next; }
         execute(action::direct_call{next, next + 0x1000});
     }
     [[nodiscard]] constexpr auto returns_to() const -> std::uint64_t {
@@ -347,7 +347,7 @@ private:
             execute(action::indirect_jump{to});
         } else {
             auto const back = nested ? 0x505 + 0x10 * depth_ : next_ip;
-            if (depth_ < most_calls) { calls_[depth_++] = back; }
+            if (depth_ < max_calls) { calls_[depth_++] = back; }
             if (direct) {
                 execute(action::direct_call{back, nested ? back + 0x100 : to});
             } else {
@@ -471,7 +471,7 @@ private:
                     return "PIP, MODE.Exec or TIP before @";
                 }
                 last = *cycle;
-                if (moment_count_ == most_moments) { return "at most 32 packets"; }
+                if (moment_count_ == max_moments) { return "at most 32 packets"; }
                 moments_[moment_count_++] = now;
             }
             cycle_ = last;

@@ -89,7 +89,7 @@ constexpr auto number_in(string_view digits, unsigned base = 16) -> maybe_number
 
 /// One event: time, repeat count, words, arguments `name=value`, and target.
 struct event_text {
-    static constexpr std::size_t most_arguments = 8;
+    static constexpr std::size_t max_arguments = 8;
     struct argument {
         string_view name{};
         string_view value{};
@@ -103,7 +103,7 @@ struct event_text {
     string_view rest{};  ///< the other words
     bool has_target = false;
     string_view target{};
-    argument arguments[most_arguments] = {};
+    argument arguments[max_arguments] = {};
     std::size_t count = 0;
 
     /// The value of an argument; empty when it is absent.
@@ -169,7 +169,7 @@ constexpr auto cut(string_view whole) -> cut_event {
             words_end = static_cast<std::size_t>(word.data() + word.size() - rest.data());
             continue;
         }
-        if (parts.count == event_text::most_arguments) { return {parts, "fewer arguments"}; }
+        if (parts.count == event_text::max_arguments) { return {parts, "fewer arguments"}; }
         parts.arguments[parts.count] = {word.substr(0, equals), word.substr(equals + 1)};
         ++parts.count;
     }

@@ -97,7 +97,7 @@ private:
         bool is_code = false;
     };
     static constexpr std::uint32_t symtab = 2, rela = 4, nobits = 8, rel = 9, dynsym = 11;
-    static constexpr std::size_t most_sections = 65536;
+    static constexpr std::size_t max_sections = 65536;
 
     explicit elf_file(byte_view bytes) : bytes_{bytes} {}
 
@@ -173,7 +173,7 @@ private:
     void read_sections() {
         auto const table = word(is_wide_ ? 40 : 32);
         auto const size = number(is_wide_ ? 58 : 46, 2);
-        auto const count = std::min<std::uint64_t>(number(is_wide_ ? 60 : 48, 2), most_sections);
+        auto const count = std::min<std::uint64_t>(number(is_wide_ ? 60 : 48, 2), max_sections);
         for (std::uint64_t i = 0; i < count; ++i) {
             auto const at = table + i * size;
             if (at >= bytes_.size()) { break; }

@@ -21,7 +21,7 @@ using namespace ptspec;
 /// Code in one address space.
 class images {
 public:
-    static constexpr std::size_t most_bytes = std::size_t{1} << 30;
+    static constexpr std::size_t max_bytes = std::size_t{1} << 30;
 
     /// FILE@ADDRESS.
     void add_file(std::string const& option, std::string const& text) {
@@ -31,7 +31,7 @@ public:
                                  : tool::parse_number(std::string_view{text}.substr(at + 1), any);
         if (!address) { throw tool::failure{option + " takes FILE@ADDRESS"}; }
         auto const path = text.substr(0, at);
-        files_.push_back(tool::read_all(path, most_bytes));
+        files_.push_back(tool::read_all(path, max_bytes));
         add(*address, files_.back());
         modules_.push_back({path, *address, files_.back().size()});
     }
@@ -43,7 +43,7 @@ public:
                                  : tool::parse_number(std::string_view{text}.substr(at + 1), any);
         if (!address) { throw tool::failure{option + " takes FILE or FILE@ADDRESS"}; }
         auto const path = text.substr(0, at);
-        files_.push_back(tool::read_all(path, most_bytes));
+        files_.push_back(tool::read_all(path, max_bytes));
         auto const found = elf_file::read(byte_view{files_.back()});
         if (!found) { throw tool::failure{path + ": not an ELF file of x86"}; }
         auto const offset = found->is_relocatable() ? *address : 0;
@@ -58,9 +58,9 @@ public:
     /// Pages of 4096 bytes one after the other, and a text file with the address of each: a line
     /// `0xADDRESS`, with ` unmapped` after it if the page is absent.
     void add_pages(std::string const& memory, std::string const& list) {
-        files_.push_back(tool::read_all(memory, most_bytes));
+        files_.push_back(tool::read_all(memory, max_bytes));
         auto const& bytes = files_.back();
-        auto const text = tool::read_all(list, most_bytes);
+        auto const text = tool::read_all(list, max_bytes);
         std::string_view const lines{reinterpret_cast<char const*>(text.data()), text.size()};
         std::size_t page = 0;
         tool::for_each_line(lines, [&](std::string_view line) {

@@ -186,7 +186,7 @@ public:
                 if (image && of->second[i].image != *image) { continue; }
                 for (auto const& [start, where] : spaces_[of->second[i].space]) {
                     bool const is_first = known.emplace(start - where.offset, where.path).second;
-                    if (is_first && known.size() < most_named) {
+                    if (is_first && known.size() < max_named) {
                         auto const* const from = files_.find(where.path, where.build_id);
                         files_.add_names(at->second, from, {start, where.size, where.offset});
                         at->second.add_file(where.path, start, where.size, where.offset);
@@ -201,7 +201,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t most_named = 4096;  ///< mappings
+    static constexpr std::size_t max_named = 4096;  ///< mappings
 
     struct mapped {
         std::uint64_t size;
@@ -262,8 +262,8 @@ private:
     }
     /// A space with the mappings that all versions from `first` to `last` have.
     auto common_space(version const* first, version const* last) -> std::uint32_t {
-        constexpr std::ptrdiff_t most_versions = 256;
-        if (last - first > most_versions) { return 0; }
+        constexpr std::ptrdiff_t max_versions = 256;
+        if (last - first > max_versions) { return 0; }
         auto common = spaces_[first->space];
         for (auto const* at = first + 1; at <= last; ++at) {
             if (at->has_ended) { continue; }
@@ -274,7 +274,7 @@ private:
             });
         }
         copies_ += common.size();
-        if (copies_ > most_copies) { return 0; }
+        if (copies_ > max_copies) { return 0; }
         spaces_.push_back(std::move(common));
         return static_cast<std::uint32_t>(spaces_.size() - 1);
     }
@@ -402,12 +402,12 @@ private:
         }
     }
     /// The maximum number of mappings in all versions together. Later versions have no code.
-    static constexpr std::size_t most_copies = std::size_t{1} << 20;
+    static constexpr std::size_t max_copies = std::size_t{1} << 20;
 
     void begin_version(std::uint32_t process, std::uint64_t time, space_map code,
                        bool is_exec = false) {
         copies_ += code.size();
-        if (copies_ > most_copies) {
+        if (copies_ > max_copies) {
             if (!is_full_) { tool::print_error("too many mappings: later code is missing"); }
             is_full_ = true;
             code.clear();

@@ -108,14 +108,14 @@ public:
 
     /// `name`, `name+0xOFFSET`, `file+0xOFFSET`, or the address. It is valid until the next call.
     auto of(std::uint64_t address) -> std::string const& {
-        if (kept_.size() > most_kept) { kept_.clear(); }
+        if (kept_.size() > max_kept) { kept_.clear(); }
         auto const [kept, is_new] = kept_.try_emplace(address);
         if (is_new) { kept->second = made(address); }
         return kept->second;
     }
     /// The address of the function that contains an address; 0: not known.
     auto function_of(std::uint64_t address) -> std::uint64_t {
-        if (functions_.size() > most_kept) { functions_.clear(); }
+        if (functions_.size() > max_kept) { functions_.clear(); }
         auto const [kept, is_new] = functions_.try_emplace(address);
         if (is_new) {
             auto const* const found = of_.at(address);
@@ -129,7 +129,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t most_kept = 65536;
+    static constexpr std::size_t max_kept = 65536;
 
     [[nodiscard]] auto made(std::uint64_t address) const -> std::string {
         auto const* const found = of_.at(address);

@@ -9,7 +9,7 @@ namespace timeline {
 
 /// Decodes the calls of a trace, and draws them as flame charts.
 inline constexpr std::string_view script_of_calls = R"js(
-const call_height = 16, most_levels = 32;
+const call_height = 16, max_levels = 32;
 const call_kinds = ['call', 'system call', 'interrupt or exception', 'called before the trace',
   'not known'];
 
@@ -50,7 +50,7 @@ function load_calls(s, shift) {
 }
 function rows_of_calls(s) {
   return (s.calls?.lanes ?? []).map(lane => ({lane: 'calls', title: 'Calls', calls: lane,
-    height: call_height * Math.max(2, Math.min(lane.levels, most_levels)), draw: draw_calls}));
+    height: call_height * Math.max(2, Math.min(lane.levels, max_levels)), draw: draw_calls}));
 }
 /** The first call of a level that ends after a position. */
 const first_after = (row, axis, value) =>
@@ -64,12 +64,12 @@ function end_of_levels(lane) {
       row[axis].begin[k] < view.to);
   };
   let end = lane.levels;
-  while (end > most_levels && !is_in_view(lane.rows[end - 1])) { --end; }
+  while (end > max_levels && !is_in_view(lane.rows[end - 1])) { --end; }
   return end;
 }
 /** The outermost level that is drawn. Calls that are as long as the view make room for others. */
 function first_level(lane) {
-  const surplus = end_of_levels(lane) - Math.min(lane.levels, most_levels);
+  const surplus = end_of_levels(lane) - Math.min(lane.levels, max_levels);
   const fills_view = row => {
     const place = row[view.axis], i = first_after(row, view.axis, view.from);
     return place.begin[i] <= view.from && place.end[i] >= view.to;
@@ -127,7 +127,7 @@ function call_label(context, text, left, right, middle) {
 }
 function draw_calls(row, frame) {
   const {s, context} = frame, lane = row.calls, axis = view.axis;
-  const base = first_level(lane), end = Math.min(lane.levels, base + most_levels);
+  const base = first_level(lane), end = Math.min(lane.levels, base + max_levels);
   row.note = lane.label;
   const below = end_of_levels(lane) - end;
   row.more = [];

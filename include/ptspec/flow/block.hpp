@@ -36,7 +36,7 @@ struct block_key {
 ///
 /// Shape:  64 bytes. IPs are in the form of packet IPs.
 struct alignas(64) block {
-    static constexpr unsigned most_instructions = 32;
+    static constexpr unsigned max_instructions = 32;
 
     block_key key{};
     uint64_t target = 0;       ///< of a direct branch
@@ -127,14 +127,14 @@ template <code_source Code>
                                            block_key key, uint64_t& missing) -> x86::decoded {
     auto const first = x86::decode(here, key.width);
     if (first.error != x86::decode_error::truncated) { return first; }
-    byte_array<x86::instruction::most_bytes> bytes{};
+    byte_array<x86::instruction::max_bytes> bytes{};
     copy_bytes(bytes.data(), here.data(), here.size());
     byte_view const more = code.code(address + here.size(), key.space);
     if (more.empty()) {
         missing = address + here.size();
         return first;
     }
-    size_t const room = x86::instruction::most_bytes - here.size();
+    size_t const room = x86::instruction::max_bytes - here.size();
     size_t const count = more.size() < room ? more.size() : room;
     copy_bytes(bytes.data() + here.size(), more.data(), count);
     auto const whole = x86::decode({bytes.data(), here.size() + count}, key.width);
@@ -158,7 +158,7 @@ template <code_source Code>
     uint64_t const address = form.linear_of(key.ip, key.width);
     byte_view const bytes = code.code(address, key.space);
     if (bytes.empty()) { return {{}, block_error::missing_code, address}; }
-    while (made.count < block::most_instructions && made.size < bytes.size()) {
+    while (made.count < block::max_instructions && made.size < bytes.size()) {
         uint64_t const ip = made.end();
         byte_view const here = bytes.from(made.size);
         uint64_t missing = 0;

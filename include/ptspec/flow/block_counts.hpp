@@ -67,12 +67,12 @@ public:
     [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
 
 private:
-    static constexpr uint32_t most_probes = 64;
+    static constexpr uint32_t max_probes = 64;
 
     /// The index of the entry of a block, or of a free entry, or `not_counted`.
     [[nodiscard]] constexpr auto find(uint64_t ip, uint32_t space) const noexcept -> uint32_t {
         uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), most_);
-        for (uint32_t i = 0; i < most_probes && i < most_; ++i) {
+        for (uint32_t i = 0; i < max_probes && i < most_; ++i) {
             block_count const& one = entries_[at];
             if (one.count == 0 || (one.ip == ip && one.space == space)) { return at; }
             at = at + 1 == most_ ? 0 : at + 1;

@@ -89,7 +89,7 @@ public:
         auto const add_four = [&](uint32_t const* some) {
             add(some[0]), add(some[1]), add(some[2]), add(some[3]);
         };
-        static_assert(path::usual_edges == 4 && path::most_edges % 4 == 0);
+        static_assert(path::usual_edges == 4 && path::max_edges % 4 == 0);
         add_four(known.first_counted);
         for (unsigned i = 4; i < known.edges; i += 4) { add_four(known.more_counted + i - 4); }
     }

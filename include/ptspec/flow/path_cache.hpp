@@ -20,7 +20,7 @@ enum class path_end : uint8_t {
 /// The start of a path, its branches, and the packet that ends it.
 struct path_key {
     /// At most this many branches.
-    static constexpr unsigned most_branches = 32;
+    static constexpr unsigned max_branches = 32;
 
     uint64_t ip = 0;
     uint64_t to = 0;        ///< the IP of the packet that ends it
@@ -62,12 +62,12 @@ struct path_successor {
 struct alignas(64) path {
     /// This many edges are always counted: the end of a loop would be mispredicted.
     static constexpr unsigned usual_edges = 4;
-    static constexpr unsigned most_edges = 24;
-    static constexpr unsigned most_successors = 2;
-    static constexpr unsigned most_pushes = 6;
+    static constexpr unsigned max_edges = 24;
+    static constexpr unsigned max_successors = 2;
+    static constexpr unsigned max_pushes = 6;
     static constexpr unsigned index_bits = 24;
     static constexpr uint32_t index_mask = (1U << index_bits) - 1;
-    static constexpr unsigned most_times = 255;
+    static constexpr unsigned max_times = 255;
     static constexpr uint8_t not_repeatable = 255;
 
     path_key key{};
@@ -81,9 +81,9 @@ struct alignas(64) path {
     uint8_t depth = 0;       ///< the maximum number of its addresses on the return stack
     uint32_t id = 0;         ///< unique in the cache
     uint32_t first_counted[usual_edges] = {};
-    path_successor successors[most_successors] = {};
-    uint32_t more_counted[most_edges - usual_edges] = {};
-    uint64_t pushed[most_pushes] = {};  ///< return addresses
+    path_successor successors[max_successors] = {};
+    uint32_t more_counted[max_edges - usual_edges] = {};
+    uint64_t pushed[max_pushes] = {};  ///< return addresses
 
     /// An edge: its index in bits 23:0, and in bits 31:24 the number of times that it counts.
     [[nodiscard]] constexpr auto counted(unsigned edge) const noexcept -> uint32_t {
@@ -102,12 +102,12 @@ struct alignas(64) path {
     /// Counts an edge. Returns false if there is no room.
     [[nodiscard]] constexpr auto count(uint32_t with) noexcept -> bool {
         for (unsigned i = 0; i < edges; ++i) {
-            if (index(i) == with && times(i) != most_times) {
+            if (index(i) == with && times(i) != max_times) {
                 counted(i) += 1U << index_bits;
                 return true;
             }
         }
-        if (edges == most_edges || with >> index_bits != 0) { return false; }
+        if (edges == max_edges || with >> index_bits != 0) { return false; }
         counted(edges++) = with | 1U << index_bits;
         return true;
     }
@@ -140,7 +140,7 @@ public:
         place.id = last_id_;
         // Edges are counted four at a time: the unused ones count 0 times, each at another index,
         // so that no store depends on another.
-        for (unsigned i = made.edges; i < path::most_edges; ++i) { place.counted(i) = i % 8; }
+        for (unsigned i = made.edges; i < path::max_edges; ++i) { place.counted(i) = i % 8; }
     }
     /// The successor of a path whose packets begin with these 16 bytes, or nullptr.
     [[nodiscard]] constexpr auto find_successor(path const& of, wide_bits bytes) const noexcept

@@ -295,7 +295,7 @@ private:
     static constexpr uint16_t lost_core = 0xFFFE;  ///< CBRs may be lost
     static constexpr uint16_t no_mtc = 0xFFFF;
     /// The most cycles from which time is computed, since the last TSC or MTC: 39 hours.
-    static constexpr uint64_t most_cycles = low_bits(48);
+    static constexpr uint64_t max_cycles = low_bits(48);
 
     static constexpr auto least(uint64_t one, uint64_t two) noexcept -> uint64_t {
         return one < two ? one : two;
@@ -499,8 +499,8 @@ private:
         }
         if (!ratio_.is_known()) { ++unused_; }
         cycles_ = detail::saturating_add(cycles_, value);
-        if (cycles_ >= most_cycles) {
-            cycles_ = most_cycles;
+        if (cycles_ >= max_cycles) {
+            cycles_ = max_cycles;
             high_ = time::unbounded;
         }
         if (has_mixed_ratios_) {

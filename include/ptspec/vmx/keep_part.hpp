@@ -481,7 +481,7 @@ private:
         held_[held_count_++] = one;
         bool const needs_vmcs = how_.vmcs != part_options::any_vmcs &&
                                 !psb_.reported.has(kind::vmcs);
-        if ((psb_.reported.has(kind::pip) && !needs_vmcs) || held_count_ == most_held) { decide(); }
+        if ((psb_.reported.has(kind::pip) && !needs_vmcs) || held_count_ == max_held) { decide(); }
     }
     constexpr void decide() noexcept {
         if (psb_.reported.has(kind::pip)) {
@@ -538,7 +538,7 @@ private:
         }
     }
 
-    static constexpr unsigned most_held = 16;  ///< more than a PSB+ has before its PIP
+    static constexpr unsigned max_held = 16;  ///< more than a PSB+ has before its PIP
 
     piece_bytes bytes_;
     part_options how_;
@@ -573,7 +573,7 @@ private:
 
     current_psb_plus psb_{};
     unsigned held_count_ = 0;
-    part_packet held_[most_held]{};
+    part_packet held_[max_held]{};
 };
 
 }  // namespace detail

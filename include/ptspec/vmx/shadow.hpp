@@ -46,10 +46,10 @@ public:
                                        size_t page_count) noexcept -> rule;
 
     /// Builds tables until they are complete, or until the VMM has to act. Reads entries and
-    /// translates runs of pages, at most `most_steps` together. A call continues where the one
+    /// translates runs of pages, at most `max_steps` together. A call continues where the one
     /// before ended.
     template <guest_memory_port Memory>
-    constexpr auto build(Memory& memory, uint64_t most_steps = ~uint64_t{0}) noexcept
+    constexpr auto build(Memory& memory, uint64_t max_steps = ~uint64_t{0}) noexcept
         -> shadow_result;
 
     /// More pages for a shadow that is not complete. The pages used so far must come first.
@@ -137,17 +137,17 @@ constexpr auto shadow::begin(cpu::capabilities const& host_caps,
 }
 
 template <guest_memory_port Memory>
-constexpr auto shadow::build(Memory& memory, uint64_t most_steps) noexcept -> shadow_result {
+constexpr auto shadow::build(Memory& memory, uint64_t max_steps) noexcept -> shadow_result {
     using detail::shadow_phase;
     for (;;) {
         shadow_result step{shadow_progress::complete};
         switch (s_.phase) {
             case shadow_phase::off: return {};
-            case shadow_phase::entry: step = detail::shadow_entry(s_, memory, most_steps); break;
+            case shadow_phase::entry: step = detail::shadow_entry(s_, memory, max_steps); break;
             case shadow_phase::region:
                 step = s_.kind == detail::shadow_kind::direct
-                           ? detail::shadow_direct(s_, memory, most_steps)
-                           : detail::shadow_region(s_, memory, most_steps);
+                           ? detail::shadow_direct(s_, memory, max_steps)
+                           : detail::shadow_region(s_, memory, max_steps);
                 break;
             case shadow_phase::link: step = detail::shadow_link(s_); break;
             case shadow_phase::error: step = detail::close_with_error(s_); break;

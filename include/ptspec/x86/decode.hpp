@@ -32,8 +32,8 @@ class instruction_reader {
 public:
     constexpr instruction_reader(byte_view code, code_width width) noexcept
         : bytes_{code.data()},
-          size_{code.size() < instruction::most_bytes ? static_cast<unsigned>(code.size())
-                                                      : instruction::most_bytes},
+          size_{code.size() < instruction::max_bytes ? static_cast<unsigned>(code.size())
+                                                     : instruction::max_bytes},
           is_64_bit_{width == code_width::bits_64},
           is_16_bit_{width == code_width::bits_16} {}
 
@@ -77,8 +77,8 @@ private:
     [[nodiscard]] constexpr auto result() const noexcept -> decoded {
         if (at_ > size_) {
             return {{},
-                    size_ < instruction::most_bytes ? decode_error::truncated
-                                                    : decode_error::undefined};
+                    size_ < instruction::max_bytes ? decode_error::truncated
+                                                   : decode_error::undefined};
         }
         if (!is_defined_) { return {{}, decode_error::undefined}; }
         decoded done{made_, decode_error::none};
@@ -450,7 +450,7 @@ constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
 /// Source: SDM vol. 2, "Instruction Format", "Opcode Map"; GEN-110, GEN-111.
 [[nodiscard]] constexpr auto decode(byte_view code, code_width width = code_width::bits_64) noexcept
     -> decoded {
-    if (width == code_width::bits_64 && code.size() >= instruction::most_bytes) {
+    if (width == code_width::bits_64 && code.size() >= instruction::max_bytes) {
         auto const common = detail::decode_common(code.data());
         if (common.length != 0) { return {common}; }
     }

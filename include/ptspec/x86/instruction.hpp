@@ -59,7 +59,7 @@ enum class instruction_class : uint8_t {
 /// Units:  bytes.
 struct instruction {
     /// The number of bytes of the longest instruction.
-    static constexpr uint8_t most_bytes = 15;
+    static constexpr uint8_t max_bytes = 15;
 
     uint8_t length = 0;
     instruction_class which = instruction_class::other;

@@ -22,11 +22,11 @@ struct new_bytes {
 namespace detail {
 
 /// perf adds up to 7 PADs to the end of a piece.
-inline constexpr size_t most_padding = 7;
+inline constexpr size_t max_padding = 7;
 
 /// True for bytes that can be the PADs at the end of a piece.
 constexpr auto is_padding(byte_view tail) noexcept -> bool {
-    if (tail.size() > most_padding) { return false; }
+    if (tail.size() > max_padding) { return false; }
     for (uint8_t const byte : tail) {
         if (byte != 0) { return false; }
     }
@@ -35,7 +35,7 @@ constexpr auto is_padding(byte_view tail) noexcept -> bool {
 /// The bytes without the zeros at their end that can be PADs of perf.
 constexpr auto without_padding(byte_view all) noexcept -> byte_view {
     size_t zeros = 0;
-    while (zeros < most_padding && zeros < all.size() && all[all.size() - 1 - zeros] == 0) {
+    while (zeros < max_padding && zeros < all.size() && all[all.size() - 1 - zeros] == 0) {
         ++zeros;
     }
     return all.first(all.size() - zeros);

@@ -125,7 +125,7 @@ public:
     constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
         if (!is_known()) { return true; }
         if constexpr (merges_tnts<Sink>) {
-            if (left_.count + more.count > path_key::most_branches && !walk_branches(to)) {
+            if (left_.count + more.count > path_key::max_branches && !walk_branches(to)) {
                 later_ = more;
                 return false;
             }
@@ -449,7 +449,7 @@ private:
     template <takes_paths Sink>
     constexpr auto walk_paths(Sink& to) noexcept -> bool {
         while (left_.count != 0) {
-            constexpr unsigned most = path_key::most_branches;
+            constexpr unsigned most = path_key::max_branches;
             unsigned const count = left_.count < most ? left_.count : most;
             packet::branches const next{count,
                                         left_.bits >> (left_.count - count) & low_bits(count)};
@@ -471,7 +471,7 @@ private:
     template <takes_paths Sink>
     constexpr auto repeat_path(path_end end, uint64_t target, Sink& to) noexcept -> walked {
         if (to.paths() == nullptr || has_paging_ || !is_known() ||
-            left_.count > path_key::most_branches) {
+            left_.count > path_key::max_branches) {
             return walked::waits;
         }
         packet::branches const taken{left_.count, left_.bits & low_bits(left_.count)};

@@ -21,9 +21,9 @@ struct path_chain {
     constexpr void reset() noexcept { current = previous = nullptr; }
     /// Records `current`, whose packets end at `end`, as a successor of `previous`.
     constexpr void record(path_cache& paths, uint64_t end) noexcept {
-        constexpr uint64_t most_bytes = 16;
+        constexpr uint64_t max_bytes = 16;
         bool const is_there = previous != nullptr && previous->id == previous_id;
-        if (is_there && end - offset <= most_bytes) {
+        if (is_there && end - offset <= max_bytes) {
             paths.add_successor(*previous, *current, {low, high},
                                 static_cast<uint32_t>(end - offset));
         }

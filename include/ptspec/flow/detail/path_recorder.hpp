@@ -27,7 +27,7 @@ struct path_recorder {
         }
         // A RET that pops an address from before the path may have another target next time.
         if (returns && made.pushes == 0) { fits = false; }
-        if (calls && made.pushes == path::most_pushes) { fits = false; }
+        if (calls && made.pushes == path::max_pushes) { fits = false; }
         if (!fits) { return; }
         if (returns) { --made.pushes; }
         if (calls) { made.pushed[made.pushes++] = one.after; }

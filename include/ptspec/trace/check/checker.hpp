@@ -92,7 +92,7 @@ private:
 
     /// More PADs than any alignment needs: to the end of a payload, to a multiple of 16, and to the
     /// next header.
-    static constexpr unsigned most_pads = 64;
+    static constexpr unsigned max_pads = 64;
 
     /// A packet after which others must follow.
     struct awaited {
@@ -117,11 +117,11 @@ private:
         now_.items = packet::block::none;
     }
 
-    /// Counts PADs. More than `most_pads` are memory that was not written.
+    /// Counts PADs. More than `max_pads` are memory that was not written.
     constexpr void add_pads(unsigned count, uint64_t offset) noexcept {
         pads_ = offset == pads_end_ ? pads_ + count : count;
         pads_end_ = offset + count;
-        if (pads_ > most_pads) { restart(); }
+        if (pads_ > max_pads) { restart(); }
     }
     constexpr void add(packet::any_packet const& which, at where) {
         offset_ = where.offset;
@@ -204,13 +204,13 @@ private:
             if (kind_ != kind::cyc) { tnt_ = {}; }
             return;
         }
-        constexpr unsigned most_short = packet::tnt_short::max_branches;
-        unsigned const capacity = how_.has_model ? how_.writes.max_branches() : most_short;
+        constexpr unsigned max_short = packet::tnt_short::max_branches;
+        unsigned const capacity = how_.has_model ? how_.writes.max_branches() : max_short;
         unsigned const count = is_long ? which.as<packet::tnt_long>().taken().count
                                        : which.as<packet::tnt_short>().taken().count;
         if (tnt_.is_set) { report(tnt_, rule::GEN_122); }
         if (how_.has_model &&
-            (count > capacity || (is_long && (capacity == most_short || count <= most_short)))) {
+            (count > capacity || (is_long && (capacity == max_short || count <= max_short)))) {
             report(rule::GEN_120);
         }
         tnt_ = count < capacity && (how_.has_model || !is_long) ? here() : awaited{};

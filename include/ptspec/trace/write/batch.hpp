@@ -130,8 +130,8 @@ class packet_batch {
     /// Writes a packet after PADs. The caller adds the length of `bytes` to `now_.bytes`.
     constexpr void write_aligned(detail::placed_as as, code const& time,
                                  code const& bytes) noexcept {
-        constexpr size_t most_pads = 14;  // to the end of a wide payload, and to the next header
-        if (held_size_ + time.length + bytes.length + most_pads > room()) {
+        constexpr size_t max_pads = 14;  // to the end of a wide payload, and to the next header
+        if (held_size_ + time.length + bytes.length + max_pads > room()) {
             broken_ = rule::PKT_347;
             return;
         }
