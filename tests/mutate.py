@@ -46,7 +46,7 @@ BUILD = ("{cxx} -std=c++20 -O0 -I {include} -I {root}/tests -I {generated} -I {r
          " '-DPTSPEC_ROOT=\"{root}\"' {flags} {test} {main} -o {program}")
 BUILD_SECONDS = 300
 RUN_BYTES = 4 << 30  # address space
-FILE_BYTES = 256 << 20
+FILE_BYTES = 5 << 30  # also of a sparse file with a place for each MSR
 
 # ------------------------------------------------------------------------------------- mutants
 

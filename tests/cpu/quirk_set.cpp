@@ -21,4 +21,35 @@ TEST_CASE("a quirk set contains the quirks that were added") {
     });
 }
 
+TEST_CASE("each quirk has a bit of its own") {
+    using enum quirk;
+    static constexpr quirk all[] = {branch_en_always_on,
+                                    no_vmx,
+                                    single_range_one_page,
+                                    single_entry_topa,
+                                    lbr_exclusive,
+                                    core_scoped_msrs,
+                                    no_xsaves,
+                                    per_core_type_caps,
+                                    short_cyc_bitmap,
+                                    bdm70,
+                                    bdm64,
+                                    skd007,
+                                    skd022,
+                                    skd010,
+                                    skl014,
+                                    apl12,
+                                    apl11,
+                                    skl168,
+                                    skz84};
+    CHECK_TWICE([](auto value) {
+        quirk_set some = quirks();
+        for (quirk const one : all) {
+            if (some.has(one) || quirks(value(one)).bits == 0) { return false; }
+            some = some.with(one);
+        }
+        return some.bits == 0x7FFFF;
+    });
+}
+
 // ------------------------------------------------------------------------------------ the table

@@ -348,6 +348,19 @@ TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") 
         return moved && flags && runs;
     });
     CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        guest.level = vmx::guest_level::l2;
+        guest.nested = {{value(0x1111'2222U)}, {0x3333'4444U}, {0x5555'6666U}, true};
+        auto const image = store(guest);
+        guest_pt other = a_guest();
+        bool const moved = load(other, image) && other.level == guest.level &&
+                           other.nested.secondary.raw == 0x1111'2222 &&
+                           other.nested.vm_exit.raw == 0x3333'4444 &&
+                           other.nested.vm_entry.raw == 0x5555'6666 && other.nested.enable_ept;
+        return moved && load_le64(image.bytes + 160) == 0x3333'4444'1111'2222 &&
+               load_le64(image.bytes + 168) == 0x5555'6666;
+    });
+    CHECK_TWICE([](auto value) {
         using access::error;
         guest_pt guest = a_guest();
         auto image = store(guest);

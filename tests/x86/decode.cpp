@@ -113,6 +113,9 @@ constexpr row far_transfers[] = {
     {"ce", 1, software_interrupt, bits_32},
     {"f1", 1, software_interrupt},
     {"0f 01 c2", 3, vm_entry},
+    {"66 0f 01 cd", 4, vm_entry},  // SEAMRET
+    {"0f 01 cd", 3, other},
+    {"66 f3 0f 01 cd", 5, other},
     {"0f 01 c3", 3, vm_entry},
     {"0f 01 c1", 3, vm_call},
     {"0f aa", 2, rsm},
@@ -245,6 +248,16 @@ TEST_CASE("other instructions that a trace depends on") {
 }
 TEST_CASE("the length of instructions of every form") {
     CHECK_TWICE([](auto value) { return value(true) && all_hold(lengths); });
+}
+
+TEST_CASE("JMPABS has a target of 64 bits") {
+    CHECK_TWICE([](auto value) {
+        auto const bytes = value(
+            byte_array<11>{{0xD5, 0, 0xA1, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11}});
+        auto const got =
+            x86::detail::instruction_reader{byte_view{bytes}, code_width::bits_64}.read();
+        return got && got.what.displacement == 0x1122'3344'5566'7788;
+    });
 }
 
 TEST_CASE("undefined opcodes and operands") {

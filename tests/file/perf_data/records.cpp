@@ -194,3 +194,16 @@ TEST_CASE("the quadwords of AUXTRACE_INFO are in the order of perf") {
         return right;
     });
 }
+
+TEST_CASE("a build id has at most 20 bytes, and a MMAP has none") {
+    CHECK_TWICE([](auto value) {
+        build_id const two{.bytes = {1, 2}, .count = value(std::uint8_t{2})};
+        build_id const many{.bytes = {1, 2}, .count = value(std::uint8_t{21})};
+        mmap2_record of;
+        of.header.misc = misc_mmap_build_id;
+        bool const has = of.has_build_id();
+        of.header.type = record_type::mmap;
+        return two.size() == 2 && many.size() == 20 && has && !of.has_build_id() &&
+               of.id().size() == 0;
+    });
+}
