@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """Checks the object code for firmware: every function, built without any library.
 
-    freestanding.py COMPILER...   compile tests/firmware/all_functions.cpp with each and check it
+    freestanding.py [--all] COMPILER...   compile tests/firmware/all_functions.cpp with each, and
+                                          check it: -O2 and -Os, with --all -O1 too
     freestanding.py --self-test
 
 An x86-64 object must not have undefined symbols except the four that every freestanding
@@ -23,7 +24,7 @@ from firmware_objects import FIRMWARE, compile_to, output_of
 
 SOURCE = FIRMWARE / "all_functions.cpp"
 MEMORY = FIRMWARE / "memory.cpp"
-LEVELS = ["-O1", "-O2", "-Os"]
+LEVELS = ["-O2", "-Os"]
 FLAGS = ["-mgeneral-regs-only"]
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp"}
 
@@ -78,9 +79,9 @@ def problems_of(compiler, level, source):
             return [str(error)]
 
 
-def check(compilers, source):
+def check(compilers, levels, source):
     failed = False
-    ways = [(compiler, level) for compiler in compilers for level in LEVELS]
+    ways = [(compiler, level) for compiler in compilers for level in levels]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda way: problems_of(*way, source), ways)
         for (compiler, level), problems in zip(ways, found):
@@ -136,10 +137,13 @@ def self_test():
 def main(arguments):
     if arguments == ["--self-test"]:
         return self_test()
+    levels = LEVELS
+    if arguments[:1] == ["--all"]:
+        levels, arguments = ["-O1", *LEVELS], arguments[1:]
     if not arguments or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    return check(arguments, SOURCE)
+    return check(arguments, levels, SOURCE)
 
 
 if __name__ == "__main__":
