@@ -35,6 +35,7 @@ auto jump(engine::trace_unit<>& unit, host_memory& memory) {
 namespace result_dropped_port_fault {
 /// After a fault the unit has not processed the event: the caller must send it again.
 // expect: value of type 'ptspec::port_fault' | declared with 'nodiscard' attribute
+// expect: nodiscard
 // a warning
 auto jump(ptspec::engine::trace_unit<>& unit, ptspec::host_memory& memory) {
 #ifndef SHOULD_FAIL

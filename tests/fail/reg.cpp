@@ -182,6 +182,7 @@ constexpr st now{ctl{}};
 namespace word_with_raw_designated {
 /// `raw` cannot be designated: a word is made from its bits, `ctl{0x2109}`.
 // expect: no non-static data member named 'raw' | does not refer to any field in type
+// expect: raw
 // one error
 // at most 5 lines
 #ifndef SHOULD_FAIL

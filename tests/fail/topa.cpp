@@ -466,6 +466,7 @@ namespace phys_addr_from_packet_ip {
 /// The IP of a packet is no address of an output region.
 // expect: no match for 'operator=' | no viable overloaded '='
 // expect: ptspec::packet_ip | 'packet_ip'
+// expect: phys_addr
 auto region_at(packet_ip ip, uint64_t base) -> topa::region {
     topa::region made{.base = base};
 #ifdef SHOULD_FAIL
@@ -491,6 +492,7 @@ auto length(topa::region first, topa::region second) -> uint64_t {
 namespace packet_ip_from_phys_addr {
 /// An address of the output is no IP.
 // expect: could not convert | no viable conversion
+// expect: phys_addr
 // expect: packet_ip
 auto next_byte(topa::position where, topa::entry current) -> packet_ip {
     phys_addr const address = topa::trace_store_phys_addr(where, current);

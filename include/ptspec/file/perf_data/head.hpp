@@ -157,6 +157,8 @@ struct file_header {
     section event_types{};
     le64 adds_features[4]{};
 };
+static_assert(file_header::pipe_size == offsetof(file_header, attr_size));
+static_assert(file_header::featureless_size == offsetof(file_header, adds_features));
 
 /// `perf_event_attr` of version 9: what was recorded. A file may have a shorter one, of `size`
 /// bytes.
@@ -191,5 +193,7 @@ struct perf_event_attr {
     le64 config3{};
     le64 config4{};
 };
+static_assert(perf_event_attr::first_size == offsetof(perf_event_attr, config2));
+static_assert(perf_event_attr::size_of_writer == offsetof(perf_event_attr, config3));
 
 }  // namespace ptspec::file::perf_data
