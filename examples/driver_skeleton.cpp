@@ -30,9 +30,13 @@ using bytes = std::vector<std::uint8_t>;
 /// Counts the branches in TNTs: conditional ones, since this program executes no RET.
 struct branch_counter {
     std::uint64_t branches = 0;
+    std::uint64_t damaged = 0;
 
     void operator()(packet::tnt_short const& one, trace::at) { branches += one.taken().count; }
     void operator()(packet::tnt_long const& one, trace::at) { branches += one.taken().count; }
+    void operator()(trace::item const& one) {
+        damaged += one.what == trace::item_type::damage ? 1U : 0U;
+    }
 };
 
 /// What a context of this program needs besides the driver's.
@@ -65,13 +69,15 @@ struct machine {
         byte_view const span{memory.data() + (address - memory_base),
                              static_cast<std::size_t>(count)};
         (void)one.reader.feed(span);
-        (void)one.reader.for_each(one.decoded);
+        (void)one.reader.for_each<packet::tnt_short, packet::tnt_long, trace::item>(one.decoded);
         one.read += count;
     }
 };
 
 /// The memory of the processor. The program holds the tables, which are words in physical memory.
 struct physical_memory {
+    using ignores_pmis = physical_memory;
+
     machine& of;
 
     auto load(std::uint64_t address) -> port_value {
@@ -135,7 +141,10 @@ auto main() -> int {
         std::printf("%llu bytes of trace, %llu read, %llu gaps; %llu branches, %llu decoded\n",
                     number(one.stored), number(one.read), number(one.context.gaps),
                     number(one.executed), number(one.decoded.branches));
-        if (one.read != one.stored || one.decoded.branches != one.executed) { return 1; }
+        if (one.read != one.stored || one.decoded.branches != one.executed ||
+            one.decoded.damaged != 0) {
+            return 1;
+        }
     }
     std::printf("%llu interrupts\n", static_cast<unsigned long long>(pmis));
     return 0;

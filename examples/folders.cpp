@@ -111,13 +111,14 @@ static_assert(print::written<80>([](auto& sink) {
                   print::word(ctl{}.with(ctl::TraceEn{true}, ctl::MTCFreq{3}), sink);
               }) == "TraceEn=1 MTCFreq=3 (8 crystal cycles)");
 
-// PSB, PSBEND, and a TNT with two branches. A visitor takes the packets that it names.
+// PSB, PSBEND, and a TNT with two branches. Without the name of a packet, the visitor would have
+// to take all packets, and items such as damage.
 static_assert([] {
     uint8_t const bytes[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
                              0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x23, 0x0C};
     trace::reader reader{byte_view{bytes}};
     unsigned branches = 0;
-    auto const end = reader.for_each(
+    auto const end = reader.for_each<packet::tnt_short>(
         [&](packet::tnt_short const& one, trace::at) { branches += one.taken().count; });
     return end == trace::item_type::end && branches == 2;
 }());
@@ -206,11 +207,14 @@ auto first_broken_rule(byte_view bytes) -> rule {
     return first;
 }
 
-// What executed. A sink has a function for each kind of report that it wants.
+// What executed. A sink has a function for each kind of report that it wants; without `gap` it
+// says that it ignores gaps.
 static_assert([] {
     struct {
         uint64_t count = 0;
+        unsigned gaps = 0;
         constexpr void instruction(flow::executed const&) { ++count; }
+        constexpr void gap(flow::gap const&) { ++gaps; }
     } executed;
     // At 401000H: NOP; JNZ 401000H. The trace: PSB, FUP 401000H, PSBEND, and a TNT: taken twice.
     uint8_t const loop[] = {0x90, 0x75, 0xFD};
@@ -221,7 +225,7 @@ static_assert([] {
     flow::block blocks[16];
     flow::block_cache cache{blocks};
     flow::walker walk{borrowed_bytes{bytes}, image, cache};
-    return walk.run(executed) == flow::walk_end::end && executed.count == 4;
+    return walk.run(executed) == flow::walk_end::end && executed.count == 4 && executed.gaps == 0;
 }());
 
 }  // namespace

@@ -154,6 +154,8 @@ struct machine {
 
 /// Code for a walker: the pages of each address space that were read.
 struct code_pages {
+    static constexpr auto changes = flow::space_changes::at_paging;
+
     std::map<std::uint64_t, bytes> of[2]{};
 
     auto code(std::uint64_t address, std::uint32_t space) const -> byte_view {

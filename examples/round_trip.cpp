@@ -174,6 +174,9 @@ public:
     void operator()(packet::tip const&, trace::at where) {
         check([&](branch const& it) { return !it.is_conditional && it.to == where.ip; });
     }
+    void operator()(trace::item const& one) {
+        wrong_ += one.what == trace::item_type::damage ? 1 : 0;
+    }
 
     [[nodiscard]] auto recovered() const -> std::uint64_t { return recovered_; }
     /// True when all branches up to the last one were decoded.
@@ -209,7 +212,8 @@ auto main() -> int {
     }
     auto const bytes = program.read_out();
     comparison same{program.branches()};
-    trace::reader{byte_view{bytes}}.for_each(same);
+    trace::reader reader{byte_view{bytes}};
+    (void)reader.for_each<packet::ptw, packet::tnt_short, packet::tip, trace::item>(same);
 
     std::printf(
         "A program of %llu branches made %llu bytes of trace; the ring holds the last %zu.\n",

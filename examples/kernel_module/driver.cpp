@@ -93,6 +93,11 @@ struct task : skeleton::context {
     byte_record read{};    ///< by the driver
     trace::reader<> reader{};
     decoder decoded{};
+
+    void decode() noexcept {
+        using namespace packet;
+        (void)reader.for_each<ptw, tnt_short, tnt_long, ovf, trace::item>(decoded);
+    }
 };
 
 /// The tasks. Receives each byte when the processor stores it.
@@ -163,9 +168,7 @@ public:
             uint64_t const now = here.size < count ? here.size : count;
             byte_view const bytes{here.first, static_cast<size_t>(now)};
             to.read.add(bytes);
-            if (to.reader.feed({bytes.data(), bytes.size()})) {
-                (void)to.reader.for_each(to.decoded);
-            }
+            if (to.reader.feed({bytes.data(), bytes.size()})) { to.decode(); }
             base += now;
             count -= now;
         }
@@ -238,7 +241,7 @@ private:
 
     [[nodiscard]] static auto check(task& one) noexcept -> char const* {
         one.reader.finish();
-        (void)one.reader.for_each(one.decoded);
+        one.decode();
         if (one.gaps != 0) { return "a ring was full"; }
         if (!(one.read == one.stored)) { return "the bytes read are not those stored"; }
         if (one.read.count <= one.ring.bytes) { return "a ring did not wrap"; }

@@ -54,6 +54,8 @@ private:
 /// Physical memory: the words of tables. Stores of trace are counted, and their bytes dropped.
 class sparse_memory {
 public:
+    using ignores_pmis = sparse_memory;
+
     void put(phys_addr address, std::uint64_t word) { words_[address.value] = word; }
     void put(buffer const& from) {
         for (std::size_t i = 0; i < from.pages.size(); ++i) {

@@ -426,6 +426,8 @@ private:
     }
     /// Counts stores of trace in runs of addresses, in the order in which they were stored.
     struct stored_runs {
+        using ignores_pmis = stored_runs;
+
         msr_script::physical_memory& memory;
         std::vector<std::pair<std::uint64_t, std::uint64_t>> runs{};
 

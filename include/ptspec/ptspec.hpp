@@ -13,6 +13,7 @@
 #include <ptspec/base/bytes.hpp>
 #include <ptspec/base/readers.hpp>
 #include <ptspec/base/address.hpp>
+#include <ptspec/base/named_member.hpp>
 #include <ptspec/base/ports.hpp>
 #include <ptspec/base/host_memory.hpp>
 

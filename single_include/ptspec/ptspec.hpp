@@ -2019,6 +2019,52 @@ struct max_phys_addr {
 
 }  // namespace ptspec
 
+// ---- ptspec/base/named_member.hpp ----
+
+/// Optional members of ports, sinks, visitors and sources are found by their names. A member with
+/// another signature than the expected one stops the build, instead of never being called.
+namespace ptspec {
+
+namespace detail {
+
+/// A name that both bases have is ambiguous, whatever it names: an overload set, a template, a
+/// private member. With `Type` alone it is only found if its address can be taken.
+template <class Type, class Name>
+struct type_and_name : Type, Name {};
+
+template <class Type>
+inline constexpr bool can_be_base = __is_class(Type) && !__is_final(Type);
+
+template <class Type, class Name>
+concept finds = requires { Name::template find<Type>(); };
+
+template <class Type, class Name>
+inline constexpr bool finds_name = finds<Type, Name>;
+template <class Type, class Name>
+    requires can_be_base<Type>
+inline constexpr bool finds_name<Type, Name> = !finds<type_and_name<Type, Name>, Name>;
+
+}  // namespace detail
+
+/// A class has a member of this name, whether or not it can be called. Of a final class, overload
+/// sets, templates and private members are not found.
+///
+/// Shape:  `Name` is a struct with an `int` of the name, and `find<Type>()`, which has the type of
+///         `&Type::name`.
+template <class Type, class Name>
+concept has_member = detail::finds_name<bare_t<Type>, Name>;
+
+/// A class says that it does without a member: `using ignores_gaps = my_sink;` in `my_sink`. A
+/// derived class must repeat it: otherwise a misspelt member of that class would be ignored.
+///
+/// Shape:  `Name::ignored<Type>` is the type `Type::ignores_...`.
+template <class Type, class Name>
+concept ignores = requires {
+    requires same_as<typename Name::template ignored<bare_t<Type>>, bare_t<Type>>;
+};
+
+}  // namespace ptspec
+
 // ---- ptspec/base/ports.hpp ----
 
 /// The interfaces through which the library accesses memory, MSRs, CPUID and interrupts.
@@ -2101,6 +2147,48 @@ concept cpuid_port = requires(Port& port, uint32_t leaf, uint32_t subleaf) {
 template <class Port>
 concept pmi_port = requires(Port& port) { port.raise(); };
 
+namespace detail {
+
+struct window_name {
+    int window;
+    template <class Type>
+    static auto find() -> decltype(&Type::window);
+};
+struct send_name {
+    int send;
+    template <class Type>
+    static auto find() -> decltype(&Type::send);
+    template <class Type>
+    using ignored = typename Type::ignores_fabric;
+};
+struct raise_name {
+    template <class Type>
+    using ignored = typename Type::ignores_pmis;
+};
+
+}  // namespace detail
+
+/// What a memory port has besides `load` and `store`: `window` of a `mapped_memory_port`, `send` of
+/// a `fabric_port`, `raise` of a `pmi_port`. A member with another signature stops the build.
+///
+/// A memory without `raise` says that it needs no PMIs: `using ignores_pmis = my_memory;` in
+/// `my_memory`, and again in a derived class. Bytes to a fabric that it does not have are lost.
+template <class Port>
+struct memory_port_members {
+    static constexpr bool has_window = mapped_memory_port<Port>;
+    static constexpr bool has_send = fabric_port<Port> && !ignores<Port, detail::send_name>;
+    static constexpr bool has_raise = pmi_port<Port> && !ignores<Port, detail::raise_name>;
+
+    static_assert(has_window || !has_member<Port, detail::window_name>,
+                  "the window of a memory port is `auto window(uint64_t) -> ptspec::byte_window`");
+    static_assert(has_send || ignores<Port, detail::send_name> ||
+                      !has_member<Port, detail::send_name>,
+                  "the send of a memory port is `auto send(ptspec::byte_view) -> size_t`");
+    static_assert(has_raise || ignores<Port, detail::raise_name>,
+                  "a memory port has `void raise()`, which receives the ToPA PMIs; if it needs "
+                  "none: `using ignores_pmis = MEMORY;`, where MEMORY is the class itself");
+};
+
 }  // namespace ptspec
 
 // ---- ptspec/base/host_memory.hpp ----
@@ -2116,13 +2204,15 @@ struct host_region {
 };
 
 /// Maps regions of the program's memory to physical addresses, as a `mapped_memory_port`. An access
-/// outside the regions faults. The regions may be in any order, but must not overlap and must not
+/// outside the regions faults; interrupts are ignored. The regions may be in any order, but must not overlap and must not
 /// extend past the highest address. The list is borrowed and must outlive this object.
 ///
 /// The lookup is O(1) for the last used region and the one listed after it. Otherwise it is a
 /// binary search if the list is sorted by address, and a linear search if it is not.
 class host_memory {
 public:
+    using ignores_pmis = host_memory;
+
     constexpr host_memory(host_region const* regions, size_t count) noexcept
         : first_{count != 0 ? regions : &no_region},
           end_{count != 0 ? regions + count : &no_region + 1} {
@@ -5355,7 +5445,12 @@ struct decode_result {
 /// have the header; the bytes after it may be missing.
 template <class Packet>
 [[nodiscard]] constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
-    if constexpr (requires { Packet::broken_header(bits); }) {
+    constexpr bool has_rules = requires { Packet::broken_header(bits); };
+    static_assert(
+        has_rules || !requires { &Packet::broken_header; },
+        "the broken_header of a packet is `static constexpr auto broken_header(raw_type) "
+        "-> ptspec::rule`");
+    if constexpr (has_rules) {
         return Packet::broken_header(bits);
     } else {
         return rule::none;
@@ -5367,9 +5462,19 @@ template <class Packet>
 template <class Packet>
 [[nodiscard]] constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept
     -> rule {
-    if constexpr (requires { Packet::broken_payload(bits); }) {
+    constexpr bool has_rules = requires { Packet::broken_payload(bits); };
+    constexpr bool has_strict_rules = requires { Packet::broken_when_strict(bits); };
+    static_assert(
+        has_rules || !requires { &Packet::broken_payload; },
+        "the broken_payload of a packet is `static constexpr auto "
+        "broken_payload(raw_type) -> ptspec::rule`");
+    static_assert(
+        has_strict_rules || !requires { &Packet::broken_when_strict; },
+        "the broken_when_strict of a packet is `static constexpr auto "
+        "broken_when_strict(raw_type) -> ptspec::rule`");
+    if constexpr (has_rules) {
         return Packet::broken_payload(bits);
-    } else if constexpr (requires { Packet::broken_when_strict(bits); }) {
+    } else if constexpr (has_strict_rules) {
         return strict ? Packet::broken_when_strict(bits) : rule::none;
     } else {
         return rule::none;
@@ -7159,7 +7264,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 
 namespace detail {
 
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(phys_addr base, uint64_t mask, uint64_t offset,
                                  Found&& found) noexcept {
     if (address_math::non_contiguous_bits(mask) != 0) { found(rule::OUT_022); }
@@ -7175,7 +7280,7 @@ constexpr void find_broken_rules(phys_addr base, uint64_t mask, uint64_t offset,
 /// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset
 ///         outside.
 /// Source: OUT-022..024, OUT-029.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_mask_ptrs pointers,
                                  Found&& found) noexcept {
     detail::find_broken_rules(base.raw, mask_of(pointers), address_math::offset_in(pointers.raw),
@@ -7213,7 +7318,7 @@ struct built {
 /// Errors: OUT-020 fewer than 128 bytes or more than 4 GB; OUT-022 not a power of two; OUT-023 base
 ///         not aligned to the size; OUT-024 offset outside; REG-070 base beyond MAXPHYADDR.
 /// Source: OUT-020, OUT-022..024, OUT-141, REG-070.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& found) noexcept {
     if (wanted.bytes < 128 || wanted.bytes > uint64_t{1} << 32) { found(rule::OUT_020); }
     if (wanted.bytes != 0) {
@@ -7324,7 +7429,7 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 /// Errors: OUT-061 a next table not at a multiple of 4 KB; OUT-062 a region not aligned to its
 ///         size; OUT-063 an address beyond MAXPHYADDR.
 /// Source: OUT-042, OUT-061..063.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_addr width,
                                          Found&& found) noexcept {
     bool const end = which.get<entry::END>();
@@ -7338,7 +7443,7 @@ constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_a
 ///
 /// Errors: OUT-060 reserved bit; OUT-062, OUT-063 as above; OUT-065 END with INT or STOP.
 /// Source: OUT-043, OUT-060..065.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found) noexcept {
     if (which.reserved_bits_set() != 0) { found(rule::OUT_060); }
     find_broken_rules_of_base(which, which.get<entry::Base>(), width, found);
@@ -7377,7 +7482,7 @@ struct place {
 /// Errors: those of an entry at any place; OUT-066 END in entry 0. Without MENTRY also OUT-067 an
 ///         output region that is not entry 0; OUT-068 END to another table.
 /// Source: OUT-060..068, OUT-072, OUT-100.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(entry which, place at, limits of, Found&& found) noexcept {
     bool const end = which.get<entry::END>();
     find_broken_rules(which, of.width, found);
@@ -8017,7 +8122,7 @@ struct page_regions {
 /// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. Then
 ///         `take` is not called.
 /// Source: OUT-041, OUT-042, OUT-141.
-template <convertible_to<phys_addr> Page, class Take>
+template <convertible_to<phys_addr> Page, callable<region> Take>
 [[nodiscard]] constexpr auto regions_for_pages(Page const* pages, size_t count, max_phys_addr width,
                                                Take&& take) noexcept -> page_regions {
     auto const page = [=](size_t i) -> phys_addr { return pages[i]; };
@@ -8305,7 +8410,7 @@ struct table_walk {
 /// page.
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
-template <memory_port Memory, class Visit>
+template <memory_port Memory, callable<place, entry> Visit>
 [[nodiscard]] constexpr auto for_each_entry(Memory& memory, phys_addr table, uint64_t max_entries,
                                             Visit&& visit) noexcept -> table_walk {
     place at{table, 0};
@@ -8398,7 +8503,7 @@ namespace ptspec::topa {
 ///         is `unreadable` and nothing after that entry is reported.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
-template <memory_port Memory, class Found>
+template <memory_port Memory, callable<violation> Found>
 [[nodiscard]] constexpr auto validate(Memory& memory, phys_addr table, limits of, Found&& found,
                                       uint64_t max_entries = chain_bounds{}.max_entries,
                                       restricted_memory const& restricted = {}) noexcept
@@ -8430,7 +8535,7 @@ struct chain_walk {
 ///
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
-template <memory_port Memory, class Found>
+template <memory_port Memory, callable<violation> Found>
 [[nodiscard]] constexpr auto validate_chain(Memory& memory, phys_addr first, limits of,
                                             Found&& found, chain_bounds bounds = {},
                                             restricted_memory const& restricted = {}) noexcept
@@ -8457,7 +8562,7 @@ struct output_hazards {
 /// Errors: OUT-070 the region starts at 0, or covers the page of its entry; OUT-111 it overlaps
 ///         restricted memory; OUT-113 it overlaps the page of the local APIC.
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-070, OUT-111, OUT-113.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_warnings(entry which, place at, output_hazards const& hazards,
                              Found&& found) noexcept {
     if (which.get<entry::END>()) { return; }
@@ -8653,7 +8758,7 @@ constexpr auto breaks_any(type_list<Rules...> rules, capabilities const& caps, W
 }
 
 /// Calls `found` with every rule of the list that a value breaks.
-template <class... Rules, class Word, class Found>
+template <class... Rules, class Word, callable<rule> Found>
 constexpr void find_broken(type_list<Rules...> rules, capabilities const& caps, Word value,
                            Found&& found) noexcept {
     Word const allowed{value.raw & ~forbidden_bits(rules, caps)};
@@ -8680,7 +8785,7 @@ constexpr void find_broken(type_list<Rules...> rules, capabilities const& caps, 
 /// of TraceEn.
 ///
 /// Source: REG-024..028, REG-030..037, REG-040, REG-044.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
                                  Found&& found) noexcept {
     detail::find_broken(detail::rules::of_ctl{}, caps, value, found);
@@ -8708,7 +8813,7 @@ constexpr auto is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept 
     return detail::forbidden_bits(detail::rules::of_status{}, caps);
 }
 
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_status value,
                                  Found&& found) noexcept {
     detail::find_broken(detail::rules::of_status{}, caps, value, found);
@@ -8723,7 +8828,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_status valu
                                       ia32_rtit_output_base value) noexcept -> bool {
     return value.reserved_bits_set(caps.max_phys_addr().bits) == 0;
 }
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_output_base value,
                                  Found&& found) noexcept {
     if (!is_legal(caps, value)) { found(rule::REG_070); }
@@ -8734,7 +8839,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_output_base
     -> bool {
     return value.reserved_bits_set() == 0;
 }
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_cr3_match value,
                                  Found&& found) noexcept {
     if (!is_legal(caps, value)) { found(rule::REG_074); }
@@ -8745,7 +8850,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_cr3_match v
     -> bool {
     return is_canonical(value.raw, caps.linear_address_bits());
 }
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_addr value,
                                  Found&& found) noexcept {
     if (!is_legal(caps, value)) { found(rule::REG_076); }
@@ -8758,7 +8863,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_addr value,
     -> bool {
     return true;
 }
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const&, reg::ia32_rtit_output_mask_ptrs,
                                  Found&&) noexcept {}
 
@@ -9205,7 +9310,7 @@ constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexce
     return now.ctl.raw & value.raw & detail::field_mask<ia32_rtit_ctl::TraceEn>;
 }
 
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
                                  ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
     if (is_disallowed_in_vmx(caps, now, value, how)) { found(rule::REG_121); }
@@ -9216,7 +9321,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 }
 
 /// Source: REG-007, REG-203, REG-204.
-template <class Word, class Found>
+template <class Word, callable<rule> Found>
 constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word value,
                                                   Found&& found) noexcept {
     bool const has_topa = caps.has_pt() && caps.supports(cpu::output_scheme::topa);
@@ -9232,7 +9337,7 @@ constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word
 }
 
 /// Source: REG-140.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss value,
                                         Found&& found) noexcept {
     if (value.get<reg::ia32_xss::PT_STATE>() && !caps.has_xsaves_state()) { found(rule::REG_140); }
@@ -9257,7 +9362,7 @@ constexpr auto is_legal(type_list<Row, Rest...>, capabilities const& caps, uint3
 /// Calls `found` with every rule that such a value breaks.
 ///
 /// always_inline: as `is_legal`.
-template <class Row, class... Rest, class Found>
+template <class Row, class... Rest, callable<rule> Found>
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]
 #endif
@@ -9280,7 +9385,7 @@ constexpr void find_broken_rules(type_list<Row, Rest...>, capabilities const& ca
 ///
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, msr_index index,
                                  uint64_t value, policy const& how, Found&& found) noexcept {
     if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
@@ -10600,7 +10705,7 @@ constexpr void open_window(output_state& s, access::msr_state& now, Memory& memo
         s.drops = here.restricted;
     }
     s.window.mapped_end = nullptr;
-    if constexpr (mapped_memory_port<Memory>) {
+    if constexpr (memory_port_members<Memory>::has_window) {
         if (!s.drops) {
             byte_window const here = memory.window(address.value);
             if (here.first != nullptr) {
@@ -10646,7 +10751,7 @@ constexpr void begin_region(output_state& s, access::msr_state& now, Memory& mem
 /// below 2^MAXPHYADDR. `needs_checks` excludes restricted memory.
 template <memory_port Memory>
 constexpr void find_entries(output_state& s, Memory& memory) noexcept {
-    if constexpr (mapped_memory_port<Memory>) {
+    if constexpr (memory_port_members<Memory>::has_window) {
         phys_addr const here = topa::table_pointer(s.position);
         byte_window const table = memory.window(here.value);
         uint64_t bytes = table.size;
@@ -10737,7 +10842,7 @@ template <memory_port Memory>
 constexpr auto try_next_region(output_state& s, Memory& memory, output_window const& full) noexcept
     -> bool {
     using topa::entry;
-    if constexpr (mapped_memory_port<Memory>) {
+    if constexpr (memory_port_members<Memory>::has_window) {
         auto const differs = [&](entry next) {
             return ((next.raw ^ full.entry.raw) & s.fixed_bits) != 0;
         };
@@ -10774,8 +10879,9 @@ namespace ptspec::engine {
 /// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`,
 /// and when output ends.
 ///
-/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
-/// `pmi_port`, which then receives every interrupt when it occurs.
+/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric; otherwise
+/// they are lost. It is a `pmi_port`, which receives every interrupt when it occurs, or says that it
+/// `ignores_pmis`: see `memory_port_members`.
 ///
 /// If a port fails, no byte is lost or repeated. `write` returns how many bytes it consumed; the
 /// next `write`, with the rest, or `retry` retries what failed.
@@ -10996,13 +11102,15 @@ private:
 
     template <memory_port Memory>
     constexpr void send(Memory& memory, byte_view bytes, write_result& result) noexcept {
-        size_t const sent = [&] {
-            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
-            return bytes.size();
-        }();
-        result.fault = {sent < bytes.size(), 0};
-        result.stored += sent;
-        result.taken += sent;
+        if constexpr (memory_port_members<Memory>::has_send) {
+            size_t const sent = memory.send(bytes);
+            result.fault = {sent < bytes.size(), 0};
+            result.stored += sent;
+            result.taken += sent;
+        } else {
+            result.lost += bytes.size();
+            result.taken += bytes.size();
+        }
     }
 
     /// The window is full: raises the interrupt, stops, or opens the next window.
@@ -11042,7 +11150,7 @@ private:
         if (s_.sets_pend_topa_pmi) {
             now.status = now.status.with(access::ia32_rtit_status::PendToPAPMI{true});
         }
-        if constexpr (pmi_port<Memory>) { memory.raise(); }
+        if constexpr (memory_port_members<Memory>::has_raise) { memory.raise(); }
     }
 };
 
@@ -12049,7 +12157,12 @@ constexpr auto make_facts(row_info const& row) noexcept -> row_facts {
             facts.enumerators = known::names;
             facts.enumerator_count = count;
         }
-        if constexpr (requires { Row::amount(uint64_t{}); }) { facts.amount_of = Row::amount; }
+        constexpr bool has_amount = requires { Row::amount(uint64_t{}); };
+        static_assert(
+            has_amount || !requires { &Row::amount; },
+            "the amount of a field is `static constexpr auto amount(uint64_t) -> "
+            "ptspec::quantity`");
+        if constexpr (has_amount) { facts.amount_of = Row::amount; }
     }
     return facts;
 }
@@ -12162,7 +12275,7 @@ struct field_value {
 };
 
 /// Calls `visit(field_value)` for each field from bit 0 up.
-template <class Visitor>
+template <callable<field_value> Visitor>
 constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& visit) {
     for (auto const& one : rows) {
         if (one.row.kind != row_kind::field || one.payload_sizes != 0) { continue; }
@@ -12172,7 +12285,7 @@ constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& vis
     }
 }
 
-template <class Word, class Visitor>
+template <class Word, callable<field_value> Visitor>
 constexpr void for_each_field(Word const& word, Visitor&& visit) {
     for_each_field(row_list_of<Word>(), to_wide(word.raw), visit);
 }
@@ -12711,6 +12824,18 @@ concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, at where) 
     visitor.pads(count, where);
 };
 
+namespace detail {
+
+struct skip_name {
+    int skip;
+    template <class Type>
+    static auto find() -> decltype(&Type::skip);
+    template <class Type>
+    using ignored = typename Type::ignores_skip;
+};
+
+}  // namespace detail
+
 /// The packets that a visitor skips.
 struct skipped_packets {
     size_t size = 0;       ///< in bytes; 0: none
@@ -12719,18 +12844,85 @@ struct skipped_packets {
 /// The visitor may skip packets that it recognizes by their bytes. `visitor.skip(bytes, room,
 /// offset)` is called after each packet other than PAD, TNT and CYC. `bytes` points to the next
 /// packets, at `offset` of the trace. The skipped packets must begin in the first `room` bytes.
-/// From each of these bytes on, 16 bytes are readable.
+/// From each of these bytes on, 16 bytes are readable. A visitor that passes this on to another one
+/// may say `using ignores_skip = my_visitor;` in `my_visitor`.
 template <class Visitor>
-concept skips_packets = requires(Visitor& visitor, uint8_t const* bytes) {
-    { visitor.skip(bytes, size_t{}, uint64_t{}) } -> same_as<skipped_packets>;
-};
+concept skips_packets = !ignores<Visitor, detail::skip_name> &&
+                        requires(Visitor& visitor, uint8_t const* bytes) {
+                            {
+                                visitor.skip(bytes, size_t{}, uint64_t{})
+                            } -> same_as<skipped_packets>;
+                        };
 
 namespace detail {
 
-template <class Visitor, class... Packets>
-constexpr auto accepts_any(type_list<Packets...>) noexcept -> bool {
-    return (takes<Visitor, Packets> || ...);
-}
+struct pads_name {
+    int pads;
+    template <class Type>
+    static auto find() -> decltype(&Type::pads);
+};
+
+/// The visitor takes a packet type or, if `Kind` is `item`, the items that are no packets.
+template <class Visitor, class Kind>
+inline constexpr bool takes_kind = takes<Visitor, Kind>;
+template <class Visitor>
+inline constexpr bool takes_kind<Visitor, packet::pad> = takes<Visitor, packet::pad> ||
+                                                         accepts_pad_runs<Visitor>;
+template <class Visitor>
+inline constexpr bool takes_kind<Visitor, item> = callable<Visitor&, item const&>;
+
+template <class Kind, class Named>
+inline constexpr bool is_named = same_as<Kind, Named>;
+template <class Kind, class... Named>
+inline constexpr bool is_named<Kind, type_list<Named...>> = one_of<Kind, Named...>;
+
+/// The visitor takes all kinds, or, if kinds are named, these and no others.
+template <class Kind, class... Named>
+inline constexpr bool is_wanted = sizeof...(Named) == 0 || (is_named<Kind, Named> || ...);
+
+/// The first kind that a visitor takes and should not, or the other way round.
+template <class Visitor, class... Named>
+struct first_wrong_kind {
+    static constexpr auto of(type_list<>) noexcept -> type_list<> { return {}; }
+    template <class Kind, class... Kinds>
+    static constexpr auto of(type_list<Kind, Kinds...>) noexcept {
+        if constexpr (takes_kind<Visitor, Kind> == is_wanted<Kind, Named...>) {
+            return of(type_list<Kinds...>{});
+        } else {
+            return type_list<Kind>{};
+        }
+    }
+};
+template <class... Packets>
+auto kinds_of(type_list<Packets...>) noexcept -> type_list<Packets..., item>;
+template <class Visitor, class Packets, class... Named>
+using wrong_kind = decltype(first_wrong_kind<Visitor, Named...>::of(kinds_of(Packets{})));
+
+template <class Visitor, class Wrong, class... Named>
+struct visitor_kinds {};
+template <class Visitor, class Kind, class... Named>
+struct visitor_kinds<Visitor, type_list<Kind>, Named...> {
+    static constexpr bool is_taken = takes_kind<Visitor, Kind>;
+    static_assert(is_taken || sizeof...(Named) != 0,
+                  "this visitor does not take all packets and items: for_each<packet::tip, "
+                  "trace::item>(visitor) names those that it takes. It is called with (packet "
+                  "const&, trace::at) or (trace::item const&)");
+    static_assert(is_taken || sizeof...(Named) == 0,
+                  "the visitor does not take what for_each<...> names: it is called with (packet "
+                  "const&, trace::at) or (trace::item const&)");
+    static_assert(!is_taken, "the visitor takes a packet or item that for_each<...> does not name");
+};
+
+template <class Visitor>
+struct visitor_members {
+    static_assert(accepts_pad_runs<Visitor> || !has_member<Visitor, pads_name>,
+                  "the pads of a visitor are `void pads(unsigned count, ptspec::trace::at)`, or "
+                  "return bool");
+    static_assert(skips_packets<Visitor> || ignores<Visitor, skip_name> ||
+                      !has_member<Visitor, skip_name>,
+                  "the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t "
+                  "offset) -> ptspec::trace::skipped_packets`");
+};
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
@@ -12787,16 +12979,25 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 
 }  // namespace detail
 
-/// A visitor of packets: `visitor(packet, at)` for at least one packet type. It returns nothing, or
-/// false to stop. It may also accept `visitor(item)` in the same way, for every item that is no
-/// packet, and have `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any
-/// length.
+/// A visitor of packets: `visitor(packet, at)` for packet types, and `visitor(item)` for the items
+/// that are no packets, such as damage. It returns nothing, or false to stop. It may also have
+/// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
+///
+/// It takes all packets and items, or `for_each` names those that it takes; the others are dropped.
 ///
 /// The fastest visitor is a struct of at most 64 bytes that contains its sums. A trivially
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
 /// when the visitor throws.
-template <class Visitor, class Packets = packet::all>
-concept packet_visitor = detail::accepts_any<Visitor>(Packets{}) || accepts_pad_runs<Visitor>;
+template <class Visitor, class Packets = packet::all, class... Named>
+concept packet_visitor = same_as<detail::wrong_kind<Visitor, Packets, Named...>, type_list<>>;
+
+/// Stops the build for a visitor that is wrong, with a sentence that says why.
+template <class Visitor, class Packets, class... Named>
+constexpr void check_visitor() noexcept {
+    using wrong = detail::wrong_kind<Visitor, Packets, Named...>;
+    (void)detail::visitor_kinds<Visitor, wrong, Named...>{};
+    (void)detail::visitor_members<bare_t<Visitor>>{};
+}
 
 }  // namespace ptspec::trace
 
@@ -14802,11 +15003,12 @@ public:
 
     /// Decodes until the end of the trace, the end of the chunk, or until the visitor returns
     /// false. Returns `end`, `need_input` or `packet`, respectively.
-    template <class Visitor>
+    ///
+    /// The visitor takes all packets and items, or `for_each<packet::tip, item>(visitor)` names the
+    /// packets that it takes, with `item` if it takes items. `packet::all` names all packets.
+    template <class... Taken, class Visitor>
     constexpr auto for_each(Visitor&& visitor) -> item_type {
-        static_assert(
-            packet_visitor<Visitor, Packets>,
-            "a visitor is called with (packet, trace::at) and takes one packet type at least");
+        check_visitor<Visitor, Packets, Taken...>();
         while (true) {
             if (decodes_in_chunk() && !visit_chunk(visitor)) { return item_type::packet; }
             auto const got = next_slow_path();
@@ -14846,7 +15048,7 @@ public:
         }
     }
     /// The same, and calls `boundary(kind, offset, length)` for each packet.
-    template <class Boundary>
+    template <callable<packet::kind, uint64_t, unsigned> Boundary>
     [[nodiscard]] constexpr auto scan(packet_counts sofar, Boundary&& boundary) -> packet_counts {
         (void)for_each(detail::counter<Boundary>{sofar, boundary});
         return sofar;
@@ -16455,6 +16657,8 @@ namespace ptspec::trace::detail {
 /// long (clang 19).
 template <class Clock>
 struct event_buffer {
+    static constexpr bool skips_packets = false;
+
     event* next;
     event* end;
 
@@ -16574,9 +16778,8 @@ struct simple_packets {
         if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
     }
     constexpr void pads(unsigned, at) {}
-    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets
-        requires requires(Out& to, simple_packets& by) { to.skip(bytes, room, offset, by); }
-    {
+    using ignores_skip = choose_t<Out::skips_packets, void, simple_packets>;
+    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
         return has_no_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
@@ -17702,6 +17905,9 @@ template <class Sink>
 constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
     constexpr bool is_sink = packet_sink<Sink>;
     static_assert(is_sink, "a sink has append(byte_view) -> bool, as ptspec::byte_buffer has");
+    static_assert(
+        wide_packet_sink<Sink> || !requires { sink.append(wide_bits{}, size_t{}); },
+        "the second append of a sink is `auto append(ptspec::wide_bits, size_t) -> bool`");
     if constexpr (is_sink) {
         return sink;
     } else {
@@ -18414,7 +18620,7 @@ private:
     }
     [[nodiscard]]
     constexpr auto append(wide_bits bytes, unsigned count) noexcept -> bool {
-        if constexpr (requires { to_.append(bytes, size_t{count}); }) {
+        if constexpr (wide_packet_sink<Sink>) {
             return to_.append(bytes, size_t{count});
         } else {
             return to_.append(byte_view{to_le(bytes)}.first(count));
@@ -18425,7 +18631,7 @@ private:
     ///
     /// No branch depends on the packet kind, which is unpredictable.
     constexpr auto put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
-        if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
+        if constexpr (derived_from<Sink, byte_buffer>) {
             size_t const most = to_.room() / detail::lookahead_bytes;
             if (count > most) { count = most; }
             uint8_t* place = to_.end();
@@ -18580,7 +18786,8 @@ template <class Found = detail::first_ip_form>  // as above
 [[nodiscard]] constexpr auto needs_last_ip(borrowed_bytes trace) noexcept -> bool {
     reader from{trace, {.sync = false}};
     Found found;
-    (void)from.for_each(found);
+    using namespace packet;
+    (void)from.for_each<psb, tip, tip_pge, tip_pgd, fup>(found);
     return found.is_relative;
 }
 
@@ -22415,7 +22622,7 @@ private:
             return;
         }
         ++total_.pmis;
-        if constexpr (pmi_port<Memory>) { memory.raise(); }
+        if constexpr (memory_port_members<Memory>::has_raise) { memory.raise(); }
     }
     template <memory_port Memory>
     constexpr auto start_output(Memory& memory) noexcept -> port_fault {
@@ -24088,6 +24295,30 @@ struct ring_part {
     friend constexpr auto operator==(ring_part const&, ring_part const&) -> bool = default;
 };
 
+namespace detail {
+
+/// Calls the visitor. Returns false when it stops.
+template <class Visit>
+constexpr auto visit_span(Visit& visit, phys_addr base, uint64_t bytes) -> bool {
+    constexpr bool is_visitor = requires { visit(base, bytes) ? true : false; };
+    constexpr bool returns_nothing = requires {
+        requires same_as<decltype(visit(base, bytes)), void>;
+    };
+    static_assert(is_visitor || returns_nothing,
+                  "the visitor of a ring is called with (ptspec::phys_addr base, uint64_t bytes); "
+                  "it returns nothing, or bool: false stops");
+    if constexpr (is_visitor) {
+        return visit(base, bytes) ? true : false;
+    } else if constexpr (returns_nothing) {
+        visit(base, bytes);
+        return true;
+    } else {
+        return false;
+    }
+}
+
+}  // namespace detail
+
 /// Calls `visit(base, bytes)` with the contiguous physical memory of a part, in order. Regions that
 /// are adjacent in memory are merged. A visitor that returns bool stops with false.
 ///
@@ -24104,11 +24335,7 @@ constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noex
         uint64_t const here = size - at < left ? size - at : left;
         phys_addr const start = in.regions[region].base + at;
         if (start != base + bytes) {
-            if constexpr (requires { static_cast<bool>(visit(base, bytes)); }) {
-                if (!visit(base, bytes)) { return; }
-            } else {
-                visit(base, bytes);
-            }
+            if (!detail::visit_span(visit, base, bytes)) { return; }
             base = start;
             bytes = 0;
         }
@@ -24117,7 +24344,7 @@ constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noex
         at = 0;
         region = region_after(in, region);
     }
-    (void)visit(base, bytes);
+    (void)detail::visit_span(visit, base, bytes);
 }
 
 // ------------------------------------------------------------------------------------ streaming
@@ -24802,7 +25029,7 @@ constexpr auto with_conceal(Controls set, bool conceal) noexcept -> Controls {
 ///         is 1 and VM entry loads CTL; REG-132 a control where Intel PT is not allowed in VMX
 ///         operation; REG-135 a control that a capability MSR does not allow.
 /// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132, REG-135.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, controls const& set, ia32_rtit_ctl host,
                                  Found&& found) noexcept {
     bool const load = set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
@@ -25102,7 +25329,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 ///         rule by which WRMSR, or RDMSR in the MSR-store list, raises #GP.
 /// Source: SDM vol. 3, "VM Entries", "VM Exits"; REG-010, REG-129..132, REG-135, PRG-162,
 ///         PRG-165, PRG-166.
-template <same_as<capabilities> Capabilities, class Found>
+template <same_as<capabilities> Capabilities, callable<violation> Found>
 constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_state const& host,
                      Found&& found, access::policy const& how = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,
@@ -25688,7 +25915,7 @@ constexpr void find_unhonourable_xsaves(Capabilities const& host, Capabilities c
 ///         subsystem, trigger tracing, reserved bits, further sub-leaves.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-164,
 ///         REG-166, PRG-173, PRG-174.
-template <same_as<capabilities> Capabilities, class Found>
+template <same_as<capabilities> Capabilities, callable<unhonourable> Found>
 constexpr void find_unhonourable(Capabilities const& host, Capabilities const& guest,
                                  Found&& found) noexcept {
     using namespace reg;
@@ -27470,7 +27697,12 @@ constexpr void end_output(guest_pt& guest) noexcept {
 /// Source: PRG-180, PRG-181.
 template <memory_port Host, guest_memory_port Guest>
 class ept_memory {
+    using of_host = memory_port_members<Host>;
+
 public:
+    using ignores_pmis = choose_t<of_host::has_raise, void, ept_memory>;
+    using ignores_fabric = choose_t<of_host::has_send, void, ept_memory>;
+
     constexpr ept_memory(Host& host, Guest& guest) noexcept : host_{host}, guest_{guest} {}
 
     [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
@@ -27492,6 +27724,12 @@ public:
             if (count != part.size()) { break; }
         }
         return stored;
+    }
+
+    /// The interrupts and the fabric are those of the host's memory port.
+    constexpr void raise() noexcept { host_.raise(); }
+    [[nodiscard]] constexpr auto send(byte_view bytes) noexcept -> size_t {
+        return host_.send(bytes);
     }
 
     /// While `discards` is true, stored bytes are lost, and loads return ones.
@@ -28057,6 +28295,8 @@ namespace detail {
 /// The memory of a guest. Interrupts are counted, not raised: the VMM injects them.
 template <memory_port Memory>
 struct guest_memory {
+    using ignores_pmis = guest_memory;
+
     Memory& of;
 
     constexpr auto load(uint64_t address) noexcept -> port_value { return of.load(address); }
@@ -28932,17 +29172,47 @@ struct walk_place {
 /// also at each branch. The walker calls `space_of` there.
 enum class space_changes : uint8_t { at_paging, at_packets, at_branches };
 
-/// `space_of(place)` is the number of the address space of the code that follows.
+namespace detail {
+
+struct space_of_name {
+    int space_of;
+    template <class Type>
+    static auto find() -> decltype(&Type::space_of);
+};
+struct changes_name {
+    int changes;
+    template <class Type>
+    static auto find() -> decltype(&Type::changes);
+};
+
+}  // namespace detail
+
+/// `space_of(place)` is the number of the address space of the code that follows, and `changes` says
+/// where it may change.
 template <class Source>
 concept has_spaces = code_source<Source> && requires(Source& from, walk_place const& at) {
     { from.space_of(at) } -> same_as<uint32_t>;
+    requires same_as<bare_t<decltype(Source::changes)>, space_changes>;
 };
-/// `Source::changes`, or `at_paging` for a source without it.
+/// `Source::changes`, or `at_paging` for a source that does not have spaces.
 template <class Source>
 inline constexpr space_changes changes_of = space_changes::at_paging;
-template <class Source>
-    requires has_spaces<Source> && requires { Source::changes; }
+template <has_spaces Source>
 inline constexpr space_changes changes_of<Source> = Source::changes;
+
+namespace detail {
+
+/// Stops the build for a source with one of the two members of `has_spaces`, or wrong ones.
+template <class Source>
+struct source_members {
+    static_assert(has_spaces<Source> ||
+                      !(has_member<Source, space_of_name> || has_member<Source, changes_name>),
+                  "a source of code in several address spaces has `auto "
+                  "space_of(ptspec::flow::walk_place const&) -> uint32_t` and `static constexpr "
+                  "auto changes = ptspec::flow::space_changes::at_paging`, or another of these");
+};
+
+}  // namespace detail
 
 /// Bytes at a linear address.
 struct code_span {
@@ -29005,7 +29275,7 @@ struct code_pages {
 };
 
 /// Calls a function for the bytes: `read(address, space)`.
-template <class Read>
+template <callable<uint64_t, uint32_t> Read>
 struct code_callback {
     Read read;
 
@@ -29535,7 +29805,9 @@ private:
 // ---- ptspec/flow/sink.hpp ----
 
 /// What a walker reports. A sink has a member function for each kind of report that it wants;
-/// nothing else costs time.
+/// nothing else costs time. A sink without `gap` says that it needs no gaps: `using ignores_gaps =
+/// my_sink;` in `my_sink`, and again in a derived class. The same word exists for each report, for
+/// sinks that pass reports on: `ignores_instructions`, `ignores_blocks`, ...
 namespace ptspec::flow {
 
 /// An executed instruction.
@@ -29595,27 +29867,101 @@ struct gap {
     uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
 };
 
+namespace detail {
+
+struct instruction_name {
+    int instruction;
+    template <class Type>
+    static auto find() -> decltype(&Type::instruction);
+    template <class Type>
+    using ignored = typename Type::ignores_instructions;
+};
+struct block_name {
+    int block;
+    template <class Type>
+    static auto find() -> decltype(&Type::block);
+    template <class Type>
+    using ignored = typename Type::ignores_blocks;
+};
+struct edge_name {
+    int edge;
+    template <class Type>
+    static auto find() -> decltype(&Type::edge);
+    template <class Type>
+    using ignored = typename Type::ignores_edges;
+};
+struct gap_name {
+    int gap;
+    template <class Type>
+    static auto find() -> decltype(&Type::gap);
+    template <class Type>
+    using ignored = typename Type::ignores_gaps;
+};
+struct start_name {
+    int start;
+    template <class Type>
+    static auto find() -> decltype(&Type::start);
+    template <class Type>
+    using ignored = typename Type::ignores_starts;
+};
+struct stop_name {
+    int stop;
+    template <class Type>
+    static auto find() -> decltype(&Type::stop);
+    template <class Type>
+    using ignored = typename Type::ignores_stops;
+};
+struct time_name {
+    int time;
+    template <class Type>
+    static auto find() -> decltype(&Type::time);
+    template <class Type>
+    using ignored = typename Type::ignores_times;
+};
+struct event_name {
+    int event;
+    template <class Type>
+    static auto find() -> decltype(&Type::event);
+    template <class Type>
+    using ignored = typename Type::ignores_events;
+};
+struct paths_name {
+    int paths;
+    template <class Type>
+    static auto find() -> decltype(&Type::paths);
+};
+
+}  // namespace detail
+
 template <class Sink>
-concept takes_instructions = requires(Sink& to, executed const& one) { to.instruction(one); };
+concept takes_instructions = !ignores<Sink, detail::instruction_name> &&
+                             requires(Sink& to, executed const& one) { to.instruction(one); };
 template <class Sink>
-concept takes_blocks = requires(Sink& to, executed_block const& one) { to.block(one); };
+concept takes_blocks = !ignores<Sink, detail::block_name> &&
+                       requires(Sink& to, executed_block const& one) { to.block(one); };
 template <class Sink>
-concept takes_edges = requires(Sink& to, edge const& one) { to.edge(one); };
+concept takes_edges = !ignores<Sink, detail::edge_name> &&
+                      requires(Sink& to, flow::edge const& one) { to.edge(one); };
 template <class Sink>
-concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
+concept takes_gaps = !ignores<Sink, detail::gap_name> &&
+                     requires(Sink& to, flow::gap const& one) { to.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
-concept takes_starts = requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
+concept takes_starts = !ignores<Sink, detail::start_name> &&
+                       requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
 /// Tracing ends at a system call, fault or interrupt, not at the edge of an address filter. `ip` is
 /// the instruction at which it resumes, unless a signal handler is called.
 template <class Sink>
-concept takes_stops = requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
+concept takes_stops = !ignores<Sink, detail::stop_name> &&
+                      requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
-concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };
+concept takes_times = !ignores<Sink, detail::time_name> &&
+                      requires(Sink& to, trace::time const& when) { to.time(when); };
 /// Events other than branches, at their IPs.
 template <class Sink>
-concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
+concept takes_events = !ignores<Sink, detail::event_name> &&
+                       requires(Sink& to, trace::event const& one) { to.event(one); };
 
 template <class Sink>
 concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
@@ -29624,18 +29970,56 @@ concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !ta
 /// may be shared by walkers of the same code with the same options, and by sinks whose `index_of`
 /// agrees.
 template <class Sink>
-concept takes_paths = takes_only_edges<Sink> &&
-                      requires(Sink& to, edge const& one, path const& known) {
-                          { to.paths() } -> same_as<path_cache*>;
-                          { to.index_of(one) } -> same_as<uint32_t>;
-                          to.count(to.index_of(one));
-                          to.repeat(known);
-                      };
+concept has_paths = requires(Sink& to, edge const& one, path const& known) {
+    { to.paths() } -> same_as<path_cache*>;
+    { to.index_of(one) } -> same_as<uint32_t>;
+    to.count(to.index_of(one));
+    to.repeat(known);
+};
+template <class Sink>
+concept takes_paths = takes_only_edges<Sink> && has_paths<Sink>;
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
                takes_gaps<Sink> || takes_starts<Sink> || takes_stops<Sink> || takes_times<Sink> ||
                takes_events<Sink>;
+
+namespace detail {
+
+template <class Sink, class Name, bool IsTaken>
+inline constexpr bool is_right = IsTaken || ignores<Sink, Name> || !has_member<Sink, Name>;
+
+/// Stops the build for a member that has the name of a report and cannot be called with it, and for
+/// a sink that neither takes gaps nor says that it ignores them.
+template <class Sink>
+struct sink_members {
+    static_assert(is_right<Sink, instruction_name, takes_instructions<Sink>>,
+                  "the instruction of a sink is `void instruction(ptspec::flow::executed const&)`");
+    static_assert(is_right<Sink, block_name, takes_blocks<Sink>>,
+                  "the block of a sink is `void block(ptspec::flow::executed_block const&)`");
+    static_assert(is_right<Sink, edge_name, takes_edges<Sink>>,
+                  "the edge of a sink is `void edge(ptspec::flow::edge const&)`");
+    static_assert(is_right<Sink, gap_name, takes_gaps<Sink>>,
+                  "the gap of a sink is `void gap(ptspec::flow::gap const&)`");
+    static_assert(is_right<Sink, start_name, takes_starts<Sink>>,
+                  "the start of a sink is `void start(uint64_t ip, uint32_t space)`");
+    static_assert(is_right<Sink, stop_name, takes_stops<Sink>>,
+                  "the stop of a sink is `void stop(uint64_t ip, uint32_t space)`");
+    static_assert(is_right<Sink, time_name, takes_times<Sink>>,
+                  "the time of a sink is `void time(ptspec::trace::time const&)`");
+    static_assert(is_right<Sink, event_name, takes_events<Sink>>,
+                  "the event of a sink is `void event(ptspec::trace::event const&)`");
+    static_assert(has_paths<Sink> || !has_member<Sink, paths_name>,
+                  "a sink with `auto paths() -> ptspec::flow::path_cache*` has also `auto "
+                  "index_of(ptspec::flow::edge const&) -> uint32_t`, `void count(uint32_t)` and "
+                  "`void repeat(ptspec::flow::path const&)`");
+    static_assert(takes_gaps<Sink> || ignores<Sink, gap_name>,
+                  "a sink has `void gap(ptspec::flow::gap const&)`, which receives what is not "
+                  "known; if it needs none: `using ignores_gaps = SINK;`, where SINK is the class "
+                  "itself");
+};
+
+}  // namespace detail
 
 }  // namespace ptspec::flow
 
@@ -29739,6 +30123,8 @@ struct coverage_options {
 /// change the counts.
 class coverage {
 public:
+    using ignores_gaps = coverage;
+
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
     constexpr coverage(uint8_t* counts, size_t count, path_cache* paths = nullptr,
                        coverage_options const& how = {}) noexcept
@@ -29824,6 +30210,8 @@ struct block_count {
 ///         counts. No other sink may use the same `path_cache`.
 class block_counts {
 public:
+    using ignores_gaps = block_counts;
+
     template <size_t Count>
     constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
                                     edge_filter const& which = {}) noexcept
@@ -29955,6 +30343,16 @@ concept takes_calls = requires(Sink& to, call const& one, call_return const& oth
     to.returned(other);
 };
 
+namespace detail {
+
+struct function_of_name {
+    int function_of;
+    template <class Type>
+    static auto find() -> decltype(&Type::function_of);
+};
+
+}  // namespace detail
+
 /// `function_of(ip)` is the start of the function that contains an address, or 0.
 template <class Sink>
 concept knows_functions = requires(Sink& to, uint64_t ip) {
@@ -29978,6 +30376,10 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 ///         depth stays correct.
 template <takes_calls Sink>
 class call_stack {
+    static_assert(sizeof(detail::sink_members<Sink>) != 0);
+    static_assert(knows_functions<Sink> || !has_member<Sink, detail::function_of_name>,
+                  "the function_of of a sink is `auto function_of(uint64_t) -> uint64_t`");
+
 public:
     template <size_t Count>
     constexpr call_stack(flow::frame (&storage)[Count], Sink& to) noexcept
@@ -29995,6 +30397,44 @@ public:
     }
 
     constexpr void edge(flow::edge const& one) noexcept {
+        if constexpr (takes_edges<Sink>) { to_.edge(one); }
+        follow(one);
+    }
+    /// Tracing begins. The IP shows the returns and calls while it was off.
+    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+        bool const has_stopped = has_stopped_ && space == stop_space_;
+        has_stopped_ = false;
+        bool const resumes = has_stopped && ip == stop_ip_;
+        if (!resumes && !leave_to(ip, 0, true) && has_stopped) {
+            push({.from = stop_ip_, .to = ip, .after = stop_ip_}, frame_kind::event);
+        }
+        if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
+    }
+    constexpr void stop(uint64_t ip, uint32_t space) noexcept {
+        has_stopped_ = true;
+        stop_ip_ = ip;
+        stop_space_ = space;
+        if constexpr (takes_stops<Sink>) { to_.stop(ip, space); }
+    }
+    constexpr void gap(flow::gap const& one) noexcept {
+        has_stopped_ = false;
+        for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
+        if constexpr (takes_gaps<Sink>) { to_.gap(one); }
+    }
+    constexpr void time(trace::time const& when) noexcept {
+        when_ = when;
+        if constexpr (takes_times<Sink>) { to_.time(when); }
+    }
+    // Other reports go to the sink.
+    using ignores_instructions = choose_t<takes_instructions<Sink>, void, call_stack>;
+    using ignores_blocks = choose_t<takes_blocks<Sink>, void, call_stack>;
+    using ignores_events = choose_t<takes_events<Sink>, void, call_stack>;
+    constexpr void instruction(executed const& one) noexcept { to_.instruction(one); }
+    constexpr void block(executed_block const& one) noexcept { to_.block(one); }
+    constexpr void event(trace::event const& one) noexcept { to_.event(one); }
+
+private:
+    constexpr void follow(flow::edge const& one) noexcept {
         using enum instruction_class;
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
         switch (one.which) {
@@ -30021,46 +30461,6 @@ public:
             default: return;
         }
     }
-    /// Tracing begins. The IP shows the returns and calls while it was off.
-    constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        bool const has_stopped = has_stopped_ && space == stop_space_;
-        has_stopped_ = false;
-        bool const resumes = has_stopped && ip == stop_ip_;
-        if (!resumes && !leave_to(ip, 0, true) && has_stopped) {
-            push({.from = stop_ip_, .to = ip, .after = stop_ip_}, frame_kind::event);
-        }
-        if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
-    }
-    constexpr void stop(uint64_t ip, uint32_t space) noexcept {
-        has_stopped_ = true;
-        stop_ip_ = ip;
-        stop_space_ = space;
-        if constexpr (takes_stops<Sink>) { to_.stop(ip, space); }
-    }
-    constexpr void gap(flow::gap const& one) noexcept {
-        has_stopped_ = false;
-        for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
-        if constexpr (takes_gaps<Sink>) { to_.gap(one); }
-    }
-    constexpr void time(trace::time const& when) noexcept { when_ = when; }
-    // Other reports go to the sink.
-    constexpr void instruction(executed const& one) noexcept
-        requires takes_instructions<Sink>
-    {
-        to_.instruction(one);
-    }
-    constexpr void block(executed_block const& one) noexcept
-        requires takes_blocks<Sink>
-    {
-        to_.block(one);
-    }
-    constexpr void event(trace::event const& one) noexcept
-        requires takes_events<Sink>
-    {
-        to_.event(one);
-    }
-
-private:
     [[nodiscard]] constexpr auto at(size_t i) noexcept -> flow::frame& {
         return frames_[(next_ + most_ - 1 - i) % most_];
     }
@@ -31113,6 +31513,8 @@ enum class walk_end : uint8_t {
 /// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139; those of `trace::event_reader`.
 template <code_source Code, trace::event_clock Clock = trace::no_clock>
 class walker {
+    static_assert(sizeof(detail::source_members<Code>) != 0);
+
 public:
     /// Walks a whole trace from its first PSB on.
     constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache, walk_options how = {},
@@ -31152,8 +31554,12 @@ public:
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
 
     /// Walks until the end of the trace or of the chunk, or until code is missing.
-    template <sink Sink>
+    template <class Sink>
     constexpr auto run(Sink& to) noexcept -> walk_end {
+        (void)detail::sink_members<Sink>{};
+        static_assert(sink<Sink>,
+                      "a sink has at least one of instruction, block, edge, gap, start, "
+                      "stop, time and event");
         for (;;) {
             if (!proceed(to)) { return walk_end::missing_code; }
             if (has_ended_) { return walk_end::end; }
@@ -31199,6 +31605,10 @@ private:
     /// Takes branches from the reader.
     template <class Sink>
     struct direct {
+        static constexpr bool skips_packets = takes_paths<Sink> && !takes_times<Sink> &&
+                                              changes_of<Code> == space_changes::at_paging &&
+                                              __is_empty(Clock);
+
         walker* to;
         Sink* sink;
         bool stopped = false;
@@ -31238,10 +31648,7 @@ private:
         /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
         template <class Binds>
         constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset,
-                            Binds& binds) noexcept -> trace::skipped_packets
-            requires takes_paths<Sink> && (!takes_times<Sink>) &&
-                     (changes_of<Code> == space_changes::at_paging) && (__is_empty(Clock))
-        {
+                            Binds& binds) noexcept -> trace::skipped_packets {
             return to->walk_.skip_known_paths(bytes, room, offset, binds, *sink);
         }
         /// Other packets came.
@@ -31512,8 +31919,10 @@ public:
         add({logged_access::kind::write, !done, index, value, {}});
         return done;
     }
-    constexpr void fence() noexcept {
-        if constexpr (driver::fenced_msr_port<Msrs>) { to_.fence(); }
+    constexpr void fence() noexcept
+        requires driver::fenced_msr_port<Msrs>
+    {
+        to_.fence();
         add({.what = logged_access::kind::fence});
     }
     /// Records a step without an MSR access, such as "drain".
@@ -31561,8 +31970,10 @@ public:
     constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
         return !faults(index, true) && to_.write(index, value);
     }
-    constexpr void fence() noexcept {
-        if constexpr (driver::fenced_msr_port<Msrs>) { to_.fence(); }
+    constexpr void fence() noexcept
+        requires driver::fenced_msr_port<Msrs>
+    {
+        to_.fence();
     }
 
     /// The access that faulted.
@@ -31669,11 +32080,8 @@ struct tapped_memory {
         tap(address, bytes.first(stored));
         return stored;
     }
-    constexpr auto send(byte_view bytes) noexcept -> size_t
-        requires fabric_port<Memory>
-    {
-        return memory.send(bytes);
-    }
+    using ignores_fabric = choose_t<memory_port_members<Memory>::has_send, void, tapped_memory>;
+    constexpr auto send(byte_view bytes) noexcept -> size_t { return memory.send(bytes); }
     constexpr void raise() noexcept { interrupt = true; }
 };
 
@@ -31696,6 +32104,10 @@ struct no_tap {
 /// Source: as `engine::trace_unit`; OUT-082..087, REG-203..205.
 template <memory_port Memory, class Tap = no_tap const, size_t Depth = 1024>
 class fake_processor {
+    static_assert(callable<Tap&, uint64_t, byte_view>,
+                  "the tap of a processor is called with (uint64_t address, ptspec::byte_view "
+                  "bytes)");
+
 public:
     /// The length of WRMSR, in bytes.
     static constexpr unsigned wrmsr_bytes = 2;
@@ -32088,6 +32500,8 @@ namespace ptspec::simulate {
 /// `Size` bytes of memory from `base` on. An access outside them faults.
 template <size_t Size>
 struct memory_model {
+    using ignores_pmis = memory_model;
+
     phys_addr base{};
     byte_array<Size> bytes{};
 

@@ -145,7 +145,7 @@ struct summing {
 auto we_visit(buffer const& trace) -> seen {
     trace::reader in{byte_view{trace.data(), trace.size()}, {.sync = false}};
     summing sums;
-    (void)in.for_each(sums);
+    (void)in.for_each<packet::all>(sums);
     return sums.all;
 }
 

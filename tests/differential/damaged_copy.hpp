@@ -42,7 +42,7 @@ inline auto segments_of(ptspec::byte_view trace) -> std::vector<segment> {
         return true;
     };
     ptspec::trace::reader from{ptspec::borrowed_bytes{trace.data(), trace.size()}, {.sync = true}};
-    (void)from.for_each(add);
+    (void)from.for_each<ptspec::packet::all>(add);
     return made;
 }
 

@@ -28,6 +28,8 @@ namespace programs = test::programs;
 
 /// A memory and a fabric that record the stream of bytes.
 struct recorder {
+    using ignores_pmis = recorder;
+
     buffer stream{};
 
     auto load(uint64_t) const noexcept -> port_value { return {}; }

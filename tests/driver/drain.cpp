@@ -203,6 +203,8 @@ namespace {
 /// Memory with a table at 1000H, and two regions of 4 KB at 100000H. Each byte that is stored there
 /// is kept.
 struct two_regions {
+    using ignores_pmis = two_regions;
+
     entry entries[8]{};
     std::vector<uint8_t> bytes = std::vector<uint8_t>(0x2000);
     std::vector<uint8_t> stored{};

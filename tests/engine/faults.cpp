@@ -268,6 +268,8 @@ namespace {
 
 /// Guest memory: 4 KB pages, each mapped to another host page. An unmapped page faults.
 struct guest_memory {
+    using ignores_pmis = guest_memory;
+
     ram host{A, {}};
     uint64_t host_page[4] = {A, Y, Z, X};  ///< of guest pages 0 to 3
     bool mapped[4] = {true, true, true, true};

@@ -25,6 +25,8 @@ namespace {
 
 /// A memory and a fabric that record the stream of bytes.
 struct recorder {
+    using ignores_pmis = recorder;
+
     std::vector<std::uint8_t> stream{};
 
     auto load(std::uint64_t) const noexcept -> port_value { return {}; }

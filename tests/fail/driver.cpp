@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 /// Drivers and their ports
 
+#include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/msr_sequence.hpp>
 #include <ptspec/driver/ring.hpp>
 #include <ptspec/driver/switch_context.hpp>
@@ -22,6 +23,40 @@ struct kernel_msrs {
 
 auto saved(kernel_msrs& msrs) { return ptspec::driver::save(msrs); }
 }  // namespace port_without_fence
+
+namespace drain_into_numbers {
+/// An address is no number of bytes: it has a type of its own.
+// expect: the visitor of a ring is called with (ptspec::phys_addr base, uint64_t bytes)
+// also clang
+auto read(ptspec::driver::ring const& in, ptspec::driver::ring_reader& reader,
+          ptspec::driver::stopped_trace const& at) {
+    uint64_t sum = 0;
+#ifndef SHOULD_FAIL
+    auto const add = [&](ptspec::phys_addr, uint64_t bytes) { sum += bytes; };
+#else
+    auto const add = [&](uint64_t, uint64_t bytes) { sum += bytes; };
+#endif
+    return ptspec::driver::drain(in, reader, at, add).new_bytes + sum;
+}
+}  // namespace drain_into_numbers
+
+namespace drain_into_a_number {
+/// A result that is not bool would be ignored.
+// expect: it returns nothing, or bool: false stops
+struct consumed {
+    uint64_t bytes;
+};
+
+auto read(ptspec::driver::ring const& in, ptspec::driver::ring_reader& reader,
+          ptspec::driver::stopped_trace const& at) {
+#ifndef SHOULD_FAIL
+    auto const add = [](ptspec::phys_addr, uint64_t bytes) { return bytes < 4096; };
+#else
+    auto const add = [](ptspec::phys_addr, uint64_t bytes) { return consumed{bytes}; };
+#endif
+    return ptspec::driver::drain(in, reader, at, add).new_bytes;
+}
+}  // namespace drain_into_a_number
 
 namespace access_without_wrmsr {
 /// The port executes RDMSR only.

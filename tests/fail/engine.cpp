@@ -47,6 +47,96 @@ auto jump(ptspec::engine::trace_unit<>& unit, ptspec::host_memory& memory) {
 }
 }  // namespace result_dropped_port_fault
 
+namespace memory_with_misspelt_raise {
+/// The interrupts of the ToPA table would be lost.
+// expect: a memory port has `void raise()`, which receives the ToPA PMIs
+// also clang
+struct memory {
+    auto load(uint64_t) -> port_value { return {}; }
+    auto store(uint64_t, byte_view bytes) -> size_t { return bytes.size(); }
+#ifndef SHOULD_FAIL
+    void raise() {}
+#else
+    void raise_pmi() {}
+#endif
+};
+
+auto jump(engine::trace_unit<>& unit, memory& to) {
+    return unit.on(engine::action::indirect_jump{0x2000}, to);
+}
+}  // namespace memory_with_misspelt_raise
+
+namespace memory_with_wrong_raise {
+/// The unit does not pass a vector: the interrupts would be lost.
+// expect: a memory port has `void raise()`, which receives the ToPA PMIs
+struct memory {
+    auto load(uint64_t) -> port_value { return {}; }
+    auto store(uint64_t, byte_view bytes) -> size_t { return bytes.size(); }
+#ifndef SHOULD_FAIL
+    void raise() {}
+#else
+    void raise(unsigned) {}
+#endif
+};
+
+auto jump(engine::trace_unit<>& unit, memory& to) {
+    return unit.on(engine::action::indirect_jump{0x2000}, to);
+}
+}  // namespace memory_with_wrong_raise
+
+namespace memory_with_wrong_window {
+/// The window of a memory port has an end.
+// expect: the window of a memory port is `auto window(uint64_t) -> ptspec::byte_window`
+struct memory {
+    using ignores_pmis = memory;
+    auto load(uint64_t) -> port_value { return {}; }
+    auto store(uint64_t, byte_view bytes) -> size_t { return bytes.size(); }
+#ifndef SHOULD_FAIL
+    auto window(uint64_t) -> byte_window { return {}; }
+#else
+    auto window(uint64_t) -> uint8_t* { return nullptr; }
+#endif
+};
+
+auto jump(engine::trace_unit<>& unit, memory& to) {
+    return unit.on(engine::action::indirect_jump{0x2000}, to);
+}
+}  // namespace memory_with_wrong_window
+
+namespace memory_with_wrong_send {
+/// The fabric says how many bytes it accepted.
+// expect: the send of a memory port is `auto send(ptspec::byte_view) -> size_t`
+struct memory {
+    using ignores_pmis = memory;
+    auto load(uint64_t) -> port_value { return {}; }
+    auto store(uint64_t, byte_view bytes) -> size_t { return bytes.size(); }
+#ifndef SHOULD_FAIL
+    auto send(byte_view bytes) -> size_t { return bytes.size(); }
+#else
+    void send(byte_view) {}
+#endif
+};
+
+auto jump(engine::trace_unit<>& unit, memory& to) {
+    return unit.on(engine::action::indirect_jump{0x2000}, to);
+}
+}  // namespace memory_with_wrong_send
+
+namespace memory_with_the_word_of_its_base {
+/// `ignores_pmis` of a base class does not count: the derived class may have misspelt `raise`.
+// expect: a memory port has `void raise()`, which receives the ToPA PMIs
+struct memory : host_memory {
+    using host_memory::host_memory;
+#ifndef SHOULD_FAIL
+    using ignores_pmis = memory;
+#endif
+};
+
+auto jump(engine::trace_unit<>& unit, memory& to) {
+    return unit.on(engine::action::indirect_jump{0x2000}, to);
+}
+}  // namespace memory_with_the_word_of_its_base
+
 namespace generator_into_no_sink {
 /// A vector is no sink; a `byte_buffer` is one.
 // expect: deleted

@@ -169,16 +169,130 @@ auto reader_of(ptspec::byte_view bytes, ptspec::cpu::quirk_set quirks) {
 
 namespace visitor_of_nothing {
 /// A visitor that no packet can be passed to would silently receive nothing.
-// expect: a visitor is called with (packet, trace::at) and takes one packet type at least
+// expect: the visitor does not take what for_each<...> names: it is called with (packet const&
 auto read(ptspec::byte_view bytes) {
 #ifndef SHOULD_FAIL
     auto const visitor = [](ptspec::packet::tip const&, ptspec::trace::at) {};
 #else
     auto const visitor = [](ptspec::packet::tip const&) {};
 #endif
-    return ptspec::trace::reader{bytes}.for_each(visitor);
+    return ptspec::trace::reader{bytes}.for_each<ptspec::packet::tip>(visitor);
 }
 }  // namespace visitor_of_nothing
+
+namespace visitor_of_some_packets {
+/// A visitor that drops packets or damage says which it takes.
+// expect: this visitor does not take all packets and items: for_each<packet::tip, trace::item>
+// also clang
+auto read(ptspec::byte_view bytes) {
+    auto const visitor = [](ptspec::packet::tip const&, ptspec::trace::at) {};
+#ifndef SHOULD_FAIL
+    return ptspec::trace::reader{bytes}.for_each<ptspec::packet::tip>(visitor);
+#else
+    return ptspec::trace::reader{bytes}.for_each(visitor);
+#endif
+}
+}  // namespace visitor_of_some_packets
+
+namespace visitor_without_items {
+/// A visitor that takes all packets would not see damage, or where decoding resumes.
+// expect: this visitor does not take all packets and items: for_each<packet::tip, trace::item>
+auto read(ptspec::byte_view bytes) {
+    auto const visitor = [](auto const&, ptspec::trace::at) {};
+#ifndef SHOULD_FAIL
+    return ptspec::trace::reader{bytes}.for_each<ptspec::packet::all>(visitor);
+#else
+    return ptspec::trace::reader{bytes}.for_each(visitor);
+#endif
+}
+}  // namespace visitor_without_items
+
+namespace visitor_with_wrong_overload {
+/// The second argument is `trace::at`: the TNTs would be lost.
+// expect: the visitor does not take what for_each<...> names: it is called with (packet const&
+struct visitor {
+    unsigned count = 0;
+    void operator()(ptspec::packet::tip const&, ptspec::trace::at) { ++count; }
+#ifndef SHOULD_FAIL
+    void operator()(ptspec::packet::tnt_short const&, ptspec::trace::at) { ++count; }
+#else
+    void operator()(ptspec::packet::tnt_short const&, int) { ++count; }
+#endif
+};
+
+auto read(ptspec::byte_view bytes, visitor& seen) {
+    using namespace ptspec::packet;
+    return ptspec::trace::reader{bytes}.for_each<tip, tnt_short>(seen);
+}
+}  // namespace visitor_with_wrong_overload
+
+namespace visitor_of_unnamed_packets {
+/// The visitor takes more than is named.
+// expect: the visitor takes a packet or item that for_each<...> does not name
+auto read(ptspec::byte_view bytes) {
+    auto const visitor = [](auto const&, ptspec::trace::at) {};
+#ifndef SHOULD_FAIL
+    return ptspec::trace::reader{bytes}.for_each<ptspec::packet::all>(visitor);
+#else
+    return ptspec::trace::reader{bytes}.for_each<ptspec::packet::tip>(visitor);
+#endif
+}
+}  // namespace visitor_of_unnamed_packets
+
+namespace visitor_with_wrong_pads {
+/// A run of PADs has a number and a place.
+// expect: the pads of a visitor are `void pads(unsigned count, ptspec::trace::at)`
+struct visitor {
+    unsigned count = 0;
+    void operator()(auto const&, ptspec::trace::at) { ++count; }
+    void operator()(ptspec::trace::item const&) {}
+#ifndef SHOULD_FAIL
+    void pads(unsigned pads, ptspec::trace::at) { count += pads; }
+#else
+    void pads(ptspec::trace::at) { ++count; }
+#endif
+};
+
+auto read(ptspec::byte_view bytes, visitor& seen) {
+    return ptspec::trace::reader{bytes}.for_each(seen);
+}
+}  // namespace visitor_with_wrong_pads
+
+namespace visitor_with_wrong_skip {
+/// A visitor that skips packets returns how many bytes, and LastIP.
+// expect: the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t offset)
+struct visitor {
+    void operator()(auto const&, ptspec::trace::at) {}
+    void operator()(ptspec::trace::item const&) {}
+#ifndef SHOULD_FAIL
+    auto skip(uint8_t const*, size_t, uint64_t) -> ptspec::trace::skipped_packets { return {}; }
+#else
+    auto skip(uint8_t const*, size_t, uint64_t) -> size_t { return 0; }
+#endif
+};
+
+auto read(ptspec::byte_view bytes, visitor& seen) {
+    return ptspec::trace::reader{bytes}.for_each(seen);
+}
+}  // namespace visitor_with_wrong_skip
+
+namespace writer_into_wrong_wide_sink {
+/// Without a result, the writer would not know whether the sink had room.
+// expect: the second append of a sink is `auto append(ptspec::wide_bits, size_t) -> bool`
+struct sink {
+    auto append(ptspec::byte_view) -> bool { return true; }
+#ifndef SHOULD_FAIL
+    auto append(ptspec::wide_bits, size_t) -> bool { return true; }
+#else
+    void append(ptspec::wide_bits, size_t) {}
+#endif
+};
+
+auto write(sink& to) {
+    ptspec::trace::writer writer{to};
+    return writer.branch(true);
+}
+}  // namespace writer_into_wrong_wide_sink
 
 namespace writer_into_no_sink {
 /// A vector is no sink; a `byte_buffer` is one.

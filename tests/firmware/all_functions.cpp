@@ -706,7 +706,7 @@ auto fw_reader_next(trace::reader<>& from, trace::item& out) noexcept -> bool {
 }
 auto fw_reader_visit(trace::reader<>& from, uint64_t& sum) noexcept -> trace::item_type {
     visitor one;
-    auto const why = from.for_each(one);
+    auto const why = from.for_each<packet::tip, packet::cyc, trace::item>(one);
     sum = one.sum;
     return why;
 }

@@ -29,6 +29,8 @@ struct program_code {
 
 /// Calls and returns, as numbers.
 struct call_report {
+    using ignores_gaps = call_report;
+
     std::vector<std::uint64_t> all{};
 
     void call(flow::call const& one) {

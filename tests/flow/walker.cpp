@@ -126,11 +126,14 @@ struct traced_program {
     }
     /// The same from the edges and starts of a walk.
     [[nodiscard]] auto blocks_reached() const -> std::map<std::uint64_t, std::uint32_t> {
-        struct {
+        struct blocks {
+            using ignores_gaps = blocks;
+
             std::map<std::uint64_t, std::uint32_t> made{};
             void edge(flow::edge const& one) { made[one.to] += 2; }
             void start(std::uint64_t ip, std::uint32_t) { made[ip] += 2; }
-        } to;
+        };
+        blocks to;
         std::vector<flow::block> storage(64);
         flow::block_cache cache{storage.data(), storage.size()};
         std::vector<std::uint8_t> page;
@@ -447,6 +450,8 @@ namespace {
 
 /// The same addresses have other code in another address space.
 struct two_spaces {
+    static constexpr auto changes = flow::space_changes::at_paging;
+
     made_code first;
     made_code second;
 
@@ -569,6 +574,8 @@ TEST_CASE("the counts are the same with any number of PADs between packets") {
 TEST_CASE("tracing starts once where a PSB+ and its TIP.PGE have the same IP (GEN-176)") {
     CHECK_TWICE([](auto value) {
         struct starts {
+            using ignores_gaps = starts;
+
             std::uint64_t ips[4] = {};
             unsigned count = 0;
 
@@ -740,6 +747,8 @@ TEST_CASE("random programs: a walk in chunks that stops where code is absent is 
 
 TEST_CASE("where tracing ends, except by a filter, a sink is told the next instruction") {
     struct stops {
+        using ignores_gaps = stops;
+
         std::uint64_t ip = 0;
         unsigned count = 0;
         constexpr void stop(std::uint64_t next, std::uint32_t) {

@@ -41,6 +41,8 @@ constexpr auto mixed(uint64_t sum, uint64_t value) -> uint64_t {
 
 /// Sums of what is reported, in order.
 struct sums {
+    using ignores_gaps = sums;
+
     uint64_t instructions = 0;
     uint64_t count = 0;
     uint64_t edges = 0;
@@ -56,6 +58,8 @@ struct sums {
 };
 
 struct depths {
+    using ignores_gaps = depths;
+
     int64_t depth = 0;
 
     void call(flow::call const& one) {

@@ -359,10 +359,10 @@ struct chooser {
     }
 };
 
-template <class Visitor>
+template <class... Taken, class Visitor>
 void visit_all(reading one, Visitor visitor) {
     while (true) {
-        auto const ended = one.reader.for_each(visitor);
+        auto const ended = one.reader.template for_each<Taken...>(visitor);
         if (ended == item_type::end) { return; }
         if (ended == item_type::need_input) { (void)one.from.give(one.reader); }
     }
@@ -409,7 +409,7 @@ void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
     require(all == expected, "next continues where for_each stopped");
 
     steps chosen;
-    visit_all(fresh, chooser{chosen});
+    visit_all<packet::tip, packet::tnt_short>(fresh, chooser{chosen});
     steps wanted;
     for (step const& one : expected) {
         if (one.what == item_type::packet &&

@@ -28,6 +28,8 @@ constexpr size_t max_events = 2000;
 
 /// A memory and a fabric that record the stream of bytes. Every `failing`-th store fails.
 struct recorder {
+    using ignores_pmis = recorder;
+
     unsigned failing = 0;  ///< 0: no store fails
     unsigned stores = 0;
     uint64_t stored = 0;

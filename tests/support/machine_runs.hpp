@@ -21,6 +21,8 @@ namespace action = engine::action;
 
 /// A memory port that appends every stored byte to a stream.
 struct recorder {
+    using ignores_pmis = recorder;
+
     std::vector<std::uint8_t> stream{};
 
     auto load(std::uint64_t) const noexcept -> port_value { return {}; }

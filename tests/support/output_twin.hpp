@@ -46,6 +46,8 @@ struct store_log {
 /// the reference model: in given pages until they are healed, and at accesses with given numbers.
 class page_memory {
 public:
+    using ignores_pmis = page_memory;
+
     store_log stores{};
     uint64_t loads = 0;
     reference::memory faults;  ///< only for its list of faults
@@ -290,6 +292,8 @@ private:
 
 /// A memory in which some pages are missing until it is healed.
 struct healing_memory {
+    using ignores_pmis = healing_memory;
+
     host_memory now;
     host_memory whole;
 

@@ -239,6 +239,8 @@ public:
     };
     /// The memory of the processor of the guest alone.
     struct bare_port {
+        using ignores_pmis = bare_port;
+
         world& of;
 
         auto load(std::uint64_t address) -> port_value {

@@ -27,6 +27,8 @@ struct stored_run {
 /// Memory of any size that holds a few words, and 0 elsewhere. It accepts every store and records
 /// its addresses, but not its bytes.
 struct listed_memory {
+    using ignores_pmis = listed_memory;
+
     static constexpr size_t room = 16;
 
     word_at const* words = nullptr;  ///< borrowed
@@ -70,6 +72,8 @@ static_assert(memory_port<listed_memory> && !mapped_memory_port<listed_memory>);
 /// A memory with injected faults. An access is the load of an entry, or the store of one byte.
 template <memory_port Memory>
 struct failing_memory {
+    using ignores_pmis = failing_memory;
+
     static constexpr uint64_t none = ~uint64_t{0};
 
     Memory inner{};
@@ -101,6 +105,8 @@ private:
 /// `Size` bytes of memory at `base` that count the stores to each byte.
 template <size_t Size>
 struct counting_memory {
+    using ignores_pmis = counting_memory;
+
     simulate::memory_model<Size> inner{};
     uint8_t stores[Size] = {};
 

@@ -20,6 +20,8 @@ namespace ptspec::test {
 
 /// Physical memory whose pages appear when they are used.
 struct sparse_memory {
+    using ignores_pmis = sparse_memory;
+
     std::map<std::uint64_t, std::array<std::uint8_t, 4096>> pages;
 
     auto load(std::uint64_t address) -> port_value {
@@ -39,6 +41,8 @@ struct sparse_memory {
 /// The memory of a host with one guest. Every guest page has a host page, chosen at random when it
 /// is first used; some are missing at first.
 struct vmm_memory {
+    using ignores_pmis = vmm_memory;
+
     sparse_memory host;
     std::map<std::uint64_t, std::uint64_t> host_page_of;  ///< of guest pages
     std::set<std::uint64_t> writable;                     ///< host pages that output may reach

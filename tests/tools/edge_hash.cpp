@@ -49,6 +49,8 @@ auto murmur3(table const& bytes, std::uint64_t seed) -> std::uint64_t {
 
 /// Counts conditional branches, taken or not, in a bitmap of 64 KB.
 struct conditional_counts {
+    using ignores_gaps = conditional_counts;
+
     static constexpr std::uint32_t not_counted = 0xFFFF'FFFF;
 
     flow::path_cache* known;

@@ -35,6 +35,8 @@ using ctl = reg::ia32_rtit_ctl;
 
 /// Memory that keeps all bytes.
 struct stream {
+    using ignores_pmis = stream;
+
     std::vector<std::uint8_t> bytes{};
 
     auto load(std::uint64_t) const noexcept -> port_value { return {}; }

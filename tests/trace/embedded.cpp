@@ -37,7 +37,7 @@ constexpr auto is_golden(sums const& found) -> bool {
 
 constexpr auto read_it(byte_view trace) -> sums {
     sums found;
-    (void)trace::reader{trace}.for_each(found);
+    (void)trace::reader{trace}.for_each<packet::all>(found);
     return found;
 }
 

@@ -400,7 +400,7 @@ TEST_CASE(
         unsigned tips = 0;
         uint64_t seen = 0;
         reader r{byte_view{in}};
-        auto const why = r.for_each([&](packet::tip const& packet, trace::at where) {
+        auto const why = r.for_each<packet::tip>([&](packet::tip const& packet, trace::at where) {
             ++tips;
             seen = where.offset * 100 + where.length * 10 + (packet.has_ip() ? 1U : 0U);
             return where.ip == 0x1000;
@@ -422,10 +422,10 @@ TEST_CASE("for_each stops after the packet at which the visitor returns false, a
         };
         reader r{byte_view{in}, from_the_start};
         for (unsigned i = 0; i < 10; ++i) {
-            if (r.for_each(visitor) != item_type::packet) { return false; }
+            if (r.for_each<packet::all>(visitor) != item_type::packet) { return false; }
         }
-        return r.for_each(visitor) == item_type::end && packets == 10 && r.offset() == 28 &&
-               offsets == 1'02'03'19'20'21'23'25'27;
+        return r.for_each<packet::all>(visitor) == item_type::end && packets == 10 &&
+               r.offset() == 28 && offsets == 1'02'03'19'20'21'23'25'27;
     });
 }
 
@@ -438,7 +438,8 @@ TEST_CASE("next() continues in the block in which a visitor stopped (PKT-205)") 
         };
         reader r{byte_view{in}, from_the_start};
         bool const before = is_packet<packet::psb>(r.next(), 0, 16);
-        bool const stopped = r.for_each(up_to_block) == item_type::packet && r.offset() == 19;
+        bool const stopped = r.for_each<packet::all>(up_to_block) == item_type::packet &&
+                             r.offset() == 19;
         return before && stopped && is_packet<packet::bip>(r.next(), 19, 5);
     });
 }
@@ -495,7 +496,7 @@ TEST_CASE("for_each passes damage to a visitor that accepts items (PKT-254)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x00), psb, bytes(0x16, 0x05), psb, bytes(0x16, 0x05)));
         visitor seen;
-        auto const why = reader{byte_view{in}}.for_each(seen);
+        auto const why = reader{byte_view{in}}.for_each<packet::tnt_short, item>(seen);
         // synced, damage, resynced, damage, lost, end
         return why == item_type::end && seen.packets == 2 && seen.others == 234357;
     });
@@ -588,7 +589,7 @@ TEST_CASE("an item that is no packet has the unchanged last IP (PKT-060,252)") {
                             r.next().ip == 0x0123'4567;
         bool const after = r.next().ip == 0 && r.next().ip == 0x2211 && r.next().ip == 0x2211;
         visitor seen;
-        (void)reader{byte_view{in}, from_the_start}.for_each(seen);
+        (void)reader{byte_view{in}, from_the_start}.for_each<packet::tip, item>(seen);
         return before && after && seen.ips == 2 * uint64_t{0x0123'4567} + 0x2211;
     });
 }
@@ -607,7 +608,7 @@ TEST_CASE("for_each and next share the last IP and the block across chunks (PKT-
         auto const two = value(bytes(0x0C, 1, 2, 3, 4, 0x3D, 0x11, 0x22));
         auto const ignore = [](auto const&, trace::at) {};
         reader r{from_the_start};
-        bool ok = r.feed(one) && r.for_each(ignore) == item_type::need_input;
+        bool ok = r.feed(one) && r.for_each<packet::all>(ignore) == item_type::need_input;
         ok = ok && r.last_ip() == 0x1234'5678 && r.block() == packet::block::items_of_4;
         ok = ok && r.feed(two) && is_packet<packet::bip>(r.next(), 8, 5);
         return ok && r.next().ip == 0x1234'2211;
@@ -620,7 +621,7 @@ TEST_CASE("a short chunk after a long one is not read past its end (PKT-255)") {
         auto const tip = value(join(bytes(0x4D, 0x78, 0x56, 0x34, 0x12), byte_array<64>{}));
         reader r{from_the_start};
         bool ok = r.feed(all_long) &&
-                  r.for_each([](auto const&, trace::at) {}) == item_type::need_input;
+                  r.for_each<packet::all>([](auto const&, trace::at) {}) == item_type::need_input;
         ok = ok && r.feed(byte_view{tip}.first(1)) && is(r.next(), item_type::need_input, 64);
         return ok && r.feed(byte_view{tip}.from(1)) && is_packet<packet::tip>(r.next(), 64, 5);
     });

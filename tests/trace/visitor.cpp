@@ -23,17 +23,38 @@ struct takes_all {
     }
 };
 
+struct takes_everything : takes_all, takes_items_only {
+    using takes_all::operator();
+    using takes_items_only::operator();
+};
+struct takes_pad_runs {
+    void pads(unsigned, trace::at) const {}
+};
+
 }  // namespace
 
-TEST_CASE("a visitor accepts at least one packet type") {
-    static_assert(trace::packet_visitor<takes_tips>);
-    static_assert(trace::packet_visitor<takes_all>);
+TEST_CASE("a visitor takes all packets and items, or exactly those that are named") {
+    using packet::all;
+    static_assert(!trace::packet_visitor<takes_tips>);
+    static_assert(trace::packet_visitor<takes_tips, all, packet::tip>);
+    static_assert(!trace::packet_visitor<takes_tips, all, packet::tip, packet::fup>);
+    static_assert(!trace::packet_visitor<takes_tips, all, packet::tip, trace::item>);
+    static_assert(!trace::packet_visitor<takes_tips, all, packet::fup>);
+    static_assert(!trace::packet_visitor<takes_all>);  // not the items
+    static_assert(trace::packet_visitor<takes_all, all, all>);
+    static_assert(!trace::packet_visitor<takes_all, all, packet::tip>);
+    static_assert(!trace::packet_visitor<takes_all, all, all, trace::item>);
     static_assert(!trace::packet_visitor<takes_numbers>);
     static_assert(!trace::packet_visitor<takes_items_only>);
+    static_assert(trace::packet_visitor<takes_items_only, all, trace::item>);
+    static_assert(trace::packet_visitor<takes_everything>);
+    static_assert(trace::packet_visitor<takes_everything, all, all, trace::item>);
+    static_assert(trace::packet_visitor<takes_pad_runs, all, packet::pad>);
     static_assert(trace::takes<takes_tips, packet::tip>);
     static_assert(!trace::takes<takes_tips, packet::fup>);
-    static_assert(trace::packet_visitor<takes_tips, type_list<packet::pad, packet::tip>>);
-    CHECK(!trace::packet_visitor<takes_tips, type_list<packet::pad>>);
+    static_assert(
+        trace::packet_visitor<takes_tips, type_list<packet::pad, packet::tip>, packet::tip>);
+    CHECK(!trace::packet_visitor<takes_tips, type_list<packet::pad>, packet::tip>);
 }
 
 TEST_CASE("a visitor that returns nothing continues, one that returns false stops") {

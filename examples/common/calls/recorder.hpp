@@ -134,6 +134,8 @@ private:
     struct lane;
     /// Takes the calls of a thread.
     struct call_sink {
+        using ignores_gaps = call_sink;
+
         recorder& to;
         lane& of;
 

@@ -16,6 +16,8 @@ namespace msr_script {
 /// put.
 class physical_memory {
 public:
+    using ignores_pmis = physical_memory;
+
     using words = std::map<std::uint64_t, std::uint64_t>;
     /// The limit on words, which bounds the memory use of a script.
     static constexpr std::size_t max_words = std::size_t{1} << 20;

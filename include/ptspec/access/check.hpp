@@ -40,7 +40,7 @@ constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexce
     return now.ctl.raw & value.raw & detail::field_mask<ia32_rtit_ctl::TraceEn>;
 }
 
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
                                  ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
     if (is_disallowed_in_vmx(caps, now, value, how)) { found(rule::REG_121); }
@@ -51,7 +51,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 }
 
 /// Source: REG-007, REG-203, REG-204.
-template <class Word, class Found>
+template <class Word, callable<rule> Found>
 constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word value,
                                                   Found&& found) noexcept {
     bool const has_topa = caps.has_pt() && caps.supports(cpu::output_scheme::topa);
@@ -67,7 +67,7 @@ constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word
 }
 
 /// Source: REG-140.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss value,
                                         Found&& found) noexcept {
     if (value.get<reg::ia32_xss::PT_STATE>() && !caps.has_xsaves_state()) { found(rule::REG_140); }
@@ -92,7 +92,7 @@ constexpr auto is_legal(type_list<Row, Rest...>, capabilities const& caps, uint3
 /// Calls `found` with every rule that such a value breaks.
 ///
 /// always_inline: as `is_legal`.
-template <class Row, class... Rest, class Found>
+template <class Row, class... Rest, callable<rule> Found>
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]
 #endif
@@ -115,7 +115,7 @@ constexpr void find_broken_rules(type_list<Row, Rest...>, capabilities const& ca
 ///
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, msr_index index,
                                  uint64_t value, policy const& how, Found&& found) noexcept {
     if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {

@@ -188,7 +188,7 @@ constexpr auto breaks_any(type_list<Rules...> rules, capabilities const& caps, W
 }
 
 /// Calls `found` with every rule of the list that a value breaks.
-template <class... Rules, class Word, class Found>
+template <class... Rules, class Word, callable<rule> Found>
 constexpr void find_broken(type_list<Rules...> rules, capabilities const& caps, Word value,
                            Found&& found) noexcept {
     Word const allowed{value.raw & ~forbidden_bits(rules, caps)};
@@ -215,7 +215,7 @@ constexpr void find_broken(type_list<Rules...> rules, capabilities const& caps, 
 /// of TraceEn.
 ///
 /// Source: REG-024..028, REG-030..037, REG-040, REG-044.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
                                  Found&& found) noexcept {
     detail::find_broken(detail::rules::of_ctl{}, caps, value, found);
@@ -243,7 +243,7 @@ constexpr auto is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept 
     return detail::forbidden_bits(detail::rules::of_status{}, caps);
 }
 
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_status value,
                                  Found&& found) noexcept {
     detail::find_broken(detail::rules::of_status{}, caps, value, found);
@@ -258,7 +258,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_status valu
                                       ia32_rtit_output_base value) noexcept -> bool {
     return value.reserved_bits_set(caps.max_phys_addr().bits) == 0;
 }
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_output_base value,
                                  Found&& found) noexcept {
     if (!is_legal(caps, value)) { found(rule::REG_070); }
@@ -269,7 +269,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_output_base
     -> bool {
     return value.reserved_bits_set() == 0;
 }
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_cr3_match value,
                                  Found&& found) noexcept {
     if (!is_legal(caps, value)) { found(rule::REG_074); }
@@ -280,7 +280,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_cr3_match v
     -> bool {
     return is_canonical(value.raw, caps.linear_address_bits());
 }
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_addr value,
                                  Found&& found) noexcept {
     if (!is_legal(caps, value)) { found(rule::REG_076); }
@@ -293,7 +293,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_addr value,
     -> bool {
     return true;
 }
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const&, reg::ia32_rtit_output_mask_ptrs,
                                  Found&&) noexcept {}
 

@@ -14,13 +14,15 @@ struct host_region {
 };
 
 /// Maps regions of the program's memory to physical addresses, as a `mapped_memory_port`. An access
-/// outside the regions faults. The regions may be in any order, but must not overlap and must not
+/// outside the regions faults; interrupts are ignored. The regions may be in any order, but must not overlap and must not
 /// extend past the highest address. The list is borrowed and must outlive this object.
 ///
 /// The lookup is O(1) for the last used region and the one listed after it. Otherwise it is a
 /// binary search if the list is sorted by address, and a linear search if it is not.
 class host_memory {
 public:
+    using ignores_pmis = host_memory;
+
     constexpr host_memory(host_region const* regions, size_t count) noexcept
         : first_{count != 0 ? regions : &no_region},
           end_{count != 0 ? regions + count : &no_region + 1} {

@@ -3,6 +3,7 @@
 
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
+#include <ptspec/base/named_member.hpp>
 
 /// The interfaces through which the library accesses memory, MSRs, CPUID and interrupts.
 ///
@@ -83,5 +84,47 @@ concept cpuid_port = requires(Port& port, uint32_t leaf, uint32_t subleaf) {
 /// The receiver of performance-monitoring interrupts.
 template <class Port>
 concept pmi_port = requires(Port& port) { port.raise(); };
+
+namespace detail {
+
+struct window_name {
+    int window;
+    template <class Type>
+    static auto find() -> decltype(&Type::window);
+};
+struct send_name {
+    int send;
+    template <class Type>
+    static auto find() -> decltype(&Type::send);
+    template <class Type>
+    using ignored = typename Type::ignores_fabric;
+};
+struct raise_name {
+    template <class Type>
+    using ignored = typename Type::ignores_pmis;
+};
+
+}  // namespace detail
+
+/// What a memory port has besides `load` and `store`: `window` of a `mapped_memory_port`, `send` of
+/// a `fabric_port`, `raise` of a `pmi_port`. A member with another signature stops the build.
+///
+/// A memory without `raise` says that it needs no PMIs: `using ignores_pmis = my_memory;` in
+/// `my_memory`, and again in a derived class. Bytes to a fabric that it does not have are lost.
+template <class Port>
+struct memory_port_members {
+    static constexpr bool has_window = mapped_memory_port<Port>;
+    static constexpr bool has_send = fabric_port<Port> && !ignores<Port, detail::send_name>;
+    static constexpr bool has_raise = pmi_port<Port> && !ignores<Port, detail::raise_name>;
+
+    static_assert(has_window || !has_member<Port, detail::window_name>,
+                  "the window of a memory port is `auto window(uint64_t) -> ptspec::byte_window`");
+    static_assert(has_send || ignores<Port, detail::send_name> ||
+                      !has_member<Port, detail::send_name>,
+                  "the send of a memory port is `auto send(ptspec::byte_view) -> size_t`");
+    static_assert(has_raise || ignores<Port, detail::raise_name>,
+                  "a memory port has `void raise()`, which receives the ToPA PMIs; if it needs "
+                  "none: `using ignores_pmis = MEMORY;`, where MEMORY is the class itself");
+};
 
 }  // namespace ptspec

@@ -15,6 +15,30 @@ struct ring_part {
     friend constexpr auto operator==(ring_part const&, ring_part const&) -> bool = default;
 };
 
+namespace detail {
+
+/// Calls the visitor. Returns false when it stops.
+template <class Visit>
+constexpr auto visit_span(Visit& visit, phys_addr base, uint64_t bytes) -> bool {
+    constexpr bool is_visitor = requires { visit(base, bytes) ? true : false; };
+    constexpr bool returns_nothing = requires {
+        requires same_as<decltype(visit(base, bytes)), void>;
+    };
+    static_assert(is_visitor || returns_nothing,
+                  "the visitor of a ring is called with (ptspec::phys_addr base, uint64_t bytes); "
+                  "it returns nothing, or bool: false stops");
+    if constexpr (is_visitor) {
+        return visit(base, bytes) ? true : false;
+    } else if constexpr (returns_nothing) {
+        visit(base, bytes);
+        return true;
+    } else {
+        return false;
+    }
+}
+
+}  // namespace detail
+
 /// Calls `visit(base, bytes)` with the contiguous physical memory of a part, in order. Regions that
 /// are adjacent in memory are merged. A visitor that returns bool stops with false.
 ///
@@ -31,11 +55,7 @@ constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noex
         uint64_t const here = size - at < left ? size - at : left;
         phys_addr const start = in.regions[region].base + at;
         if (start != base + bytes) {
-            if constexpr (requires { static_cast<bool>(visit(base, bytes)); }) {
-                if (!visit(base, bytes)) { return; }
-            } else {
-                visit(base, bytes);
-            }
+            if (!detail::visit_span(visit, base, bytes)) { return; }
             base = start;
             bytes = 0;
         }
@@ -44,7 +64,7 @@ constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noex
         at = 0;
         region = region_after(in, region);
     }
-    (void)visit(base, bytes);
+    (void)detail::visit_span(visit, base, bytes);
 }
 
 // ------------------------------------------------------------------------------------ streaming

@@ -341,7 +341,7 @@ private:
             return;
         }
         ++total_.pmis;
-        if constexpr (pmi_port<Memory>) { memory.raise(); }
+        if constexpr (memory_port_members<Memory>::has_raise) { memory.raise(); }
     }
     template <memory_port Memory>
     constexpr auto start_output(Memory& memory) noexcept -> port_fault {

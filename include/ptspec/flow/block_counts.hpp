@@ -20,6 +20,8 @@ struct block_count {
 ///         counts. No other sink may use the same `path_cache`.
 class block_counts {
 public:
+    using ignores_gaps = block_counts;
+
     template <size_t Count>
     constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
                                     edge_filter const& which = {}) noexcept

@@ -52,6 +52,16 @@ concept takes_calls = requires(Sink& to, call const& one, call_return const& oth
     to.returned(other);
 };
 
+namespace detail {
+
+struct function_of_name {
+    int function_of;
+    template <class Type>
+    static auto find() -> decltype(&Type::function_of);
+};
+
+}  // namespace detail
+
 /// `function_of(ip)` is the start of the function that contains an address, or 0.
 template <class Sink>
 concept knows_functions = requires(Sink& to, uint64_t ip) {
@@ -75,6 +85,10 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 ///         depth stays correct.
 template <takes_calls Sink>
 class call_stack {
+    static_assert(sizeof(detail::sink_members<Sink>) != 0);
+    static_assert(knows_functions<Sink> || !has_member<Sink, detail::function_of_name>,
+                  "the function_of of a sink is `auto function_of(uint64_t) -> uint64_t`");
+
 public:
     template <size_t Count>
     constexpr call_stack(flow::frame (&storage)[Count], Sink& to) noexcept
@@ -92,6 +106,44 @@ public:
     }
 
     constexpr void edge(flow::edge const& one) noexcept {
+        if constexpr (takes_edges<Sink>) { to_.edge(one); }
+        follow(one);
+    }
+    /// Tracing begins. The IP shows the returns and calls while it was off.
+    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+        bool const has_stopped = has_stopped_ && space == stop_space_;
+        has_stopped_ = false;
+        bool const resumes = has_stopped && ip == stop_ip_;
+        if (!resumes && !leave_to(ip, 0, true) && has_stopped) {
+            push({.from = stop_ip_, .to = ip, .after = stop_ip_}, frame_kind::event);
+        }
+        if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
+    }
+    constexpr void stop(uint64_t ip, uint32_t space) noexcept {
+        has_stopped_ = true;
+        stop_ip_ = ip;
+        stop_space_ = space;
+        if constexpr (takes_stops<Sink>) { to_.stop(ip, space); }
+    }
+    constexpr void gap(flow::gap const& one) noexcept {
+        has_stopped_ = false;
+        for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
+        if constexpr (takes_gaps<Sink>) { to_.gap(one); }
+    }
+    constexpr void time(trace::time const& when) noexcept {
+        when_ = when;
+        if constexpr (takes_times<Sink>) { to_.time(when); }
+    }
+    // Other reports go to the sink.
+    using ignores_instructions = choose_t<takes_instructions<Sink>, void, call_stack>;
+    using ignores_blocks = choose_t<takes_blocks<Sink>, void, call_stack>;
+    using ignores_events = choose_t<takes_events<Sink>, void, call_stack>;
+    constexpr void instruction(executed const& one) noexcept { to_.instruction(one); }
+    constexpr void block(executed_block const& one) noexcept { to_.block(one); }
+    constexpr void event(trace::event const& one) noexcept { to_.event(one); }
+
+private:
+    constexpr void follow(flow::edge const& one) noexcept {
         using enum instruction_class;
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
         switch (one.which) {
@@ -118,46 +170,6 @@ public:
             default: return;
         }
     }
-    /// Tracing begins. The IP shows the returns and calls while it was off.
-    constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        bool const has_stopped = has_stopped_ && space == stop_space_;
-        has_stopped_ = false;
-        bool const resumes = has_stopped && ip == stop_ip_;
-        if (!resumes && !leave_to(ip, 0, true) && has_stopped) {
-            push({.from = stop_ip_, .to = ip, .after = stop_ip_}, frame_kind::event);
-        }
-        if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
-    }
-    constexpr void stop(uint64_t ip, uint32_t space) noexcept {
-        has_stopped_ = true;
-        stop_ip_ = ip;
-        stop_space_ = space;
-        if constexpr (takes_stops<Sink>) { to_.stop(ip, space); }
-    }
-    constexpr void gap(flow::gap const& one) noexcept {
-        has_stopped_ = false;
-        for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
-        if constexpr (takes_gaps<Sink>) { to_.gap(one); }
-    }
-    constexpr void time(trace::time const& when) noexcept { when_ = when; }
-    // Other reports go to the sink.
-    constexpr void instruction(executed const& one) noexcept
-        requires takes_instructions<Sink>
-    {
-        to_.instruction(one);
-    }
-    constexpr void block(executed_block const& one) noexcept
-        requires takes_blocks<Sink>
-    {
-        to_.block(one);
-    }
-    constexpr void event(trace::event const& one) noexcept
-        requires takes_events<Sink>
-    {
-        to_.event(one);
-    }
-
-private:
     [[nodiscard]] constexpr auto at(size_t i) noexcept -> flow::frame& {
         return frames_[(next_ + most_ - 1 - i) % most_];
     }

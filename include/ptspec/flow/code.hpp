@@ -3,6 +3,7 @@
 
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
+#include <ptspec/base/named_member.hpp>
 #include <ptspec/trace/binding.hpp>
 #include <ptspec/trace/time.hpp>
 
@@ -34,17 +35,47 @@ struct walk_place {
 /// also at each branch. The walker calls `space_of` there.
 enum class space_changes : uint8_t { at_paging, at_packets, at_branches };
 
-/// `space_of(place)` is the number of the address space of the code that follows.
+namespace detail {
+
+struct space_of_name {
+    int space_of;
+    template <class Type>
+    static auto find() -> decltype(&Type::space_of);
+};
+struct changes_name {
+    int changes;
+    template <class Type>
+    static auto find() -> decltype(&Type::changes);
+};
+
+}  // namespace detail
+
+/// `space_of(place)` is the number of the address space of the code that follows, and `changes` says
+/// where it may change.
 template <class Source>
 concept has_spaces = code_source<Source> && requires(Source& from, walk_place const& at) {
     { from.space_of(at) } -> same_as<uint32_t>;
+    requires same_as<bare_t<decltype(Source::changes)>, space_changes>;
 };
-/// `Source::changes`, or `at_paging` for a source without it.
+/// `Source::changes`, or `at_paging` for a source that does not have spaces.
 template <class Source>
 inline constexpr space_changes changes_of = space_changes::at_paging;
-template <class Source>
-    requires has_spaces<Source> && requires { Source::changes; }
+template <has_spaces Source>
 inline constexpr space_changes changes_of<Source> = Source::changes;
+
+namespace detail {
+
+/// Stops the build for a source with one of the two members of `has_spaces`, or wrong ones.
+template <class Source>
+struct source_members {
+    static_assert(has_spaces<Source> ||
+                      !(has_member<Source, space_of_name> || has_member<Source, changes_name>),
+                  "a source of code in several address spaces has `auto "
+                  "space_of(ptspec::flow::walk_place const&) -> uint32_t` and `static constexpr "
+                  "auto changes = ptspec::flow::space_changes::at_paging`, or another of these");
+};
+
+}  // namespace detail
 
 /// Bytes at a linear address.
 struct code_span {
@@ -107,7 +138,7 @@ struct code_pages {
 };
 
 /// Calls a function for the bytes: `read(address, space)`.
-template <class Read>
+template <callable<uint64_t, uint32_t> Read>
 struct code_callback {
     Read read;
 

@@ -49,6 +49,8 @@ struct coverage_options {
 /// change the counts.
 class coverage {
 public:
+    using ignores_gaps = coverage;
+
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
     constexpr coverage(uint8_t* counts, size_t count, path_cache* paths = nullptr,
                        coverage_options const& how = {}) noexcept

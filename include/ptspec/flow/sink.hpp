@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/base/named_member.hpp>
 #include <ptspec/flow/block.hpp>
 #include <ptspec/flow/path_cache.hpp>
 #include <ptspec/trace/event.hpp>
 
 /// What a walker reports. A sink has a member function for each kind of report that it wants;
-/// nothing else costs time.
+/// nothing else costs time. A sink without `gap` says that it needs no gaps: `using ignores_gaps =
+/// my_sink;` in `my_sink`, and again in a derived class. The same word exists for each report, for
+/// sinks that pass reports on: `ignores_instructions`, `ignores_blocks`, ...
 namespace ptspec::flow {
 
 /// An executed instruction.
@@ -66,27 +69,101 @@ struct gap {
     uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
 };
 
+namespace detail {
+
+struct instruction_name {
+    int instruction;
+    template <class Type>
+    static auto find() -> decltype(&Type::instruction);
+    template <class Type>
+    using ignored = typename Type::ignores_instructions;
+};
+struct block_name {
+    int block;
+    template <class Type>
+    static auto find() -> decltype(&Type::block);
+    template <class Type>
+    using ignored = typename Type::ignores_blocks;
+};
+struct edge_name {
+    int edge;
+    template <class Type>
+    static auto find() -> decltype(&Type::edge);
+    template <class Type>
+    using ignored = typename Type::ignores_edges;
+};
+struct gap_name {
+    int gap;
+    template <class Type>
+    static auto find() -> decltype(&Type::gap);
+    template <class Type>
+    using ignored = typename Type::ignores_gaps;
+};
+struct start_name {
+    int start;
+    template <class Type>
+    static auto find() -> decltype(&Type::start);
+    template <class Type>
+    using ignored = typename Type::ignores_starts;
+};
+struct stop_name {
+    int stop;
+    template <class Type>
+    static auto find() -> decltype(&Type::stop);
+    template <class Type>
+    using ignored = typename Type::ignores_stops;
+};
+struct time_name {
+    int time;
+    template <class Type>
+    static auto find() -> decltype(&Type::time);
+    template <class Type>
+    using ignored = typename Type::ignores_times;
+};
+struct event_name {
+    int event;
+    template <class Type>
+    static auto find() -> decltype(&Type::event);
+    template <class Type>
+    using ignored = typename Type::ignores_events;
+};
+struct paths_name {
+    int paths;
+    template <class Type>
+    static auto find() -> decltype(&Type::paths);
+};
+
+}  // namespace detail
+
 template <class Sink>
-concept takes_instructions = requires(Sink& to, executed const& one) { to.instruction(one); };
+concept takes_instructions = !ignores<Sink, detail::instruction_name> &&
+                             requires(Sink& to, executed const& one) { to.instruction(one); };
 template <class Sink>
-concept takes_blocks = requires(Sink& to, executed_block const& one) { to.block(one); };
+concept takes_blocks = !ignores<Sink, detail::block_name> &&
+                       requires(Sink& to, executed_block const& one) { to.block(one); };
 template <class Sink>
-concept takes_edges = requires(Sink& to, edge const& one) { to.edge(one); };
+concept takes_edges = !ignores<Sink, detail::edge_name> &&
+                      requires(Sink& to, flow::edge const& one) { to.edge(one); };
 template <class Sink>
-concept takes_gaps = requires(Sink& to, gap const& one) { to.gap(one); };
+concept takes_gaps = !ignores<Sink, detail::gap_name> &&
+                     requires(Sink& to, flow::gap const& one) { to.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
-concept takes_starts = requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
+concept takes_starts = !ignores<Sink, detail::start_name> &&
+                       requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
 /// Tracing ends at a system call, fault or interrupt, not at the edge of an address filter. `ip` is
 /// the instruction at which it resumes, unless a signal handler is called.
 template <class Sink>
-concept takes_stops = requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
+concept takes_stops = !ignores<Sink, detail::stop_name> &&
+                      requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
-concept takes_times = requires(Sink& to, trace::time const& when) { to.time(when); };
+concept takes_times = !ignores<Sink, detail::time_name> &&
+                      requires(Sink& to, trace::time const& when) { to.time(when); };
 /// Events other than branches, at their IPs.
 template <class Sink>
-concept takes_events = requires(Sink& to, trace::event const& one) { to.event(one); };
+concept takes_events = !ignores<Sink, detail::event_name> &&
+                       requires(Sink& to, trace::event const& one) { to.event(one); };
 
 template <class Sink>
 concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
@@ -95,17 +172,55 @@ concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !ta
 /// may be shared by walkers of the same code with the same options, and by sinks whose `index_of`
 /// agrees.
 template <class Sink>
-concept takes_paths = takes_only_edges<Sink> &&
-                      requires(Sink& to, edge const& one, path const& known) {
-                          { to.paths() } -> same_as<path_cache*>;
-                          { to.index_of(one) } -> same_as<uint32_t>;
-                          to.count(to.index_of(one));
-                          to.repeat(known);
-                      };
+concept has_paths = requires(Sink& to, edge const& one, path const& known) {
+    { to.paths() } -> same_as<path_cache*>;
+    { to.index_of(one) } -> same_as<uint32_t>;
+    to.count(to.index_of(one));
+    to.repeat(known);
+};
+template <class Sink>
+concept takes_paths = takes_only_edges<Sink> && has_paths<Sink>;
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
                takes_gaps<Sink> || takes_starts<Sink> || takes_stops<Sink> || takes_times<Sink> ||
                takes_events<Sink>;
+
+namespace detail {
+
+template <class Sink, class Name, bool IsTaken>
+inline constexpr bool is_right = IsTaken || ignores<Sink, Name> || !has_member<Sink, Name>;
+
+/// Stops the build for a member that has the name of a report and cannot be called with it, and for
+/// a sink that neither takes gaps nor says that it ignores them.
+template <class Sink>
+struct sink_members {
+    static_assert(is_right<Sink, instruction_name, takes_instructions<Sink>>,
+                  "the instruction of a sink is `void instruction(ptspec::flow::executed const&)`");
+    static_assert(is_right<Sink, block_name, takes_blocks<Sink>>,
+                  "the block of a sink is `void block(ptspec::flow::executed_block const&)`");
+    static_assert(is_right<Sink, edge_name, takes_edges<Sink>>,
+                  "the edge of a sink is `void edge(ptspec::flow::edge const&)`");
+    static_assert(is_right<Sink, gap_name, takes_gaps<Sink>>,
+                  "the gap of a sink is `void gap(ptspec::flow::gap const&)`");
+    static_assert(is_right<Sink, start_name, takes_starts<Sink>>,
+                  "the start of a sink is `void start(uint64_t ip, uint32_t space)`");
+    static_assert(is_right<Sink, stop_name, takes_stops<Sink>>,
+                  "the stop of a sink is `void stop(uint64_t ip, uint32_t space)`");
+    static_assert(is_right<Sink, time_name, takes_times<Sink>>,
+                  "the time of a sink is `void time(ptspec::trace::time const&)`");
+    static_assert(is_right<Sink, event_name, takes_events<Sink>>,
+                  "the event of a sink is `void event(ptspec::trace::event const&)`");
+    static_assert(has_paths<Sink> || !has_member<Sink, paths_name>,
+                  "a sink with `auto paths() -> ptspec::flow::path_cache*` has also `auto "
+                  "index_of(ptspec::flow::edge const&) -> uint32_t`, `void count(uint32_t)` and "
+                  "`void repeat(ptspec::flow::path const&)`");
+    static_assert(takes_gaps<Sink> || ignores<Sink, gap_name>,
+                  "a sink has `void gap(ptspec::flow::gap const&)`, which receives what is not "
+                  "known; if it needs none: `using ignores_gaps = SINK;`, where SINK is the class "
+                  "itself");
+};
+
+}  // namespace detail
 
 }  // namespace ptspec::flow

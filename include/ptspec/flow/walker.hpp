@@ -27,6 +27,8 @@ enum class walk_end : uint8_t {
 /// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139; those of `trace::event_reader`.
 template <code_source Code, trace::event_clock Clock = trace::no_clock>
 class walker {
+    static_assert(sizeof(detail::source_members<Code>) != 0);
+
 public:
     /// Walks a whole trace from its first PSB on.
     constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache, walk_options how = {},
@@ -66,8 +68,12 @@ public:
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
 
     /// Walks until the end of the trace or of the chunk, or until code is missing.
-    template <sink Sink>
+    template <class Sink>
     constexpr auto run(Sink& to) noexcept -> walk_end {
+        (void)detail::sink_members<Sink>{};
+        static_assert(sink<Sink>,
+                      "a sink has at least one of instruction, block, edge, gap, start, "
+                      "stop, time and event");
         for (;;) {
             if (!proceed(to)) { return walk_end::missing_code; }
             if (has_ended_) { return walk_end::end; }
@@ -113,6 +119,10 @@ private:
     /// Takes branches from the reader.
     template <class Sink>
     struct direct {
+        static constexpr bool skips_packets = takes_paths<Sink> && !takes_times<Sink> &&
+                                              changes_of<Code> == space_changes::at_paging &&
+                                              __is_empty(Clock);
+
         walker* to;
         Sink* sink;
         bool stopped = false;
@@ -152,10 +162,7 @@ private:
         /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
         template <class Binds>
         constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset,
-                            Binds& binds) noexcept -> trace::skipped_packets
-            requires takes_paths<Sink> && (!takes_times<Sink>) &&
-                     (changes_of<Code> == space_changes::at_paging) && (__is_empty(Clock))
-        {
+                            Binds& binds) noexcept -> trace::skipped_packets {
             return to->walk_.skip_known_paths(bytes, room, offset, binds, *sink);
         }
         /// Other packets came.

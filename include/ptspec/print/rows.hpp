@@ -83,7 +83,12 @@ constexpr auto make_facts(row_info const& row) noexcept -> row_facts {
             facts.enumerators = known::names;
             facts.enumerator_count = count;
         }
-        if constexpr (requires { Row::amount(uint64_t{}); }) { facts.amount_of = Row::amount; }
+        constexpr bool has_amount = requires { Row::amount(uint64_t{}); };
+        static_assert(
+            has_amount || !requires { &Row::amount; },
+            "the amount of a field is `static constexpr auto amount(uint64_t) -> "
+            "ptspec::quantity`");
+        if constexpr (has_amount) { facts.amount_of = Row::amount; }
     }
     return facts;
 }

@@ -34,7 +34,7 @@ struct field_value {
 };
 
 /// Calls `visit(field_value)` for each field from bit 0 up.
-template <class Visitor>
+template <callable<field_value> Visitor>
 constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& visit) {
     for (auto const& one : rows) {
         if (one.row.kind != row_kind::field || one.payload_sizes != 0) { continue; }
@@ -44,7 +44,7 @@ constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& vis
     }
 }
 
-template <class Word, class Visitor>
+template <class Word, callable<field_value> Visitor>
 constexpr void for_each_field(Word const& word, Visitor&& visit) {
     for_each_field(row_list_of<Word>(), to_wide(word.raw), visit);
 }

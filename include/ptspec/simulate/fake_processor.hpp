@@ -82,11 +82,8 @@ struct tapped_memory {
         tap(address, bytes.first(stored));
         return stored;
     }
-    constexpr auto send(byte_view bytes) noexcept -> size_t
-        requires fabric_port<Memory>
-    {
-        return memory.send(bytes);
-    }
+    using ignores_fabric = choose_t<memory_port_members<Memory>::has_send, void, tapped_memory>;
+    constexpr auto send(byte_view bytes) noexcept -> size_t { return memory.send(bytes); }
     constexpr void raise() noexcept { interrupt = true; }
 };
 
@@ -109,6 +106,10 @@ struct no_tap {
 /// Source: as `engine::trace_unit`; OUT-082..087, REG-203..205.
 template <memory_port Memory, class Tap = no_tap const, size_t Depth = 1024>
 class fake_processor {
+    static_assert(callable<Tap&, uint64_t, byte_view>,
+                  "the tap of a processor is called with (uint64_t address, ptspec::byte_view "
+                  "bytes)");
+
 public:
     /// The length of WRMSR, in bytes.
     static constexpr unsigned wrmsr_bytes = 2;

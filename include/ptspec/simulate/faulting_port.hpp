@@ -20,8 +20,10 @@ public:
     constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
         return !faults(index, true) && to_.write(index, value);
     }
-    constexpr void fence() noexcept {
-        if constexpr (driver::fenced_msr_port<Msrs>) { to_.fence(); }
+    constexpr void fence() noexcept
+        requires driver::fenced_msr_port<Msrs>
+    {
+        to_.fence();
     }
 
     /// The access that faulted.

@@ -9,6 +9,8 @@ namespace ptspec::simulate {
 /// `Size` bytes of memory from `base` on. An access outside them faults.
 template <size_t Size>
 struct memory_model {
+    using ignores_pmis = memory_model;
+
     phys_addr base{};
     byte_array<Size> bytes{};
 

@@ -69,8 +69,10 @@ public:
         add({logged_access::kind::write, !done, index, value, {}});
         return done;
     }
-    constexpr void fence() noexcept {
-        if constexpr (driver::fenced_msr_port<Msrs>) { to_.fence(); }
+    constexpr void fence() noexcept
+        requires driver::fenced_msr_port<Msrs>
+    {
+        to_.fence();
         add({.what = logged_access::kind::fence});
     }
     /// Records a step without an MSR access, such as "drain".

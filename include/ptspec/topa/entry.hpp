@@ -89,7 +89,7 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 /// Errors: OUT-061 a next table not at a multiple of 4 KB; OUT-062 a region not aligned to its
 ///         size; OUT-063 an address beyond MAXPHYADDR.
 /// Source: OUT-042, OUT-061..063.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_addr width,
                                          Found&& found) noexcept {
     bool const end = which.get<entry::END>();
@@ -103,7 +103,7 @@ constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_a
 ///
 /// Errors: OUT-060 reserved bit; OUT-062, OUT-063 as above; OUT-065 END with INT or STOP.
 /// Source: OUT-043, OUT-060..065.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found) noexcept {
     if (which.reserved_bits_set() != 0) { found(rule::OUT_060); }
     find_broken_rules_of_base(which, which.get<entry::Base>(), width, found);
@@ -142,7 +142,7 @@ struct place {
 /// Errors: those of an entry at any place; OUT-066 END in entry 0. Without MENTRY also OUT-067 an
 ///         output region that is not entry 0; OUT-068 END to another table.
 /// Source: OUT-060..068, OUT-072, OUT-100.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(entry which, place at, limits of, Found&& found) noexcept {
     bool const end = which.get<entry::END>();
     find_broken_rules(which, of.width, found);

@@ -35,7 +35,7 @@ struct page_regions {
 /// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. Then
 ///         `take` is not called.
 /// Source: OUT-041, OUT-042, OUT-141.
-template <convertible_to<phys_addr> Page, class Take>
+template <convertible_to<phys_addr> Page, callable<region> Take>
 [[nodiscard]] constexpr auto regions_for_pages(Page const* pages, size_t count, max_phys_addr width,
                                                Take&& take) noexcept -> page_regions {
     auto const page = [=](size_t i) -> phys_addr { return pages[i]; };

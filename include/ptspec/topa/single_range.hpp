@@ -49,7 +49,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 
 namespace detail {
 
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(phys_addr base, uint64_t mask, uint64_t offset,
                                  Found&& found) noexcept {
     if (address_math::non_contiguous_bits(mask) != 0) { found(rule::OUT_022); }
@@ -65,7 +65,7 @@ constexpr void find_broken_rules(phys_addr base, uint64_t mask, uint64_t offset,
 /// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset
 ///         outside.
 /// Source: OUT-022..024, OUT-029.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_mask_ptrs pointers,
                                  Found&& found) noexcept {
     detail::find_broken_rules(base.raw, mask_of(pointers), address_math::offset_in(pointers.raw),
@@ -103,7 +103,7 @@ struct built {
 /// Errors: OUT-020 fewer than 128 bytes or more than 4 GB; OUT-022 not a power of two; OUT-023 base
 ///         not aligned to the size; OUT-024 offset outside; REG-070 base beyond MAXPHYADDR.
 /// Source: OUT-020, OUT-022..024, OUT-141, REG-070.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& found) noexcept {
     if (wanted.bytes < 128 || wanted.bytes > uint64_t{1} << 32) { found(rule::OUT_020); }
     if (wanted.bytes != 0) {

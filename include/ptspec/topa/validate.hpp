@@ -18,7 +18,7 @@ namespace ptspec::topa {
 ///         is `unreadable` and nothing after that entry is reported.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
-template <memory_port Memory, class Found>
+template <memory_port Memory, callable<violation> Found>
 [[nodiscard]] constexpr auto validate(Memory& memory, phys_addr table, limits of, Found&& found,
                                       uint64_t max_entries = chain_bounds{}.max_entries,
                                       restricted_memory const& restricted = {}) noexcept
@@ -50,7 +50,7 @@ struct chain_walk {
 ///
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
-template <memory_port Memory, class Found>
+template <memory_port Memory, callable<violation> Found>
 [[nodiscard]] constexpr auto validate_chain(Memory& memory, phys_addr first, limits of,
                                             Found&& found, chain_bounds bounds = {},
                                             restricted_memory const& restricted = {}) noexcept
@@ -77,7 +77,7 @@ struct output_hazards {
 /// Errors: OUT-070 the region starts at 0, or covers the page of its entry; OUT-111 it overlaps
 ///         restricted memory; OUT-113 it overlaps the page of the local APIC.
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-070, OUT-111, OUT-113.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_warnings(entry which, place at, output_hazards const& hazards,
                              Found&& found) noexcept {
     if (which.get<entry::END>()) { return; }

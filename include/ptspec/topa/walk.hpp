@@ -134,7 +134,7 @@ struct table_walk {
 /// page.
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
-template <memory_port Memory, class Visit>
+template <memory_port Memory, callable<place, entry> Visit>
 [[nodiscard]] constexpr auto for_each_entry(Memory& memory, phys_addr table, uint64_t max_entries,
                                             Visit&& visit) noexcept -> table_walk {
     place at{table, 0};

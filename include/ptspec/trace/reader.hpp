@@ -80,11 +80,12 @@ public:
 
     /// Decodes until the end of the trace, the end of the chunk, or until the visitor returns
     /// false. Returns `end`, `need_input` or `packet`, respectively.
-    template <class Visitor>
+    ///
+    /// The visitor takes all packets and items, or `for_each<packet::tip, item>(visitor)` names the
+    /// packets that it takes, with `item` if it takes items. `packet::all` names all packets.
+    template <class... Taken, class Visitor>
     constexpr auto for_each(Visitor&& visitor) -> item_type {
-        static_assert(
-            packet_visitor<Visitor, Packets>,
-            "a visitor is called with (packet, trace::at) and takes one packet type at least");
+        check_visitor<Visitor, Packets, Taken...>();
         while (true) {
             if (decodes_in_chunk() && !visit_chunk(visitor)) { return item_type::packet; }
             auto const got = next_slow_path();
@@ -124,7 +125,7 @@ public:
         }
     }
     /// The same, and calls `boundary(kind, offset, length)` for each packet.
-    template <class Boundary>
+    template <callable<packet::kind, uint64_t, unsigned> Boundary>
     [[nodiscard]] constexpr auto scan(packet_counts sofar, Boundary&& boundary) -> packet_counts {
         (void)for_each(detail::counter<Boundary>{sofar, boundary});
         return sofar;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/base/named_member.hpp>
 #include <ptspec/trace/item.hpp>
 
 namespace ptspec::trace {
@@ -16,6 +17,18 @@ concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, at where) 
     visitor.pads(count, where);
 };
 
+namespace detail {
+
+struct skip_name {
+    int skip;
+    template <class Type>
+    static auto find() -> decltype(&Type::skip);
+    template <class Type>
+    using ignored = typename Type::ignores_skip;
+};
+
+}  // namespace detail
+
 /// The packets that a visitor skips.
 struct skipped_packets {
     size_t size = 0;       ///< in bytes; 0: none
@@ -24,18 +37,85 @@ struct skipped_packets {
 /// The visitor may skip packets that it recognizes by their bytes. `visitor.skip(bytes, room,
 /// offset)` is called after each packet other than PAD, TNT and CYC. `bytes` points to the next
 /// packets, at `offset` of the trace. The skipped packets must begin in the first `room` bytes.
-/// From each of these bytes on, 16 bytes are readable.
+/// From each of these bytes on, 16 bytes are readable. A visitor that passes this on to another one
+/// may say `using ignores_skip = my_visitor;` in `my_visitor`.
 template <class Visitor>
-concept skips_packets = requires(Visitor& visitor, uint8_t const* bytes) {
-    { visitor.skip(bytes, size_t{}, uint64_t{}) } -> same_as<skipped_packets>;
-};
+concept skips_packets = !ignores<Visitor, detail::skip_name> &&
+                        requires(Visitor& visitor, uint8_t const* bytes) {
+                            {
+                                visitor.skip(bytes, size_t{}, uint64_t{})
+                            } -> same_as<skipped_packets>;
+                        };
 
 namespace detail {
 
-template <class Visitor, class... Packets>
-constexpr auto accepts_any(type_list<Packets...>) noexcept -> bool {
-    return (takes<Visitor, Packets> || ...);
-}
+struct pads_name {
+    int pads;
+    template <class Type>
+    static auto find() -> decltype(&Type::pads);
+};
+
+/// The visitor takes a packet type or, if `Kind` is `item`, the items that are no packets.
+template <class Visitor, class Kind>
+inline constexpr bool takes_kind = takes<Visitor, Kind>;
+template <class Visitor>
+inline constexpr bool takes_kind<Visitor, packet::pad> = takes<Visitor, packet::pad> ||
+                                                         accepts_pad_runs<Visitor>;
+template <class Visitor>
+inline constexpr bool takes_kind<Visitor, item> = callable<Visitor&, item const&>;
+
+template <class Kind, class Named>
+inline constexpr bool is_named = same_as<Kind, Named>;
+template <class Kind, class... Named>
+inline constexpr bool is_named<Kind, type_list<Named...>> = one_of<Kind, Named...>;
+
+/// The visitor takes all kinds, or, if kinds are named, these and no others.
+template <class Kind, class... Named>
+inline constexpr bool is_wanted = sizeof...(Named) == 0 || (is_named<Kind, Named> || ...);
+
+/// The first kind that a visitor takes and should not, or the other way round.
+template <class Visitor, class... Named>
+struct first_wrong_kind {
+    static constexpr auto of(type_list<>) noexcept -> type_list<> { return {}; }
+    template <class Kind, class... Kinds>
+    static constexpr auto of(type_list<Kind, Kinds...>) noexcept {
+        if constexpr (takes_kind<Visitor, Kind> == is_wanted<Kind, Named...>) {
+            return of(type_list<Kinds...>{});
+        } else {
+            return type_list<Kind>{};
+        }
+    }
+};
+template <class... Packets>
+auto kinds_of(type_list<Packets...>) noexcept -> type_list<Packets..., item>;
+template <class Visitor, class Packets, class... Named>
+using wrong_kind = decltype(first_wrong_kind<Visitor, Named...>::of(kinds_of(Packets{})));
+
+template <class Visitor, class Wrong, class... Named>
+struct visitor_kinds {};
+template <class Visitor, class Kind, class... Named>
+struct visitor_kinds<Visitor, type_list<Kind>, Named...> {
+    static constexpr bool is_taken = takes_kind<Visitor, Kind>;
+    static_assert(is_taken || sizeof...(Named) != 0,
+                  "this visitor does not take all packets and items: for_each<packet::tip, "
+                  "trace::item>(visitor) names those that it takes. It is called with (packet "
+                  "const&, trace::at) or (trace::item const&)");
+    static_assert(is_taken || sizeof...(Named) == 0,
+                  "the visitor does not take what for_each<...> names: it is called with (packet "
+                  "const&, trace::at) or (trace::item const&)");
+    static_assert(!is_taken, "the visitor takes a packet or item that for_each<...> does not name");
+};
+
+template <class Visitor>
+struct visitor_members {
+    static_assert(accepts_pad_runs<Visitor> || !has_member<Visitor, pads_name>,
+                  "the pads of a visitor are `void pads(unsigned count, ptspec::trace::at)`, or "
+                  "return bool");
+    static_assert(skips_packets<Visitor> || ignores<Visitor, skip_name> ||
+                      !has_member<Visitor, skip_name>,
+                  "the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t "
+                  "offset) -> ptspec::trace::skipped_packets`");
+};
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
@@ -92,15 +172,24 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 
 }  // namespace detail
 
-/// A visitor of packets: `visitor(packet, at)` for at least one packet type. It returns nothing, or
-/// false to stop. It may also accept `visitor(item)` in the same way, for every item that is no
-/// packet, and have `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any
-/// length.
+/// A visitor of packets: `visitor(packet, at)` for packet types, and `visitor(item)` for the items
+/// that are no packets, such as damage. It returns nothing, or false to stop. It may also have
+/// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
+///
+/// It takes all packets and items, or `for_each` names those that it takes; the others are dropped.
 ///
 /// The fastest visitor is a struct of at most 64 bytes that contains its sums. A trivially
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
 /// when the visitor throws.
-template <class Visitor, class Packets = packet::all>
-concept packet_visitor = detail::accepts_any<Visitor>(Packets{}) || accepts_pad_runs<Visitor>;
+template <class Visitor, class Packets = packet::all, class... Named>
+concept packet_visitor = same_as<detail::wrong_kind<Visitor, Packets, Named...>, type_list<>>;
+
+/// Stops the build for a visitor that is wrong, with a sentence that says why.
+template <class Visitor, class Packets, class... Named>
+constexpr void check_visitor() noexcept {
+    using wrong = detail::wrong_kind<Visitor, Packets, Named...>;
+    (void)detail::visitor_kinds<Visitor, wrong, Named...>{};
+    (void)detail::visitor_members<bare_t<Visitor>>{};
+}
 
 }  // namespace ptspec::trace

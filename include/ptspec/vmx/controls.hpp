@@ -67,7 +67,7 @@ constexpr auto with_conceal(Controls set, bool conceal) noexcept -> Controls {
 ///         is 1 and VM entry loads CTL; REG-132 a control where Intel PT is not allowed in VMX
 ///         operation; REG-135 a control that a capability MSR does not allow.
 /// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132, REG-135.
-template <class Found>
+template <callable<rule> Found>
 constexpr void find_broken_rules(capabilities const& caps, controls const& set, ia32_rtit_ctl host,
                                  Found&& found) noexcept {
     bool const load = set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
@@ -367,7 +367,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 ///         rule by which WRMSR, or RDMSR in the MSR-store list, raises #GP.
 /// Source: SDM vol. 3, "VM Entries", "VM Exits"; REG-010, REG-129..132, REG-135, PRG-162,
 ///         PRG-165, PRG-166.
-template <same_as<capabilities> Capabilities, class Found>
+template <same_as<capabilities> Capabilities, callable<violation> Found>
 constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_state const& host,
                      Found&& found, access::policy const& how = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,

@@ -451,7 +451,7 @@ constexpr void find_unhonourable_xsaves(Capabilities const& host, Capabilities c
 ///         subsystem, trigger tracing, reserved bits, further sub-leaves.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-164,
 ///         REG-166, PRG-173, PRG-174.
-template <same_as<capabilities> Capabilities, class Found>
+template <same_as<capabilities> Capabilities, callable<unhonourable> Found>
 constexpr void find_unhonourable(Capabilities const& host, Capabilities const& guest,
                                  Found&& found) noexcept {
     using namespace reg;

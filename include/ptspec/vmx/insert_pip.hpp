@@ -24,6 +24,8 @@ namespace detail {
 /// The memory of a guest. Interrupts are counted, not raised: the VMM injects them.
 template <memory_port Memory>
 struct guest_memory {
+    using ignores_pmis = guest_memory;
+
     Memory& of;
 
     constexpr auto load(uint64_t address) noexcept -> port_value { return of.load(address); }

@@ -92,7 +92,12 @@ constexpr void end_output(guest_pt& guest) noexcept {
 /// Source: PRG-180, PRG-181.
 template <memory_port Host, guest_memory_port Guest>
 class ept_memory {
+    using of_host = memory_port_members<Host>;
+
 public:
+    using ignores_pmis = choose_t<of_host::has_raise, void, ept_memory>;
+    using ignores_fabric = choose_t<of_host::has_send, void, ept_memory>;
+
     constexpr ept_memory(Host& host, Guest& guest) noexcept : host_{host}, guest_{guest} {}
 
     [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
@@ -114,6 +119,12 @@ public:
             if (count != part.size()) { break; }
         }
         return stored;
+    }
+
+    /// The interrupts and the fabric are those of the host's memory port.
+    constexpr void raise() noexcept { host_.raise(); }
+    [[nodiscard]] constexpr auto send(byte_view bytes) noexcept -> size_t {
+        return host_.send(bytes);
     }
 
     /// While `discards` is true, stored bytes are lost, and loads return ones.

@@ -410,6 +410,8 @@ namespace {
 
 /// Memory of which only the addresses first..last are mapped.
 struct partly_mapped {
+    using ignores_pmis = partly_mapped;
+
     ram inner{A, {}};
     uint64_t first = 0;
     uint64_t last = 0;
@@ -454,6 +456,8 @@ namespace {
 
 /// Host memory that counts calls of load() and store().
 struct asked_memory {
+    using ignores_pmis = asked_memory;
+
     host_memory inner;
     uint64_t loads = 0;
     uint64_t stores = 0;

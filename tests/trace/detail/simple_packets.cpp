@@ -14,6 +14,8 @@ namespace {
 
 /// Counts calls.
 struct calls {
+    static constexpr bool skips_packets = true;
+
     unsigned tnts = 0;
     unsigned tips = 0;
     unsigned skips = 0;

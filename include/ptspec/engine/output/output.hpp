@@ -13,8 +13,9 @@ namespace ptspec::engine {
 /// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`,
 /// and when output ends.
 ///
-/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
-/// `pmi_port`, which then receives every interrupt when it occurs.
+/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric; otherwise
+/// they are lost. It is a `pmi_port`, which receives every interrupt when it occurs, or says that it
+/// `ignores_pmis`: see `memory_port_members`.
 ///
 /// If a port fails, no byte is lost or repeated. `write` returns how many bytes it consumed; the
 /// next `write`, with the rest, or `retry` retries what failed.
@@ -235,13 +236,15 @@ private:
 
     template <memory_port Memory>
     constexpr void send(Memory& memory, byte_view bytes, write_result& result) noexcept {
-        size_t const sent = [&] {
-            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
-            return bytes.size();
-        }();
-        result.fault = {sent < bytes.size(), 0};
-        result.stored += sent;
-        result.taken += sent;
+        if constexpr (memory_port_members<Memory>::has_send) {
+            size_t const sent = memory.send(bytes);
+            result.fault = {sent < bytes.size(), 0};
+            result.stored += sent;
+            result.taken += sent;
+        } else {
+            result.lost += bytes.size();
+            result.taken += bytes.size();
+        }
     }
 
     /// The window is full: raises the interrupt, stops, or opens the next window.
@@ -281,7 +284,7 @@ private:
         if (s_.sets_pend_topa_pmi) {
             now.status = now.status.with(access::ia32_rtit_status::PendToPAPMI{true});
         }
-        if constexpr (pmi_port<Memory>) { memory.raise(); }
+        if constexpr (memory_port_members<Memory>::has_raise) { memory.raise(); }
     }
 };
 

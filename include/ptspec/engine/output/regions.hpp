@@ -28,7 +28,7 @@ constexpr void open_window(output_state& s, access::msr_state& now, Memory& memo
         s.drops = here.restricted;
     }
     s.window.mapped_end = nullptr;
-    if constexpr (mapped_memory_port<Memory>) {
+    if constexpr (memory_port_members<Memory>::has_window) {
         if (!s.drops) {
             byte_window const here = memory.window(address.value);
             if (here.first != nullptr) {
@@ -74,7 +74,7 @@ constexpr void begin_region(output_state& s, access::msr_state& now, Memory& mem
 /// below 2^MAXPHYADDR. `needs_checks` excludes restricted memory.
 template <memory_port Memory>
 constexpr void find_entries(output_state& s, Memory& memory) noexcept {
-    if constexpr (mapped_memory_port<Memory>) {
+    if constexpr (memory_port_members<Memory>::has_window) {
         phys_addr const here = topa::table_pointer(s.position);
         byte_window const table = memory.window(here.value);
         uint64_t bytes = table.size;
@@ -165,7 +165,7 @@ template <memory_port Memory>
 constexpr auto try_next_region(output_state& s, Memory& memory, output_window const& full) noexcept
     -> bool {
     using topa::entry;
-    if constexpr (mapped_memory_port<Memory>) {
+    if constexpr (memory_port_members<Memory>::has_window) {
         auto const differs = [&](entry next) {
             return ((next.raw ^ full.entry.raw) & s.fixed_bits) != 0;
         };

@@ -341,7 +341,7 @@ private:
 };
 
 /// Checks a whole trace, and calls `report(violation)` for each violation.
-template <class Report>
+template <callable<violation> Report>
 constexpr void check(borrowed_bytes whole, check_options const& rules, Report&& report,
                      reader_options how = {}) {
     auto const pass_on = [&](violation const& one) { report(one); };

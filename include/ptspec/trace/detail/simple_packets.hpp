@@ -14,6 +14,8 @@ namespace ptspec::trace::detail {
 /// long (clang 19).
 template <class Clock>
 struct event_buffer {
+    static constexpr bool skips_packets = false;
+
     event* next;
     event* end;
 
@@ -133,9 +135,8 @@ struct simple_packets {
         if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
     }
     constexpr void pads(unsigned, at) {}
-    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets
-        requires requires(Out& to, simple_packets& by) { to.skip(bytes, room, offset, by); }
-    {
+    using ignores_skip = choose_t<Out::skips_packets, void, simple_packets>;
+    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
         return has_no_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.

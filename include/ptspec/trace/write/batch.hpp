@@ -32,6 +32,9 @@ template <class Sink>
 constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
     constexpr bool is_sink = packet_sink<Sink>;
     static_assert(is_sink, "a sink has append(byte_view) -> bool, as ptspec::byte_buffer has");
+    static_assert(
+        wide_packet_sink<Sink> || !requires { sink.append(wide_bits{}, size_t{}); },
+        "the second append of a sink is `auto append(ptspec::wide_bits, size_t) -> bool`");
     if constexpr (is_sink) {
         return sink;
     } else {

@@ -80,7 +80,8 @@ template <class Found = detail::first_ip_form>  // as above
 [[nodiscard]] constexpr auto needs_last_ip(borrowed_bytes trace) noexcept -> bool {
     reader from{trace, {.sync = false}};
     Found found;
-    (void)from.for_each(found);
+    using namespace packet;
+    (void)from.for_each<psb, tip, tip_pge, tip_pgd, fup>(found);
     return found.is_relative;
 }
 

@@ -121,7 +121,7 @@ private:
     }
     [[nodiscard]]
     constexpr auto append(wide_bits bytes, unsigned count) noexcept -> bool {
-        if constexpr (requires { to_.append(bytes, size_t{count}); }) {
+        if constexpr (wide_packet_sink<Sink>) {
             return to_.append(bytes, size_t{count});
         } else {
             return to_.append(byte_view{to_le(bytes)}.first(count));
@@ -132,7 +132,7 @@ private:
     ///
     /// No branch depends on the packet kind, which is unpredictable.
     constexpr auto put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
-        if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
+        if constexpr (derived_from<Sink, byte_buffer>) {
             size_t const most = to_.room() / detail::lookahead_bytes;
             if (count > most) { count = most; }
             uint8_t* place = to_.end();
