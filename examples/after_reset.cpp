@@ -4,6 +4,8 @@
 // that keeps its contents over a reset. After a warm reset the MSRs still have the position of the
 // trace; after a cold reset only memory has the trace. The trace is read before it is continued.
 
+#include "common/standard_output.hpp"
+
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver.hpp>
 #include <ptspec/simulate/fake_processor.hpp>

@@ -6,6 +6,7 @@
 // and each byte that the trace unit stored must have been read.
 
 #include <common/skeleton_driver.hpp>
+#include <common/standard_output.hpp>
 
 #include <ptspec/ptspec.hpp>
 

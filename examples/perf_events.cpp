@@ -4,6 +4,8 @@
 //
 //   perf record -e intel_pt// PROGRAM && perf_events perf.data
 
+#include "common/standard_output.hpp"
+
 #include <ptspec/file/perf_data/event_reader.hpp>
 
 #include <cstdio>

@@ -4,6 +4,8 @@
 //
 //   g++ -std=c++20 -Iinclude examples/start.cpp -o start && ./start
 
+#include "common/standard_output.hpp"
+
 #include <ptspec/registers.hpp>
 
 #include <cstdio>

@@ -5,6 +5,7 @@
 // `tour FILE` reads a raw trace from a file.
 
 #include "common/listing.hpp"
+#include "common/standard_output.hpp"
 
 #include <ptspec/ptspec.hpp>
 

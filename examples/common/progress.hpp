@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "tool.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +20,7 @@ public:
     progress(progress const&) = delete;
     auto operator=(progress const&) -> progress& = delete;
     ~progress() {
-        if (shown_ >= 0) { std::fputs("\r\033[K", stderr); }
+        if (shown_ >= 0) { clear_progress(); }
     }
 
     void at(std::uint64_t done) {
@@ -26,6 +28,7 @@ public:
         int const percent = static_cast<int>(std::min(done, total_) * 100 / total_);
         if (percent == shown_) { return; }
         shown_ = percent;
+        shows_progress = true;
         std::string const bar(static_cast<std::size_t>(percent / 2), '#');
         std::fprintf(stderr, "\r[%-50s] %3d %%", bar.c_str(), percent);
         std::fflush(stderr);

@@ -4,6 +4,7 @@
 // What all tools share: the command line, files, standard output and the exit status.
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -12,7 +13,9 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -36,8 +39,6 @@ struct failure : std::runtime_error {
 struct unreadable : failure {
     using failure::failure;
 };
-/// The reader of a pipe closed it. The tool ends with `failed`, without a message.
-struct closed_pipe {};
 
 /// The name of the running tool, set by `run`.
 inline std::string_view name{};
@@ -100,8 +101,15 @@ inline auto clipped(std::string_view text) -> std::string {
 }
 inline auto quoted(std::string_view text) -> std::string { return "'" + clipped(text) + "'"; }
 
+/// True while standard error shows a progress bar.
+inline std::atomic<bool> shows_progress{false};
+inline void clear_progress() {
+    if (shows_progress.exchange(false)) { std::fputs("\r\033[K", stderr); }
+}
+
 /// Writes a line to standard error: the tool's name and a message.
 inline void print_error(std::string_view message) {
+    clear_progress();
     auto const line = one_line(std::string{name}.append(": ").append(message)) + '\n';
     (void)std::fwrite(line.data(), 1, line.size(), stderr);
 }
@@ -182,27 +190,119 @@ inline auto read_all(std::string const& path, std::size_t most) -> std::vector<s
     }
 }
 
-/// A file opened for writing; `-` is standard output. On an error every function throws
-/// `closed_pipe` or `failure`.
+namespace detail {
+
+/// The paths of files that are not complete. Where the program ends early, they are removed.
+class unfinished_files {
+public:
+    void add(std::string const& path) {
+        std::lock_guard const held{lock_};
+        all_.insert(path);
+    }
+    /// The file is complete.
+    void keep(std::string const& path) {
+        std::lock_guard const held{lock_};
+        all_.erase(path);
+    }
+    void remove(std::string const& path) {
+        remove_file(path);
+        keep(path);
+    }
+    /// Allocates nothing: memory may be exhausted.
+    void remove_all() {
+        if (!lock_.try_lock()) { return; }
+        for (auto const& path : all_) { remove_file(path); }
+        lock_.unlock();
+    }
+
+private:
+    static void remove_file(std::string const& path) {
+        if (::unlink(path.c_str()) != 0) { (void)!::truncate(path.c_str(), 0); }
+    }
+
+    std::mutex lock_{};
+    std::set<std::string> all_{};
+};
+inline unfinished_files unfinished{};
+
+/// Ends the program from any thread with status `failed`, and a message if it is not empty. It does
+/// not throw, because a write may be called by a noexcept function, such as a walker.
+[[noreturn]] inline void end_program(std::string const& message) {
+    static std::mutex is_ending;
+    is_ending.lock();  // for ever: the first message is the only one
+    unfinished.remove_all();
+    clear_progress();
+    if (!message.empty()) {
+        (void)std::fflush(stdout);
+        print_error(message);
+    }
+    std::_Exit(failed);
+}
+
+}  // namespace detail
+
+/// A file opened for writing; `-` is standard output. It has its name once `close` is called: until
+/// then a regular file has the name PATH.PID.part, and without `close` it is removed.
+///
+/// Errors: the constructor throws `failure`. A failed write ends the program: without a message if
+///         the reader of a pipe closed it. `try_write` and `try_close` return false, and errno.
 class output {
 public:
     explicit output(std::string const& path = "-") : name_{path == "-" ? "standard output" : path} {
-        if (path != "-") { owned_.reset(std::fopen(path.c_str(), "wb")); }
-        to_ = path == "-" ? stdout : owned_.get();
-        check(to_ != nullptr);
+        if (path == "-") {
+            to_ = stdout;
+            return;
+        }
+        owned_.reset(open(path));
+        to_ = owned_.get();
+        if (to_ == nullptr) { throw failure{error_text()}; }
+    }
+    output(output&& from) noexcept
+        : name_{std::move(from.name_)},
+          target_{std::move(from.target_)},
+          path_{std::exchange(from.path_, {})},
+          owned_{std::move(from.owned_)},
+          to_{from.to_} {}
+    auto operator=(output&& from) noexcept -> output& {
+        std::swap(name_, from.name_);
+        std::swap(target_, from.target_);
+        std::swap(path_, from.path_);
+        std::swap(owned_, from.owned_);
+        std::swap(to_, from.to_);
+        return *this;
+    }
+    ~output() {
+        owned_.reset();
+        if (!path_.empty()) { detail::unfinished.remove(path_); }
     }
 
     /// A file that is deleted when it is closed.
     static auto temporary() -> output { return output{file{std::tmpfile(), std::fclose}}; }
 
-    void write(std::string_view bytes) {
-        check(std::fwrite(bytes.data(), 1, bytes.size(), to_) == bytes.size());
-    }
-    void flush() { check(std::fflush(to_) == 0); }
+    void write(std::string_view bytes) { require(try_write(bytes)); }
+    void flush() { require(std::fflush(to_) == 0); }
     /// Call this after the last write: errors of buffered writes are reported only here.
-    void close() {
-        flush();
-        if (owned_) { check(std::fclose(owned_.release()) == 0); }
+    void close() { require(try_close()); }
+
+    [[nodiscard]] auto try_write(std::string_view bytes) -> bool {
+        return std::fwrite(bytes.data(), 1, bytes.size(), to_) == bytes.size();
+    }
+    /// Writes these bytes at the beginning of a regular file instead of the ones there.
+    [[nodiscard]] auto try_rewrite_head(std::string_view bytes) -> bool {
+        return ::fseeko(to_, 0, SEEK_SET) == 0 && try_write(bytes) && std::fflush(to_) == 0;
+    }
+    [[nodiscard]] auto try_close() -> bool {
+        if (std::fflush(to_) != 0) { return false; }
+        if (owned_ && std::fclose(owned_.release()) != 0) { return false; }
+        if (path_.empty()) { return true; }
+        if (path_ != target_ && ::rename(path_.c_str(), target_.c_str()) != 0) { return false; }
+        detail::unfinished.keep(path_);
+        path_.clear();
+        return true;
+    }
+    /// The name of the file, and the error that errno has.
+    [[nodiscard]] auto error_text() const -> std::string {
+        return name_ + ": " + std::strerror(errno);
     }
 
     /// Writes all bytes of a temporary file to another output.
@@ -213,7 +313,7 @@ public:
         while (auto const count = std::fread(piece.data(), 1, piece.size(), to_)) {
             other.write({piece.data(), count});
         }
-        check(std::ferror(to_) == 0);
+        require(std::ferror(to_) == 0);
     }
 
     /// Skips `count` bytes, at least 1; they read as zeros. Returns false and skips nothing where
@@ -230,7 +330,7 @@ public:
         }
         if (::ftello(to_) < about.st_size) { return false; }
         if (count >> 62 != 0) { throw failure{name_ + ": File too large"}; }
-        check(::fseeko(to_, static_cast<::off_t>(count - 1), SEEK_CUR) == 0);
+        require(::fseeko(to_, static_cast<::off_t>(count - 1), SEEK_CUR) == 0);
         write({&pad, 1});  // sets the file size even when nothing follows
         return true;
     }
@@ -238,15 +338,47 @@ public:
 private:
     explicit output(file temporary) : name_{"temporary file"}, owned_{std::move(temporary)} {
         to_ = owned_.get();
-        check(to_ != nullptr);
+        if (to_ == nullptr) { throw failure{error_text()}; }
     }
-    void check(bool done) const {
-        if (done) { return; }
-        if (errno == EPIPE) { throw closed_pipe{}; }
-        throw failure{name_ + ": " + std::strerror(errno)};
+    /// Opens a regular file under another name. Where that is not possible, as in a directory that
+    /// cannot be written, it has its name at once. Returns nullptr, and errno.
+    auto open(std::string const& path) -> std::FILE* {
+        struct stat about{};
+        bool const exists = ::stat(path.c_str(), &about) == 0;
+        if (exists && !S_ISREG(about.st_mode)) { return std::fopen(path.c_str(), "wb"); }
+        target_ = path;
+        if (exists) {
+            std::unique_ptr<char, void (*)(void*)> const real{::realpath(path.c_str(), nullptr),
+                                                              std::free};
+            if (real != nullptr) { target_ = real.get(); }  // a link stays one
+        }
+        bool const is_writable = !exists || ::access(path.c_str(), W_OK) == 0;
+        path_ = target_ + "." + std::to_string(::getpid()) + ".part";
+        constexpr int how = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+        int const descriptor = is_writable ? ::open(path_.c_str(), how, 0666) : -1;
+        std::FILE* made = nullptr;
+        if (descriptor >= 0) {
+            if (exists) { (void)!::fchmod(descriptor, about.st_mode & 07777); }
+            made = ::fdopen(descriptor, "wb");
+        } else {
+            path_ = target_;
+            made = std::fopen(path.c_str(), "wb");
+        }
+        if (made == nullptr) {
+            path_.clear();
+            return nullptr;
+        }
+        detail::unfinished.add(path_);
+        return made;
+    }
+    void require(bool is_done) const {
+        if (is_done) { return; }
+        detail::end_program(errno == EPIPE ? std::string{} : error_text());
     }
 
     std::string name_;
+    std::string target_{};  ///< of a regular file: its name when it is complete
+    std::string path_{};    ///< its name now; empty once it is complete
     file owned_{nullptr, std::fclose};
     std::FILE* to_ = nullptr;
 };
@@ -327,6 +459,7 @@ inline void reserve_standard_streams() {
 /// a noexcept function.
 [[noreturn]] inline void out_of_memory() {
     constexpr std::string_view what = ": out of memory\n";
+    unfinished.remove_all();
     (void)!::write(STDERR_FILENO, name.data(), name.size());
     (void)!::write(STDERR_FILENO, what.data(), what.size());
     std::_Exit(failed);
@@ -347,9 +480,7 @@ inline auto run(std::string_view tool_name, int count, char** arguments, int (*b
     try {
         command_line line{count, arguments};
         return body(line);
-    } catch (closed_pipe const&) { return failed; } catch (std::bad_alloc const&) {
-        detail::out_of_memory();
-    } catch (std::exception const& why) {
+    } catch (std::bad_alloc const&) { detail::out_of_memory(); } catch (std::exception const& why) {
         (void)std::fflush(stdout);
         print_error(why.what());
         return failed;

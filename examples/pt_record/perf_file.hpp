@@ -237,17 +237,26 @@ inline auto build_id_of(std::string const& path, std::uint64_t inode) -> std::ve
     return {};
 }
 
-/// A file as a sink of bytes. The writer does not let exceptions through.
+/// Renames an existing file, as perf does.
+inline void keep_old(std::string const& path) {
+    std::error_code ignored;
+    if (std::filesystem::symlink_status(path, ignored).type() !=
+        std::filesystem::file_type::regular) {
+        return;
+    }
+    std::filesystem::rename(path, path + ".old", ignored);
+}
+
+/// A file as a sink of bytes.
 struct file_sink {
     tool::output& to;
     std::string failure{};
 
     auto append(byte_view bytes) noexcept -> bool {
-        try {
-            to.write({reinterpret_cast<char const*>(bytes.data()), bytes.size()});
-            return true;
-        } catch (std::exception const& why) { failure = why.what(); }
-        return false;
+        bool const is_done = to.try_write(
+            {reinterpret_cast<char const*>(bytes.data()), bytes.size()});
+        if (!is_done) { failure = to.error_text(); }
+        return is_done;
     }
 };
 
@@ -260,7 +269,7 @@ inline void require(perf_data::write_result const& done, file_sink const& sink) 
 
 }  // namespace detail
 
-/// Writes a perf.data file.
+/// Writes a perf.data file. An existing one becomes FILE.old when the new one is complete.
 ///
 /// Names and mappings come first, then the traces, then the ends of the threads: without times,
 /// perf decodes a trace with what it read before.
@@ -353,13 +362,12 @@ inline void write_perf_data(recorded const& from, std::string const& path) {
                                                         .time = one.time}));
         }
         require(writer.finish());
-        out.close();
         auto const head = perf_data::head(session, writer.data_size());
-        std::fstream again{path, std::ios::in | std::ios::out | std::ios::binary};
-        again.write(reinterpret_cast<char const*>(head.data()),
-                    static_cast<std::streamsize>(head.size()));
-        again.close();
-        if (!again) { throw tool::failure{path + ": the size cannot be written"}; }
+        if (!out.try_rewrite_head({reinterpret_cast<char const*>(head.data()), head.size()})) {
+            throw tool::failure{out.error_text()};
+        }
+        detail::keep_old(path);
+        if (!out.try_close()) { throw tool::failure{out.error_text()}; }
     }
 }
 

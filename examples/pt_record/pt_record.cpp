@@ -439,16 +439,6 @@ void report_executed(recorded const& found) {
     }
 }
 
-/// Renames an existing file, as perf does.
-void keep_old(std::string const& path) {
-    std::error_code ignored;
-    if (std::filesystem::symlink_status(path, ignored).type() !=
-        std::filesystem::file_type::regular) {
-        return;
-    }
-    std::filesystem::rename(path, path + ".old", ignored);
-}
-
 /// Completes the raw output, and makes perf.data of it, but not of a machine. Returns the progress
 /// then.
 auto make_output(arguments const& given, std::string const& directory,
@@ -459,10 +449,7 @@ auto make_output(arguments const& given, std::string const& directory,
     try {
         report(now, found, given.engine);
         report_executed(found);
-        if (!is_machine) {
-            keep_old(given.output);
-            write_perf_data(found, given.output);
-        }
+        if (!is_machine) { write_perf_data(found, given.output); }
     } catch (std::exception const& why) {
         if (found.bytes == 0) { throw; }
         throw unfinished{why.what()};

@@ -89,7 +89,7 @@ WAYS = {
 LISTING_READERS = {"pt_asm": [[]]}
 
 # Tests whose calls need other programs, or repeat those above.
-NO_CALLS_OF = ("golden", "perf_data", "perf_data_list", "pt_count_mpi", "pt_record",
+NO_CALLS_OF = ("golden", "output", "perf_data", "perf_data_list", "pt_count_mpi", "pt_record",
                "regmap_sources", "timeline_browser")
 TEST = re.compile(r"COMMAND \$\{python\}\s+tests/tools/(\w+)\.py((?:\s+\$<TARGET_FILE:\w+>)*)")
 
