@@ -61,10 +61,14 @@ auto main(int count, char** arguments) -> int {
 
     auto const file = ptspec::file::perf_data::open(bytes);
     std::vector<ptspec::file::perf_data::piece> slots(count_pieces(file));
-    auto const result = visit_events(file, slots.data(), slots.size(),
-                                     [](auto stream, auto const& event, auto const& config) {
-                                         print(stream.idx(), event, config.clock);
-                                     });
+    bool is_lost = false;  // events before the first PSB
+    bool has_psb = false;
+    auto const result = visit_events(
+        file, slots.data(), slots.size(), [&](auto stream, auto const& event, auto const& config) {
+            (event.what == ptspec::trace::event_type::lost ? is_lost : has_psb) = true;
+            print(stream.idx(), event, config.clock);
+        });
     if (!result) { std::fprintf(stderr, "%s\n", describe(result.error).data()); }
-    return result ? 0 : 1;
+    if (is_lost && !has_psb) { std::fprintf(stderr, "%s: no PSB to begin at\n", arguments[1]); }
+    return !result ? 1 : is_lost && !has_psb ? 3 : 0;
 }

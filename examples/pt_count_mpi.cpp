@@ -49,8 +49,8 @@ Example:
   errors                  0
   resyncs                 0
 
-Exit status: 0 success, also where a trace has damage or no PSB; 2 wrong usage, a file that is empty
-or that some process cannot read, or output that cannot be written.
+Exit status: 0 success, also where a trace has damage; 2 wrong usage, a file that is empty or that
+some process cannot read, or output that cannot be written; 3 a trace has no PSB.
 )";
 
 // --------------------------------------------------------------------------------------------- MPI
@@ -327,8 +327,15 @@ auto run(tool::command_line& line) -> int {
     });
     if (!have_counts) { return tool::failed; }
     all.sum(counts);
-    if (all.is_first()) { print(how, sizes, counts); }
-    return 0;
+    if (!all.is_first()) { return 0; }
+    print(how, sizes, counts);
+    int status = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if (counts[i].total() != 0) { continue; }
+        tool::print_error(how.files[i] + ": no PSB to begin at");
+        status = 3;
+    }
+    return status;
 }
 
 }  // namespace

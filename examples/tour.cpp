@@ -102,7 +102,8 @@ constexpr auto own_trace = make_trace();
 // Decoding works at compile time, too.
 static_assert(trace::reader{byte_view{own_trace.bytes}.first(own_trace.size)}.scan().total() == 11);
 
-void list(byte_view bytes) {
+/// Returns false if there is no PSB to begin at.
+auto list(byte_view bytes) -> bool {
     trace::reader reader{bytes};
     listing::totals totals;
     for (auto item = reader.next();; item = reader.next()) {
@@ -110,7 +111,7 @@ void list(byte_view bytes) {
         totals.count(item);
         listing::append_line(line, item, totals);
         std::fputs(line.c_str(), stdout);
-        if (!item) { break; }
+        if (!item) { return totals.packets != 0; }
     }
 }
 
@@ -147,9 +148,10 @@ auto main(int count, char** arguments) -> int {
             return 2;
         }
         byte_view const trace{reinterpret_cast<uint8_t const*>(bytes.data()), bytes.size()};
-        list(trace);
+        bool const has_psb = list(trace);
         summarise(trace);
-        return 0;
+        if (!has_psb) { std::fprintf(stderr, "tour: %s: no PSB to begin at\n", arguments[1]); }
+        return has_psb ? 0 : 3;
     }
 
     std::printf("A ToPA ring of %zu entries, made while compiling:\n", ring.size());
@@ -169,7 +171,7 @@ auto main(int count, char** arguments) -> int {
 
     std::printf("\nA trace of %zu bytes:\n", own_trace.size);
     auto const bytes = byte_view{own_trace.bytes}.first(own_trace.size);
-    list(bytes);
+    (void)list(bytes);
     summarise(bytes);
     return 0;
 }

@@ -9,6 +9,7 @@
 
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/events.hpp>
+#include <ptspec/trace/psb_search.hpp>
 
 #include <cinttypes>
 #include <cstdio>
@@ -78,6 +79,11 @@ auto main(int count, char** arguments) -> int {
         how.tsc_age = trace::tsc_age_of(how.tsc_numerator, how.tsc_denominator);
         how.mtc_freq = static_cast<uint8_t>(number(arguments[4]) & 15);
     }
-    print_interrupts({bytes.data(), bytes.size()}, how);
+    byte_view const trace{bytes.data(), bytes.size()};
+    if (trace::find_psb(trace) == trace::npos) {
+        std::fprintf(stderr, "what_happened: %s: no PSB to begin at\n", arguments[1]);
+        return 3;
+    }
+    print_interrupts(trace, how);
     return 0;
 }

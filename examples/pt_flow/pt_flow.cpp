@@ -106,6 +106,7 @@ Exit status: 0; 1 there are gaps, or there is no PSB; 2 wrong usage, or an unrea
 template <class Code>
 void walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
           pt_flow::walk_settings const& how, pt_flow::report& to) {
+    to.has_psb = std::any_of(all.begin(), all.end(), [](auto& one) { return one.has_psb(); });
     if (given.from != 0 || given.to != ~std::uint64_t{0}) {
         for (auto& one : all) { one.keep(given.from, given.to); }
     }
@@ -147,6 +148,10 @@ auto listing_of(settings const& given, tool::output& to) -> report {
     }
 }
 
+void report_no_psb(std::string const& name) {
+    tool::print_error(name + ": has no PSB: nothing is known");
+}
+
 /// Prints what a raw trace says, and returns the exit status.
 auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> int {
     auto const bytes = in.whole();
@@ -170,11 +175,8 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     all.emplace_back(0).add(bytes->bytes());
     walk(given, std::move(all), code, how, *to);
     to->end();
-    if (trace::find_psb(bytes->bytes()) == trace::npos) {
-        tool::print_error(in.name() + ": has no PSB: nothing is known");
-        return 1;
-    }
-    return to->gaps == 0 ? 0 : 1;
+    if (!to->has_psb) { report_no_psb(in.name()); }
+    return to->gaps == 0 && to->has_psb ? 0 : 1;
 }
 
 /// One trace of a file or directory. `walk(report, jobs, bar)` walks it.
@@ -224,14 +226,20 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
     bool const is_coverage = given.what == form::drcov || given.what == form::bitmap;
     if (is_coverage || all.size() == 1) {
         auto const to = report_of_threads(given, out, all[0].to_ns, of);
-        for (auto const& one : all) { one.walk(*to, jobs, all.size() == 1 ? &bar : nullptr); }
+        bool is_known = true;
+        for (auto const& one : all) {
+            one.walk(*to, jobs, all.size() == 1 ? &bar : nullptr);
+            if (to->has_psb) { continue; }
+            report_no_psb(one.label);
+            is_known = false;
+        }
         to->end();
-        return to->gaps == 0 ? 0 : 1;
+        return to->gaps == 0 && is_known ? 0 : 1;
     }
     struct printed {
         tool::output text = tool::output::temporary();
         std::uint64_t gaps = 0;
-        std::uint64_t size = 0;
+        bool has_psb = true;
     };
     auto const make = [&](unsigned, std::size_t i) {
         printed made;
@@ -240,17 +248,20 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
         all[i].walk(*to, 1, nullptr);
         to->end();
         made.gaps = to->gaps;
-        made.size = all[i].size;
+        made.has_psb = to->has_psb;
         return made;
     };
-    std::uint64_t gaps = 0;
+    bool is_known = true;
     std::uint64_t done = 0;
+    auto of_next = all.begin();
     tool::in_order(all.size(), jobs, make, [&](printed& one) {
         one.text.copy_to(out);
-        gaps += one.gaps;
-        bar.at(done += one.size);
+        if (!one.has_psb) { report_no_psb(of_next->label); }
+        is_known = is_known && one.gaps == 0 && one.has_psb;
+        bar.at(done += of_next->size);
+        ++of_next;
     });
-    return gaps == 0 ? 0 : 1;
+    return is_known ? 0 : 1;
 }
 
 /// How to walk a stream of a perf.data file.

@@ -52,6 +52,7 @@ public:
 
     std::uint64_t gaps = 0;  ///< that were shown
     bool is_shown = true;    ///< false outside of the times that are wanted
+    bool has_psb = true;     ///< the walked trace; without one nothing is known, and that is no gap
 };
 
 /// The times that are shown.

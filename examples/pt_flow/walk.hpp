@@ -46,6 +46,11 @@ public:
         }
         return pieces_[0];
     }
+    /// False if there are bytes, but no PSB to begin at.
+    [[nodiscard]] auto has_psb() -> bool {
+        auto const is_in = [](byte_view piece) { return trace::find_psb(piece) != trace::npos; };
+        return size_ == 0 || std::any_of(pieces_.begin(), pieces_.end(), is_in) || is_in(whole());
+    }
     /// Keeps the bytes from the last PSB at or before byte `from` to the first one at or after
     /// byte `to`: offsets in the trace or stream.
     void keep(std::uint64_t from, std::uint64_t to) {

@@ -98,7 +98,10 @@ auto run_tool(tool::command_line& line) -> int {
     byte_view const whole{file.data(), file.size()};
     tool::require_raw_trace(given.path, whole);
     auto parts = read_samples(whole, given.sample != 0 ? given.sample : sample_size_of(whole));
-    if (parts.empty()) { throw tool::failure{given.path + ": no PSB"}; }
+    if (parts.empty()) {
+        tool::print_error(given.path + ": no PSB to begin at");
+        return 1;
+    }
     auto const on = std::make_unique<machine>();
     auto const kind = given.kind.empty() ? best_kind(whole, parts, *on) : given.kind;
     auto const with = best_configuration(whole, parts, kind, *on);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Output that cannot be written, for every program of examples/ and every form of its output.
+"""Output that cannot be written, for every program of examples/ and every form of its output; and
+input without a packet.
 
     output.py PROGRAM...
 
@@ -12,6 +13,7 @@ import concurrent.futures
 import functools
 import os
 import pathlib
+import random
 import re
 import resource
 import subprocess
@@ -44,6 +46,7 @@ def trace_of(steps, ticks=840_000):
 
 
 TRACE = trace_of(STEPS)
+NOISE = bytes(byte for byte in random.Random(1).randbytes(70_000) if byte != 0x82)
 
 
 def file(name, data):
@@ -226,6 +229,31 @@ class Output(unittest.TestCase):
                 self.assertEqual(target.stat().st_mode & 0o777, 0o640)
 
         self.each(check, [(*one, 0) for one in all_of(FILES)])
+
+
+class Noise(unittest.TestCase):
+    """Bytes without a PSB, in each kind of file."""
+
+    READERS = {
+        "pt_dump": [[], ["--json"], ["--summary"], ["--check"], ["--events"], ["--jobs", "2"],
+                    ["--chrome-trace"]],
+        "pt_flow": [[form] for form in ("--runs", "--calls", "--folded", "--edges")],
+        "pt_cut": [["--list"], ["-o", "/dev/null"]],
+        "timeline": [["-o", "/dev/null"]], "pt_twin": [[]], "pt_count_mpi": [[]], "tour": [[]],
+        "what_happened": [[]], "perf_events": [[]],
+    }
+
+    def test_a_trace_without_a_psb_is_an_error(self):
+        files = {"raw": file("noise.pt", NOISE), "perf.data": perf_data("noise.data", NOISE),
+                 "directory": raw_output.write(FOLDER / "noise", [NOISE, NOISE], CODE, 0x401000)}
+        reads = {"pt_flow": ("raw", "perf.data", "directory"), "pt_dump": ("raw", "perf.data"),
+                 "timeline": ("raw", "perf.data"), "perf_events": ("perf.data",)}
+        for name, arguments in all_of(self.READERS):
+            for kind in reads.get(name, ("raw",)):
+                with self.subTest(name, arguments=arguments, kind=kind):
+                    done = run(name, [*arguments, files[kind]])
+                    self.assertIn(done.returncode, (1, 2, 3))
+                    self.assertRegex(done.stderr, rb"\A([^\n]*no PSB[^\n]*\n)+\Z")
 
 
 if __name__ == "__main__":

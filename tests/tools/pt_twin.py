@@ -166,11 +166,15 @@ class Twins(unittest.TestCase):
 
     def test_wrong_usage(self):
         for arguments in ((), ("--kind", "z80", "x"), ("--kind",), ("-x",), ("/nonexistent",),
-                          ("a", "b"), (str(pathlib.Path(__file__)),), ("--part", "0", "x"),
+                          ("a", "b"), ("--part", "0", "x"),
                           ("--samples", "0", "x"), ("--samples", "x", "x")):
             status, out, error = run(*arguments)
             self.assertEqual((status, out), (2, ""), arguments)
             self.assertEqual(len(error.splitlines()), 1, arguments)
+
+    def test_a_file_without_a_psb(self):
+        said = f"pt_twin: {__file__}: no PSB to begin at\n"
+        self.assertEqual(run(__file__), (1, "", said))
 
     def test_help(self):
         self.assertEqual(run("--help")[0], 0)
