@@ -415,7 +415,7 @@ auto complete(std::string const& directory, shared_progress const& shared) -> pr
     return now;
 }
 
-/// Reports the processes that executed another program: their traces end there.
+/// Reports the processes that executed another program, which is not recorded.
 void report_executed(recorded const& found) {
     std::map<std::uint32_t, std::string> by;
     for (auto const& one : found.events) {
@@ -437,6 +437,7 @@ void report_executed(recorded const& found) {
         tool::print_error("the recording of process " + std::to_string(process) +
                           " ends where it executes " + (program.empty() ? "a program" : program));
     }
+    if (shown != 0) { tool::print_error("programs started by exec are not recorded"); }
 }
 
 /// Completes the raw output, and makes perf.data of it, but not of a machine. Returns the progress

@@ -19,6 +19,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import raw_output  # noqa: E402
 import skips  # noqa: E402
 from folder import Folder  # noqa: E402
 
@@ -219,6 +220,19 @@ class PtRecord(Folder):
         self.assertEqual(done.stdout, "end\n")
         self.assertEqual(len(re.findall(r"ends where it executes /bin/(true|echo)\n", done.stderr)),
                          2, done.stderr)
+
+    def test_programs_started_by_exec_are_said_to_be_missing(self):
+        trace = bytes.fromhex("0282" * 8 + "0223")
+        last = "the recording of process 100 ends where it executes /bin/bash"
+        for events, expected in ((["2 exec 100 /bin/sh", "3 exec 100 /bin/bash"],
+                                  [last, "programs started by exec are not recorded"]),
+                                 (["2 exec 100 /bin/nothing", "3 exit 100"], [])):
+            directory = raw_output.write(self.folder / f"raw{len(events[0])}", [trace], b"\x90",
+                                         0x1000, events)
+            done = self.run_tool("-o", self.data, "--from", directory)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.splitlines()[:-1],
+                             [f"pt_record: {line}" for line in expected])
 
     @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
     def test_an_existing_file_is_kept(self):
