@@ -258,11 +258,14 @@ public:
     shared_progress(std::string const& directory, int how) {
         std::string const path = directory + "/progress";
         int const file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | how, 0666);
-        void* at = MAP_FAILED;
-        if (file >= 0 && ::ftruncate(file, sizeof(progress)) == 0) {
-            at = ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        // A page of a full disk that is not allocated would raise SIGBUS in the recorded program.
+        int const error = file < 0 ? errno : ::posix_fallocate(file, 0, sizeof(progress));
+        void* const at = error != 0 ? MAP_FAILED
+                                    : ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE,
+                                             MAP_SHARED, file, 0);
+        if (at == MAP_FAILED) {
+            throw tool::failure{path + ": " + std::strerror(error != 0 ? error : errno)};
         }
-        if (at == MAP_FAILED) { throw tool::failure{path + ": " + std::strerror(errno)}; }
         (void)::close(file);
         now_ = static_cast<progress*>(at);
     }

@@ -221,6 +221,14 @@ class PtRecord(Folder):
         self.assertEqual(len(re.findall(r"ends where it executes /bin/(true|echo)\n", done.stderr)),
                          2, done.stderr)
 
+    def test_the_shared_counters_have_their_space_before_the_program_runs(self):
+        emulator = self.folder / "emulator"
+        emulator.write_text("#!/bin/sh\nstat -c %b raw/progress\n")
+        emulator.chmod(0o755)
+        done = self.run_tool("--raw", "raw", "--qemu", emulator, "--plugin", emulator, "/bin/true")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertGreater(int(done.stdout), 0)
+
     def test_programs_started_by_exec_are_said_to_be_missing(self):
         trace = bytes.fromhex("0282" * 8 + "0223")
         last = "the recording of process 100 ends where it executes /bin/bash"
