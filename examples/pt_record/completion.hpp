@@ -198,7 +198,10 @@ private:
         done_.unexplained += trace.state.unexplained;
         settings how;
         if (read_settings(how, (directory_ + "/settings").c_str()) && how.check) {
-            (void)log.write(path(of, "log").c_str());
+            if (int const error = log.write(path(of, "log").c_str()); error != 0) {
+                done_.error = error;
+                ++done_.left;
+            }
         }
         if (from.count != 0) { add_exit(of, trace.state); }
         return true;
@@ -273,6 +276,10 @@ private:
         std::uint64_t const traced = trace.is_timed ? trace.tsc * 1000 / tsc_mhz : 0;
         std::ofstream to{path(of.process, "events"), std::ios::app};
         to << std::max(known, traced) + 1 << " exit " << of.thread << '\n';
+        if (!to.flush()) {
+            done_.error = errno;
+            ++done_.left;
+        }
     }
 
     std::string directory_;

@@ -101,12 +101,15 @@ union undestroyed {
 } everything;
 plugin_state& state = everything.value;
 
+void report_error(int error) {
+    if (error == 0) { return; }
+    state.shared->error = static_cast<std::uint64_t>(error);
+    add(state.shared->lost_threads, 1);
+}
 void begin(unsigned cpu, emulated_processor& of, code_block const& at) {
     path_of const path{state.directory, 0, static_cast<int>(cpu), "pt"};
     if (auto const opened = of.trace.file.create(path.letters); !opened) {
-        state.shared->error = static_cast<std::uint64_t>(opened.error);
-        add(state.shared->lost_threads, 1);
-        return;
+        return report_error(opened.error);
     }
     of.trace.start(state.how, of.registers->context(), at.first);
 }
@@ -219,19 +222,13 @@ void finish() {
         // What the last block led to is not known.
         of->trace.finish_at(of->previous->first);
         add(state.shared->instructions, of->trace.instructions() - of->reported);
-        if (int const error = of->trace.file.close(); error != 0) {
-            state.shared->error = static_cast<std::uint64_t>(error);
-            add(state.shared->lost_threads, 1);
-        }
+        report_error(of->trace.file.close());
         if (state.how.check) {
             path_of const path{state.directory, 0, static_cast<int>(cpu), "log"};
-            (void)of->log.write(path.letters);
+            report_error(of->log.write(path.letters));
         }
     }
-    if (int const error = state.files.close(); error != 0) {
-        state.shared->error = static_cast<std::uint64_t>(error);
-        add(state.shared->lost_threads, 1);
-    }
+    report_error(state.files.close());
 }
 
 }  // namespace

@@ -206,7 +206,8 @@ void begin(emulated_thread& of, code_block const& at) {
 }
 void write_log(emulated_thread& of) {
     if (!state.how.check) { return; }
-    (void)of.log.write(path_of{state.directory, ::getpid(), of.id, "log"}.letters);
+    path_of const path{state.directory, ::getpid(), of.id, "log"};
+    if (int const error = of.log.write(path.letters); error != 0) { report_error(error); }
 }
 /// Completes the trace of a thread that calls execve. If the call fails the thread continues.
 void pause(emulated_thread& of) {

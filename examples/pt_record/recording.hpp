@@ -19,6 +19,7 @@
 #include <ptspec/engine/model_kind.hpp>
 #include <ptspec/engine/clocks.hpp>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -87,7 +88,7 @@ void for_each_number(Settings& of, Visit&& visit) {
 }
 
 /// Writes the file of settings. The lines after the first ones are for decoders. Returns false, and
-/// errno, on an error.
+/// errno, on an error, and then leaves no file.
 inline auto write_settings(settings const& from, char const* path) -> bool {
     using ctl = reg::ia32_rtit_ctl;
     std::FILE* const to = std::fopen(path, "w");
@@ -112,7 +113,11 @@ inline auto write_settings(settings const& from, char const* path) -> bool {
     number("ratio_denominator", of.leaf_15_eax.raw);
     number("nominal", engine::core_to_bus_of(of));
     bool const failed = std::ferror(to) != 0;
-    return std::fclose(to) == 0 && !failed;
+    if (std::fclose(to) == 0 && !failed) { return true; }
+    int const error = errno;
+    (void)std::remove(path);
+    errno = error;
+    return false;
 }
 
 /// Reads the file of settings. Unknown keys are ignored. Returns false if it cannot be read.

@@ -347,7 +347,8 @@ private:
         report_progress(of);
         if (int const error = of.trace.file.close(); error != 0) { report_error(error); }
         if (how_.check) {
-            (void)of.log.write(path_of{directory_.c_str(), of.process, id, "log"}.letters);
+            path_of const path{directory_.c_str(), of.process, id, "log"};
+            if (int const error = of.log.write(path.letters); error != 0) { report_error(error); }
         }
         add_process(of.process).add_event("exit %d", id);
     }

@@ -11,9 +11,12 @@
 #include <ptspec/x86/decode.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <utility>
+
+#include <unistd.h>
 
 namespace pt_record {
 
@@ -133,14 +136,18 @@ public:
     }
     /// The last instruction did not execute.
     void drop_last() { has_last_ = last_repeats_ = false; }
-    [[nodiscard]] auto write(char const* path) -> bool {
+    /// Returns errno, or 0. A file that is not complete is removed.
+    [[nodiscard]] auto write(char const* path) -> int {
         complete_last();
         std::FILE* const to = std::fopen(path, "we");
-        if (to == nullptr) { return false; }
+        if (to == nullptr) { return errno; }
         std::fprintf(to, "instructions %llu hash %016llx\n",
                      static_cast<unsigned long long>(count_),
                      static_cast<unsigned long long>(hash_));
-        return std::fclose(to) == 0;
+        if (std::fclose(to) == 0) { return 0; }
+        int const error = errno;
+        (void)::unlink(path);
+        return error;
     }
 
 private:

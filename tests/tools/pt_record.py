@@ -8,9 +8,11 @@ PATH, and what perf reads of them if perf is.
 Exit status: 77 if qemu-x86_64 or the plugin is missing, and what could be tested is right.
 """
 
+import functools
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -228,6 +230,23 @@ class PtRecord(Folder):
         done = self.run_tool("--raw", "raw", "--qemu", emulator, "--plugin", emulator, "/bin/true")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertGreater(int(done.stdout), 0)
+
+    def test_settings_that_cannot_be_written_leave_no_file(self):
+        limit = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (30, 30))
+        done = self.run_tool("--raw", self.raw, "--qemu", PT_RECORD, "--plugin", PT_RECORD,
+                             "/bin/true", preexec_fn=limit)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"\Apt_record: .*/settings: File too large\n\Z")
+        self.assertEqual(list(self.raw.iterdir()), [])
+
+    @unittest.skipUnless(CAN_RECORD, "qemu-x86_64")
+    def test_a_log_that_cannot_be_written_is_reported(self):
+        script = self.folder / "script"
+        script.write_text(f"#!/bin/sh\nmkdir {self.raw}/$$.$$.log\n")
+        script.chmod(0o755)
+        done = self.run_tool("-o", self.data, "--raw", self.raw, "--check", script)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("incomplete: Is a directory", done.stderr)
 
     def test_programs_started_by_exec_are_said_to_be_missing(self):
         trace = bytes.fromhex("0282" * 8 + "0223")
