@@ -231,7 +231,8 @@ inline auto configuration_of(std::vector<recording> const& from, std::string_vie
 }
 
 /// Others that a trace may have been recorded with: with filters that no TIP.PGD shows, without
-/// those that seem to be, and with another OS or User at the beginning.
+/// those that seem to be, with another OS or User at the beginning, and with branches that it ends
+/// before.
 inline auto alternatives_to(configuration const& with) -> std::vector<configuration> {
     std::vector<configuration> made;
     std::optional<privilege> const firsts[] = {std::nullopt, privilege{false, true},
@@ -250,6 +251,10 @@ inline auto alternatives_to(configuration const& with) -> std::vector<configurat
                 made.push_back(other);
             }
         }
+    }
+    if (!with.branches) {
+        made.push_back(with);
+        made.back().branches = true;
     }
     return made;
 }

@@ -95,7 +95,10 @@ private:
                 if (steps.size() > max_steps) { forget_one(steps); }
             }
             if (now.i == 0) { find_psb(); }
-            if (is_different(false) || has_stopped(i)) { return {true, checked_, i}; }
+            if (is_different(false)) {
+                return {!(i == from_.all.size() && is_cut_off()), checked_, i};
+            }
+            if (has_stopped(i)) { return {true, checked_, i}; }
         }
         if (until < from_.all.size()) { return {false, checked_, i}; }
         twin_.end();
@@ -139,12 +142,19 @@ private:
     /// action some packets are not stored, and of a packet only its PADs.
     [[nodiscard]] auto ends_alike(std::size_t size) const -> bool {
         if (checked_ == real_.size()) { return before_last_ <= checked_; }
-        bool const is_pads = real_.size() - checked_ < 16 &&
-                             std::all_of(
-                                 real_.data() + checked_, real_.data() + real_.size(),
-                                 [](std::uint8_t byte) { return byte == 0; });
+        bool const is_pads = real_.size() - checked_ < 16 && only_zeros_follow();
         return checked_ == size && is_pads &&
                (twin_.is_tracing() || (from_.alignment + from_.end - from_.begin) % 16 != 0);
+    }
+    /// True if the difference, after the last step, is where the trace was cut off: packets of the
+    /// last action are stored, and in place of the others zeros, which nothing was written over.
+    [[nodiscard]] auto is_cut_off() const -> bool {
+        std::uint64_t const stored = from_.all.back().end - from_.begin;
+        return !is_cut_ && before_last_ < stored && stored <= checked_ && only_zeros_follow();
+    }
+    [[nodiscard]] auto only_zeros_follow() const -> bool {
+        return std::all_of(real_.data() + checked_, real_.data() + real_.size(),
+                           [](std::uint8_t byte) { return byte == 0; });
     }
     [[nodiscard]] auto packet_at(std::size_t at) const -> std::size_t {
         auto const after = std::partition_point(

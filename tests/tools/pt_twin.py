@@ -133,6 +133,28 @@ class Twins(unittest.TestCase):
                 got = LAST.search(run(file.name, "--kind", "skylake")[1].strip())
                 self.assertEqual((got[1], got[2]), (equal, count))
 
+    def test_a_trace_that_is_cut_off_is_equal_whether_zeros_follow_or_not(self):
+        def stream(text):
+            return bytes.fromhex(text.replace("P", "0282" * 8).replace("Z", "00" * 8))
+
+        start = ("P000000992099017d00002081ffffZ024300001Z00000001900001Z0000000000273008f0014"
+                 "0000000002031d000223007102002081ffff00001c")
+        rise = start + "0000000000007d00012081ffff000001ZZ0000000000"
+        tsc, tma, cbr = "1900009000000000", "00" * 8 + "0273e79f000c00", "00000002031d00"
+        status = start + ("00000000000000P000000992099017d40002081ffffZ024300001Z0000000"
+                          "1900001200000000")
+        cases = {"TSC of a rise": rise + tsc, "TMA of a rise": rise + tsc + tma,
+                 "CBR of a rise": rise + tsc + tma + cbr, "TSC of a PSB+": status,
+                 "CBR after a PSB+": "P020314000223Z000002031900"}
+        for last, text in cases.items():
+            data = stream(text)
+            for zeros in (0, 3, 8, 10, 14):
+                with self.subTest(last, zeros=zeros), tempfile.NamedTemporaryFile() as file:
+                    file.write(data + bytes(zeros))
+                    file.flush()
+                    status, out, error = run(file.name, "--kind", "skylake")
+                    self.assertEqual((status, error), (0, ""), out)
+
     def test_a_perf_data_file_is_refused(self):
         with tempfile.NamedTemporaryFile() as file:
             file.write(b"PERFILE2" + b"\x02\x82" * 8)
