@@ -9685,6 +9685,16 @@ struct effect {
     constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
+/// True if setting TraceEn pends the PMI that PendToPAPMI preserved.
+///
+/// Source: REG-066, REG-204, OUT-086.
+[[nodiscard]] constexpr auto pends_preserved_pmi(capabilities const& caps,
+                                                 msr_state const& now) noexcept -> bool {
+    return now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
+           now.status.get<ia32_rtit_status::PendToPAPMI>() &&
+           caps.supports(cpu::output_scheme::topa);
+}
+
 namespace detail {
 
 /// Source: REG-063..067.
@@ -9701,7 +9711,7 @@ constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) 
 
 /// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.
 ///
-/// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
+/// Source: REG-043, REG-056, REG-058, REG-063..067, REG-204, GEN-024, GEN-025, GEN-088, OUT-086.
 constexpr auto enabled(capabilities const& caps, msr_state now,
                        processor_context const& code) noexcept -> effect {
     using ctl = ia32_rtit_ctl;
@@ -9713,7 +9723,7 @@ constexpr auto enabled(capabilities const& caps, msr_state now,
         now.status = now.status.with(status::FilterEn{true});
     }
     bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
-    result.pmi = inject && now.status.get<status::PendToPAPMI>();
+    result.pmi = pends_preserved_pmi(caps, now);
     if (result.pmi) {
         now.perf_global_status = now.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
@@ -10007,7 +10017,10 @@ struct rsm_result {
 
 /// The effect of RSM: it restores TraceEn and resumes the context `code`.
 ///
-/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
+/// Errors: `shutdown` with REG-102, REG-103, or the rule by which a WRMSR that sets TraceEn in the
+///         IA32_RTIT_CTL that SMM left would raise #GP: REG-025, REG-040, REG-121. Nothing has
+///         changed then.
+/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103, REG-108.
 [[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
                                  processor_context const& code = {},
                                  policy const& how = {}) noexcept -> rsm_result {
@@ -10026,6 +10039,8 @@ struct rsm_result {
     next.smram_trace_en = false;
     if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
     next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    rule const broken = broken_rule(caps, now, ia32_rtit_ctl::address, next.ctl.raw, how);
+    if (broken != rule::none) { return {rsm_outcome::shutdown, broken, {.state = now}}; }
     return {rsm_outcome::resumed, rule::none, detail::enabled(caps, next, code)};
 }
 
@@ -10062,13 +10077,16 @@ struct rsm_result {
     return disabled(now);
 }
 
-/// The state after the module. `trace_en` is the value of TraceEn before the module started.
+/// The state after the module. `trace_en` is the value of TraceEn before the module started. It is
+/// restored unless the module left an IA32_RTIT_CTL in which a WRMSR could not set it.
 ///
-/// Source: REG-112.
+/// Source: REG-108, REG-112.
 [[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state now, bool trace_en,
                                       processor_context const& code = {}) noexcept -> msr_state {
-    if (!trace_en) { return now; }
-    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    auto const ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{trace_en});
+    rule const broken = broken_rule(caps, now, ia32_rtit_ctl::address, ctl.raw);
+    if (!trace_en || broken != rule::none) { return now; }
+    now.ctl = ctl;
     return detail::enabled(caps, now, code).state;
 }
 
@@ -22616,11 +22634,7 @@ private:
     /// Source: OUT-086, OUT-089.
     template <memory_port Memory>
     constexpr void raise_preserved_pmi(Memory& memory) noexcept {
-        using status = access::ia32_rtit_status;
-        if (!state_.ctl<ctl::InjectPsbPmiOnEnable>() ||
-            !state_.msrs.status.get<status::PendToPAPMI>()) {
-            return;
-        }
+        if (!access::pends_preserved_pmi(state_.caps, state_.msrs)) { return; }
         ++total_.pmis;
         if constexpr (memory_port_members<Memory>::has_raise) { memory.raise(); }
     }
@@ -26228,7 +26242,7 @@ constexpr auto on_global_status_write(guest_pt& guest, msr_index index, uint64_t
 }
 
 /// Emulates VMXON of the guest. Without Intel PT in VMX operation it clears TraceEn, and writes of
-/// CTL raise #GP until VMXOFF.
+/// CTL raise #GP until VMXOFF. Not in SMM, where instructions of VMX raise #UD, nor in L2.
 ///
 /// Source: REG-110, REG-121, PRG-160, PRG-173.
 constexpr void vmxon(guest_pt& guest) noexcept {
@@ -26265,10 +26279,12 @@ constexpr void warm_reset(guest_pt& guest) noexcept {
     detail::reset(guest, access::warm_reset(guest.caps, guest.msrs));
 }
 /// Emulates the delivery of an SMI to the guest. SMM does not run in L2: the VMM leaves L2 without
-/// a VM exit to L1, and after `rsm` it enters L2 again. INIT and SIPI change nothing of Intel PT.
+/// a VM exit to L1, and after `rsm` it enters L2 again. In SMM an SMI stays pending, and nothing
+/// changes. INIT and SIPI change nothing of Intel PT.
 ///
 /// Source: REG-094, REG-100.
 constexpr void smi(guest_pt& guest) noexcept {
+    if (guest.msrs.in_smm) { return; }
     guest.msrs = access::smi(guest.msrs);
     guest.starts = false;
     if (guest.level == guest_level::l2) {
@@ -26288,8 +26304,9 @@ struct [[nodiscard]] guest_rsm {
 
 /// Emulates RSM of the guest. `guest.level` says whether it returns to L2.
 ///
-/// Errors: the outcome and rule of `access::rsm`; nothing has changed then.
-/// Source: REG-101..103.
+/// Errors: the outcome and rule of `access::rsm`; nothing has changed then. After `shutdown` the
+///         guest runs again after a reset or INIT.
+/// Source: REG-101..103, REG-108.
 [[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
     -> guest_rsm {
     auto const checked = access::rsm(guest.caps, guest.msrs, {}, how);
@@ -27178,6 +27195,13 @@ constexpr auto has_byte_count(guest_pt const& guest) noexcept -> bool {
     return guest.caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
 }
 
+/// False for a guest that no ToPA PMI can interrupt. Its processor may have ToPA, and raise one.
+///
+/// Source: REG-204.
+constexpr auto has_topa(guest_pt const& guest) noexcept -> bool {
+    return guest.caps.supports(cpu::output_scheme::topa);
+}
+
 /// The rule by which VM entry would give the guest what it may not have, or none: control 24
 /// differs from how output is translated; an MSR has a value that the guest cannot have, because
 /// `caps` was narrowed later.
@@ -27234,7 +27258,7 @@ constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> 
     entry_state result;
     host.msrs.ctl = to.template read<ctl>();
     if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
-    guest.hides_pend_topa_pmi = guest.trace_en() && !guest.starts &&
+    guest.hides_pend_topa_pmi = guest.trace_en() && (!guest.starts || !has_topa(guest)) &&
                                 guest.msrs.ctl.get<ctl::InjectPsbPmiOnEnable>() &&
                                 guest.msrs.status.get<status::PendToPAPMI>();
     auto const wanted = msrs_of_processor(guest);
@@ -27293,7 +27317,8 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
 /// the guest later: `cancel`, handle it, and call `enter` again.
 ///
 /// A guest in which a PMI is pending by PendToPAPMI is entered without that bit unless TraceEn has
-/// just risen: else each VM entry would raise the interrupt again.
+/// just risen: else each VM entry would raise the interrupt again. A guest without ToPA output has
+/// no such interrupt, and is always entered without the bit.
 ///
 /// Errors: the access that faulted: do not enter; `cancel` restores the host. With shadow tables
 ///         `needs_shadow` unless the VMM has set `host_output` and `guest_pt::shadow` itself: use
@@ -27433,19 +27458,19 @@ constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
 /// Takes a ToPA PMI that the guest's output raised from the processor: `is_pending` if there was
 /// one. Call it after each VM exit, before `leave`, so that an interrupt which arrives together
 /// with another exit is not lost. If `enter` loaded no MSRs of the guest, because the guest does
-/// not trace, nothing is read: the interrupt is the host's.
+/// not trace, or if the guest has no ToPA output, nothing is read: the interrupt is the host's.
 ///
 /// A handler of the host that runs between VM exit and this call, as for an NMI, must leave the
 /// interrupt alone while `host_pt::is_loaded`; where it masked the LVT entry, unmask it.
 ///
 /// Errors: the access that faulted.
-/// Source: SDM vol. 3, "ToPA PMI"; PRG-177.
+/// Source: SDM vol. 3, "ToPA PMI"; PRG-177, REG-204.
 template <msr_port Msrs>
 constexpr auto take_topa_pmi(guest_pt& guest, host_pt const& host, Msrs& msrs) noexcept
     -> topa_pmi {
     using status = reg::ia32_perf_global_status;
     using reset = reg::ia32_perf_global_status_reset;
-    if (!host.is_loaded) { return {}; }
+    if (!host.is_loaded || !detail::has_topa(guest)) { return {}; }
     auto result = find_topa_pmi(msrs);
     if (!result.is_pending) { return result; }
     driver::msr_sequence to{msrs};
@@ -27514,7 +27539,8 @@ struct [[nodiscard]] nested_entry {
 };
 
 /// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, and
-/// loads CTL if they say so. Then `load_msrs` for the MSR-load list of the VM entry.
+/// loads CTL if they say so. Then `load_msrs` for the MSR-load list of the VM entry. Not in SMM,
+/// where instructions of VMX raise #UD.
 ///
 /// Errors: the first rule of `find_broken_rules`: nothing has changed; REG-131 for a CTL field with
 ///         a value that L1 could not write: CTL is cleared if VM exits clear it. L2 is not entered.

@@ -207,6 +207,16 @@ TEST_CASE(
     });
 }
 
+TEST_CASE("a processor without ToPA output raises no PMI for PendToPAPMI (REG-066, REG-204)") {
+    CHECK_TWICE([](auto value) {
+        auto caps = preset::P_FUT;
+        caps.leaf_14_0_ecx.raw &= ~3U;
+        auto const done = write_ctl(caps, with(0, 0x80), value(uint64_t{0x2005} | inject));
+        return done && !done.pmi && done.state.status.raw == 0x87 &&
+               done.state.perf_global_status.raw == 0;
+    });
+}
+
 TEST_CASE("without InjectPsbPmiOnEnable bits 6 and 7 are neither used nor changed (REG-067)") {
     CHECK_TWICE([](auto value) {
         auto const done = write_ctl(preset::P_FUT, with(0, 0x5'0000'00C0), value(on));

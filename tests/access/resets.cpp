@@ -166,6 +166,35 @@ TEST_CASE("RSM with TraceEn set shuts the processor down (REG-102)") {
     });
 }
 
+TEST_CASE("RSM shuts down where a WRMSR could not set TraceEn in the CTL that SMM left (REG-108)") {
+    CHECK_TWICE([](auto value) {
+        auto single_less = preset::P_SKL;
+        single_less.leaf_14_0_ecx.raw &= ~4U;
+        auto mtc_less = preset::P_SKL;
+        mtc_less.leaf_14_0_ebx.raw &= ~8U;
+        auto const in_smm = [&](uint64_t ctl) {
+            auto now = access::smi(busy(on, 7));
+            now.ctl = {value(ctl)};
+            return now;
+        };
+        auto const shuts_down = [&](auto const& caps, msr_state const& now, rule why) {
+            auto const back = access::rsm(caps, now);
+            return back.outcome == rsm_outcome::shutdown && back.broken == why &&
+                   back.effect.state == now;
+        };
+        auto vmx = in_smm(off);
+        vmx.in_vmx_operation = true;
+        auto idle = in_smm(0);
+        idle.smram_trace_en = false;
+        return shuts_down(single_less, in_smm(0), rule::REG_025) &&
+               shuts_down(mtc_less, in_smm(0x104), rule::REG_040) &&
+               shuts_down(preset::P_BDW, vmx, rule::REG_121) &&
+               access::rsm(preset::P_SKL, in_smm(0)).effect.state.ctl.raw == 1 &&
+               access::rsm(single_less, in_smm(off)) && access::rsm(mtc_less, in_smm(off)) &&
+               access::rsm(single_less, idle).effect.state.ctl.raw == 0;
+    });
+}
+
 TEST_CASE("RSM outside SMM is #UD") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(on));
@@ -269,5 +298,11 @@ TEST_CASE("an ACM clears TraceEn without a packet and restores it (REG-112)") {
     CHECK_TWICE([](auto value) {
         msr_state const idle{.ctl = {value(off)}};
         return access::acm_exit(preset::P_SKL, access::acm_entry(idle), false) == idle;
+    });
+    CHECK_TWICE([](auto value) {  // REG-108
+        auto caps = preset::P_SKL;
+        caps.leaf_14_0_ecx.raw &= ~4U;
+        msr_state const now{.ctl = {value(uint64_t{0x2004})}};
+        return access::acm_exit(caps, now, true) == now;
     });
 }

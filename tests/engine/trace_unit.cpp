@@ -506,6 +506,19 @@ TEST_CASE("XRSTORS restores the context that XSAVES stored") {  // GEN-184, REG-
     });
 }
 
+TEST_CASE("without ToPA output PendToPAPMI raises no interrupt (REG-066, REG-204)") {
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto caps = ptspec::cpu::preset::P_FUT;
+        caps.leaf_14_0_ecx.raw &= ~3U;
+        trace_unit<> unit{caps, {}, 0x1000};
+        bool const pends = is_done(unit.wrmsr({0x571, 0x80, {0x1000}, {0x1002}}, memory));
+        (void)unit.wrmsr({0x570, value(uint64_t{1} << 56 | 0x2005), {0x1002}, {0x1004}}, memory);
+        return pends && unit.msrs().ctl.template get<ctl::TraceEn>() && memory.interrupts == 0 &&
+               unit.total().pmis == 0 && unit.msrs().perf_global_status.raw == 0;
+    });
+}
+
 TEST_CASE("Stopped and PendToPAPMI survive a context switch and a warm reset; restoring raises the "
           "interrupt again") {
     // REG-061, REG-091, OUT-086, OUT-089

@@ -267,6 +267,32 @@ TEST_CASE("an SMI clears the guest's TraceEn, and RSM restores it (REG-100..102)
     });
 }
 
+TEST_CASE("RSM does not give a guest a CTL that it could not write (REG-025, REG-108)") {
+    CHECK_TWICE([](auto value) {
+        auto caps = preset::ice_lake_u;
+        caps.leaf_14_0_ecx.raw &= ~4U;  // no single-range output
+        guest_pt guest = a_guest(caps);
+        bool right = static_cast<bool>(on_wrmsr(guest, 0x570, 0x2105));
+        smi(guest);
+        right = right && on_wrmsr(guest, 0x570, value(uint64_t{0}));
+        auto const shutdown = rsm(guest);
+        guest_pt moved = a_guest(caps);
+        return right && shutdown.outcome == access::rsm_outcome::shutdown &&
+               shutdown.broken == rule::REG_025 && !shutdown.trace_en_changed &&
+               guest.msrs.in_smm && !guest.trace_en() && load(moved, store(guest));
+    });
+}
+
+TEST_CASE("an SMI in SMM stays pending, and an enable that waits for VM entry stays (REG-100)") {
+    CHECK_TWICE([](auto value) {
+        guest_pt guest = a_guest();
+        smi(guest);
+        (void)on_wrmsr(guest, 0x570, value(uint64_t{0x2109}));
+        smi(guest);
+        return guest.trace_en() && guest.starts && guest.msrs.in_smm;
+    });
+}
+
 TEST_CASE("a reset of the guest clears what waits for it (REG-090..093)") {
     CHECK_TWICE([](auto value) {
         guest_pt guest = a_guest();

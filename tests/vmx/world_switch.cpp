@@ -383,6 +383,27 @@ TEST_CASE("a ToPA PMI of the host is not the guest's if the guest does not trace
     });
 }
 
+TEST_CASE("no ToPA PMI is of a guest without ToPA output (REG-066, REG-204, PRG-177)") {
+    CHECK_TWICE([](auto value) {
+        msr_file cpu = host_file(0);
+        guest_pt guest = tracing_guest(0x0100'0000'0000'2005);
+        guest.caps = preset::P_ATM;
+        guest.caps.leaf_14_0_ecx.raw &= ~3U;
+        guest.msrs.output = {{0x5000}, {0xFFF}};
+        guest.msrs.status = {value(uint64_t{0x84})};
+        vmx::host_pt host;
+        // The processor, which has ToPA, would raise one for PendToPAPMI.
+        bool right = enter(guest, ept, host, cpu) && cpu.at(0x571) == 0x4 &&
+                     access_of_guest(guest, 0x571) == vmx::guest_access::intercept;
+        cpu.global_status = value(uint64_t{1} << 55);  // of the host
+        auto const taken = take_topa_pmi(guest, host, cpu);
+        guest_pt moved = guest;
+        return right && taken && !taken.is_pending && !guest.pmi_pending &&
+               cpu.global_status == uint64_t{1} << 55 && leave(guest, host, cpu) &&
+               guest.msrs.status.raw == 0x84 && load(moved, store(guest));
+    });
+}
+
 TEST_CASE("leaving a shadow went well if nothing faulted and the position is known") {
     CHECK_TWICE([](auto value) {
         vmx::shadow_exit good, lost, faulted;

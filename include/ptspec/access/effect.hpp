@@ -26,6 +26,16 @@ struct effect {
     constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
+/// True if setting TraceEn pends the PMI that PendToPAPMI preserved.
+///
+/// Source: REG-066, REG-204, OUT-086.
+[[nodiscard]] constexpr auto pends_preserved_pmi(capabilities const& caps,
+                                                 msr_state const& now) noexcept -> bool {
+    return now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
+           now.status.get<ia32_rtit_status::PendToPAPMI>() &&
+           caps.supports(cpu::output_scheme::topa);
+}
+
 namespace detail {
 
 /// Source: REG-063..067.
@@ -42,7 +52,7 @@ constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) 
 
 /// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.
 ///
-/// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
+/// Source: REG-043, REG-056, REG-058, REG-063..067, REG-204, GEN-024, GEN-025, GEN-088, OUT-086.
 constexpr auto enabled(capabilities const& caps, msr_state now,
                        processor_context const& code) noexcept -> effect {
     using ctl = ia32_rtit_ctl;
@@ -54,7 +64,7 @@ constexpr auto enabled(capabilities const& caps, msr_state now,
         now.status = now.status.with(status::FilterEn{true});
     }
     bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
-    result.pmi = inject && now.status.get<status::PendToPAPMI>();
+    result.pmi = pends_preserved_pmi(caps, now);
     if (result.pmi) {
         now.perf_global_status = now.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});

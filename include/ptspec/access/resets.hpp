@@ -78,7 +78,10 @@ struct rsm_result {
 
 /// The effect of RSM: it restores TraceEn and resumes the context `code`.
 ///
-/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
+/// Errors: `shutdown` with REG-102, REG-103, or the rule by which a WRMSR that sets TraceEn in the
+///         IA32_RTIT_CTL that SMM left would raise #GP: REG-025, REG-040, REG-121. Nothing has
+///         changed then.
+/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103, REG-108.
 [[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
                                  processor_context const& code = {},
                                  policy const& how = {}) noexcept -> rsm_result {
@@ -97,6 +100,8 @@ struct rsm_result {
     next.smram_trace_en = false;
     if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
     next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    rule const broken = broken_rule(caps, now, ia32_rtit_ctl::address, next.ctl.raw, how);
+    if (broken != rule::none) { return {rsm_outcome::shutdown, broken, {.state = now}}; }
     return {rsm_outcome::resumed, rule::none, detail::enabled(caps, next, code)};
 }
 
@@ -133,13 +138,16 @@ struct rsm_result {
     return disabled(now);
 }
 
-/// The state after the module. `trace_en` is the value of TraceEn before the module started.
+/// The state after the module. `trace_en` is the value of TraceEn before the module started. It is
+/// restored unless the module left an IA32_RTIT_CTL in which a WRMSR could not set it.
 ///
-/// Source: REG-112.
+/// Source: REG-108, REG-112.
 [[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state now, bool trace_en,
                                       processor_context const& code = {}) noexcept -> msr_state {
-    if (!trace_en) { return now; }
-    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    auto const ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{trace_en});
+    rule const broken = broken_rule(caps, now, ia32_rtit_ctl::address, ctl.raw);
+    if (!trace_en || broken != rule::none) { return now; }
+    now.ctl = ctl;
     return detail::enabled(caps, now, code).state;
 }
 

@@ -335,11 +335,7 @@ private:
     /// Source: OUT-086, OUT-089.
     template <memory_port Memory>
     constexpr void raise_preserved_pmi(Memory& memory) noexcept {
-        using status = access::ia32_rtit_status;
-        if (!state_.ctl<ctl::InjectPsbPmiOnEnable>() ||
-            !state_.msrs.status.get<status::PendToPAPMI>()) {
-            return;
-        }
+        if (!access::pends_preserved_pmi(state_.caps, state_.msrs)) { return; }
         ++total_.pmis;
         if constexpr (memory_port_members<Memory>::has_raise) { memory.raise(); }
     }

@@ -287,7 +287,7 @@ constexpr auto on_global_status_write(guest_pt& guest, msr_index index, uint64_t
 }
 
 /// Emulates VMXON of the guest. Without Intel PT in VMX operation it clears TraceEn, and writes of
-/// CTL raise #GP until VMXOFF.
+/// CTL raise #GP until VMXOFF. Not in SMM, where instructions of VMX raise #UD, nor in L2.
 ///
 /// Source: REG-110, REG-121, PRG-160, PRG-173.
 constexpr void vmxon(guest_pt& guest) noexcept {
@@ -324,10 +324,12 @@ constexpr void warm_reset(guest_pt& guest) noexcept {
     detail::reset(guest, access::warm_reset(guest.caps, guest.msrs));
 }
 /// Emulates the delivery of an SMI to the guest. SMM does not run in L2: the VMM leaves L2 without
-/// a VM exit to L1, and after `rsm` it enters L2 again. INIT and SIPI change nothing of Intel PT.
+/// a VM exit to L1, and after `rsm` it enters L2 again. In SMM an SMI stays pending, and nothing
+/// changes. INIT and SIPI change nothing of Intel PT.
 ///
 /// Source: REG-094, REG-100.
 constexpr void smi(guest_pt& guest) noexcept {
+    if (guest.msrs.in_smm) { return; }
     guest.msrs = access::smi(guest.msrs);
     guest.starts = false;
     if (guest.level == guest_level::l2) {
@@ -347,8 +349,9 @@ struct [[nodiscard]] guest_rsm {
 
 /// Emulates RSM of the guest. `guest.level` says whether it returns to L2.
 ///
-/// Errors: the outcome and rule of `access::rsm`; nothing has changed then.
-/// Source: REG-101..103.
+/// Errors: the outcome and rule of `access::rsm`; nothing has changed then. After `shutdown` the
+///         guest runs again after a reset or INIT.
+/// Source: REG-101..103, REG-108.
 [[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
     -> guest_rsm {
     auto const checked = access::rsm(guest.caps, guest.msrs, {}, how);

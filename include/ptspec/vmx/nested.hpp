@@ -56,7 +56,8 @@ struct [[nodiscard]] nested_entry {
 };
 
 /// Emulates VM entry of L1 to L2: checks the controls against the capabilities that L1 sees, and
-/// loads CTL if they say so. Then `load_msrs` for the MSR-load list of the VM entry.
+/// loads CTL if they say so. Then `load_msrs` for the MSR-load list of the VM entry. Not in SMM,
+/// where instructions of VMX raise #UD.
 ///
 /// Errors: the first rule of `find_broken_rules`: nothing has changed; REG-131 for a CTL field with
 ///         a value that L1 could not write: CTL is cleared if VM exits clear it. L2 is not entered.

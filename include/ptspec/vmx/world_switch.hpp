@@ -54,6 +54,13 @@ constexpr auto has_byte_count(guest_pt const& guest) noexcept -> bool {
     return guest.caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
 }
 
+/// False for a guest that no ToPA PMI can interrupt. Its processor may have ToPA, and raise one.
+///
+/// Source: REG-204.
+constexpr auto has_topa(guest_pt const& guest) noexcept -> bool {
+    return guest.caps.supports(cpu::output_scheme::topa);
+}
+
 /// The rule by which VM entry would give the guest what it may not have, or none: control 24
 /// differs from how output is translated; an MSR has a value that the guest cannot have, because
 /// `caps` was narrowed later.
@@ -110,7 +117,7 @@ constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> 
     entry_state result;
     host.msrs.ctl = to.template read<ctl>();
     if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
-    guest.hides_pend_topa_pmi = guest.trace_en() && !guest.starts &&
+    guest.hides_pend_topa_pmi = guest.trace_en() && (!guest.starts || !has_topa(guest)) &&
                                 guest.msrs.ctl.get<ctl::InjectPsbPmiOnEnable>() &&
                                 guest.msrs.status.get<status::PendToPAPMI>();
     auto const wanted = msrs_of_processor(guest);
@@ -169,7 +176,8 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
 /// the guest later: `cancel`, handle it, and call `enter` again.
 ///
 /// A guest in which a PMI is pending by PendToPAPMI is entered without that bit unless TraceEn has
-/// just risen: else each VM entry would raise the interrupt again.
+/// just risen: else each VM entry would raise the interrupt again. A guest without ToPA output has
+/// no such interrupt, and is always entered without the bit.
 ///
 /// Errors: the access that faulted: do not enter; `cancel` restores the host. With shadow tables
 ///         `needs_shadow` unless the VMM has set `host_output` and `guest_pt::shadow` itself: use
@@ -309,19 +317,19 @@ constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
 /// Takes a ToPA PMI that the guest's output raised from the processor: `is_pending` if there was
 /// one. Call it after each VM exit, before `leave`, so that an interrupt which arrives together
 /// with another exit is not lost. If `enter` loaded no MSRs of the guest, because the guest does
-/// not trace, nothing is read: the interrupt is the host's.
+/// not trace, or if the guest has no ToPA output, nothing is read: the interrupt is the host's.
 ///
 /// A handler of the host that runs between VM exit and this call, as for an NMI, must leave the
 /// interrupt alone while `host_pt::is_loaded`; where it masked the LVT entry, unmask it.
 ///
 /// Errors: the access that faulted.
-/// Source: SDM vol. 3, "ToPA PMI"; PRG-177.
+/// Source: SDM vol. 3, "ToPA PMI"; PRG-177, REG-204.
 template <msr_port Msrs>
 constexpr auto take_topa_pmi(guest_pt& guest, host_pt const& host, Msrs& msrs) noexcept
     -> topa_pmi {
     using status = reg::ia32_perf_global_status;
     using reset = reg::ia32_perf_global_status_reset;
-    if (!host.is_loaded) { return {}; }
+    if (!host.is_loaded || !detail::has_topa(guest)) { return {}; }
     auto result = find_topa_pmi(msrs);
     if (!result.is_pending) { return result; }
     driver::msr_sequence to{msrs};
