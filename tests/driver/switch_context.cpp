@@ -97,6 +97,23 @@ TEST_CASE("a save that faulted is repeated with CTL as it was (PRG-100,103)") {
         }
         return false;
     });
+    // Without it, too: TraceEn is as before the save that faulted.
+    CHECK_TWICE([](auto value) {
+        for (unsigned number = 0; number < 20; ++number) {
+            world now{preset::P_FUT};
+            (void)driver::enable(now.cpu, all_ranges());
+            (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x1800})});
+            simulate::faulting_port port{now.cpu, number};
+            auto const failed = driver::save(port);
+            if (!failed.fault.happened) { return number > 10; }
+            auto const saved = driver::save(now.cpu);
+            if (failed || failed.trace == trace_state::disabled || !saved ||
+                saved.state.ctl != all_ranges().ctl || now.cpu.is_tracing()) {
+                return false;
+            }
+        }
+        return false;
+    });
     // A context that was off is saved as off by both.
     CHECK_TWICE([](auto value) {
         world now;

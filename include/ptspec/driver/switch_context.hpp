@@ -58,20 +58,27 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
 /// The fence orders the trace before later stores: the context may continue on another processor.
 ///
 /// Errors: the access that faulted; the context is then incomplete. `trace` is `unknown` if
-///         IA32_RTIT_CTL could not be read: call `save` again. It is `still_tracing` if TraceEn
-///         could not be cleared, and `disabled` if a later access faulted: pass `state.ctl` of the
-///         result, the value of IA32_RTIT_CTL before the call, to the overload below.
-/// Source: SDM vol. 3, "Context Switch Consideration"; PRG-062, PRG-100, PRG-103.
+///         IA32_RTIT_CTL could not be read, `still_tracing` if TraceEn could not be cleared, and
+///         `enabled` if a later access faulted: TraceEn gets its old value back, as by XSAVES.
+///         Then call `save` again. It is `disabled` if that write faulted, too, or tracing was off:
+///         pass `state.ctl` of the result to the overload below.
+/// Source: SDM vol. 3, "Context Switch Consideration"; PRG-062, PRG-100, PRG-103, PRG-111.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs) noexcept -> saved_context {
     msr_sequence from{msrs};
     saved_context result;
     result.state.ctl = from.template read<ia32_rtit_ctl>();
     detail::save(from, result);
+    bool const cleared = result.trace == trace_state::disabled &&
+                         result.state.ctl.template get<ia32_rtit_ctl::TraceEn>();
+    if (!result && cleared && write(msrs, result.state.ctl)) {
+        result.trace = trace_state::enabled;
+    }
     return result;
 }
 /// The same without a read of IA32_RTIT_CTL. `written` is its value before TraceEn is cleared: the
 /// value that the owner wrote, or `state.ctl` of a `save` that faulted after it read IA32_RTIT_CTL.
+/// After a fault TraceEn stays 0: repeat the call.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context {
     msr_sequence from{msrs};
