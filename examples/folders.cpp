@@ -159,7 +159,8 @@ static_assert(decoded && decoded.what.length == 2);
 static_assert(decoded.what.which == x86::instruction_class::conditional);
 static_assert(x86::target_of(decoded.what, 0x40'1000) == 0x40'1000);
 
-/// Traces user code into a ring that is read while it fills: `take(address, bytes)` gets new bytes.
+/// Traces user code into a ring that is read while it fills: `take(base, count)` gets the
+/// physical address and the number of new bytes.
 template <driver::fenced_msr_port Msrs, class Take>
 struct user_trace {
     Msrs& msrs;
