@@ -238,7 +238,7 @@ private:
                 auto const count = one.branches().count;
                 here.conditional += count;
                 conditional_ += count;
-                return trace(on, one);
+                return trace(one.enabled == trace::tracing::unknown ? unknown : on, one);
             }
             case type::indirect_branch: here.indirect += 1; return trace(on, one);
             case type::enabled:

@@ -13377,6 +13377,7 @@ struct pending {
         after_pgd = 1U << 16,  ///< `off` since a TIP.PGD
         entering = 1U << 17,
         must_be_entered = 1U << 18,  ///< off, PSB+ with IP: TIP.PGE follows
+        at_start = 1U << 19,         ///< no packet has shown PacketEn
         stopped = 1U << 20,          ///< the last packet is a TraceStop
         lost = 1U << 21,
         psb_resumes = 1U << 22,  ///< OVF, PSB+ with IP: tracing may have resumed there
@@ -13426,7 +13427,8 @@ public:
     }
     /// True if tracing may have resumed at an IP, which a later packet confirms or refutes.
     [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool { return has(doubts); }
-    /// True if packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
+    /// True if packets are lost or cannot be bound: the branches of TNTs are at unknown IPs until a
+    /// packet has an IP. False before the first packet that shows PacketEn.
     [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
     /// True if tracing is on and no packet is pending: TNT and TIP belong to branches.
     [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
@@ -13540,7 +13542,7 @@ private:
     }
     /// Sets tracing to on: the IP is known.
     constexpr void resume() noexcept {
-        set(lost | overflow, false);
+        set(at_start | lost | overflow, false);
         set(tracing::on);
     }
     [[nodiscard]] constexpr auto is_any_of(packet::kind_set kinds) const noexcept -> bool {
@@ -13603,6 +13605,7 @@ private:
     // --------------------------------------------------------------------------- PSB+
 
     constexpr auto begin_psb_plus() noexcept -> binding {
+        if (has(at_start)) { lose_flow(); }  // until PSBEND
         if (has(doubts | lost)) { drop_lone_transaction(); }
         if (has(waiting)) { known_.forget(); }
         // The FUP of an INIT waits for the SIPI: GEN-290.
@@ -13678,7 +13681,7 @@ private:
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
-        set(psb_open | waiting | block | asleep | stopped | psb_resumes | lost, false);
+        set(psb_open | waiting | block | asleep | stopped | psb_resumes | at_start | lost, false);
         set(tracing::unknown);
         set(overflow);
         return {.to = owner::overflow, .completes = false, .resumed = found};
@@ -13737,7 +13740,7 @@ private:
         bool const had_owner = has(owners_of_fup);
         if (had_owner && !is_fup &&
             !(share_fup.has(here_.which) && share_fup.has(owner_at_.which))) {
-            if (has(lost)) { drop_lone_transaction(); }
+            if (has(at_start | lost)) { drop_lone_transaction(); }
             if (has(owners_of_fup)) { violate(rule::PKT_273, owner_at_); }
             set(owners_of_fup, false);
         }
@@ -13779,7 +13782,7 @@ private:
     }
     constexpr void check_block() noexcept {
         bool const is_bep = here_.which == kind::bep;
-        if (is_bep && !has(block | lost)) { violate(rule::GEN_320); }
+        if (is_bep && !has(block | at_start | lost)) { violate(rule::GEN_320); }
         if (packet::block_kinds.has(here_.which) || here_.which == kind::bbp) { return; }
         if (has(block) && !is_bep) { violate(rule::GEN_321); }
         set(block, false);
@@ -13850,6 +13853,7 @@ private:
     /// Marks the control flow as lost until the next packet with an IP.
     constexpr void lose_flow() noexcept {
         set(tracing::unknown);
+        set(at_start, false);
         set(lost);
     }
     /// Handles a packet that does not depend on PacketEn: after an OVF it shows that tracing is
@@ -13907,7 +13911,7 @@ private:
     constexpr auto add_trace_stop() noexcept -> binding {
         check_stop();
         if (is_on()) { violate(rule::GEN_090); }
-        set(waiting | overflow | lost, false);
+        set(waiting | overflow | at_start | lost, false);
         set(tracing::off);
         set(stopped);
         return {.to = owner::trace_stop};
@@ -13918,7 +13922,7 @@ private:
                         : has(event)  ? owner::asynchronous
                                       : owner::branch;
         if (has(off) && !has(event | aborting)) { violate(rule::GEN_101); }
-        set(waiting | overflow | lost | doubts, false);
+        set(waiting | overflow | at_start | lost | doubts, false);
         set(tracing::off);
         set(after_pgd);
         return {.to = to, .resumed = resumed};
@@ -14014,7 +14018,7 @@ private:
     }
 
     execution_state now_{};
-    uint32_t flags_ = lost;
+    uint32_t flags_ = at_start;
     cpu::quirk_set quirks_{};
     known_state known_{};
     psb_plus psb_{};
@@ -14101,7 +14105,9 @@ namespace ptspec::trace {
 /// Damage to the order of packets has the offset of the packet at fault. If that is an earlier one,
 /// `packet` has only its kind, and `when` is the time of the packet that shows the damage.
 enum class event_type : uint8_t {
-    branches,         ///< outcomes of conditional branches and compressed returns: `branches()`
+    /// Outcomes of conditional branches and compressed returns: `branches()`. At unknown IPs if
+    /// `enabled` is `unknown`.
+    branches,
     indirect_branch,  ///< an indirect branch, an uncompressed return, a far transfer: `to`
     enabled,          ///< tracing starts at `ip`
     disabled,         ///< a branch or MOV CR3 ends tracing; `to` is its target, where it is known
@@ -16857,8 +16863,9 @@ namespace ptspec::trace {
 ///
 /// Damage is an event that names the violated rule. After bytes that are no packet, the reader
 /// continues at the next PSB, as `reader` does. After a packet that violates only the order of
-/// packets, it continues with that packet. If this loses the control flow, it omits the branches up
-/// to the next IP, and the event `resumed` has that IP.
+/// packets, it continues with that packet. If this loses the control flow, the event `resumed` has
+/// the next IP. Branches before it, and before the first packet that shows PacketEn, are at unknown
+/// IPs: their `enabled` is `unknown`.
 ///
 /// After an OVF, a later packet may decide whether tracing resumed at an IP: GEN-343, APL12. Events
 /// from `resumed` on are returned after that packet. If there are too many, the events other than
@@ -17159,7 +17166,7 @@ private:
         add_packet(got.packet, {got.offset, got.ip, got.length});
     }
     constexpr void add_packet(packet::any_packet const& which, at where) noexcept {
-        bool const was_lost = binder_.is_lost();
+        bool const was_lost = binder_.is_lost() || binder_.in_overflow();
         bool const was_in_event = binder_.in_event();
         auto const was = binder_.state().enabled;
         auto const bound = binder_.add(which, where);
@@ -17299,9 +17306,7 @@ private:
                             tracing was) noexcept {
         switch (which.kind()) {
             case kind::tnt_short:
-            case kind::tnt_long:
-                if (!binder_.is_lost()) { put_ready(event_type::branches, which, where); }
-                return;
+            case kind::tnt_long: return put_ready(event_type::branches, which, where);
             case kind::tip: return add_tip(which, where, bound, was_lost, was);
             case kind::tip_pge: {
                 auto one = made(event_type::enabled, which, where);
@@ -17355,7 +17360,7 @@ private:
             return end_async(which, where, event_type::async_branch, has_to);
         }
         event const mode = take_mode();
-        bool const resumes = was_lost || was == tracing::off || was == tracing::unknown;
+        bool const resumes = was == tracing::off || (was == tracing::unknown && was_lost);
         auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, which, where);
         (resumes ? one.has_ip : one.has_to) = has_to;
         (resumes ? one.ip : one.to) = where.ip;
@@ -17544,6 +17549,9 @@ struct [[nodiscard]] target_answer {
 /// one. If the result is `no_answer::event`, `pending()` returns an event, which applies at its IP,
 /// or at the current instruction if it has none. The decoder applies it and calls `pop()`.
 ///
+/// Branches at unknown IPs are skipped: after damage, up to `event_type::resumed`; without a PSB, up
+/// to the first TIP or TIP.PGE.
+///
 /// A processor may send a TNT before the TIPs of indirect branches that precede some of its
 /// branches. Therefore `take_target()` takes the TIP after the TNT even while outcomes of that TNT
 /// are unused.
@@ -17610,7 +17618,9 @@ public:
 private:
     constexpr void fetch() noexcept {
         if (has_next_) { return; }
-        next_ = reader_.next();
+        do {
+            next_ = reader_.next();
+        } while (next_.what == event_type::branches && next_.enabled == tracing::unknown);
         has_next_ = true;
     }
     [[nodiscard]] constexpr auto reason() const noexcept -> no_answer {

@@ -140,7 +140,7 @@ struct counted {
     void operator()(Packet const& which, trace::at where) {
         auto const bound = binder_.add(which, where);
         if constexpr (one_of<Packet, packet::tnt_short, packet::tnt_long>) {
-            if (bound.to != trace::owner::branch || binder_.is_lost()) { return; }
+            if (bound.to != trace::owner::branch) { return; }
             all.branches += which.taken().count;
             all.taken += popcount(which.taken().bits);
         } else if constexpr (same_as<Packet, packet::tip>) {

@@ -110,8 +110,7 @@ void check_times(setting const& how, std::vector<event> const& whole) {
     }
 }
 
-/// The TNTs and TIPs of the packets are those of the events, in order; where control flow is lost
-/// events may be fewer.
+/// The TNTs of the packets are those of the events, in order, and so are the TIPs of branches.
 void check_packets(setting const& how, std::vector<event> const& whole) {
     if (how.quirks.bits != 0) { return; }
     trace::reader from{how.bytes, trace::reader_options{.sync = true}};
@@ -120,10 +119,15 @@ void check_packets(setting const& how, std::vector<event> const& whole) {
         if (one.what != event_type::branches && one.what != event_type::indirect_branch) {
             continue;
         }
-        while (next && next.offset != one.offset) { next = from.next(); }
+        while (next && next.offset != one.offset) {
+            require(!next.packet.is<packet::tnt_short>() && !next.packet.is<packet::tnt_long>(),
+                    "each TNT has an event");
+            next = from.next();
+        }
         require(next && next.what == trace::item_type::packet && next.packet == one.packet,
                 "an event has its packet");
         if (one.has_to) { require(next.ip == one.to, "a target is the IP of its TIP"); }
+        next = from.next();
     }
 }
 
@@ -133,6 +137,7 @@ void check_query(setting const& how, std::vector<event> const& whole) {
     for (event const& one : whole) {
         switch (one.what) {
             case event_type::branches: {
+                if (one.enabled == trace::tracing::unknown) { break; }  // at an unknown IP
                 auto const all = one.branches();
                 require(all.count != 0, "a TNT has branches");
                 for (unsigned i = 0; i < all.count; ++i) {

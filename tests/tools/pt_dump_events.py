@@ -76,7 +76,7 @@ class Binder:
         self.events = []
         self.waiting = []   # events that get the IP of the next FUP
         self.on = None      # PacketEn
-        self.lost = True    # TNTs mean nothing until the next IP
+        self.lost = True    # the next TIP is the first known IP
         self.in_overflow = False
         self.last_disabled = self.stopped = "-"
         self.mode = None    # the event of a MODE.Exec
@@ -120,8 +120,7 @@ class Binder:
             if self.on is False and not self.lost:
                 self.add(p, "!damage", packet=kind, rule="GEN-105")
                 self.on, self.lost = None, True
-            if not self.lost:
-                self.add(p, "branches", n=p["n"], bits=p["bits"])
+            self.add(p, "branches", n=p["n"], bits=p["bits"])
         elif kind == "tip":
             resumed = self.lost or self.on is not True
             self.add(p, "resumed" if resumed else "indirect_branch",
@@ -656,6 +655,16 @@ class Lines(Folder):
             "00000024 pebs_item id=1 payload=0x1122334455667788 ip=-",
             "0000002d pebs_end ip=0x2005"])
 
+    def test_branches_before_the_first_ip_are_events(self):
+        self.assertEqual(run("--events", "--no-sync", "--hex", "060606")[:2], (0,
+            "00000000 branches n=1 bits=T\n00000001 branches n=1 bits=T\n"
+            "00000002 branches n=1 bits=T\n00000003 !end events=3 errors=0 resyncs=0\n"))
+        # A recorded trace that begins after a PSB+ and a TIP.PGE.
+        data = traces.recorded("hase-cf-bdw")[0xA8:0xC8]
+        _, out, _ = run("--events", "--no-sync", "-", data=data)
+        self.assertEqual([fields_of(line)[2]["n"] for line in out.splitlines()[:-1]],
+                         ["44", "44", "44", "34"])
+
     def test_types_of_event_trace_without_a_name_are_numbers(self):
         self.assertEqual(self.after_enabled("02530f0100000000000000" "02138b07" "3d0520"), [
             "00000019 event_data type=15 payload=0x1 ip=0x2005",
@@ -676,7 +685,8 @@ class Lines(Folder):
             "0000001a !resync skipped=1", "0000002a psb ip=-",
             "0000002c !damage packet=tnt.8 rule=GEN-105: "
             "TNT and TIP must not stand where PacketEn is 0",
-            "0000002d !end events=3 errors=2 resyncs=1"])
+            "0000002c branches n=1 bits=T",
+            "0000002d !end events=4 errors=2 resyncs=1"])
         self.assertEqual(run("--events", "-", data=b"\0" * 40)[:2],
                          (3, "00000028 !nosync skipped=40\n"
                              "00000028 !end events=0 errors=0 resyncs=0\n"))

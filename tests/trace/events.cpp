@@ -105,11 +105,47 @@ TEST_CASE("read from the first byte, IPs are unknown up to the first PSB (PKT-25
         for (size_t const size : {1U, 2U, 5U, 100U}) {
             right = right &&
                     in("0c 2d0020 0c 3d0010 2d0030 210040 710050000000000000 ON 0c 2d0020 0c",
-                       size) == "resumed branches:TN async disabled enabled " ON
+                       size) == "branches:TN indirect branches:TN async disabled enabled " ON
                                 "branches:TN indirect>2000 branches:TN" &&
                     in("710050000000000000 2d0020 0c", size) == "enabled indirect branches:TN";
         }
         return right;
+    });
+}
+
+TEST_CASE(
+    "branches at unknown IPs have `enabled` unknown: at the start, after damage (PKT-250,254)") {
+    CHECK_TWICE([](auto value) {
+        auto const whole = value(
+            made_stream{"0c 2d0020 04 OFF 0c 04 2d0020 06", engine::model_kind::manual});
+        trace::event_reader<> from{whole.view(), {}, {}, {}, {.sync = false}};
+        trace::tracing enabled[5]{};
+        unsigned count = 0;
+        for (auto one = from.next(); one; one = from.next()) {
+            if (one.what != trace::event_type::branches) { continue; }
+            if (from.state().enabled != one.enabled) { return false; }
+            enabled[count++] = one.enabled;
+        }
+        using enum trace::tracing;
+        return count == 5 && enabled[0] == unknown && enabled[1] == on && enabled[2] == unknown &&
+               enabled[3] == unknown && enabled[4] == on;
+    });
+    // Before the first packet with an IP nothing is lost: its TIP is a branch, but not in a PSB+.
+    CHECK_TWICE([](auto value) {
+        auto const first_tip = [&](char const* text) {
+            auto const whole = value(made_stream{text, engine::model_kind::manual});
+            trace::event_reader<> from{whole.view(), {}, {}, {}, {.sync = false}};
+            for (auto one = from.next(); one; one = from.next()) {
+                if (one.packet.is<packet::tip>() && one.broken == rule::none) { return one.what; }
+            }
+            return trace::event_type::end;
+        };
+        using enum trace::event_type;
+        return first_tip("06 06 2d0020") == indirect_branch &&
+               first_tip("5905 02032000 2d0020") == indirect_branch &&
+               first_tip("021201000000 9901 2d0020") == indirect_branch &&
+               first_tip("01 06 2d0020") == resumed && first_tip("02f3 06 2d0020") == resumed &&
+               first_tip("PSB 06 2d0020") == resumed && first_tip("06 05 PSB 2d0020") == resumed;
     });
 }
 
@@ -414,7 +450,7 @@ TEST_CASE("an event of an overflow has the packet and the time of its IP") {
     });
 }
 
-TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-254)") {
+TEST_CASE("damage is an event; `resumed` has the next IP (PKT-254)") {
     EVENTS("ON 06 05 06 ON 04", ON "branches:T damage!PKT015 resynced " ON "branches:N");
     EVENTS("ON 05", ON "damage!PKT015 lost");
     // What waited is forgotten.
@@ -423,15 +459,17 @@ TEST_CASE("damage is an event, and branches are left out up to the next IP (PKT-
     // A packet in the wrong order: reading continues with it.
     EVENTS("ON 02b20100000000000000 06 04 2d0020 06",
            ON "ptwrite damage!PKT273 branches:T branches:N indirect>2000 branches:T");
-    EVENTS("ON 01 06 04 2d0020 06", ON "disabled damage!GEN105 resumed@2000 branches:T");
+    EVENTS("ON 01 06 04 2d0020 06",
+           ON "disabled damage!GEN105 branches:T branches:N resumed@2000 branches:T");
     EVENTS("ON 01 2d0020 06", ON "disabled damage!GEN105 resumed@2000 branches:T");
     EVENTS("ON 01 01", ON "disabled damage!GEN101 disabled");
     EVENTS("ON 06 310030", ON "branches:T damage!GEN100 enabled@3000");
-    EVENTS("ON 3d1010 06 04 2d0020", ON "async@1010 damage!PKT077 resumed@2000");
+    EVENTS("ON 3d1010 06 04 2d0020",
+           ON "async@1010 damage!PKT077 branches:T branches:N resumed@2000");
     EVENTS("ON 0223", ON "damage!PKT134 psb");
     EVENTS("PSB CBR PSB 0223 310030", "cbr' damage!PKT142 psb enabled@3000");
-    EVENTS("PSB 06 310030", "damage!GEN125 enabled@3000");
-    EVENTS("ON 9901 06", ON "exec_mode damage!GEN235");
+    EVENTS("PSB 06 310030", "damage!GEN125 branches:T enabled@3000");
+    EVENTS("ON 9901 06", ON "exec_mode damage!GEN235 branches:T");
     EVENTS("ON 9921 ON 06", ON "tsx damage!GEN006 " ON "branches:T");
 }
 
@@ -446,7 +484,8 @@ TEST_CASE("the TIP of a SIPI ends the event of its INIT; packets between come fi
               "branches:T");
     EVENTS("ON 3d1010 " REAL " 01", ON ON "async_disabled@1010");
     // No SIPI comes.
-    EVENTS("ON 3d1010 " REAL " 06 2d0020", ON ON "async@1010 damage!PKT077 resumed@2000");
+    EVENTS("ON 3d1010 " REAL " 06 2d0020",
+           ON ON "async@1010 damage!PKT077 branches:T resumed@2000");
     EVENTS("ON 3d1010 " REAL " 02f3 3d2010", ON ON "async@1010 overflow resumed@1020");
     EVENTS("ON 3d1010 " REAL, ON ON "async@1010");
     EVENTS("ON 3d1010 " REAL " 05", ON ON "async@1010 damage!PKT015 lost");
@@ -597,8 +636,8 @@ TEST_CASE("errata: BDM70, APL11, APL12, SKD010, SKD007, SKZ84, BDM64") {
     EVENTS_WITH(apl12, "ON 02f3 3d1010 310030", ON "overflow enabled@3000");
     EVENTS("ON 02f3 3d1010 310030", ON "overflow resumed@1010 damage!GEN100 enabled@3000");
     // SKD010: no FUP after OVF.
-    EVENTS_WITH(skd010, "ON 02f3 06 2d0020 04", ON "overflow resumed@2000 branches:N");
-    EVENTS("ON 02f3 06 2d0020 04", ON "overflow damage!GEN227 resumed@2000 branches:N");
+    EVENTS_WITH(skd010, "ON 02f3 06 2d0020 04", ON "overflow branches:T resumed@2000 branches:N");
+    EVENTS("ON 02f3 06 2d0020 04", ON "overflow damage!GEN227 branches:T resumed@2000 branches:N");
     EVENTS("ON 02f3 2d0020 04", ON "overflow damage!GEN227 resumed@2000 branches:N");
     EVENTS("ON 02f3 210040 310030 06",
            ON "overflow damage!GEN227 disabled>4000 enabled@3000 branches:T");

@@ -85,6 +85,23 @@ TEST_CASE("after an OVF the IP of a PSB+ is an event, and branches follow (GEN-3
     });
 }
 
+TEST_CASE("a query skips branches at unknown IPs: after damage, and without a PSB (PKT-254)") {
+    CHECK_TWICE([](auto value) {
+        auto const stream = value(made_stream{"ON 01 06 04 2d0020 0c", engine::model_kind::manual});
+        trace::flow_query<> from{trace::event_reader<>{stream.view()}};
+        trace::event last{};
+        while (auto const* const event = from.pending()) {
+            last = *event;
+            from.pop();
+        }
+        bool const resumed = last.what == event_type::resumed && last.ip == 0x2000;
+        auto const start = value(made_stream{"06 06 2d0020 0c", engine::model_kind::manual});
+        trace::event_reader<> const events{start.view(), {}, {}, {}, {.sync = false}};
+        trace::flow_query<> two{events};
+        return resumed && from.take_branch().taken && two.take_target() && two.take_branch().taken;
+    });
+}
+
 TEST_CASE("a query of a trace in chunks asks for input") {
     CHECK_TWICE([](auto value) {
         auto const stream = value(made_stream{"OFF 310030 06 2d0020", engine::model_kind::manual});

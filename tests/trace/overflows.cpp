@@ -194,7 +194,7 @@ struct reference {
 
     enum class flow : uint8_t { unknown, off, entering, on };
     flow now = flow::unknown;
-    bool lost = true;         ///< branches mean nothing
+    bool lost = true;         ///< branches are at unknown IPs
     bool overflow = false;    ///< nothing but timing packets and PSB+s since an OVF
     bool by_psb = false;      ///< and then a PSB+ with FUP, and perhaps PIPs
     bool believed = false;    ///< APL12: a FUP that a later packet may refute
@@ -359,7 +359,7 @@ struct reference {
                     set(flow::unknown);
                     lost = true;
                 }
-                if (!lost) { out.push_back("branches"); }
+                out.push_back(lost ? "branches?" : "branches");
                 return;
             }
             case token::tip: {
@@ -417,7 +417,8 @@ struct reference {
 auto text_of(trace::event const& e) -> std::string {
     auto const name = [&]() -> std::string {
         switch (e.what) {
-            case event_type::branches: return "branches";
+            case event_type::branches:
+                return e.enabled == trace::tracing::unknown ? "branches?" : "branches";
             case event_type::indirect_branch: return "indirect";
             case event_type::enabled: return "enabled";
             case event_type::disabled: return "disabled";
@@ -458,7 +459,7 @@ auto events_of(std::vector<uint8_t> const& bytes, size_t size, cpu::quirk_set qu
     }
 }
 
-/// The same as a decoder that walks code asks for them.
+/// The same as a decoder that walks code asks for them: without branches at unknown IPs.
 auto answers_of(std::vector<uint8_t> const& bytes, cpu::quirk_set quirks) -> lines {
     auto const from = std::make_unique<trace::flow_query<>>(
         trace::event_reader<>{byte_view{bytes}, {}, quirks});
@@ -541,7 +542,9 @@ TEST_CASE("where tracing resumes after an OVF, in any mixture of packets and in 
             INFO("chunks of " << size);
             REQUIRE(joined(events_of(bytes, size, quirks)) == joined(whole));
         }
-        REQUIRE(joined(answers_of(bytes, quirks)) == joined(whole));
+        lines known = whole;
+        std::erase(known, "branches?");
+        REQUIRE(joined(answers_of(bytes, quirks)) == joined(known));
     }
     // The rare cases are not rare.
     CHECK(resumed_at_psb > count / 10);

@@ -42,7 +42,8 @@ public:
     }
     /// True if tracing may have resumed at an IP, which a later packet confirms or refutes.
     [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool { return has(doubts); }
-    /// True if packets are lost or cannot be bound: TNTs are meaningless until a packet has an IP.
+    /// True if packets are lost or cannot be bound: the branches of TNTs are at unknown IPs until a
+    /// packet has an IP. False before the first packet that shows PacketEn.
     [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
     /// True if tracing is on and no packet is pending: TNT and TIP belong to branches.
     [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
@@ -156,7 +157,7 @@ private:
     }
     /// Sets tracing to on: the IP is known.
     constexpr void resume() noexcept {
-        set(lost | overflow, false);
+        set(at_start | lost | overflow, false);
         set(tracing::on);
     }
     [[nodiscard]] constexpr auto is_any_of(packet::kind_set kinds) const noexcept -> bool {
@@ -219,6 +220,7 @@ private:
     // --------------------------------------------------------------------------- PSB+
 
     constexpr auto begin_psb_plus() noexcept -> binding {
+        if (has(at_start)) { lose_flow(); }  // until PSBEND
         if (has(doubts | lost)) { drop_lone_transaction(); }
         if (has(waiting)) { known_.forget(); }
         // The FUP of an INIT waits for the SIPI: GEN-290.
@@ -294,7 +296,7 @@ private:
     }
     constexpr auto add_ovf() noexcept -> binding {
         auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
-        set(psb_open | waiting | block | asleep | stopped | psb_resumes | lost, false);
+        set(psb_open | waiting | block | asleep | stopped | psb_resumes | at_start | lost, false);
         set(tracing::unknown);
         set(overflow);
         return {.to = owner::overflow, .completes = false, .resumed = found};
@@ -353,7 +355,7 @@ private:
         bool const had_owner = has(owners_of_fup);
         if (had_owner && !is_fup &&
             !(share_fup.has(here_.which) && share_fup.has(owner_at_.which))) {
-            if (has(lost)) { drop_lone_transaction(); }
+            if (has(at_start | lost)) { drop_lone_transaction(); }
             if (has(owners_of_fup)) { violate(rule::PKT_273, owner_at_); }
             set(owners_of_fup, false);
         }
@@ -395,7 +397,7 @@ private:
     }
     constexpr void check_block() noexcept {
         bool const is_bep = here_.which == kind::bep;
-        if (is_bep && !has(block | lost)) { violate(rule::GEN_320); }
+        if (is_bep && !has(block | at_start | lost)) { violate(rule::GEN_320); }
         if (packet::block_kinds.has(here_.which) || here_.which == kind::bbp) { return; }
         if (has(block) && !is_bep) { violate(rule::GEN_321); }
         set(block, false);
@@ -466,6 +468,7 @@ private:
     /// Marks the control flow as lost until the next packet with an IP.
     constexpr void lose_flow() noexcept {
         set(tracing::unknown);
+        set(at_start, false);
         set(lost);
     }
     /// Handles a packet that does not depend on PacketEn: after an OVF it shows that tracing is
@@ -523,7 +526,7 @@ private:
     constexpr auto add_trace_stop() noexcept -> binding {
         check_stop();
         if (is_on()) { violate(rule::GEN_090); }
-        set(waiting | overflow | lost, false);
+        set(waiting | overflow | at_start | lost, false);
         set(tracing::off);
         set(stopped);
         return {.to = owner::trace_stop};
@@ -534,7 +537,7 @@ private:
                         : has(event)  ? owner::asynchronous
                                       : owner::branch;
         if (has(off) && !has(event | aborting)) { violate(rule::GEN_101); }
-        set(waiting | overflow | lost | doubts, false);
+        set(waiting | overflow | at_start | lost | doubts, false);
         set(tracing::off);
         set(after_pgd);
         return {.to = to, .resumed = resumed};
@@ -630,7 +633,7 @@ private:
     }
 
     execution_state now_{};
-    uint32_t flags_ = lost;
+    uint32_t flags_ = at_start;
     cpu::quirk_set quirks_{};
     known_state known_{};
     psb_plus psb_{};

@@ -14,7 +14,9 @@ namespace ptspec::trace {
 /// Damage to the order of packets has the offset of the packet at fault. If that is an earlier one,
 /// `packet` has only its kind, and `when` is the time of the packet that shows the damage.
 enum class event_type : uint8_t {
-    branches,         ///< outcomes of conditional branches and compressed returns: `branches()`
+    /// Outcomes of conditional branches and compressed returns: `branches()`. At unknown IPs if
+    /// `enabled` is `unknown`.
+    branches,
     indirect_branch,  ///< an indirect branch, an uncompressed return, a far transfer: `to`
     enabled,          ///< tracing starts at `ip`
     disabled,         ///< a branch or MOV CR3 ends tracing; `to` is its target, where it is known

@@ -18,8 +18,9 @@ namespace ptspec::trace {
 ///
 /// Damage is an event that names the violated rule. After bytes that are no packet, the reader
 /// continues at the next PSB, as `reader` does. After a packet that violates only the order of
-/// packets, it continues with that packet. If this loses the control flow, it omits the branches up
-/// to the next IP, and the event `resumed` has that IP.
+/// packets, it continues with that packet. If this loses the control flow, the event `resumed` has
+/// the next IP. Branches before it, and before the first packet that shows PacketEn, are at unknown
+/// IPs: their `enabled` is `unknown`.
 ///
 /// After an OVF, a later packet may decide whether tracing resumed at an IP: GEN-343, APL12. Events
 /// from `resumed` on are returned after that packet. If there are too many, the events other than
@@ -320,7 +321,7 @@ private:
         add_packet(got.packet, {got.offset, got.ip, got.length});
     }
     constexpr void add_packet(packet::any_packet const& which, at where) noexcept {
-        bool const was_lost = binder_.is_lost();
+        bool const was_lost = binder_.is_lost() || binder_.in_overflow();
         bool const was_in_event = binder_.in_event();
         auto const was = binder_.state().enabled;
         auto const bound = binder_.add(which, where);
@@ -460,9 +461,7 @@ private:
                             tracing was) noexcept {
         switch (which.kind()) {
             case kind::tnt_short:
-            case kind::tnt_long:
-                if (!binder_.is_lost()) { put_ready(event_type::branches, which, where); }
-                return;
+            case kind::tnt_long: return put_ready(event_type::branches, which, where);
             case kind::tip: return add_tip(which, where, bound, was_lost, was);
             case kind::tip_pge: {
                 auto one = made(event_type::enabled, which, where);
@@ -516,7 +515,7 @@ private:
             return end_async(which, where, event_type::async_branch, has_to);
         }
         event const mode = take_mode();
-        bool const resumes = was_lost || was == tracing::off || was == tracing::unknown;
+        bool const resumes = was == tracing::off || (was == tracing::unknown && was_lost);
         auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, which, where);
         (resumes ? one.has_ip : one.has_to) = has_to;
         (resumes ? one.ip : one.to) = where.ip;

@@ -28,6 +28,7 @@ struct pending {
         after_pgd = 1U << 16,  ///< `off` since a TIP.PGD
         entering = 1U << 17,
         must_be_entered = 1U << 18,  ///< off, PSB+ with IP: TIP.PGE follows
+        at_start = 1U << 19,         ///< no packet has shown PacketEn
         stopped = 1U << 20,          ///< the last packet is a TraceStop
         lost = 1U << 21,
         psb_resumes = 1U << 22,  ///< OVF, PSB+ with IP: tracing may have resumed there
