@@ -24,7 +24,8 @@
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/topa/table.hpp>
 #include <ptspec/trace/check/checker.hpp>
-#include <ptspec/trace/reader.hpp>
+#include <ptspec/trace/clock.hpp>
+#include <ptspec/trace/events.hpp>
 #include <ptspec/trace/write/writer.hpp>
 #include <ptspec/x86/decode.hpp>
 
@@ -111,16 +112,15 @@ static_assert(print::written<80>([](auto& sink) {
                   print::word(ctl{}.with(ctl::TraceEn{true}, ctl::MTCFreq{3}), sink);
               }) == "TraceEn=1 MTCFreq=3 (8 crystal cycles)");
 
-// PSB, PSBEND, and a TNT with two branches. Without the name of a packet, the visitor would have
-// to take all packets, and items such as damage.
+// PSB+ with TSC 1000H, TIP.PGE, and a TNT. Without the clock, `when.is_absent()`.
 static_assert([] {
     uint8_t const bytes[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-                             0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x23, 0x0C};
-    trace::reader reader{byte_view{bytes}};
-    unsigned branches = 0;
-    auto const end = reader.for_each<packet::tnt_short>(
-        [&](packet::tnt_short const& one, trace::at) { branches += one.taken().count; });
-    return end == trace::item_type::end && branches == 2;
+                             0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x19, 0x00, 0x10, 0x00,
+                             0x00, 0x00, 0x00, 0x00, 0x02, 0x23, 0x11, 0x0C};
+    trace::event_reader events{byte_view{bytes}, trace::clock{{.mtc_freq = 3}}};
+    auto event = events.next();
+    while (event.what != trace::event_type::branches) { event = events.next(); }
+    return event.branches().count == 2 && event.when.tsc == 0x1000;
 }());
 
 // Two branches and two indirect jumps: a TNT, a TIP with 6 bytes of its IP, and one with 2 bytes.

@@ -42,9 +42,10 @@ inline void append_digits(std::string& out, std::uint64_t value, int base = 10) 
 }  // namespace detail
 
 /// Appends ` time=0xa0008-8+40`, and the nanoseconds where they are known. Before the first TSC,
-/// ` relative=0x28`; by the TSC of a guest, ` guest=0xa0008-8+40`.
+/// ` relative=0x28`; by the TSC of a guest, ` guest=0xa0008-8+40`; nothing for an absent time.
 inline void append_text_time(std::string& out, trace::time const& when,
                              trace_file::conversion const& to_ns) {
+    if (when.is_absent()) { return; }
     char text[128];
     auto end = text;
     auto const put = [&](std::string_view letters) { end += letters.copy(end, letters.size()); };
@@ -75,6 +76,7 @@ inline void append_text_time(std::string& out, trace::time const& when,
 /// Adds the same to a JSON object.
 template <class Fields>
 void append_json_time(Fields fields, trace::time const& when, trace_file::conversion const& to_ns) {
+    if (when.is_absent()) { return; }
     fields.hex(!when.is_absolute() ? "relative" : when.is_guest ? "guest" : "time", when.tsc);
     if (!when.is_absolute()) { return; }
     fields.hex("earliest", when.earliest);

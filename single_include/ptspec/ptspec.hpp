@@ -14041,10 +14041,12 @@ namespace ptspec::trace {
 ///
 /// Units:  TSC ticks, and core clock cycles. `latest` is `unbounded` when no packet limits it.
 ///         Before the first TSC the estimate is relative, and the bounds are 0 and `unbounded`.
+///         Without a clock there is no time: `tsc` is `absent`.
 struct time {
     static constexpr uint64_t unbounded = ~uint64_t{0};
+    static constexpr uint64_t absent = ~uint64_t{0};
 
-    uint64_t tsc = 0;
+    uint64_t tsc = absent;
     uint64_t earliest = 0;
     uint64_t latest = unbounded;
     uint64_t cycles = 0;  ///< the sum of all CYCs before
@@ -14052,6 +14054,8 @@ struct time {
     /// be compared with times of the host.
     bool is_guest = false;
 
+    /// True without a clock, and at the end of a trace or chunk.
+    [[nodiscard]] constexpr auto is_absent() const noexcept -> bool { return tsc == absent; }
     /// True if the estimate is a value of the time-stamp counter.
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool {
         return earliest != 0 || latest != unbounded;
@@ -14146,7 +14150,7 @@ enum class event_type : uint8_t {
 
 /// One event of a trace.
 ///
-/// Units:  `when` in TSC ticks; all zero without a clock.
+/// Units:  `when` in TSC ticks; `when.is_absent()` without a clock.
 struct event {
     event_type what = event_type::end;
     /// PacketEn after the packets of the event. `unknown` also after an OVF, until a packet shows
@@ -16399,7 +16403,7 @@ private:
     uint64_t most_cycle_ = 0;       ///< rounded up, plus one
     bool is_simple_ = false;        ///< `quick_estimate` applies
     bool is_regular_ = false;       ///< `add_regular` applies
-    time now_{};
+    time now_{.tsc = 0};
     uint32_t threshold_ = 0;  ///< in cycles; 0: none
     bool has_cyc_ = false;
     bool is_fresh_ = false;          ///< no packet since the last CYC

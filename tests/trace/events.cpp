@@ -69,6 +69,22 @@ TEST_CASE("event_reader{bytes} computes no times; a clock is the second argument
     CHECK(event_reader{owner}.next().what == trace::event_type::end);
 }
 
+TEST_CASE("times are absent without a clock, also with TSCs, and at the end of a trace") {
+    CHECK_TWICE([](auto value) {
+        auto const whole = value(made_stream{"PSB 1900100000000000 0223 310030 06 02b201000000 06",
+                                             engine::model_kind::manual});
+        bool right = true;
+        trace::event_reader<> from{whole.view()};
+        trace::event_reader timed{whole.view(), trace::clock{}};
+        for (auto one = from.next(); one; one = from.next()) {
+            right = right && one.when.is_absent() && !one.when.is_absolute();
+            right = right && timed.next().when.tsc == 0x1000;
+        }
+        return right && from.next().when.is_absent() && timed.next().when.is_absent() &&
+               trace::event{}.when.is_absent();
+    });
+}
+
 TEST_CASE("branches and targets, with PADs and timing packets between (PKT-166,277)") {
     EVENTS("ON 0c 0000 5907 2d0020 0e 2d",
            ON "branches:TN indirect>2000 branches:TT damage!PKT255");

@@ -19,6 +19,13 @@ TEST_CASE("the core frequency between two points (PKT-316)") {
     });
 }
 
+TEST_CASE("a time is absent unless a clock has set it; 0 is a relative time") {
+    CHECK_TWICE([](auto value) {
+        return trace::time{}.is_absent() && !trace::time{}.is_absolute() &&
+               !trace::time{.tsc = value(0U)}.is_absent() && trace::time{}.tsc != 0;
+    });
+}
+
 TEST_CASE("a time without bounds is not one of the time-stamp counter") {
     CHECK_TWICE([](auto value) {
         return !trace::time{.tsc = value(5U)}.is_absolute() &&

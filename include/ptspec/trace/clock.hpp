@@ -604,7 +604,7 @@ private:
     uint64_t most_cycle_ = 0;       ///< rounded up, plus one
     bool is_simple_ = false;        ///< `quick_estimate` applies
     bool is_regular_ = false;       ///< `add_regular` applies
-    time now_{};
+    time now_{.tsc = 0};
     uint32_t threshold_ = 0;  ///< in cycles; 0: none
     bool has_cyc_ = false;
     bool is_fresh_ = false;          ///< no packet since the last CYC

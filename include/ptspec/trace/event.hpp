@@ -55,7 +55,7 @@ enum class event_type : uint8_t {
 
 /// One event of a trace.
 ///
-/// Units:  `when` in TSC ticks; all zero without a clock.
+/// Units:  `when` in TSC ticks; `when.is_absent()` without a clock.
 struct event {
     event_type what = event_type::end;
     /// PacketEn after the packets of the event. `unknown` also after an OVF, until a packet shows

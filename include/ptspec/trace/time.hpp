@@ -10,10 +10,12 @@ namespace ptspec::trace {
 ///
 /// Units:  TSC ticks, and core clock cycles. `latest` is `unbounded` when no packet limits it.
 ///         Before the first TSC the estimate is relative, and the bounds are 0 and `unbounded`.
+///         Without a clock there is no time: `tsc` is `absent`.
 struct time {
     static constexpr uint64_t unbounded = ~uint64_t{0};
+    static constexpr uint64_t absent = ~uint64_t{0};
 
-    uint64_t tsc = 0;
+    uint64_t tsc = absent;
     uint64_t earliest = 0;
     uint64_t latest = unbounded;
     uint64_t cycles = 0;  ///< the sum of all CYCs before
@@ -21,6 +23,8 @@ struct time {
     /// be compared with times of the host.
     bool is_guest = false;
 
+    /// True without a clock, and at the end of a trace or chunk.
+    [[nodiscard]] constexpr auto is_absent() const noexcept -> bool { return tsc == absent; }
     /// True if the estimate is a value of the time-stamp counter.
     [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool {
         return earliest != 0 || latest != unbounded;
