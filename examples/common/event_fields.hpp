@@ -217,7 +217,7 @@ void add_fields(Fields& fields, trace::event const& one) {
         case overflow: return;
         case damage:
         case note:
-            if (which.is<packet::pad>()) {
+            if (which.kind() == packet::kind::none) {
                 fields.nothing("packet");  // the bytes are no packet
             } else {
                 fields.string("packet", listing::name(which.kind()));

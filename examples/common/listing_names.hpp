@@ -51,9 +51,10 @@ struct packet_names<type_list<Packets...>> {
 
 }  // namespace detail
 
-/// The name of a packet in a listing.
+/// The name of a packet in a listing; `-` for `kind::none`.
 inline auto name(packet::kind which) -> std::string_view {
-    return detail::packet_names<packet::all>::all[underlying(which)];
+    return which == packet::kind::none ? "-"
+                                       : detail::packet_names<packet::all>::all[underlying(which)];
 }
 
 /// A field of a packet, and how a listing prints it.

@@ -3760,6 +3760,7 @@ enum class kind : uint8_t {
     cfe,
     evd,
     trig,
+    none = 0xFF,  ///< no packet: of damage, and of other items and events without one
 };
 
 /// Whether a CYC precedes a packet. The catalogue leaves some packets unconfirmed.
@@ -4988,10 +4989,10 @@ template <class Packets = all>
     return detail::facts_in(Packets{}, which);
 }
 
-/// A packet's name as the manual spells it, `TIP.PGE`.
+/// A packet's name as the manual spells it, `TIP.PGE`; `no packet` for `kind::none`.
 template <class Packets = all>
 [[nodiscard]] constexpr auto name_of(kind which) noexcept -> text {
-    return facts_of<Packets>(which).name;
+    return which == kind::none ? text{"no packet"} : facts_of<Packets>(which).name;
 }
 
 }  // namespace ptspec::packet
@@ -5002,12 +5003,14 @@ namespace ptspec::packet {
 
 /// A set of kinds of packets.
 struct kind_set {
-    uint32_t bits = 0;  ///< a bit for each kind
+    uint32_t bits = 0;  ///< a bit for each kind, none for `kind::none`
 
     [[nodiscard]] constexpr auto has(kind which) const noexcept -> bool {
-        return (bits >> underlying(which) & 1) != 0;
+        return (uint64_t{bits} >> (underlying(which) & 63) & 1) != 0;
     }
-    constexpr void add(kind which) noexcept { bits |= uint32_t{1} << underlying(which); }
+    constexpr void add(kind which) noexcept {
+        bits |= static_cast<uint32_t>(uint64_t{1} << (underlying(which) & 63));
+    }
 
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };
@@ -5090,7 +5093,7 @@ constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*pac
     }
 }
 
-/// A packet of any type: its bytes, kind and length. PAD by default.
+/// A packet of any type: its bytes, kind and length. By default no packet: `kind::none`, length 0.
 ///
 /// Shape:  at most 24 bytes, trivially copyable.
 class any_packet {
@@ -5139,8 +5142,8 @@ public:
 
 private:
     wide_bits bytes_{};
-    packet::kind kind_ = packet::kind::pad;
-    uint8_t length_ = 1;
+    packet::kind kind_ = packet::kind::none;
+    uint8_t length_ = 0;
 };
 
 static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
@@ -5210,7 +5213,7 @@ struct opcode_byte {
         prefix,   ///< the opcode continues in the next byte
     };
     meaning what = meaning::invalid;
-    kind which = kind::pad;
+    kind which = kind::none;
 
     friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
 };
@@ -5249,6 +5252,8 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
     constexpr kind kinds[] = {Packets::about.id...};
     constexpr bool only_in_block[] = {same_as<typename Packets::payload_type, payload_of_block>...};
     opcode_table table{};
+    // Without this, g++ 12 emits zeros where no packet matches: kind::pad.
+    for (opcode_byte& one : table.bytes) { one = {}; }
     unsigned bits[256] = {};
     for (unsigned i = 0; i < sizeof...(Packets); ++i) {
         auto const opcode = opcodes[i];
@@ -5267,7 +5272,7 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
                 bits[byte] = compared_bits;
                 table.bytes[byte] = {continues ? opcode_byte::meaning::prefix
                                                : opcode_byte::meaning::packet,
-                                     continues ? kind::pad : kinds[i]};
+                                     continues ? kind::none : kinds[i]};
             }
             if (rest == 0) { break; }
         }
@@ -5743,6 +5748,7 @@ template <packet_type Packet, class Packets = all>
 template <class Packets = all>
 [[nodiscard]] constexpr auto encode(any_packet const& packet, block items = block::none) noexcept
     -> encoded<16> {
+    if (packet.kind() == kind::none) { return {{}, 0, rule::PKT_015}; }
     return for_kind(
         packet.kind(),
         [&]<class Packet>() {
@@ -12485,6 +12491,9 @@ constexpr void packet(Packet const& packet, Sink&& to, style how = style::full) 
 template <class Packets = packet::all, class Sink>
 constexpr void packet(packet::any_packet const& packet, Sink&& to, style how = style::full) {
     auto& sink = detail::checked_sink(to);
+    if (packet.kind() == packet::kind::none) {
+        return put(packet::name_of<Packets>(packet::kind::none), sink);
+    }
     visit<Packets>([&](auto const& one) { print::packet(one, sink, how); }, packet);
 }
 
@@ -13034,6 +13043,7 @@ struct packet_counts {
 
     /// Counts `count` packets of one kind and length.
     constexpr void add(packet::kind which, unsigned length, uint64_t count = 1) noexcept {
+        if (which == packet::kind::none) { return; }
         packets[underlying(which)] += count;
         bytes[underlying(which)] += count * length;
     }
@@ -13059,7 +13069,7 @@ struct packet_counts {
     }
 
     [[nodiscard]] constexpr auto of(packet::kind which) const noexcept -> uint64_t {
-        return packets[underlying(which)];
+        return which == packet::kind::none ? 0 : packets[underlying(which)];
     }
     /// All packets, including the unknown ones.
     [[nodiscard]] constexpr auto total() const noexcept -> uint64_t {
@@ -13143,7 +13153,7 @@ enum class resumption : uint8_t {
 struct violation {
     uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
     rule broken = rule::none;
-    packet::kind which = packet::kind::pad;
+    packet::kind which = packet::kind::none;  ///< of damage to the bytes: none
     /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
     /// have no packet (GEN-344).
     bool is_note = false;
@@ -18194,6 +18204,9 @@ public:
         write(which, Packet::about.cyc_eligible == packet::cyc_rule::yes && now_.cyc_is_due(how_));
     }
     constexpr void add(packet::any_packet const& which) noexcept {
+        if (which.kind() == packet::kind::none && broken_ == rule::none) {
+            broken_ = rule::PKT_015;
+        }
         packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);
     }
     /// A packet with an IP, in the form that the writer selects.
@@ -18718,6 +18731,7 @@ private:
                                           : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
     constexpr auto slow_path(packet::any_packet const& which) noexcept -> rule {
+        if (which.kind() == packet::kind::none) { return rule::PKT_015; }
         return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
     /// Writes the packets that `add` adds to a batch.

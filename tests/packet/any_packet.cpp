@@ -48,11 +48,14 @@ TEST_CASE("any_packet is at most 24 bytes and trivially copyable") {
     static_assert(std::is_trivially_copyable_v<any_packet>);
 }
 
-TEST_CASE("a default-constructed any_packet is a PAD") {
+TEST_CASE("a default-constructed any_packet is no packet") {
     CHECK_TWICE([](auto value) {
         auto const packet = value(any_packet{});
-        return packet.kind() == kind::pad && packet.length() == 1 && packet.raw() == wide_bits{} &&
-               packet.template is<pad>() && packet == any_packet{pad{}};
+        unsigned visited = 0;
+        visit([&](auto const&) { ++visited; }, packet);
+        return packet.kind() == kind::none && name_of(packet.kind()) == "no packet" &&
+               packet.length() == 0 && packet.raw() == wide_bits{} && !packet.template is<pad>() &&
+               packet != any_packet{pad{}} && visited == 0;
     });
 }
 

@@ -32,7 +32,7 @@ struct bit_0_free : packet_word<bit_0_free, 1> {
 };
 using test_packets = type_list<after_82, after_02_c4, bit_0_free>;
 
-constexpr opcode_byte go_on{meaning::prefix, kind::pad};
+constexpr opcode_byte go_on{meaning::prefix, kind::none};
 constexpr opcode_byte nothing{};
 
 constexpr auto packet_of(kind id) -> opcode_byte { return {meaning::packet, id}; }

@@ -70,8 +70,8 @@ TEST_CASE("the need grows as header bytes arrive and is never above 16 (PKT-012,
     });
 }
 
-TEST_CASE("a default-constructed result is a PAD without an error") {
-    static_assert(decoded{} && decoded{}.packet == any_packet{pad{}} && decoded{}.length() == 1);
+TEST_CASE("a default-constructed result has no packet and no error") {
+    static_assert(decoded{} && decoded{}.packet == any_packet{} && decoded{}.length() == 0);
     static_assert(decoded{}.need == 0 && decoded{}.broken == rule::none);
     static_assert(decoded_as<mtc>{} && decoded_as<mtc>{}.length == 0 &&
                   decoded_as<mtc>{}.need == 0);

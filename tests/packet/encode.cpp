@@ -196,8 +196,9 @@ TEST_CASE("typed packets are also appended completely or not at all (PKT-347)") 
     });
 }
 
-TEST_CASE("a refused packet does not change the buffer and reports the rule (PKT-341, PKT-344, "
-          "PKT-347)") {
+TEST_CASE(
+    "a refused packet does not change the buffer and reports the rule (PKT-015, PKT-341, PKT-344, "
+    "PKT-347)") {
     CHECK_TWICE([](auto value) {
         uint8_t bytes[16] = {};
         byte_buffer out{bytes};
@@ -205,6 +206,7 @@ TEST_CASE("a refused packet does not change the buffer and reports the rule (PKT
         good = good &&
                append(out, value(tnt_short::of({1, 0})), block::items_of_4) == rule::PKT_344;
         good = good && append(out, any_packet{value(bip{}), 5}) == rule::PKT_344;
+        good = good && append(out, value(any_packet{})) == rule::PKT_015;
         good = good && out.size() == 0 && bytes[0] == 0;
         good = good && append(out, value(bip{}), block::items_of_8) == rule::none;
         return good && out.size() == 9;

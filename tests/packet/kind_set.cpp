@@ -18,6 +18,11 @@ TEST_CASE("a set has the kinds that were added") {
         return !had && set.has(kind::fup) && set.has(kind::tip) && set.has(value(kind::trig)) &&
                !set.has(value(kind::pad)) && set.bits == (1U << 3 | 1U << 6 | 1U << 31);
     });
+    CHECK_TWICE([](auto value) {
+        kind_set set{};
+        set.add(value(kind::none));
+        return set == kind_set{} && !kind_set{~uint32_t{0}}.has(value(kind::none));
+    });
 }
 
 TEST_CASE("the sets are those of packets.csv (PKT-134,138,205,272, GEN-213)") {

@@ -138,6 +138,8 @@ TEST_CASE("a packet prints its name, its fields, their meanings and its payload"
     }
 }
 
+TEST_CASE("no packet prints as such") { CHECK(string_of(packet::any_packet{}) == "no packet"); }
+
 TEST_CASE("every packet prints the names and bits of packets.csv") {
     for (auto const& sample : test::packet_samples) {
         if (sample.id == packet::kind::cyc) { continue; }  // the continuation bytes are not a field

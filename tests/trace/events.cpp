@@ -469,6 +469,19 @@ TEST_CASE("an event of an overflow has the packet and the time of its IP") {
 TEST_CASE("damage is an event; `resumed` has the next IP (PKT-254)") {
     EVENTS("ON 06 05 06 ON 04", ON "branches:T damage!PKT015 resynced " ON "branches:N");
     EVENTS("ON 05", ON "damage!PKT015 lost");
+    CHECK_TWICE([](auto value) {
+        auto const whole = value(made_stream{"ON 05 ON", engine::model_kind::manual});
+        trace::event_reader<> from{whole.view()};
+        bool right = true;
+        unsigned without = 0;
+        for (auto one = from.next(); one; one = from.next()) {
+            bool const has_packet = one.what != trace::event_type::damage &&
+                                    one.what != trace::event_type::resynced;
+            right = right && (one.packet.kind() != packet::kind::none) == has_packet;
+            without += has_packet ? 0U : 1U;
+        }
+        return right && without == 2 && from.next().packet.kind() == packet::kind::none;
+    });
     // What waited is forgotten.
     EVENTS("ON 02b20100000000000000 05 ON 06",
            ON "ptwrite damage!PKT015 resynced " ON "branches:T");

@@ -17,7 +17,8 @@ TEST_CASE("an item is false at the end of the trace or of a chunk, and true othe
         auto const nothing = value(trace::item{});
         return nothing.what == item_type::end && nothing.length == 0 && nothing.need == 0 &&
                nothing.offset == 0 && nothing.ip == 0 && nothing.skipped == 0 &&
-               nothing.broken == rule::none && nothing.error == packet::error::none;
+               nothing.broken == rule::none && nothing.error == packet::error::none &&
+               nothing.packet.kind() == packet::kind::none;
     });
 }
 

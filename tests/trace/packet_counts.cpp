@@ -30,6 +30,14 @@ TEST_CASE("add() counts packets by kind, and unknown packets, errors and resyncs
     });
 }
 
+TEST_CASE("what is no packet is not counted as one") {
+    CHECK_TWICE([](auto value) {
+        trace::packet_counts sum;
+        sum.add(value(kind::none), 1);
+        return sum == trace::packet_counts{} && sum.of(value(kind::none)) == 0;
+    });
+}
+
 TEST_CASE("packet_counts are equal when all counts are equal") {
     CHECK_TWICE([](auto value) {
         trace::packet_counts one;

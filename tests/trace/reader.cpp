@@ -575,6 +575,23 @@ TEST_CASE("after damage a PSB is resynced, also when sync_first found the first 
     });
 }
 
+TEST_CASE("an item or event that is no packet has none, not a PAD") {
+    CHECK_TWICE([](auto value) {
+        // The first PSB, damage, the next PSB, lost bytes, the end.
+        auto const in = value(join(bytes(0x06), psb, bytes(0x05), psb, bytes(0x05, 0x00)));
+        reader r{byte_view{in}};
+        unsigned items = 0;
+        for (bool goes_on = true; goes_on; ++items) {
+            auto const one = r.next();
+            auto const which = one.packet.kind();
+            auto const expected = one.what == item_type::packet ? kind::psb : kind::none;
+            if (which != expected || packet::name_of(kind::none) != "no packet") { return false; }
+            goes_on = bool{one};
+        }
+        return items == 8;
+    });
+}
+
 TEST_CASE("an item that is no packet has the unchanged last IP (PKT-060,252)") {
     struct visitor {
         uint64_t ips = 0;

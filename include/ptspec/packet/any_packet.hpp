@@ -28,7 +28,7 @@ constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*pac
     }
 }
 
-/// A packet of any type: its bytes, kind and length. PAD by default.
+/// A packet of any type: its bytes, kind and length. By default no packet: `kind::none`, length 0.
 ///
 /// Shape:  at most 24 bytes, trivially copyable.
 class any_packet {
@@ -77,8 +77,8 @@ public:
 
 private:
     wide_bits bytes_{};
-    packet::kind kind_ = packet::kind::pad;
-    uint8_t length_ = 1;
+    packet::kind kind_ = packet::kind::none;
+    uint8_t length_ = 0;
 };
 
 static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));

@@ -14,7 +14,7 @@ struct opcode_byte {
         prefix,   ///< the opcode continues in the next byte
     };
     meaning what = meaning::invalid;
-    kind which = kind::pad;
+    kind which = kind::none;
 
     friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
 };
@@ -53,6 +53,8 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
     constexpr kind kinds[] = {Packets::about.id...};
     constexpr bool only_in_block[] = {same_as<typename Packets::payload_type, payload_of_block>...};
     opcode_table table{};
+    // Without this, g++ 12 emits zeros where no packet matches: kind::pad.
+    for (opcode_byte& one : table.bytes) { one = {}; }
     unsigned bits[256] = {};
     for (unsigned i = 0; i < sizeof...(Packets); ++i) {
         auto const opcode = opcodes[i];
@@ -71,7 +73,7 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
                 bits[byte] = compared_bits;
                 table.bytes[byte] = {continues ? opcode_byte::meaning::prefix
                                                : opcode_byte::meaning::packet,
-                                     continues ? kind::pad : kinds[i]};
+                                     continues ? kind::none : kinds[i]};
             }
             if (rest == 0) { break; }
         }

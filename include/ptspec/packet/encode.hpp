@@ -93,6 +93,7 @@ template <packet_type Packet, class Packets = all>
 template <class Packets = all>
 [[nodiscard]] constexpr auto encode(any_packet const& packet, block items = block::none) noexcept
     -> encoded<16> {
+    if (packet.kind() == kind::none) { return {{}, 0, rule::PKT_015}; }
     return for_kind(
         packet.kind(),
         [&]<class Packet>() {

@@ -41,6 +41,7 @@ enum class kind : uint8_t {
     cfe,
     evd,
     trig,
+    none = 0xFF,  ///< no packet: of damage, and of other items and events without one
 };
 
 /// Whether a CYC precedes a packet. The catalogue leaves some packets unconfirmed.

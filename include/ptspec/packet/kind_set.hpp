@@ -7,12 +7,14 @@ namespace ptspec::packet {
 
 /// A set of kinds of packets.
 struct kind_set {
-    uint32_t bits = 0;  ///< a bit for each kind
+    uint32_t bits = 0;  ///< a bit for each kind, none for `kind::none`
 
     [[nodiscard]] constexpr auto has(kind which) const noexcept -> bool {
-        return (bits >> underlying(which) & 1) != 0;
+        return (uint64_t{bits} >> (underlying(which) & 63) & 1) != 0;
     }
-    constexpr void add(kind which) noexcept { bits |= uint32_t{1} << underlying(which); }
+    constexpr void add(kind which) noexcept {
+        bits |= static_cast<uint32_t>(uint64_t{1} << (underlying(which) & 63));
+    }
 
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };

@@ -75,10 +75,10 @@ template <class Packets = all>
     return detail::facts_in(Packets{}, which);
 }
 
-/// A packet's name as the manual spells it, `TIP.PGE`.
+/// A packet's name as the manual spells it, `TIP.PGE`; `no packet` for `kind::none`.
 template <class Packets = all>
 [[nodiscard]] constexpr auto name_of(kind which) noexcept -> text {
-    return facts_of<Packets>(which).name;
+    return which == kind::none ? text{"no packet"} : facts_of<Packets>(which).name;
 }
 
 }  // namespace ptspec::packet

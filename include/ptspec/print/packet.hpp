@@ -61,6 +61,9 @@ constexpr void packet(Packet const& packet, Sink&& to, style how = style::full) 
 template <class Packets = packet::all, class Sink>
 constexpr void packet(packet::any_packet const& packet, Sink&& to, style how = style::full) {
     auto& sink = detail::checked_sink(to);
+    if (packet.kind() == packet::kind::none) {
+        return put(packet::name_of<Packets>(packet::kind::none), sink);
+    }
     visit<Packets>([&](auto const& one) { print::packet(one, sink, how); }, packet);
 }
 

@@ -53,7 +53,7 @@ enum class resumption : uint8_t {
 struct violation {
     uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
     rule broken = rule::none;
-    packet::kind which = packet::kind::pad;
+    packet::kind which = packet::kind::none;  ///< of damage to the bytes: none
     /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
     /// have no packet (GEN-344).
     bool is_note = false;

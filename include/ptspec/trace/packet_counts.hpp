@@ -16,6 +16,7 @@ struct packet_counts {
 
     /// Counts `count` packets of one kind and length.
     constexpr void add(packet::kind which, unsigned length, uint64_t count = 1) noexcept {
+        if (which == packet::kind::none) { return; }
         packets[underlying(which)] += count;
         bytes[underlying(which)] += count * length;
     }
@@ -41,7 +42,7 @@ struct packet_counts {
     }
 
     [[nodiscard]] constexpr auto of(packet::kind which) const noexcept -> uint64_t {
-        return packets[underlying(which)];
+        return which == packet::kind::none ? 0 : packets[underlying(which)];
     }
     /// All packets, including the unknown ones.
     [[nodiscard]] constexpr auto total() const noexcept -> uint64_t {

@@ -79,7 +79,7 @@ TEST_CASE("damage is reported with its rule, and a trace may end within a packet
         made_stream const cut{text, model_kind::manual};
         auto const found = all_findings(cut.view(), engine::check_options_of(model_kind::manual));
         REQUIRE(found.size() == 1);
-        CHECK(found[0] == trace::violation{cut.mark, rule::PKT_255, packet::kind::pad, true});
+        CHECK(found[0] == trace::violation{cut.mark, rule::PKT_255, packet::kind::none, true});
     }
 }
 
@@ -337,7 +337,7 @@ TEST_CASE("after damage, OVF, and memory that was not written there is no furthe
     CHECK_TWICE([](auto value) {
         auto const stream = value(made_stream{"PSB CBR !05 06 06 ON 06", model_kind::manual});
         auto const got = findings_in(stream.view(), {});
-        return got == findings{1, {stream.mark, rule::PKT_015, packet::kind::pad}};
+        return got == findings{1, {stream.mark, rule::PKT_015, packet::kind::none}};
     });
     // The event, the FUP and the clocks may be lost.
     CHECK_TWICE([](auto value) {

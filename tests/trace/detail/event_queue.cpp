@@ -50,7 +50,7 @@ TEST_CASE("IPs and times are set for pending events only") {
         all.put(event_at(2));
         all.set_ip_of_pending(0x1000);
         all.set_time_of_pending({.tsc = 7});
-        bool const set = !all.all[0].has_ip && all.all[0].when.tsc == 0 && all.all[1].has_ip &&
+        bool const set = !all.all[0].has_ip && all.all[0].when.is_absent() && all.all[1].has_ip &&
                          all.all[1].ip == 0x1000 && all.all[1].when.tsc == 7;
         all.hide_ips();
         bool const stays = all.all[1].has_ip;

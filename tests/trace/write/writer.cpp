@@ -445,17 +445,19 @@ TEST_CASE("PADs keep packets from crossing a multiple of 8 bytes (PKT-166)") {
 }
 
 TEST_CASE("a packet that a reader would reject is refused, and the state is unchanged "
-          "(PKT-340,344,346)") {
+          "(PKT-015,340,344,346)") {
     CHECK_TWICE([](auto value) {
         outcome got;
         byte_buffer out{got.room.bytes};
         writer to{out};
         bool const empty = to.put(value(packet::tnt_short{})) == rule::PKT_033 &&
-                           to.put(packet::bip{}) == rule::PKT_344 && out.size() == 0;
+                           to.put(packet::bip{}) == rule::PKT_344 &&
+                           to.put(packet::any_packet{}) == rule::PKT_015 && out.size() == 0;
         (void)to.branch(true);
         bool const gathering = to.put(value(packet::tnt_short{})) == rule::PKT_033 &&
                                to.put(packet::any_packet{packet::bip{}, 5}) == rule::PKT_344 &&
-                               out.size() == 0 && to.state().tnt == packet::branches{1, 1};
+                               to.put(packet::any_packet{}) == rule::PKT_015 && out.size() == 0 &&
+                               to.state().tnt == packet::branches{1, 1};
         return empty && gathering && to.flush() == rule::none && out.written() == bytes(0x06);
     });
 }

@@ -68,7 +68,7 @@ public:
                 return add(one.packet, {one.offset, one.ip, one.length});
             case item_type::unknown: return place_.forget();
             case item_type::damage:
-                report_(violation{one.offset, one.broken, packet::kind::pad,
+                report_(violation{one.offset, one.broken, packet::kind::none,
                                   one.error == packet::error::truncated});
                 return restart();
             case item_type::synced:

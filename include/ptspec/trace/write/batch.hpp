@@ -289,6 +289,9 @@ public:
         write(which, Packet::about.cyc_eligible == packet::cyc_rule::yes && now_.cyc_is_due(how_));
     }
     constexpr void add(packet::any_packet const& which) noexcept {
+        if (which.kind() == packet::kind::none && broken_ == rule::none) {
+            broken_ = rule::PKT_015;
+        }
         packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);
     }
     /// A packet with an IP, in the form that the writer selects.

@@ -187,6 +187,7 @@ private:
                                           : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
     constexpr auto slow_path(packet::any_packet const& which) noexcept -> rule {
+        if (which.kind() == packet::kind::none) { return rule::PKT_015; }
         return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
     /// Writes the packets that `add` adds to a batch.
