@@ -325,8 +325,14 @@ private:
 
     void step() {
         for (int i = 0; i < 8; ++i) { execute(); }
+        bool const is_user = cpu_->cpl() != 0;
         if (random_.one_in(3) && cpu_->deliver_pmi()) {
-            as_kernel([&] { handle_pmi(); });
+            if (is_user) {
+                handle_pmi();
+                (void)cpu_->return_from_pmi();
+            } else {
+                as_kernel([&] { handle_pmi(); });
+            }
         }
         bool const has_stopped = cpu_->msrs().status.get<ia32_rtit_status::Stopped>();
         if (has_stopped && random_.one_in(50)) {

@@ -129,6 +129,74 @@ TEST_CASE("a PMI is delivered once, masks the LVT entry, and waits while that is
     });
 }
 
+/// Fills the first region of a table whose trace has only user code.
+static constexpr void fill_region(machine& cpu) {
+    for (uint64_t i = 0; i < 1024; ++i) {
+        (void)cpu.on(action::indirect_jump{0x2000 + i * 0x1'0000'0000});
+    }
+}
+
+TEST_CASE("user code is at CPL 3, a PMI enters its handler at CPL 0, and the return restores CPL 3 "
+          "(REG-002, REG-057, GEN-113)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        auto& cpu = now.cpu;
+        (void)cpu.write(0x834, 0xFE);
+        (void)cpu.write(0x560, table);
+        (void)cpu.write(0x570, value(uint64_t{0x2509}));  // TraceEn, User, ToPA, DisRETC, BranchEn
+        fill_region(cpu);
+        bool const no_kernel = now.tap.bytes < 64 && !cpu.pmi_is_deliverable();
+        bool const enters = cpu.cpl() == 0 && !cpu.enter_user(0x40'1000).happened &&
+                            cpu.cpl() == 3 && cpu.unit().ip() == 0x40'1000;
+        fill_region(cpu);
+        uint64_t const ip = cpu.unit().ip();
+        bool const user_faults = !cpu.write(0x570, 0) && cpu.fault().broken == rule::REG_002 &&
+                                 !cpu.write(0x834, 0xFE) && cpu.fault().broken == rule::REG_002 &&
+                                 !cpu.read(0x834) && !cpu.read(0x571);
+        auto before = cpu.unit().state().code;
+        bool const delivers = cpu.deliver_pmi(0xFFFF'8000'0000'2000) && cpu.cpl() == 0 &&
+                              cpu.unit().ip() == 0xFFFF'8000'0000'2000;
+        bool const handles = !cpu.msrs().status.template get<reg::ia32_rtit_status::ContextEn>() &&
+                             cpu.write(0x834, 0xFE) && cpu.read(0x38E).value >> 55 == 1;
+        bool const returns = !cpu.return_from_pmi().happened && cpu.unit().ip() == ip &&
+                             cpu.unit().state().code == before &&
+                             cpu.msrs().status.template get<reg::ia32_rtit_status::ContextEn>();
+        // Another return does nothing.
+        return no_kernel && enters && user_faults && delivers && handles && returns &&
+               now.tap.bytes > 4096 && !cpu.return_from_pmi().happened && cpu.cpl() == 3;
+    });
+}
+
+TEST_CASE("a PMI at CPL 0 has no packets, also in the handler of a PMI at CPL 3") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        auto& cpu = now.cpu;
+        (void)cpu.write(0x834, value(uint64_t{0xFE}));
+        (void)cpu.write(0x560, table);
+        (void)cpu.write(0x570, 0x250D);
+        fill_region(cpu);
+        uint64_t const ip = cpu.unit().ip();
+        uint64_t const bytes = cpu.unit().total().stored;
+        bool const plain = cpu.deliver_pmi() && !cpu.return_from_pmi().happened &&
+                           cpu.unit().ip() == ip && cpu.unit().total().stored == bytes;
+        (void)cpu.enter_user(0x40'1000);
+        for (unsigned i = 0; i < 8 && !cpu.pmi_is_deliverable(); ++i) {
+            fill_region(cpu);
+            if (cpu.cpl() == 3) { (void)cpu.on(action::far_transfer{.to = 0x1000}); }
+            (void)cpu.write(0x834, 0xFE);
+            (void)cpu.enter_user(0x40'1000);
+        }
+        bool const outer = cpu.deliver_pmi();
+        (void)cpu.write(0x834, 0xFE);
+        for (unsigned i = 0; i < 8 && !cpu.pmi_is_deliverable(); ++i) { fill_region(cpu); }
+        bool const inner = cpu.cpl() == 0 && cpu.deliver_pmi();
+        (void)cpu.return_from_pmi();
+        bool const stays = cpu.cpl() == 0;
+        (void)cpu.return_from_pmi();
+        return plain && outer && inner && stays && cpu.cpl() == 3 && cpu.unit().ip() == 0x40'1000;
+    });
+}
+
 TEST_CASE("the beginning and the end of tracing are counted, whatever causes them") {
     CHECK_TWICE([](auto value) {
         world now;

@@ -98,12 +98,12 @@ struct no_tap {
 /// port and, if there is a tap, to `tap(address, bytes)`; its PMIs become pending and are delivered
 /// by `deliver_pmi`.
 ///
-/// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP.
-/// Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
+/// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP,
+/// at its CPL: above 0 it raises #GP. Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
 /// capability MSRs. All others raise #GP.
 ///
 /// Shape:  a value, except that it borrows the memory port and the tap.
-/// Source: as `engine::trace_unit`; OUT-082..087, REG-203..205.
+/// Source: as `engine::trace_unit`; OUT-082..087, REG-002, REG-203..205.
 template <memory_port Memory, class Tap = no_tap const, size_t Depth = 1024>
 class fake_processor {
     static_assert(callable<Tap&, uint64_t, byte_view>,
@@ -152,6 +152,10 @@ public:
 
     constexpr auto read(uint32_t index) noexcept -> port_value {
         fault_ = {};
+        if (cpl() != 0) {
+            fault_.broken = rule::REG_002;
+            return {};
+        }
         if (auto const* const word = own_msr(index)) { return {true, *word}; }
         if (auto const value = capability_msr(index)) { return value; }
         auto const got = unit_.rdmsr(index);
@@ -164,6 +168,10 @@ public:
     }
     constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
         fault_ = {};
+        if (cpl() != 0) {
+            fault_.broken = rule::REG_002;
+            return false;
+        }
         if (auto* const word = own_msr(index)) {
             *word = value;
             return true;
@@ -196,6 +204,18 @@ public:
         auto const fault = unit_.on(e, memory);
         note_change(was_on);
         return fault;
+    }
+    /// Enters user code at `to` with SYSRET: its CPL is 3, and the rest of the context stays.
+    /// `action::far_transfer` can enter any context, in its `after`; by default that has CPL 0.
+    constexpr auto enter_user(uint64_t to) noexcept -> port_fault {
+        auto after = unit_.state().code;
+        after.cpl = 3;
+        return on(engine::action::far_transfer{
+            .at = unit_.ip(), .to = to, .after = after, .kind = engine::action::far_kind::sysret});
+    }
+    /// The CPL of the code that executes.
+    [[nodiscard]] constexpr auto cpl() const noexcept -> unsigned {
+        return unit_.state().code.counted_cpl();
     }
     /// Sets the controls by which a VMM conceals VMX operation, as of `engine::trace_unit`.
     constexpr void conceal(engine::vmx_concealment const& what) noexcept { unit_.conceal(what); }
@@ -230,12 +250,14 @@ public:
         unit_.warm_reset(after, ip);
         lvt_ = masked_lvt;
         pmi_pending_ = false;
+        interrupted_.is_known = false;
     }
     constexpr void cold_reset(engine::execution_context const& after, uint64_t ip) noexcept {
         unit_.cold_reset(after, ip);
         lvt_ = masked_lvt;
         global_ctrl_ = 0;
         pmi_pending_ = false;
+        interrupted_.is_known = false;
     }
 
     // -------------------------------------------------------------------------------- the PMI
@@ -245,12 +267,46 @@ public:
         return pmi_pending_ && !reg::ia32_x2apic_lvt_pmi{lvt_}.get<lvt::Mask>();
     }
     /// Delivers a pending PMI: the LVT entry becomes masked. False if there is none to deliver.
-    constexpr auto deliver_pmi() noexcept -> bool {
+    ///
+    /// At CPL 3 this is an interrupt: the handler executes in 64-bit code at CPL 0, from `handler`
+    /// on, until `return_from_pmi`. At CPL 0 the handler is part of the code that it interrupts.
+    ///
+    /// Source: GEN-110, GEN-113, OUT-082..087.
+    constexpr auto deliver_pmi(uint64_t handler = 0xFFFF'8000'0000'0000) noexcept -> bool {
         if (!pmi_is_deliverable()) { return false; }
         pmi_pending_ = false;
+        uint8_t const vector = static_cast<uint8_t>(lvt{lvt_}.template get<lvt::Vector>());
         lvt_ = access::after_delivery(lvt{lvt_}).raw;
         if (access::deliver_pmi(caps_, unit_.msrs()).clears_global_ctrl) { global_ctrl_ = 0; }
+        if (cpl() == 0) {
+            nested_ += interrupted_.is_known ? 1U : 0U;
+            return true;
+        }
+        interrupted_ = {true, unit_.state().code, unit_.ip()};
+        nested_ = 0;
+        auto after = interrupted_.code;
+        after.cs_base = 0;
+        after.cpl = 0;
+        after.width = engine::code_width::bits_64;
+        after.real_mode = after.virtual_8086 = after.IF = false;
+        after.inside = engine::enclave::none;
+        fault_ = {.memory = on(engine::action::interrupt{
+                      .next = interrupted_.ip, .to = handler, .after = after, .vector = vector})};
         return true;
+    }
+    /// IRET of the handler of a PMI that came at CPL 3: the interrupted code continues. No effect
+    /// after a PMI that came at CPL 0.
+    constexpr auto return_from_pmi() noexcept -> port_fault {
+        if (!interrupted_.is_known) { return {}; }
+        if (nested_ != 0) {
+            --nested_;
+            return {};
+        }
+        interrupted_.is_known = false;
+        return on(engine::action::far_transfer{.at = unit_.ip(),
+                                               .to = interrupted_.ip,
+                                               .after = interrupted_.code,
+                                               .kind = engine::action::far_kind::iret});
     }
 
     // -------------------------------------------------------------------------------- state
@@ -313,6 +369,14 @@ private:
     uint64_t global_ctrl_ = 0;
     uint64_t lvt_ = masked_lvt;
     bool pmi_pending_ = false;
+    /// The code that a PMI interrupted at CPL 3.
+    struct interrupted {
+        bool is_known = false;
+        engine::execution_context code{};
+        uint64_t ip = 0;
+    };
+    interrupted interrupted_{};
+    unsigned nested_ = 0;  ///< PMIs in the handler of that one
     fake_fault fault_{};
     uint64_t fences_ = 0;
     uint64_t enabled_ = 0;
