@@ -5,6 +5,12 @@
 // Generated from include/ptspec/ptspec.hpp by single_include/amalgamate.py. Do not edit.
 #pragma once
 
+#if (defined(_MSVC_LANG) && _MSVC_LANG < 202002L) ||                                               \
+    (!defined(_MSVC_LANG) && __cplusplus < 202002L)
+#error "ptspec needs C++20: -std=c++20 or /std:c++20"
+#include <ptspec/needs_cxx20>  // ends compilation before other errors follow
+#endif
+
 #if defined(PTSPEC_SEPARATE_HEADERS)
 #error "headers of ptspec are included already: include either those or the single header"
 #include <ptspec/either_the_single_header_or_those>  // ends compilation before redefinitions follow
