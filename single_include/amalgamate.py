@@ -36,7 +36,7 @@ HEAD = """\
 // Generated from include/ptspec/ptspec.hpp by single_include/amalgamate.py. Do not edit.
 #pragma once
 
-#if (defined(_MSVC_LANG) && _MSVC_LANG < 202002L) ||                                               \\
+#if (defined(_MSVC_LANG) && _MSVC_LANG < 202002L) || \\
     (!defined(_MSVC_LANG) && __cplusplus < 202002L)
 #error "ptspec needs C++20: -std=c++20 or /std:c++20"
 #include <ptspec/needs_cxx20>  // ends compilation before other errors follow

@@ -75,7 +75,7 @@ struct output_position {
         return !loaded.fault.happened && (loaded || loaded.broken == rule::OUT_064);
     }
     [[nodiscard]] auto size() const -> std::uint64_t {
-        return topa::bytes_in(loaded.current.get<topa::entry::Size>());
+        return topa::bytes_in(loaded.active.get<topa::entry::Size>());
     }
 };
 

@@ -121,7 +121,7 @@ inline auto findings_text(chain const& of) -> std::string {
 inline auto next_text(output_position const& now) -> std::string {
     if (!now.has_region() || now.loaded.where.offset >= now.size()) { return ""; }
     return "the next byte goes to " +
-           hex(topa::trace_store_phys_addr(now.loaded.where, now.loaded.current));
+           hex(topa::trace_store_phys_addr(now.loaded.where, now.loaded.active));
 }
 
 /// The filled part of the current region, and the address of the next byte; empty when the offset

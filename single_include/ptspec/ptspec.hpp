@@ -5,7 +5,7 @@
 // Generated from include/ptspec/ptspec.hpp by single_include/amalgamate.py. Do not edit.
 #pragma once
 
-#if (defined(_MSVC_LANG) && _MSVC_LANG < 202002L) ||                                               \
+#if (defined(_MSVC_LANG) && _MSVC_LANG < 202002L) || \
     (!defined(_MSVC_LANG) && __cplusplus < 202002L)
 #error "ptspec needs C++20: -std=c++20 or /std:c++20"
 #include <ptspec/needs_cxx20>  // ends compilation before other errors follow
@@ -45,12 +45,16 @@ inline constexpr version_number version{PTSPEC_VERSION_MAJOR, PTSPEC_VERSION_MIN
 
 // ---- ptspec/base/lang.hpp ----
 
-// Fields have the names of the manual. Some headers define these as macros: <termios.h> CR3,
-// <arpa/telnet.h> IP, and drivers the MSRs. Without the macros no other error follows.
+// Fields and functions have the names of the manual. Some headers define these as macros:
+// <termios.h> CR3, <arpa/telnet.h> IP, Linux rdmsr, and drivers the MSRs. Without the macros no
+// other error follows.
 #if defined(IA32_RTIT_OUTPUT_BASE) || defined(IA32_RTIT_OUTPUT_MASK_PTRS) ||                       \
     defined(IA32_RTIT_CTL) || defined(IA32_RTIT_STATUS) || defined(IA32_RTIT_CR3_MATCH) ||         \
     defined(IA32_RTIT_ADDR0_A) || defined(IA32_RTIT_ADDR0_B) || defined(IA32_RTIT_ADDR1_A) ||      \
-    defined(IA32_RTIT_ADDR1_B) || defined(CR3) || defined(IP)
+    defined(IA32_RTIT_ADDR1_B) || defined(CR3) || defined(IP) || defined(TSC) || defined(MTC) ||   \
+    defined(CTC) || defined(END) || defined(STOP) || defined(INT) || defined(NR) || defined(OS) || \
+    defined(PT) || defined(IF) || defined(ID) || defined(HW) || defined(Base) || defined(Error) || \
+    defined(Mask) || defined(Size) || defined(Vector) || defined(rdmsr) || defined(wrmsr)
 #error "a macro has the name of a field: include ptspec before the header that defines it"
 #undef IA32_RTIT_OUTPUT_BASE
 #undef IA32_RTIT_OUTPUT_MASK_PTRS
@@ -63,6 +67,25 @@ inline constexpr version_number version{PTSPEC_VERSION_MAJOR, PTSPEC_VERSION_MIN
 #undef IA32_RTIT_ADDR1_B
 #undef CR3
 #undef IP
+#undef TSC
+#undef MTC
+#undef CTC
+#undef END
+#undef STOP
+#undef INT
+#undef NR
+#undef OS
+#undef PT
+#undef IF
+#undef ID
+#undef HW
+#undef Base
+#undef Error
+#undef Mask
+#undef Size
+#undef Vector
+#undef rdmsr
+#undef wrmsr
 #endif
 
 /// The language-support pieces that ptspec needs and that a target without a C++ standard library
@@ -114,6 +137,12 @@ struct bare<Type&&> : bare<Type> {};
 template <class Type>
 auto make() noexcept -> Type&&;
 
+#if defined(__cpp_char8_t)
+using utf8_char = char8_t;
+#else
+using utf8_char = char;  // -fno-char8_t
+#endif
+
 }  // namespace detail
 
 template <class One, class Two>
@@ -123,9 +152,9 @@ template <class Type, class... Choices>
 concept one_of = detail::is_one_of<Type, Choices...>;
 
 template <class Type>
-concept integral = one_of<Type, bool, char, signed char, unsigned char, wchar_t, char8_t, char16_t,
-                          char32_t, short, unsigned short, int, unsigned int, long, unsigned long,
-                          long long, unsigned long long>;
+concept integral = one_of<Type, bool, char, signed char, unsigned char, wchar_t, detail::utf8_char,
+                          char16_t, char32_t, short, unsigned short, int, unsigned int, long,
+                          unsigned long, long long, unsigned long long>;
 
 template <class Type>
 concept enumeration = __is_enum(Type);
@@ -1584,7 +1613,7 @@ namespace detail {
 /// Types of one byte: uint8_t, the other character types of that size, and std::byte, an
 /// enumeration over unsigned char.
 template <class Element>
-concept byte_like = one_of<Element, unsigned char, char, signed char, char8_t> ||
+concept byte_like = one_of<Element, unsigned char, char, signed char, detail::utf8_char> ||
                     (enumeration<Element> && same_as<__underlying_type(Element), unsigned char>);
 
 template <class Owner>
@@ -7575,16 +7604,16 @@ struct position {
 /// `where`.
 ///
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-051.
-[[nodiscard]] constexpr auto trace_store_phys_addr(position where, entry current) noexcept
+[[nodiscard]] constexpr auto trace_store_phys_addr(position where, entry active) noexcept
     -> phys_addr {
-    return current.get<entry::Base>() + where.offset;
+    return active.get<entry::Base>() + where.offset;
 }
 
 /// The number of bytes until the current region is full; 0 when the offset is outside the region.
 ///
 /// Source: OUT-052, OUT-064.
-[[nodiscard]] constexpr auto bytes_left(position where, entry current) noexcept -> uint64_t {
-    uint64_t const size = bytes_in(current.get<entry::Size>());
+[[nodiscard]] constexpr auto bytes_left(position where, entry active) noexcept -> uint64_t {
+    uint64_t const size = bytes_in(active.get<entry::Size>());
     return where.offset < size ? size - where.offset : 0;
 }
 
@@ -7607,9 +7636,9 @@ struct position {
 /// fill the region it is the next entry, which may be an END entry.
 ///
 /// Source: OUT-051..053, OUT-055.
-[[nodiscard]] constexpr auto advanced(position where, entry current, uint64_t bytes) noexcept
+[[nodiscard]] constexpr auto advanced(position where, entry active, uint64_t bytes) noexcept
     -> position {
-    uint64_t const size = underlying(current.get<entry::Size>());
+    uint64_t const size = underlying(active.get<entry::Size>());
     uint64_t const offset = where.offset;
     uint64_t const index = address_math::index_after(uint64_t{where.index}, offset, bytes, size);
     return {where.table, static_cast<uint32_t>(index),
@@ -8301,7 +8330,7 @@ namespace ptspec::topa {
 /// The result of loading an entry: the position of the trace unit after END entries.
 struct loaded_entry {
     position where{};  ///< after following END; on an error the position of the invalid entry
-    entry current{};   ///< the entry at that position, if it was read
+    entry active{};    ///< the entry at that position, if it was read
     rule broken = rule::none;  ///< the rule of the operational error
     port_fault fault{};        ///< the load failed: retry it
 
@@ -8335,12 +8364,12 @@ template <memory_port Memory>
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
         auto const word = memory.load(address.value);
         if (!word) { return {.where = where, .fault = {true, address}}; }
-        entry const current{word.value};
-        rule const broken = broken_rule(current, {where.table, where.index}, of);
-        if (broken != rule::none || !current.get<entry::END>()) {
-            return {.where = where, .current = current, .broken = broken};
+        entry const active{word.value};
+        rule const broken = broken_rule(active, {where.table, where.index}, of);
+        if (broken != rule::none || !active.get<entry::END>()) {
+            return {.where = where, .active = active, .broken = broken};
         }
-        where = follow_end(current);
+        where = follow_end(active);
     }
 }
 
@@ -8354,7 +8383,7 @@ template <memory_port Memory>
                                               restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
     auto at = load_entry(memory, where, of, restricted);
-    if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }
+    if (at && bytes_left(at.where, at.active) == 0) { at.broken = rule::OUT_064; }
     return at;
 }
 
@@ -8387,13 +8416,13 @@ template <memory_port Memory>
         if (!at) { return {false, walked.bytes, at.broken, at.fault}; }
         from = at.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
-            entry const current = at.current;
-            if (to.offset > bytes_in(current.get<entry::Size>())) {
+            entry const active = at.active;
+            if (to.offset > bytes_in(active.get<entry::Size>())) {
                 return {false, walked.bytes, rule::OUT_064, {}};
             }
             return {true, walked.bytes + (to.offset - from.offset), rule::none, {}};
         }
-        walked.bytes += bytes_left(from, at.current);
+        walked.bytes += bytes_left(from, at.active);
         from = next_entry(from);
     }
     return walked;
@@ -8429,10 +8458,10 @@ template <memory_port Memory, callable<place, entry> Visit>
     for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
         auto const word = memory.load(address_math::table_pointer(table.value, i));
         if (!word) { return {table_end::unreadable, at, 0}; }
-        entry const current{word.value};
-        visit(at, current);
-        if (current.get<entry::END>()) { return {table_end::link, at, follow_end(current).table}; }
-        if (current.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
+        entry const active{word.value};
+        visit(at, active);
+        if (active.get<entry::END>()) { return {table_end::link, at, follow_end(active).table}; }
+        if (active.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
         if (i == last_index) { return {table_end::wraps, at, 0}; }
     }
     return {table_end::limit_reached, at, 0};
@@ -8524,8 +8553,8 @@ template <memory_port Memory, callable<violation> Found>
         return [&found, at](rule broken) { found(violation{broken, at}); };
     };
     find_broken_rules_of_base(link_to(table), table, of.width, report({table, 0}));
-    auto const visit = [&](place at, entry current) {
-        find_broken_rules(current, at, of, report(at));
+    auto const visit = [&](place at, entry active) {
+        find_broken_rules(active, at, of, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
         phys_addr const address = table_pointer({table, at.index, 0});
         if (!of.width.contains(address) && of.width.contains(table)) { report(at)(rule::OUT_071); }
@@ -9227,7 +9256,7 @@ constexpr auto table_of(type_list<Rows...>) noexcept -> pt_msr_table {
 /// noinline: inlined, a driver has 0.2 KB more (g++ 12, clang 14).
 template <class... Rows>
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 constexpr auto value_in(type_list<Rows...>, msr_state& state, uint32_t index) noexcept
     -> uint64_t* {
@@ -9432,7 +9461,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 ///
 /// noinline: without it a check whose rule is unused takes 4.7 times as long.
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline, gnu::pure]]
+[[gnu::__noinline__, gnu::pure]]
 #endif
 [[nodiscard]]
 constexpr auto broken_rule(capabilities const& caps, msr_state const& now, msr_index index,
@@ -10681,9 +10710,9 @@ constexpr void forget_entries(output_state& s) noexcept {
     s.window.next_entry = s.position_next = s.first_entry = s.entries_end = nullptr;
 }
 /// `current` points to the current entry, and `count` entries after it can be read directly.
-constexpr void set_entries(output_state& s, uint8_t const* current, uint64_t count) noexcept {
-    s.first_entry = s.position.index == 0 ? current : nullptr;
-    s.window.next_entry = current + sizeof(topa::entry);
+constexpr void set_entries(output_state& s, uint8_t const* active, uint64_t count) noexcept {
+    s.first_entry = s.position.index == 0 ? active : nullptr;
+    s.window.next_entry = active + sizeof(topa::entry);
     s.position_next = s.window.next_entry;
     s.entries_end = s.window.next_entry + count * sizeof(topa::entry);
 }
@@ -10818,7 +10847,7 @@ constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memo
         return {};
     }
     find_entries(s, memory);
-    begin_region(s, now, memory, loaded.current);
+    begin_region(s, now, memory, loaded.active);
     return {};
 }
 
@@ -10851,7 +10880,7 @@ constexpr auto load_next_region(output_state& s, access::msr_state& now, Memory&
 ///
 /// noinline: inlined, a write of 2 bytes takes 1.5 times as long (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 inline auto entry_after_link(output_state const& s, uint64_t end, uint8_t const* place,
                              uint64_t room) noexcept -> uint8_t const* {
@@ -11209,7 +11238,7 @@ constexpr auto name() noexcept -> text {
 }
 
 /// The field that must change to remove an operational error.
-constexpr auto field_at_fault(rule ended_by, topa::entry current) noexcept -> text {
+constexpr auto field_at_fault(rule ended_by, topa::entry active) noexcept -> text {
     using topa::entry;
     using pointers = reg::ia32_rtit_output_mask_ptrs;
     switch (ended_by) {
@@ -11226,7 +11255,7 @@ constexpr auto field_at_fault(rule ended_by, topa::entry current) noexcept -> te
         case rule::OUT_068:
         case rule::OUT_111: return name<entry::Base>();
         case rule::OUT_065:
-            return current.get<entry::INT>() ? name<entry::INT>() : name<entry::STOP>();
+            return active.get<entry::INT>() ? name<entry::INT>() : name<entry::STOP>();
         case rule::OUT_066:
         case rule::OUT_067: return name<entry::END>();
         case rule::OUT_080: return name<entry::STOP>();
@@ -11234,9 +11263,9 @@ constexpr auto field_at_fault(rule ended_by, topa::entry current) noexcept -> te
     }
 }
 
-constexpr auto at_entry(rule ended_by, topa::position where, topa::entry current) noexcept
+constexpr auto at_entry(rule ended_by, topa::position where, topa::entry active) noexcept
     -> explanation {
-    return {ended_by, true, {where.table, where.index}, current, field_at_fault(ended_by, current),
+    return {ended_by, true, {where.table, where.index}, active, field_at_fault(ended_by, active),
             {}};
 }
 constexpr auto in_registers(rule ended_by, text field = {}) noexcept -> explanation {
@@ -11267,9 +11296,9 @@ constexpr auto error_of_topa(cpu::capabilities const& caps, access::msr_state co
     auto const loaded = topa::load_first_entry(memory, where, topa::limits::of(caps),
                                                how.restricted);
     if (loaded.fault.happened) { return {.fault = loaded.fault}; }
-    if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
-    if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
-        return at_entry(rule::OUT_111, loaded.where, loaded.current);
+    if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.active); }
+    if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.active))) {
+        return at_entry(rule::OUT_111, loaded.where, loaded.active);
     }
     return in_registers(rule::REG_053);
 }
@@ -11284,10 +11313,10 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
         auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where).value);
         if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
-        topa::entry const current{word.value};
-        bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();
-        if (stops && topa::bytes_left(where, current) <= 1) {
-            return at_entry(rule::OUT_080, where, current);
+        topa::entry const active{word.value};
+        bool const stops = active.get<topa::entry::STOP>() && !active.get<topa::entry::END>();
+        if (stops && topa::bytes_left(where, active) <= 1) {
+            return at_entry(rule::OUT_080, where, active);
         }
     }
     return in_registers(access::has_trace_stop(now) ? rule::REG_068 : rule::REG_053);
@@ -13576,7 +13605,7 @@ private:
     /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
     /// (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto add_other(packet::any_packet const& which, at where) noexcept -> binding {
         here_ = {where.offset, which.kind()};
@@ -14831,7 +14860,7 @@ struct lane_sums {
     }
     /// noinline: inlined, a summary takes 5 % more instructions (g++ 12, clang 19).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info const one = opcode_info_at<Packets>(at, strict);
@@ -14893,9 +14922,9 @@ constexpr auto find_first(segment_finder& segments, first_segments& found) noexc
 /// Counts the first segments and those after them. Returns false, and leaves `sum` unchanged, when
 /// a segment holds an invalid packet or one that needs `packet::decode`, or does not end at its
 /// PSB.
-template <class Packets, size_t... I, size_t... K>
+template <class Packets, size_t... Lane, size_t... K>
 constexpr auto run_lanes(first_segments const& first, segment_finder& segments, bool strict,
-                         packet_counts& sum, index_list<I...> /*lanes*/,
+                         packet_counts& sum, index_list<Lane...> /*lanes*/,
                          index_list<K...> /*known*/) noexcept -> bool {
     constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * lookahead_bytes);
     lane_sums<Packets> counts{.strict = strict};
@@ -14921,18 +14950,19 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
         return has_more ? lane{begin, data + segments.place} : lane{begin, begin};
     };
     // Fold expressions instead of loops over the lanes: they keep the positions in registers.
-    lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
+    lane lanes[] = {{data + first.begins[Lane], data + first.begins[Lane + 1]}...};
     while (counts.all_valid && has_more) {
         ptrdiff_t least = lanes[0].room();
-        ((least = lanes[I].room() < least ? lanes[I].room() : least), ...);
+        ((least = lanes[Lane].room() < least ? lanes[Lane].room() : least), ...);
         for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
-            (counts.add_one(lanes[I].at, lengths, I % table_count), ...);
-            ((static_cast<void>(K), (counts.add_known(lanes[I].at, lengths, I % table_count), ...)),
+            (counts.add_one(lanes[Lane].at, lengths, Lane % table_count), ...);
+            ((static_cast<void>(K),
+              (counts.add_known(lanes[Lane].at, lengths, Lane % table_count), ...)),
              ...);
         }
-        if (least < round_bytes) { ((lanes[I] = next_segment(lanes[I])), ...); }
+        if (least < round_bytes) { ((lanes[Lane] = next_segment(lanes[Lane])), ...); }
     }
-    (finish(lanes[I]), ...);
+    (finish(lanes[Lane]), ...);
     if (counts.all_valid) { counts.add_to(sum); }
     return counts.all_valid;
 }
@@ -15149,7 +15179,7 @@ private:
     /// noinline: keeps the cold members out of registers. Without it next() takes 15 % more
     /// instructions on packets of all kinds (clang 19).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     static constexpr auto initial_state(byte_view bytes, bool is_whole, reader_options how) noexcept
         -> state {
@@ -15200,7 +15230,7 @@ private:
     /// noinline: keeps the cold path out of the caller's registers. Without it next() takes 44 %
     /// more instructions (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     static constexpr auto slow_path(reader copy) noexcept -> step {
         item const got = copy.next_slow_path();
@@ -17050,7 +17080,7 @@ private:
     }
     /// noinline: inlined, a trace without CYCs takes 4 % more instructions (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr void read_batch() noexcept {
         unsigned const begin = events_.count;
@@ -17345,10 +17375,11 @@ private:
                     put(event_type::async_branch, which, where).set_ip(where.ip);
                 }
                 return;
-            case kind::mode_exec:
-                if (bound.to != owner::asynchronous) { complete_pending(); }
-                [[fallthrough]];
-            default: (void)put(detail::type_of(which.kind()), which, where);
+            default:
+                if (which.is<packet::mode_exec>() && bound.to != owner::asynchronous) {
+                    complete_pending();
+                }
+                (void)put(detail::type_of(which.kind()), which, where);
         }
     }
     /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
@@ -17569,8 +17600,8 @@ struct [[nodiscard]] target_answer {
 /// one. If the result is `no_answer::event`, `pending()` returns an event, which applies at its IP,
 /// or at the current instruction if it has none. The decoder applies it and calls `pop()`.
 ///
-/// Branches at unknown IPs are skipped: after damage, up to `event_type::resumed`; without a PSB, up
-/// to the first TIP or TIP.PGE.
+/// Branches at unknown IPs are skipped: after damage up to `event_type::resumed`, and without a PSB
+/// up to the first TIP or TIP.PGE.
 ///
 /// A processor may send a TNT before the TIPs of indirect branches that precede some of its
 /// branches. Therefore `take_target()` takes the TIP after the TNT even while outcomes of that TNT
@@ -18404,7 +18435,7 @@ template <packet_sink Sink>
 /// noinline: inlined, branches take 5 % more instructions (clang 19).
 template <packet_sink Sink>
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 [[nodiscard]]
 constexpr auto append_aligned_tip(Sink& to, writer_state& now, writer_options const& how,
@@ -20781,9 +20812,9 @@ constexpr void begin_overflow(generator_state& s) noexcept {
 /// noinline: inlined, branches take 3 % more instructions and cycles 4 % (g++ 12).
 template <class Sink, class Add>
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
-constexpr void emit(generator_state& s, Sink& to, Add const& add) noexcept {
+constexpr void put_packets(generator_state& s, Sink& to, Add const& add) noexcept {
     if (s.in_overflow) { return; }
     trace::packet_batch<> batch{s.writer, s.write_options};
     decoder_view const before = s.view;
@@ -20851,7 +20882,7 @@ constexpr auto run_within(generator_state& s, action::time_within takes, Sink& t
     auto const rest = s.within;
     s.within = {};
     if (rest.count == 0 || !s.trigger_en()) { return done; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         for (size_t i = 0; i < rest.count; ++i) { pass(s, batch, rest.first[i]); }
     });
     return done;
@@ -20961,7 +20992,7 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
 template <class Sink>
 constexpr void complete_action(generator_state& s, Sink& to) noexcept {
     if (!s.psb_is_due() || !s.trigger_en() || s.in_overflow || s.clocks.are_off) { return; }
-    emit(s, to, [&](auto& batch) { add_psb(s, batch, s.enables()); });
+    put_packets(s, to, [&](auto& batch) { add_psb(s, batch, s.enables()); });
 }
 
 }  // namespace ptspec::engine::detail
@@ -21092,7 +21123,7 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
     bool const stays_on = before.packet() && result.after.packet();
     bool const has_packet = how.encoding != branch_encoding::none || how.pip.raw != 0;
     if (has_packet || !stays_on) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             if (records_events(s, before, result.after)) {
                 add_cfe(batch, how.cfe, how.from, before);
             }
@@ -21161,14 +21192,14 @@ namespace ptspec::engine::detail {
 template <class Sink>
 constexpr void emit_branch(generator_state& s, bool taken, Sink& to) noexcept {
     if (s.ctl<ctl::DisTNT>()) { return; }
-    emit(s, to, [=](auto& batch) { batch.branch(taken); });
+    put_packets(s, to, [=](auto& batch) { batch.branch(taken); });
 }
 /// Adds the TNT bit that completes a TNT after PADs.
 template <class Sink>
 constexpr void complete_tnt(generator_state& s, bool taken, Sink& to) noexcept {
     s.writer.add_branch(taken);
     if (trace::append_aligned_tnt(to, s.writer, s.write_options)) { return; }
-    emit(s, to, [](auto& batch) { batch.flush(); });
+    put_packets(s, to, [](auto& batch) { batch.flush(); });
 }
 /// Emits a TIP to a fast IP, after the gathered branches.
 template <class Sink>
@@ -21180,7 +21211,7 @@ constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept 
                              : !s.write_options.cyc && trace::append_aligned_tip(
                                                            to, s.writer, s.write_options, ip.value);
     if (!is_done) {
-        emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
+        put_packets(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
     }
 }
 /// Handles a call. If its packets are lost, no RET is compressed against it.
@@ -21203,7 +21234,7 @@ constexpr void handle(generator_state& s, action::conditional const& e, Sink& to
         }
         s.writer.add_branch(e.taken);
         if (trace::append_tnt(to, s.writer)) { return; }
-        return emit(s, to, [](auto& batch) { batch.flush(); });
+        return put_packets(s, to, [](auto& batch) { batch.flush(); });
     }
     if (e.taken) { return transfer(s, to, {.encoding = branch_encoding::tnt, .to = e.to}, s.code); }
     s.ip = e.to;
@@ -21281,7 +21312,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, pac
                       s.options.psb_on_every_enable);
     bool const psb_last = psb && s.options.psb_after_pge && now.packet();
     packet_ip const next = s.in_packets(s.ip);
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         if (!psb) {
             add_timing(s, batch);
         } else if (!psb_last) {
@@ -21310,7 +21341,7 @@ constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& h
     using status = access::ia32_rtit_status;
     auto const before = s.enables();
     if (before.trigger) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             if (records_events(s, before, before)) { add_cfe(batch, how.cfe, how.from, before); }
             if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
             if (how.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
@@ -21436,7 +21467,7 @@ constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink&
     s.code.IF = e.IF;
     s.ip = e.next;
     if (!changes || !s.ctl<ctl::EventEn>() || !s.enables().packet()) { return; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         add_mode_exec(s, batch);
         batch.template add_ip<packet::fup>(s.in_packets(e.next));
     });
@@ -21471,7 +21502,7 @@ constexpr void cold_reset(generator_state& s, execution_context const& after,
 
 // ---- ptspec/engine/detail/overflow.hpp ----
 
-/// The end of an overflow, and overflows and PSB+ on request. `emit` begins an overflow.
+/// The end of an overflow, and overflows and PSB+ on request. `put_packets` begins an overflow.
 namespace ptspec::engine::detail {
 
 /// True if a packet was lost and no later packet reports its state.
@@ -21493,12 +21524,12 @@ constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
     if (s.deferred_ovf != deferred_ovf::none) {
         bool const stopped = s.deferred_ovf == deferred_ovf::ovf_and_trace_stop;
         s.deferred_ovf = deferred_ovf::none;
-        emit(s, to, [=](auto& batch) {
+        put_packets(s, to, [=](auto& batch) {
             batch.add(packet::ovf{});
             if (stopped) { batch.add(packet::tracestop{}); }
         });
     } else if (now.trigger) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             batch.add(packet::ovf{});
             bool const requested = s.options.psb_after_overflow == psb_after_ovf::always ||
                                    (s.options.psb_after_overflow == psb_after_ovf::where_needed &&
@@ -21572,7 +21603,7 @@ constexpr void handle(generator_state& s, action::mwait const& e, Sink& to) noex
     s.ip = e.next;
     if (e.thread.state == 0 && e.thread.substate == 0) { return; }
     if (records_power(s)) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             using packet::mwait;
             if (s.enables().context && !e.is_io && !e.is_pending) {
                 batch.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
@@ -21589,13 +21620,13 @@ constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexc
     auto const now = s.enables();
     s.ip = e.next;
     if (e.is_shutdown && records_events(s, now, now)) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always},
                     s.in_packets(e.from), now);
         });
     }
     if (records_power(s)) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             add_pwre(batch, {1, 0}, false);
             add_exstop(s, batch, e.from);
         });
@@ -21605,7 +21636,7 @@ constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexc
 template <class Sink>
 constexpr void handle(generator_state& s, action::duty_cycle const& e, Sink& to) noexcept {
     if (records_power(s)) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             add_pwre(batch, {e.state, 0}, true);
             add_exstop(s, batch, e.next);
         });
@@ -21617,7 +21648,7 @@ constexpr void handle(generator_state& s, action::wake const& e, Sink& to) noexc
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (!s.trigger_en()) { return; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         add_timing(s, batch);
         if (records_power(s)) { add_pwrx(batch, e); }
     });
@@ -21627,7 +21658,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::clock_stop const& e, Sink& to) noexcept {
     if (s.clocks.are_off) { return; }
     if (records_power(s)) {
-        emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
+        put_packets(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
     }
     s.clocks.are_off = true;
 }
@@ -21636,7 +21667,7 @@ constexpr void handle(generator_state& s, action::clock_resume const&, Sink& to)
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (s.trigger_en()) {
-        emit(s, to, [&](auto& batch) { add_timing(s, batch); });
+        put_packets(s, to, [&](auto& batch) { add_timing(s, batch); });
     }
 }
 
@@ -21668,7 +21699,7 @@ namespace ptspec::engine::detail {
 template <class Sink>
 constexpr void handle(generator_state& s, action::cycle_guard const&, Sink& to) noexcept {
     if (!s.trigger_en() || !s.ctl<ctl::CYCEn>() || s.writer.cycles == 0) { return; }
-    emit(s, to, [](auto& batch) { batch.add_cycles(); });
+    put_packets(s, to, [](auto& batch) { batch.add_cycles(); });
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::cycles const& e, Sink& to) noexcept {
@@ -21692,7 +21723,7 @@ constexpr void handle(generator_state& s, action::elapsed const& e, Sink& to) no
     for (uint64_t i = 0; generates && i < due.count; ++i) {
         uint64_t const art = (due.first + i) << freq;
         s.clocks.run_to(art, e.tsc - tsc_per_tick * (e.art - art));
-        emit(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
+        put_packets(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
         complete_action(s, to);
     }
     s.clocks.run_to(e.art, e.tsc);
@@ -21701,7 +21732,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::ratio const& e, Sink& to) noexcept {
     s.clocks.core_to_bus = e.core_to_bus;
     if (s.trigger_en() && !s.clocks.are_off) {
-        emit(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });
+        put_packets(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });
     }
 }
 
@@ -21719,7 +21750,7 @@ template <class Sink>
 constexpr void emit_mode_tsx(generator_state& s, uint64_t at, Sink& to) noexcept {
     auto const now = s.enables();
     if (!now.trigger || !now.context || !now.branch) { return; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         add_mode_tsx(s, batch);
         if (now.packet()) { batch.template add_ip<packet::fup>(s.in_packets(at)); }
     });
@@ -21863,7 +21894,7 @@ constexpr void handle(generator_state& s, action::init const& e, Sink& to) noexc
     s.code = e.after;
     s.ip = e.to;
     if (!now.trigger) { return; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         if (records_events(s, now, now)) { add_cfe(batch, how.cfe, how.from, now); }
         if (!now.packet()) { return; }
         batch.template add_ip<packet::fup>(how.from);
@@ -21901,7 +21932,7 @@ constexpr void handle(generator_state& s, action::ptwrite const& e, Sink& to) no
     using packet::ptw;
     bool const has_ip = s.ctl<ctl::FUPonPTW>();
     uint64_t const value = e.is_64_bit ? e.value : e.value & low_bits(32);
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         batch.add(ptw{}
                       .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{has_ip})
                       .with_payload(value));
@@ -21919,7 +21950,7 @@ constexpr void emit_group(generator_state& s, action::pebs_group const& which, S
     do {
         size_t const end = which.count - emitted < items_of_a_batch ? which.count
                                                                     : emitted + items_of_a_batch;
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             if (emitted == 0) {
                 batch.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
                                      bbp::SZ{which.items_of_4}));
@@ -21939,7 +21970,7 @@ constexpr void handle(generator_state& s, action::pebs_record const& e, Sink& to
     if (!s.trigger_en() || e.count == 0) { return; }
     for (size_t i = 0; i < e.count; ++i) { emit_group(s, e.groups[i], to); }
     bool const has_ip = s.enables().context;
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         batch.add(packet::bep{}.with(packet::bep::IP{has_ip}));
         if (has_ip) { batch.template add_ip<packet::fup>(s.in_packets(e.ip)); }
     });
@@ -22034,7 +22065,7 @@ constexpr void handle(generator_state& s, action::vmptrld const& e, Sink& to) no
     s.ip = e.next;
     auto const now = s.enables();
     if (now.trigger && now.context && s.caps.vmx() != cpu::vmx_support::none) {
-        emit(s, to, [&](auto& batch) { batch.add(vmcs_of(s.vmcs)); });
+        put_packets(s, to, [&](auto& batch) { batch.add(vmcs_of(s.vmcs)); });
     }
 }
 template <class Sink>
@@ -22088,7 +22119,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::acm_begin const&, Sink& to) noexcept {
     if (s.in_acm) { return; }
     s.msrs.status = status_now(s);
-    emit(s, to, [](auto& batch) { batch.flush(); });
+    put_packets(s, to, [](auto& batch) { batch.flush(); });
     s.in_acm = true;
     s.trace_en_after_acm = s.ctl<ctl::TraceEn>();
     s.msrs = access::acm_entry(s.msrs);
@@ -22102,7 +22133,7 @@ constexpr void handle(generator_state& s, action::acm_end const& e, Sink& to) no
     s.msrs = access::acm_exit(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
     apply_ctl(s);
     if (!s.trigger_en()) { return; }
-    emit(s, to, [&](auto& batch) { add_timing(s, batch); });
+    put_packets(s, to, [&](auto& batch) { add_timing(s, batch); });
 }
 
 }  // namespace ptspec::engine::detail
@@ -22576,7 +22607,7 @@ private:
     /// noinline: inlined, branches take 12 % more instructions (g++ 12).
     template <class Action, memory_port Memory>
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto on_slow_path(Action const& e, Memory& memory) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
@@ -22655,7 +22686,7 @@ private:
     /// noinline: inlined, branches take 2 % more instructions (g++ 12).
     template <memory_port Memory>
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto on_trace_en_changed(Memory& memory) noexcept -> port_fault {
         if (output_active_) { return flush(memory); }
@@ -23101,7 +23132,7 @@ public:
     constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
 
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto read(msr_index index) noexcept -> uint64_t {
         if (fault_.happened) { return 0; }
@@ -23119,7 +23150,7 @@ public:
     }
     /// False after a fault.
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto write(msr_index index, uint64_t value) noexcept -> bool {
         if (fault_.happened) { return false; }
@@ -23400,7 +23431,7 @@ constexpr auto is_chosen(msr_choice which, ia32_rtit_ctl ctl, access::pt_msr con
 /// noinline: four procedures share it. Inlined, a driver has 0.6 KB more (g++ 12).
 template <class Sequence>
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 constexpr void program(Sequence& to, access::msr_state const& from,
                        msr_choice which = msr_choice::all) noexcept {
@@ -23842,7 +23873,7 @@ namespace detail {
 /// noinline: for the reason given at `program`.
 template <class Sequence>
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 constexpr void read_chosen(Sequence& from, access::msr_state& to, msr_choice which) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
@@ -24217,7 +24248,7 @@ struct region_offset {
 ///
 /// noinline: inlined, a driver has 0.2 KB more (g++ 12, clang 19).
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 [[nodiscard]]
 constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_offset {
@@ -24243,7 +24274,7 @@ constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_off
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 [[nodiscard]]
 constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -> ring_offset {
@@ -24294,19 +24325,19 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 [[nodiscard]] constexpr auto set_marks(ring const& in, ring_marks const& wanted) noexcept -> bool {
     auto const [head, unread, wake_up_bytes] = wanted;
     if (unread > in.bytes) { return false; }
-    auto const current = region_at(in, head);
+    auto const active = region_at(in, head);
     auto const oldest = region_at(in, head % in.bytes + in.bytes - unread);
-    bool const follows = oldest.region == current.region && oldest.offset >= current.offset;
+    bool const follows = oldest.region == active.region && oldest.offset >= active.offset;
     if (unread != 0 && follows) { return false; }
     if (in.is_stepped) { return true; }
-    size_t const stop = region_before(in, unread == 0 ? current.region : oldest.region);
-    size_t wake_up = current.region;
-    uint64_t room = topa::bytes_in(in.regions[wake_up].size) - current.offset;
+    size_t const stop = region_before(in, unread == 0 ? active.region : oldest.region);
+    size_t wake_up = active.region;
+    uint64_t room = topa::bytes_in(in.regions[wake_up].size) - active.offset;
     while (room < wake_up_bytes && wake_up != stop) {
         wake_up = region_after(in, wake_up);
         room += topa::bytes_in(in.regions[wake_up].size);
     }
-    if (wake_up == stop && wake_up != current.region) { wake_up = region_before(in, wake_up); }
+    if (wake_up == stop && wake_up != active.region) { wake_up = region_before(in, wake_up); }
     using topa::entry;
     for (size_t i = 0; i < in.region_count; ++i) {
         bool const stops = i == stop;
@@ -24455,7 +24486,7 @@ struct [[nodiscard]] ring_update {
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 [[nodiscard]]
 constexpr auto offset_of(ring const& in, stopped_trace const& now) noexcept -> ring_offset {
@@ -26629,7 +26660,7 @@ struct shadow_state {
     uint64_t offset = 0;      ///< in its region: of the next piece
     phys_addr region_base{};  ///< guest-physical
     uint64_t region_size = 0;
-    topa::entry current{};  ///< the guest's entry, as it was read
+    topa::entry active{};  ///< the guest's entry, as it was read
     phys_addr link{};
     phys_addr run_base{};  ///< host-physical, of the pages from `offset` on
     uint64_t run_bytes = 0;
@@ -26714,7 +26745,7 @@ constexpr auto piece_limit(shadow_state const& s) noexcept -> uint64_t {
     auto const until = [&](uint64_t offset) {
         if (s.offset < offset && offset < limit) { limit = offset; }
     };
-    if (s.current.get<topa::entry::INT>()) { until(interrupt_offset(s)); }
+    if (s.active.get<topa::entry::INT>()) { until(interrupt_offset(s)); }
     if (s.at == s.first) { until(s.first_offset); }
     return limit;
 }
@@ -26729,8 +26760,8 @@ constexpr auto put_run(shadow_state& s) noexcept -> shadow_result {
         topa::region piece = topa::largest_region(s.run_base, s.run_bytes);
         uint64_t const bytes = topa::bytes_in(piece.size);
         uint64_t const end = s.offset + bytes;
-        piece.interrupt = s.current.get<entry::INT>() && end == interrupt_offset(s);
-        piece.stop = s.current.get<entry::STOP>() && end == s.region_size;
+        piece.interrupt = s.active.get<entry::INT>() && end == interrupt_offset(s);
+        piece.stop = s.active.get<entry::STOP>() && end == s.region_size;
         put(s, topa::entry_for(piece), position_now(s));
         s.run_base += bytes;
         s.run_bytes -= bytes;
@@ -26742,7 +26773,7 @@ constexpr auto put_run(shadow_state& s) noexcept -> shadow_result {
 /// After the last piece before `piece_limit`.
 constexpr void after_pieces(shadow_state& s) noexcept {
     if (s.offset == s.region_size) {
-        if (s.current.get<topa::entry::STOP>()) {
+        if (s.active.get<topa::entry::STOP>()) {
             // Never reached, but a processor may read it in advance.
             return close(s, topa::link_to(s.pages[s.used - 1].address), no_origin);
         }
@@ -26816,11 +26847,11 @@ struct single_load {
 };
 
 /// A region of the guest begins.
-constexpr void begin_region(shadow_state& s, topa::entry current) noexcept {
+constexpr void begin_region(shadow_state& s, topa::entry active) noexcept {
     s.phase = shadow_phase::region;
-    s.current = current;
-    s.region_base = current.get<topa::entry::Base>();
-    s.region_size = topa::bytes_in(current.get<topa::entry::Size>());
+    s.active = active;
+    s.region_base = active.get<topa::entry::Base>();
+    s.region_size = topa::bytes_in(active.get<topa::entry::Size>());
     if (s.used != 0) { return; }
     if (s.start_offset >= s.region_size) {  // OUT-064
         s.phase = shadow_phase::error;
@@ -26830,7 +26861,7 @@ constexpr void begin_region(shadow_state& s, topa::entry current) noexcept {
     s.start_offset %= 4096;
     s.first = s.at;
     s.first_offset = s.offset;
-    s.first_entry = current;
+    s.first_entry = active;
 }
 
 /// Reads the entry at the position.
@@ -26847,7 +26878,7 @@ constexpr auto shadow_entry(shadow_state& s, Memory& memory, uint64_t& steps) no
     single_load<Memory> once{memory};
     auto const loaded = topa::load_entry(once, here, s.guest);
     if (loaded) {
-        begin_region(s, loaded.current);
+        begin_region(s, loaded.active);
     } else if (loaded.where != here) {  // an END
         s.link = loaded.where.table;
         s.phase = shadow_phase::link;
@@ -26919,15 +26950,15 @@ struct guest_position {
 constexpr auto guest_position_of(shadow_state const& s, size_t page, topa::position at) noexcept
     -> guest_position {
     if (page == s.used || at.index >= shadow_page::entry_count) { return {}; }
-    topa::entry const current = s.pages[page].entries[at.index];
+    topa::entry const active = s.pages[page].entries[at.index];
     topa::position origin = s.pages[page].origins[at.index];
-    if (current == unused_entry || origin == no_origin) { return {}; }
-    if (current.get<topa::entry::END>()) {
-        size_t const next = page_at(s, topa::follow_end(current).table);
+    if (active == unused_entry || origin == no_origin) { return {}; }
+    if (active.get<topa::entry::END>()) {
+        size_t const next = page_at(s, topa::follow_end(active).table);
         return {true, s.pages[next].origins[0]};
     }
-    uint64_t const most = current == error_entry ? low_bits(32) - origin.offset
-                                                 : topa::bytes_in(current.get<topa::entry::Size>());
+    uint64_t const most = active == error_entry ? low_bits(32) - origin.offset
+                                                : topa::bytes_in(active.get<topa::entry::Size>());
     origin.offset += at.offset;  // wraps at the end of a range of 4 GB
     return {at.offset <= most, origin};
 }
@@ -26937,7 +26968,7 @@ struct host_offset {
     bool found = false;
     uint32_t offset = 0;
 };
-constexpr auto host_offset_of(topa::entry current, topa::position origin,
+constexpr auto host_offset_of(topa::entry active, topa::position origin,
                               topa::position guest) noexcept -> host_offset {
     using topa::entry;
     uint32_t const offset = guest.offset - origin.offset;
@@ -26945,10 +26976,10 @@ constexpr auto host_offset_of(topa::entry current, topa::position origin,
         guest.offset < origin.offset) {
         return {};
     }
-    if (current == error_entry) { return {true, offset}; }
-    if (current.get<entry::END>()) { return {offset == 0, 0}; }
-    uint64_t const size = topa::bytes_in(current.get<entry::Size>());
-    return {offset < size || (offset == size && current.get<entry::STOP>()), offset};
+    if (active == error_entry) { return {true, offset}; }
+    if (active.get<entry::END>()) { return {offset == 0, 0}; }
+    uint64_t const size = topa::bytes_in(active.get<entry::Size>());
+    return {offset < size || (offset == size && active.get<entry::STOP>()), offset};
 }
 
 }  // namespace ptspec::vmx::detail
@@ -27172,13 +27203,13 @@ constexpr auto shadow::to_host(output_registers const& guest) const noexcept
     for (size_t i = 0; i < s_.used; ++i) {
         shadow_page const& page = s_.pages[i];
         for (uint32_t slot = 0; slot < shadow_page::entry_count; ++slot) {
-            topa::entry const current = page.entries[slot];
-            if (current == detail::unused_entry) { break; }
-            auto const found = detail::host_offset_of(current, page.origins[slot], where);
+            topa::entry const active = page.entries[slot];
+            if (active == detail::unused_entry) { break; }
+            auto const found = detail::host_offset_of(active, page.origins[slot], where);
             if (!found.found) { continue; }
             topa::position const at{page.address, slot, found.offset};
             return {true, detail::registers_of(
-                              current.get<topa::entry::END>() ? topa::follow_end(current) : at)};
+                              active.get<topa::entry::END>() ? topa::follow_end(active) : at)};
         }
     }
     return {};
@@ -30838,20 +30869,20 @@ namespace ptspec::flow::detail {
 /// follow the path again, the successor is applied without decoding them. This takes 0.7 of the
 /// time of coverage with full caches (g++ 12, xdc-mruby).
 struct path_chain {
-    path* current = nullptr;   ///< the path that the last packet completed
-    path* previous = nullptr;  ///< the path that `low` and `high` follow
-    uint32_t previous_id = 0;  ///< another path may have replaced `previous`
-    uint64_t low = 0;          ///< the 16 bytes after `previous`
+    path* completed = nullptr;  ///< the path that the last packet completed
+    path* previous = nullptr;   ///< the path that `low` and `high` follow
+    uint32_t previous_id = 0;   ///< another path may have replaced `previous`
+    uint64_t low = 0;           ///< the 16 bytes after `previous`
     uint64_t high = 0;
     uint64_t offset = 0;  ///< of these bytes in the trace
 
-    constexpr void reset() noexcept { current = previous = nullptr; }
+    constexpr void reset() noexcept { completed = previous = nullptr; }
     /// Records `current`, whose packets end at `end`, as a successor of `previous`.
     constexpr void record(path_cache& paths, uint64_t end) noexcept {
         constexpr uint64_t max_bytes = 16;
         bool const is_there = previous != nullptr && previous->id == previous_id;
         if (is_there && end - offset <= max_bytes) {
-            paths.add_successor(*previous, *current, {low, high},
+            paths.add_successor(*previous, *completed, {low, high},
                                 static_cast<uint32_t>(end - offset));
         }
         previous = nullptr;
@@ -30860,11 +30891,11 @@ struct path_chain {
     /// there is none.
     constexpr auto find_next(path_cache& paths, uint8_t const* bytes) noexcept
         -> path_successor const* {
-        previous = current;
-        previous_id = current->id;
+        previous = completed;
+        previous_id = completed->id;
         low = load_le64(bytes);
         high = load_le64(bytes + 8);
-        return paths.find_successor(*current, {low, high});
+        return paths.find_successor(*completed, {low, high});
     }
 };
 
@@ -31082,7 +31113,7 @@ public:
     constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if (!has_target_) {
             if constexpr (uses_paths<Sink>) {
-                chain_.current = nullptr;
+                chain_.completed = nullptr;
                 auto const end = has_to ? repeat_path(path_end::tip, target, to) : walked::waits;
                 if (end == walked::branch) { return true; }
                 if (end == walked::missing) { return false; }
@@ -31112,18 +31143,18 @@ public:
                 made.end = ip;
                 to.paths()->insert(known, made);
             }
-            chain_.current = &known;
+            chain_.completed = &known;
         }
     }
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if constexpr (uses_paths<Sink>) {
-            chain_.current = nullptr;
+            chain_.completed = nullptr;
             auto const how = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
             auto const end = repeat_path(how, has_to ? target : 0, to);
             if (end == walked::branch) { leave(to); }
-            if (!has_to) { chain_.current = nullptr; }
+            if (!has_to) { chain_.completed = nullptr; }
             if (end == walked::branch || end == walked::missing) { return end == walked::branch; }
         }
         if (!flush(to) || (is_known() && !walk_to_end(has_to, target, to))) { return false; }
@@ -31187,7 +31218,7 @@ public:
     template <class Binds, takes_paths Sink>
     constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
                                     Binds& binds, Sink& to) noexcept -> trace::skipped_packets {
-        if (chain_.current == nullptr) {
+        if (chain_.completed == nullptr) {
             chain_.previous = nullptr;
             return {};
         }
@@ -31212,12 +31243,12 @@ public:
                 leave(to);
             }
             done += next->size;
-            chain_.current = found;
+            chain_.completed = found;
             chain_.previous = nullptr;
         }
         chain_.offset = offset + done;
-        uint64_t const last_ip = chain_.current->end;
-        chain_.current = nullptr;
+        uint64_t const last_ip = chain_.completed->end;
+        chain_.completed = nullptr;
         return {done, last_ip};
     }
 
@@ -31272,7 +31303,7 @@ private:
     [[nodiscard]] constexpr auto here() noexcept -> block const* { return block_at(ip_, slot_); }
     /// noinline: inlined, a walk of blocks takes 23 % more instructions (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto decode_at(uint32_t slot, block_key key) noexcept -> block const* {
         auto const got = decode_block(*code_, key, how_.ips);
@@ -31395,7 +31426,7 @@ private:
         if (known.taken == path::not_repeatable) { return walked::waits; }
         apply(known, to);
         left_ = {};
-        chain_.current = &known;
+        chain_.completed = &known;
         return walked::branch;
     }
     template <takes_paths Sink>
@@ -31450,7 +31481,7 @@ private:
         if (!is_known()) { return walked::lost; }
         if (here.fits) { made.taken = 0; }
         to.paths()->insert(kept, made);
-        chain_.current = here.fits ? &kept : nullptr;
+        chain_.completed = here.fits ? &kept : nullptr;
         return walked::branch;
     }
     constexpr auto lose_at(gap_reason why) noexcept -> walked {
@@ -32164,8 +32195,8 @@ struct no_tap {
 /// by `deliver_pmi`.
 ///
 /// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP,
-/// at its CPL: above 0 it raises #GP. Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
-/// capability MSRs. All others raise #GP.
+/// at its CPL: above 0 it raises #GP. Besides the MSRs of the trace unit it has
+/// IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the capability MSRs. All others raise #GP.
 ///
 /// Shape:  a value, except that it borrows the memory port and the tap.
 /// Source: as `engine::trace_unit`; OUT-082..087, REG-002, REG-203..205.
@@ -32658,19 +32689,19 @@ struct msr_model {
         msr_index index{};
         uint64_t value = 0;
     };
-    slot slots[Count] = {};
+    slot words[Count] = {};
 
     [[nodiscard]] constexpr auto read(uint32_t index) const noexcept -> port_value {
         for (size_t i = 0; i < Count; ++i) {
-            if (slots[i].index == index) { return {true, slots[i].value}; }
+            if (words[i].index == index) { return {true, words[i].value}; }
         }
         return {};
     }
 
     [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
         for (size_t i = 0; i < Count; ++i) {
-            if (slots[i].index == index) {
-                slots[i].value = value;
+            if (words[i].index == index) {
+                words[i].value = value;
                 return true;
             }
         }

@@ -69,12 +69,12 @@ struct few_words {
 constexpr word ring_words[] = {{0x1'0000, 0x40'0000}, {0x1'0008, 0x40'1000}, {0x1'0010, 0x1'0001}};
 
 constexpr auto is_region(loaded_entry const& got, position where, uint64_t raw) -> bool {
-    return got && got.where == where && got.current.raw == raw && got.broken == rule::none &&
+    return got && got.where == where && got.active.raw == raw && got.broken == rule::none &&
            got.fault == port_fault{};
 }
 constexpr auto is_error(loaded_entry const& got, rule broken, position where, uint64_t raw)
     -> bool {
-    return !got && got.broken == broken && got.where == where && got.current.raw == raw &&
+    return !got && got.broken == broken && got.where == where && got.active.raw == raw &&
            got.fault == port_fault{};
 }
 
@@ -329,7 +329,7 @@ TEST_CASE("an entry that cannot be read is a fault, not an error, and can be ret
 TEST_CASE("a default loaded_entry has no error") {
     CHECK_TWICE([](auto value) {
         auto const it = value(loaded_entry{});
-        return it && it.where == position{} && it.current.raw == 0 && it.broken == rule::none &&
+        return it && it.where == position{} && it.active.raw == 0 && it.broken == rule::none &&
                !it.fault.happened && !value(loaded_entry{.broken = rule::OUT_060}) &&
                !value(loaded_entry{.fault = {true, 0}});
     });
@@ -345,7 +345,7 @@ TEST_CASE("tracing starts at the position in the MSRs, also inside a region (OUT
         auto const got = topa::load_first_entry(memory, topa::position_in(base, pointers), skl);
         return is_region(got, {0x1'0000, 1, 0x10}, 0x40'1000) && topa::base_of(got.where) == base &&
                topa::mask_ptrs_of(got.where) == pointers &&
-               topa::trace_store_phys_addr(got.where, got.current) == 0x40'1010;
+               topa::trace_store_phys_addr(got.where, got.active) == 0x40'1010;
     });
 }
 

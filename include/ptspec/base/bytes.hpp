@@ -49,7 +49,7 @@ namespace detail {
 /// Types of one byte: uint8_t, the other character types of that size, and std::byte, an
 /// enumeration over unsigned char.
 template <class Element>
-concept byte_like = one_of<Element, unsigned char, char, signed char, char8_t> ||
+concept byte_like = one_of<Element, unsigned char, char, signed char, detail::utf8_char> ||
                     (enumeration<Element> && same_as<__underlying_type(Element), unsigned char>);
 
 template <class Owner>

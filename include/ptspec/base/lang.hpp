@@ -6,12 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Fields have the names of the manual. Some headers define these as macros: <termios.h> CR3,
-// <arpa/telnet.h> IP, and drivers the MSRs. Without the macros no other error follows.
+// Fields and functions have the names of the manual. Some headers define these as macros:
+// <termios.h> CR3, <arpa/telnet.h> IP, Linux rdmsr, and drivers the MSRs. Without the macros no
+// other error follows.
 #if defined(IA32_RTIT_OUTPUT_BASE) || defined(IA32_RTIT_OUTPUT_MASK_PTRS) ||                       \
     defined(IA32_RTIT_CTL) || defined(IA32_RTIT_STATUS) || defined(IA32_RTIT_CR3_MATCH) ||         \
     defined(IA32_RTIT_ADDR0_A) || defined(IA32_RTIT_ADDR0_B) || defined(IA32_RTIT_ADDR1_A) ||      \
-    defined(IA32_RTIT_ADDR1_B) || defined(CR3) || defined(IP)
+    defined(IA32_RTIT_ADDR1_B) || defined(CR3) || defined(IP) || defined(TSC) || defined(MTC) ||   \
+    defined(CTC) || defined(END) || defined(STOP) || defined(INT) || defined(NR) || defined(OS) || \
+    defined(PT) || defined(IF) || defined(ID) || defined(HW) || defined(Base) || defined(Error) || \
+    defined(Mask) || defined(Size) || defined(Vector) || defined(rdmsr) || defined(wrmsr)
 #error "a macro has the name of a field: include ptspec before the header that defines it"
 #undef IA32_RTIT_OUTPUT_BASE
 #undef IA32_RTIT_OUTPUT_MASK_PTRS
@@ -24,6 +28,25 @@
 #undef IA32_RTIT_ADDR1_B
 #undef CR3
 #undef IP
+#undef TSC
+#undef MTC
+#undef CTC
+#undef END
+#undef STOP
+#undef INT
+#undef NR
+#undef OS
+#undef PT
+#undef IF
+#undef ID
+#undef HW
+#undef Base
+#undef Error
+#undef Mask
+#undef Size
+#undef Vector
+#undef rdmsr
+#undef wrmsr
 #endif
 
 /// The language-support pieces that ptspec needs and that a target without a C++ standard library
@@ -75,6 +98,12 @@ struct bare<Type&&> : bare<Type> {};
 template <class Type>
 auto make() noexcept -> Type&&;
 
+#if defined(__cpp_char8_t)
+using utf8_char = char8_t;
+#else
+using utf8_char = char;  // -fno-char8_t
+#endif
+
 }  // namespace detail
 
 template <class One, class Two>
@@ -84,9 +113,9 @@ template <class Type, class... Choices>
 concept one_of = detail::is_one_of<Type, Choices...>;
 
 template <class Type>
-concept integral = one_of<Type, bool, char, signed char, unsigned char, wchar_t, char8_t, char16_t,
-                          char32_t, short, unsigned short, int, unsigned int, long, unsigned long,
-                          long long, unsigned long long>;
+concept integral = one_of<Type, bool, char, signed char, unsigned char, wchar_t, detail::utf8_char,
+                          char16_t, char32_t, short, unsigned short, int, unsigned int, long,
+                          unsigned long, long long, unsigned long long>;
 
 template <class Type>
 concept enumeration = __is_enum(Type);

@@ -43,7 +43,7 @@ constexpr auto is_chosen(msr_choice which, ia32_rtit_ctl ctl, access::pt_msr con
 /// noinline: four procedures share it. Inlined, a driver has 0.6 KB more (g++ 12).
 template <class Sequence>
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 constexpr void program(Sequence& to, access::msr_state const& from,
                        msr_choice which = msr_choice::all) noexcept {

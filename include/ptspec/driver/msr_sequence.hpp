@@ -98,7 +98,7 @@ public:
     constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
 
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto read(msr_index index) noexcept -> uint64_t {
         if (fault_.happened) { return 0; }
@@ -116,7 +116,7 @@ public:
     }
     /// False after a fault.
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto write(msr_index index, uint64_t value) noexcept -> bool {
         if (fault_.happened) { return false; }

@@ -196,7 +196,7 @@ struct region_offset {
 ///
 /// noinline: inlined, a driver has 0.2 KB more (g++ 12, clang 19).
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 [[nodiscard]]
 constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_offset {
@@ -222,7 +222,7 @@ constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_off
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 [[nodiscard]]
 constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -> ring_offset {
@@ -273,19 +273,19 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 [[nodiscard]] constexpr auto set_marks(ring const& in, ring_marks const& wanted) noexcept -> bool {
     auto const [head, unread, wake_up_bytes] = wanted;
     if (unread > in.bytes) { return false; }
-    auto const current = region_at(in, head);
+    auto const active = region_at(in, head);
     auto const oldest = region_at(in, head % in.bytes + in.bytes - unread);
-    bool const follows = oldest.region == current.region && oldest.offset >= current.offset;
+    bool const follows = oldest.region == active.region && oldest.offset >= active.offset;
     if (unread != 0 && follows) { return false; }
     if (in.is_stepped) { return true; }
-    size_t const stop = region_before(in, unread == 0 ? current.region : oldest.region);
-    size_t wake_up = current.region;
-    uint64_t room = topa::bytes_in(in.regions[wake_up].size) - current.offset;
+    size_t const stop = region_before(in, unread == 0 ? active.region : oldest.region);
+    size_t wake_up = active.region;
+    uint64_t room = topa::bytes_in(in.regions[wake_up].size) - active.offset;
     while (room < wake_up_bytes && wake_up != stop) {
         wake_up = region_after(in, wake_up);
         room += topa::bytes_in(in.regions[wake_up].size);
     }
-    if (wake_up == stop && wake_up != current.region) { wake_up = region_before(in, wake_up); }
+    if (wake_up == stop && wake_up != active.region) { wake_up = region_before(in, wake_up); }
     using topa::entry;
     for (size_t i = 0; i < in.region_count; ++i) {
         bool const stops = i == stop;

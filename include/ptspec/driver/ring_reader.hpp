@@ -120,7 +120,7 @@ struct [[nodiscard]] ring_update {
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 [[nodiscard]]
 constexpr auto offset_of(ring const& in, stopped_trace const& now) noexcept -> ring_offset {

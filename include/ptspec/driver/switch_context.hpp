@@ -32,7 +32,7 @@ namespace detail {
 /// noinline: for the reason given at `program`.
 template <class Sequence>
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 constexpr void read_chosen(Sequence& from, access::msr_state& to, msr_choice which) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {

@@ -212,9 +212,9 @@ constexpr void begin_overflow(generator_state& s) noexcept {
 /// noinline: inlined, branches take 3 % more instructions and cycles 4 % (g++ 12).
 template <class Sink, class Add>
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
-constexpr void emit(generator_state& s, Sink& to, Add const& add) noexcept {
+constexpr void put_packets(generator_state& s, Sink& to, Add const& add) noexcept {
     if (s.in_overflow) { return; }
     trace::packet_batch<> batch{s.writer, s.write_options};
     decoder_view const before = s.view;

@@ -243,7 +243,7 @@ private:
     /// noinline: inlined, branches take 12 % more instructions (g++ 12).
     template <class Action, memory_port Memory>
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto on_slow_path(Action const& e, Memory& memory) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
@@ -322,7 +322,7 @@ private:
     /// noinline: inlined, branches take 2 % more instructions (g++ 12).
     template <memory_port Memory>
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto on_trace_en_changed(Memory& memory) noexcept -> port_fault {
         if (output_active_) { return flush(memory); }

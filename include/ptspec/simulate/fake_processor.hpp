@@ -99,8 +99,8 @@ struct no_tap {
 /// by `deliver_pmi`.
 ///
 /// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP,
-/// at its CPL: above 0 it raises #GP. Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
-/// capability MSRs. All others raise #GP.
+/// at its CPL: above 0 it raises #GP. Besides the MSRs of the trace unit it has
+/// IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the capability MSRs. All others raise #GP.
 ///
 /// Shape:  a value, except that it borrows the memory port and the tap.
 /// Source: as `engine::trace_unit`; OUT-082..087, REG-002, REG-203..205.

@@ -36,19 +36,19 @@ struct msr_model {
         msr_index index{};
         uint64_t value = 0;
     };
-    slot slots[Count] = {};
+    slot words[Count] = {};
 
     [[nodiscard]] constexpr auto read(uint32_t index) const noexcept -> port_value {
         for (size_t i = 0; i < Count; ++i) {
-            if (slots[i].index == index) { return {true, slots[i].value}; }
+            if (words[i].index == index) { return {true, words[i].value}; }
         }
         return {};
     }
 
     [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
         for (size_t i = 0; i < Count; ++i) {
-            if (slots[i].index == index) {
-                slots[i].value = value;
+            if (words[i].index == index) {
+                words[i].value = value;
                 return true;
             }
         }

@@ -61,16 +61,16 @@ struct position {
 /// `where`.
 ///
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-051.
-[[nodiscard]] constexpr auto trace_store_phys_addr(position where, entry current) noexcept
+[[nodiscard]] constexpr auto trace_store_phys_addr(position where, entry active) noexcept
     -> phys_addr {
-    return current.get<entry::Base>() + where.offset;
+    return active.get<entry::Base>() + where.offset;
 }
 
 /// The number of bytes until the current region is full; 0 when the offset is outside the region.
 ///
 /// Source: OUT-052, OUT-064.
-[[nodiscard]] constexpr auto bytes_left(position where, entry current) noexcept -> uint64_t {
-    uint64_t const size = bytes_in(current.get<entry::Size>());
+[[nodiscard]] constexpr auto bytes_left(position where, entry active) noexcept -> uint64_t {
+    uint64_t const size = bytes_in(active.get<entry::Size>());
     return where.offset < size ? size - where.offset : 0;
 }
 
@@ -93,9 +93,9 @@ struct position {
 /// fill the region it is the next entry, which may be an END entry.
 ///
 /// Source: OUT-051..053, OUT-055.
-[[nodiscard]] constexpr auto advanced(position where, entry current, uint64_t bytes) noexcept
+[[nodiscard]] constexpr auto advanced(position where, entry active, uint64_t bytes) noexcept
     -> position {
-    uint64_t const size = underlying(current.get<entry::Size>());
+    uint64_t const size = underlying(active.get<entry::Size>());
     uint64_t const offset = where.offset;
     uint64_t const index = address_math::index_after(uint64_t{where.index}, offset, bytes, size);
     return {where.table, static_cast<uint32_t>(index),

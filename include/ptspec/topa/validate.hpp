@@ -27,8 +27,8 @@ template <memory_port Memory, callable<violation> Found>
         return [&found, at](rule broken) { found(violation{broken, at}); };
     };
     find_broken_rules_of_base(link_to(table), table, of.width, report({table, 0}));
-    auto const visit = [&](place at, entry current) {
-        find_broken_rules(current, at, of, report(at));
+    auto const visit = [&](place at, entry active) {
+        find_broken_rules(active, at, of, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
         phys_addr const address = table_pointer({table, at.index, 0});
         if (!of.width.contains(address) && of.width.contains(table)) { report(at)(rule::OUT_071); }

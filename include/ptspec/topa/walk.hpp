@@ -13,7 +13,7 @@ namespace ptspec::topa {
 /// The result of loading an entry: the position of the trace unit after END entries.
 struct loaded_entry {
     position where{};  ///< after following END; on an error the position of the invalid entry
-    entry current{};   ///< the entry at that position, if it was read
+    entry active{};    ///< the entry at that position, if it was read
     rule broken = rule::none;  ///< the rule of the operational error
     port_fault fault{};        ///< the load failed: retry it
 
@@ -47,12 +47,12 @@ template <memory_port Memory>
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
         auto const word = memory.load(address.value);
         if (!word) { return {.where = where, .fault = {true, address}}; }
-        entry const current{word.value};
-        rule const broken = broken_rule(current, {where.table, where.index}, of);
-        if (broken != rule::none || !current.get<entry::END>()) {
-            return {.where = where, .current = current, .broken = broken};
+        entry const active{word.value};
+        rule const broken = broken_rule(active, {where.table, where.index}, of);
+        if (broken != rule::none || !active.get<entry::END>()) {
+            return {.where = where, .active = active, .broken = broken};
         }
-        where = follow_end(current);
+        where = follow_end(active);
     }
 }
 
@@ -66,7 +66,7 @@ template <memory_port Memory>
                                               restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
     auto at = load_entry(memory, where, of, restricted);
-    if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }
+    if (at && bytes_left(at.where, at.active) == 0) { at.broken = rule::OUT_064; }
     return at;
 }
 
@@ -99,13 +99,13 @@ template <memory_port Memory>
         if (!at) { return {false, walked.bytes, at.broken, at.fault}; }
         from = at.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
-            entry const current = at.current;
-            if (to.offset > bytes_in(current.get<entry::Size>())) {
+            entry const active = at.active;
+            if (to.offset > bytes_in(active.get<entry::Size>())) {
                 return {false, walked.bytes, rule::OUT_064, {}};
             }
             return {true, walked.bytes + (to.offset - from.offset), rule::none, {}};
         }
-        walked.bytes += bytes_left(from, at.current);
+        walked.bytes += bytes_left(from, at.active);
         from = next_entry(from);
     }
     return walked;
@@ -141,10 +141,10 @@ template <memory_port Memory, callable<place, entry> Visit>
     for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
         auto const word = memory.load(address_math::table_pointer(table.value, i));
         if (!word) { return {table_end::unreadable, at, 0}; }
-        entry const current{word.value};
-        visit(at, current);
-        if (current.get<entry::END>()) { return {table_end::link, at, follow_end(current).table}; }
-        if (current.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
+        entry const active{word.value};
+        visit(at, active);
+        if (active.get<entry::END>()) { return {table_end::link, at, follow_end(active).table}; }
+        if (active.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
         if (i == last_index) { return {table_end::wraps, at, 0}; }
     }
     return {table_end::limit_reached, at, 0};

@@ -175,7 +175,7 @@ private:
     /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
     /// (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto add_other(packet::any_packet const& which, at where) noexcept -> binding {
         here_ = {where.offset, which.kind()};

@@ -39,8 +39,8 @@ struct [[nodiscard]] target_answer {
 /// one. If the result is `no_answer::event`, `pending()` returns an event, which applies at its IP,
 /// or at the current instruction if it has none. The decoder applies it and calls `pop()`.
 ///
-/// Branches at unknown IPs are skipped: after damage, up to `event_type::resumed`; without a PSB, up
-/// to the first TIP or TIP.PGE.
+/// Branches at unknown IPs are skipped: after damage up to `event_type::resumed`, and without a PSB
+/// up to the first TIP or TIP.PGE.
 ///
 /// A processor may send a TNT before the TIPs of indirect branches that precede some of its
 /// branches. Therefore `take_target()` takes the TIP after the TNT even while outcomes of that TNT

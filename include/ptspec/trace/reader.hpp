@@ -182,7 +182,7 @@ private:
     /// noinline: keeps the cold members out of registers. Without it next() takes 15 % more
     /// instructions on packets of all kinds (clang 19).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     static constexpr auto initial_state(byte_view bytes, bool is_whole, reader_options how) noexcept
         -> state {
@@ -233,7 +233,7 @@ private:
     /// noinline: keeps the cold path out of the caller's registers. Without it next() takes 44 %
     /// more instructions (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     static constexpr auto slow_path(reader copy) noexcept -> step {
         item const got = copy.next_slow_path();

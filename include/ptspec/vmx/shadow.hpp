@@ -221,13 +221,13 @@ constexpr auto shadow::to_host(output_registers const& guest) const noexcept
     for (size_t i = 0; i < s_.used; ++i) {
         shadow_page const& page = s_.pages[i];
         for (uint32_t slot = 0; slot < shadow_page::entry_count; ++slot) {
-            topa::entry const current = page.entries[slot];
-            if (current == detail::unused_entry) { break; }
-            auto const found = detail::host_offset_of(current, page.origins[slot], where);
+            topa::entry const active = page.entries[slot];
+            if (active == detail::unused_entry) { break; }
+            auto const found = detail::host_offset_of(active, page.origins[slot], where);
             if (!found.found) { continue; }
             topa::position const at{page.address, slot, found.offset};
             return {true, detail::registers_of(
-                              current.get<topa::entry::END>() ? topa::follow_end(current) : at)};
+                              active.get<topa::entry::END>() ? topa::follow_end(active) : at)};
         }
     }
     return {};

@@ -15,6 +15,9 @@
 #define IA32_RTIT_ADDR1_B 0x583
 #define CR3 0003000
 #define IP 244
+#define TSC 0
+#define END 0
+#define rdmsr(index, low, high) (void)0
 #else
 // Headers for Windows and other systems define these; no name of ptspec is one of them.
 #define far

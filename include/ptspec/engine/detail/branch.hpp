@@ -39,14 +39,14 @@ namespace ptspec::engine::detail {
 template <class Sink>
 constexpr void emit_branch(generator_state& s, bool taken, Sink& to) noexcept {
     if (s.ctl<ctl::DisTNT>()) { return; }
-    emit(s, to, [=](auto& batch) { batch.branch(taken); });
+    put_packets(s, to, [=](auto& batch) { batch.branch(taken); });
 }
 /// Adds the TNT bit that completes a TNT after PADs.
 template <class Sink>
 constexpr void complete_tnt(generator_state& s, bool taken, Sink& to) noexcept {
     s.writer.add_branch(taken);
     if (trace::append_aligned_tnt(to, s.writer, s.write_options)) { return; }
-    emit(s, to, [](auto& batch) { batch.flush(); });
+    put_packets(s, to, [](auto& batch) { batch.flush(); });
 }
 /// Emits a TIP to a fast IP, after the gathered branches.
 template <class Sink>
@@ -58,7 +58,7 @@ constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept 
                              : !s.write_options.cyc && trace::append_aligned_tip(
                                                            to, s.writer, s.write_options, ip.value);
     if (!is_done) {
-        emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
+        put_packets(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
     }
 }
 /// Handles a call. If its packets are lost, no RET is compressed against it.
@@ -81,7 +81,7 @@ constexpr void handle(generator_state& s, action::conditional const& e, Sink& to
         }
         s.writer.add_branch(e.taken);
         if (trace::append_tnt(to, s.writer)) { return; }
-        return emit(s, to, [](auto& batch) { batch.flush(); });
+        return put_packets(s, to, [](auto& batch) { batch.flush(); });
     }
     if (e.taken) { return transfer(s, to, {.encoding = branch_encoding::tnt, .to = e.to}, s.code); }
     s.ip = e.to;

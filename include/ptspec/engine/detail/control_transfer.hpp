@@ -128,7 +128,7 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
     bool const stays_on = before.packet() && result.after.packet();
     bool const has_packet = how.encoding != branch_encoding::none || how.pip.raw != 0;
     if (has_packet || !stays_on) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             if (records_events(s, before, result.after)) {
                 add_cfe(batch, how.cfe, how.from, before);
             }

@@ -30,7 +30,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, pac
                       s.options.psb_on_every_enable);
     bool const psb_last = psb && s.options.psb_after_pge && now.packet();
     packet_ip const next = s.in_packets(s.ip);
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         if (!psb) {
             add_timing(s, batch);
         } else if (!psb_last) {
@@ -59,7 +59,7 @@ constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& h
     using status = access::ia32_rtit_status;
     auto const before = s.enables();
     if (before.trigger) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             if (records_events(s, before, before)) { add_cfe(batch, how.cfe, how.from, before); }
             if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
             if (how.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
@@ -185,7 +185,7 @@ constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink&
     s.code.IF = e.IF;
     s.ip = e.next;
     if (!changes || !s.ctl<ctl::EventEn>() || !s.enables().packet()) { return; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         add_mode_exec(s, batch);
         batch.template add_ip<packet::fup>(s.in_packets(e.next));
     });

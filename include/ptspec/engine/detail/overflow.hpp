@@ -4,7 +4,7 @@
 #include <ptspec/engine/action/psb_overflow.hpp>
 #include <ptspec/engine/detail/psb.hpp>
 
-/// The end of an overflow, and overflows and PSB+ on request. `emit` begins an overflow.
+/// The end of an overflow, and overflows and PSB+ on request. `put_packets` begins an overflow.
 namespace ptspec::engine::detail {
 
 /// True if a packet was lost and no later packet reports its state.
@@ -26,12 +26,12 @@ constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
     if (s.deferred_ovf != deferred_ovf::none) {
         bool const stopped = s.deferred_ovf == deferred_ovf::ovf_and_trace_stop;
         s.deferred_ovf = deferred_ovf::none;
-        emit(s, to, [=](auto& batch) {
+        put_packets(s, to, [=](auto& batch) {
             batch.add(packet::ovf{});
             if (stopped) { batch.add(packet::tracestop{}); }
         });
     } else if (now.trigger) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             batch.add(packet::ovf{});
             bool const requested = s.options.psb_after_overflow == psb_after_ovf::always ||
                                    (s.options.psb_after_overflow == psb_after_ovf::where_needed &&

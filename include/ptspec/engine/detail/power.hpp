@@ -35,7 +35,7 @@ constexpr void handle(generator_state& s, action::mwait const& e, Sink& to) noex
     s.ip = e.next;
     if (e.thread.state == 0 && e.thread.substate == 0) { return; }
     if (records_power(s)) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             using packet::mwait;
             if (s.enables().context && !e.is_io && !e.is_pending) {
                 batch.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
@@ -52,13 +52,13 @@ constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexc
     auto const now = s.enables();
     s.ip = e.next;
     if (e.is_shutdown && records_events(s, now, now)) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always},
                     s.in_packets(e.from), now);
         });
     }
     if (records_power(s)) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             add_pwre(batch, {1, 0}, false);
             add_exstop(s, batch, e.from);
         });
@@ -68,7 +68,7 @@ constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexc
 template <class Sink>
 constexpr void handle(generator_state& s, action::duty_cycle const& e, Sink& to) noexcept {
     if (records_power(s)) {
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             add_pwre(batch, {e.state, 0}, true);
             add_exstop(s, batch, e.next);
         });
@@ -80,7 +80,7 @@ constexpr void handle(generator_state& s, action::wake const& e, Sink& to) noexc
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (!s.trigger_en()) { return; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         add_timing(s, batch);
         if (records_power(s)) { add_pwrx(batch, e); }
     });
@@ -90,7 +90,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::clock_stop const& e, Sink& to) noexcept {
     if (s.clocks.are_off) { return; }
     if (records_power(s)) {
-        emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
+        put_packets(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
     }
     s.clocks.are_off = true;
 }
@@ -99,7 +99,7 @@ constexpr void handle(generator_state& s, action::clock_resume const&, Sink& to)
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (s.trigger_en()) {
-        emit(s, to, [&](auto& batch) { add_timing(s, batch); });
+        put_packets(s, to, [&](auto& batch) { add_timing(s, batch); });
     }
 }
 

@@ -50,7 +50,7 @@ constexpr auto run_within(generator_state& s, action::time_within takes, Sink& t
     auto const rest = s.within;
     s.within = {};
     if (rest.count == 0 || !s.trigger_en()) { return done; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         for (size_t i = 0; i < rest.count; ++i) { pass(s, batch, rest.first[i]); }
     });
     return done;
@@ -160,7 +160,7 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
 template <class Sink>
 constexpr void complete_action(generator_state& s, Sink& to) noexcept {
     if (!s.psb_is_due() || !s.trigger_en() || s.in_overflow || s.clocks.are_off) { return; }
-    emit(s, to, [&](auto& batch) { add_psb(s, batch, s.enables()); });
+    put_packets(s, to, [&](auto& batch) { add_psb(s, batch, s.enables()); });
 }
 
 }  // namespace ptspec::engine::detail

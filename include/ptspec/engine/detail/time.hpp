@@ -28,7 +28,7 @@ namespace ptspec::engine::detail {
 template <class Sink>
 constexpr void handle(generator_state& s, action::cycle_guard const&, Sink& to) noexcept {
     if (!s.trigger_en() || !s.ctl<ctl::CYCEn>() || s.writer.cycles == 0) { return; }
-    emit(s, to, [](auto& batch) { batch.add_cycles(); });
+    put_packets(s, to, [](auto& batch) { batch.add_cycles(); });
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::cycles const& e, Sink& to) noexcept {
@@ -52,7 +52,7 @@ constexpr void handle(generator_state& s, action::elapsed const& e, Sink& to) no
     for (uint64_t i = 0; generates && i < due.count; ++i) {
         uint64_t const art = (due.first + i) << freq;
         s.clocks.run_to(art, e.tsc - tsc_per_tick * (e.art - art));
-        emit(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
+        put_packets(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
         complete_action(s, to);
     }
     s.clocks.run_to(e.art, e.tsc);
@@ -61,7 +61,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::ratio const& e, Sink& to) noexcept {
     s.clocks.core_to_bus = e.core_to_bus;
     if (s.trigger_en() && !s.clocks.are_off) {
-        emit(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });
+        put_packets(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });
     }
 }
 

@@ -14,7 +14,7 @@ template <class Sink>
 constexpr void emit_mode_tsx(generator_state& s, uint64_t at, Sink& to) noexcept {
     auto const now = s.enables();
     if (!now.trigger || !now.context || !now.branch) { return; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         add_mode_tsx(s, batch);
         if (now.packet()) { batch.template add_ip<packet::fup>(s.in_packets(at)); }
     });

@@ -114,7 +114,7 @@ constexpr void handle(generator_state& s, action::init const& e, Sink& to) noexc
     s.code = e.after;
     s.ip = e.to;
     if (!now.trigger) { return; }
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         if (records_events(s, now, now)) { add_cfe(batch, how.cfe, how.from, now); }
         if (!now.packet()) { return; }
         batch.template add_ip<packet::fup>(how.from);

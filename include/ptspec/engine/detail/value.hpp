@@ -17,7 +17,7 @@ constexpr void handle(generator_state& s, action::ptwrite const& e, Sink& to) no
     using packet::ptw;
     bool const has_ip = s.ctl<ctl::FUPonPTW>();
     uint64_t const value = e.is_64_bit ? e.value : e.value & low_bits(32);
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         batch.add(ptw{}
                       .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{has_ip})
                       .with_payload(value));
@@ -35,7 +35,7 @@ constexpr void emit_group(generator_state& s, action::pebs_group const& which, S
     do {
         size_t const end = which.count - emitted < items_of_a_batch ? which.count
                                                                     : emitted + items_of_a_batch;
-        emit(s, to, [&](auto& batch) {
+        put_packets(s, to, [&](auto& batch) {
             if (emitted == 0) {
                 batch.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
                                      bbp::SZ{which.items_of_4}));
@@ -55,7 +55,7 @@ constexpr void handle(generator_state& s, action::pebs_record const& e, Sink& to
     if (!s.trigger_en() || e.count == 0) { return; }
     for (size_t i = 0; i < e.count; ++i) { emit_group(s, e.groups[i], to); }
     bool const has_ip = s.enables().context;
-    emit(s, to, [&](auto& batch) {
+    put_packets(s, to, [&](auto& batch) {
         batch.add(packet::bep{}.with(packet::bep::IP{has_ip}));
         if (has_ip) { batch.template add_ip<packet::fup>(s.in_packets(e.ip)); }
     });

@@ -89,7 +89,7 @@ constexpr void handle(generator_state& s, action::vmptrld const& e, Sink& to) no
     s.ip = e.next;
     auto const now = s.enables();
     if (now.trigger && now.context && s.caps.vmx() != cpu::vmx_support::none) {
-        emit(s, to, [&](auto& batch) { batch.add(vmcs_of(s.vmcs)); });
+        put_packets(s, to, [&](auto& batch) { batch.add(vmcs_of(s.vmcs)); });
     }
 }
 template <class Sink>
@@ -143,7 +143,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, action::acm_begin const&, Sink& to) noexcept {
     if (s.in_acm) { return; }
     s.msrs.status = status_now(s);
-    emit(s, to, [](auto& batch) { batch.flush(); });
+    put_packets(s, to, [](auto& batch) { batch.flush(); });
     s.in_acm = true;
     s.trace_en_after_acm = s.ctl<ctl::TraceEn>();
     s.msrs = access::acm_entry(s.msrs);
@@ -157,7 +157,7 @@ constexpr void handle(generator_state& s, action::acm_end const& e, Sink& to) no
     s.msrs = access::acm_exit(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
     apply_ctl(s);
     if (!s.trigger_en()) { return; }
-    emit(s, to, [&](auto& batch) { add_timing(s, batch); });
+    put_packets(s, to, [&](auto& batch) { add_timing(s, batch); });
 }
 
 }  // namespace ptspec::engine::detail

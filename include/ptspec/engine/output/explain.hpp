@@ -25,7 +25,7 @@ constexpr auto name() noexcept -> text {
 }
 
 /// The field that must change to remove an operational error.
-constexpr auto field_at_fault(rule ended_by, topa::entry current) noexcept -> text {
+constexpr auto field_at_fault(rule ended_by, topa::entry active) noexcept -> text {
     using topa::entry;
     using pointers = reg::ia32_rtit_output_mask_ptrs;
     switch (ended_by) {
@@ -42,7 +42,7 @@ constexpr auto field_at_fault(rule ended_by, topa::entry current) noexcept -> te
         case rule::OUT_068:
         case rule::OUT_111: return name<entry::Base>();
         case rule::OUT_065:
-            return current.get<entry::INT>() ? name<entry::INT>() : name<entry::STOP>();
+            return active.get<entry::INT>() ? name<entry::INT>() : name<entry::STOP>();
         case rule::OUT_066:
         case rule::OUT_067: return name<entry::END>();
         case rule::OUT_080: return name<entry::STOP>();
@@ -50,9 +50,9 @@ constexpr auto field_at_fault(rule ended_by, topa::entry current) noexcept -> te
     }
 }
 
-constexpr auto at_entry(rule ended_by, topa::position where, topa::entry current) noexcept
+constexpr auto at_entry(rule ended_by, topa::position where, topa::entry active) noexcept
     -> explanation {
-    return {ended_by, true, {where.table, where.index}, current, field_at_fault(ended_by, current),
+    return {ended_by, true, {where.table, where.index}, active, field_at_fault(ended_by, active),
             {}};
 }
 constexpr auto in_registers(rule ended_by, text field = {}) noexcept -> explanation {
@@ -83,9 +83,9 @@ constexpr auto error_of_topa(cpu::capabilities const& caps, access::msr_state co
     auto const loaded = topa::load_first_entry(memory, where, topa::limits::of(caps),
                                                how.restricted);
     if (loaded.fault.happened) { return {.fault = loaded.fault}; }
-    if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
-    if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
-        return at_entry(rule::OUT_111, loaded.where, loaded.current);
+    if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.active); }
+    if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.active))) {
+        return at_entry(rule::OUT_111, loaded.where, loaded.active);
     }
     return in_registers(rule::REG_053);
 }
@@ -100,10 +100,10 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
         auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where).value);
         if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
-        topa::entry const current{word.value};
-        bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();
-        if (stops && topa::bytes_left(where, current) <= 1) {
-            return at_entry(rule::OUT_080, where, current);
+        topa::entry const active{word.value};
+        bool const stops = active.get<topa::entry::STOP>() && !active.get<topa::entry::END>();
+        if (stops && topa::bytes_left(where, active) <= 1) {
+            return at_entry(rule::OUT_080, where, active);
         }
     }
     return in_registers(access::has_trace_stop(now) ? rule::REG_068 : rule::REG_053);

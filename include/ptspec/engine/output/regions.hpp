@@ -111,7 +111,7 @@ constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memo
         return {};
     }
     find_entries(s, memory);
-    begin_region(s, now, memory, loaded.current);
+    begin_region(s, now, memory, loaded.active);
     return {};
 }
 
@@ -144,7 +144,7 @@ constexpr auto load_next_region(output_state& s, access::msr_state& now, Memory&
 ///
 /// noinline: inlined, a write of 2 bytes takes 1.5 times as long (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-[[gnu::noinline]]
+[[gnu::__noinline__]]
 #endif
 inline auto entry_after_link(output_state const& s, uint64_t end, uint8_t const* place,
                              uint64_t room) noexcept -> uint8_t const* {

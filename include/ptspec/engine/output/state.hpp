@@ -118,9 +118,9 @@ constexpr void forget_entries(output_state& s) noexcept {
     s.window.next_entry = s.position_next = s.first_entry = s.entries_end = nullptr;
 }
 /// `current` points to the current entry, and `count` entries after it can be read directly.
-constexpr void set_entries(output_state& s, uint8_t const* current, uint64_t count) noexcept {
-    s.first_entry = s.position.index == 0 ? current : nullptr;
-    s.window.next_entry = current + sizeof(topa::entry);
+constexpr void set_entries(output_state& s, uint8_t const* active, uint64_t count) noexcept {
+    s.first_entry = s.position.index == 0 ? active : nullptr;
+    s.window.next_entry = active + sizeof(topa::entry);
     s.position_next = s.window.next_entry;
     s.entries_end = s.window.next_entry + count * sizeof(topa::entry);
 }

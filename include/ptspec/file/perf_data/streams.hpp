@@ -367,8 +367,8 @@ constexpr void join_all(piece* all, size_t count, bool is_snapshot) noexcept {
 /// Collects the pieces of a file, and the marks of AUX records after them.
 class piece_collector {
 public:
-    constexpr piece_collector(input const& of, piece* slots, size_t room) noexcept
-        : events_{of}, slots_{slots}, room_{room} {}
+    constexpr piece_collector(input const& of, piece* storage, size_t room) noexcept
+        : events_{of}, slots_{storage}, room_{room} {}
 
     /// Errors: for a SAMPLE, those of `event_finder::complete` and `aux_sample_of`.
     [[nodiscard]] constexpr auto add(record found) noexcept -> read_status {
@@ -512,10 +512,10 @@ constexpr auto collect_pieces(input const& of, piece_collector& to) noexcept -> 
 ///         (record_too_short, unknown_id, too_many_ids): the streams have the pieces before the
 ///         error.
 /// Source: drivers.md, 3.4 and 4.4.
-[[nodiscard]] constexpr auto streams_of(input const& of, piece* slots, size_t room) noexcept
+[[nodiscard]] constexpr auto streams_of(input const& of, piece* storage, size_t room) noexcept
     -> stream_list {
     stream_list made;
-    detail::piece_collector all{of, slots, room};
+    detail::piece_collector all{of, storage, room};
     auto const found = detail::collect_pieces(of, all);
     made.result = found.result;
     made.has_compressed = found.has_compressed;
@@ -527,23 +527,23 @@ constexpr auto collect_pieces(input const& of, piece_collector& to) noexcept -> 
         return made;
     }
     all.finish();
-    size_t const placed = detail::place_marks(slots, all.pieces(), all.marks());
+    size_t const placed = detail::place_marks(storage, all.pieces(), all.marks());
     made.unplaced = all.marks() - placed;
     made.piece_count = all.pieces() + placed;
-    made.first = slots;
+    made.first = storage;
     auto const clock = time_conversion_of(found.info);
     for (size_t i = 0; i < made.piece_count; ++i) {
-        auto& one = slots[i];
+        auto& one = storage[i];
         if (one.is_sample && one.time != 0) { one.reference = clock.tsc_of(one.time); }
     }
-    detail::sort_pieces(slots, made.piece_count, detail::is_earlier{made.is_snapshot});
-    detail::join_all(slots, made.piece_count, made.is_snapshot);
+    detail::sort_pieces(storage, made.piece_count, detail::is_earlier{made.is_snapshot});
+    detail::join_all(storage, made.piece_count, made.is_snapshot);
     return made;
 }
 template <size_t Room>
-[[nodiscard]] constexpr auto streams_of(input const& of, piece (&slots)[Room]) noexcept
+[[nodiscard]] constexpr auto streams_of(input const& of, piece (&storage)[Room]) noexcept
     -> stream_list {
-    return streams_of(of, slots, Room);
+    return streams_of(of, storage, Room);
 }
 
 }  // namespace ptspec::file::perf_data

@@ -226,9 +226,9 @@ private:
         return put(made.finish());
     }
     template <class Record>
-    constexpr auto write_task(Record const& what, thread_id current) noexcept -> write_result {
+    constexpr auto write_task(Record const& what, thread_id active) noexcept -> write_result {
         detail::record_bytes<Record, detail::sample_id_room> made{what};
-        made.add_sample_id(current, timed_, what.time);
+        made.add_sample_id(active, timed_, what.time);
         return put(made.finish());
     }
 

@@ -168,7 +168,7 @@ public:
     constexpr auto add_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if (!has_target_) {
             if constexpr (uses_paths<Sink>) {
-                chain_.current = nullptr;
+                chain_.completed = nullptr;
                 auto const end = has_to ? repeat_path(path_end::tip, target, to) : walked::waits;
                 if (end == walked::branch) { return true; }
                 if (end == walked::missing) { return false; }
@@ -198,18 +198,18 @@ public:
                 made.end = ip;
                 to.paths()->insert(known, made);
             }
-            chain_.current = &known;
+            chain_.completed = &known;
         }
     }
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
         if constexpr (uses_paths<Sink>) {
-            chain_.current = nullptr;
+            chain_.completed = nullptr;
             auto const how = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
             auto const end = repeat_path(how, has_to ? target : 0, to);
             if (end == walked::branch) { leave(to); }
-            if (!has_to) { chain_.current = nullptr; }
+            if (!has_to) { chain_.completed = nullptr; }
             if (end == walked::branch || end == walked::missing) { return end == walked::branch; }
         }
         if (!flush(to) || (is_known() && !walk_to_end(has_to, target, to))) { return false; }
@@ -273,7 +273,7 @@ public:
     template <class Binds, takes_paths Sink>
     constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
                                     Binds& binds, Sink& to) noexcept -> trace::skipped_packets {
-        if (chain_.current == nullptr) {
+        if (chain_.completed == nullptr) {
             chain_.previous = nullptr;
             return {};
         }
@@ -298,12 +298,12 @@ public:
                 leave(to);
             }
             done += next->size;
-            chain_.current = found;
+            chain_.completed = found;
             chain_.previous = nullptr;
         }
         chain_.offset = offset + done;
-        uint64_t const last_ip = chain_.current->end;
-        chain_.current = nullptr;
+        uint64_t const last_ip = chain_.completed->end;
+        chain_.completed = nullptr;
         return {done, last_ip};
     }
 
@@ -358,7 +358,7 @@ private:
     [[nodiscard]] constexpr auto here() noexcept -> block const* { return block_at(ip_, slot_); }
     /// noinline: inlined, a walk of blocks takes 23 % more instructions (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto decode_at(uint32_t slot, block_key key) noexcept -> block const* {
         auto const got = decode_block(*code_, key, how_.ips);
@@ -481,7 +481,7 @@ private:
         if (known.taken == path::not_repeatable) { return walked::waits; }
         apply(known, to);
         left_ = {};
-        chain_.current = &known;
+        chain_.completed = &known;
         return walked::branch;
     }
     template <takes_paths Sink>
@@ -536,7 +536,7 @@ private:
         if (!is_known()) { return walked::lost; }
         if (here.fits) { made.taken = 0; }
         to.paths()->insert(kept, made);
-        chain_.current = here.fits ? &kept : nullptr;
+        chain_.completed = here.fits ? &kept : nullptr;
         return walked::branch;
     }
     constexpr auto lose_at(gap_reason why) noexcept -> walked {

@@ -88,7 +88,7 @@ struct lane_sums {
     }
     /// noinline: inlined, a summary takes 5 % more instructions (g++ 12, clang 19).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info const one = opcode_info_at<Packets>(at, strict);
@@ -150,9 +150,9 @@ constexpr auto find_first(segment_finder& segments, first_segments& found) noexc
 /// Counts the first segments and those after them. Returns false, and leaves `sum` unchanged, when
 /// a segment holds an invalid packet or one that needs `packet::decode`, or does not end at its
 /// PSB.
-template <class Packets, size_t... I, size_t... K>
+template <class Packets, size_t... Lane, size_t... K>
 constexpr auto run_lanes(first_segments const& first, segment_finder& segments, bool strict,
-                         packet_counts& sum, index_list<I...> /*lanes*/,
+                         packet_counts& sum, index_list<Lane...> /*lanes*/,
                          index_list<K...> /*known*/) noexcept -> bool {
     constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * lookahead_bytes);
     lane_sums<Packets> counts{.strict = strict};
@@ -178,18 +178,19 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
         return has_more ? lane{begin, data + segments.place} : lane{begin, begin};
     };
     // Fold expressions instead of loops over the lanes: they keep the positions in registers.
-    lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
+    lane lanes[] = {{data + first.begins[Lane], data + first.begins[Lane + 1]}...};
     while (counts.all_valid && has_more) {
         ptrdiff_t least = lanes[0].room();
-        ((least = lanes[I].room() < least ? lanes[I].room() : least), ...);
+        ((least = lanes[Lane].room() < least ? lanes[Lane].room() : least), ...);
         for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
-            (counts.add_one(lanes[I].at, lengths, I % table_count), ...);
-            ((static_cast<void>(K), (counts.add_known(lanes[I].at, lengths, I % table_count), ...)),
+            (counts.add_one(lanes[Lane].at, lengths, Lane % table_count), ...);
+            ((static_cast<void>(K),
+              (counts.add_known(lanes[Lane].at, lengths, Lane % table_count), ...)),
              ...);
         }
-        if (least < round_bytes) { ((lanes[I] = next_segment(lanes[I])), ...); }
+        if (least < round_bytes) { ((lanes[Lane] = next_segment(lanes[Lane])), ...); }
     }
-    (finish(lanes[I]), ...);
+    (finish(lanes[Lane]), ...);
     if (counts.all_valid) { counts.add_to(sum); }
     return counts.all_valid;
 }

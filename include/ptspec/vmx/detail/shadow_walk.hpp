@@ -52,7 +52,7 @@ struct shadow_state {
     uint64_t offset = 0;      ///< in its region: of the next piece
     phys_addr region_base{};  ///< guest-physical
     uint64_t region_size = 0;
-    topa::entry current{};  ///< the guest's entry, as it was read
+    topa::entry active{};  ///< the guest's entry, as it was read
     phys_addr link{};
     phys_addr run_base{};  ///< host-physical, of the pages from `offset` on
     uint64_t run_bytes = 0;
@@ -137,7 +137,7 @@ constexpr auto piece_limit(shadow_state const& s) noexcept -> uint64_t {
     auto const until = [&](uint64_t offset) {
         if (s.offset < offset && offset < limit) { limit = offset; }
     };
-    if (s.current.get<topa::entry::INT>()) { until(interrupt_offset(s)); }
+    if (s.active.get<topa::entry::INT>()) { until(interrupt_offset(s)); }
     if (s.at == s.first) { until(s.first_offset); }
     return limit;
 }
@@ -152,8 +152,8 @@ constexpr auto put_run(shadow_state& s) noexcept -> shadow_result {
         topa::region piece = topa::largest_region(s.run_base, s.run_bytes);
         uint64_t const bytes = topa::bytes_in(piece.size);
         uint64_t const end = s.offset + bytes;
-        piece.interrupt = s.current.get<entry::INT>() && end == interrupt_offset(s);
-        piece.stop = s.current.get<entry::STOP>() && end == s.region_size;
+        piece.interrupt = s.active.get<entry::INT>() && end == interrupt_offset(s);
+        piece.stop = s.active.get<entry::STOP>() && end == s.region_size;
         put(s, topa::entry_for(piece), position_now(s));
         s.run_base += bytes;
         s.run_bytes -= bytes;
@@ -165,7 +165,7 @@ constexpr auto put_run(shadow_state& s) noexcept -> shadow_result {
 /// After the last piece before `piece_limit`.
 constexpr void after_pieces(shadow_state& s) noexcept {
     if (s.offset == s.region_size) {
-        if (s.current.get<topa::entry::STOP>()) {
+        if (s.active.get<topa::entry::STOP>()) {
             // Never reached, but a processor may read it in advance.
             return close(s, topa::link_to(s.pages[s.used - 1].address), no_origin);
         }
@@ -239,11 +239,11 @@ struct single_load {
 };
 
 /// A region of the guest begins.
-constexpr void begin_region(shadow_state& s, topa::entry current) noexcept {
+constexpr void begin_region(shadow_state& s, topa::entry active) noexcept {
     s.phase = shadow_phase::region;
-    s.current = current;
-    s.region_base = current.get<topa::entry::Base>();
-    s.region_size = topa::bytes_in(current.get<topa::entry::Size>());
+    s.active = active;
+    s.region_base = active.get<topa::entry::Base>();
+    s.region_size = topa::bytes_in(active.get<topa::entry::Size>());
     if (s.used != 0) { return; }
     if (s.start_offset >= s.region_size) {  // OUT-064
         s.phase = shadow_phase::error;
@@ -253,7 +253,7 @@ constexpr void begin_region(shadow_state& s, topa::entry current) noexcept {
     s.start_offset %= 4096;
     s.first = s.at;
     s.first_offset = s.offset;
-    s.first_entry = current;
+    s.first_entry = active;
 }
 
 /// Reads the entry at the position.
@@ -270,7 +270,7 @@ constexpr auto shadow_entry(shadow_state& s, Memory& memory, uint64_t& steps) no
     single_load<Memory> once{memory};
     auto const loaded = topa::load_entry(once, here, s.guest);
     if (loaded) {
-        begin_region(s, loaded.current);
+        begin_region(s, loaded.active);
     } else if (loaded.where != here) {  // an END
         s.link = loaded.where.table;
         s.phase = shadow_phase::link;
@@ -342,15 +342,15 @@ struct guest_position {
 constexpr auto guest_position_of(shadow_state const& s, size_t page, topa::position at) noexcept
     -> guest_position {
     if (page == s.used || at.index >= shadow_page::entry_count) { return {}; }
-    topa::entry const current = s.pages[page].entries[at.index];
+    topa::entry const active = s.pages[page].entries[at.index];
     topa::position origin = s.pages[page].origins[at.index];
-    if (current == unused_entry || origin == no_origin) { return {}; }
-    if (current.get<topa::entry::END>()) {
-        size_t const next = page_at(s, topa::follow_end(current).table);
+    if (active == unused_entry || origin == no_origin) { return {}; }
+    if (active.get<topa::entry::END>()) {
+        size_t const next = page_at(s, topa::follow_end(active).table);
         return {true, s.pages[next].origins[0]};
     }
-    uint64_t const most = current == error_entry ? low_bits(32) - origin.offset
-                                                 : topa::bytes_in(current.get<topa::entry::Size>());
+    uint64_t const most = active == error_entry ? low_bits(32) - origin.offset
+                                                : topa::bytes_in(active.get<topa::entry::Size>());
     origin.offset += at.offset;  // wraps at the end of a range of 4 GB
     return {at.offset <= most, origin};
 }
@@ -360,7 +360,7 @@ struct host_offset {
     bool found = false;
     uint32_t offset = 0;
 };
-constexpr auto host_offset_of(topa::entry current, topa::position origin,
+constexpr auto host_offset_of(topa::entry active, topa::position origin,
                               topa::position guest) noexcept -> host_offset {
     using topa::entry;
     uint32_t const offset = guest.offset - origin.offset;
@@ -368,10 +368,10 @@ constexpr auto host_offset_of(topa::entry current, topa::position origin,
         guest.offset < origin.offset) {
         return {};
     }
-    if (current == error_entry) { return {true, offset}; }
-    if (current.get<entry::END>()) { return {offset == 0, 0}; }
-    uint64_t const size = topa::bytes_in(current.get<entry::Size>());
-    return {offset < size || (offset == size && current.get<entry::STOP>()), offset};
+    if (active == error_entry) { return {true, offset}; }
+    if (active.get<entry::END>()) { return {offset == 0, 0}; }
+    uint64_t const size = topa::bytes_in(active.get<entry::Size>());
+    return {offset < size || (offset == size && active.get<entry::STOP>()), offset};
 }
 
 }  // namespace ptspec::vmx::detail
