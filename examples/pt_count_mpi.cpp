@@ -327,15 +327,17 @@ auto run(tool::command_line& line) -> int {
     });
     if (!have_counts) { return tool::failed; }
     all.sum(counts);
-    if (!all.is_first()) { return 0; }
-    print(how, sizes, counts);
-    int status = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (counts[i].total() != 0) { continue; }
-        tool::print_error(how.files[i] + ": no PSB to begin at");
-        status = 3;
+    std::vector<std::uint64_t> status{0};  // the same in all processes
+    if (all.is_first()) {
+        print(how, sizes, counts);
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            if (counts[i].total() != 0) { continue; }
+            tool::print_error(how.files[i] + ": no PSB to begin at");
+            status[0] = 3;
+        }
     }
-    return status;
+    all.broadcast(status);
+    return static_cast<int>(status[0]);
 }
 
 }  // namespace

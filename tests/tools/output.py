@@ -137,10 +137,14 @@ FILES = {
     "topa_view": [["-e", RING, "--svg"]],
 }
 MAX_BYTES = 30  # of a file, in the tests of files
+# For pt_count_mpi without mpirun.
+ENVIRONMENT = {**os.environ, "OMPI_MCA_btl": "self,vader",
+               "OMPI_MCA_hwloc_base_binding_policy": "none"}
 
 
 def run(name, arguments, **how):
-    how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "cwd": FOLDER, **how}
+    how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "cwd": FOLDER,
+           "env": ENVIRONMENT, **how}
     return subprocess.run([PROGRAMS[name], *map(str, arguments)], stderr=subprocess.PIPE,
                           timeout=120, **how)
 

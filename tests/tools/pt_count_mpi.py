@@ -48,11 +48,19 @@ class Counts(unittest.TestCase):
         cls.addClassCleanup(cls.scratch.cleanup)
         cls.files = []
         for number, (_, data, _, _) in enumerate(traces.all_traces()):
-            if data:
+            if PSB in data:
                 cls.files.append(pathlib.Path(cls.scratch.name, f"{number}.pt"))
                 cls.files[-1].write_bytes(data)
         done = started([PT_DUMP, "--summary", "--json", *cls.files])
         cls.wanted = [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_a_trace_without_a_psb_is_named(self):
+        path = pathlib.Path(self.scratch.name, "noise")
+        path.write_bytes(bytes(range(1, 100)))
+        for ranks in (1, 3):
+            done = run(ranks, path, self.files[0])
+            self.assertEqual(done.returncode, 3)
+            self.assertIn(f"pt_count_mpi: {path}: no PSB to begin at\n", done.stderr)
 
     def test_any_number_of_processes_counts_the_same(self):
         self.assertGreater(len(self.wanted), 30 if traces.are_there() else 10)
