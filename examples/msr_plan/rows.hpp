@@ -407,6 +407,9 @@ private:
     void write_bytes(std::uint64_t count) {
         constexpr std::uint64_t most = std::uint64_t{1} << 32;
         if (count > most) { throw refusal{"at most 4 GB are written at once"}; }
+        if (!on_.now.ctl.get<reg::ia32_rtit_ctl::TraceEn>()) {
+            throw refusal{"TraceEn is 0, and nothing is traced: the setup needs `tracing`"};
+        }
         engine::write_result total;
         std::vector<std::string> runs;
         auto pads = std::make_unique<byte_array<0x1'0000>>();

@@ -281,6 +281,17 @@ def rename(dice, cell):
     return "".join(item + dice.choice((", ", "; ", " ; ")) for item in items)
 
 
+class Fill(unittest.TestCase):
+    def test_fill_and_write_without_tracing_are_refused(self):
+        for operation in ("fill all", "write 20h bytes", "WRMSR(570,0); fill R0"):
+            status, out, error = run("--setup", "R0 16 KB", "--operation", operation)
+            self.assertEqual((status, out), (2, ""), operation)
+            self.assertIn("TraceEn is 0", error)
+            self.assertIn("`tracing`", error)
+        traced = run("--setup", "R0 16 KB, tracing", "--operation", "fill all")
+        self.assertEqual(traced[0], 0)
+
+
 class Procedures(unittest.TestCase):
     def bare(self, *arguments):
         status, out, error = run("--bare", *arguments)
