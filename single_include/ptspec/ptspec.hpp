@@ -13199,6 +13199,7 @@ struct violation {
 /// What a packet belongs to, and whether the packet completes it.
 ///
 /// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
+/// Does not convert to bool: a packet that breaks a rule belongs to something, too.
 struct binding {
     owner to = owner::none;
     bool completes = true;     ///< no packet of the same owner has to follow
@@ -18593,6 +18594,8 @@ namespace ptspec::trace {
 struct [[nodiscard]] put_result {
     size_t count = 0;
     rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 /// Writes packets as a processor does: it collects branches in TNTs, compresses IPs, and writes a
@@ -29953,7 +29956,7 @@ enum class gap_reason : uint8_t {
     missing_trace,   ///< the file lacks bytes of the trace: reported by readers of files, no walker
 };
 
-/// Executed instructions that are not known.
+/// Executed instructions that are not known. Not a result: it does not convert to bool.
 struct gap {
     gap_reason why = gap_reason::none;
     rule broken = rule::none;
@@ -32154,7 +32157,7 @@ private:
     cpu::capabilities caps_;
 };
 
-/// Why an access of a `fake_processor` failed.
+/// Why an access of a `fake_processor` failed. Not a result: it does not convert to bool.
 struct fake_fault {
     rule broken = rule::none;  ///< the rule of a #GP; none for an unknown MSR
     bool is_unknown_msr = false;

@@ -57,7 +57,7 @@ enum class gap_reason : uint8_t {
     missing_trace,   ///< the file lacks bytes of the trace: reported by readers of files, no walker
 };
 
-/// Executed instructions that are not known.
+/// Executed instructions that are not known. Not a result: it does not convert to bool.
 struct gap {
     gap_reason why = gap_reason::none;
     rule broken = rule::none;

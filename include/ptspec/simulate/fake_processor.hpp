@@ -58,7 +58,7 @@ private:
     cpu::capabilities caps_;
 };
 
-/// Why an access of a `fake_processor` failed.
+/// Why an access of a `fake_processor` failed. Not a result: it does not convert to bool.
 struct fake_fault {
     rule broken = rule::none;  ///< the rule of a #GP; none for an unknown MSR
     bool is_unknown_msr = false;

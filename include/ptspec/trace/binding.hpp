@@ -64,6 +64,7 @@ struct violation {
 /// What a packet belongs to, and whether the packet completes it.
 ///
 /// MODE.Exec has the owner `far_transfer` until the packet that completes it: TIP, TIP.PGE or FUP.
+/// Does not convert to bool: a packet that breaks a rule belongs to something, too.
 struct binding {
     owner to = owner::none;
     bool completes = true;     ///< no packet of the same owner has to follow

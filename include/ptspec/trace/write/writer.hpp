@@ -12,6 +12,8 @@ namespace ptspec::trace {
 struct [[nodiscard]] put_result {
     size_t count = 0;
     rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 /// Writes packets as a processor does: it collects branches in TNTs, compresses IPs, and writes a
