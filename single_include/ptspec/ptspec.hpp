@@ -24771,8 +24771,10 @@ constexpr auto read_out(Msrs& msrs, ia32_rtit_ctl written, Drain&& drain) noexce
 ///         `drain` is not called. After any fault the LVT is still unmasked, so that PMIs of others
 ///         are not lost, and TraceEn is not set again. Then the output MSRs may have half of a new
 ///         position: if the PMI is `handled`, do not read it, but continue at the position of
-///         `next`, with `continue_after(result.next, plan)` and `restore`. If it is `deferred`,
-///         nothing was read: call `disable`, `drain` and `continue_after` before `restore`.
+///         `next`, with `continue_after(result.next, plan)` and `restore`. If it is `deferred` and
+///         TraceEn of `ctl` is 1, nothing was read: call `disable`, `drain` and `continue_after`
+///         before `restore`. If TraceEn of `ctl` is 0, do not call `restore`: a procedure that was
+///         interrupted sets TraceEn itself, and a context that was switched out is restored later.
 /// Source: SDM vol. 3, "ToPA PMI", "PMI Preservation"; PRG-087, PRG-115, PRG-120..126, OUT-084,
 ///         OUT-087.
 template <msr_port Msrs, class Drain, class UnmaskLvt>
