@@ -16032,6 +16032,7 @@ public:
     }
     constexpr auto add(packet::psbend) noexcept -> rule {
         in_psb_plus_ = false;
+        pass();
         return rule::none;
     }
     /// MTCs, CYCs and the packets at which clocks stop may be lost.
@@ -16062,18 +16063,20 @@ public:
 
     /// Packets may be lost here: times have no upper bound until the next TSC.
     constexpr void lose() noexcept {
-        anchor_ = estimate(0).tsc;
+        uint64_t const anchor = estimate(0).tsc;
         cycles_ = 0;
         is_unlimited_ = true;
+        is_exact_ = threshold_ == 0 || is_fresh_;
         in_psb_plus_ = is_clean_ = is_fresh_ = is_widened_ = has_mixed_ratios_ = false;
-        // The CYC before an OVF shows how long the overflow lasted, at any frequency: GEN-220.
-        low_ = floor_;
-        high_ = ceiling_ = time::unbounded;
-        // A lost CBR may have had any ratio.
-        core_ = lost_core;
+        ceiling_ = time::unbounded;
+        core_ = lost_core;  // it may have had any ratio
         current_ = detail::rate_range::of(non_turbo_, 1, tolerance_);
         current_.include(detail::rate_range::of(non_turbo_, 255, tolerance_));
         use_rates(current_);
+        // The CYC before an OVF shows how long the overflow lasted, at any frequency: GEN-220. If
+        // there is none, the next CYC counts from the last one, not from the OVF: GEN-212.
+        set_point();
+        anchor_ = anchor;
         refresh();
     }
     /// Call this after a packet other than PAD that is not passed to `add`. It matters only with a
@@ -16098,13 +16101,13 @@ public:
     [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time {
         auto found = now();
         if (has_cyc_) { found.latest = ceiling_; }
+        if (in_psb_plus_ && has_tsc_in_psb_plus_) { found.earliest = least(tsc_, found.earliest); }
         return found;
     }
     /// The time of the last PSB+: between its TSC and the last packet in it that has a CYC.
     [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time {
-        if (!has_tsc_in_psb_plus_) { return now_without_cyc(); }
-        auto found = now();
-        found.earliest = least(tsc_, found.earliest);
+        auto found = has_tsc_in_psb_plus_ ? now() : now_without_cyc();
+        if (has_tsc_in_psb_plus_) { found.earliest = least(tsc_, found.earliest); }
         return found;
     }
 
@@ -16910,7 +16913,8 @@ namespace ptspec::trace {
 /// Reads the events of a trace in order.
 ///
 /// An event whose IP is in a later FUP, TIP or PSB+ is returned after that packet; its time is that
-/// of its own packet. Events of a PSB+ have its time and the IP of its FUP.
+/// of its own packet, or of the TIP that ends a compound event. Events of a PSB+ have its time and
+/// the IP of its FUP.
 ///
 /// Damage is an event that names the violated rule. After bytes that are no packet, the reader
 /// continues at the next PSB, as `reader` does. After a packet that violates only the order of
@@ -17141,10 +17145,10 @@ private:
         return binder_.in_overflow() ? tracing::unknown : binder_.state().enabled;
     }
     /// The event of a packet, at the time that the clock has after it. Only some packets have a
-    /// CYC: GEN-213.
+    /// CYC, and the status packets of a PSB+ have none: GEN-213.
     constexpr auto made(event_type what, packet::any_packet const& which, at where) noexcept
         -> event {
-        bool const has_cyc = packet::cyc_kinds.has(which.kind());
+        bool const has_cyc = packet::cyc_kinds.has(which.kind()) && !binder_.in_psb_plus();
         return {.what = what,
                 .enabled = known_enabled(),
                 .offset = where.offset,
@@ -17172,7 +17176,9 @@ private:
     constexpr void add(item const& got) noexcept {
         switch (got.what) {
             case item_type::packet: return add_packet_item(got);
-            case item_type::unknown: return add_ready(made(event_type::unknown, got));
+            case item_type::unknown:
+                clock_.pass();
+                return add_ready(made(event_type::unknown, got));
             case item_type::synced: return lose(event_type::synced, got);
             case item_type::damage: return lose(event_type::damage, got);
             case item_type::resynced: return lose(event_type::resynced, got);
@@ -17338,7 +17344,7 @@ private:
     }
     constexpr void end_psb_plus(packet::any_packet const& which, at where, binding bound) noexcept {
         auto one = made(event_type::psb, which, where);
-        one.when = clock_.now_of_psb_plus();
+        if (bound.in_psb_plus) { one.when = clock_.now_of_psb_plus(); }
         events_.set_time_of_pending(one.when);
         psb_plus const& reported = binder_.last_psb_plus();
         one.has_ip = bound.in_psb_plus && reported.has_ip;

@@ -468,6 +468,26 @@ TEST_CASE("after an OVF no time is limited until the next TSC (PKT-117,318, GEN-
     });
 }
 
+TEST_CASE("a CYC after an OVF without one may count from the CYC before it (GEN-210,212,220)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.cyc_thresh = 9; }))};
+        clock.tsc(1000).tma(0, 0).cbr(24).cyc(256).mtc(20).mtc(36).other<packet::ovf>();
+        auto const before = clock.now().earliest;
+        // 255 of the 258 cycles may have passed before the last MTC.
+        return before == 1576 && clock.cyc(258).now().earliest <= before + 3 &&
+               clock.now().earliest >= before && clock.now().latest == time::unbounded;
+    });
+}
+
+TEST_CASE("a CYC before a PSBEND times no packet after it (GEN-213,214)") {
+    CHECK_TWICE([](auto value) {
+        fed clock{value(with(simple, [](auto& how) { how.cyc_thresh = 9; }))};
+        clock.tsc(1000).tma(0, 0).cbr(24).template other<packet::psb>().cyc(300);
+        bool const exact = clock.cycle().slack == 0;
+        return exact && clock.template other<packet::psbend>().cycle().slack == 255;
+    });
+}
+
 TEST_CASE("the frequency changes at a CBR, somewhere in the next CYC (PKT-278,319)") {
     CHECK_TWICE([](auto value) {
         fed clock{value(simple)};

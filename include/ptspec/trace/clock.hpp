@@ -186,6 +186,7 @@ public:
     }
     constexpr auto add(packet::psbend) noexcept -> rule {
         in_psb_plus_ = false;
+        pass();
         return rule::none;
     }
     /// MTCs, CYCs and the packets at which clocks stop may be lost.
@@ -216,18 +217,20 @@ public:
 
     /// Packets may be lost here: times have no upper bound until the next TSC.
     constexpr void lose() noexcept {
-        anchor_ = estimate(0).tsc;
+        uint64_t const anchor = estimate(0).tsc;
         cycles_ = 0;
         is_unlimited_ = true;
+        is_exact_ = threshold_ == 0 || is_fresh_;
         in_psb_plus_ = is_clean_ = is_fresh_ = is_widened_ = has_mixed_ratios_ = false;
-        // The CYC before an OVF shows how long the overflow lasted, at any frequency: GEN-220.
-        low_ = floor_;
-        high_ = ceiling_ = time::unbounded;
-        // A lost CBR may have had any ratio.
-        core_ = lost_core;
+        ceiling_ = time::unbounded;
+        core_ = lost_core;  // it may have had any ratio
         current_ = detail::rate_range::of(non_turbo_, 1, tolerance_);
         current_.include(detail::rate_range::of(non_turbo_, 255, tolerance_));
         use_rates(current_);
+        // The CYC before an OVF shows how long the overflow lasted, at any frequency: GEN-220. If
+        // there is none, the next CYC counts from the last one, not from the OVF: GEN-212.
+        set_point();
+        anchor_ = anchor;
         refresh();
     }
     /// Call this after a packet other than PAD that is not passed to `add`. It matters only with a
@@ -252,13 +255,13 @@ public:
     [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time {
         auto found = now();
         if (has_cyc_) { found.latest = ceiling_; }
+        if (in_psb_plus_ && has_tsc_in_psb_plus_) { found.earliest = least(tsc_, found.earliest); }
         return found;
     }
     /// The time of the last PSB+: between its TSC and the last packet in it that has a CYC.
     [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time {
-        if (!has_tsc_in_psb_plus_) { return now_without_cyc(); }
-        auto found = now();
-        found.earliest = least(tsc_, found.earliest);
+        auto found = has_tsc_in_psb_plus_ ? now() : now_without_cyc();
+        if (has_tsc_in_psb_plus_) { found.earliest = least(tsc_, found.earliest); }
         return found;
     }
 

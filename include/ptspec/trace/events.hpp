@@ -14,7 +14,8 @@ namespace ptspec::trace {
 /// Reads the events of a trace in order.
 ///
 /// An event whose IP is in a later FUP, TIP or PSB+ is returned after that packet; its time is that
-/// of its own packet. Events of a PSB+ have its time and the IP of its FUP.
+/// of its own packet, or of the TIP that ends a compound event. Events of a PSB+ have its time and
+/// the IP of its FUP.
 ///
 /// Damage is an event that names the violated rule. After bytes that are no packet, the reader
 /// continues at the next PSB, as `reader` does. After a packet that violates only the order of
@@ -245,10 +246,10 @@ private:
         return binder_.in_overflow() ? tracing::unknown : binder_.state().enabled;
     }
     /// The event of a packet, at the time that the clock has after it. Only some packets have a
-    /// CYC: GEN-213.
+    /// CYC, and the status packets of a PSB+ have none: GEN-213.
     constexpr auto made(event_type what, packet::any_packet const& which, at where) noexcept
         -> event {
-        bool const has_cyc = packet::cyc_kinds.has(which.kind());
+        bool const has_cyc = packet::cyc_kinds.has(which.kind()) && !binder_.in_psb_plus();
         return {.what = what,
                 .enabled = known_enabled(),
                 .offset = where.offset,
@@ -276,7 +277,9 @@ private:
     constexpr void add(item const& got) noexcept {
         switch (got.what) {
             case item_type::packet: return add_packet_item(got);
-            case item_type::unknown: return add_ready(made(event_type::unknown, got));
+            case item_type::unknown:
+                clock_.pass();
+                return add_ready(made(event_type::unknown, got));
             case item_type::synced: return lose(event_type::synced, got);
             case item_type::damage: return lose(event_type::damage, got);
             case item_type::resynced: return lose(event_type::resynced, got);
@@ -442,7 +445,7 @@ private:
     }
     constexpr void end_psb_plus(packet::any_packet const& which, at where, binding bound) noexcept {
         auto one = made(event_type::psb, which, where);
-        one.when = clock_.now_of_psb_plus();
+        if (bound.in_psb_plus) { one.when = clock_.now_of_psb_plus(); }
         events_.set_time_of_pending(one.when);
         psb_plus const& reported = binder_.last_psb_plus();
         one.has_ip = bound.in_psb_plus && reported.has_ip;
