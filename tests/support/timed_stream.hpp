@@ -4,6 +4,7 @@
 // Streams of packets whose times are known. They share nothing with the library: own bytes of
 // packets, own clocks.
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -30,8 +31,12 @@ struct timed_mixture {
     bool sleeps = false;
     bool changes_frequency = false;
     bool overflows = false;
-    bool jumps = false;   ///< the TSC is written
-    bool pauses = false;  ///< TraceEn is cleared and set
+    bool jumps = false;           ///< the TSC is written
+    bool pauses = false;          ///< TraceEn is cleared and set
+    bool reports = false;         ///< a PSB+ has more packets, in any order, and lasts longer
+    bool changes_cr3 = false;     ///< also without a PIP, which the PIP of the next PSB+ shows
+    bool compounds = false;       ///< events with several packets, and packets without a CYC
+    bool restarts_count = false;  ///< an OVF without a CYC restarts the count of cycles: GEN-210
 };
 
 /// A processor with a crystal clock, a core clock, and a time-stamp counter.
@@ -43,6 +48,7 @@ public:
     struct truth {
         uint64_t offset = 0;
         uint64_t tsc = 0;
+        uint64_t event = 0;   ///< of the event: of the TSC of the PSB+, or of the TIP at the end
         uint64_t anchor = 0;  ///< the TSC at the last TSC or MTC packet before
         uint8_t ratio = 0;    ///< of the core clock
     };
@@ -59,6 +65,7 @@ public:
         psb_plus();
         put({0x71});
         ip();
+        is_begun_ = true;
     }
 
     [[nodiscard]] auto bytes() const -> std::vector<uint8_t> const& { return bytes_; }
@@ -140,7 +147,7 @@ private:
     void ip() { number(0x40'0000 + 16 * any(1000), 6); }
     /// The event of the next packet is now.
     void mark(uint64_t when) {
-        if (!is_losing_) { truths_.push_back({bytes_.size(), when, anchor_, ratio_}); }
+        if (!is_losing_) { truths_.push_back({bytes_.size(), when, when, anchor_, ratio_}); }
     }
     void mark() { mark(tsc()); }
 
@@ -231,32 +238,77 @@ private:
         flush();
         auto const first = truths_.size();
         for (unsigned i = 0; i < 8; ++i) { put({0x02, 0x82}); }
-        bool const is_first = one_in(2);
-        auto const code = [&] {
-            if (!has_code) { return; }
-            mark();
-            put({0x99, 1});
-            put({0x7D});
-            ip();
-        };
-        if (is_first) {
-            cyc_if_due();
-            code();
+        std::vector<unsigned> parts{0, 1};
+        if (how_.reports) { parts = {0, 1, 2, 3, 4, 5, 5}; }
+        std::shuffle(parts.begin(), parts.end(), random_);
+        uint64_t time = 0;
+        for (auto const part : parts) {
+            if (how_.reports && how_.overflows && is_begun_ && has_code && one_in(100)) {
+                return overflow();
+            }  // ends it
+            switch (part) {
+                case 0:
+                    cyc_if_due();
+                    time = tsc();
+                    tsc_packet();
+                    tma();
+                    if (one_in(4)) { pass(any(3 * tick_)); }
+                    mark();
+                    cbr();
+                    break;
+                case 1:
+                    if (!has_code) { break; }
+                    status();
+                    put({0x99, 1});
+                    mark();
+                    put({0x7D});
+                    ip();
+                    break;
+                case 2: status_pip(); break;
+                case 3:
+                    if (one_in(2)) { break; }
+                    status();
+                    vmcs();
+                    break;
+                case 4:
+                    if (!has_code) { break; }
+                    status();
+                    put({0x99, 0x20U + (is_in_tx_ ? 1U : 0U)});
+                    break;
+                default:
+                    if (one_in(4)) { mnt(); }
+            }
+            if (one_in(4)) { pass(any((how_.reports && one_in(3) ? 300 : 3) * tick_)); }
         }
-        if (one_in(4)) { pass(any(3 * tick_)); }
-        cyc_if_due();
-        auto const time = tsc();
-        tsc_packet();
-        tma();
-        if (one_in(4)) { pass(any(3 * tick_)); }
-        mark();
-        cbr();
-        if (!is_first) { code(); }
-        if (one_in(4)) { pass(any(3 * tick_)); }
         mark();
         put({0x02, 0x23});
-        // All packets of a PSB+ have the time of its TSC.
-        for (auto i = first; i < truths_.size(); ++i) { truths_[i].tsc = truths_[i].anchor = time; }
+        // All events of a PSB+ have the time of its TSC.
+        for (auto i = first; i < truths_.size(); ++i) {
+            truths_[i].event = truths_[i].anchor = time;
+        }
+    }
+    /// Before a status packet, which may have a CYC: GEN-172.
+    void status() {
+        if (one_in(3)) { cyc_if_due(); }
+        mark();
+    }
+    void status_pip() {
+        status();
+        if (how_.changes_cr3 && one_in(2)) { cr3_ = any(1000); }
+        pip();
+    }
+    void pip() {
+        put({0x02, 0x43});
+        number(cr3_ << 8, 6);
+    }
+    void vmcs() {
+        put({0x02, 0xC8});
+        number(any(1000), 5);
+    }
+    void mnt() {
+        mark();
+        put({0x02, 0xC3, 0x88});
+        number(any(~uint64_t{0}), 8);
     }
 
     // ------------------------------------------------------------------------------- events
@@ -284,6 +336,8 @@ private:
             case 12:
             case 13: return interrupt();
             case 14: return paging();
+            case 15: return how_.compounds ? compound() : void();
+            case 16: return how_.reports && one_in(3) ? psb_plus() : void();
             default: return any(100) < 14 ? jump_to() : branch();
         }
     }
@@ -312,23 +366,66 @@ private:
     void paging() {
         eligible();
         mark();
-        put({0x02, 0x43});
-        number(any(1000) << 8, 6);
+        cr3_ = any(1000);
+        pip();
     }
     void interrupt() {
         flush();
+        auto const first = truths_.size();
         mark();
         byte(0x7D);
         ip();
+        if (how_.compounds && one_in(2)) {
+            if (one_in(2)) { pass_ticks(any(40)); }
+            cyc_if_due();
+            mark();
+            cr3_ = any(1000);
+            pip();
+            if (one_in(2)) { pass_ticks(any(40)); }
+            if (one_in(4)) { same_ratio(); }
+        }
         cyc_if_due();
         byte(0x6D);
         ip();
+        // The parts of a compound event happen at its end.
+        for (auto i = first; i < truths_.size(); ++i) { truths_[i].event = tsc(); }
+    }
+    void compound() {
+        switch (any(4)) {
+            case 0:  // MODE.TSX, FUP
+                eligible();
+                mark();
+                is_in_tx_ = !is_in_tx_;
+                put({0x99, 0x20U + (is_in_tx_ ? 1U : 0U)});
+                byte(0x7D);
+                return ip();
+            case 1:  // BBP, BIP, BEP
+                flush();
+                mark();
+                put({0x02, 0x63, 0x01});
+                mark();
+                byte(0x04);
+                number(any(~uint64_t{0}), 8);
+                pass(any(40 * tick_));
+                mark();
+                return put({0x02, 0x33});
+            case 2:
+                eligible();
+                mark();
+                return vmcs();
+            default:  // PTW, FUP
+                eligible();
+                mark();
+                put({0x02, 0x92});
+                number(any(~uint64_t{0}), 4);
+                pass(any(40 * tick_));
+                byte(0x7D);
+                return ip();
+        }
     }
     void maintenance() {
         flush();
-        mark();
-        put({0x02, 0xC3, 0x88});
-        number(any(~uint64_t{0}), 8);
+        mnt();
     }
     void same_ratio() {
         flush();
@@ -408,7 +505,7 @@ private:
     void overflow() {
         flush();
         is_losing_ = true;
-        for (uint64_t i = any(30); i != 0; --i) {
+        for (uint64_t i = any(one_in(2) ? 3 : 30); i != 0; --i) {
             pass_ticks(any(one_in(6) ? 100'000 : 400));
             turn_drift();
             if (how_.changes_frequency && one_in(10)) { ratio_ = some_ratio(); }
@@ -422,11 +519,16 @@ private:
         dropped_ = 0;
         if (how_.cyc && one_in(3)) { counted_from_ += counted() / 4096 * 4096; }  // it wrapped
         cyc_if_due();
-        counted_from_ = cycle();
+        if (how_.restarts_count) { counted_from_ = cycle(); }
         mark();
         put({0x02, 0xF3});
         if (one_in(3)) { pass_ticks(any(500)); }
         if (one_in(3)) { timing_group(); }
+        if (one_in(6)) {  // its FUP is missing: GEN-343
+            psb_plus();
+            if (one_in(2)) { pass_ticks(any(500)); }
+            return jump_to();
+        }
         mark();
         byte(0x7D);
         ip();
@@ -449,6 +551,9 @@ private:
     bool is_losing_ = false;
     uint8_t ratio_ = 0;
     unsigned dropped_ = 0;
+    uint64_t cr3_ = 1;
+    bool is_in_tx_ = false;
+    bool is_begun_ = false;
     unsigned branches_ = 0;
     unsigned outcomes_ = 0;
     uint64_t first_branch_ = 0;
