@@ -3,6 +3,7 @@
 // in which the trace unit is left, and no saved state is lost.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/switch_context.hpp>
+#include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/driver/guards.hpp>
@@ -184,6 +185,66 @@ TEST_CASE("a fault in the handler of a PMI is reported, and the LVT is unmasked 
             return false;
         }
         return survives_faults(pending, handle) && unmasked == runs;
+    });
+}
+
+TEST_CASE("after a fault in the handler of a PMI, its recovery traces again, and reads once") {
+    // PRG-122..125: at each access. If TraceEn was 0, nothing sets it.
+    CHECK_TWICE([](auto value) {
+        for (bool const was_tracing : {value(true), false}) {
+            for (unsigned number = 0; number < 32; ++number) {
+                world now;
+                if (was_tracing) { on(now.cpu); }
+                (void)now.cpu.write(reg::ia32_perf_global_status_set::address, uint64_t{1} << 55);
+                simulate::faulting_port port{now.cpu, number};
+                unsigned reads = 0;
+                auto const drain = [&](driver::stopped_trace const&) {
+                    ++reads;
+                    return driver::pmi_decision{.has_new_output = true, .output = plan.output};
+                };
+                auto result = driver::on_topa_pmi(port, drain, [] {});
+                auto what = driver::recovery_of(result);
+                bool const is_at_end = !port.fault().happened;
+                if (is_at_end != !result.fault.happened) { return false; }
+                if (what == driver::pmi_recovery::retry) {
+                    if (reads != 0) { return false; }
+                    result = driver::on_topa_pmi(now.cpu, drain, [] {});
+                    what = driver::recovery_of(result);
+                } else if (what == driver::pmi_recovery::read_out) {
+                    auto const stopped = driver::disable(now.cpu);
+                    result.next = drain(stopped);
+                    what = driver::pmi_recovery::restore;
+                }
+                if (what == driver::pmi_recovery::restore) {
+                    auto again = plan;
+                    driver::continue_after(result.next, again);
+                    if (!driver::restore(now.cpu, again)) { return false; }
+                }
+                if (now.cpu.is_tracing() != was_tracing || reads != (was_tracing ? 1U : 0U)) {
+                    return false;
+                }
+                if (is_at_end) { break; }
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("a recovery does not trace again what drain or Error has ended (PRG-041,122)") {
+    CHECK_TWICE([](auto value) {
+        driver::pmi_result faulted;
+        faulted.fault.happened = value(true);
+        faulted.trace = trace_state::disabled;
+        faulted.ctl = plan.ctl;
+        faulted.outcome = driver::pmi_outcome::handled;
+        faulted.next.resume = true;
+        bool const resumes = driver::recovery_of(faulted) == driver::pmi_recovery::restore;
+        auto ended = faulted;
+        ended.next.resume = false;
+        auto broken = faulted;
+        broken.status = reg::ia32_rtit_status{}.with(reg::ia32_rtit_status::Error{true});
+        return resumes && driver::recovery_of(ended) == driver::pmi_recovery::none &&
+               driver::recovery_of(broken) == driver::pmi_recovery::none;
     });
 }
 

@@ -67,6 +67,32 @@ constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
 
 }  // namespace detail
 
+/// What follows a handler in which an access faulted.
+enum class pmi_recovery : uint8_t {
+    /// Nothing: no access faulted, `drain` or Error ended tracing, or TraceEn was 0. A procedure that
+    /// was interrupted sets TraceEn itself; a context that was switched out is restored later.
+    none,
+    retry,     ///< nothing was changed, and it is not known whether TraceEn is 1: handle it again
+    read_out,  ///< nothing was read: `disable`, `drain` and `continue_after`, then `restore`
+    /// The trace was read. The output MSRs may have half of a new position: do not read them, but
+    /// call `continue_after(result.next, plan)`, then `restore`.
+    restore,
+};
+
+/// What follows `on_topa_pmi` or `read_out`, by the outcome, IA32_RTIT_CTL and the next position.
+///
+/// Source: PRG-122..125.
+[[nodiscard]] constexpr auto recovery_of(pmi_result const& result) noexcept -> pmi_recovery {
+    if (!result.fault.happened) { return pmi_recovery::none; }
+    if (result.outcome == pmi_outcome::not_topa || result.trace == trace_state::unknown) {
+        return pmi_recovery::retry;
+    }
+    if (!result.ctl.get<ia32_rtit_ctl::TraceEn>()) { return pmi_recovery::none; }
+    if (result.outcome == pmi_outcome::deferred) { return pmi_recovery::read_out; }
+    bool const resumes = result.next.resume && !result.status.get<ia32_rtit_status::Error>();
+    return resumes ? pmi_recovery::restore : pmi_recovery::none;
+}
+
 /// Reads out a trace without a PMI: clears TraceEn, calls `drain(stopped_trace const&)`, which
 /// reads the trace and returns a `pmi_decision`, and sets TraceEn again. For a wake-up whose PMI
 /// came while TraceEn was 0 (see `wake_up_is_due`), and for a reader that does not wait for PMIs.
@@ -99,12 +125,7 @@ constexpr auto read_out(Msrs& msrs, ia32_rtit_ctl written, Drain&& drain) noexce
 ///
 /// Errors: the access that faulted. If it is the one that clears TraceEn, `still_tracing`, and
 ///         `drain` is not called. After any fault the LVT is still unmasked, so that PMIs of others
-///         are not lost, and TraceEn is not set again. Then the output MSRs may have half of a new
-///         position: if the PMI is `handled`, do not read it, but continue at the position of
-///         `next`, with `continue_after(result.next, plan)` and `restore`. If it is `deferred` and
-///         TraceEn of `ctl` is 1, nothing was read: call `disable`, `drain` and `continue_after`
-///         before `restore`. If TraceEn of `ctl` is 0, do not call `restore`: a procedure that was
-///         interrupted sets TraceEn itself, and a context that was switched out is restored later.
+///         are not lost, and TraceEn is not set again: `recovery_of(result)` is what to do then.
 /// Source: SDM vol. 3, "ToPA PMI", "PMI Preservation"; PRG-087, PRG-115, PRG-120..126, OUT-084,
 ///         OUT-087.
 template <msr_port Msrs, class Drain, class UnmaskLvt>
