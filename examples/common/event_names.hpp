@@ -24,6 +24,7 @@ constexpr auto name_of_gap(ptspec::flow::gap_reason why) -> std::string_view {
         case missing_code: return "missing-code";
         case no_instruction: return "no-instruction";
         case wrong_turn: return "wrong-turn";
+        case missing_call: return "missing-call";
         case endless_loop: return "endless-loop";
         case no_target: return "no-target";
         case missing_trace: return "missing-trace";

@@ -41,6 +41,18 @@ TEST_CASE("a block is found by IP, space and width") {
     });
 }
 
+TEST_CASE("a new cache is empty, also in storage that another one used") {
+    CHECK_TWICE([](auto value) {
+        block storage[4] = {};
+        auto const ip = value(uint64_t{0x1000});
+        block_cache first{storage};
+        add(first, ip);
+        bool const was_there = has(first, ip);
+        block_cache const second{storage};
+        return was_there && !has(second, ip);
+    });
+}
+
 TEST_CASE("a cache of any size keeps the last block") {
     CHECK_TWICE([](auto value) {
         block storage[5] = {};

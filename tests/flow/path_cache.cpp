@@ -48,6 +48,20 @@ TEST_CASE("a path is found by its key, in a cache of any size") {
     });
 }
 
+TEST_CASE("a new cache is empty, also in storage that another one used") {
+    CHECK_TWICE([](auto value) {
+        path storage[4] = {};
+        path_key const key{{value(uint64_t{0x1000}), 0, code_width::bits_64}, {2, 1}, 0};
+        path_cache first{storage};
+        path made{};
+        made.key = key;
+        first.insert(first.at(key), made);
+        bool const was_there = first.at(key).key == key;
+        path_cache second{storage};
+        return was_there && second.at(key).key != key;
+    });
+}
+
 TEST_CASE("the key of a path has the packet that ends it, and its IP") {
     CHECK_TWICE([](auto value) {
         using enum flow::path_end;

@@ -308,6 +308,70 @@ TEST_CASE("bytes that are no instruction, and an instruction that is cut (UD0 is
     });
 }
 
+TEST_CASE("a compressed RET whose CALL executed in a gap is no wrong turn, up to a PSB or OVF") {
+    // 1000: JMP 1081, which is absent; 1002: RET; 1003: CALL 1009; NOP; 1009: RET.
+    CHECK_TWICE([](auto value) {
+        auto const absent = value(made_code{"eb7f c3 e801000000 90 c3"});
+        auto const call = walk(value(on("ON 2d0210 06 2d0310 06")), absent);
+        auto const psb = walk(value(on("ON 2d0210 PSB 99017d021000000000 0223 06")), absent);
+        auto const ovf = walk(value(on("ON 2d0210 02f3 3d0210 06")), absent);
+        auto const off = walk(value(on("ON 2d0210 01 310210 06")), absent);
+        return call.gap_count == 2 && call.gaps[0].why == gap_reason::missing_code &&
+               call.gaps[1].why == gap_reason::missing_call && call.gaps[1].from == 0x1002 &&
+               call.executed("000 003 009") && psb.gap_count == 2 &&
+               psb.gaps[1].why == gap_reason::wrong_turn && ovf.gap_count == 3 &&
+               ovf.gaps[2].why == gap_reason::wrong_turn &&
+               off.gaps[off.gap_count - 1].why == gap_reason::wrong_turn;
+    });
+}
+
+namespace {
+
+/// Walks a trace with a coverage map, which takes no gaps.
+template <class Code>
+constexpr auto gaps_of(made_stream const& trace, Code const& code) -> flow::gap_counts {
+    std::uint8_t counts[64] = {};
+    flow::path paths[4] = {};
+    flow::path_cache known{paths};
+    flow::coverage to{counts, sizeof counts, &known};
+    flow::block blocks[8] = {};
+    flow::block_cache cache{blocks};
+    flow::walker walker{borrowed_bytes{trace.bytes, trace.size}, code, cache};
+    (void)walker.run(to);
+    auto const made = walker.gaps();
+    walker.next_input(borrowed_bytes{trace.bytes, 0});
+    if (!walker.gaps().is_complete()) { return {}; }
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("gaps, and bytes whose branches were not walked, are counted for each sink") {
+    // 1000: JE 1002; JMP RAX
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"7400 ffe0"});
+        auto const other = value(made_code{""});
+        auto const begin = value(on("ON"));
+        auto const good = gaps_of(value(on("ON 06 2d0010 06 2d0010")), code);
+        auto const absent = gaps_of(value(on("ON 06 2d0010 06 2d0010")), other);
+        auto const end = gaps_of(value(on("ON 06 06")), other);
+        auto const event = gaps_of(value(on("ON 06 06 3d0010 2d0010")), other);
+        made_stream none = begin;
+        none.size = 12;
+        auto const no_psb = gaps_of(none, code);
+        made_stream late = begin;
+        for (std::size_t i = late.size; i-- != 0;) { late.bytes[i + 3] = late.bytes[i]; }
+        late.bytes[0] = late.bytes[1] = late.bytes[2] = 0;
+        late.size += 3;
+        auto const from_psb = gaps_of(late, code);
+        return good.is_complete() && absent.gaps == 2 && absent.bytes == 8 &&
+               absent.first.why == gap_reason::missing_code && absent.first.missing == 0x1000 &&
+               absent.first.offset == begin.size && end.gaps == 1 && end.bytes == 2 &&
+               event.gaps == 1 && event.bytes == 2 && no_psb.gaps == 0 && no_psb.bytes == 12 &&
+               from_psb.gaps == 0 && from_psb.bytes == 3;
+    });
+}
+
 TEST_CASE("lost packets are a gap up to the next IP (PKT-150)") {
     CHECK_TWICE([](auto value) {
         auto const code = value(made_code{"90 7402 90 7400 90"});

@@ -7,7 +7,8 @@
 namespace ptspec::flow {
 
 /// Blocks that were decoded, in storage of the caller: `block storage[16384]` is 1 MB. When it is
-/// full, blocks are replaced; no result depends on its size.
+/// full, blocks are replaced; no result depends on its size. A new cache is empty, whatever the
+/// storage has: blocks of another cache are of other code.
 class block_cache {
 public:
     template <size_t Count>
@@ -15,7 +16,9 @@ public:
         : block_cache{storage, Count} {}
     /// `count` is 1 to 2^32 - 1.
     constexpr block_cache(block* storage, size_t count) noexcept
-        : blocks_{storage}, count_{static_cast<uint32_t>(count)} {}
+        : blocks_{storage}, count_{static_cast<uint32_t>(count)} {
+        forget_all();
+    }
 
     /// The slot of a block, which is stored there or in the slot beside it.
     [[nodiscard]] constexpr auto slot_of(uint64_t ip) const noexcept -> uint32_t {
@@ -56,13 +59,17 @@ public:
     }
     constexpr void clear() noexcept {
         ++generation_;
-        for (uint32_t i = 0; i < count_; ++i) { blocks_[i].count = 0; }
+        forget_all();
     }
 
     /// The number of times that code has changed.
     [[nodiscard]] constexpr auto generation() const noexcept -> uint32_t { return generation_; }
 
 private:
+    constexpr void forget_all() noexcept {
+        for (uint32_t i = 0; i < count_; ++i) { blocks_[i].count = 0; }
+    }
+
     block* blocks_;
     uint32_t count_;
     uint32_t generation_ = 0;

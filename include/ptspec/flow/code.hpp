@@ -89,52 +89,106 @@ struct code_span {
     }
 };
 
-/// Several spans of one address space, sorted by address; they do not overlap.
-struct code_spans {
-    code_span const* first = nullptr;
-    size_t count = 0;
+/// Several spans of one address space, in any order. Where spans overlap, the first in the list that
+/// has an address has its code.
+///
+/// The search takes logarithmic time if the spans are sorted by address and do not overlap, linear
+/// time otherwise. The constructor finds out.
+class code_spans {
+public:
+    constexpr code_spans() noexcept = default;
+    constexpr code_spans(code_span const* first, size_t count) noexcept
+        : first_{first}, count_{count} {
+        for (size_t i = 1; i < count; ++i) {
+            uint64_t const before = first[i - 1].address;
+            uint64_t const here = first[i].address;
+            if (here < before || here - before < first[i - 1].bytes.view().size()) {
+                is_sorted_ = false;
+            }
+        }
+    }
 
     [[nodiscard]] constexpr auto code(uint64_t at, uint32_t space) const noexcept -> byte_view {
+        if (!is_sorted_) [[unlikely]] { return code_of_any(at, space); }
         size_t low = 0;
-        size_t high = count;
+        size_t high = count_;
         while (low < high) {
             size_t const middle = low + (high - low) / 2;
-            if (first[middle].address <= at) {
+            if (first_[middle].address <= at) {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        return low == 0 ? byte_view{} : first[low - 1].code(at, space);
+        return low == 0 ? byte_view{} : first_[low - 1].code(at, space);
     }
+
+private:
+    [[nodiscard]] constexpr auto code_of_any(uint64_t at, uint32_t space) const noexcept
+        -> byte_view {
+        for (size_t i = 0; i < count_; ++i) {
+            byte_view const found = first_[i].code(at, space);
+            if (!found.empty()) { return found; }
+        }
+        return {};
+    }
+
+    code_span const* first_ = nullptr;
+    size_t count_ = 0;
+    bool is_sorted_ = true;
 };
 
 inline constexpr size_t code_page_size = 4096;
 
-/// Pages of 4 KB of one address space, sorted by address: `addresses[i]` is the address of page `i`
-/// of `bytes`.
-struct code_pages {
-    uint64_t const* addresses = nullptr;
-    size_t count = 0;
-    uint8_t const* bytes = nullptr;
+/// Pages of 4 KB of one address space, in any order: `addresses[i]` is the address of page `i` of
+/// `bytes`. Of pages with the same address the first is used.
+///
+/// The search takes logarithmic time if the addresses are sorted and multiples of 4096, linear time
+/// otherwise. The constructor finds out.
+class code_pages {
+public:
+    constexpr code_pages() noexcept = default;
+    constexpr code_pages(uint64_t const* addresses, size_t count, uint8_t const* bytes) noexcept
+        : addresses_{addresses}, count_{count}, bytes_{bytes} {
+        for (size_t i = 0; i < count; ++i) {
+            bool const is_next = i == 0 || addresses[i - 1] <= addresses[i];
+            if (!is_next || addresses[i] % code_page_size != 0) { is_sorted_ = false; }
+        }
+    }
 
     [[nodiscard]] constexpr auto code(uint64_t at, uint32_t /*space*/) const noexcept -> byte_view {
+        size_t const page = is_sorted_ ? find_sorted(at) : find_any(at);
+        if (page == count_ || at - addresses_[page] >= code_page_size) { return {}; }
+        auto const offset = static_cast<size_t>(at - addresses_[page]);
+        return {bytes_ + page * code_page_size + offset, code_page_size - offset};
+    }
+
+private:
+    /// The first page at or after that of an address.
+    [[nodiscard]] constexpr auto find_sorted(uint64_t at) const noexcept -> size_t {
         uint64_t const page = align_down(at, code_page_size);
         size_t low = 0;
-        size_t high = count;
+        size_t high = count_;
         while (low < high) {
             size_t const middle = low + (high - low) / 2;
-            if (addresses[middle] < page) {
+            if (addresses_[middle] < page) {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        if (low == count || addresses[low] != page) { return {}; }
-        uint64_t const in_page = at - page;
-        auto const offset = static_cast<size_t>(in_page);
-        return {bytes + low * code_page_size + offset, code_page_size - offset};
+        return low;
     }
+    [[nodiscard]] constexpr auto find_any(uint64_t at) const noexcept -> size_t {
+        size_t page = 0;
+        while (page < count_ && at - addresses_[page] >= code_page_size) { ++page; }
+        return page;
+    }
+
+    uint64_t const* addresses_ = nullptr;
+    size_t count_ = 0;
+    uint8_t const* bytes_ = nullptr;
+    bool is_sorted_ = true;
 };
 
 /// Calls a function for the bytes: `read(address, space)`.

@@ -114,14 +114,17 @@ struct alignas(64) path {
 };
 
 /// Paths that were walked, in storage of the caller: `path storage[4096]` is 1 MB. When it is
-/// full, paths are replaced; no result depends on its size.
+/// full, paths are replaced; no result depends on its size. A new cache is empty, whatever the
+/// storage has.
 class path_cache {
 public:
     template <size_t Count>
     constexpr explicit path_cache(path (&storage)[Count]) noexcept : path_cache{storage, Count} {}
     /// `count` is 1 to 2^32 - 1.
     constexpr path_cache(path* storage, size_t count) noexcept
-        : paths_{storage}, count_{static_cast<uint32_t>(count)} {}
+        : paths_{storage}, count_{static_cast<uint32_t>(count)} {
+        clear();
+    }
 
     /// The path with this key, or the place for one.
     [[nodiscard]] constexpr auto at(path_key const& key) noexcept -> path& {

@@ -52,6 +52,7 @@ enum class gap_reason : uint8_t {
     missing_code,    ///< the source has no bytes at `missing`
     no_instruction,  ///< no processor executes the bytes at `from`
     wrong_turn,      ///< the code has no branch that fits the packet
+    missing_call,    ///< a compressed RET, whose CALL executed in an earlier gap
     endless_loop,    ///< the code never reaches a branch, or the IP of an event
     no_target,       ///< a branch whose packet has no IP
     missing_trace,   ///< the file lacks bytes of the trace: reported by readers of files, no walker

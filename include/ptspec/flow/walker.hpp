@@ -97,6 +97,9 @@ public:
     /// After `walk_end::missing_code`: the caller cannot supply the code at `missing()`. The walker
     /// reports a gap there, as `on_missing_code::gap` does.
     constexpr void skip_missing() noexcept { walk_.skip_missing(); }
+    /// The gaps of this trace, and its bytes that were not walked, whatever the sinks take. A gap is
+    /// counted at its end, the last one when `run` returns `walk_end::end`.
+    [[nodiscard]] constexpr auto gaps() const noexcept -> gap_counts const& { return walk_.gaps(); }
     /// The address space of the code.
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return walk_.space(); }
     /// Sets the address space of the code that follows.
@@ -139,16 +142,16 @@ private:
         constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) noexcept
             -> bool {
             begin(where, clock);
-            if (!to->walk_.add_target(which.has_ip(), where.ip, *sink)) {
-                return stop_at(waiting::branch, which.has_ip(), where.ip);
+            if (!to->walk_.add_target(form_of(which), where.ip, *sink)) {
+                return stop_at(waiting::branch, form_of(which), where.ip);
             }
             return true;
         }
         constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock) noexcept
             -> bool {
             begin(where, clock);
-            if (!to->walk_.add_end(which.has_ip(), where.ip, *sink)) {
-                return stop_at(waiting::disable, which.has_ip(), where.ip);
+            if (!to->walk_.add_end(form_of(which), where.ip, *sink)) {
+                return stop_at(waiting::disable, form_of(which), where.ip);
             }
             return true;
         }
@@ -174,8 +177,9 @@ private:
             to->walk_.set_packet(where.offset, clock.now());
             clock.pass();
         }
-        constexpr auto stop_at(waiting what, bool has_to, uint64_t target) noexcept -> bool {
-            to->event_.has_to = has_to;
+        constexpr auto stop_at(waiting what, packet::ip_bytes form, uint64_t target) noexcept
+            -> bool {
+            to->form_ = form;
             to->event_.to = target;
             return stop(what);
         }
@@ -193,13 +197,18 @@ private:
         switch (waits_) {
             case waiting::none: return true;
             case waiting::branches: is_done = walk_.continue_branches(to); break;
-            case waiting::branch: is_done = walk_.add_target(event_.has_to, event_.to, to); break;
-            case waiting::disable: is_done = walk_.add_end(event_.has_to, event_.to, to); break;
+            case waiting::branch: is_done = walk_.add_target(form_, event_.to, to); break;
+            case waiting::disable: is_done = walk_.add_end(form_, event_.to, to); break;
             case waiting::event: is_done = apply_event(to); break;
         }
         if (!is_done) { return false; }
         waits_ = waiting::none;
         return true;
+    }
+
+    template <class Packet>
+    static constexpr auto form_of(Packet const& which) noexcept -> packet::ip_bytes {
+        return which.template get<typename Packet::IPBytes>();
     }
 
     // --------------------------------------------------------------------------- events
@@ -224,8 +233,10 @@ private:
                 if (walk_.add_branches(e.branches(), to) && walk_.flush(to)) { return true; }
                 waits_ = waiting::branches;  // they are added
                 return false;
-            case event_type::indirect_branch: return walk_.add_target(e.has_to, e.to, to);
-            case event_type::disabled: return walk_.add_end(e.has_to, e.to, to);
+            case event_type::indirect_branch:
+                return walk_.add_target(form_of(e.packet.template as<packet::tip>()), e.to, to);
+            case event_type::disabled:
+                return walk_.add_end(form_of(e.packet.template as<packet::tip_pgd>()), e.to, to);
             case event_type::enabled: walk_.add_start(e.has_ip, e.ip, to); return true;
             case event_type::async_branch: return interrupt(to);
             case event_type::async_disabled:
@@ -250,8 +261,9 @@ private:
             case event_type::damage:
                 if (e.error == packet::error::none && changes_no_ip()) { return true; }
                 return walk_.lose(gap_reason::damage, e.broken);
+            case event_type::synced: walk_.count_unread(e.offset); return true;
+            case event_type::lost: walk_.count_unread(e.offset); [[fallthrough]];
             case event_type::resynced:
-            case event_type::lost:
                 if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
                 return true;
             case event_type::ptwrite:
@@ -341,9 +353,9 @@ private:
             return true;
         }
         if (walk_.is_known() && !walk_.walk_until(event_.ip, to)) { return false; }
-        if (walk_.is_known()) {
-            walk_.clear_returns();
-        } else if (continues_) {
+        walk_.clear_returns();
+        if (walk_.is_known()) { return true; }
+        if (continues_) {
             null_sink none;  // the walker of the part before reports the start
             walk_.resume(event_.ip, none);
         } else if (event_.enabled != trace::tracing::unknown) {
@@ -358,6 +370,7 @@ private:
     uint64_t until_;
     bool continues_;
     waiting waits_ = waiting::none;
+    packet::ip_bytes form_{};    ///< of the TIP or TIP.PGD that waits
     uint64_t psb_end_ = 0;       ///< the offset of the last PSBEND
     bool psb_has_mode_ = false;  ///< the PSB+ that is read
     bool has_ended_ = false;     ///< at `until_`
