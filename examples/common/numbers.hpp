@@ -28,6 +28,21 @@ inline auto parse_number(std::string_view text, std::uint64_t most)
     return value;
 }
 
+/// An address: hexadecimal, with or without 0x. Throws, with the name of the option, if it is none.
+inline auto parse_address(std::string const& option, std::string_view text) -> std::uint64_t {
+    auto const digits = text.starts_with("0x") || text.starts_with("0X") ? text.substr(2) : text;
+    std::uint64_t value = 0;
+    auto const end = digits.data() + digits.size();
+    auto const [stop, error] = std::from_chars(digits.data(), end, value, 16);
+    if (error == std::errc::result_out_of_range) {
+        throw failure{option + ": the address " + quoted(text) + " has more than 64 bits"};
+    }
+    if (error != std::errc{} || stop != end) {
+        throw failure{option + ": " + quoted(text) + " is no hexadecimal address"};
+    }
+    return value;
+}
+
 /// `0x1f`.
 inline auto hex(std::uint64_t value) -> std::string {
     char digits[16];

@@ -127,12 +127,16 @@ inline auto take_clock_option(tool::command_line& line, settings& to) -> bool {
     return trace_file::take_clock_option(line, clocks);
 }
 inline void add_filter(tool::command_line& line, flow::walk_options& to) {
-    constexpr std::uint64_t any = ~std::uint64_t{0};
-    auto const found = tool::numbers_of(line, "FIRST,LAST", ',', {any, any}, 2);
+    auto const option = line.argument();
+    auto const text = line.value();
+    auto const comma = text.find(',');
+    if (comma == std::string::npos) { throw tool::failure{option + " takes FIRST,LAST"}; }
+    auto const first = tool::parse_address(option, std::string_view{text}.substr(0, comma));
+    auto const last = tool::parse_address(option, std::string_view{text}.substr(comma + 1));
     if (to.filter_count == std::size(to.filters)) {
         throw tool::failure{"there are at most four filters"};
     }
-    to.filters[to.filter_count++] = {found[0], found[1]};
+    to.filters[to.filter_count++] = {first, last};
 }
 
 }  // namespace detail

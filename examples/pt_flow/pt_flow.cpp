@@ -62,7 +62,7 @@ What is walked and printed; all by default:
 Code of a raw trace:
   --binary FILE[@ADDRESS]   an ELF file, whose symbols name functions; the address is that of the
                             first byte of a PIE or shared object
-  --image FILE@ADDRESS      a file with code, at this address
+  --image FILE@ADDRESS      a file with code, at this address: in hexadecimal, as all addresses
   --pages FILE.mem FILE.addr
                             pages of 4096 bytes one after the other, and a text file with a line
                             `0xADDRESS` for each, with ` unmapped` after it if the page is absent

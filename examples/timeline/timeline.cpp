@@ -45,7 +45,7 @@ and so may OUT.html for standard output.
                      an ELF file, whose symbols name functions; the address is that of the first
                      byte of a PIE or shared object
   --image FILE@ADDRESS
-                     a file with code, at this address
+                     a file with code, at this address: in hexadecimal, as all addresses
   --pages FILE.mem FILE.addr
                      pages of 4096 bytes one after the other, and a text file with a line
                      `0xADDRESS` for each, with ` unmapped` after it if the page is absent

@@ -30238,6 +30238,11 @@ struct gap_counts {
     }
 
     /// Adds a gap that ends before `end`, an offset in the trace.
+    ///
+    /// noinline: inlined, a walk of blocks takes 3 % more instructions (g++ 12).
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
     constexpr void add(flow::gap const& one, uint64_t end) noexcept {
         if (gaps == 0) { first = one; }
         ++gaps;
@@ -30959,6 +30964,72 @@ private:
 
 }  // namespace ptspec::flow::detail
 
+// ---- ptspec/flow/detail/block_finder.hpp ----
+
+namespace ptspec::flow::detail {
+
+/// Finds blocks in a cache, and decodes those that it lacks.
+template <code_source Code>
+class block_finder {
+public:
+    constexpr block_finder(Code& code, block_cache& cache, ip_form const& form) noexcept
+        : code_{&code}, cache_{&cache}, form_{form} {}
+
+    [[nodiscard]] constexpr auto code() noexcept -> Code& { return *code_; }
+    [[nodiscard]] constexpr auto cache() noexcept -> block_cache& { return *cache_; }
+    /// Why the last block that is absent could not be decoded.
+    [[nodiscard]] constexpr auto error() const noexcept -> block_error { return error_; }
+    /// The linear address whose bytes are absent: of that block.
+    [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
+
+    /// The block with a key, whose slot is `slot`; nullptr if it cannot be decoded.
+    [[nodiscard]] constexpr auto at(uint32_t slot, block_key const& key) noexcept -> block const* {
+        block const* const found = cache_->find(slot, key);
+        return found != nullptr ? found : decode(slot, key);
+    }
+    /// Whether code without packets leads to an IP: `gap_reason::none`, or why not.
+    [[nodiscard]] constexpr auto find_way(block_key here, uint32_t slot, uint64_t ip) noexcept
+        -> gap_reason {
+        loop_guard guard{here.ip};
+        while (here.ip != ip) {
+            block const* const next = at(slot, here);
+            if (next == nullptr) {
+                return error_ == block_error::no_instruction ? gap_reason::no_instruction
+                                                             : gap_reason::missing_code;
+            }
+            if (ip - here.ip < next->size && next->count_before(ip) != 0) { break; }
+            if (next->branch > branch_kind::direct) { return gap_reason::wrong_turn; }
+            bool const jumps = next->branch == branch_kind::direct;
+            here.ip = jumps ? next->target : next->end();
+            slot = jumps ? next->slot_target : next->slot_after;
+            if (jumps && here.ip != ip && guard.repeats(here.ip)) {
+                return gap_reason::endless_loop;
+            }
+        }
+        return gap_reason::none;
+    }
+
+private:
+    /// noinline: inlined, a walk of blocks takes 23 % more instructions (g++ 12).
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr auto decode(uint32_t slot, block_key key) noexcept -> block const* {
+        auto const got = decode_block(*code_, key, form_);
+        error_ = got.error;
+        missing_ = got.missing;
+        return got.error == block_error::none ? cache_->insert(slot, got.made) : nullptr;
+    }
+
+    Code* code_;
+    block_cache* cache_;
+    ip_form form_;
+    block_error error_ = block_error::none;
+    uint64_t missing_ = 0;
+};
+
+}  // namespace ptspec::flow::detail
+
 // ---- ptspec/flow/detail/path_recorder.hpp ----
 
 namespace ptspec::flow::detail {
@@ -31103,15 +31174,15 @@ template <code_source Code>
 class code_walk {
 public:
     constexpr code_walk(Code& code, block_cache& cache, walk_options const& how) noexcept
-        : code_{&code}, cache_{&cache}, how_{how} {}
+        : blocks_{code, cache, how.ips}, how_{how} {}
 
     /// True if tracing is on and the IP is known.
     [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return now_ == tracing::on; }
     [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return now_ == tracing::off; }
     /// True if branches of the last TNT wait for a TIP.
     [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
-    [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
-    constexpr void skip_missing() noexcept { skipped_ = missing_; }
+    [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return blocks_.missing(); }
+    constexpr void skip_missing() noexcept { skipped_ = blocks_.missing(); }
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return space_; }
     constexpr void set_space(uint32_t space) noexcept { space_ = space; }
     [[nodiscard]] constexpr auto gaps() const noexcept -> gap_counts const& { return gaps_; }
@@ -31138,7 +31209,7 @@ public:
     /// Continues at an IP.
     constexpr void go(uint64_t ip) noexcept {
         ip_ = ip;
-        slot_ = cache_->slot_of(ip);
+        slot_ = blocks_.cache().slot_of(ip);
     }
     /// Tracing is on at an IP. If a gap ends, so do `lost` bytes of the packet.
     template <class Sink>
@@ -31170,7 +31241,7 @@ public:
                     .broken = broken,
                     .has_from = is_known(),
                     .from = is_known() ? ip_ : 0,
-                    .missing = why == gap_reason::missing_code ? missing_ : 0,
+                    .missing = why == gap_reason::missing_code ? blocks_.missing() : 0,
                     .offset = left_.count != 0 && first_tnt_ < offset_ ? first_tnt_ : offset_};
         }
         begin(tracing::unknown);
@@ -31292,7 +31363,7 @@ public:
         if constexpr (uses_paths<Sink>) {
             if (to.paths() == nullptr) { return; }
             path_key const key{
-                {0, space_, width_}, {}, cache_->generation(), path_end::tip_pge, ip};
+                {0, space_, width_}, {}, blocks_.cache().generation(), path_end::tip_pge, ip};
             path& known = to.paths()->at(key);
             if (known.key != key) {
                 path made{};
@@ -31336,23 +31407,7 @@ public:
     }
     [[nodiscard]] constexpr auto find_way_to(uint64_t ip) noexcept -> gap_reason {
         find_slot();
-        loop_guard guard{ip_};
-        uint64_t here = ip_;
-        uint32_t slot = slot_;
-        while (here != ip) {
-            block const* const at = block_at(here, slot);
-            if (at == nullptr) {
-                return block_error_ == block_error::no_instruction ? gap_reason::no_instruction
-                                                                   : gap_reason::missing_code;
-            }
-            if (ip - at->key.ip < at->size && at->count_before(ip) != 0) { break; }
-            if (at->branch > branch_kind::direct) { return gap_reason::wrong_turn; }
-            bool const jumps = at->branch == branch_kind::direct;
-            here = jumps ? at->target : at->end();
-            slot = jumps ? at->slot_target : at->slot_after;
-            if (jumps && here != ip && guard.repeats(here)) { return gap_reason::endless_loop; }
-        }
-        return gap_reason::none;
+        return blocks_.find_way({ip_, space_, width_}, slot_, ip);
     }
     /// Walks over the next instruction of a class, up to the next branch that has a packet.
     template <class Sink>
@@ -31436,7 +31491,7 @@ private:
             bool const is_in_tnt = left_.count != 0;
             place_.offset = is_in_tnt ? tnt_offset_ : offset_;
             place_.branches = is_in_tnt ? tnt_count_ - left_.count : 0;
-            space_ = code_->space_of(place_);
+            space_ = blocks_.code().space_of(place_);
         }
     }
     /// Forgets the return stack and the branches: they are not valid after this point.
@@ -31452,33 +31507,20 @@ private:
     /// The slot of the IP is not known, because a path was repeated.
     static constexpr uint32_t no_slot = 0xFFFF'FFFF;
     constexpr void find_slot() noexcept {
-        if (slot_ == no_slot) { slot_ = cache_->slot_of(ip_); }
+        if (slot_ == no_slot) { slot_ = blocks_.cache().slot_of(ip_); }
     }
     // --------------------------------------------------------------------------- blocks
 
-    [[nodiscard]] constexpr auto block_at(uint64_t ip, uint32_t slot) noexcept -> block const* {
-        block_key const key{ip, space_, width_};
-        block const* const found = cache_->find(slot, key);
-        return found != nullptr ? found : decode_at(slot, key);
-    }
     /// The block at the current IP; nullptr if there is none: then call `lose_code`.
-    [[nodiscard]] constexpr auto here() noexcept -> block const* { return block_at(ip_, slot_); }
-    /// noinline: inlined, a walk of blocks takes 23 % more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
-    constexpr auto decode_at(uint32_t slot, block_key key) noexcept -> block const* {
-        auto const got = decode_block(*code_, key, how_.ips);
-        block_error_ = got.error;
-        missing_ = got.missing;
-        return got.error == block_error::none ? cache_->insert(slot, got.made) : nullptr;
+    [[nodiscard]] constexpr auto here() noexcept -> block const* {
+        return blocks_.at(slot_, {ip_, space_, width_});
     }
     /// Returns false if the caller wants to supply the code.
     constexpr auto lose_code() noexcept -> bool {
-        if (block_error_ == block_error::no_instruction) {
+        if (blocks_.error() == block_error::no_instruction) {
             return lose(gap_reason::no_instruction);
         }
-        bool const is_gap = how_.missing == on_missing_code::gap || missing_ == skipped_;
+        bool const is_gap = how_.missing == on_missing_code::gap || blocks_.missing() == skipped_;
         return is_gap && lose(gap_reason::missing_code);
     }
 
@@ -31563,7 +31605,7 @@ private:
             unsigned const count = left_.count < most ? left_.count : most;
             packet::branches const next{count,
                                         left_.bits >> (left_.count - count) & low_bits(count)};
-            path_key const key{{ip_, space_, width_}, next, cache_->generation()};
+            path_key const key{{ip_, space_, width_}, next, blocks_.cache().generation()};
             path& known = to.paths()->at(key);
             bool const is_known = known.key == key;
             if (is_known && known.taken != 0) [[likely]] {
@@ -31585,7 +31627,7 @@ private:
             return walked::waits;
         }
         packet::branches const taken{left_.count, left_.bits & low_bits(left_.count)};
-        path_key const key{{ip_, space_, width_}, taken, cache_->generation(), end, target};
+        path_key const key{{ip_, space_, width_}, taken, blocks_.cache().generation(), end, target};
         path& known = to.paths()->at(key);
         if (known.key != key) [[unlikely]] { return record_path_to_end(known, key, to); }
         if (known.taken == path::not_repeatable) { return walked::waits; }
@@ -31725,8 +31767,7 @@ private:
         return true;
     }
 
-    Code* code_;
-    block_cache* cache_;
+    block_finder<Code> blocks_;
     walk_options how_;
     uint64_t ip_ = 0;  ///< the next instruction, if `is_known()`
     uint32_t slot_ = 0;
@@ -31735,11 +31776,9 @@ private:
     tracing now_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
     bool has_target_ = false;         ///< the branch of the present TIP was walked
     bool has_paging_ = false;         ///< a PIP, which does not apply yet
-    bool lost_calls_ = false;  ///< the processor may have return addresses from before or in a gap
-    block_error block_error_ = block_error::none;
+    bool lost_calls_ = false;   ///< the processor may have return addresses from before or in a gap
     packet::branches left_{};   ///< of the last TNTs
     packet::branches later_{};  ///< of a TNT after the last ones
-    uint64_t missing_ = 0;
     uint64_t skipped_ = uint64_t{1} << 63;  ///< initially no canonical address
     uint64_t offset_ = 0;
     uint64_t first_tnt_ = ~uint64_t{0};  ///< where branches are collected: of the first of its TNTs

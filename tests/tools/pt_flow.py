@@ -891,6 +891,10 @@ class CommandLine(Folder):
             with self.subTest(option):
                 self.assertEqual(run(option, "--image", image, trace), (0, expected, ""))
         self.assertEqual(run("--image", image, trace), run("--runs", "--image", image, trace))
+        for address in ("1000", "0X1000"):
+            with self.subTest(address):
+                same = image.replace("0x1000", address)
+                self.assertEqual(run("--image", same, trace), run("--image", image, trace))
 
     def test_a_gap_is_printed_and_gives_status_1(self):
         trace = self.file("trace", TRACE)
@@ -920,14 +924,17 @@ class CommandLine(Folder):
                 (["--none", trace], "no such option"),
                 ([trace, trace], "there is one trace"),
                 (["--image", "x", trace], "--image takes FILE@ADDRESS"),
-                (["--image", f"{loop}@", trace], "--image takes FILE@ADDRESS"),
+                (["--image", f"{loop}@", trace], "--image: '' is no hexadecimal address"),
+                (["--image", f"{loop}@10g0", trace], "'10g0' is no hexadecimal address"),
+                (["--image", f"{loop}@10000000000000000", trace], "more than 64 bits"),
                 (["--image", self.folder / "none@0x1000", trace], "No such file"),
                 (["--image", f"{loop}@0x1000", "--image", f"{loop}@0x1002", trace], "overlap"),
                 (["--cpu", "six", trace], "--cpu takes"),
                 (["--bitmap", "60", trace], "--bitmap takes a power of two"),
                 (["--bitmap", "4096M", trace], "--bitmap takes a power of two"),
                 (["--binary", loop, trace], "not an ELF file"),
-                (["--binary", f"{loop}@x", trace], "--binary takes"),
+                (["--binary", f"{loop}@x", trace], "--binary: 'x' is no hexadecimal address"),
+                (["--filter", "1,", trace], "--filter: '' is no hexadecimal address"),
                 (["--filter", "1", trace], "--filter takes"),
                 (["--filter", "1,2"] * 5 + [trace], "at most four filters"),
                 (["--jobs", "0", trace], "--jobs takes"),

@@ -26,27 +26,25 @@ public:
     /// FILE@ADDRESS.
     void add_file(std::string const& option, std::string const& text) {
         auto const at = text.rfind('@');
-        auto const address = at == std::string::npos
-                                 ? std::nullopt
-                                 : tool::parse_number(std::string_view{text}.substr(at + 1), any);
-        if (!address) { throw tool::failure{option + " takes FILE@ADDRESS"}; }
+        if (at == std::string::npos) { throw tool::failure{option + " takes FILE@ADDRESS"}; }
+        auto const address = tool::parse_address(option, std::string_view{text}.substr(at + 1));
         auto const path = text.substr(0, at);
         files_.push_back(tool::read_all(path, max_bytes));
-        add(*address, files_.back());
-        modules_.push_back({path, *address, files_.back().size()});
+        add(address, files_.back());
+        modules_.push_back({path, address, files_.back().size()});
     }
     /// FILE[@ADDRESS]: an ELF file. ADDRESS is that of the first byte of a PIE or shared object.
     void add_binary(std::string const& option, std::string const& text) {
         auto const at = text.rfind('@');
         auto const address = at == std::string::npos
-                                 ? std::optional<std::uint64_t>{0}
-                                 : tool::parse_number(std::string_view{text}.substr(at + 1), any);
-        if (!address) { throw tool::failure{option + " takes FILE or FILE@ADDRESS"}; }
+                                 ? 0
+                                 : tool::parse_address(option,
+                                                       std::string_view{text}.substr(at + 1));
         auto const path = text.substr(0, at);
         files_.push_back(tool::read_all(path, max_bytes));
         auto const found = elf_file::read(byte_view{files_.back()});
         if (!found) { throw tool::failure{path + ": not an ELF file of x86"}; }
-        auto const offset = found->is_relocatable() ? *address : 0;
+        auto const offset = found->is_relocatable() ? address : 0;
         for (auto const& one : found->segments()) {
             if (!one.is_executable) { continue; }
             add(one.address + offset, one.bytes);

@@ -21,6 +21,11 @@ struct gap_counts {
     }
 
     /// Adds a gap that ends before `end`, an offset in the trace.
+    ///
+    /// noinline: inlined, a walk of blocks takes 3 % more instructions (g++ 12).
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
     constexpr void add(flow::gap const& one, uint64_t end) noexcept {
         if (gaps == 0) { first = one; }
         ++gaps;
